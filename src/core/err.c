@@ -1,0 +1,71 @@
+#include "core/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+    const char *name;
+    const char *text;
+} ROWS[ERR_COUNT] = {
+#define ERR(constant, name, text) [ERR_##constant] = {name, text},
+#include "core/err.def"
+#undef ERR
+};
+
+const char *err_name(enum err code)
+{
+    return (unsigned)code < ERR_COUNT ? ROWS[code].name : "unknown";
+}
+
+const char *err_text(enum err code)
+{
+    return (unsigned)code < ERR_COUNT ? ROWS[code].text : "unknown error";
+}
+
+enum err err_set(struct error *why, enum err code, const char *format, ...)
+{
+    if (!why)
+        return code;
+    why->code = code;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why->text, sizeof why->text, format, args);
+    va_end(args);
+    return code;
+}
+
+enum err err_from_errno(int number)
+{
+    switch (number) {
+    case 0:
+        return ERR_OK;
+    case EACCES:
+    case EPERM:
+        return ERR_DENIED;
+    case ENOENT:
+    case ENOTDIR:
+        return ERR_NOT_FOUND;
+    case ENODEV:
+    case ENXIO:
+        return ERR_LOST;
+    case ENOMEM:
+        return ERR_NO_MEMORY;
+    case ENOSPC:
+    case EDQUOT:
+        return ERR_NO_SPACE;
+    case EOPNOTSUPP:
+    case ENOSYS:
+    case EINVAL:
+        return ERR_UNSUPPORTED;
+    case EAGAIN:
+    case EBUSY:
+        return ERR_BUSY;
+    case ETIMEDOUT:
+        return ERR_TIMEOUT;
+    case EINTR:
+        return ERR_INTERRUPTED;
+    default:
+        return ERR_IO;
+    }
+}

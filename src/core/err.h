@@ -1,0 +1,34 @@
+/* Errors: one enum, 0 is success, and an optional context that says what, where and what to do.
+ * The caller owns every struct error; nothing here allocates. */
+#ifndef IPW_CORE_ERR_H
+#define IPW_CORE_ERR_H
+
+#define MUST_USE          __attribute__((warn_unused_result))
+#define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
+
+enum err {
+#define ERR(constant, name, text) ERR_##constant,
+#include "core/err.def"
+#undef ERR
+    ERR_COUNT
+};
+
+struct error {
+    enum err code;
+    char text[320]; /* one line: what, where, what to do */
+};
+
+/* "denied", "no_memory": stable lower-case name for logs and JSON. */
+const char *err_name(enum err code);
+
+/* The user's words for a code without context. */
+const char *err_text(enum err code);
+
+/* Fills *why (which may be NULL) and returns code, so that a failure is one statement:
+ * `return err_set(why, ERR_DENIED, "cannot read %s", path);` */
+enum err err_set(struct error *why, enum err code, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* The error that an errno value stands for. */
+enum err err_from_errno(int number);
+
+#endif

@@ -1,0 +1,163 @@
+#include "core/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+void json_init(struct json *json, struct text *out, bool pretty)
+{
+    *json = (struct json){.out = out, .pretty = pretty};
+}
+
+static void new_line(struct json *json)
+{
+    if (!json->pretty)
+        return;
+    text_add(json->out, "\n");
+    for (unsigned i = 0; i < json->depth; i++)
+        text_add(json->out, "  ");
+}
+
+/* Length of the valid UTF-8 sequence at s, or 0: what a machine hands us (a command line, a
+ * device name) may hold any bytes, and JSON must stay UTF-8. */
+static size_t utf8_length(const unsigned char *s)
+{
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+               : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                             : 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
+    bool surrogate = s[0] == 0xED && n == 3 && s[1] >= 0xA0;
+    bool beyond = s[0] == 0xF4 && n == 4 && s[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : n;
+}
+
+static void add_quoted(struct text *out, const char *string)
+{
+    text_add(out, "\"");
+    for (const unsigned char *s = (const unsigned char *)string; *s;) {
+        size_t n = utf8_length(s);
+        if (n == 0) {
+            text_add(out, "\xEF\xBF\xBD"); /* the replacement character */
+            s++;
+            continue;
+        }
+        if (*s == '"' || *s == '\\')
+            text_addf(out, "\\%c", *s);
+        else if (*s == '\n')
+            text_add(out, "\\n");
+        else if (*s == '\t')
+            text_add(out, "\\t");
+        else if (*s < 0x20 || *s == 0x7F)
+            text_addf(out, "\\u%04x", *s);
+        else
+            text_add_bytes(out, (const char *)s, n);
+        s += n;
+    }
+    text_add(out, "\"");
+}
+
+static void begin_item(struct json *json, const char *key)
+{
+    if (json->has_items[json->depth])
+        text_add(json->out, ",");
+    json->has_items[json->depth] = true;
+    if (json->depth > 0)
+        new_line(json);
+    if (key) {
+        add_quoted(json->out, key);
+        text_add(json->out, json->pretty ? ": " : ":");
+    }
+}
+
+static void open_nest(struct json *json, const char *key, const char *bracket)
+{
+    begin_item(json, key);
+    text_add(json->out, bracket);
+    if (json->depth + 1 >= sizeof json->has_items)
+        abort(); /* nesting is fixed by our own code: deeper is a programming error */
+    json->depth++;
+    json->has_items[json->depth] = false;
+}
+
+static void close_nest(struct json *json, const char *bracket)
+{
+    bool had_items = json->has_items[json->depth];
+    json->depth--;
+    if (had_items)
+        new_line(json);
+    text_add(json->out, bracket);
+    if (json->depth == 0 && json->pretty)
+        text_add(json->out, "\n");
+}
+
+void json_object(struct json *json, const char *key)
+{
+    open_nest(json, key, "{");
+}
+
+void json_object_end(struct json *json)
+{
+    close_nest(json, "}");
+}
+
+void json_array(struct json *json, const char *key)
+{
+    open_nest(json, key, "[");
+}
+
+void json_array_end(struct json *json)
+{
+    close_nest(json, "]");
+}
+
+void json_string(struct json *json, const char *key, const char *value)
+{
+    begin_item(json, key);
+    if (value)
+        add_quoted(json->out, value);
+    else
+        text_add(json->out, "null");
+}
+
+void json_number(struct json *json, const char *key, double value)
+{
+    begin_item(json, key);
+    if (!isfinite(value)) {
+        text_add(json->out, "null");
+        return;
+    }
+    /* Nine significant digits carry every sensor's resolution; a value that needs more
+     * (a time stamp, a large count) gets the digits that reproduce it. */
+    char digits[40];
+    snprintf(digits, sizeof digits, "%.9g", value);
+    if (fabs(strtod(digits, NULL) - value) > 1e-9 * fabs(value))
+        snprintf(digits, sizeof digits, "%.17g", value);
+    text_add(json->out, digits);
+}
+
+void json_integer(struct json *json, const char *key, int64_t value)
+{
+    begin_item(json, key);
+    text_addf(json->out, "%" PRId64, value);
+}
+
+void json_bool(struct json *json, const char *key, bool value)
+{
+    begin_item(json, key);
+    text_add(json->out, value ? "true" : "false");
+}
+
+void json_null(struct json *json, const char *key)
+{
+    begin_item(json, key);
+    text_add(json->out, "null");
+}

@@ -1,0 +1,33 @@
+/* A JSON writer (the measuring core parses none).  Commas, quoting and nesting are its business;
+ * a number that is not finite becomes null, because unknown is never 0.
+ * It writes into a struct text owned by the caller. */
+#ifndef IPW_CORE_JSON_H
+#define IPW_CORE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct text;
+
+struct json {
+    struct text *out;
+    unsigned depth;
+    bool has_items[32]; /* per depth: does the next item need a comma? */
+    bool pretty;        /* newline and two spaces a level */
+};
+
+void json_init(struct json *json, struct text *out, bool pretty);
+
+/* key is NULL inside an array and at the top. */
+void json_object(struct json *json, const char *key);
+void json_object_end(struct json *json);
+void json_array(struct json *json, const char *key);
+void json_array_end(struct json *json);
+
+void json_string(struct json *json, const char *key, const char *value); /* NULL gives null */
+void json_number(struct json *json, const char *key, double value);      /* not finite: null */
+void json_integer(struct json *json, const char *key, int64_t value);
+void json_bool(struct json *json, const char *key, bool value);
+void json_null(struct json *json, const char *key);
+
+#endif

@@ -1,0 +1,34 @@
+#include "core/record.h"
+
+#include <stddef.h>
+
+#include "core/text.h"
+
+const char *method_name(enum method method)
+{
+    switch (method) {
+    case METHOD_COUNTER:
+        return "counter";
+    case METHOD_INTEGRAL:
+        return "integral";
+    case METHOD_ESTIMATED:
+        return "estimated";
+    case METHOD_NONE:
+        break;
+    }
+    return NULL;
+}
+
+struct energy energy_unknown(const char *note)
+{
+    struct energy energy = {
+        .joules = UNKNOWN,
+        .plus_minus = UNKNOWN,
+        .statistical = UNKNOWN,
+        .coverage = UNKNOWN,
+        .idle_joules = UNKNOWN,
+        .active_joules = UNKNOWN,
+    };
+    str_copy(energy.note, sizeof energy.note, note);
+    return energy;
+}

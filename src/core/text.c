@@ -1,0 +1,229 @@
+#include "core/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void text_release(struct text *text)
+{
+    free(text->bytes);
+    *text = (struct text){0};
+}
+
+void text_clear(struct text *text)
+{
+    text->length = 0;
+    if (text->bytes)
+        text->bytes[0] = '\0';
+}
+
+static bool text_reserve(struct text *text, size_t extra)
+{
+    if (text->failed)
+        return false;
+    size_t need = text->length + extra + 1;
+    if (need <= text->capacity)
+        return true;
+    size_t capacity = text->capacity ? text->capacity : 128;
+    while (capacity < need)
+        capacity *= 2;
+    char *bytes = realloc(text->bytes, capacity);
+    if (!bytes) {
+        text->failed = true;
+        return false;
+    }
+    text->bytes = bytes;
+    text->capacity = capacity;
+    return true;
+}
+
+void text_add_bytes(struct text *text, const char *bytes, size_t length)
+{
+    if (!text_reserve(text, length))
+        return;
+    memcpy(text->bytes + text->length, bytes, length);
+    text->length += length;
+    text->bytes[text->length] = '\0';
+}
+
+void text_add(struct text *text, const char *string)
+{
+    text_add_bytes(text, string, strlen(string));
+}
+
+void text_addf(struct text *text, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length >= 0 && text_reserve(text, (size_t)length)) {
+        vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+const char *text_get(const struct text *text)
+{
+    return text->bytes ? text->bytes : "";
+}
+
+bool str_copy(char *to, size_t size, const char *from)
+{
+    size_t length = strlen(from);
+    size_t kept = length < size ? length : size - 1;
+    memcpy(to, from, kept);
+    to[kept] = '\0';
+    return kept == length;
+}
+
+bool str_format(char *to, size_t size, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(to, size, format, args);
+    va_end(args);
+    return length >= 0 && (size_t)length < size;
+}
+
+char *str_trim(char *string)
+{
+    while (isspace((unsigned char)*string))
+        string++;
+    char *end = string + strlen(string);
+    while (end > string && isspace((unsigned char)end[-1]))
+        end--;
+    *end = '\0';
+    return string;
+}
+
+bool str_starts(const char *string, const char *prefix)
+{
+    return strncmp(string, prefix, strlen(prefix)) == 0;
+}
+
+bool str_equal_nocase(const char *a, const char *b)
+{
+    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
+        a++;
+        b++;
+    }
+    return *a == '\0' && *b == '\0';
+}
+
+bool str_contains_nocase(const char *haystack, const char *needle)
+{
+    size_t length = strlen(needle);
+    for (; *haystack; haystack++) {
+        size_t i = 0;
+        while (i < length && haystack[i] &&
+               tolower((unsigned char)haystack[i]) == tolower((unsigned char)needle[i]))
+            i++;
+        if (i == length)
+            return true;
+    }
+    return length == 0;
+}
+
+/* Skips leading space; NULL when nothing is left. */
+static const char *number_start(const char *string)
+{
+    while (isspace((unsigned char)*string))
+        string++;
+    return *string ? string : NULL;
+}
+
+static bool only_space(const char *rest)
+{
+    while (isspace((unsigned char)*rest))
+        rest++;
+    return *rest == '\0';
+}
+
+enum err parse_u64(const char *string, uint64_t *out)
+{
+    const char *start = number_start(string);
+    if (!start || !isdigit((unsigned char)*start))
+        return ERR_BAD_VALUE;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(start, &end, 10);
+    if (errno || !only_space(end))
+        return ERR_BAD_VALUE;
+    *out = value;
+    return ERR_OK;
+}
+
+enum err parse_i64(const char *string, int64_t *out)
+{
+    const char *start = number_start(string);
+    if (!start || (!isdigit((unsigned char)*start) && *start != '-'))
+        return ERR_BAD_VALUE;
+    char *end;
+    errno = 0;
+    long long value = strtoll(start, &end, 10);
+    if (errno || end == start || !only_space(end))
+        return ERR_BAD_VALUE;
+    *out = value;
+    return ERR_OK;
+}
+
+enum err parse_double(const char *string, double *out)
+{
+    const char *start = number_start(string);
+    if (!start)
+        return ERR_BAD_VALUE;
+    char *end;
+    errno = 0;
+    double value = strtod(start, &end);
+    if (end == start || !only_space(end) || !isfinite(value))
+        return ERR_BAD_VALUE;
+    *out = value;
+    return ERR_OK;
+}
+
+/* Edit distance over one row; words here are option and command names, so short. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    enum { LONGEST = 64 };
+    size_t row[LONGEST + 1];
+    size_t width = strlen(b);
+    if (strlen(a) > LONGEST || width > LONGEST)
+        return LONGEST;
+    for (size_t j = 0; j <= width; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = change < least ? change : least;
+        }
+    }
+    return row[width];
+}
+
+const char *nearest_name(const char *word, const char *const *names, size_t count)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2; /* farther than this is another word */
+    for (size_t i = 0; i < count; i++) {
+        size_t distance = edit_distance(word, names[i]);
+        bool is_prefix = strlen(word) >= 2 && str_starts(names[i], word);
+        if (is_prefix)
+            distance = distance ? 1 : 0;
+        if (distance < best_distance) {
+            best_distance = distance;
+            best = names[i];
+        }
+    }
+    return best;
+}

@@ -1,0 +1,48 @@
+/* Text: a growable buffer, and small string helpers with strict parsing.
+ * A struct text owns its bytes: text_init or zero-initialise, text_release when done. */
+#ifndef IPW_CORE_TEXT_H
+#define IPW_CORE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+
+struct text {
+    char *bytes; /* always NUL-terminated once anything was added; NULL when empty and fresh */
+    size_t length;
+    size_t capacity;
+    bool failed; /* an allocation failed: the content is incomplete and must not be used */
+};
+
+void text_release(struct text *text);
+void text_clear(struct text *text);
+void text_add(struct text *text, const char *string);
+void text_add_bytes(struct text *text, const char *bytes, size_t length);
+void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+const char *text_get(const struct text *text); /* "" when empty */
+
+/* Copies with truncation; always terminates.  Returns false when it had to cut. */
+bool str_copy(char *to, size_t size, const char *from);
+
+/* Formats into a fixed buffer; returns false when it had to cut. */
+bool str_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* Removes white space at both ends, in place; returns its argument's first kept byte. */
+char *str_trim(char *string);
+
+bool str_starts(const char *string, const char *prefix);
+bool str_equal_nocase(const char *a, const char *b);
+bool str_contains_nocase(const char *haystack, const char *needle);
+
+/* Strict parsing: surrounding white space is allowed, anything else left over, an empty string,
+ * overflow or (for the unsigned form) a sign is ERR_BAD_VALUE and *out is untouched. */
+enum err parse_u64(const char *string, uint64_t *out) MUST_USE;
+enum err parse_i64(const char *string, int64_t *out) MUST_USE;
+enum err parse_double(const char *string, double *out) MUST_USE; /* refuses nan and inf */
+
+/* The entry of names[] that the user most likely meant, or NULL when none is near. */
+const char *nearest_name(const char *word, const char *const *names, size_t count);
+
+#endif

@@ -1,0 +1,34 @@
+/* Units and the distinct time type.  Inside the program time is monotonic nanoseconds, energy is
+ * joules, power is watts; any other unit stands in the name (_ms, _uj, _mw). */
+#ifndef IPW_CORE_UNITS_H
+#define IPW_CORE_UNITS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef int64_t nanos;
+
+#define NS_PER_US ((nanos)1000)
+#define NS_PER_MS ((nanos)1000000)
+#define NS_PER_S  ((nanos)1000000000)
+
+/* Unknown is not zero: a figure that was not measured is this, and prints as null or "-". */
+#define UNKNOWN NAN
+
+static inline bool is_known(double value)
+{
+    return isfinite(value);
+}
+
+static inline double seconds(nanos t)
+{
+    return (double)t * 1e-9;
+}
+
+static inline nanos from_seconds(double s)
+{
+    return (nanos)llround(s * 1e9);
+}
+
+#endif

@@ -1,0 +1,43 @@
+#include "port/dl.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "core/text.h"
+
+enum err dl_open(struct dl *dl, const char *const *names, struct error *why)
+{
+    *dl = (struct dl){0};
+    char first_failure[200] = "";
+    for (; *names; names++) {
+        dl->handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+        if (dl->handle) {
+            str_copy(dl->name, sizeof dl->name, *names);
+            return ERR_OK;
+        }
+        const char *message = dlerror();
+        if (!first_failure[0] && message)
+            str_copy(first_failure, sizeof first_failure, message);
+    }
+    return err_set(why, ERR_ABSENT, "%s",
+                   first_failure[0] ? first_failure : "no library name given");
+}
+
+enum err dl_load(struct dl *dl, const struct dl_symbol *symbols, size_t count, struct error *why)
+{
+    for (size_t i = 0; i < count; i++) {
+        void *address = dlsym(dl->handle, symbols[i].name);
+        /* ISO C has no cast from object to function pointer; POSIX says the bytes are the same. */
+        memcpy(symbols[i].slot, &address, sizeof address);
+        if (!address && symbols[i].required)
+            return err_set(why, ERR_UNSUPPORTED, "%s has no %s", dl->name, symbols[i].name);
+    }
+    return ERR_OK;
+}
+
+void dl_close(struct dl *dl)
+{
+    if (dl->handle)
+        dlclose(dl->handle);
+    *dl = (struct dl){0};
+}

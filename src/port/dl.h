@@ -1,0 +1,33 @@
+/* Libraries opened at run time, with declarations of our own: the program builds without any
+ * vendor's headers and runs where the library is missing.  A struct dl owns the handle. */
+#ifndef IPW_PORT_DL_H
+#define IPW_PORT_DL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct dl {
+    void *handle;
+    char name[256]; /* the name that opened */
+};
+
+/* One function to look up.  slot points to a function pointer variable, set to NULL when an
+ * optional symbol is missing. */
+struct dl_symbol {
+    const char *name;
+    void *slot; /* really a pointer to a function pointer; copied byte-wise */
+    bool required;
+};
+
+/* Tries names in order (NULL-terminated list); the first that opens wins. */
+enum err dl_open(struct dl *dl, const char *const *names, struct error *why) MUST_USE;
+
+/* Fills every slot; a missing required symbol is ERR_UNSUPPORTED. */
+enum err dl_load(struct dl *dl, const struct dl_symbol *symbols, size_t count, struct error *why)
+    MUST_USE;
+
+void dl_close(struct dl *dl);
+
+#endif

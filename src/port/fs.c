@@ -1,0 +1,200 @@
+#define _GNU_SOURCE
+#include "port/fs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+
+static char root_prefix[FS_PATH_MAX];
+
+void fs_set_root(const char *root)
+{
+    str_copy(root_prefix, sizeof root_prefix, root ? root : "");
+    size_t length = strlen(root_prefix);
+    while (length > 0 && root_prefix[length - 1] == '/')
+        root_prefix[--length] = '\0';
+}
+
+const char *fs_root(void)
+{
+    return root_prefix;
+}
+
+bool fs_resolve(const char *path, char *to, size_t size)
+{
+    return str_format(to, size, "%s%s", root_prefix, path);
+}
+
+bool fs_exists(const char *path)
+{
+    char full[FS_PATH_MAX];
+    return fs_resolve(path, full, sizeof full) && access(full, F_OK) == 0;
+}
+
+enum err fs_open(const char *path, int *out)
+{
+    char full[FS_PATH_MAX];
+    *out = -1;
+    if (!fs_resolve(path, full, sizeof full))
+        return ERR_BAD_VALUE;
+    int fd = open(full, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_from_errno(errno);
+    *out = fd;
+    return ERR_OK;
+}
+
+enum err fs_read_text(const char *path, char *to, size_t size)
+{
+    int fd;
+    enum err err = fs_open(path, &fd);
+    if (err)
+        return err;
+    size_t length = 0;
+    while (length < size) {
+        ssize_t n = read(fd, to + length, size - length);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            err = err_from_errno(errno);
+        if (n <= 0)
+            break;
+        length += (size_t)n;
+    }
+    close(fd);
+    if (err)
+        return err;
+    if (length == size)
+        return ERR_BAD_VALUE;
+    to[length] = '\0';
+    char *trimmed = str_trim(to);
+    memmove(to, trimmed, strlen(trimmed) + 1);
+    return ERR_OK;
+}
+
+enum err fs_read_u64(const char *path, uint64_t *out)
+{
+    char text[32];
+    enum err err = fs_read_text(path, text, sizeof text);
+    return err ? err : parse_u64(text, out);
+}
+
+enum err fs_read_i64(const char *path, int64_t *out)
+{
+    char text[32];
+    enum err err = fs_read_text(path, text, sizeof text);
+    return err ? err : parse_i64(text, out);
+}
+
+static ssize_t pread_start(int fd, char *to, size_t size)
+{
+    ssize_t n;
+    do
+        n = pread(fd, to, size - 1, 0);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        to[n] = '\0';
+    return n;
+}
+
+enum err fs_pread_u64(int fd, uint64_t *out)
+{
+    char text[32];
+    ssize_t n = pread_start(fd, text, sizeof text);
+    if (n < 0)
+        return err_from_errno(errno);
+    /* Digits, then a newline or the end: by hand, because this runs a thousand times a second. */
+    uint64_t value = 0;
+    ssize_t i = 0;
+    for (; i < n && text[i] >= '0' && text[i] <= '9'; i++) {
+        uint64_t digit = (uint64_t)(text[i] - '0');
+        if (value > (UINT64_MAX - digit) / 10)
+            return ERR_BAD_VALUE;
+        value = value * 10 + digit;
+    }
+    if (i == 0 || (text[i] != '\n' && text[i] != '\0'))
+        return ERR_BAD_VALUE;
+    *out = value;
+    return ERR_OK;
+}
+
+enum err fs_pread_i64(int fd, int64_t *out)
+{
+    char text[32];
+    ssize_t n = pread_start(fd, text, sizeof text);
+    if (n < 0)
+        return err_from_errno(errno);
+    return parse_i64(text, out);
+}
+
+static int by_version(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum err names_add(struct fs_names *names, size_t *capacity, const char *name)
+{
+    if (names->count == *capacity) {
+        size_t wanted = *capacity ? *capacity * 2 : 16;
+        char **items = realloc(names->items, wanted * sizeof *items);
+        if (!items)
+            return ERR_NO_MEMORY;
+        names->items = items;
+        *capacity = wanted;
+    }
+    char *copy = strdup(name);
+    if (!copy)
+        return ERR_NO_MEMORY;
+    names->items[names->count++] = copy;
+    return ERR_OK;
+}
+
+enum err fs_list(const char *path, struct fs_names *out)
+{
+    char full[FS_PATH_MAX];
+    *out = (struct fs_names){0};
+    if (!fs_resolve(path, full, sizeof full))
+        return ERR_BAD_VALUE;
+    DIR *dir = opendir(full);
+    if (!dir)
+        return err_from_errno(errno);
+    size_t capacity = 0;
+    enum err err = ERR_OK;
+    struct dirent *entry;
+    while (!err && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            err = names_add(out, &capacity, entry->d_name);
+    closedir(dir);
+    if (err)
+        fs_names_release(out);
+    else if (out->count)
+        qsort(out->items, out->count, sizeof *out->items, by_version);
+    return err;
+}
+
+void fs_names_release(struct fs_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->items[i]);
+    free(names->items);
+    *names = (struct fs_names){0};
+}
+
+enum err fs_real(const char *path, char *to, size_t size)
+{
+    char full[FS_PATH_MAX], real[PATH_MAX], real_root[PATH_MAX];
+    if (!fs_resolve(path, full, sizeof full))
+        return ERR_BAD_VALUE;
+    if (!realpath(full, real))
+        return err_from_errno(errno);
+    size_t skip = 0;
+    if (root_prefix[0] && realpath(root_prefix, real_root) && str_starts(real, real_root))
+        skip = strlen(real_root);
+    return str_copy(to, size, real + skip) ? ERR_OK : ERR_BAD_VALUE;
+}

@@ -1,0 +1,28 @@
+/* Threads that wake on absolute deadlines.  A struct deadline owns a timer and a wake-up
+ * descriptor; one thread waits on it, any thread may poke it. */
+#ifndef IPW_PORT_THREAD_H
+#define IPW_PORT_THREAD_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+#include "core/units.h"
+
+struct deadline {
+    int timer;
+    int wake;
+};
+
+enum err deadline_init(struct deadline *deadline) MUST_USE;
+void deadline_release(struct deadline *deadline);
+
+/* Sleeps until the monotonic time `at` (already past: returns at once) or until poked.
+ * Returns true when poked. */
+bool deadline_wait(struct deadline *deadline, nanos at);
+void deadline_poke(struct deadline *deadline);
+
+/* Names the calling thread (15 bytes) and moves it to a CPU (-1: leave it); a CPU that cannot be
+ * had (cgroup, offline) is not an error, only slower. */
+void thread_settle(const char *name, int cpu);
+
+#endif

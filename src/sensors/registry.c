@@ -1,0 +1,63 @@
+#include "sensors/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+#define SENSOR(name) extern const struct sensor_driver sensor_##name;
+#include "sensors/sensors.def"
+#undef SENSOR
+
+const struct sensor_driver *const SENSOR_DRIVERS[] = {
+#define SENSOR(name) &sensor_##name,
+#include "sensors/sensors.def"
+#undef SENSOR
+    NULL,
+};
+
+const struct sensor_driver *sensor_driver_find(const char *name)
+{
+    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d; d++)
+        if (!strcmp((*d)->name, name))
+            return *d;
+    return NULL;
+}
+
+void sensors_probe(const struct sensor_config *config, const char *only,
+                   struct sensor_findings *out)
+{
+    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d; d++) {
+        if (only && strcmp((*d)->name, only) != 0)
+            continue;
+        size_t first = out->count;
+        (*d)->probe(config, out);
+        for (size_t i = first; i < out->count; i++)
+            out->items[i].driver = *d;
+    }
+}
+
+void sensor_findings_release(struct sensor_findings *findings)
+{
+    free(findings->items);
+    *findings = (struct sensor_findings){0};
+}
+
+enum err sensor_open(const struct sensor_finding *finding, struct sensor *out, struct error *why)
+{
+    *out = (struct sensor){
+        .driver = finding->driver,
+        .kind = finding->kind,
+        .pin_cpu = -1,
+    };
+    str_copy(out->id, sizeof out->id, finding->id);
+    str_copy(out->name, sizeof out->name, finding->name);
+    return finding->driver->open(finding, out, why);
+}
+
+void sensor_close(struct sensor *sensor)
+{
+    if (sensor->driver)
+        sensor->driver->close(sensor);
+    sensor->state = NULL;
+}

@@ -1,0 +1,92 @@
+#include "sensors/sensor.h"
+
+#include <stdlib.h>
+
+#include "core/text.h"
+
+struct sensor_finding *sensor_found(struct sensor_findings *findings, const char *id,
+                                    enum sensor_kind kind, enum sensor_status status)
+{
+    if (findings->count == findings->capacity) {
+        size_t capacity = findings->capacity ? findings->capacity * 2 : 16;
+        struct sensor_finding *items = realloc(findings->items, capacity * sizeof *items);
+        if (!items)
+            return NULL;
+        findings->items = items;
+        findings->capacity = capacity;
+    }
+    struct sensor_finding *finding = &findings->items[findings->count++];
+    *finding = (struct sensor_finding){.kind = kind, .status = status};
+    str_copy(finding->id, sizeof finding->id, id);
+    return finding;
+}
+
+static struct observation *next_observation(struct observations *to, unsigned channel, nanos t)
+{
+    if (to->count == to->capacity) {
+        to->dropped++;
+        return NULL;
+    }
+    struct observation *o = &to->items[to->count++];
+    *o = (struct observation){.t = t, .channel = (uint16_t)channel};
+    return o;
+}
+
+void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t count)
+{
+    struct observation *o = next_observation(to, channel, t);
+    if (o)
+        o->count = count;
+}
+
+void observe_value(struct observations *to, unsigned channel, nanos t, double value)
+{
+    struct observation *o = next_observation(to, channel, t);
+    if (!o)
+        return;
+    if (isfinite(value))
+        o->value = value;
+    else
+        o->missing = ERR_BAD_VALUE;
+}
+
+void observe_missing(struct observations *to, unsigned channel, nanos t, enum err why)
+{
+    struct observation *o = next_observation(to, channel, t);
+    if (o)
+        o->missing = (uint16_t)why;
+}
+
+struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *name,
+                                          const char *device, enum quantity quantity)
+{
+    if (sensor->channel_count == SENSOR_CHANNELS_MAX)
+        return NULL;
+    struct sensor_channel *channel = &sensor->channels[sensor->channel_count++];
+    *channel = (struct sensor_channel){.quantity = quantity, .location = -1};
+    str_copy(channel->name, sizeof channel->name, name);
+    str_copy(channel->device, sizeof channel->device, device);
+    return channel;
+}
+
+void sensor_add_fact(struct sensor *sensor, const char *key, const char *text)
+{
+    if (sensor->fact_count == SENSOR_FACTS_MAX)
+        return;
+    struct sensor_fact *fact = &sensor->facts[sensor->fact_count++];
+    str_copy(fact->key, sizeof fact->key, key);
+    str_copy(fact->text, sizeof fact->text, text);
+}
+
+const char *sensor_kind_name(enum sensor_kind kind)
+{
+    static const char *const NAMES[] = {"cpu", "gpu", "board", "host", "test"};
+    return NAMES[kind];
+}
+
+const char *sensor_status_name(enum sensor_status status)
+{
+    static const char *const NAMES[] = {"ok",     "estimated",   "dead",
+                                        "denied", "unsupported", "absent"};
+    return NAMES[status];
+}

@@ -1,0 +1,178 @@
+/* The contract of a sensor driver.
+ *
+ * A driver is one .c file that exports one `const struct sensor_driver` and one line in
+ * sensors.def.  `probe` says what there is, `open` makes a struct sensor of one finding, `read`
+ * appends observations, `close` gives everything back.  Absence is normal and never an error.
+ *
+ * Ownership: the caller owns every struct here; a driver owns only what sensor->state points to,
+ * from a successful open until close.  Drivers never call each other, never print, never exit,
+ * and keep no mutable state outside sensor->state (libraries opened at run time excepted).
+ * A sensor is used by one thread at a time; different sensors of one driver may be read
+ * concurrently. */
+#ifndef IPW_SENSORS_SENSOR_H
+#define IPW_SENSORS_SENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/quantity.h"
+#include "core/units.h"
+
+enum {
+    SENSOR_CHANNELS_MAX = 24,
+    SENSOR_GROUPS_MAX = 3,
+    SENSOR_FACTS_MAX = 12,
+};
+
+enum sensor_kind { SENSOR_CPU, SENSOR_GPU, SENSOR_BOARD, SENSOR_HOST, SENSOR_TEST };
+
+enum sensor_status {
+    SENSOR_OK,          /* measured */
+    SENSOR_ESTIMATED,   /* works, but is a model: its joules are labelled estimated */
+    SENSOR_DEAD,        /* opens, but does not move under load */
+    SENSOR_DENIED,      /* there, but this user may not read it: fix says how */
+    SENSOR_UNSUPPORTED, /* there, but cannot give what we need */
+    SENSOR_ABSENT,      /* not on this machine */
+};
+
+/* ---- probing ---- */
+
+struct sensor_driver;
+
+/* One thing a probe found, or did not find. */
+struct sensor_finding {
+    const struct sensor_driver *driver; /* set by the registry */
+    char id[48];                        /* "nvml:0", "rapl:psys"; the driver's name when absent */
+    char name[96];                      /* for people: "NVIDIA H200"; may be "" */
+    enum sensor_kind kind;
+    enum sensor_status status; /* OK and ESTIMATED may be opened */
+    char reason[200];          /* why not ok; "" when ok */
+    char fix[240];             /* the exact command or file that mends it; "" when none is known */
+    char measures[200];        /* comma-separated quantities: "energy,power,temperature" */
+    unsigned key;              /* the driver's own: index, socket ... handed back to open */
+};
+
+/* What the user asked for; all fields optional. */
+struct sensor_config {
+    const char *devices; /* --devices: GPU indices or UUIDs, comma-separated; NULL = visible ones */
+};
+
+/* A growing list of findings owned by the caller of probe. */
+struct sensor_findings {
+    struct sensor_finding *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Appends a finding (zeroed but for id, kind and status) and returns it, or NULL when out of
+ * memory.  The pointer is valid until the next call. */
+struct sensor_finding *sensor_found(struct sensor_findings *findings, const char *id,
+                                    enum sensor_kind kind, enum sensor_status status);
+
+/* ---- an open sensor ---- */
+
+/* One measured quantity.  Energy counters observe raw counts; everything else observes values
+ * already in the quantity's base unit. */
+struct sensor_channel {
+    char name[32];   /* unique in the sensor: "package", "power.instant" */
+    char device[24]; /* what it belongs to in reports: "gpu0", "cpu0", "dram0", "psys" */
+    enum quantity quantity;
+    enum scope scope;         /* energy and power only; SCOPE_NONE keeps it out of every sum */
+    int location;             /* which socket, GPU ...; -1 for the whole machine */
+    unsigned group;           /* which read group fills it */
+    double joules_per_count;  /* energy counters: resolution of a raw count */
+    uint64_t wraps_at;        /* energy counters: modulus of the raw count; 0 for 64 bits */
+    double watts_max;         /* no such device draws more: a jump above it is a reset or a lie */
+    double relative_accuracy; /* standard uncertainty of the calibration, e.g. 0.03 */
+    nanos period;             /* update period if known for certain, else 0: it is learned */
+    bool estimated;           /* from a model */
+    bool secondary;           /* a cross-check of another channel of the same device and scope,
+                                 never the figure itself while that one lives */
+};
+
+/* Channels that one call reads together, at one cadence. */
+struct sensor_group {
+    nanos period_default; /* between reads when the user asks for nothing */
+    nanos period_min;     /* never read faster than this, whatever the user asks */
+    bool follow_ticks;    /* phase-lock reads to the first energy or power channel's updates */
+};
+
+/* A fixed fact for reports: {"uuid", "GPU-..."}. */
+struct sensor_fact {
+    char key[24];
+    char text[72];
+};
+
+struct sensor {
+    const struct sensor_driver *driver;
+    char id[48];
+    char name[96];
+    enum sensor_kind kind;
+    int pin_cpu; /* read from this CPU to spare the kernel a cross-call; -1 anywhere */
+    struct sensor_channel channels[SENSOR_CHANNELS_MAX];
+    size_t channel_count;
+    struct sensor_group groups[SENSOR_GROUPS_MAX];
+    size_t group_count;
+    struct sensor_fact facts[SENSOR_FACTS_MAX];
+    size_t fact_count;
+    void *state; /* the driver's */
+};
+
+/* ---- reading ---- */
+
+struct observation {
+    nanos t; /* monotonic time the reading stands for */
+    union {
+        uint64_t count; /* energy counters */
+        double value;   /* everything else */
+    };
+    uint16_t channel;
+    uint16_t missing; /* an enum err: this channel gave no reading at t; 0 for a good one */
+};
+
+/* Preallocated by the sampler; a driver appends through the three calls below, which drop and
+ * count what does not fit rather than allocate. */
+struct observations {
+    struct observation *items;
+    size_t count;
+    size_t capacity;
+    size_t dropped;
+};
+
+void observe_count(struct observations *to, unsigned channel, nanos t, uint64_t count);
+void observe_value(struct observations *to, unsigned channel, nanos t, double value);
+void observe_missing(struct observations *to, unsigned channel, nanos t, enum err why);
+
+/* ---- the driver ---- */
+
+struct sensor_driver {
+    const char *name;
+    const char *summary; /* one line for `ipw doctor` and `ipw list` */
+
+    /* Appends at least one finding: what is there, or why nothing is.  Takes milliseconds, puts no
+     * load on anything.  A failure to look is a finding too (denied, unsupported ...). */
+    void (*probe)(const struct sensor_config *config, struct sensor_findings *out);
+
+    /* Makes an open sensor of a finding whose status is OK or ESTIMATED.  *out is zeroed with
+     * driver, id, name, kind and pin_cpu = -1 set.  On failure nothing is left open. */
+    enum err (*open)(const struct sensor_finding *finding, struct sensor *out, struct error *why);
+
+    /* Reads one group.  A channel that gives nothing is observed missing and the rest goes on;
+     * ERR_LOST means the device is gone (the sampler closes it and tries to open it again);
+     * any other error is a failed tick.  No allocation, no formatting. */
+    enum err (*read)(struct sensor *sensor, unsigned group, struct observations *out);
+
+    void (*close)(struct sensor *sensor);
+};
+
+/* Adds a channel with the defaults that suit most (location -1, no secondary); NULL when full. */
+struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *name,
+                                          const char *device, enum quantity quantity);
+void sensor_add_fact(struct sensor *sensor, const char *key, const char *text);
+
+const char *sensor_kind_name(enum sensor_kind kind);
+const char *sensor_status_name(enum sensor_status status);
+
+#endif

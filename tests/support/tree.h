@@ -1,0 +1,22 @@
+/* A fake machine: a temporary directory that stands in for / through the root prefix.
+ * tree_new makes it and points port/fs at it; tree_free removes it and restores the real root. */
+#ifndef TESTS_SUPPORT_TREE_H
+#define TESTS_SUPPORT_TREE_H
+
+struct tree {
+    char root[128];
+};
+
+void tree_new(struct tree *tree);
+void tree_free(struct tree *tree);
+
+/* Creates parents and (over)writes the file with text, in one write, as sysfs would show it. */
+void tree_write(struct tree *tree, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void tree_write_bytes(struct tree *tree, const char *path, long offset, const void *bytes,
+                      unsigned long length);
+void tree_link(struct tree *tree, const char *path, const char *target);
+void tree_remove(struct tree *tree, const char *path); /* a file or a whole directory */
+void tree_mode(struct tree *tree, const char *path, unsigned mode);
+
+#endif

@@ -1,0 +1,25 @@
+/* What every cmocka test file includes: cmocka needs these headers first, in this order. */
+#ifndef TESTS_SUPPORT_UNIT_H
+#define TESTS_SUPPORT_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#define RUN_TESTS(tests) cmocka_run_group_tests((tests), NULL, NULL)
+
+/* |a - b| <= tolerance, printing both: cmocka 1.1.5's own check works on floats. */
+#define assert_near(a, b, tolerance)                                                               \
+    do {                                                                                           \
+        double near_a_ = (a), near_b_ = (b);                                                       \
+        if (!(near_a_ - near_b_ <= (tolerance) && near_b_ - near_a_ <= (tolerance))) {             \
+            print_error("%s = %.9g, expected %.9g (tolerance %g)\n", #a, near_a_, near_b_,         \
+                        (double)(tolerance));                                                      \
+            _fail(__FILE__, __LINE__);                                                             \
+        }                                                                                          \
+    } while (0)
+
+#endif
