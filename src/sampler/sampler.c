@@ -1,0 +1,337 @@
+#define _GNU_SOURCE
+#include "sampler/sampler.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "sampler/source.h"
+
+/* Rings are emptied this often; they hold several times what the fastest source makes in it. */
+#define DRAIN_PERIOD (100 * NS_PER_MS)
+
+/* How long to wait for a first update: for cheap counters, which tick every millisecond, and for
+ * those whose ticks are followed, which may take a tenth of a second. */
+#define READY_CHEAP  (40 * NS_PER_MS)
+#define READY_FOLLOW (250 * NS_PER_MS)
+#define SETTLE_MOST  (400 * NS_PER_MS)
+#define SETTLE_LEAST (10 * NS_PER_MS)
+#define NAP          (1 * NS_PER_MS)
+
+struct sampler {
+    struct source **sources;
+    size_t count;
+    nanos period;
+    struct spill spill;
+    pthread_mutex_t lock; /* guards every series, the spill and popping from the rings */
+    struct deadline deadline;
+    pthread_t keeper;
+    bool running;
+    atomic_bool stopping;
+    bool spill_reported;
+};
+
+struct sampler *sampler_new(nanos period)
+{
+    struct sampler *sampler = calloc(1, sizeof *sampler);
+    if (!sampler)
+        return NULL;
+    if (deadline_init(&sampler->deadline) != ERR_OK) {
+        free(sampler);
+        return NULL;
+    }
+    sampler->period = period;
+    spill_init(&sampler->spill);
+    pthread_mutex_init(&sampler->lock, NULL);
+    return sampler;
+}
+
+void sampler_free(struct sampler *sampler)
+{
+    if (!sampler)
+        return;
+    sampler_stop(sampler);
+    for (size_t i = 0; i < sampler->count; i++) {
+        source_release(sampler->sources[i]);
+        free(sampler->sources[i]);
+    }
+    free(sampler->sources);
+    spill_release(&sampler->spill);
+    deadline_release(&sampler->deadline);
+    pthread_mutex_destroy(&sampler->lock);
+    free(sampler);
+}
+
+enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
+                     struct error *why)
+{
+    struct source **sources =
+        realloc(sampler->sources, (sampler->count + 1) * sizeof *sampler->sources);
+    if (!sources)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    sampler->sources = sources;
+    struct source *source = malloc(sizeof *source);
+    if (!source)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
+    if (err) {
+        free(source);
+        return err;
+    }
+    sampler->sources[sampler->count++] = source;
+    return ERR_OK;
+}
+
+/* ---- moving samples from the rings into the timelines ---- */
+
+static void drain_source(struct source *source)
+{
+    struct sample sample;
+    while (ring_pop(&source->ring, &sample)) {
+        struct series *series = &source->series[sample.channel];
+        if (series_take(series, &sample) != ERR_OK)
+            series->refused++;
+    }
+}
+
+/* Call with the lock held. */
+static void drain(struct sampler *sampler)
+{
+    for (size_t i = 0; i < sampler->count; i++)
+        drain_source(sampler->sources[i]);
+    if (sampler->spill.failed && !sampler->spill_reported) {
+        log_warn("%s; older samples are thinned instead, no energy is lost",
+                 sampler->spill.why.text);
+        sampler->spill_reported = true;
+    }
+}
+
+static void *keeper_main(void *argument)
+{
+    struct sampler *sampler = argument;
+    thread_settle("ipw-keeper", -1);
+    nanos next = clock_now();
+    while (!atomic_load(&sampler->stopping)) {
+        next += DRAIN_PERIOD;
+        deadline_wait(&sampler->deadline, next);
+        pthread_mutex_lock(&sampler->lock);
+        drain(sampler);
+        pthread_mutex_unlock(&sampler->lock);
+    }
+    return NULL;
+}
+
+enum err sampler_start(struct sampler *sampler, struct error *why)
+{
+    atomic_store(&sampler->stopping, false);
+    if (pthread_create(&sampler->keeper, NULL, keeper_main, sampler) != 0)
+        return err_set(why, ERR_NO_MEMORY, "cannot start a thread");
+    sampler->running = true;
+    for (size_t i = 0; i < sampler->count; i++)
+        if (source_start(sampler->sources[i]) != ERR_OK) {
+            sampler_stop(sampler);
+            return err_set(why, ERR_NO_MEMORY, "cannot start a thread");
+        }
+    return ERR_OK;
+}
+
+void sampler_stop(struct sampler *sampler)
+{
+    if (!sampler->running)
+        return;
+    for (size_t i = 0; i < sampler->count; i++)
+        source_stop(sampler->sources[i]);
+    atomic_store(&sampler->stopping, true);
+    deadline_poke(&sampler->deadline);
+    pthread_join(sampler->keeper, NULL);
+    sampler->running = false;
+    pthread_mutex_lock(&sampler->lock);
+    drain(sampler);
+    pthread_mutex_unlock(&sampler->lock);
+}
+
+/* ---- waiting for readings ---- */
+
+static bool follows_ticks(const struct source *source, size_t channel)
+{
+    return source->described.groups[source->described.channels[channel].group].follow_ticks;
+}
+
+static bool carries_energy(const struct source *source, size_t channel)
+{
+    enum quantity quantity = source->described.channels[channel].quantity;
+    return quantity == QTY_ENERGY || quantity == QTY_POWER;
+}
+
+static bool has_begun(const struct source *source, size_t channel, nanos waited)
+{
+    const struct series *series = &source->series[channel];
+    if (series->channel->quantity != QTY_ENERGY)
+        return timeline_count(&series->timeline) > 0 || series->missing > 0 ||
+               waited > READY_FOLLOW;
+    return series->updates > 0 ||
+           waited > (follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
+}
+
+/* How long a channel may take to show what happened at an instant. */
+static nanos patience(const struct source *source, size_t channel)
+{
+    nanos update = atomic_load(&source->periods[channel]);
+    nanos reads = source->reader.schedules[source->described.channels[channel].group].period;
+    nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
+    if (source->series[channel].channel->quantity == QTY_POWER)
+        limit += reads;
+    limit += SETTLE_LEAST;
+    return limit < SETTLE_MOST ? limit : SETTLE_MOST;
+}
+
+static bool reaches(const struct source *source, size_t channel, nanos t, nanos waited)
+{
+    const struct series *series = &source->series[channel];
+    const struct point *last = timeline_last(&series->timeline);
+    if (last && last->t >= t)
+        return true;
+    bool ever = series->updates > 0 || (last && series->channel->quantity == QTY_POWER);
+    return !ever || waited > patience(source, channel);
+}
+
+/* Naps until `done` holds for every energy channel. */
+static void wait_for(struct sampler *sampler, nanos t, bool is_start)
+{
+    nanos began = clock_now();
+    for (;;) {
+        nanos waited = clock_now() - began;
+        bool done = true;
+        pthread_mutex_lock(&sampler->lock);
+        drain(sampler);
+        for (size_t i = 0; i < sampler->count; i++)
+            for (size_t c = 0; c < sampler->sources[i]->described.channel_count; c++)
+                if (carries_energy(sampler->sources[i], c))
+                    done = done && (is_start ? has_begun(sampler->sources[i], c, waited)
+                                             : reaches(sampler->sources[i], c, t, waited));
+        pthread_mutex_unlock(&sampler->lock);
+        if (done)
+            return;
+        if (!is_start)
+            for (size_t i = 0; i < sampler->count; i++)
+                source_poke(sampler->sources[i]);
+        struct timespec nap = {.tv_nsec = NAP};
+        nanosleep(&nap, NULL);
+    }
+}
+
+void sampler_ready(struct sampler *sampler)
+{
+    wait_for(sampler, 0, true);
+}
+
+void sampler_settle(struct sampler *sampler, nanos t)
+{
+    wait_for(sampler, t, false);
+}
+
+/* ---- questions ---- */
+
+size_t sampler_count(const struct sampler *sampler)
+{
+    return sampler->count;
+}
+
+const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source)
+{
+    return &sampler->sources[source]->described;
+}
+
+void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
+                     struct channel_state *out)
+{
+    struct source *from = sampler->sources[source];
+    struct series *series = &from->series[channel];
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(from);
+    const struct point *last = timeline_last(&series->timeline);
+    *out = (struct channel_state){
+        .period = atomic_load(&from->periods[channel]),
+        .updates = series->updates,
+        .missing = series->missing,
+        .gaps = series->gaps,
+        .refused = series->refused,
+        .last_error = series->last_error,
+        .has_value = last && is_known(last->value),
+        .value = last ? last->value : UNKNOWN,
+        .t = last ? last->t : 0,
+        .thinned = series->timeline.thinned,
+    };
+    pthread_mutex_unlock(&sampler->lock);
+}
+
+void sampler_source(struct sampler *sampler, size_t source, struct source_state *out)
+{
+    struct source *from = sampler->sources[source];
+    struct source_counts *counts = &from->counts;
+    *out = (struct source_state){
+        .reads = atomic_load(&counts->reads),
+        .failed = atomic_load(&counts->failed),
+        .late = atomic_load(&counts->late),
+        .lost = atomic_load(&counts->lost),
+        .back = atomic_load(&counts->back),
+        .dropped = atomic_load(&from->ring.dropped),
+        .read_s = seconds(atomic_load(&counts->read_ns)),
+        .read_us = (double)atomic_load(&counts->read_ns_best) * 1e-3,
+    };
+    out->is_lost = out->lost > out->back;
+}
+
+enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                        nanos to, struct window *out)
+{
+    struct source *asked = sampler->sources[source];
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(asked);
+    enum err err = timeline_window(&asked->series[channel].timeline, from, to, out);
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
+enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                          nanos to, double *low, double *high)
+{
+    struct source *asked = sampler->sources[source];
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(asked);
+    enum err err = timeline_extremes(&asked->series[channel].timeline, from, to, low, high);
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
+enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
+                        bool (*take)(const struct point *points, size_t count, void *context),
+                        void *context)
+{
+    enum { CHUNK = 256 };
+    struct point chunk[CHUNK];
+    struct source *asked = sampler->sources[source];
+    struct timeline *timeline = &asked->series[channel].timeline;
+    enum err err = ERR_OK;
+    bool more = true;
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(asked);
+    size_t count = timeline_count(timeline);
+    for (size_t first = 0; more && !err && first < count; first += CHUNK) {
+        size_t n = count - first < CHUNK ? count - first : CHUNK;
+        err = timeline_read(timeline, first, n, chunk);
+        if (!err)
+            more = take(chunk, n, context);
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
+unsigned long sampler_reads(struct sampler *sampler)
+{
+    unsigned long reads = 0;
+    for (size_t i = 0; i < sampler->count; i++)
+        reads += atomic_load(&sampler->sources[i]->counts.reads);
+    return reads;
+}

@@ -1,0 +1,78 @@
+/* The sampler: reads every sensor it was given, each in a thread of its own, and answers questions
+ * about any window of time since.
+ *
+ * Life: sampler_new, sampler_add..., sampler_start, (ready, settle, window...), sampler_stop,
+ * sampler_free.  Windows may be asked during and after the run, from any thread. */
+#ifndef IPW_SAMPLER_SAMPLER_H
+#define IPW_SAMPLER_SAMPLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/units.h"
+#include "sampler/timeline.h"
+#include "sensors/sensor.h"
+
+struct sampler;
+
+/* Allocates; sampler_free gives all back.  period: between reads, 0 for each sensor's own. */
+struct sampler *sampler_new(nanos period);
+void sampler_free(struct sampler *sampler);
+
+/* Opens the finding's sensor.  A failure leaves the sampler as it was. */
+enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
+                     struct error *why) MUST_USE;
+enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
+void sampler_stop(struct sampler *sampler);
+
+/* Waits until every sensor has given a first reading and, where it can be had soon, a first
+ * update: what is measured after this has a known beginning.  At most a quarter of a second. */
+void sampler_ready(struct sampler *sampler);
+
+/* Asks the sensors to read now and waits until each has readings up to `t`, or until it is plain
+ * that one will not: what was measured before t has a known end. */
+void sampler_settle(struct sampler *sampler, nanos t);
+
+/* ---- what there is ---- */
+
+size_t sampler_count(const struct sampler *sampler);
+const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source);
+
+struct channel_state {
+    nanos period;          /* learned update period; 0 unknown */
+    unsigned long updates; /* new values so far */
+    unsigned long missing, gaps, refused;
+    enum err last_error; /* of the newest missing one */
+    bool has_value;
+    double value;     /* newest; for counters the mean power over the newest interval */
+    nanos t;          /* of value */
+    unsigned thinned; /* times that its history had to be thinned for want of scratch space */
+};
+void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
+                     struct channel_state *out);
+
+struct source_state {
+    unsigned long reads, failed, late, lost, back, dropped;
+    double read_s;  /* spent reading, altogether */
+    double read_us; /* the quickest read of group 0 */
+    bool is_lost;   /* gone at the moment */
+};
+void sampler_source(struct sampler *sampler, size_t source, struct source_state *out);
+
+/* ---- windows ---- */
+
+enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                        nanos to, struct window *out) MUST_USE;
+enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                          nanos to, double *low, double *high) MUST_USE;
+
+/* Walks the points of a channel, oldest first, in chunks; stops when the callback returns false. */
+enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
+                        bool (*take)(const struct point *points, size_t count, void *context),
+                        void *context) MUST_USE;
+
+/* Reads made by all sources. */
+unsigned long sampler_reads(struct sampler *sampler);
+
+#endif

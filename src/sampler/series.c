@@ -1,0 +1,170 @@
+#include "sampler/series.h"
+
+#include <math.h>
+
+void series_init(struct series *series, const struct sensor_channel *channel, struct spill *spill,
+                 nanos gap_limit)
+{
+    *series = (struct series){.channel = channel, .gap_limit = gap_limit};
+    bool means = channel->quantity == QTY_ENERGY || channel->interval_mean;
+    timeline_init(&series->timeline, spill, means ? SHAPE_MEANS : SHAPE_POINTS);
+}
+
+void series_release(struct series *series)
+{
+    timeline_release(&series->timeline);
+}
+
+/* The next interval starts here; the one that ends here is not covered. */
+static enum err begin_after_gap(struct series *series, nanos t, double value)
+{
+    const struct point *last = timeline_last(&series->timeline);
+    struct point point = {.t = t, .value = value};
+    if (last) {
+        if (t <= last->t)
+            return ERR_OK; /* a gap known before any new reading: the last point stands */
+        point.covered = last->covered;
+        point.sum = last->sum;
+        point.variance = last->variance;
+    }
+    return timeline_append(&series->timeline, &point);
+}
+
+static void note_gap(struct series *series, enum err why)
+{
+    if (series->has_last)
+        series->gaps++;
+    series->has_last = false;
+    series->last_error = why;
+}
+
+static enum err append_covered(struct series *series, nanos t, double added, double variance,
+                               double value)
+{
+    const struct point *last = timeline_last(&series->timeline);
+    struct point point = {
+        .t = t,
+        .covered = last->covered + (t - last->t),
+        .sum = last->sum + added,
+        .variance = last->variance + variance,
+        .value = value,
+    };
+    series->last_interval = t - last->t;
+    series->updates++;
+    return timeline_append(&series->timeline, &point);
+}
+
+/* ---- counters ---- */
+
+/* What a counter advanced by, in J; UNKNOWN when it was reset or cannot be told.
+ *
+ * A counter with a modulus that goes down has wrapped or was reset; one without has been reset.
+ * The device's largest power decides: what it cannot have drawn in the time was a reset.  The
+ * period is added to the time because a read just before a tick and one just after it are close
+ * together and yet see a whole tick's energy. */
+static double advance(const struct series *series, uint64_t count, nanos elapsed)
+{
+    const struct sensor_channel *channel = series->channel;
+    uint64_t steps = count - series->last_count;
+    if (count < series->last_count) {
+        if (channel->wraps_at == 0 || series->last_count >= channel->wraps_at)
+            return UNKNOWN;
+        steps = channel->wraps_at - series->last_count + count;
+    }
+    double joules = (double)steps * channel->joules_per_count;
+    double most = channel->watts_max * (seconds(elapsed) + 0.1);
+    if (channel->watts_max > 0 && joules > most)
+        return UNKNOWN;
+    double whole_turn = (double)channel->wraps_at * channel->joules_per_count;
+    if (channel->wraps_at && channel->watts_max > 0 &&
+        channel->watts_max * seconds(elapsed) > whole_turn)
+        return UNKNOWN; /* so long unread that it may have wrapped unseen */
+    return joules;
+}
+
+static enum err take_count(struct series *series, const struct sample *sample)
+{
+    const struct point *last = timeline_last(&series->timeline);
+    double sigma = (double)sample->sigma_us * 1e-6;
+    if (!series->has_last || !last) {
+        series->has_last = true;
+        series->last_count = sample->count;
+        return begin_after_gap(series, sample->t, UNKNOWN);
+    }
+    if (sample->count == series->last_count || sample->t <= last->t)
+        return ERR_OK;
+    nanos elapsed = sample->t - last->t;
+    double joules = advance(series, sample->count, elapsed);
+    series->last_count = sample->count;
+    if (!is_known(joules)) {
+        note_gap(series, ERR_BAD_VALUE);
+        series->has_last = true;
+        return begin_after_gap(series, sample->t, UNKNOWN);
+    }
+    series->timeline.time_sigma = sigma;
+    return append_covered(series, sample->t, joules, 0, joules / seconds(elapsed));
+}
+
+/* ---- sampled values ---- */
+
+static bool is_plausible(const struct sensor_channel *channel, double value)
+{
+    if (!is_known(value))
+        return false;
+    if (channel->quantity != QTY_POWER)
+        return true;
+    return value >= 0 && (channel->watts_max <= 0 || value <= channel->watts_max);
+}
+
+static enum err take_value(struct series *series, const struct sample *sample)
+{
+    double value = sample->value;
+    if (!is_plausible(series->channel, value)) {
+        series->refused++;
+        series->last_error = ERR_BAD_VALUE;
+        return ERR_OK;
+    }
+    const struct point *last = timeline_last(&series->timeline);
+    if (last && sample->t <= last->t)
+        return ERR_OK;
+    bool covers = series->has_last && last && sample->t - last->t <= series->gap_limit;
+    double before = series->last_value;
+    if (series->has_last && !covers)
+        series->gaps++;
+    series->has_last = true;
+    series->last_value = value;
+    if (!covers)
+        return begin_after_gap(series, sample->t, value);
+    double dt = seconds(sample->t - last->t);
+    if (series->timeline.shape == SHAPE_MEANS)
+        return append_covered(series, sample->t, value * dt, 0, value);
+    /* Between two readings the value ran somewhere from one to the other; the straight line is
+     * the middle of that, and a uniform error of that width has a twelfth of its square. */
+    double spread = (value - before) * dt;
+    return append_covered(series, sample->t, (before + value) / 2 * dt, spread * spread / 12,
+                          value);
+}
+
+enum err series_take(struct series *series, const struct sample *sample)
+{
+    switch (sample->kind) {
+    case SAMPLE_GAP:
+        note_gap(series, sample->why);
+        return ERR_OK;
+    case SAMPLE_MISSING:
+        series->missing++;
+        series->last_error = sample->why;
+        /* The first read of a mean-since-the-last-read has no value, but its time is where the
+         * first mean begins. */
+        if (series->channel->interval_mean && !timeline_last(&series->timeline)) {
+            series->has_last = true;
+            return begin_after_gap(series, sample->t, UNKNOWN);
+        }
+        return ERR_OK;
+    default:
+        break;
+    }
+    if (series->channel->quantity == QTY_ENERGY)
+        return take_count(series, sample);
+    return take_value(series, sample);
+}

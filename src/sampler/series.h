@@ -1,0 +1,35 @@
+/* A series: one channel's samples turned into a timeline.  Here counters are unwrapped, resets and
+ * lies become gaps, power is integrated, and nothing unknown is ever counted as zero.
+ * Owned by the sampler and used under its lock. */
+#ifndef IPW_SAMPLER_SERIES_H
+#define IPW_SAMPLER_SERIES_H
+
+#include <stdbool.h>
+
+#include "sampler/ring.h"
+#include "sampler/timeline.h"
+#include "sensors/sensor.h"
+
+struct series {
+    const struct sensor_channel *channel; /* not owned */
+    struct timeline timeline;
+    nanos gap_limit; /* readings farther apart than this do not cover the time between */
+    bool has_last;
+    uint64_t last_count;
+    double last_value;
+    nanos last_interval;   /* newest distance between two readings */
+    unsigned long updates; /* new values */
+    unsigned long missing; /* reads that gave nothing */
+    unsigned long gaps;    /* times that what happened between two readings is unknown */
+    unsigned long refused; /* readings that cannot be true */
+    enum err last_error;   /* why the newest missing one was */
+};
+
+void series_init(struct series *series, const struct sensor_channel *channel, struct spill *spill,
+                 nanos gap_limit);
+void series_release(struct series *series);
+
+/* Takes one sample.  ERR_NO_MEMORY only; a bad sample is counted, not an error. */
+enum err series_take(struct series *series, const struct sample *sample) MUST_USE;
+
+#endif

@@ -1,0 +1,386 @@
+#include "sampler/source.h"
+
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "sensors/registry.h"
+
+/* Finding a sensor's period: cheap reads are first made this densely for this long (RAPL updates
+ * every millisecond); a group that follows ticks then goes on more slowly (NVIDIA: 100 ms). */
+#define LEARN_FINE_STEP   (250 * NS_PER_US)
+#define LEARN_FINE_TIME   (15 * NS_PER_MS)
+#define LEARN_COARSE_STEP (4 * NS_PER_MS)
+#define LEARN_COARSE_TIME (1000 * NS_PER_MS)
+#define LEARN_AGAIN       (30 * NS_PER_S)
+#define CHEAP_READ        (100 * NS_PER_US)
+
+#define REOPEN_FIRST      (500 * NS_PER_MS)
+#define REOPEN_MOST       (5 * NS_PER_S)
+
+/* A suspend shorter than this cannot be told from the skew of two clock reads. */
+#define SUSPEND_LEAST (100 * NS_PER_MS)
+
+/* ---- setting up ---- */
+
+static int find_guide(const struct sensor *sensor, unsigned group)
+{
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        if (sensor->channels[i].group == group && sensor->channels[i].quantity == QTY_ENERGY)
+            return (int)i;
+    return -1;
+}
+
+static nanos group_period(const struct sensor_group *group, nanos wanted)
+{
+    nanos period = wanted > 0 ? wanted : group->period_default;
+    return period < group->period_min ? group->period_min : period;
+}
+
+/* How far apart two readings of a channel may stand and still be joined by a line. */
+static nanos gap_limit(nanos period)
+{
+    nanos limit = 5 * period;
+    return limit < 500 * NS_PER_MS ? 500 * NS_PER_MS : limit;
+}
+
+enum err source_init(struct source *source, const struct sensor_finding *finding,
+                     struct spill *spill, nanos period, struct error *why)
+{
+    *source = (struct source){.finding = *finding, .deadline = {-1, -1}};
+    struct reader *reader = &source->reader;
+    enum err err = sensor_open(finding, &reader->sensor, why);
+    if (err)
+        return err;
+    reader->open = true;
+    err = ring_init(&source->ring, 8192);
+    if (!err)
+        err = deadline_init(&source->deadline);
+    if (err) {
+        source_release(source);
+        return err_set(why, err, "%s: %s", finding->id, err_text(err));
+    }
+    source->described = reader->sensor;
+    source->described.state = NULL;
+    const struct sensor *sensor = &source->described;
+    for (unsigned g = 0; g < sensor->group_count; g++)
+        reader->schedules[g] = (struct schedule){
+            .period = group_period(&sensor->groups[g], period),
+            .guide = find_guide(sensor, g),
+        };
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        tick_init(&reader->ticks[i]);
+        atomic_init(&source->periods[i], sensor->channels[i].period);
+        series_init(&source->series[i], &sensor->channels[i], spill,
+                    gap_limit(reader->schedules[sensor->channels[i].group].period));
+    }
+    return ERR_OK;
+}
+
+void source_release(struct source *source)
+{
+    source_stop(source);
+    if (source->reader.open)
+        sensor_close(&source->reader.sensor);
+    source->reader.open = false;
+    for (size_t i = 0; i < source->described.channel_count; i++)
+        series_release(&source->series[i]);
+    source->described.channel_count = 0;
+    ring_release(&source->ring);
+    deadline_release(&source->deadline);
+}
+
+/* ---- reading ---- */
+
+static void push(struct source *source, struct sample sample)
+{
+    ring_push(&source->ring, &sample);
+}
+
+/* What lies between the last sample of every channel and the next is unknown from here on. */
+static void push_gaps(struct source *source, enum err why)
+{
+    nanos now = clock_now();
+    for (size_t i = 0; i < source->described.channel_count; i++) {
+        push(source,
+             (struct sample){
+                 .t = now, .channel = (uint16_t)i, .kind = SAMPLE_GAP, .why = (uint8_t)why});
+        tick_unlock(&source->reader.ticks[i]);
+        source->reader.has_last[i] = false;
+    }
+}
+
+static void pass_count(struct source *source, const struct observation *o)
+{
+    struct reader *reader = &source->reader;
+    struct tick *tick = &reader->ticks[o->channel];
+    bool is_new = !reader->has_last[o->channel] || reader->last_count[o->channel] != o->count;
+    struct tick_time when;
+    tick_observe(tick, o->t, is_new, &when);
+    if (!is_new)
+        return;
+    reader->has_last[o->channel] = true;
+    reader->last_count[o->channel] = o->count;
+    push(source, (struct sample){
+                     .t = when.t,
+                     .count = o->count,
+                     .sigma_us = (uint32_t)(when.sigma / NS_PER_US),
+                     .channel = o->channel,
+                     .kind = SAMPLE_GOOD,
+                 });
+}
+
+static void pass_value(struct source *source, const struct observation *o)
+{
+    struct reader *reader = &source->reader;
+    if (source->described.channels[o->channel].quantity == QTY_POWER) {
+        bool is_new = !reader->has_last[o->channel] || reader->last_value[o->channel] != o->value;
+        struct tick_time when;
+        tick_observe(&reader->ticks[o->channel], o->t, is_new, &when);
+    }
+    reader->has_last[o->channel] = true;
+    reader->last_value[o->channel] = o->value;
+    push(source,
+         (struct sample){.t = o->t, .value = o->value, .channel = o->channel, .kind = SAMPLE_GOOD});
+}
+
+static void pass_on(struct source *source, const struct observation *o)
+{
+    if (o->channel >= source->described.channel_count)
+        return;
+    if (o->missing)
+        push(source, (struct sample){.t = o->t,
+                                     .channel = o->channel,
+                                     .kind = SAMPLE_MISSING,
+                                     .why = (uint8_t)o->missing});
+    else if (source->described.channels[o->channel].quantity == QTY_ENERGY)
+        pass_count(source, o);
+    else
+        pass_value(source, o);
+    nanos learned = source->reader.ticks[o->channel].period;
+    if (learned > 0)
+        atomic_store_explicit(&source->periods[o->channel], learned, memory_order_relaxed);
+}
+
+static void lose(struct source *source)
+{
+    struct reader *reader = &source->reader;
+    log_warn("%s: device lost; trying to get it back", source->finding.id);
+    atomic_fetch_add(&source->counts.lost, 1);
+    push_gaps(source, ERR_LOST);
+    sensor_close(&reader->sensor);
+    reader->open = false;
+    reader->reopen_wait = REOPEN_FIRST;
+}
+
+static void note_cost(struct source *source, unsigned group, nanos cost)
+{
+    struct source_counts *counts = &source->counts;
+    atomic_fetch_add_explicit(&counts->reads, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counts->read_ns, cost, memory_order_relaxed);
+    int64_t best = atomic_load_explicit(&counts->read_ns_best, memory_order_relaxed);
+    if (group == 0 && (best == 0 || cost < best))
+        atomic_store_explicit(&counts->read_ns_best, cost, memory_order_relaxed);
+}
+
+void source_read_group(struct source *source, unsigned group)
+{
+    struct reader *reader = &source->reader;
+    struct observations seen = {
+        .items = reader->room,
+        .capacity = sizeof reader->room / sizeof *reader->room,
+    };
+    nanos before = clock_now();
+    enum err err = reader->sensor.driver->read(&reader->sensor, group, &seen);
+    nanos after = clock_now();
+    note_cost(source, group, after - before);
+    reader->schedules[group].last = after;
+    for (size_t i = 0; i < seen.count; i++)
+        pass_on(source, &seen.items[i]);
+    if (seen.dropped)
+        atomic_fetch_add(&source->ring.dropped, seen.dropped);
+    if (err)
+        atomic_fetch_add(&source->counts.failed, 1);
+    if (err == ERR_LOST)
+        lose(source);
+}
+
+/* ---- scheduling ---- */
+
+static void begin_learning(struct source *source, struct schedule *schedule, unsigned group,
+                           nanos now)
+{
+    bool follows = source->described.groups[group].follow_ticks;
+    bool cheap = atomic_load(&source->counts.read_ns_best) < CHEAP_READ;
+    schedule->learn_again = now + LEARN_AGAIN;
+    if (follows)
+        schedule->learn_until = now + LEARN_COARSE_TIME;
+    else if (cheap)
+        schedule->learn_until = now + LEARN_FINE_TIME;
+}
+
+/* The next read while learning, or 0 when that is over. */
+static nanos next_while_learning(struct source *source, struct schedule *schedule, unsigned group,
+                                 nanos now)
+{
+    const struct tick *tick = &source->reader.ticks[schedule->guide];
+    bool follows = source->described.groups[group].follow_ticks;
+    bool learned = follows ? tick->locked : tick->period > 0 && tick->interval_count >= 4;
+    if (learned || now >= schedule->learn_until) {
+        schedule->learn_until = 0;
+        return 0;
+    }
+    return now + (follows ? LEARN_COARSE_STEP : LEARN_FINE_STEP);
+}
+
+static nanos next_by_period(struct source *source, struct schedule *schedule, nanos now)
+{
+    nanos next = schedule->next + schedule->period;
+    if (next > now)
+        return next;
+    nanos behind = (now - next) / schedule->period + 1;
+    if (schedule->next > 0)
+        atomic_fetch_add_explicit(&source->counts.late, (unsigned long)behind,
+                                  memory_order_relaxed);
+    return next + behind * schedule->period;
+}
+
+static void plan(struct source *source, unsigned group)
+{
+    struct reader *reader = &source->reader;
+    struct schedule *schedule = &reader->schedules[group];
+    nanos now = clock_now(), next = 0;
+    if (schedule->guide >= 0) {
+        struct tick *tick = &reader->ticks[schedule->guide];
+        bool follows = source->described.groups[group].follow_ticks;
+        bool needs = follows ? !tick->locked : tick->period == 0;
+        if (needs && !schedule->learn_until && now >= schedule->learn_again)
+            begin_learning(source, schedule, group, now);
+        if (schedule->learn_until)
+            next = next_while_learning(source, schedule, group, now);
+        if (!next && follows && tick->locked)
+            next = tick_next_read(tick, now, schedule->period * 3 / 4);
+        if (next) {
+            schedule->next = next;
+            return;
+        }
+        if (schedule->next < now - schedule->period)
+            schedule->next = now; /* coming out of learning: a fresh rhythm, not a backlog */
+    }
+    schedule->next = next_by_period(source, schedule, now);
+}
+
+static nanos earliest_deadline(const struct source *source)
+{
+    const struct reader *reader = &source->reader;
+    nanos earliest = INT64_MAX;
+    for (unsigned g = 0; g < source->described.group_count; g++)
+        if (reader->schedules[g].next < earliest)
+            earliest = reader->schedules[g].next;
+    return earliest;
+}
+
+static void read_due(struct source *source, bool poked)
+{
+    struct reader *reader = &source->reader;
+    for (unsigned g = 0; g < source->described.group_count && reader->open; g++) {
+        struct schedule *schedule = &reader->schedules[g];
+        nanos now = clock_now();
+        bool follows = schedule->guide >= 0 && reader->ticks[schedule->guide].locked &&
+                       source->described.groups[g].follow_ticks;
+        bool on_demand =
+            poked && !follows && now >= schedule->last + source->described.groups[g].period_min;
+        if (now < schedule->next && !on_demand)
+            continue;
+        bool was_due = now >= schedule->next;
+        source_read_group(source, g);
+        if (was_due)
+            plan(source, g);
+    }
+}
+
+static bool same_channels(const struct sensor *a, const struct sensor *b)
+{
+    if (a->channel_count != b->channel_count)
+        return false;
+    for (size_t i = 0; i < a->channel_count; i++)
+        if (strcmp(a->channels[i].name, b->channels[i].name) != 0)
+            return false;
+    return true;
+}
+
+static void try_reopen(struct source *source)
+{
+    struct reader *reader = &source->reader;
+    struct error why;
+    if (deadline_wait(&source->deadline, clock_now() + reader->reopen_wait))
+        return; /* poked: perhaps to stop */
+    reader->reopen_wait *= 2;
+    if (reader->reopen_wait > REOPEN_MOST)
+        reader->reopen_wait = REOPEN_MOST;
+    if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
+        return;
+    if (!same_channels(&reader->sensor, &source->described)) {
+        log_warn("%s: came back as another device; left alone", source->finding.id);
+        sensor_close(&reader->sensor);
+        return;
+    }
+    log_warn("%s: device is back", source->finding.id);
+    reader->open = true;
+    atomic_fetch_add(&source->counts.back, 1);
+    for (unsigned g = 0; g < source->described.group_count; g++)
+        reader->schedules[g].next = clock_now();
+}
+
+static void notice_suspend(struct source *source)
+{
+    nanos suspended = clock_suspended();
+    if (suspended - source->reader.suspended > SUSPEND_LEAST) {
+        log_warn("%s: the machine was suspended for %.1f s; that time is not measured",
+                 source->finding.id, seconds(suspended - source->reader.suspended));
+        push_gaps(source, ERR_LOST);
+    }
+    source->reader.suspended = suspended;
+}
+
+static void *source_main(void *argument)
+{
+    struct source *source = argument;
+    thread_settle("ipw-sampler", source->described.pin_cpu);
+    source->reader.suspended = clock_suspended();
+    bool poked = false;
+    while (!atomic_load(&source->stopping)) {
+        if (!source->reader.open) {
+            try_reopen(source);
+            continue;
+        }
+        notice_suspend(source);
+        read_due(source, poked);
+        poked = deadline_wait(&source->deadline, earliest_deadline(source));
+    }
+    return NULL;
+}
+
+enum err source_start(struct source *source)
+{
+    atomic_store(&source->stopping, false);
+    if (pthread_create(&source->thread, NULL, source_main, source) != 0)
+        return ERR_NO_MEMORY;
+    source->running = true;
+    return ERR_OK;
+}
+
+void source_stop(struct source *source)
+{
+    if (!source->running)
+        return;
+    atomic_store(&source->stopping, true);
+    deadline_poke(&source->deadline);
+    pthread_join(source->thread, NULL);
+    source->running = false;
+}
+
+void source_poke(struct source *source)
+{
+    deadline_poke(&source->deadline);
+}

@@ -1,0 +1,76 @@
+/* A source: one sensor, the thread that reads it, and the ring its samples leave by.
+ * Private to the sampler.  The thread owns everything in `struct reader`; the rest is set before
+ * it starts, atomic, or guarded by the sampler's lock. */
+#ifndef IPW_SAMPLER_SOURCE_H
+#define IPW_SAMPLER_SOURCE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "port/thread.h"
+#include "sampler/ring.h"
+#include "sampler/series.h"
+#include "sampler/tick.h"
+#include "sensors/sensor.h"
+
+/* When one read group is due. */
+struct schedule {
+    nanos period; /* between reads, when not following ticks */
+    nanos next;
+    nanos last;
+    nanos learn_until; /* polling fast to find the sensor's period until then; 0: not learning */
+    nanos learn_again; /* not before this */
+    int guide;         /* channel whose ticks are followed; -1 none */
+};
+
+struct reader {
+    struct sensor sensor;
+    bool open;
+    struct observation room[512];
+    struct tick ticks[SENSOR_CHANNELS_MAX];
+    uint64_t last_count[SENSOR_CHANNELS_MAX];
+    double last_value[SENSOR_CHANNELS_MAX];
+    bool has_last[SENSOR_CHANNELS_MAX];
+    struct schedule schedules[SENSOR_GROUPS_MAX];
+    nanos suspended; /* clock_suspended() at the last read */
+    nanos reopen_wait;
+};
+
+struct source_counts {
+    _Atomic unsigned long reads;
+    _Atomic unsigned long failed; /* reads that returned an error */
+    _Atomic unsigned long late;   /* deadlines that passed before their read */
+    _Atomic unsigned long lost;   /* times the device went away */
+    _Atomic unsigned long back;   /* times it came back */
+    _Atomic int64_t read_ns;      /* time spent reading, altogether */
+    _Atomic int64_t read_ns_best; /* the quickest read of group 0 */
+};
+
+struct source {
+    struct sensor_finding finding;
+    struct sensor described; /* what was opened; its state is NULL: never read through it */
+    struct reader reader;
+    struct ring ring;
+    struct series series[SENSOR_CHANNELS_MAX]; /* under the sampler's lock */
+    _Atomic int64_t periods[SENSOR_CHANNELS_MAX];
+    struct source_counts counts;
+    struct deadline deadline;
+    pthread_t thread;
+    bool running;
+    atomic_bool stopping;
+};
+
+/* Opens the sensor and prepares; period 0 means each group's own default. */
+enum err source_init(struct source *source, const struct sensor_finding *finding,
+                     struct spill *spill, nanos period, struct error *why) MUST_USE;
+enum err source_start(struct source *source) MUST_USE;
+void source_stop(struct source *source);
+void source_release(struct source *source);
+
+/* Asks for a read now rather than at the next deadline. */
+void source_poke(struct source *source);
+
+/* One read of a group, as the thread does it: for tests and for the benchmark of its cost. */
+void source_read_group(struct source *source, unsigned group);
+
+#endif

@@ -1,0 +1,407 @@
+#include "sampler/timeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "port/scratch.h"
+
+#define BLOCK_BYTES ((long long)(TIMELINE_BLOCK * sizeof(struct point)))
+
+/* ---- the scratch file ---- */
+
+void spill_init(struct spill *spill)
+{
+    *spill = (struct spill){.fd = -1};
+}
+
+void spill_release(struct spill *spill)
+{
+    if (spill->fd >= 0)
+        close(spill->fd);
+    spill_init(spill);
+}
+
+static enum err spill_block(struct spill *spill, const struct point *points, long long *place)
+{
+    if (spill->failed)
+        return spill->why.code;
+    enum err err = ERR_OK;
+    if (spill->fd < 0)
+        err = scratch_open(&spill->fd, &spill->why);
+    if (!err) {
+        err = scratch_write(spill->fd, points, (size_t)BLOCK_BYTES, spill->blocks * BLOCK_BYTES);
+        if (err)
+            err_set(&spill->why, err, "cannot write to the scratch file: %s", err_text(err));
+    }
+    if (err) {
+        spill->failed = true;
+        return err;
+    }
+    *place = spill->blocks++;
+    return ERR_OK;
+}
+
+/* ---- appending ---- */
+
+void timeline_init(struct timeline *timeline, struct spill *spill, enum timeline_shape shape)
+{
+    *timeline = (struct timeline){.spill = spill, .shape = shape};
+}
+
+void timeline_release(struct timeline *timeline)
+{
+    free(timeline->tail);
+    free(timeline->blocks);
+    *timeline = (struct timeline){0};
+}
+
+const struct point *timeline_last(const struct timeline *timeline)
+{
+    return timeline->tail_count ? &timeline->tail[timeline->tail_count - 1] : NULL;
+}
+
+size_t timeline_count(const struct timeline *timeline)
+{
+    return timeline->block_count * TIMELINE_BLOCK + timeline->tail_count;
+}
+
+static void widen(float *low, float *high, double value)
+{
+    if (value < *low)
+        *low = (float)value;
+    if (value > *high)
+        *high = (float)value;
+}
+
+static enum err reserve_block_entry(struct timeline *timeline)
+{
+    if (timeline->block_count < timeline->block_capacity)
+        return ERR_OK;
+    size_t capacity = timeline->block_capacity ? timeline->block_capacity * 2 : 16;
+    struct timeline_block *blocks = realloc(timeline->blocks, capacity * sizeof *blocks);
+    if (!blocks)
+        return ERR_NO_MEMORY;
+    timeline->blocks = blocks;
+    timeline->block_capacity = capacity;
+    return ERR_OK;
+}
+
+/* Moves the oldest block of the tail to the scratch file. */
+static enum err spill_oldest(struct timeline *timeline)
+{
+    enum err err = reserve_block_entry(timeline);
+    if (err)
+        return err;
+    struct timeline_block *entry = &timeline->blocks[timeline->block_count];
+    err = spill_block(timeline->spill, timeline->tail, &entry->place);
+    if (err)
+        return err;
+    entry->first = timeline->tail[0].t;
+    entry->low = INFINITY;
+    entry->high = -INFINITY;
+    for (size_t i = 0; i < TIMELINE_BLOCK; i++)
+        widen(&entry->low, &entry->high, timeline->tail[i].value);
+    timeline->block_count++;
+    timeline->tail_count -= TIMELINE_BLOCK;
+    memmove(timeline->tail, timeline->tail + TIMELINE_BLOCK,
+            timeline->tail_count * sizeof *timeline->tail);
+    return ERR_OK;
+}
+
+/* Keeps every second point of the tail, the newest and the oldest among them.  Running sums make
+ * this lossless for energy; a counter's value becomes the mean over the merged interval. */
+static void thin_tail(struct timeline *timeline)
+{
+    struct point *tail = timeline->tail;
+    size_t kept = 1;
+    for (size_t i = 1 + timeline->tail_count % 2; i < timeline->tail_count; i += 2) {
+        struct point merged = tail[i];
+        nanos covered = merged.covered - tail[kept - 1].covered;
+        if (timeline->shape == SHAPE_MEANS && covered > 0)
+            merged.value = (merged.sum - tail[kept - 1].sum) / seconds(covered);
+        tail[kept++] = merged;
+    }
+    timeline->tail_count = kept;
+    timeline->thinned++;
+}
+
+static enum err make_room(struct timeline *timeline)
+{
+    if (timeline->tail_count < timeline->tail_capacity)
+        return ERR_OK;
+    if (timeline->tail_capacity < 2 * TIMELINE_BLOCK) {
+        /* Start small: most channels of most runs never fill a block. */
+        size_t capacity = timeline->tail_capacity ? timeline->tail_capacity * 4 : 64;
+        struct point *tail = realloc(timeline->tail, capacity * sizeof *tail);
+        if (!tail)
+            return ERR_NO_MEMORY;
+        timeline->tail = tail;
+        timeline->tail_capacity = capacity;
+        return ERR_OK;
+    }
+    if (spill_oldest(timeline) != ERR_OK)
+        thin_tail(timeline);
+    return ERR_OK;
+}
+
+enum err timeline_append(struct timeline *timeline, const struct point *point)
+{
+    const struct point *last = timeline_last(timeline);
+    if (last && point->t <= last->t)
+        return ERR_BAD_VALUE;
+    enum err err = make_room(timeline);
+    if (!err)
+        timeline->tail[timeline->tail_count++] = *point;
+    return err;
+}
+
+/* ---- finding ---- */
+
+enum err timeline_read(const struct timeline *timeline, size_t first, size_t count,
+                       struct point *out)
+{
+    if (first + count > timeline_count(timeline))
+        return ERR_NO_DATA;
+    while (count > 0) {
+        size_t block = first / TIMELINE_BLOCK, offset = first % TIMELINE_BLOCK, n;
+        if (block < timeline->block_count) {
+            n = TIMELINE_BLOCK - offset < count ? TIMELINE_BLOCK - offset : count;
+            long long place = timeline->blocks[block].place * BLOCK_BYTES;
+            enum err err = scratch_read(timeline->spill->fd, out, n * sizeof *out,
+                                        place + (long long)(offset * sizeof *out));
+            if (err)
+                return err;
+        } else {
+            n = count;
+            memcpy(out, timeline->tail + (first - timeline->block_count * TIMELINE_BLOCK),
+                   n * sizeof *out);
+        }
+        out += n;
+        first += n;
+        count -= n;
+    }
+    return ERR_OK;
+}
+
+/* First index in [low, high) whose t is > wanted, among points in memory. */
+static size_t after_in(const struct point *points, size_t low, size_t high, nanos wanted)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (points[middle].t <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Same in a spilled block.  Samples are nearly evenly spaced, so the place is guessed from the
+ * time and one short read around the guess usually holds it; otherwise the half that must hold
+ * it is searched. */
+static enum err after_in_block(const struct timeline *timeline, size_t block, nanos wanted,
+                               nanos block_end, size_t *out)
+{
+    enum { NEAR = 32 };
+    struct point near[NEAR];
+    size_t low = 0, high = TIMELINE_BLOCK;
+    nanos first = timeline->blocks[block].first;
+    double share = block_end > first ? (double)(wanted - first) / (double)(block_end - first) : 0;
+    size_t guess = (size_t)(share * TIMELINE_BLOCK);
+    while (high - low > 0) {
+        size_t start = guess > low + NEAR / 2 ? guess - NEAR / 2 : low;
+        size_t n = high - start < NEAR ? high - start : NEAR;
+        enum err err = timeline_read(timeline, block * TIMELINE_BLOCK + start, n, near);
+        if (err)
+            return err;
+        if (near[0].t > wanted && start > low) {
+            high = start;
+        } else if (near[n - 1].t <= wanted && start + n < high) {
+            low = start + n;
+        } else {
+            *out = start + after_in(near, 0, n, wanted);
+            return ERR_OK;
+        }
+        guess = low + (high - low) / 2;
+    }
+    *out = low;
+    return ERR_OK;
+}
+
+/* Index of the first point later than `wanted`, over the whole history. */
+static enum err index_after(const struct timeline *timeline, nanos wanted, size_t *out)
+{
+    size_t spilled = timeline->block_count * TIMELINE_BLOCK;
+    if (timeline->block_count == 0 || timeline->tail[0].t <= wanted) {
+        *out = spilled + after_in(timeline->tail, 0, timeline->tail_count, wanted);
+        return ERR_OK;
+    }
+    size_t low = 0, high = timeline->block_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (timeline->blocks[middle].first <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0) {
+        *out = 0;
+        return ERR_OK;
+    }
+    size_t block = low - 1, inside;
+    nanos end = low < timeline->block_count ? timeline->blocks[low].first : timeline->tail[0].t;
+    enum err err = after_in_block(timeline, block, wanted, end, &inside);
+    *out = block * TIMELINE_BLOCK + inside;
+    return err;
+}
+
+/* ---- windows ---- */
+
+/* The running sums at one instant, and how unsure they are. */
+struct edge {
+    double sum;
+    double covered_s;
+    double variance;      /* gathered up to here */
+    double edge_variance; /* of the interpolation itself */
+    size_t index;         /* first point after the instant */
+};
+
+static double sum_between(const struct timeline *timeline, const struct point *a,
+                          const struct point *b, double f)
+{
+    if (timeline->shape == SHAPE_MEANS || b->covered == a->covered)
+        return a->sum + (b->sum - a->sum) * f;
+    double dt = seconds(b->t - a->t);
+    return a->sum + dt * f * (a->value + (b->value - a->value) * f / 2);
+}
+
+/* Inside an interval a counter does not say when its joules were spent.  If the power stepped by
+ * d somewhere in it, a straight line is off by at most d x T x f(1-f); the steps to the
+ * neighbours say how large d may be.  A third of the square is the variance of a uniform error.
+ * The time of the tick itself is uncertain too: that times the power is the second part. */
+static double edge_variance(const struct timeline *timeline, const struct point *around, double f)
+{
+    const struct point *a = &around[1], *b = &around[2];
+    /* A point after a gap has no value: fmax ignores that side. */
+    double step = fmax(0, fmax(fabs(around[3].value - b->value), fabs(b->value - a->value)));
+    double shape = step * seconds(b->t - a->t) * f * (1 - f);
+    double timing = b->value * timeline->time_sigma;
+    if (timeline->shape == SHAPE_POINTS)
+        timing = 0; /* a reading's own time stamp is good; its variance is in the running sum */
+    return shape * shape / 3 + timing * timing;
+}
+
+static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *out)
+{
+    size_t count = timeline_count(timeline), after;
+    enum err err = index_after(timeline, t, &after);
+    if (err)
+        return err;
+    struct point p[4];
+    if (after == 0 || after == count) {
+        /* Before the first or after the last point: nothing is covered there. */
+        err = timeline_read(timeline, after == 0 ? 0 : count - 1, 1, p);
+        if (!err)
+            *out = (struct edge){p->sum, seconds(p->covered), p->variance, 0, after};
+        return err;
+    }
+    size_t first = after >= 2 ? after - 2 : after - 1;
+    size_t n = (after + 2 <= count ? after + 2 : count) - first;
+    err = timeline_read(timeline, first, n, p + (after >= 2 ? 0 : 1));
+    if (err)
+        return err;
+    if (after < 2)
+        p[0] = p[1];
+    if (after + 2 > count)
+        p[3] = p[2];
+    double f = (double)(t - p[1].t) / (double)(p[2].t - p[1].t);
+    *out = (struct edge){
+        .sum = sum_between(timeline, &p[1], &p[2], f),
+        .covered_s = seconds(p[1].covered) + seconds(p[2].covered - p[1].covered) * f,
+        .variance = p[1].variance + (p[2].variance - p[1].variance) * f,
+        .edge_variance = p[2].covered > p[1].covered ? edge_variance(timeline, p, f) : 0,
+        .index = after,
+    };
+    return ERR_OK;
+}
+
+enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, struct window *out)
+{
+    *out = (struct window){.sum = UNKNOWN, .variance = UNKNOWN, .coverage = 0};
+    if (timeline_count(timeline) == 0 || to <= from)
+        return ERR_NO_DATA;
+    struct edge start, end;
+    enum err err = edge_at(timeline, from, &start);
+    if (!err)
+        err = edge_at(timeline, to, &end);
+    if (err)
+        return err;
+    out->covered_s = end.covered_s - start.covered_s;
+    out->coverage = fmin(1.0, out->covered_s / seconds(to - from));
+    out->updates = end.index - start.index;
+    if (out->covered_s <= 0)
+        return ERR_NO_DATA;
+    out->sum = end.sum - start.sum;
+    out->variance =
+        fmax(0, end.variance - start.variance) + start.edge_variance + end.edge_variance;
+    return ERR_OK;
+}
+
+/* Extremes over [first, last) of the history. */
+static enum err scan(const struct timeline *timeline, size_t first, size_t last, float *low,
+                     float *high)
+{
+    enum { CHUNK = 128 };
+    struct point chunk[CHUNK];
+    while (first < last) {
+        size_t block = first / TIMELINE_BLOCK;
+        bool whole = first % TIMELINE_BLOCK == 0 && block < timeline->block_count &&
+                     last - first >= TIMELINE_BLOCK;
+        if (whole) {
+            widen(low, high, timeline->blocks[block].low);
+            widen(low, high, timeline->blocks[block].high);
+            first += TIMELINE_BLOCK;
+            continue;
+        }
+        size_t n = last - first < CHUNK ? last - first : CHUNK;
+        size_t to_block_end = TIMELINE_BLOCK - first % TIMELINE_BLOCK;
+        if (n > to_block_end)
+            n = to_block_end;
+        enum err err = timeline_read(timeline, first, n, chunk);
+        if (err)
+            return err;
+        for (size_t i = 0; i < n; i++)
+            widen(low, high, chunk[i].value);
+        first += n;
+    }
+    return ERR_OK;
+}
+
+enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
+                           double *high)
+{
+    size_t count = timeline_count(timeline), first, last;
+    *low = *high = UNKNOWN;
+    if (count == 0 || to <= from)
+        return ERR_NO_DATA;
+    enum err err = index_after(timeline, from, &first);
+    if (!err)
+        err = index_after(timeline, to, &last);
+    if (err)
+        return err;
+    /* The interval the end falls into counts too: its value stands at the point after it. */
+    if (last < count && timeline->shape == SHAPE_MEANS)
+        last++;
+    if (timeline->shape == SHAPE_POINTS && first > 0)
+        first--;
+    float least = INFINITY, most = -INFINITY;
+    if (first < last)
+        err = scan(timeline, first, last, &least, &most);
+    if (err || most < least)
+        return err ? err : ERR_NO_DATA;
+    *low = least;
+    *high = most;
+    return ERR_OK;
+}
