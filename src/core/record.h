@@ -24,7 +24,7 @@ struct energy {
     enum method method;
     unsigned long updates; /* sensor updates inside the window */
     bool low_confidence;   /* fewer than ten updates: the window is short for this sensor */
-    char source[160];      /* which sensor and channel; parts of a sum joined by " + " */
+    char source[320];      /* which sensor and channel; parts of a sum joined by " + " */
     char note[160];        /* why unknown, or what a reader must know */
 };
 

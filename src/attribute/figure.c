@@ -1,0 +1,108 @@
+#include "attribute/figure.h"
+
+#include <math.h>
+
+#include "core/text.h"
+#include "sampler/sampler.h"
+
+/* Ten sensor updates are what a window needs before its edges stop mattering. */
+#define CONFIDENT_UPDATES 10
+
+static enum method method_of(const struct sensor_channel *channel)
+{
+    if (channel->estimated)
+        return METHOD_ESTIMATED;
+    return channel->quantity == QTY_ENERGY ? METHOD_COUNTER : METHOD_INTEGRAL;
+}
+
+static void name_source(const struct sensor *sensor, const struct sensor_channel *channel,
+                        struct energy *energy)
+{
+    str_format(energy->source, sizeof energy->source, "%s %s", sensor->id, channel->name);
+}
+
+/* Why a channel that is open says nothing about a window. */
+static struct energy silent(const struct sensor *sensor, const struct sensor_channel *channel,
+                            const struct channel_state *state)
+{
+    char note[160];
+    if (channel->quantity == QTY_ENERGY && state->updates == 0 && state->missing == 0)
+        str_format(note, sizeof note, "%s %s did not move: a dead sensor, or a window too short",
+                   sensor->id, channel->name);
+    else if (state->last_error)
+        str_format(note, sizeof note, "%s %s gave no reading: %s", sensor->id, channel->name,
+                   err_text(state->last_error));
+    else
+        str_format(note, sizeof note, "%s %s has no reading in this window", sensor->id,
+                   channel->name);
+    struct energy energy = energy_unknown(note);
+    name_source(sensor, channel, &energy);
+    return energy;
+}
+
+static void add_notes(const struct channel_state *state, struct energy *energy)
+{
+    if (energy->coverage < 0.995)
+        str_format(energy->note, sizeof energy->note,
+                   "%.1f %% of the window was not covered; its joules are not in the figure",
+                   100 * (1 - energy->coverage));
+    else if (state->thinned)
+        str_copy(energy->note, sizeof energy->note,
+                 "older samples were thinned for want of scratch space");
+}
+
+void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to,
+                 struct figure *out)
+{
+    const struct sensor *sensor = sampler_sensor(sampler, source);
+    const struct sensor_channel *row = &sensor->channels[channel];
+    struct channel_state state;
+    struct window window;
+    double low;
+    *out = (struct figure){.source = source, .channel = channel, .power_max = UNKNOWN};
+    sampler_channel(sampler, source, channel, &state);
+    enum err err = sampler_window(sampler, source, channel, from, to, &window);
+    if (!err)
+        err = sampler_extremes(sampler, source, channel, from, to, &low, &out->power_max);
+    /* A power sensor that reads nothing but 0 W is as dead as a counter that stands still. */
+    bool flat_zero = !err && row->quantity == QTY_POWER && out->power_max <= 0;
+    if (err || flat_zero) {
+        out->energy = silent(sensor, row, &state);
+        if (flat_zero)
+            str_format(out->energy.note, sizeof out->energy.note,
+                       "%s %s reads 0 W throughout: a dead sensor", sensor->id, row->name);
+        out->power_max = UNKNOWN;
+        return;
+    }
+    double resolution = row->joules_per_count * row->joules_per_count / 6; /* two edges of 1/12 */
+    double statistical = sqrt(window.variance + resolution);
+    double calibration = row->relative_accuracy * window.sum;
+    out->covered_s = window.covered_s;
+    out->energy = (struct energy){
+        .joules = window.sum,
+        .plus_minus = hypot(statistical, calibration),
+        .statistical = statistical,
+        .coverage = window.coverage,
+        .idle_joules = UNKNOWN,
+        .active_joules = UNKNOWN,
+        .method = method_of(row),
+        .updates = window.updates,
+        .low_confidence = window.updates < CONFIDENT_UPDATES,
+    };
+    name_source(sensor, row, &out->energy);
+    add_notes(&state, &out->energy);
+}
+
+static int rank(const struct sampler *sampler, const struct figure *figure)
+{
+    const struct sensor_channel *row =
+        &sampler_sensor(sampler, figure->source)->channels[figure->channel];
+    if (figure->energy.method == METHOD_NONE)
+        return row->secondary ? 100 : 50;
+    return (row->secondary ? 10 : 0) + (int)figure->energy.method;
+}
+
+bool figure_better(const struct sampler *sampler, const struct figure *a, const struct figure *b)
+{
+    return rank(sampler, a) < rank(sampler, b);
+}

@@ -1,0 +1,360 @@
+#include "attribute/ledger.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/figure.h"
+#include "core/text.h"
+#include "sampler/sampler.h"
+
+/* ---- collecting the devices and their channels ---- */
+
+static const struct sensor_channel *row_of(const struct sampler *sampler,
+                                           const struct figure *figure)
+{
+    return &sampler_sensor(sampler, figure->source)->channels[figure->channel];
+}
+
+static bool carries_energy(const struct sensor_channel *row)
+{
+    return row->quantity == QTY_ENERGY || row->quantity == QTY_POWER;
+}
+
+static struct ledger_device *find_device(struct ledger *ledger, const char *id)
+{
+    for (size_t i = 0; i < ledger->count; i++)
+        if (!strcmp(ledger->devices[i].id, id))
+            return &ledger->devices[i];
+    return NULL;
+}
+
+static struct ledger_device *add_device(struct ledger *ledger, const char *id)
+{
+    struct ledger_device *device = &ledger->devices[ledger->count++];
+    *device = (struct ledger_device){
+        .energy = energy_unknown("no sensor measures its energy"),
+        .cross_check = energy_unknown(""),
+        .power_mean = UNKNOWN,
+        .power_max = UNKNOWN,
+        .residual = UNKNOWN,
+    };
+    str_copy(device->id, sizeof device->id, id);
+    return device;
+}
+
+static void read_gauge(struct sampler *sampler, size_t source, size_t channel,
+                       const struct ledger *ledger, struct ledger_gauge *gauge)
+{
+    struct window window;
+    struct channel_state state;
+    double low;
+    *gauge = (struct ledger_gauge){true, UNKNOWN, UNKNOWN, UNKNOWN};
+    sampler_channel(sampler, source, channel, &state);
+    if (state.has_value)
+        gauge->last = state.value;
+    if (sampler_window(sampler, source, channel, ledger->from, ledger->to, &window) == ERR_OK)
+        gauge->mean = window.sum / window.covered_s;
+    if (sampler_extremes(sampler, source, channel, ledger->from, ledger->to, &low, &gauge->max) !=
+        ERR_OK)
+        gauge->max = gauge->last;
+}
+
+/* ---- one device: which of its figures is the figure ---- */
+
+struct choice {
+    struct figure *figures; /* of all energy channels of the machine */
+    size_t count;
+    const struct figure **main_of; /* per device: its chosen figure, or NULL */
+};
+
+static bool same_thing(const struct sensor_channel *a, const struct sensor_channel *b)
+{
+    return a->scope == b->scope && a->location == b->location && !strcmp(a->device, b->device);
+}
+
+/* Is b's figure about a part of what a's is about, on the same device? */
+static bool is_part(const struct sensor_channel *a, const struct sensor_channel *b)
+{
+    return !strcmp(a->device, b->device) && a->scope != b->scope &&
+           scope_contains(a->scope, b->scope);
+}
+
+static const struct figure *choose_main(const struct sampler *sampler, const struct choice *choice,
+                                        const char *device)
+{
+    const struct figure *best = NULL;
+    for (size_t i = 0; i < choice->count; i++) {
+        const struct figure *f = &choice->figures[i];
+        const struct sensor_channel *row = row_of(sampler, f);
+        if (strcmp(row->device, device) != 0)
+            continue;
+        const struct sensor_channel *best_row = best ? row_of(sampler, best) : NULL;
+        bool outer = best && scope_contains(row->scope, best_row->scope) &&
+                     row->scope != best_row->scope && f->energy.method != METHOD_NONE;
+        bool inner = best && scope_contains(best_row->scope, row->scope) &&
+                     row->scope != best_row->scope && best->energy.method != METHOD_NONE;
+        if (!best || outer || (!inner && figure_better(sampler, f, best)))
+            best = f;
+    }
+    return best;
+}
+
+static void add_part(struct ledger_device *device, const char *name, const struct energy *energy)
+{
+    if (device->part_count == LEDGER_PARTS_MAX)
+        return;
+    struct ledger_part *part = &device->parts[device->part_count++];
+    str_copy(part->name, sizeof part->name, name);
+    part->energy = *energy;
+}
+
+/* The best other living figure of the same thing, for comparison; and the parts. */
+static void add_company(const struct sampler *sampler, const struct choice *choice,
+                        const struct figure *main_figure, struct ledger_device *device)
+{
+    const struct sensor_channel *main_row = row_of(sampler, main_figure);
+    const struct figure *check = NULL;
+    for (size_t i = 0; i < choice->count; i++) {
+        const struct figure *f = &choice->figures[i];
+        const struct sensor_channel *row = row_of(sampler, f);
+        if (f == main_figure || strcmp(row->device, device->id) != 0)
+            continue;
+        if (same_thing(main_row, row)) {
+            if (f->energy.method != METHOD_NONE && (!check || figure_better(sampler, f, check)))
+                check = f;
+        } else if (row->scope == SCOPE_NONE || is_part(main_row, row)) {
+            add_part(device, row->name, &f->energy);
+        }
+    }
+    if (check && main_figure->energy.method != METHOD_NONE) {
+        device->cross_check = check->energy;
+        device->residual = check->energy.joules / main_figure->energy.joules - 1;
+    }
+}
+
+static void split_idle(struct ledger_device *device, const struct baseline *idle, double covered_s)
+{
+    for (size_t i = 0; idle && i < idle->count; i++) {
+        if (strcmp(idle->rows[i].device, device->id) != 0)
+            continue;
+        device->energy.idle_joules = idle->rows[i].watts * covered_s;
+        device->energy.active_joules = device->energy.joules - device->energy.idle_joules;
+    }
+}
+
+static void fill_device(struct sampler *sampler, const struct choice *choice,
+                        const struct baseline *idle, struct ledger_device *device,
+                        const struct figure *main_figure)
+{
+    device->has_energy = true;
+    device->source = main_figure->source;
+    device->sensor = sampler_sensor(sampler, main_figure->source);
+    device->energy = main_figure->energy;
+    device->power_max = main_figure->power_max;
+    if (main_figure->energy.method != METHOD_NONE) {
+        device->power_mean = main_figure->energy.joules / main_figure->covered_s;
+        split_idle(device, idle, main_figure->covered_s);
+    }
+    add_company(sampler, choice, main_figure, device);
+}
+
+/* ---- the machine: a sum in which nothing stands twice ---- */
+
+static bool overlaps(const struct sensor_channel *outer, const struct sensor_channel *inner)
+{
+    return scope_contains(outer->scope, inner->scope) &&
+           (outer->location < 0 || inner->location < 0 || outer->location == inner->location);
+}
+
+static bool is_measured(const struct figure *f)
+{
+    return f && (f->energy.method == METHOD_COUNTER || f->energy.method == METHOD_INTEGRAL);
+}
+
+/* Does some other device's figure already contain this one's joules?  An estimate never displaces
+ * a measurement; between two figures of the very same thing the better (then the earlier) wins. */
+static bool is_contained(const struct sampler *sampler, const struct choice *choice, size_t devices,
+                         size_t self)
+{
+    const struct figure *mine = choice->main_of[self];
+    const struct sensor_channel *row = row_of(sampler, mine);
+    for (size_t i = 0; i < devices; i++) {
+        const struct figure *other = choice->main_of[i];
+        if (i == self || !other || other->energy.method == METHOD_NONE)
+            continue;
+        if (is_measured(mine) && !is_measured(other))
+            continue;
+        const struct sensor_channel *other_row = row_of(sampler, other);
+        if (!overlaps(other_row, row))
+            continue;
+        if (other_row->scope != row->scope)
+            return true;
+        if (figure_better(sampler, other, mine) ||
+            (!figure_better(sampler, mine, other) && i < self))
+            return true;
+    }
+    return false;
+}
+
+static void add_to_total(struct energy *total, const struct energy *part)
+{
+    if (total->method == METHOD_NONE) {
+        *total = *part;
+        total->note[0] = '\0';
+        return;
+    }
+    size_t used = strlen(total->source);
+    str_format(total->source + used, sizeof total->source - used, " + %s", part->source);
+    total->joules += part->joules;
+    total->plus_minus = hypot(total->plus_minus, part->plus_minus);
+    total->statistical = hypot(total->statistical, part->statistical);
+    total->coverage = fmin(total->coverage, part->coverage);
+    total->idle_joules += part->idle_joules;
+    total->active_joules += part->active_joules;
+    total->updates = part->updates < total->updates ? part->updates : total->updates;
+    total->low_confidence = total->low_confidence || part->low_confidence;
+    if (part->method > total->method)
+        total->method = part->method;
+}
+
+/* The reason a reader must know: a device that should be in the sum, is not, and is not there
+ * under another name either. */
+static void note_absent(const struct sampler *sampler, const struct choice *choice,
+                        struct ledger *ledger)
+{
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct figure *f = choice->main_of[i];
+        if (!f || f->energy.method != METHOD_NONE)
+            continue;
+        bool replaced = false;
+        for (size_t j = 0; j < ledger->count; j++)
+            replaced = replaced || (ledger->devices[j].counted &&
+                                    (overlaps(row_of(sampler, choice->main_of[j]), row_of(sampler, f)) ||
+                                     overlaps(row_of(sampler, f), row_of(sampler, choice->main_of[j]))));
+        if (replaced)
+            continue;
+        str_format(ledger->total.note, sizeof ledger->total.note, "without %s: %s",
+                   ledger->devices[i].id, f->energy.note);
+        return;
+    }
+}
+
+static void sum_up(const struct sampler *sampler, const struct choice *choice,
+                   struct ledger *ledger)
+{
+    bool any_measured = false;
+    for (size_t i = 0; i < ledger->count; i++)
+        any_measured = any_measured || is_measured(choice->main_of[i]);
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct figure *f = choice->main_of[i];
+        if (!f || f->energy.method == METHOD_NONE || row_of(sampler, f)->scope == SCOPE_NONE)
+            continue;
+        /* A sum of measurements and guesses would be a guess: guesses stand beside it instead. */
+        if (any_measured && !is_measured(f))
+            continue;
+        if (is_contained(sampler, choice, ledger->count, i))
+            continue;
+        ledger->devices[i].counted = true;
+        add_to_total(&ledger->total, &ledger->devices[i].energy);
+    }
+    note_absent(sampler, choice, ledger);
+}
+
+/* ---- taking it ---- */
+
+static size_t channels_in_all(const struct sampler *sampler)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < sampler_count(sampler); s++)
+        count += sampler_sensor(sampler, s)->channel_count;
+    return count;
+}
+
+static void collect(struct sampler *sampler, struct ledger *ledger, struct choice *choice)
+{
+    for (size_t s = 0; s < sampler_count(sampler); s++) {
+        const struct sensor *sensor = sampler_sensor(sampler, s);
+        for (size_t c = 0; c < sensor->channel_count; c++) {
+            const struct sensor_channel *row = &sensor->channels[c];
+            struct ledger_device *device = find_device(ledger, row->device);
+            if (!device) {
+                device = add_device(ledger, row->device);
+                device->sensor = sensor;
+                device->source = s;
+            }
+            if (carries_energy(row))
+                figure_take(sampler, s, c, ledger->from, ledger->to,
+                            &choice->figures[choice->count++]);
+            else
+                read_gauge(sampler, s, c, ledger, &device->gauges[row->quantity]);
+        }
+    }
+}
+
+enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct baseline *idle,
+                     struct ledger *out)
+{
+    *out = (struct ledger){.from = from,
+                           .to = to,
+                           .total = energy_unknown("no sensor measures "
+                                                   "energy here")};
+    size_t most = channels_in_all(sampler);
+    struct choice choice = {
+        .figures = calloc(most + 1, sizeof *choice.figures),
+        .main_of = calloc(most + 1, sizeof *choice.main_of),
+    };
+    out->devices = calloc(most + 1, sizeof *out->devices);
+    enum err err = ERR_NO_MEMORY;
+    if (choice.figures && choice.main_of && out->devices) {
+        collect(sampler, out, &choice);
+        for (size_t i = 0; i < out->count; i++) {
+            choice.main_of[i] = choose_main(sampler, &choice, out->devices[i].id);
+            if (choice.main_of[i])
+                fill_device(sampler, &choice, idle, &out->devices[i], choice.main_of[i]);
+        }
+        sum_up(sampler, &choice, out);
+        err = ERR_OK;
+    }
+    free(choice.figures);
+    free(choice.main_of);
+    if (err)
+        ledger_release(out);
+    return err;
+}
+
+void ledger_release(struct ledger *ledger)
+{
+    free(ledger->devices);
+    ledger->devices = NULL;
+    ledger->count = 0;
+}
+
+enum err baseline_from(const struct ledger *ledger, struct baseline *out)
+{
+    *out = (struct baseline){.seconds = seconds(ledger->to - ledger->from)};
+    out->rows = calloc(ledger->count + 1, sizeof *out->rows);
+    if (!out->rows)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *device = &ledger->devices[i];
+        if (!is_known(device->power_mean))
+            continue;
+        struct baseline_row *row = &out->rows[out->count++];
+        str_copy(row->device, sizeof row->device, device->id);
+        row->watts = device->power_mean;
+        row->sigma = device->energy.statistical / out->seconds;
+    }
+    return ERR_OK;
+}
+
+void baseline_release(struct baseline *baseline)
+{
+    free(baseline->rows);
+    *baseline = (struct baseline){0};
+}
+
+bool ledger_is_measured(const struct ledger *ledger)
+{
+    return ledger->total.method == METHOD_COUNTER || ledger->total.method == METHOD_INTEGRAL;
+}

@@ -1,0 +1,78 @@
+/* The ledger: what each device spent in a window, and the machine in all, every figure with its
+ * evidence.  A device's joules come from its best living channel (a counter before an integral, an
+ * estimate last); other channels of the same thing become its cross-check, parts of it become
+ * components, and nothing is summed twice.  ledger_take fills a ledger that ledger_release gives
+ * back. */
+#ifndef IPW_ATTRIBUTE_LEDGER_H
+#define IPW_ATTRIBUTE_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/quantity.h"
+#include "core/record.h"
+#include "core/units.h"
+
+struct sampler;
+struct sensor;
+
+enum { LEDGER_PARTS_MAX = 8 };
+
+struct ledger_part {
+    char name[32]; /* "core", "power.memory" */
+    struct energy energy;
+};
+
+struct ledger_gauge {
+    bool present;
+    double mean, max, last; /* in the quantity's base unit; UNKNOWN when no reading fell in */
+};
+
+struct ledger_device {
+    char id[24];                 /* "gpu0", "cpu0", "dram0" */
+    const struct sensor *sensor; /* of its main channel, or the only one; owned by the sampler */
+    size_t source;               /* index of that sensor in the sampler */
+    bool has_energy;             /* it has an energy or power channel, living or not */
+    bool counted;                /* its joules are in the total */
+    struct energy energy;
+    double power_mean, power_max; /* W */
+    struct energy cross_check; /* same joules by another method; METHOD_NONE when there is none */
+    double residual;           /* cross_check / energy - 1; UNKNOWN without one */
+    struct ledger_part parts[LEDGER_PARTS_MAX];
+    size_t part_count;
+    struct ledger_gauge gauges[QTY_COUNT];
+};
+
+struct ledger {
+    nanos from, to;
+    struct ledger_device *devices;
+    size_t count;
+    struct energy total;
+};
+
+/* Idle power of each device, from a window in which nothing ran. */
+struct baseline_row {
+    char device[24];
+    double watts;
+    double sigma; /* standard uncertainty */
+};
+struct baseline {
+    struct baseline_row *rows;
+    size_t count;
+    double seconds; /* how long it was measured */
+};
+
+/* idle may be NULL: the idle and active shares are then unknown. */
+enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct baseline *idle,
+                     struct ledger *out) MUST_USE;
+void ledger_release(struct ledger *ledger);
+
+/* The baseline that a ledger of an idle window gives; baseline_release gives it back. */
+enum err baseline_from(const struct ledger *ledger, struct baseline *out) MUST_USE;
+void baseline_release(struct baseline *baseline);
+
+/* Was the total measured (not missing, not estimated)? */
+bool ledger_is_measured(const struct ledger *ledger);
+
+#endif

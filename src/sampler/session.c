@@ -1,0 +1,130 @@
+#define _GNU_SOURCE
+#include "sampler/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "port/fs.h"
+#include "sampler/sampler.h"
+#include "sensors/registry.h"
+
+/* Is name one of the comma-separated words? */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *word = list; word; word = strchr(word, ',')) {
+        word += *word == ',';
+        if (!strncmp(word, name, length) && (word[length] == ',' || word[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+static enum err check_names(const char *list, struct error *why)
+{
+    char copy[256], *rest = copy, *word;
+    if (!str_copy(copy, sizeof copy, list))
+        return err_set(why, ERR_USAGE, "the list of sensors is too long");
+    while ((word = strsep(&rest, ","))) {
+        if (sensor_driver_find(word))
+            continue;
+        const char *names[32];
+        size_t count = 0;
+        while (SENSOR_DRIVERS[count] && count < 32) {
+            names[count] = SENSOR_DRIVERS[count]->name;
+            count++;
+        }
+        const char *near = nearest_name(word, names, count);
+        return err_set(why, ERR_USAGE, "no sensor driver is called '%s'%s%s%s", word,
+                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    }
+    return ERR_OK;
+}
+
+static void probe_all(struct session *session, const struct session_options *options)
+{
+    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d; d++)
+        if (!options->drivers || is_listed(options->drivers, (*d)->name))
+            sensors_probe(&options->sensors, (*d)->name, &session->findings);
+}
+
+static enum sensor_status status_of(enum err err)
+{
+    switch (err) {
+    case ERR_DENIED:
+        return SENSOR_DENIED;
+    case ERR_DEAD:
+        return SENSOR_DEAD;
+    case ERR_ABSENT:
+    case ERR_NOT_FOUND:
+        return SENSOR_ABSENT;
+    default:
+        return SENSOR_UNSUPPORTED;
+    }
+}
+
+/* Opens every readable finding; one that turns out not to be says so in its place. */
+static enum err add_sources(struct session *session)
+{
+    session->source_of = malloc((session->findings.count + 1) * sizeof *session->source_of);
+    if (!session->source_of)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < session->findings.count; i++) {
+        struct sensor_finding *finding = &session->findings.items[i];
+        session->source_of[i] = -1;
+        if (finding->status != SENSOR_OK && finding->status != SENSOR_ESTIMATED)
+            continue;
+        struct error why = {0};
+        enum err err = sampler_add(session->sampler, finding, &why);
+        if (err == ERR_NO_MEMORY)
+            return err;
+        if (err) {
+            log_warn("%s: %s", finding->id, why.text);
+            finding->status = status_of(err);
+            str_copy(finding->reason, sizeof finding->reason, why.text);
+            continue;
+        }
+        session->source_of[i] = (long)sampler_count(session->sampler) - 1;
+    }
+    return ERR_OK;
+}
+
+enum err session_open(struct session *session, const struct session_options *options,
+                      struct error *why)
+{
+    *session = (struct session){0};
+    if (options->drivers) {
+        enum err err = check_names(options->drivers, why);
+        if (err)
+            return err;
+    }
+    const char *root = getenv("IPW_SYSROOT");
+    if (root && *root)
+        fs_set_root(root);
+    session->sampler = sampler_new(options->period);
+    if (!session->sampler)
+        return err_set(why, ERR_NO_MEMORY, "cannot start sampling: out of memory or descriptors");
+    probe_all(session, options);
+    enum err err = add_sources(session);
+    if (err)
+        err_set(why, err, "cannot start sampling: %s", err_text(err));
+    else
+        err = sampler_start(session->sampler, why);
+    if (err) {
+        session_close(session);
+        return err;
+    }
+    session->started = clock_now();
+    return ERR_OK;
+}
+
+void session_close(struct session *session)
+{
+    sampler_free(session->sampler);
+    sensor_findings_release(&session->findings);
+    free(session->source_of);
+    *session = (struct session){0};
+}

@@ -1,0 +1,31 @@
+/* A session: what was found on this machine, and a sampler over all of it that can be read.
+ * session_open gives a session that session_close gives back whole. */
+#ifndef IPW_SAMPLER_SESSION_H
+#define IPW_SAMPLER_SESSION_H
+
+#include "core/err.h"
+#include "core/units.h"
+#include "sensors/sensor.h"
+
+struct sampler;
+
+struct session_options {
+    struct sensor_config sensors;
+    const char *drivers; /* comma-separated names; NULL for all */
+    nanos period;        /* between reads; 0 for each sensor's own */
+};
+
+struct session {
+    struct sensor_findings findings; /* every finding, the unreadable ones with their reasons */
+    long *source_of;                 /* finding -> index in the sampler, -1 when not sampled */
+    struct sampler *sampler;         /* running */
+    nanos started;
+};
+
+/* Takes IPW_SYSROOT from the environment, probes, opens all that can be opened and starts
+ * sampling.  A machine with no sensor at all is not an error: the session is then empty. */
+enum err session_open(struct session *session, const struct session_options *options,
+                      struct error *why) MUST_USE;
+void session_close(struct session *session);
+
+#endif
