@@ -1,6 +1,7 @@
 # The front door.  CMake does the work; this file names what people ask for.
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -27,7 +28,7 @@ build: ## build/ipw, without the tests
 
 demo: ## set up, build and run the embedded default
 	@tools/setup build
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) build
 	build/ipw demo
 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
@@ -96,7 +97,7 @@ lint-tidy: lint-setup ## clang-tidy
 lint-cppcheck: lint-setup ## cppcheck
 	$(call headline,cppcheck)
 	@cppcheck --quiet --std=c11 -j $(JOBS) --enable=warning,performance,portability --inline-suppr \
-		--suppressions-list=tools/cppcheck.txt --error-exitcode=1 -Isrc -Iinclude -Itests src tests
+		--error-exitcode=1 -Isrc -Iinclude -Itests src tests
 
 SCRIPTS = $(shell git ls-files -co --exclude-standard .ci tools tests | xargs -r grep -lE '^\#!.*(bash|/sh)')
 
