@@ -1,0 +1,120 @@
+# The front door.  CMake does the work; this file names what people ask for.
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+JOBS    ?= $(shell nproc)
+# Looked up for each recipe, because set-up may bring ninja half-way.  A build folder keeps its own.
+export CMAKE_GENERATOR ?= $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
+
+BEGAN    := $(shell date +%s)
+headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
+# $(call configure,folder,options); $(call compile,folder); $(call ctest,folder,options)
+configure = @cmake -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm $(1).log
+compile   = @cmake --build $(1) --parallel $(JOBS)
+ctest     = @ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) $(2)
+
+help: ## this list
+	@echo "make TARGET, one of:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 20
+
+build: ## build/ipw, without the tests
+	$(call configure,build,-DIPW_TESTS=OFF)
+	$(call compile,build)
+
+demo: ## set up, build and run the embedded default
+	@tools/setup build
+	@$(MAKE) build
+	build/ipw demo
+
+install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
+	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
+
+test: test-gcc test-clang test-asan test-tsan test-memcheck ## set up, and every test in every configuration
+	$(call headline,all tests passed: gcc clang asan+ubsan tsan$$(test ! -e build-tsan/skipped || echo ' (SKIPPED)') valgrind)
+
+test-setup:
+	@tools/setup test
+
+test-gcc: test-setup ## gcc: unit, conformance, command line, structure
+	$(call headline,gcc: build and all tests)
+	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON)
+	$(call compile,build)
+	$(call ctest,build,-LE memcheck)
+
+test-clang: test-setup ## clang, warnings as errors
+	$(call headline,clang: build and tests)
+	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
+	$(call compile,build-clang)
+	$(call ctest,build-clang,-LE structure)
+
+test-asan: test-setup ## gcc with the address and undefined-behaviour sanitizers, asserts on
+	$(call headline,asan+ubsan: build and tests)
+	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
+	$(call compile,build-asan)
+	$(call ctest,build-asan,-LE structure)
+
+test-tsan: test-setup ## gcc with the thread sanitizer: unit and conformance tests
+	$(call headline,tsan: build and unit tests)
+	$(call configure,build-tsan,-DIPW_SANITIZE=thread)
+	@rm -f build-tsan/skipped
+	@if ! tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/skipped; exit 0; fi; \
+	cmake --build build-tsan --parallel $(JOBS); \
+	$$(<build-tsan/prefix) ctest --test-dir build-tsan --output-on-failure --parallel $(JOBS) -L 'unit|conform'
+
+test-memcheck: test-gcc ## valgrind over the unit and conformance tests
+	$(call headline,valgrind: unit tests)
+	$(call ctest,build,-L memcheck)
+
+bench: ## what our own work costs, against its bounds
+	$(call configure,build,-DIPW_TESTS=OFF)
+	@cmake --build build --parallel $(JOBS) --target benches
+	@tools/bench build/bench
+
+lint: lint-format lint-tidy lint-cppcheck lint-shell lint-cross ## set up, and everything below
+	$(call headline,lint passed)
+
+lint-setup:
+	@tools/setup lint
+
+OURS = $(shell git ls-files -co --exclude-standard '*.c' '*.h')
+
+lint-format: lint-setup ## clang-format changes nothing
+	$(call headline,clang-format)
+	@clang-format-19 --dry-run -Werror $(OURS)
+
+lint-tidy: lint-setup ## clang-tidy
+	$(call headline,clang-tidy)
+	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
+	$(call compile,build-clang)
+	@run-clang-tidy-19 -quiet -j $(JOBS) -p build-clang -warnings-as-errors='*' 2>&1 | \
+		sed -n '/warning:\|error:/,$$p'
+
+lint-cppcheck: lint-setup ## cppcheck
+	$(call headline,cppcheck)
+	@cppcheck --quiet --std=c11 -j $(JOBS) --enable=warning,performance,portability --inline-suppr \
+		--error-exitcode=1 -Isrc -Iinclude -Itests src tests
+
+SCRIPTS = $(shell git ls-files -co --exclude-standard .ci tools tests | xargs -r grep -lE '^\#!.*(bash|/sh)')
+
+lint-shell: lint-setup ## shell scripts parse, and pass shellcheck where it is installed
+	$(call headline,shell scripts)
+	@for script in $(SCRIPTS); do bash -n "$$script"; done
+	@if command -v shellcheck >/dev/null; then shellcheck $(SCRIPTS); else echo "no shellcheck here"; fi
+
+lint-cross: lint-setup ## the other architecture: warnings as errors, unit tests under qemu
+	$(call headline,cross: build and unit tests under qemu)
+	@tools/cross build-cross $(JOBS)
+
+format: ## let clang-format rewrite our files
+	clang-format-19 -i $(OURS)
+
+clean: ## remove every build folder
+	rm -rf build build-*
+
+comma := ,
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)

@@ -1,0 +1,34 @@
+/* What a bench shares: the median of its rounds and the line that tools/bench reads.
+ * Compare two ways in the same run, interleaved, so that a busy machine slows both alike. */
+#ifndef TESTS_BENCH_BENCH_H
+#define TESTS_BENCH_BENCH_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline int bench_by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts values. */
+static inline double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, bench_by_value);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+/* Reports a figure that must not exceed its bound. */
+static inline void bench_at_most(const char *name, double value, const char *unit, double bound)
+{
+    printf("%s\t%.4g\t%s\t<= %g\t%s\n", name, value, unit, bound, value <= bound ? "pass" : "fail");
+}
+
+/* Reports a figure that must reach its bound. */
+static inline void bench_at_least(const char *name, double value, const char *unit, double bound)
+{
+    printf("%s\t%.4g\t%s\t>= %g\t%s\n", name, value, unit, bound, value >= bound ? "pass" : "fail");
+}
+
+#endif

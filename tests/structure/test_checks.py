@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Each structure check must be able to fail: on a copy of the tree with one planted fault it must
+exit 1 and name the place."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = Path(os.environ.get("IPW_BUILD", ROOT / "build"))
+
+
+class Scratch(unittest.TestCase):
+    """A copy of the tree; its build folder points at the real objects, so nothing is rebuilt."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ipw-structure-")
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name).resolve()
+        for name in ("src", "include", "tests", "tools"):
+            if (ROOT / name).exists():
+                shutil.copytree(ROOT / name, self.root / name, ignore=shutil.ignore_patterns("__*"))
+        (self.root / "build").mkdir()
+        self.commands = []
+        for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+            path = os.path.relpath(entry["file"], ROOT)
+            command = entry["command"].replace(f"-I{ROOT}/", f"-I{self.root}/")
+            self.commands.append(entry | {"file": str(self.root / path), "command": command})
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def compile(self, name, text):
+        self.write(name, text)
+        words = shlex.split(self.commands[0]["command"])
+        source, output = str(self.root / name), str(self.root / "build" / name.replace("/", "_"))
+        words[words.index("-o") + 1] = output
+        words[-1] = source
+        subprocess.run(words, check=True)
+        self.commands.append({"file": source, "directory": "/", "command": shlex.join(words)})
+
+    def run_check(self, check):
+        path = self.root / "build" / "compile_commands.json"
+        path.write_text(json.dumps(self.commands))
+        result = subprocess.run([self.root / "tools" / check], capture_output=True, text=True,
+                                check=False)
+        return result.returncode, result.stdout + result.stderr
+
+    def passes(self, check):
+        code, output = self.run_check(check)
+        self.assertEqual(code, 0, output)
+
+    def fails(self, check, *expected):
+        code, output = self.run_check(check)
+        self.assertEqual(code, 1, output)
+        for text in expected:
+            self.assertIn(text, output)
+        self.assertIn(": 1 problems;", output)
+
+
+class Layers(Scratch):
+    def include(self, source, line, *expected):
+        self.write(source, f"/* planted */\n{line}\n")
+        self.fails("check-layers", f"{source}:2: ", *expected)
+
+    def test_clean(self):
+        self.passes("check-layers")
+
+    def test_upward_include(self):
+        self.include("src/core/planted.h", '#include "port/fs.h"', "core is below port")
+
+    def test_sideways_include(self):
+        self.include("src/clients/planted.h", '# include "sensors/sensor.h"', "are equals")
+
+    def test_include_of_an_unknown_folder(self):
+        self.include("src/core/planted.h", '#include "misc/x.h"', "misc is not in")
+
+    def test_include_by_a_relative_path(self):
+        self.include("src/port/planted.h", '#include "../core/err.h"', "from src/")
+
+    def test_include_by_a_bare_name(self):
+        self.include("src/port/planted.h", '#include "fs.h"', "from src/")
+
+    def test_own_header_in_angle_brackets(self):
+        self.include("src/port/planted.h", "#include <core/err.h>", "in quotes")
+
+    def test_public_header_inside(self):
+        self.include("src/core/planted.h", "#include <ipw.h>", "only api")
+
+    def test_public_header_in_api(self):
+        self.write("src/api/planted.h", '#include "ipw.h"\n')
+        self.passes("check-layers")
+
+    def test_commented_include(self):
+        self.write("src/core/planted.h", '/*\n#include "port/fs.h"\n*/\n')
+        self.passes("check-layers")
+
+    def test_unknown_folder(self):
+        self.write("src/misc/planted.h", "\n")
+        self.fails("check-layers", "src/misc/planted.h: not in a folder")
+
+    def test_header_cycle(self):
+        self.write("src/core/planted_a.h", '#include "core/planted_b.h"\n')
+        self.write("src/core/planted_b.h", '#include "core/planted_a.h"\n')
+        self.fails("check-layers", "src/core/planted_a.h -> src/core/planted_b.h")
+
+    def test_upward_call(self):
+        self.compile("src/core/planted.c", "_Bool fs_exists(const char *);\nint planted(void);\n"
+                     'int planted(void) { return fs_exists("/"); }\n')
+        self.fails("check-layers", "src/core/planted.c: uses fs_exists of src/port/fs.c: core is")
+
+    def test_sideways_use_of_data(self):
+        self.compile("src/clients/planted.c", "extern const int sensor_null;\nint planted(void);\n"
+                     "int planted(void) { return sensor_null; }\n")
+        self.fails("check-layers", "src/clients/planted.c: uses sensor_null", "equals")
+
+    def test_call_cycle(self):
+        for one, other in ("ab", "ba"):
+            self.compile(f"src/graph/planted_{one}.c", f"int {one}(void);\nint {other}(void);\n"
+                         f"int {one}(void) {{ return {other}(); }}\n")
+        self.fails("check-layers", "files call each other: src/graph/planted_a.c -> ")
+
+    def test_source_without_object(self):
+        self.commands.append({"file": f"{self.root}/src/core/x.c", "directory": "/",
+                              "command": "cc -o /nowhere/x.o -c x.c"})
+        self.fails("check-layers", "src/core/x.c: not built")
+
+
+class Headers(Scratch):
+    def test_clean(self):
+        self.passes("check-headers")
+
+    def test_header_that_needs_another(self):
+        self.write("src/core/planted.h", "size_t planted(void);\n")
+        self.fails("check-headers", "src/core/planted.h: does not compile alone", "size_t")
+
+    def test_header_without_guard(self):
+        self.write("src/core/planted.h", "struct planted { int x; };\n")
+        self.fails("check-headers", "src/core/planted.h: ", "redefinition")
+
+    @unittest.skipUnless(shutil.which("g++"), "no g++ here")
+    def test_public_header_that_is_not_cxx(self):
+        self.write("include/planted.h", "int planted(int new);\n")
+        self.fails("check-headers", "include/planted.h: ")
+
+
+class Functions(Scratch):
+    def call(self, source, line, *expected):
+        self.write(source, f"void planted(void)\n{{\n    {line}\n}}\n")
+        self.fails("check-functions", f"{source}:3: ", *expected)
+
+    def test_clean(self):
+        self.passes("check-functions")
+
+    def test_long_files(self):
+        for name, limit in (("planted.c", 900), ("planted.h", 250)):
+            with self.subTest(name):
+                self.write(f"src/core/{name}", "\n" * limit)
+                self.passes("check-functions")
+                self.write(f"src/core/{name}", "\n" * (limit + 1))
+                self.fails("check-functions", f"src/core/{name}: {limit + 1} lines")
+                (self.root / "src/core" / name).unlink()
+
+    def test_long_function(self):
+        body = "static int planted(int a,\n                   int b)\n{\n" + "    a++;\n" * 96
+        self.write("src/core/planted.c", body + "}\n")
+        self.passes("check-functions")
+        self.write("src/core/planted.c", body + "    b++;\n}\n")
+        self.fails("check-functions", "src/core/planted.c:1: planted has 101 lines")
+
+    def test_banned_functions(self):
+        for name in ("strcpy strcat sprintf gets strtok atoi atof localtime system popen").split():
+            with self.subTest(name):
+                self.call("src/cli/planted.c", f"{name}(x);", f"{name} is banned")
+
+    def test_printing_and_exiting_in_the_library(self):
+        for line in ('printf("x");', "exit(1);", "abort();", "fputs(x, stderr);"):
+            with self.subTest(line):
+                self.call("src/port/planted.c", line, "outside src/cli")
+
+    def test_the_program_may_print_and_exit(self):
+        self.write("src/cli/planted.c", 'void f(void)\n{\n    printf("x");\n    exit(1);\n}\n')
+        self.passes("check-functions")
+
+    def test_words_in_comments_strings_and_longer_names(self):
+        self.write("src/core/planted.c", '/* sprintf(x) exit(1)\n * printf(y) */\nvoid f(void)\n{\n'
+                   '    g("system(\\"x\\") abort()"); // atoi(x)\n    my_exit(1); s->exit(1);\n'
+                   "    localtime_r(t, u);\n}\n")
+        self.passes("check-functions")
+
+    def test_unfinished(self):
+        for folder in ("src/core", "tests/unit/core"):
+            with self.subTest(folder):
+                self.call(f"{folder}/planted.c", "/* FIX" + "ME later */", "FIX" + "ME")
+                (self.root / folder / "planted.c").unlink()
+
+    def test_exception_that_is_not_needed(self):
+        with open(self.root / "tools/allow.txt", "a", encoding="utf-8") as file:
+            file.write("call src/core/err.c exit planted\n")
+        self.fails("check-functions", "tools/allow.txt:", "exit in src/core/err.c is no longer")
+
+
+class Unused(Scratch):
+    def plant(self, more=""):
+        self.write("src/graph/planted.h", "int planted(void);\n")
+        self.compile("src/graph/planted.c", '#include "graph/planted.h"\n'
+                     f"int planted(void) {{ return 1; }}\n{more}")
+
+    def test_clean(self):
+        self.passes("check-unused")
+
+    def test_used_by_nobody(self):
+        self.plant()
+        self.fails("check-unused", "src/graph/planted.c: planted is used by nobody")
+
+    def test_used_in_its_own_file(self):
+        self.plant("extern int (*const row)(void);\nint (*const row)(void) = planted;\n")
+        self.fails("check-unused", "src/graph/planted.c: planted is used in this file only")
+
+    def test_used_by_tests(self):
+        self.plant()
+        self.compile("tests/unit/graph/test_planted.c", "int planted(void);\nint main(void);\n"
+                     "int main(void) { return planted(); }\n")
+        self.fails("check-unused", "src/graph/planted.c: planted is used by tests only")
+
+    def test_exception(self):
+        self.plant()
+        with open(self.root / "tools/allow.txt", "a", encoding="utf-8") as file:
+            file.write("unused src/graph/* plant* planted\n")
+        self.passes("check-unused")
+
+    def test_exception_that_is_not_needed(self):
+        with open(self.root / "tools/allow.txt", "a", encoding="utf-8") as file:
+            file.write("unused src/graph/* plant* planted\n")
+        self.fails("check-unused", "plant* in src/graph/* is no longer an exception")
+
+
+if __name__ == "__main__":
+    unittest.main()
