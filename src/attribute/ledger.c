@@ -229,9 +229,10 @@ static void note_absent(const struct sampler *sampler, const struct choice *choi
             continue;
         bool replaced = false;
         for (size_t j = 0; j < ledger->count; j++)
-            replaced = replaced || (ledger->devices[j].counted &&
-                                    (overlaps(row_of(sampler, choice->main_of[j]), row_of(sampler, f)) ||
-                                     overlaps(row_of(sampler, f), row_of(sampler, choice->main_of[j]))));
+            replaced =
+                replaced || (ledger->devices[j].counted &&
+                             (overlaps(row_of(sampler, choice->main_of[j]), row_of(sampler, f)) ||
+                              overlaps(row_of(sampler, f), row_of(sampler, choice->main_of[j]))));
         if (replaced)
             continue;
         str_format(ledger->total.note, sizeof ledger->total.note, "without %s: %s",

@@ -1,4 +1,95 @@
-int main(void)
+/* ipw: options -> command row -> function.  Everything else is in the commands. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+#include "cli/options.h"
+#include "core/log.h"
+#include "core/text.h"
+
+#define COMMAND(name) extern const struct command command_##name;
+#include "cli/commands.def"
+#undef COMMAND
+
+static const struct command *const COMMANDS[] = {
+#define COMMAND(name) &command_##name,
+#include "cli/commands.def"
+#undef COMMAND
+};
+enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
+
+static void log_to_stderr(enum log_level level, const char *line)
 {
-    return 0;
+    static const char *const WORDS[] = {"error", "warning", "note", "debug"};
+    fprintf(stderr, "ipw: %s: %s\n", WORDS[level], line);
+}
+
+static int show_help(void)
+{
+    struct text text = {0};
+    text_add(&text, "ipw - intelligence per watt: what a computation costs in joules\n\n"
+                    "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n\ncommands:\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        text_addf(&text, "  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
+    text_add(&text,
+             "\nexit status: 0 done, 1 failed, 2 wrong usage, 3 energy required but not measured,\n"
+             "             130 interrupted; `ipw run` gives the status of the command it ran\n\n"
+             "environment: IPW_SYSROOT=DIR  read /sys, /proc and /dev under DIR\n"
+             "             IPW_NVML=FILE    another NVIDIA management library\n"
+             "             IPW_AMDSMI=FILE, IPW_ROCMSMI=FILE   the same for AMD\n"
+             "             IPW_LOG=debug|note|warning|error    how much to say on stderr\n"
+             "             NO_COLOR=1       no colours\n");
+    int code = put_output("help", &text);
+    text_release(&text);
+    return code;
+}
+
+static int show_version(void)
+{
+    struct text text = {0};
+    text_add(&text, "ipw " IPW_VERSION "\n");
+    int code = put_output("version", &text);
+    text_release(&text);
+    return code;
+}
+
+static enum log_level wanted_level(const char *word)
+{
+    static const char *const WORDS[] = {"error", "warning", "note", "debug"};
+    for (unsigned i = 0; word && i < 4; i++)
+        if (!strcmp(word, WORDS[i]))
+            return (enum log_level)i;
+    return LOG_WARN;
+}
+
+static int unknown_command(const char *word)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = COMMANDS[i]->name;
+    const char *near = nearest_name(word, names, COMMAND_COUNT);
+    fprintf(stderr, "ipw: no command is called '%s'; %s%s%s\n", word,
+            near ? "did you mean '" : "see `ipw --help`", near ? near : "", near ? "'?" : "");
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, and is reported as one */
+    if (argc < 2) {
+        show_help();
+        return EXIT_USAGE;
+    }
+    const char *word = argv[1];
+    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help"))
+        return show_help();
+    if (!strcmp(word, "--version") || !strcmp(word, "-V") || !strcmp(word, "version"))
+        return show_version();
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (!strcmp(COMMANDS[i]->name, word))
+            return COMMANDS[i]->run(argc - 1, argv + 1);
+    return unknown_command(word);
 }

@@ -19,9 +19,9 @@ struct child {
 };
 
 struct child_end {
-    int exit_code;   /* the command's own, or 128 + signal */
-    int signal;      /* that ended it; 0 when it exited */
-    double user_s;   /* its CPU time and that of the children it waited for */
+    int exit_code; /* the command's own, or 128 + signal */
+    int signal;    /* that ended it; 0 when it exited */
+    double user_s; /* its CPU time and that of the children it waited for */
     double system_s;
     double rss_mb; /* its largest resident set */
 };

@@ -1,0 +1,43 @@
+/* ipw load: a steady CPU load of known length, to measure or to see sensors move by. */
+#include "cli/common.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/proc.h"
+#include "runner/load.h"
+
+static int load_run(int argc, char **argv);
+
+const struct command command_load = {
+    .name = "load",
+    .summary = "keep the CPUs busy for a while: something to measure",
+    .usage = "[--seconds S] [--threads N]",
+    .details = "Multiplies numbers on every CPU (or on N threads) and says how many it did.\n"
+               "Try: ipw run -- ipw load --seconds 2",
+    .run = load_run,
+};
+
+static int load_run(int argc, char **argv)
+{
+    double length_s = 2;
+    unsigned threads = 0;
+    const struct option_row rows[] = {
+        {'s', "seconds", OPTION_NUMBER, &length_s, "S", "how long (default 2)", 0.001, 86400, NULL},
+        {'t', "threads", OPTION_COUNT, &threads, "N", "threads (default: one a CPU)", 1, 4096,
+         NULL},
+        {0},
+    };
+    int rest, code = parse_or_help(&command_load, rows, argc, argv, false, &rest);
+    if (code >= 0)
+        return code;
+    proc_take_signals();
+    struct load *load = load_start(threads);
+    if (!load)
+        return complain("load", EXIT_FAILED, "out of memory");
+    int signal_number = proc_poll_signal(from_seconds(length_s));
+    double done = load_stop(load);
+    struct text text = {0};
+    text_addf(&text, "%.2f billion multiply-adds\n", done);
+    code = put_output("load", &text);
+    text_release(&text);
+    return signal_number ? 128 + signal_number : code;
+}

@@ -1,0 +1,99 @@
+#include "cli/common.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "sampler/session.h"
+
+int complain(const char *command, int code, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fprintf(stderr, "ipw %s: %s\n", command, line);
+    return code;
+}
+
+int open_session(const char *command, const struct measure_options *options,
+                 struct session *session)
+{
+    struct session_options wanted = {
+        .sensors = {.devices = options->devices},
+        .drivers = options->sensors,
+        .period = options->rate_hz > 0 ? from_seconds(1 / options->rate_hz) : 0,
+    };
+    struct error why;
+    enum err err = session_open(session, &wanted, &why);
+    if (err)
+        return complain(command, err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    return 0;
+}
+
+enum err write_all(int fd, const struct text *text, struct error *why)
+{
+    if (text->failed)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    const char *from = text_get(text);
+    size_t left = text->length;
+    while (left > 0) {
+        ssize_t n = write(fd, from, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_set(why, err_from_errno(errno), "%s", strerror(errno));
+        from += n;
+        left -= (size_t)n;
+    }
+    return ERR_OK;
+}
+
+enum err write_file(const char *path, const struct text *text, struct error *why)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return err_set(why, err_from_errno(errno), "cannot write %s: %s", path, strerror(errno));
+    struct error cause = {0};
+    enum err err = write_all(fd, text, &cause);
+    /* A file system may report a full disk or a lost server only now. */
+    if (close(fd) < 0 && !err)
+        err = err_set(&cause, err_from_errno(errno), "%s", strerror(errno));
+    return err ? err_set(why, err, "cannot write %s: %s", path, cause.text) : ERR_OK;
+}
+
+int put_output(const char *command, const struct text *text)
+{
+    struct error why;
+    if (write_all(STDOUT_FILENO, text, &why) != ERR_OK)
+        return complain(command, EXIT_FAILED, "cannot write to standard output: %s", why.text);
+    return EXIT_DONE;
+}
+
+bool wants_colour(int fd)
+{
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(fd) && !(no_colour && *no_colour) && term && strcmp(term, "dumb") != 0;
+}
+
+int parse_or_help(const struct command *command, const struct option_row *rows, int argc,
+                  char **argv, bool stop_at_word, int *rest)
+{
+    bool help;
+    struct error why;
+    if (options_parse(rows, argc, argv, stop_at_word, rest, &help, &why) != ERR_OK)
+        return complain(command->name, EXIT_USAGE, "%s", why.text);
+    if (!help)
+        return -1;
+    struct text text = {0};
+    options_help(command, rows, &text);
+    int code = put_output(command->name, &text);
+    text_release(&text);
+    return code;
+}

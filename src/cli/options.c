@@ -1,0 +1,172 @@
+#include "cli/options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+
+static const struct option_row *find_long(const struct option_row *rows, const char *name,
+                                          size_t length)
+{
+    for (; rows->name; rows++)
+        if (strlen(rows->name) == length && !strncmp(rows->name, name, length))
+            return rows;
+    return NULL;
+}
+
+static const struct option_row *find_letter(const struct option_row *rows, char letter)
+{
+    for (; rows->name; rows++)
+        if (rows->letter == letter)
+            return rows;
+    return NULL;
+}
+
+static enum err unknown_option(const struct option_row *rows, const char *word, size_t length,
+                               struct error *why)
+{
+    char name[64];
+    const char *names[64] = {"help"};
+    size_t count = 1;
+    str_format(name, sizeof name, "%.*s", (int)length, word);
+    for (; rows->name && count < 64; rows++)
+        names[count++] = rows->name;
+    const char *near = nearest_name(name, names, count);
+    if (near)
+        return err_set(why, ERR_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, near);
+    return err_set(why, ERR_USAGE, "unknown option '--%s'; see --help", name);
+}
+
+static enum err set_number(const struct option_row *row, const char *value, struct error *why)
+{
+    double number;
+    bool whole = row->type == OPTION_COUNT;
+    if (parse_double(value, &number) != ERR_OK || (whole && number != floor(number)))
+        return err_set(why, ERR_USAGE, "--%s wants a %s, not '%s'", row->name,
+                       whole ? "whole number" : "number", value);
+    bool limited = row->least != 0 || row->most != 0;
+    if (limited && (number < row->least || number > row->most))
+        return err_set(why, ERR_USAGE, "--%s must be from %g to %g, not %s", row->name, row->least,
+                       row->most, value);
+    if (whole)
+        *(unsigned *)row->target = (unsigned)number;
+    else
+        *(double *)row->target = number;
+    return ERR_OK;
+}
+
+static enum err set_choice(const struct option_row *row, const char *value, struct error *why)
+{
+    char list[160] = "";
+    size_t count = 0;
+    for (; row->choices[count]; count++) {
+        if (!strcmp(row->choices[count], value)) {
+            *(const char **)row->target = value;
+            return ERR_OK;
+        }
+        size_t used = strlen(list);
+        str_format(list + used, sizeof list - used, "%s%s", count ? ", " : "", row->choices[count]);
+    }
+    const char *near = nearest_name(value, row->choices, count);
+    return err_set(why, ERR_USAGE, "--%s is one of %s, not '%s'%s%s%s", row->name, list, value,
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static enum err set_value(const struct option_row *row, const char *value, struct error *why)
+{
+    switch (row->type) {
+    case OPTION_FLAG:
+        *(bool *)row->target = true;
+        return ERR_OK;
+    case OPTION_COUNT:
+    case OPTION_NUMBER:
+        return set_number(row, value, why);
+    case OPTION_TEXT:
+        *(const char **)row->target = value;
+        return ERR_OK;
+    case OPTION_CHOICE:
+        return set_choice(row, value, why);
+    }
+    return ERR_USAGE;
+}
+
+/* Takes one option word (and its value, from the same word or the next).  *index moves past it. */
+static enum err take_option(const struct option_row *rows, int argc, char **argv, int *index,
+                            bool *help, struct error *why)
+{
+    const char *word = argv[(*index)++];
+    bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    const char *equals = is_long ? strchr(name, '=') : NULL;
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    if (!strcmp(word, "-h") || !strcmp(word, "--help")) {
+        *help = true;
+        return ERR_OK;
+    }
+    const struct option_row *row =
+        is_long ? find_long(rows, name, length) : find_letter(rows, *name);
+    if (!row && is_long)
+        return unknown_option(rows, name, length, why);
+    if (!row)
+        return err_set(why, ERR_USAGE, "unknown option '-%c'; see --help", *name);
+    const char *value = equals ? equals + 1 : NULL;
+    if (!is_long && name[1])
+        value = name + 1;
+    if (row->type == OPTION_FLAG) {
+        if (value)
+            return err_set(why, ERR_USAGE, "--%s takes no value", row->name);
+        return set_value(row, NULL, why);
+    }
+    if (!value) {
+        if (*index >= argc)
+            return err_set(why, ERR_USAGE, "--%s wants a value: %s", row->name, row->value);
+        value = argv[(*index)++];
+    }
+    return set_value(row, value, why);
+}
+
+enum err options_parse(const struct option_row *rows, int argc, char **argv, bool stop_at_word,
+                       int *rest, bool *help, struct error *why)
+{
+    int index = 1;
+    *help = false;
+    while (index < argc) {
+        const char *word = argv[index];
+        if (!strcmp(word, "--")) {
+            index++;
+            break;
+        }
+        bool is_option = word[0] == '-' && word[1] != '\0';
+        if (!is_option) {
+            if (stop_at_word)
+                break;
+            return err_set(why, ERR_USAGE, "unexpected argument '%s'; see --help", word);
+        }
+        enum err err = take_option(rows, argc, argv, &index, help, why);
+        if (err)
+            return err;
+        if (*help)
+            break;
+    }
+    *rest = index;
+    return ERR_OK;
+}
+
+void options_help(const struct command *command, const struct option_row *rows, struct text *out)
+{
+    text_addf(out, "ipw %s - %s\n\nusage: ipw %s %s\n", command->name, command->summary,
+              command->name, command->usage);
+    if (command->details)
+        text_addf(out, "\n%s\n", command->details);
+    text_add(out, "\noptions:\n");
+    for (; rows->name; rows++) {
+        char left[64], letter[8] = "    ";
+        if (rows->letter)
+            str_format(letter, sizeof letter, "-%c, ", rows->letter);
+        str_format(left, sizeof left, "  %s--%s%s%s", letter, rows->name, rows->value ? " " : "",
+                   rows->value ? rows->value : "");
+        text_addf(out, "%-30s %s\n", left, rows->help);
+    }
+    text_addf(out, "%-30s %s\n", "  -h, --help", "this text");
+}

@@ -1,0 +1,50 @@
+/* Options as tables: a command fills rows with targets, and parsing, checking, help and the
+ * suggestion for a mistyped name come from the rows.  Nothing is allocated; values point into
+ * argv. */
+#ifndef IPW_CLI_OPTIONS_H
+#define IPW_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct text;
+
+enum option_type {
+    OPTION_FLAG,   /* bool */
+    OPTION_COUNT,  /* unsigned */
+    OPTION_NUMBER, /* double */
+    OPTION_TEXT,   /* const char * */
+    OPTION_CHOICE, /* const char *, one of choices */
+};
+
+struct option_row {
+    char letter; /* 0: none */
+    const char *name;
+    enum option_type type;
+    void *target;
+    const char *value; /* what help calls the value: "SECONDS" */
+    const char *help;
+    double least, most;         /* numbers and counts; both 0: no limits */
+    const char *const *choices; /* NULL-terminated */
+};
+
+struct command {
+    const char *name;
+    const char *summary;               /* one line */
+    const char *usage;                 /* what follows "ipw NAME" */
+    const char *details;               /* paragraphs for --help; may be NULL */
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+};
+
+/* Parses argv[1..] by rows (ended by a row without name).  Stops at "--" or, when stop_at_word,
+ * at the first word that is no option; *rest is the index where it stopped.  "-h" and "--help"
+ * set *help.  A wrong word is ERR_USAGE with one line in *why. */
+enum err options_parse(const struct option_row *rows, int argc, char **argv, bool stop_at_word,
+                       int *rest, bool *help, struct error *why) MUST_USE;
+
+/* Usage, details and the table of options. */
+void options_help(const struct command *command, const struct option_row *rows, struct text *out);
+
+#endif

@@ -1,0 +1,20 @@
+/* Energies, devices and ledgers as JSON, the same shape in every command. */
+#ifndef IPW_REPORT_ENERGY_JSON_H
+#define IPW_REPORT_ENERGY_JSON_H
+
+#include <stdbool.h>
+
+struct json;
+struct energy;
+struct ledger;
+struct ledger_device;
+
+void energy_to_json(struct json *json, const char *key, const struct energy *energy);
+
+/* One element of "devices". */
+void device_to_json(struct json *json, const struct ledger_device *device);
+
+/* "devices": [...] of the ledger. */
+void devices_to_json(struct json *json, const struct ledger *ledger);
+
+#endif

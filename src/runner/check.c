@@ -1,0 +1,104 @@
+#include "runner/check.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+#include "runner/load.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+/* Long enough for a dozen updates of the slowest common sensor (a tenth of a second). */
+#define CHECK_TIME (1200 * NS_PER_MS)
+
+static void sleep_for(nanos time)
+{
+    struct timespec left = {.tv_sec = time / NS_PER_S, .tv_nsec = time % NS_PER_S};
+    while (nanosleep(&left, &left) < 0)
+        ;
+}
+
+static bool carries_energy(const struct sensor_channel *channel)
+{
+    return channel->quantity == QTY_ENERGY || channel->quantity == QTY_POWER;
+}
+
+/* Did this channel move?  A counter must have advanced, a power reading must not be 0 W only. */
+static bool is_alive(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to)
+{
+    const struct sensor_channel *row = &sampler_sensor(sampler, source)->channels[channel];
+    struct channel_state state;
+    sampler_channel(sampler, source, channel, &state);
+    if (row->quantity == QTY_ENERGY)
+        return state.updates > 0;
+    double low, high;
+    return sampler_extremes(sampler, source, channel, from, to, &low, &high) == ERR_OK && high > 0;
+}
+
+static void measure(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to,
+                    struct check_row *row)
+{
+    struct channel_state state;
+    struct window window;
+    sampler_channel(sampler, source, channel, &state);
+    if (state.period > 0 && !is_known(row->period_ms))
+        row->period_ms = (double)state.period * 1e-6;
+    const struct sensor_channel *about = &sampler_sensor(sampler, source)->channels[channel];
+    if (!is_known(row->watts) && !about->secondary &&
+        sampler_window(sampler, source, channel, from, to, &window) == ERR_OK)
+        row->watts = window.sum / window.covered_s;
+}
+
+static void judge(struct session *session, size_t index, nanos from, nanos to,
+                  struct check_row *row)
+{
+    struct sensor_finding *finding = &session->findings.items[index];
+    size_t source = (size_t)session->source_of[index];
+    const struct sensor *sensor = sampler_sensor(session->sampler, source);
+    struct source_state state;
+    struct channel_state last = {0};
+    size_t energy_channels = 0, alive = 0;
+    for (size_t c = 0; c < sensor->channel_count; c++) {
+        if (!carries_energy(&sensor->channels[c]))
+            continue;
+        energy_channels++;
+        sampler_channel(session->sampler, source, c, &last);
+        if (!is_alive(session->sampler, source, c, from, to))
+            continue;
+        alive++;
+        measure(session->sampler, source, c, from, to, row);
+    }
+    sampler_source(session->sampler, source, &state);
+    row->read_us = state.reads ? state.read_us : UNKNOWN;
+    if (energy_channels == 0 || alive > 0)
+        return;
+    if (state.is_lost) {
+        finding->status = SENSOR_UNSUPPORTED;
+        str_copy(finding->reason, sizeof finding->reason, "the device went away during the check");
+    } else {
+        finding->status = SENSOR_DEAD;
+        if (last.missing)
+            str_format(finding->reason, sizeof finding->reason,
+                       "opens, but every reading failed: %s", err_text(last.last_error));
+        else
+            str_format(finding->reason, sizeof finding->reason,
+                       "opens, but did not move in %.1f s under load", seconds(to - from));
+    }
+}
+
+void check_run(struct session *session, struct check_row *rows)
+{
+    for (size_t i = 0; i < session->findings.count; i++)
+        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN};
+    sampler_ready(session->sampler);
+    nanos from = clock_now();
+    struct load *load = load_start(0);
+    sleep_for(CHECK_TIME);
+    load_stop(load);
+    nanos to = clock_now();
+    sampler_settle(session->sampler, to);
+    for (size_t i = 0; i < session->findings.count; i++)
+        if (session->source_of[i] >= 0)
+            judge(session, i, from, to, &rows[i]);
+}
