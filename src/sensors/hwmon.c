@@ -133,8 +133,10 @@ static bool walk_next(struct walk *walk, struct chip *chip)
         chip->meter_count = hwmon_meters_find(at, only, chip->meters);
         if (!chip->meter_count)
             continue;
-        str_format(chip->id, sizeof chip->id, "hwmon:%s%u", at->name, at->nth);
-        str_format(chip->device, sizeof chip->device, "%.18s%u", at->name, at->nth);
+        /* "amdgpu0", but "i915.0": two numbers must not run together. */
+        const char *dot = isdigit((unsigned char)at->name[strlen(at->name) - 1]) ? "." : "";
+        str_format(chip->id, sizeof chip->id, "hwmon:%.30s%s%u", at->name, dot, at->nth);
+        str_format(chip->device, sizeof chip->device, "%.18s%s%u", at->name, dot, at->nth);
         if (chip->known->role == ROLE_GPU)
             chip->gpu = walk->gpus++;
         chip->is_node = covers_the_node(chip) && walk->nodes++ == 0;
