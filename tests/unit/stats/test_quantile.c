@@ -1,0 +1,127 @@
+#include "support/unit.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "stats/quantile.h"
+
+/* Expected values:
+ * python3 -c "import statistics as s; v=[412.25,398.5,405.75,421.0,399.125,407.5,403.0,415.875,
+ *   400.25,409.625,431.5]; print(s.median(v), s.quantiles(v,n=20,method='inclusive'));
+ *   print(s.median(v[:10]), s.quantiles(v[:10],n=4,method='inclusive'))" */
+static const double WATTS[] = {412.25, 398.5,   405.75, 421.0,   399.125, 407.5,
+                               403.0,  415.875, 400.25, 409.625, 431.5};
+static const double TWENTIETHS[] = {
+    398.8125, 399.125, 399.6875, 400.25, 401.625,  403.0,   404.375,  405.75, 406.625, 407.5,
+    408.5625, 409.625, 410.9375, 412.25, 414.0625, 415.875, 418.4375, 421.0,  426.25};
+
+static double next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) / 9007199254740992.0;
+}
+
+static void quantiles_match_an_independent_calculation(void **state)
+{
+    (void)state;
+    assert_near(median(WATTS, 11), 407.5, 0);
+    for (size_t i = 0; i < 19; i++)
+        assert_near(quantile(WATTS, 11, (double)(i + 1) / 20), TWENTIETHS[i], 1e-10);
+    assert_near(quantile(WATTS, 11, 0), 398.5, 0);
+    assert_near(quantile(WATTS, 11, 1), 431.5, 0);
+    double quartiles[3];
+    quantiles(WATTS, 10, (const double[]){0.25, 0.5, 0.75}, 3, quartiles);
+    assert_near(quartiles[0], 400.9375, 1e-10);
+    assert_near(quartiles[1], 406.625, 1e-10);
+    assert_near(quartiles[2], 411.59375, 1e-10);
+}
+
+static void the_callers_values_are_not_moved(void **state)
+{
+    (void)state;
+    double copy[11];
+    memcpy(copy, WATTS, sizeof copy);
+    (void)quantile(copy, 11, 0.9);
+    assert_memory_equal(copy, WATTS, sizeof copy);
+}
+
+static void what_cannot_be_answered_is_unknown(void **state)
+{
+    (void)state;
+    static const double NOTHING[] = {NAN, INFINITY, -INFINITY};
+    assert_false(is_known(median(NULL, 0)));
+    assert_false(is_known(median(NOTHING, 3)));
+    assert_false(is_known(quantile(WATTS, 11, -0.01)));
+    assert_false(is_known(quantile(WATTS, 11, 1.01)));
+    assert_false(is_known(quantile(WATTS, 11, NAN)));
+    double out[2] = {1, 1};
+    quantiles(NULL, 0, (const double[]){0.5, 0.9}, 2, out);
+    assert_false(is_known(out[0]) || is_known(out[1]));
+}
+
+static void unknown_values_are_left_out(void **state)
+{
+    (void)state;
+    static const double VALUES[] = {3, NAN, 1, INFINITY, 2, NAN};
+    assert_near(median(VALUES, 6), 2, 0);
+    assert_near(quantile(VALUES, 6, 1), 3, 0);
+}
+
+static void few_and_extreme_values(void **state)
+{
+    (void)state;
+    static const double ONE[] = {7}, SAME[] = {0.1, 0.1, 0.1}, WIDE[] = {-DBL_MAX, DBL_MAX};
+    assert_near(quantile(ONE, 1, 0), 7, 0);
+    assert_near(quantile(ONE, 1, 0.37), 7, 0);
+    assert_near(quantile(ONE, 1, 1), 7, 0);
+    assert_near(quantile(SAME, 3, 0.3), 0.1, 0);
+    assert_near(median(WIDE, 2), 0, 0);
+}
+
+/* The k-th smallest by counting, without sorting. */
+static double by_rank(const double *values, size_t count, size_t k)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t smaller = 0, equal = 0;
+        for (size_t j = 0; j < count; j++) {
+            smaller += values[j] < values[i];
+            equal += values[j] == values[i];
+        }
+        if (smaller <= k && k < smaller + equal)
+            return values[i];
+    }
+    return NAN;
+}
+
+static void random_arrays_match_counting(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    double values[60];
+    for (size_t round = 0; round < 200; round++) {
+        size_t count = 1 + (size_t)(next_random(&seed) * 59);
+        for (size_t i = 0; i < count; i++)
+            values[i] = floor(next_random(&seed) * 40) / 4; /* with ties */
+        double p = next_random(&seed), position = p * (double)(count - 1);
+        size_t k = (size_t)floor(position);
+        double low = by_rank(values, count, k);
+        double high = by_rank(values, count, k + 1 < count ? k + 1 : k);
+        double expected = low + (position - (double)k) * (high - low);
+        assert_near(quantile(values, count, p), expected, 1e-12);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantiles_match_an_independent_calculation),
+        cmocka_unit_test(the_callers_values_are_not_moved),
+        cmocka_unit_test(what_cannot_be_answered_is_unknown),
+        cmocka_unit_test(unknown_values_are_left_out),
+        cmocka_unit_test(few_and_extreme_values),
+        cmocka_unit_test(random_arrays_match_counting),
+    };
+    return RUN_TESTS(tests);
+}
