@@ -57,7 +57,8 @@ extern const struct amd_api amd_smi_api;
 extern const struct amd_api amd_rocm_api;
 
 /* Lends the open library, opening it for the first user.  Thread-safe, as is amd_release.
- * Fails with ERR_ABSENT (no driver, no library), ERR_DENIED or what the library said. */
+ * Fails with ERR_ABSENT (no driver or no device), ERR_NOT_FOUND (the kernel driver is there and the
+ * libraries are not), ERR_DENIED or what the library said. */
 enum err amd_acquire(const struct amd_api **api, struct error *why) MUST_USE;
 void amd_release(void);
 

@@ -53,14 +53,13 @@ static enum err open_first(struct error *why)
         }
         failures[i].code = err;
     }
+    if (failures[0].code == ERR_ABSENT && failures[1].code == ERR_ABSENT)
+        return err_set(why, fs_exists("/sys/module/amdgpu") ? ERR_NOT_FOUND : ERR_ABSENT,
+                       "neither AMD SMI nor ROCm SMI opens: %.75s; %.75s", failures[0].text,
+                       failures[1].text);
     /* A library that opened and then refused says more than one that is not installed. */
-    const struct error *told = failures[0].code == ERR_ABSENT && failures[1].code != ERR_ABSENT
-                                   ? &failures[1]
-                                   : &failures[0];
-    if (told->code == ERR_ABSENT)
-        return err_set(why, ERR_ABSENT, "neither AMD SMI nor ROCm SMI opens: %.150s",
-                       failures[0].text);
-    return err_set(why, told->code, "%s", told->text);
+    const struct error *told = &failures[failures[0].code == ERR_ABSENT];
+    return err_set(why, told->code == ERR_LOST ? ERR_ABSENT : told->code, "%s", told->text);
 }
 
 enum err amd_acquire(const struct amd_api **api, struct error *why)

@@ -152,9 +152,7 @@ static enum err rocm_open(struct error *why)
         find_version();
         return ERR_OK;
     }
-    err = from_status(status);
-    return err_set(why, err == ERR_LOST ? ERR_ABSENT : err, "ROCm SMI does not start (status %d)",
-                   status);
+    return err_set(why, from_status(status), "ROCm SMI does not start (status %d)", status);
 }
 
 /* ---- operations ---- */

@@ -209,9 +209,7 @@ static enum err smi_open(struct error *why)
         find_version();
         return ERR_OK;
     }
-    err = from_status(status);
-    return err_set(why, err == ERR_LOST ? ERR_ABSENT : err, "AMD SMI does not start (status %d)",
-                   status);
+    return err_set(why, from_status(status), "AMD SMI does not start (status %d)", status);
 }
 
 /* ---- operations ---- */

@@ -30,9 +30,11 @@
 #define RELATIVE_ACCURACY (0.05 / 1.7320508075688772)
 
 /* Where no cap is known: above any accelerator sold (MI355X: 1400 W). */
-#define WATTS_MAX  2000
+#define WATTS_MAX      2000
 
-#define FIX_DENIED "sudo usermod -aG render,video $USER   (then log in again)"
+#define FIX_DENIED     "sudo usermod -aG render,video $USER   (then log in again)"
+
+#define FIX_NO_LIBRARY "sudo apt-get install librocm-smi64-1   (or amd-smi-lib from ROCm)"
 
 enum { GROUP_ENERGY, GROUP_SLOW };
 
@@ -221,15 +223,17 @@ static void probe_device(const struct amd_api *api, unsigned device, struct sens
 
 static void report_nothing(struct sensor_findings *out, enum err err, const char *reason)
 {
-    enum sensor_status status = err == ERR_ABSENT   ? SENSOR_ABSENT
-                                : err == ERR_DENIED ? SENSOR_DENIED
-                                                    : SENSOR_UNSUPPORTED;
+    enum sensor_status status = err == ERR_DENIED                           ? SENSOR_DENIED
+                                : err == ERR_ABSENT || err == ERR_NOT_FOUND ? SENSOR_ABSENT
+                                                                            : SENSOR_UNSUPPORTED;
     struct sensor_finding *finding = sensor_found(out, "amdsmi", SENSOR_GPU, status);
     if (!finding)
         return;
     str_copy(finding->reason, sizeof finding->reason, reason);
     if (status == SENSOR_DENIED)
         str_copy(finding->fix, sizeof finding->fix, FIX_DENIED);
+    else if (err == ERR_NOT_FOUND)
+        str_copy(finding->fix, sizeof finding->fix, FIX_NO_LIBRARY);
 }
 
 static void amdsmi_probe(const struct sensor_config *config, struct sensor_findings *out)

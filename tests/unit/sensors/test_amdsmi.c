@@ -391,6 +391,12 @@ static void absence_and_denial_say_what_to_do(void **state)
     assert_non_null(strstr(none.reason, "neither AMD SMI nor ROCm SMI"));
     assert_non_null(strstr(none.reason, "/nonexistent/libamd_smi.so"));
 
+    assert_string_equal(none.fix, ""); /* no AMD GPU here, as far as the kernel knows */
+    tree_write(&machine, "/sys/module/amdgpu/version", "6.12\n");
+    none = only_finding();
+    assert_int_equal(none.status, SENSOR_ABSENT);
+    assert_non_null(strstr(none.fix, "librocm-smi64"));
+
     setenv("IPW_AMDSMI", AMDSMI, 1);
     script("devices 1\nerror init * 10\n" MI300);
     none = only_finding();
