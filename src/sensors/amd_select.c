@@ -7,7 +7,6 @@
  * order of PCI addresses. */
 #include "sensors/amd_api.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
