@@ -1,0 +1,192 @@
+/* One counter under two names is counted once; two counters are never taken for one. */
+#include "support/unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/machines.h"
+#include "support/sensing.h"
+#include "support/tree.h"
+
+struct fixture {
+    struct tree tree;
+    struct sensing s;
+    pthread_t thread;
+    atomic_bool stop;
+    const int *cpus; /* whose perf package counters the thread moves */
+    size_t cpu_count;
+    unsigned noise; /* counts that a step of one may differ by from a step of another */
+};
+
+static int setup(void **state)
+{
+    static struct fixture fixture;
+    memset(&fixture, 0, sizeof fixture);
+    tree_new(&fixture.tree);
+    *state = &fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    sensing_release(&f->s);
+    tree_free(&f->tree);
+    return 0;
+}
+
+/* A package at some 65 W: a step of 2^-14 J a quarter of a millisecond, plus its own noise. */
+static void *run_counters(void *argument)
+{
+    struct fixture *f = argument;
+    const struct timespec pause = {.tv_nsec = 250000};
+    uint64_t counts[2] = {UINT64_C(6868) << 32, UINT64_C(7000) << 32};
+    unsigned seed = 7;
+    while (!atomic_load(&f->stop)) {
+        for (size_t i = 0; i < f->cpu_count; i++) {
+            uint64_t units = 266 + (f->noise ? (unsigned)rand_r(&seed) % f->noise : 0);
+            counts[i] += units << 18;
+            machine_set_perf(&f->tree, PERF_PACKAGE, f->cpus[i], counts[i]);
+        }
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+static void probe_while_running(struct fixture *f, const int *cpus, size_t count, unsigned noise)
+{
+    f->cpus = cpus;
+    f->cpu_count = count;
+    f->noise = noise;
+    atomic_store(&f->stop, false);
+    assert_int_equal(pthread_create(&f->thread, NULL, run_counters, f), 0);
+    sensing_probe(&f->s, "rapl");
+    atomic_store(&f->stop, true);
+    pthread_join(f->thread, NULL);
+}
+
+static void assert_mirrored(const struct sensing *s)
+{
+    assert_int_equal(s->findings.count, 2);
+    assert_int_equal(sensing_find(s, "rapl:0")->status, SENSOR_OK);
+    const struct sensor_finding *mirror = sensing_find(s, "rapl:0.1");
+    assert_non_null(mirror);
+    assert_int_equal(mirror->status, SENSOR_UNSUPPORTED);
+    assert_memory_equal(mirror->reason, "mirrors rapl:0", strlen("mirrors rapl:0"));
+    assert_string_equal(mirror->fix, "");
+}
+
+static void assert_all_ok(const struct sensing *s, size_t count)
+{
+    assert_int_equal(s->findings.count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(s->findings.items[i].status, SENSOR_OK);
+}
+
+static void two_dies_that_show_one_register_are_one(void **state)
+{
+    static const unsigned PATHS[] = {MACHINE_POWERCAP, MACHINE_MSR};
+    for (size_t i = 0; i < 2; i++) {
+        setup(state);
+        struct fixture *f = *state;
+        machine_amd_mirrored(&f->tree, PATHS[i]);
+        sensing_probe(&f->s, "rapl");
+        assert_mirrored(&f->s);
+        assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
+        assert_int_equal(sensing_channel(&f->s, "package")->location, 0);
+        teardown(state);
+    }
+}
+
+static void perf_counters_that_move_as_one_are_one(void **state)
+{
+    static const int CPUS[] = {0}; /* CPU 8's counter is a link to this one */
+    struct fixture *f = *state;
+    machine_amd_mirrored(&f->tree, MACHINE_PERF);
+    /* On a busy machine the thread that plays the hardware may be starved; hardware is not. */
+    for (int i = 0; i < 10; i++) {
+        probe_while_running(f, CPUS, 1, 20);
+        if (sensing_find(&f->s, "rapl:0.1")->status == SENSOR_UNSUPPORTED)
+            break;
+    }
+    assert_mirrored(&f->s);
+}
+
+static void two_sockets_that_move_by_themselves_stay_two(void **state)
+{
+    static const int CPUS[] = {0, 28};
+    struct fixture *f = *state;
+    machine_intel_two_socket(&f->tree, MACHINE_PERF);
+    for (int i = 0; i < 10; i++) { /* the same mean power, with less than 1 % of noise */
+        probe_while_running(f, CPUS, 2, 3);
+        assert_all_ok(&f->s, 2);
+    }
+}
+
+static void perf_counters_that_are_equal_but_still_prove_nothing(void **state)
+{
+    struct fixture *f = *state;
+    machine_intel_two_socket(&f->tree, MACHINE_PERF);
+    machine_set_perf(&f->tree, PERF_PACKAGE, 0, 4096);
+    machine_set_perf(&f->tree, PERF_PACKAGE, 28, 4096);
+    sensing_probe(&f->s, "rapl");
+    assert_all_ok(&f->s, 2);
+}
+
+static void registers_that_differ_or_read_zero_are_two(void **state)
+{
+    struct fixture *f = *state;
+    machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
+    machine_set_uj(&f->tree, "intel-rapl:0", 5000000000);
+    machine_set_uj(&f->tree, "intel-rapl:1", 5000000061); /* one unit apart */
+    sensing_probe(&f->s, "rapl");
+    assert_all_ok(&f->s, 2);
+    machine_set_uj(&f->tree, "intel-rapl:0", 0);
+    machine_set_uj(&f->tree, "intel-rapl:1", 0);
+    sensing_probe(&f->s, "rapl");
+    assert_all_ok(&f->s, 2);
+}
+
+static void of_three_dies_only_the_copy_goes(void **state)
+{
+    struct fixture *f = *state;
+    machine_amd_mirrored(&f->tree, MACHINE_POWERCAP);
+    machine_zone(&f->tree, "intel-rapl:2", "package-1", 42000000);
+    sensing_probe(&f->s, "rapl");
+    assert_int_equal(f->s.findings.count, 3);
+    assert_int_equal(sensing_find(&f->s, "rapl:0")->status, SENSOR_OK);
+    assert_int_equal(sensing_find(&f->s, "rapl:0.1")->status, SENSOR_UNSUPPORTED);
+    assert_int_equal(sensing_find(&f->s, "rapl:1")->status, SENSOR_OK);
+}
+
+static void one_platform_counter_seen_from_two_packages_is_the_whole_machine(void **state)
+{
+    struct fixture *f = *state;
+    machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
+    machine_zone(&f->tree, "intel-rapl:2", "psys", 1234567);
+    machine_zone(&f->tree, "intel-rapl:3", "psys-1", 1234567);
+    sensing_probe(&f->s, "rapl");
+    assert_int_equal(sensing_find(&f->s, "rapl:psys")->status, SENSOR_OK);
+    assert_int_equal(sensing_find(&f->s, "rapl:psys1")->status, SENSOR_UNSUPPORTED);
+    assert_non_null(strstr(sensing_find(&f->s, "rapl:psys1")->reason, "mirrors rapl:psys"));
+    assert_int_equal(sensing_open(&f->s, "rapl:psys"), ERR_OK);
+    assert_int_equal(sensing_channel(&f->s, "psys")->location, -1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_dies_that_show_one_register_are_one),
+        TEST(perf_counters_that_move_as_one_are_one),
+        TEST(two_sockets_that_move_by_themselves_stay_two),
+        TEST(perf_counters_that_are_equal_but_still_prove_nothing),
+        TEST(registers_that_differ_or_read_zero_are_two),
+        TEST(of_three_dies_only_the_copy_goes),
+        TEST(one_platform_counter_seen_from_two_packages_is_the_whole_machine),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,260 @@
+/* What RAPL observes while counters run, wrap, break and vanish. */
+#define _GNU_SOURCE
+#include "support/unit.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "support/machines.h"
+#include "support/sensing.h"
+#include "support/tree.h"
+
+#define PACKAGE_UJ "/sys/class/powercap/intel-rapl:0/energy_uj"
+
+/* A plain file cannot say ENODEV, as a counter does whose hardware went away.  This stands in
+ * front of the C library's call and fails on demand. */
+static int injected_errno;
+static unsigned pread_calls;
+
+ssize_t pread(int fd, void *to, size_t size, off_t offset)
+{
+    pread_calls++;
+    if (injected_errno) {
+        errno = injected_errno;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, to, size, offset);
+}
+
+struct fixture {
+    struct tree tree;
+    struct sensing s;
+};
+
+static int setup(void **state)
+{
+    static struct fixture fixture;
+    fixture = (struct fixture){0};
+    injected_errno = 0;
+    tree_new(&fixture.tree);
+    *state = &fixture;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    injected_errno = 0;
+    sensing_release(&f->s);
+    tree_free(&f->tree);
+    return 0;
+}
+
+static void open_two_socket(struct fixture *f, unsigned paths)
+{
+    machine_intel_two_socket(&f->tree, paths);
+    sensing_probe(&f->s, "rapl");
+    assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
+}
+
+/* ---- good readings ---- */
+
+static void a_tick_costs_one_read_a_domain_and_is_stamped_inside_it(void **state)
+{
+    static const unsigned PATHS[] = {MACHINE_PERF, MACHINE_POWERCAP, MACHINE_MSR};
+    for (size_t i = 0; i < 3; i++) {
+        setup(state);
+        struct fixture *f = *state;
+        open_two_socket(f, PATHS[i]);
+        pread_calls = 0;
+        nanos before = clock_now();
+        assert_int_equal(sensing_read(&f->s), ERR_OK);
+        nanos after = clock_now();
+        assert_int_equal(pread_calls, f->s.sensor.channel_count);
+        for (size_t k = 0; k < f->s.seen.count; k++)
+            assert_in_range(f->s.items[k].t, before, after);
+        assert_true(f->s.items[0].t <= f->s.items[1].t);
+        teardown(state);
+    }
+}
+
+static void the_same_open_file_shows_each_new_value(void **state)
+{
+    struct fixture *f = *state;
+    open_two_socket(f, MACHINE_POWERCAP);
+    for (uint64_t uj = 5000000001; uj < 5000000010; uj++) {
+        machine_set_uj(&f->tree, "intel-rapl:0", uj);
+        assert_int_equal(sensing_read(&f->s), ERR_OK);
+        assert_int_equal(sensing_seen(&f->s, "package")->count, uj);
+    }
+}
+
+static uint64_t observed(struct fixture *f)
+{
+    assert_int_equal(sensing_read(&f->s), ERR_OK);
+    assert_int_equal(sensing_seen(&f->s, "package")->missing, 0);
+    return sensing_seen(&f->s, "package")->count;
+}
+
+static void a_wrap_can_be_undone_with_the_modulus_given(void **state)
+{
+    struct fixture *f = *state;
+    open_two_socket(f, MACHINE_POWERCAP);
+    machine_set_uj(&f->tree, "intel-rapl:0", MACHINE_RANGE_UJ - 400);
+    uint64_t before = observed(f);
+    machine_set_uj(&f->tree, "intel-rapl:0", 599);
+    uint64_t after = observed(f);
+    uint64_t wraps_at = sensing_channel(&f->s, "package")->wraps_at;
+    assert_true(after < before);
+    assert_int_equal(after + wraps_at - before, 1000);
+}
+
+static void a_register_wraps_at_32_bits_and_its_upper_half_is_noise(void **state)
+{
+    struct fixture *f = *state;
+    open_two_socket(f, MACHINE_MSR);
+    machine_set_msr(&f->tree, 0, MSR_PACKAGE, UINT64_C(0xdeadbeeffffffff0));
+    uint64_t before = observed(f);
+    assert_int_equal(before, 0xfffffff0);
+    machine_set_msr(&f->tree, 0, MSR_PACKAGE, 0x10);
+    uint64_t wraps_at = sensing_channel(&f->s, "package")->wraps_at;
+    assert_int_equal(observed(f) + wraps_at - before, 0x20);
+}
+
+static void a_missing_range_is_admitted(void **state)
+{
+    struct fixture *f = *state;
+    machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
+    tree_remove(&f->tree, "/sys/class/powercap/intel-rapl:0/max_energy_range_uj");
+    sensing_probe(&f->s, "rapl");
+    assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
+    assert_int_equal(sensing_channel(&f->s, "package")->wraps_at, 0);
+    assert_int_equal(sensing_channel(&f->s, "dram")->wraps_at, MACHINE_RANGE_UJ + 1);
+    assert_non_null(sensing_fact(&f->s, "wrap"));
+    assert_int_equal(sensing_open(&f->s, "rapl:1"), ERR_OK);
+    assert_null(sensing_fact(&f->s, "wrap"));
+}
+
+/* ---- bad readings ---- */
+
+static const char *const BROKEN[] = {
+    "",      "\n",    "12" /* cut short */,     "abc\n",  "-5\n",
+    "12x\n", "1.5\n", "99999999999999999999\n", "0x10\n",
+};
+
+static void a_broken_value_is_missing_and_the_rest_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    open_two_socket(f, MACHINE_POWERCAP);
+    for (size_t i = 0; i < sizeof BROKEN / sizeof *BROKEN; i++) {
+        tree_write(&f->tree, PACKAGE_UJ, "%s", BROKEN[i]);
+        assert_int_equal(sensing_read(&f->s), ERR_OK);
+        assert_int_equal(f->s.seen.count, 2);
+        assert_int_equal(sensing_seen(&f->s, "package")->missing, ERR_BAD_VALUE);
+        assert_int_equal(sensing_seen(&f->s, "dram")->missing, 0);
+        machine_set_uj(&f->tree, "intel-rapl:0", 5000000000);
+        assert_int_equal(observed(f), 5000000000);
+    }
+}
+
+static void a_counter_broken_from_the_start_is_unsupported(void **state)
+{
+    struct fixture *f = *state;
+    machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
+    for (size_t i = 0; i < sizeof BROKEN / sizeof *BROKEN; i++) {
+        tree_write(&f->tree, PACKAGE_UJ, "%s", BROKEN[i]);
+        sensing_probe(&f->s, "rapl");
+        const struct sensor_finding *finding = sensing_find(&f->s, "rapl:0");
+        assert_int_equal(finding->status, SENSOR_UNSUPPORTED);
+        assert_non_null(strstr(finding->reason, "/sys/class/powercap/intel-rapl:0"));
+        assert_int_equal(sensing_find(&f->s, "rapl:1")->status, SENSOR_OK);
+    }
+}
+
+static void a_broken_path_gives_way_to_the_next(void **state)
+{
+    struct fixture *f = *state;
+    machine_amd(&f->tree, MACHINE_POWERCAP | MACHINE_MSR);
+    tree_write(&f->tree, PACKAGE_UJ, "nonsense\n");
+    sensing_probe(&f->s, "rapl");
+    assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
+    assert_string_equal(sensing_fact(&f->s, "path"), "msr");
+}
+
+/* ---- going away ---- */
+
+static void hardware_that_is_gone_is_lost(void **state)
+{
+    static const unsigned PATHS[] = {MACHINE_PERF, MACHINE_POWERCAP, MACHINE_MSR};
+    static const int GONE[] = {ENODEV, ENXIO};
+    for (size_t i = 0; i < 6; i++) {
+        setup(state);
+        struct fixture *f = *state;
+        open_two_socket(f, PATHS[i % 3]);
+        injected_errno = GONE[i / 3];
+        assert_int_equal(sensing_read(&f->s), ERR_LOST);
+        injected_errno = 0;
+        assert_int_equal(sensing_read(&f->s), ERR_OK);
+        teardown(state);
+    }
+}
+
+static void a_read_that_fails_otherwise_is_missing(void **state)
+{
+    struct fixture *f = *state;
+    open_two_socket(f, MACHINE_POWERCAP);
+    injected_errno = EIO;
+    assert_int_equal(sensing_read(&f->s), ERR_OK);
+    assert_int_equal(f->s.seen.count, 2);
+    assert_int_equal(sensing_seen(&f->s, "package")->missing, ERR_IO);
+    assert_int_equal(sensing_seen(&f->s, "dram")->missing, ERR_IO);
+}
+
+static void what_vanished_cannot_be_opened_again(void **state)
+{
+    struct fixture *f = *state;
+    open_two_socket(f, MACHINE_POWERCAP);
+    tree_remove(&f->tree, PACKAGE_UJ);
+    tree_remove(&f->tree, "/sys/class/powercap/intel-rapl:0:0/energy_uj");
+    assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_NOT_FOUND);
+    assert_non_null(strstr(f->s.why.text, "rapl:0"));
+    tree_remove(&f->tree, "/sys/class/powercap");
+    assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_ABSENT);
+    machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
+    assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
+    assert_int_equal(observed(f), 5000000000);
+}
+
+static void one_lost_part_does_not_take_the_package_along(void **state)
+{
+    struct fixture *f = *state;
+    machine_intel_two_socket(&f->tree, MACHINE_POWERCAP);
+    tree_remove(&f->tree, "/sys/class/powercap/intel-rapl:0:0/energy_uj");
+    sensing_probe(&f->s, "rapl");
+    assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
+    assert_int_equal(f->s.sensor.channel_count, 1);
+    assert_int_equal(observed(f), 5000000000);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tick_costs_one_read_a_domain_and_is_stamped_inside_it),
+        TEST(the_same_open_file_shows_each_new_value),
+        TEST(a_wrap_can_be_undone_with_the_modulus_given),
+        TEST(a_register_wraps_at_32_bits_and_its_upper_half_is_noise),
+        TEST(a_missing_range_is_admitted),
+        TEST(a_broken_value_is_missing_and_the_rest_goes_on),
+        TEST(a_counter_broken_from_the_start_is_unsupported),
+        TEST(a_broken_path_gives_way_to_the_next),
+        cmocka_unit_test(hardware_that_is_gone_is_lost),
+        TEST(a_read_that_fails_otherwise_is_missing),
+        TEST(what_vanished_cannot_be_opened_again),
+        TEST(one_lost_part_does_not_take_the_package_along),
+    };
+    return RUN_TESTS(tests);
+}
