@@ -1,0 +1,33 @@
+/* CPU time from /proc/stat, for the drivers that need utilisation.
+ * A struct proc_stat is the caller's; it owns one file descriptor between open and close. */
+#ifndef IPW_SENSORS_PROC_STAT_H
+#define IPW_SENSORS_PROC_STAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+
+/* Ticks of all CPUs since boot. */
+struct cpu_times {
+    uint64_t busy;   /* user (guests are inside it), nice, system, irq, softirq */
+    uint64_t idle;   /* idle and waiting for input or output */
+    uint64_t stolen; /* the hypervisor gave the CPU to somebody else */
+};
+
+struct proc_stat {
+    int fd;
+    struct cpu_times last;
+    bool has_last;
+};
+
+enum err proc_stat_open(struct proc_stat *stat) MUST_USE;
+void proc_stat_close(struct proc_stat *stat);
+
+/* The share (0..1) of the CPUs' time since the previous call that was busy.  Stolen time is time
+ * that passed but was not ours, so it lowers the share.  ERR_NO_DATA on the first call, ERR_BUSY
+ * when no tick has passed yet (the interval goes on), ERR_BAD_VALUE when the file makes no sense
+ * or a counter went backwards, as after a CPU went offline (the next interval starts here). */
+enum err proc_stat_utilisation(struct proc_stat *stat, double *out) MUST_USE;
+
+#endif
