@@ -102,6 +102,7 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
     power->watts_max = model->watts_full * 1.01; /* the model has no higher value */
     power->relative_accuracy = figure.relative_accuracy;
     power->estimated = true;
+    power->interval_mean = true; /* utilisation since the previous read */
     out->groups[0] = (struct sensor_group){
         .period_default = 100 * NS_PER_MS,
         .period_min = 10 * NS_PER_MS, /* the kernel counts in ticks of 10 ms */

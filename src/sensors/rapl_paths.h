@@ -101,7 +101,8 @@ struct rapl_key {
 };
 struct rapl_key rapl_key_unpack(unsigned packed);
 
-const struct rapl_path *rapl_path_at(unsigned index); /* in order of preference; NULL past the end */
+const struct rapl_path *
+rapl_path_at(unsigned index); /* in order of preference; NULL past the end */
 
 /* The domains of one set that a path lists; ERR_ABSENT when there are none. */
 enum err rapl_list_set(const struct rapl_path *path, enum rapl_set set, const struct rapl_cpu *cpu,
