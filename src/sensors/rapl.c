@@ -95,18 +95,25 @@ static void add_facts(struct sensor *out, const struct rapl_state *state,
         sensor_add_fact(out, "wrap", "unknown: max_energy_range_uj is missing");
 }
 
-/* Opens every wanted domain into state; the first failure stays in *err when none opens. */
-static void open_domains(struct rapl_state *state, struct rapl_table *table,
-                         struct rapl_place place, enum err *err)
+/* Opens every domain of the place.  A part that fails is left out and said to be; *err keeps the
+ * first failure, for when nothing opens. */
+static void open_domains(struct sensor *out, struct rapl_table *table, struct rapl_place place,
+                         enum err *err)
 {
+    struct rapl_state *state = out->state;
     for (size_t i = 0; i < table->count && state->count < SENSOR_CHANNELS_MAX; i++) {
         struct rapl_domain *domain = &table->domains[i];
         if (!rapl_same_place(domain->place, place))
             continue;
         enum err result = state->path->open(domain);
-        if (!result)
+        if (!result) {
             state->domains[state->count++] = *domain;
-        else if (*err == ERR_ABSENT)
+            continue;
+        }
+        char text[72];
+        str_format(text, sizeof text, "%s: %s", KINDS[domain->kind].channel, err_text(result));
+        sensor_add_fact(out, "not_read", text);
+        if (*err == ERR_ABSENT)
             *err = result;
     }
 }
@@ -132,7 +139,7 @@ static enum err rapl_open(const struct sensor_finding *finding, struct sensor *o
     state->path = path;
     out->state = state;
     err = ERR_ABSENT;
-    open_domains(state, &table, key.place, &err);
+    open_domains(out, &table, key.place, &err);
     if (state->count == 0) {
         rapl_close(out);
         return err_set(why, err, "%s: %s by %s", finding->id, err_text(err), path->name);

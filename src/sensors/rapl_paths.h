@@ -101,8 +101,8 @@ struct rapl_key {
 };
 struct rapl_key rapl_key_unpack(unsigned packed);
 
-const struct rapl_path *
-rapl_path_at(unsigned index); /* in order of preference; NULL past the end */
+/* In order of preference; NULL past the end. */
+const struct rapl_path *rapl_path_at(unsigned index);
 
 /* The domains of one set that a path lists; ERR_ABSENT when there are none. */
 enum err rapl_list_set(const struct rapl_path *path, enum rapl_set set, const struct rapl_cpu *cpu,

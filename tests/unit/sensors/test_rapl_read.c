@@ -236,6 +236,7 @@ static void one_lost_part_does_not_take_the_package_along(void **state)
     sensing_probe(&f->s, "rapl");
     assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
     assert_int_equal(f->s.sensor.channel_count, 1);
+    assert_string_equal(sensing_fact(&f->s, "not_read"), "dram: not found");
     assert_int_equal(observed(f), 5000000000);
 }
 
