@@ -67,7 +67,10 @@ void amd_unlock(void);
 
 /* A power limit in watts: µW in newer libraries, W in older ones.  No GPU is limited to 0.1 W or
  * to 100 kW, so the number itself says which. */
-double amd_cap_watts(uint64_t raw);
+static inline double amd_cap_watts(uint64_t raw)
+{
+    return raw < 100000 ? (double)raw : (double)raw * 1e-6;
+}
 
 /* ---- amd_select.c ---- */
 

@@ -24,11 +24,6 @@ void amd_unlock(void)
     pthread_mutex_unlock(&library.calls);
 }
 
-double amd_cap_watts(uint64_t raw)
-{
-    return raw < 100000 ? (double)raw : (double)raw * 1e-6;
-}
-
 /* Without the kernel driver there is nothing to ask, and asking costs: the libraries take tens of
  * milliseconds to load and ROCm SMI writes to stderr when it finds no driver.  A library that the
  * user names is always asked. */
