@@ -171,6 +171,7 @@ static void lose(struct source *source)
     sensor_close(&reader->sensor);
     reader->open = false;
     reader->reopen_wait = REOPEN_FIRST;
+    reader->reopen_at = clock_now() + REOPEN_FIRST;
 }
 
 static void note_cost(struct source *source, unsigned group, nanos cost)
@@ -313,11 +314,14 @@ static void try_reopen(struct source *source)
 {
     struct reader *reader = &source->reader;
     struct error why;
-    if (deadline_wait(&source->deadline, clock_now() + reader->reopen_wait))
-        return; /* poked: perhaps to stop */
+    /* An absolute time: whoever pokes (a settle every second, say) must not put it off for ever. */
+    deadline_wait(&source->deadline, reader->reopen_at);
+    if (atomic_load(&source->stopping) || clock_now() < reader->reopen_at)
+        return;
     reader->reopen_wait *= 2;
     if (reader->reopen_wait > REOPEN_MOST)
         reader->reopen_wait = REOPEN_MOST;
+    reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
     if (!same_channels(&reader->sensor, &source->described)) {
