@@ -224,6 +224,7 @@ static void a_power_supply_is_the_node_and_its_rails_are_not_added(void **state)
     board_attribute(&tree, 1, "temp1_input", "40000");
     struct sensor_finding finding = only_finding();
     assert_string_equal(finding.id, "hwmon:corsairpsu0");
+    assert_string_equal(finding.measures, "power");
     struct sensor sensor;
     assert_true(drive_open(&sensor_hwmon, finding.id, &sensor));
     assert_int_equal(channel_of(&sensor, "power total")->scope, SCOPE_NODE);
