@@ -329,7 +329,7 @@ static void denied_files_come_with_the_fix(void **state)
     board_chip(&tree, 0, "power_meter");
     board_attribute(&tree, 0, "power1_average", "412000000");
     tree_mode(&tree, "", 0755);
-    tree_mode(&tree, "/sys/class/hwmon/hwmon0/power1_average", 0600);
+    tree_mode(&tree, "/sys/class/hwmon/hwmon0/power1_average", 0);
     assert_int_equal(drive_as_nobody(denied_as_nobody, NULL), 0);
 }
 
