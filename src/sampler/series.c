@@ -16,12 +16,13 @@ void series_release(struct series *series)
 }
 
 /* The next interval starts here; the one that ends here is not covered. */
-static enum err begin_after_gap(struct series *series, nanos t, double value)
+static enum err begin_after_gap(struct series *series, const struct sample *sample, double value)
 {
     const struct point *last = timeline_last(&series->timeline);
-    struct point point = {.t = t, .value = value};
+    struct point point = {
+        .t = sample->t, .value = value, .t_sigma = (double)sample->sigma_us * 1e-6};
     if (last) {
-        if (t <= last->t)
+        if (sample->t <= last->t)
             return ERR_OK; /* a gap known before any new reading: the last point stands */
         point.covered = last->covered;
         point.sum = last->sum;
@@ -38,9 +39,10 @@ static void note_gap(struct series *series, enum err why)
     series->last_error = why;
 }
 
-static enum err append_covered(struct series *series, nanos t, double added, double variance,
-                               double value)
+static enum err append_covered(struct series *series, const struct sample *sample, double added,
+                               double variance, double value)
 {
+    nanos t = sample->t;
     const struct point *last = timeline_last(&series->timeline);
     struct point point = {
         .t = t,
@@ -48,6 +50,7 @@ static enum err append_covered(struct series *series, nanos t, double added, dou
         .sum = last->sum + added,
         .variance = last->variance + variance,
         .value = value,
+        .t_sigma = (double)sample->sigma_us * 1e-6,
     };
     series->last_interval = t - last->t;
     series->updates++;
@@ -85,11 +88,10 @@ static double advance(const struct series *series, uint64_t count, nanos elapsed
 static enum err take_count(struct series *series, const struct sample *sample)
 {
     const struct point *last = timeline_last(&series->timeline);
-    double sigma = (double)sample->sigma_us * 1e-6;
     if (!series->has_last || !last) {
         series->has_last = true;
         series->last_count = sample->count;
-        return begin_after_gap(series, sample->t, UNKNOWN);
+        return begin_after_gap(series, sample, UNKNOWN);
     }
     if (sample->count == series->last_count || sample->t <= last->t)
         return ERR_OK;
@@ -99,10 +101,9 @@ static enum err take_count(struct series *series, const struct sample *sample)
     if (!is_known(joules)) {
         note_gap(series, ERR_BAD_VALUE);
         series->has_last = true;
-        return begin_after_gap(series, sample->t, UNKNOWN);
+        return begin_after_gap(series, sample, UNKNOWN);
     }
-    series->timeline.time_sigma = sigma;
-    return append_covered(series, sample->t, joules, 0, joules / seconds(elapsed));
+    return append_covered(series, sample, joules, 0, joules / seconds(elapsed));
 }
 
 /* ---- sampled values ---- */
@@ -134,15 +135,14 @@ static enum err take_value(struct series *series, const struct sample *sample)
     series->has_last = true;
     series->last_value = value;
     if (!covers)
-        return begin_after_gap(series, sample->t, value);
+        return begin_after_gap(series, sample, value);
     double dt = seconds(sample->t - last->t);
     if (series->timeline.shape == SHAPE_MEANS)
-        return append_covered(series, sample->t, value * dt, 0, value);
+        return append_covered(series, sample, value * dt, 0, value);
     /* Between two readings the value ran somewhere from one to the other; the straight line is
      * the middle of that, and a uniform error of that width has a twelfth of its square. */
     double spread = (value - before) * dt;
-    return append_covered(series, sample->t, (before + value) / 2 * dt, spread * spread / 12,
-                          value);
+    return append_covered(series, sample, (before + value) / 2 * dt, spread * spread / 12, value);
 }
 
 enum err series_take(struct series *series, const struct sample *sample)
@@ -158,7 +158,7 @@ enum err series_take(struct series *series, const struct sample *sample)
          * first mean begins. */
         if (series->channel->interval_mean && !timeline_last(&series->timeline)) {
             series->has_last = true;
-            return begin_after_gap(series, sample->t, UNKNOWN);
+            return begin_after_gap(series, sample, UNKNOWN);
         }
         return ERR_OK;
     default:
