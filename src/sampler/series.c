@@ -8,6 +8,8 @@ void series_init(struct series *series, const struct sensor_channel *channel, st
     *series = (struct series){.channel = channel, .gap_limit = gap_limit};
     bool means = channel->quantity == QTY_ENERGY || channel->interval_mean;
     timeline_init(&series->timeline, spill, means ? SHAPE_MEANS : SHAPE_POINTS);
+    if (channel->quantity == QTY_ENERGY)
+        series->timeline.resolution = channel->joules_per_count;
 }
 
 void series_release(struct series *series)
@@ -97,13 +99,16 @@ static enum err take_count(struct series *series, const struct sample *sample)
         return ERR_OK;
     nanos elapsed = sample->t - last->t;
     double joules = advance(series, sample->count, elapsed);
-    series->last_count = sample->count;
     if (!is_known(joules)) {
         note_gap(series, ERR_BAD_VALUE);
         series->has_last = true;
+        series->last_count = sample->count;
         return begin_after_gap(series, sample, UNKNOWN);
     }
-    return append_covered(series, sample, joules, 0, joules / seconds(elapsed));
+    enum err err = append_covered(series, sample, joules, 0, joules / seconds(elapsed));
+    if (!err)
+        series->last_count = sample->count; /* else the next one brings these joules too */
+    return err;
 }
 
 /* ---- sampled values ---- */
@@ -117,14 +122,24 @@ static bool is_plausible(const struct sensor_channel *channel, double value)
     return value >= 0 && (channel->watts_max <= 0 || value <= channel->watts_max);
 }
 
+static enum err refuse(struct series *series, const struct sample *sample)
+{
+    series->refused++;
+    if (!series->channel->interval_mean) {
+        series->last_error = ERR_BAD_VALUE;
+        return ERR_OK; /* the readings on both sides of it still cover the time */
+    }
+    /* The next mean begins here, so nothing covers the time of this one. */
+    note_gap(series, ERR_BAD_VALUE);
+    series->has_last = true;
+    return begin_after_gap(series, sample, UNKNOWN);
+}
+
 static enum err take_value(struct series *series, const struct sample *sample)
 {
     double value = sample->value;
-    if (!is_plausible(series->channel, value)) {
-        series->refused++;
-        series->last_error = ERR_BAD_VALUE;
-        return ERR_OK;
-    }
+    if (!is_plausible(series->channel, value))
+        return refuse(series, sample);
     const struct point *last = timeline_last(&series->timeline);
     if (last && sample->t <= last->t)
         return ERR_OK;
@@ -145,6 +160,20 @@ static enum err take_value(struct series *series, const struct sample *sample)
     return append_covered(series, sample, (before + value) / 2 * dt, spread * spread / 12, value);
 }
 
+static enum err take_missing(struct series *series, const struct sample *sample)
+{
+    series->missing++;
+    series->last_error = sample->why;
+    /* The first read of a mean-since-the-last-read has no value, but its time is where the first
+     * mean begins; so again after a gap. */
+    const struct point *last = timeline_last(&series->timeline);
+    bool none_yet = !series->has_last || !last || !is_known(last->value);
+    if (!series->channel->interval_mean || !none_yet)
+        return ERR_OK;
+    series->has_last = true;
+    return begin_after_gap(series, sample, UNKNOWN);
+}
+
 enum err series_take(struct series *series, const struct sample *sample)
 {
     switch (sample->kind) {
@@ -152,15 +181,7 @@ enum err series_take(struct series *series, const struct sample *sample)
         note_gap(series, sample->why);
         return ERR_OK;
     case SAMPLE_MISSING:
-        series->missing++;
-        series->last_error = sample->why;
-        /* The first read of a mean-since-the-last-read has no value, but its time is where the
-         * first mean begins. */
-        if (series->channel->interval_mean && !timeline_last(&series->timeline)) {
-            series->has_last = true;
-            return begin_after_gap(series, sample, UNKNOWN);
-        }
-        return ERR_OK;
+        return take_missing(series, sample);
     default:
         break;
     }

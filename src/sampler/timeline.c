@@ -294,7 +294,8 @@ static nanos covered_between(const struct point *a, const struct point *b, nanos
  * neighbours' power may have come in one burst anywhere in it: before the edge with chance f, when
  * a straight line misses 1-f of it, or after, when the line has f of it too much.  That is a
  * variance of f(1-f) times the burst squared.  The time of a tick is uncertain too: that times
- * the power is the second part.  Readings of power need neither: their time stamps are good, and
+ * the power is the second part; the counter's last digit is the third (a whole joule on some
+ * platforms).  Readings of power need none of this: their time stamps are good, and
  * what they leave open between them is in the running variance. */
 static double edge_variance(const struct timeline *timeline, const struct point *around, double f)
 {
@@ -306,7 +307,8 @@ static double edge_variance(const struct timeline *timeline, const struct point 
     double burst = step * seconds(b->t - a->t);
     double power = fmax(b->value, fmax(a->value, next->value));
     double timing = power * (a->t_sigma * (1 - f) + b->t_sigma * f);
-    return burst * burst * f * (1 - f) + timing * timing;
+    double rounding = timeline->resolution * timeline->resolution / 12;
+    return burst * burst * f * (1 - f) + timing * timing + rounding;
 }
 
 static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *out)

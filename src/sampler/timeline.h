@@ -55,6 +55,7 @@ struct timeline_block {
 struct timeline {
     struct spill *spill; /* shared, not owned */
     enum timeline_shape shape;
+    double resolution; /* J: what a counter's last digit is worth; 0 for readings */
     struct point *tail;
     size_t tail_count;
     size_t tail_capacity;
