@@ -23,12 +23,21 @@
 
 /* ---- setting up ---- */
 
+/* The channel whose updates say when to read: a counter, or where ticks are to be followed and
+ * there is none, power. */
 static int find_guide(const struct sensor *sensor, unsigned group)
 {
-    for (size_t i = 0; i < sensor->channel_count; i++)
-        if (sensor->channels[i].group == group && sensor->channels[i].quantity == QTY_ENERGY)
+    int power = -1;
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        const struct sensor_channel *channel = &sensor->channels[i];
+        if (channel->group != group)
+            continue;
+        if (channel->quantity == QTY_ENERGY)
             return (int)i;
-    return -1;
+        if (channel->quantity == QTY_POWER && power < 0)
+            power = (int)i;
+    }
+    return sensor->groups[group].follow_ticks ? power : -1;
 }
 
 static nanos group_period(const struct sensor_group *group, nanos wanted)
