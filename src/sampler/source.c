@@ -273,8 +273,6 @@ static void plan(struct source *source, unsigned group)
             schedule->next = next;
             return;
         }
-        if (schedule->next < now - schedule->period)
-            schedule->next = now; /* coming out of learning: a fresh rhythm, not a backlog */
     }
     schedule->next = next_by_period(source, schedule, now);
 }
