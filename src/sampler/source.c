@@ -180,6 +180,7 @@ static void lose(struct source *source)
     sensor_close(&reader->sensor);
     reader->open = false;
     reader->reopen_wait = REOPEN_FIRST;
+    reader->reopen_at = clock_now() + REOPEN_FIRST;
 }
 
 static void note_cost(struct source *source, unsigned group, nanos cost)
@@ -306,12 +307,20 @@ static void read_due(struct source *source, bool poked)
     }
 }
 
+/* Whether readings of b continue those of a. */
+static bool same_channel(const struct sensor_channel *a, const struct sensor_channel *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->device, b->device) == 0 &&
+           a->quantity == b->quantity && a->group == b->group && a->wraps_at == b->wraps_at &&
+           fabs(a->joules_per_count - b->joules_per_count) <= 1e-9 * a->joules_per_count;
+}
+
 static bool same_channels(const struct sensor *a, const struct sensor *b)
 {
     if (a->channel_count != b->channel_count)
         return false;
     for (size_t i = 0; i < a->channel_count; i++)
-        if (strcmp(a->channels[i].name, b->channels[i].name) != 0)
+        if (!same_channel(&a->channels[i], &b->channels[i]))
             return false;
     return true;
 }
@@ -320,20 +329,24 @@ static void try_reopen(struct source *source)
 {
     struct reader *reader = &source->reader;
     struct error why;
-    if (deadline_wait(&source->deadline, clock_now() + reader->reopen_wait))
+    if (deadline_wait(&source->deadline, reader->reopen_at) || clock_now() < reader->reopen_at)
         return; /* poked: perhaps to stop */
     reader->reopen_wait *= 2;
     if (reader->reopen_wait > REOPEN_MOST)
         reader->reopen_wait = REOPEN_MOST;
+    reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
     if (!same_channels(&reader->sensor, &source->described)) {
-        log_warn("%s: came back as another device; left alone", source->finding.id);
+        if (!reader->changed)
+            log_warn("%s: came back as another device; left alone", source->finding.id);
+        reader->changed = true;
         sensor_close(&reader->sensor);
         return;
     }
     log_warn("%s: device is back", source->finding.id);
     reader->open = true;
+    reader->changed = false;
     atomic_fetch_add(&source->counts.back, 1);
     for (unsigned g = 0; g < source->described.group_count; g++)
         reader->schedules[g].next = clock_now();

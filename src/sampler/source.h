@@ -33,7 +33,9 @@ struct reader {
     bool has_last[SENSOR_CHANNELS_MAX];
     struct schedule schedules[SENSOR_GROUPS_MAX];
     nanos suspended; /* clock_suspended() at the last read */
+    nanos reopen_at; /* while lost: when to try next */
     nanos reopen_wait;
+    bool changed; /* came back as something else, and that was said */
 };
 
 struct source_counts {
