@@ -117,6 +117,8 @@ static void push_gaps(struct source *source, enum err why)
         tick_unlock(&source->reader.ticks[i]);
         source->reader.has_last[i] = false;
     }
+    for (unsigned g = 0; g < source->described.group_count; g++)
+        source->reader.schedules[g].learn_until = source->reader.schedules[g].learn_again = 0;
 }
 
 static void pass_count(struct source *source, const struct observation *o, nanos within)
