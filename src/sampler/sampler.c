@@ -11,10 +11,10 @@
 /* Rings are emptied this often; they hold several times what the fastest source makes in it. */
 #define DRAIN_PERIOD (100 * NS_PER_MS)
 
-/* How long to wait for a first update: for cheap counters, which tick every millisecond, and for
- * those whose ticks are followed, which may take a tenth of a second. */
+/* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and
+ * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
-#define READY_FOLLOW (250 * NS_PER_MS)
+#define READY_FOLLOW (330 * NS_PER_MS)
 #define SETTLE_MOST  (400 * NS_PER_MS)
 #define SETTLE_LEAST (10 * NS_PER_MS)
 #define NAP          (1 * NS_PER_MS)

@@ -79,6 +79,7 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
         };
     for (size_t i = 0; i < sensor->channel_count; i++) {
         tick_init(&reader->ticks[i]);
+        reader->ticks[i].period = sensor->channels[i].period;
         atomic_init(&source->periods[i], sensor->channels[i].period);
         series_init(&source->series[i], &sensor->channels[i], spill,
                     gap_limit(reader->schedules[sensor->channels[i].group].period));
@@ -121,6 +122,16 @@ static void push_gaps(struct source *source, enum err why)
         source->reader.schedules[g].learn_until = source->reader.schedules[g].learn_again = 0;
 }
 
+/* A counter's first reading is as old as its period, of unknown age: joined to the first update it
+ * would put a whole tick's joules into less than a tick.  It serves as a beginning only where that
+ * age is known to be small against the distance of reads. */
+static bool dates_first(const struct source *source, unsigned channel)
+{
+    nanos period = source->reader.ticks[channel].period;
+    unsigned group = source->described.channels[channel].group;
+    return period > 0 && period <= source->reader.schedules[group].period / 4;
+}
+
 static void pass_count(struct source *source, const struct observation *o, nanos within)
 {
     struct reader *reader = &source->reader;
@@ -130,8 +141,11 @@ static void pass_count(struct source *source, const struct observation *o, nanos
     tick_observe(tick, o->t, within, is_new, &when);
     if (!is_new)
         return;
+    bool is_first = !reader->has_last[o->channel];
     reader->has_last[o->channel] = true;
     reader->last_count[o->channel] = o->count;
+    if (is_first && !dates_first(source, o->channel))
+        return;
     push(source, (struct sample){
                      .t = when.t,
                      .count = o->count,
