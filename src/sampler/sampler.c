@@ -178,8 +178,10 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
 static nanos patience(const struct source *source, size_t channel)
 {
     nanos update = atomic_load(&source->periods[channel]);
-    nanos reads = source->reader.schedules[source->described.channels[channel].group].period;
+    unsigned group = source->described.channels[channel].group;
+    nanos reads = source->reader.schedules[group].period;
     nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
+    limit += source->described.groups[group].period_min; /* a poke may not be answered sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
     limit += SETTLE_LEAST;
