@@ -204,8 +204,11 @@ static void note_cost(struct source *source, unsigned group, nanos cost)
     struct source_counts *counts = &source->counts;
     atomic_fetch_add_explicit(&counts->reads, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&counts->read_ns, cost, memory_order_relaxed);
-    int64_t best = atomic_load_explicit(&counts->read_ns_best, memory_order_relaxed);
-    if (group == 0 && (best == 0 || cost < best))
+    struct schedule *schedule = &source->reader.schedules[group];
+    if (schedule->best > 0 && cost >= schedule->best)
+        return;
+    schedule->best = cost;
+    if (group == 0)
         atomic_store_explicit(&counts->read_ns_best, cost, memory_order_relaxed);
 }
 
@@ -237,7 +240,7 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
                            nanos now)
 {
     bool follows = source->described.groups[group].follow_ticks;
-    bool cheap = atomic_load(&source->counts.read_ns_best) < CHEAP_READ;
+    bool cheap = schedule->best < CHEAP_READ;
     schedule->learn_again = now + LEARN_AGAIN;
     if (follows)
         schedule->learn_until = now + LEARN_COARSE_TIME;

@@ -21,6 +21,7 @@ struct schedule {
     nanos learn_until; /* polling fast to find the sensor's period until then; 0: not learning */
     nanos learn_again; /* not before this */
     int guide;         /* channel whose ticks are followed; -1 none */
+    nanos best;        /* the quickest read so far; 0 none */
 };
 
 struct reader {
