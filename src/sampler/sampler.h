@@ -67,7 +67,8 @@ enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, 
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high) MUST_USE;
 
-/* Walks the points of a channel, oldest first, in chunks; stops when the callback returns false. */
+/* Walks the points that a channel has by now, oldest first, in chunks; stops when the callback
+ * returns false.  The callback may take its time and ask the sampler questions. */
 enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context) MUST_USE;

@@ -230,8 +230,7 @@ static enum err after_in_block(const struct timeline *timeline, size_t block, na
     return ERR_OK;
 }
 
-/* Index of the first point later than `wanted`, over the whole history. */
-static enum err index_after(const struct timeline *timeline, nanos wanted, size_t *out)
+enum err timeline_after(const struct timeline *timeline, nanos wanted, size_t *out)
 {
     size_t spilled = timeline->block_count * TIMELINE_BLOCK;
     if (timeline->block_count == 0 || timeline->tail[0].t <= wanted) {
@@ -314,7 +313,7 @@ static double edge_variance(const struct timeline *timeline, const struct point 
 static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *out)
 {
     size_t count = timeline_count(timeline), after;
-    enum err err = index_after(timeline, t, &after);
+    enum err err = timeline_after(timeline, t, &after);
     if (err)
         return err;
     struct point p[4];
@@ -419,9 +418,9 @@ enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to
         return ERR_NO_DATA;
     /* The interval that the end falls into counts too: its mean stands at the point after it. */
     bool means = timeline->shape == SHAPE_MEANS;
-    enum err err = index_after(timeline, from, &first);
+    enum err err = timeline_after(timeline, from, &first);
     if (!err)
-        err = index_after(timeline, means ? to - 1 : to, &last);
+        err = timeline_after(timeline, means ? to - 1 : to, &last);
     if (!err && !means)
         err = is_covered(timeline, first, &stood);
     if (err)

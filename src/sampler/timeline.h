@@ -93,6 +93,9 @@ enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, 
 enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
                            double *high) MUST_USE;
 
+/* Index of the first point later than t; the count when there is none. */
+enum err timeline_after(const struct timeline *timeline, nanos t, size_t *out) MUST_USE;
+
 /* Reads points [first, first + count) of the whole history, oldest = 0, for export. */
 enum err timeline_read(const struct timeline *timeline, size_t first, size_t count,
                        struct point *out) MUST_USE;
