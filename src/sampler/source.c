@@ -102,9 +102,22 @@ void source_release(struct source *source)
 
 /* ---- reading ---- */
 
+/* A sample that a full ring does not take costs resolution, a gap would cost the truth: it goes
+ * before the channel's next sample. */
 static void push(struct source *source, struct sample sample)
 {
-    ring_push(&source->ring, &sample);
+    uint8_t *owed = &source->reader.gap_owed[sample.channel];
+    if (sample.kind == SAMPLE_GAP)
+        *owed = sample.why;
+    if (*owed) {
+        struct sample gap = {
+            .t = sample.t, .channel = sample.channel, .kind = SAMPLE_GAP, .why = *owed};
+        if (!ring_push(&source->ring, &gap))
+            return;
+        *owed = 0;
+    }
+    if (sample.kind != SAMPLE_GAP)
+        ring_push(&source->ring, &sample);
 }
 
 /* What lies between the last sample of every channel and the next is unknown from here on. */
