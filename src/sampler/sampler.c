@@ -11,10 +11,10 @@
 /* Rings are emptied this often; they hold several times what the fastest source makes in it. */
 #define DRAIN_PERIOD (100 * NS_PER_MS)
 
-/* How long to wait for a first update: for cheap counters, which tick every millisecond, and for
- * those whose ticks are followed, which may take a tenth of a second. */
+/* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and
+ * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
-#define READY_FOLLOW (250 * NS_PER_MS)
+#define READY_FOLLOW (330 * NS_PER_MS)
 #define SETTLE_MOST  (400 * NS_PER_MS)
 #define SETTLE_LEAST (10 * NS_PER_MS)
 #define NAP          (1 * NS_PER_MS)
@@ -178,8 +178,10 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
 static nanos patience(const struct source *source, size_t channel)
 {
     nanos update = atomic_load(&source->periods[channel]);
-    nanos reads = source->reader.schedules[source->described.channels[channel].group].period;
+    unsigned group = source->described.channels[channel].group;
+    nanos reads = source->reader.schedules[group].period;
     nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
+    limit += source->described.groups[group].period_min; /* a poke may not be answered sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
     limit += SETTLE_LEAST;
@@ -305,27 +307,42 @@ enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel
     return err;
 }
 
+/* The points of (after, until], as many as fit. */
+static enum err next_points(struct sampler *sampler, const struct timeline *timeline, nanos after,
+                            nanos until, struct point *out, size_t *count)
+{
+    size_t first = 0, end = 0, room = *count;
+    *count = 0;
+    pthread_mutex_lock(&sampler->lock);
+    enum err err = timeline_after(timeline, after, &first);
+    if (!err)
+        err = timeline_after(timeline, until, &end);
+    if (!err && first < end) {
+        *count = end - first < room ? end - first : room;
+        err = timeline_read(timeline, first, *count, out);
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
 enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context)
 {
     enum { CHUNK = 256 };
     struct point chunk[CHUNK];
-    struct source *asked = sampler->sources[source];
-    struct timeline *timeline = &asked->series[channel].timeline;
-    enum err err = ERR_OK;
-    bool more = true;
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(asked);
-    size_t count = timeline_count(timeline);
-    for (size_t first = 0; more && !err && first < count; first += CHUNK) {
-        size_t n = count - first < CHUNK ? count - first : CHUNK;
-        err = timeline_read(timeline, first, n, chunk);
-        if (!err)
-            more = take(chunk, n, context);
+    const struct timeline *timeline = &sampler->sources[source]->series[channel].timeline;
+    struct channel_state newest;
+    sampler_channel(sampler, source, channel, &newest);
+    /* By time, not by index: the history may be thinned while the callback works. */
+    nanos after = INT64_MIN;
+    for (;;) {
+        size_t count = CHUNK;
+        enum err err = next_points(sampler, timeline, after, newest.t, chunk, &count);
+        if (err || count == 0 || !take(chunk, count, context))
+            return err;
+        after = chunk[count - 1].t;
     }
-    pthread_mutex_unlock(&sampler->lock);
-    return err;
 }
 
 unsigned long sampler_reads(struct sampler *sampler)

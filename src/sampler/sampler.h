@@ -26,8 +26,8 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
 enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
 void sampler_stop(struct sampler *sampler);
 
-/* Waits until every sensor has given a first reading and, where it can be had soon, a first
- * update: what is measured after this has a known beginning.  At most a quarter of a second. */
+/* Waits until every sensor has given a first reading and, where it can be had soon, its first two
+ * updates: what is measured after this has a known beginning.  At most a third of a second. */
 void sampler_ready(struct sampler *sampler);
 
 /* Asks the sensors to read now and waits until each has readings up to `t`, or until it is plain
@@ -67,7 +67,8 @@ enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, 
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high) MUST_USE;
 
-/* Walks the points of a channel, oldest first, in chunks; stops when the callback returns false. */
+/* Walks the points that a channel has by now, oldest first, in chunks; stops when the callback
+ * returns false.  The callback may take its time and ask the sampler questions. */
 enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context) MUST_USE;
