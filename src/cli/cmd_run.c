@@ -100,7 +100,7 @@ static int deliver(const struct run_options *options, const struct text *text)
 }
 
 static int write_report(const struct run_options *options, struct session *session,
-                        const struct exec_result *result)
+                        const struct exec_result *result, double cpu_s_before)
 {
     struct host_report host;
     struct text text = {0};
@@ -112,6 +112,7 @@ static int write_report(const struct run_options *options, struct session *sessi
     };
     host_report_take(&session->findings, &host);
     proc_own_cost(&report.own);
+    report.own.cpu_s -= cpu_s_before;
     if (options->json)
         run_json(&report, &text);
     else
@@ -143,6 +144,8 @@ static int measure(const struct run_options *options)
     struct session session;
     struct exec_result result;
     struct error why = {0};
+    struct own_cost before; /* what this process spent before it measured is another's cost */
+    proc_own_cost(&before);
     proc_take_signals();
     int code = open_session("run", &options->measure, &session);
     if (code)
@@ -155,7 +158,7 @@ static int measure(const struct run_options *options)
     } else {
         if (err)
             complain("run", EXIT_FAILED, "%s", why.text);
-        code = write_report(options, &session, &result);
+        code = write_report(options, &session, &result, before.cpu_s);
         if (options->samples && !code)
             code = write_samples(options->samples, &session,
                                  result.count ? result.runs[0].from : session.started);

@@ -149,6 +149,8 @@ enum err options_parse(const struct option_row *rows, int argc, char **argv, boo
         if (*help)
             break;
     }
+    if (!stop_at_word && !*help && index < argc)
+        return err_set(why, ERR_USAGE, "unexpected argument '%s'; see --help", argv[index]);
     *rest = index;
     return ERR_OK;
 }

@@ -69,9 +69,8 @@ static void facts_to_json(struct json *json, const struct sensor *sensor)
     json_object_end(json);
 }
 
-void device_to_json(struct json *json, const struct ledger_device *device)
+void device_fields_to_json(struct json *json, const struct ledger_device *device)
 {
-    json_object(json, NULL);
     json_string(json, "id", device->id);
     json_string(json, "name", device->sensor->name[0] ? device->sensor->name : NULL);
     json_string(json, "kind", sensor_kind_name(device->sensor->kind));
@@ -98,6 +97,12 @@ void device_to_json(struct json *json, const struct ledger_device *device)
     }
     gauges_to_json(json, device);
     facts_to_json(json, device->sensor);
+}
+
+void device_to_json(struct json *json, const struct ledger_device *device)
+{
+    json_object(json, NULL);
+    device_fields_to_json(json, device);
     json_object_end(json);
 }
 

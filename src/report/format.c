@@ -50,10 +50,9 @@ char *format_with_error(char *to, double value, double error, const char *unit)
         return format_si(to, value, unit);
     struct prefix prefix = prefix_for(value);
     double scaled = value / prefix.factor, scaled_error = error / prefix.factor;
-    int decimals = decimals_for(scaled_error) - 1; /* of an uncertainty two digits say enough */
-    int most = decimals_for(scaled);
-    if (decimals > most)
-        decimals = most;
+    /* Of an uncertainty two digits say enough, and fewer would show a small one as 0. */
+    int decimals = scaled_error > 0 ? 1 - (int)floor(log10(scaled_error)) : decimals_for(scaled);
+    decimals = decimals < 0 ? 0 : decimals > 6 ? 6 : decimals;
     str_format(to, FORMAT_MAX, "%.*f ± %.*f %s%s", decimals, scaled, decimals, scaled_error,
                prefix.text, unit);
     return to;
@@ -68,17 +67,38 @@ char *format_percent(char *to, double share)
     return to;
 }
 
+static const char *const BYTE_UNITS[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+
+/* Index of the unit, which is also the power of 1024. */
+static size_t bytes_unit(double bytes)
+{
+    size_t i = 0;
+    for (; i < 4 && bytes >= 1023.95; i++)
+        bytes /= 1024;
+    return i;
+}
+
 char *format_bytes(char *to, double bytes)
 {
-    static const char *const UNITS[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    size_t i = 0;
     if (!is_known(bytes)) {
         str_copy(to, FORMAT_MAX, "-");
         return to;
     }
-    for (; i < 4 && bytes >= 1023.95; i++)
-        bytes /= 1024;
-    str_format(to, FORMAT_MAX, i ? "%.1f %s" : "%.0f %s", bytes, UNITS[i]);
+    size_t i = bytes_unit(bytes);
+    str_format(to, FORMAT_MAX, i ? "%.1f %s" : "%.0f %s", bytes / pow(1024, (double)i),
+               BYTE_UNITS[i]);
+    return to;
+}
+
+char *format_bytes_of(char *to, double used, double total)
+{
+    if (!is_known(total))
+        return format_bytes(to, used);
+    char whole[FORMAT_MAX], part[FORMAT_MAX] = "-";
+    size_t i = bytes_unit(total);
+    if (is_known(used))
+        str_format(part, sizeof part, i ? "%.1f" : "%.0f", used / pow(1024, (double)i));
+    str_format(to, FORMAT_MAX, "%s/%s", part, format_bytes(whole, total));
     return to;
 }
 

@@ -10,7 +10,8 @@ enum { FORMAT_MAX = 48 };
 /* 0.01234, "J" -> "12.34 mJ"; 12345, "J" -> "12.35 kJ". */
 char *format_si(char *to, double value, const char *unit);
 
-/* Value and standard uncertainty with one prefix: "12.35 kJ ± 0.36". */
+/* Value and standard uncertainty with one prefix, to two digits of the uncertainty:
+ * "12.35 ± 0.36 kJ". */
 char *format_with_error(char *to, double value, double error, const char *unit);
 
 /* 0.9934 -> "99.3 %". */
@@ -18,6 +19,10 @@ char *format_percent(char *to, double share);
 
 /* Bytes with binary prefixes: "1.5 GiB". */
 char *format_bytes(char *to, double bytes);
+
+/* Part of a whole in one unit: "12.3/139.8 GiB", "-/139.8 GiB"; the part alone when the whole is
+ * unknown. */
+char *format_bytes_of(char *to, double used, double total);
 
 /* 75.2 s, 2 m 05 s, 3 h 02 m. */
 char *format_duration(char *to, double seconds);

@@ -57,7 +57,7 @@ size_t display_width(const char *string)
     return width;
 }
 
-/* Width of a column, 0 when no row has anything in it. */
+/* Width of a column, 0 when there are rows and none has anything in it. */
 static size_t column_width(const struct table *table, size_t column)
 {
     size_t widest = 0;
@@ -67,7 +67,7 @@ static size_t column_width(const struct table *table, size_t column)
             widest = width;
     }
     size_t title = display_width(table->columns[column].title);
-    return widest == 0 ? 0 : widest > title ? widest : title;
+    return widest == 0 && table->count ? 0 : widest > title ? widest : title;
 }
 
 static void pad(struct text *out, size_t spaces)
@@ -92,22 +92,50 @@ static void write_row(const struct table *table, const size_t *widths, const cha
     text_add(out, "\n");
 }
 
-void table_write(const struct table *table, const char *indent, bool colour, struct text *out)
+static bool is_usable(const struct table *table, struct text *out)
 {
-    enum { MOST_COLUMNS = 32 };
-    size_t widths[MOST_COLUMNS];
-    const char *titles[MOST_COLUMNS];
-    if (table->failed || table->width > MOST_COLUMNS) {
-        out->failed = true;
-        return;
-    }
+    bool usable = !table->failed && table->width <= TABLE_COLUMNS_MAX;
+    out->failed = out->failed || !usable;
+    return usable;
+}
+
+void table_widen(const struct table *table, size_t *widths)
+{
     for (size_t c = 0; c < table->width; c++) {
-        widths[c] = column_width(table, c);
-        titles[c] = table->columns[c].title;
+        size_t width = column_width(table, c);
+        if (width > widths[c])
+            widths[c] = width;
     }
+}
+
+void table_write_header(const struct table *table, const size_t *widths, const char *indent,
+                        bool colour, struct text *out)
+{
+    const char *titles[TABLE_COLUMNS_MAX];
+    if (!is_usable(table, out))
+        return;
+    for (size_t c = 0; c < table->width; c++)
+        titles[c] = table->columns[c].title;
     text_add(out, colour ? "\033[1m" : "");
     write_row(table, widths, titles, indent, out);
     text_add(out, colour ? "\033[0m" : "");
+}
+
+void table_write_rows(const struct table *table, const size_t *widths, const char *indent,
+                      struct text *out)
+{
+    if (!is_usable(table, out))
+        return;
     for (size_t i = 0; i + table->width <= table->count; i += table->width)
         write_row(table, widths, (const char *const *)&table->cells[i], indent, out);
+}
+
+void table_write(const struct table *table, const char *indent, bool colour, struct text *out)
+{
+    size_t widths[TABLE_COLUMNS_MAX] = {0};
+    if (!is_usable(table, out))
+        return;
+    table_widen(table, widths);
+    table_write_header(table, widths, indent, colour, out);
+    table_write_rows(table, widths, indent, out);
 }

@@ -110,13 +110,13 @@ static void push_gaps(struct source *source, enum err why)
     }
 }
 
-static void pass_count(struct source *source, const struct observation *o)
+static void pass_count(struct source *source, const struct observation *o, nanos within)
 {
     struct reader *reader = &source->reader;
     struct tick *tick = &reader->ticks[o->channel];
     bool is_new = !reader->has_last[o->channel] || reader->last_count[o->channel] != o->count;
     struct tick_time when;
-    tick_observe(tick, o->t, is_new, &when);
+    tick_observe(tick, o->t, within, is_new, &when);
     if (!is_new)
         return;
     reader->has_last[o->channel] = true;
@@ -130,13 +130,13 @@ static void pass_count(struct source *source, const struct observation *o)
                  });
 }
 
-static void pass_value(struct source *source, const struct observation *o)
+static void pass_value(struct source *source, const struct observation *o, nanos within)
 {
     struct reader *reader = &source->reader;
     if (source->described.channels[o->channel].quantity == QTY_POWER) {
         bool is_new = !reader->has_last[o->channel] || reader->last_value[o->channel] != o->value;
         struct tick_time when;
-        tick_observe(&reader->ticks[o->channel], o->t, is_new, &when);
+        tick_observe(&reader->ticks[o->channel], o->t, within, is_new, &when);
     }
     reader->has_last[o->channel] = true;
     reader->last_value[o->channel] = o->value;
@@ -144,7 +144,7 @@ static void pass_value(struct source *source, const struct observation *o)
          (struct sample){.t = o->t, .value = o->value, .channel = o->channel, .kind = SAMPLE_GOOD});
 }
 
-static void pass_on(struct source *source, const struct observation *o)
+static void pass_on(struct source *source, const struct observation *o, nanos within)
 {
     if (o->channel >= source->described.channel_count)
         return;
@@ -154,9 +154,9 @@ static void pass_on(struct source *source, const struct observation *o)
                                      .kind = SAMPLE_MISSING,
                                      .why = (uint8_t)o->missing});
     else if (source->described.channels[o->channel].quantity == QTY_ENERGY)
-        pass_count(source, o);
+        pass_count(source, o, within);
     else
-        pass_value(source, o);
+        pass_value(source, o, within);
     nanos learned = source->reader.ticks[o->channel].period;
     if (learned > 0)
         atomic_store_explicit(&source->periods[o->channel], learned, memory_order_relaxed);
@@ -171,6 +171,7 @@ static void lose(struct source *source)
     sensor_close(&reader->sensor);
     reader->open = false;
     reader->reopen_wait = REOPEN_FIRST;
+    reader->reopen_at = clock_now() + REOPEN_FIRST;
 }
 
 static void note_cost(struct source *source, unsigned group, nanos cost)
@@ -196,7 +197,7 @@ void source_read_group(struct source *source, unsigned group)
     note_cost(source, group, after - before);
     reader->schedules[group].last = after;
     for (size_t i = 0; i < seen.count; i++)
-        pass_on(source, &seen.items[i]);
+        pass_on(source, &seen.items[i], (after - before) / 2);
     if (seen.dropped)
         atomic_fetch_add(&source->ring.dropped, seen.dropped);
     if (err)
@@ -313,11 +314,14 @@ static void try_reopen(struct source *source)
 {
     struct reader *reader = &source->reader;
     struct error why;
-    if (deadline_wait(&source->deadline, clock_now() + reader->reopen_wait))
-        return; /* poked: perhaps to stop */
+    /* An absolute time: whoever pokes (a settle every second, say) must not put it off for ever. */
+    deadline_wait(&source->deadline, reader->reopen_at);
+    if (atomic_load(&source->stopping) || clock_now() < reader->reopen_at)
+        return;
     reader->reopen_wait *= 2;
     if (reader->reopen_wait > REOPEN_MOST)
         reader->reopen_wait = REOPEN_MOST;
+    reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
     if (!same_channels(&reader->sensor, &source->described)) {

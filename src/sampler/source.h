@@ -34,6 +34,7 @@ struct reader {
     struct schedule schedules[SENSOR_GROUPS_MAX];
     nanos suspended; /* clock_suspended() at the last read */
     nanos reopen_wait;
+    nanos reopen_at;
 };
 
 struct source_counts {

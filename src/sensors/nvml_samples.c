@@ -1,9 +1,11 @@
 /* The driver stamps samples with the wall clock, which may be set; everything here is monotonic.
  *
- * While the two clocks keep their distance, a sample's time is its stamp less that distance.  When
- * they do not (the clock was set, the machine slept, the driver's idea of time is off), stamps from
- * before and after cannot be compared: then the newest sample is placed by the new distance, or at
- * now if that is not credible, and the others are counted back from it by their differences. */
+ * While the two clocks keep their distance, a sample's time is its stamp less that distance, and
+ * what is newer than the last stamp is new.  When they do not (the clock was set, the machine
+ * slept), stamps from before and after lie side by side in the buffer and cannot be compared: until
+ * the old ones have left it the whole buffer is read, the newest sample is placed by the new
+ * distance, and the others are counted back from it by their differences.  Where the driver's
+ * clock is not ours at all, the newest sample is taken to be of now. */
 #include "sensors/nvml_samples.h"
 
 #include <stdlib.h>
@@ -14,7 +16,7 @@ enum { LEAST_CAPACITY = 256 };
 
 static const nanos STEP = 5 * NS_PER_MS;       /* slewing moves a clock 0.25 ms between drains */
 static const nanos TYPICAL = 20 * NS_PER_MS;   /* spacing on every card measured so far */
-static const nanos LATE = NS_PER_S;            /* a sample may reach the buffer this late */
+static const nanos OLDEST = 3 * NS_PER_S;      /* no buffer met so far reaches farther back */
 static const nanos LONGEST_GAP = NS_PER_S / 2; /* wider gaps teach nothing about the spacing */
 
 /* Fills the buffer with what is newer than a stamp.  Some drivers pad their answer with empty or
@@ -57,14 +59,13 @@ int nvml_samples_start(struct nvml_samples *samples, const struct nvml_api *api,
         nvml_samples_release(samples);
         return code;
     }
-    samples->drained_at = clock_now();
-    samples->wall_offset = clock_wall() - samples->drained_at;
-    samples->last_t = samples->drained_at;
+    samples->last_t = clock_now();
+    samples->wall_offset = clock_wall() - samples->last_t;
     samples->empty = count == 0;
     if (count) {
         samples->last_us = samples->buffer[count - 1].time_us;
         nanos newest = (nanos)samples->last_us * NS_PER_US - samples->wall_offset;
-        if (newest < samples->last_t && newest > samples->last_t - LATE)
+        if (newest < samples->last_t && newest > samples->last_t - OLDEST)
             samples->last_t = newest;
     }
     return NVML_OK;
@@ -99,15 +100,30 @@ static void times_by_counting(struct nvml_samples *samples, unsigned count, nano
     }
 }
 
-static void hand_on(struct nvml_samples *samples, unsigned count, unsigned type, bool stepped,
+/* The first sample that was not handed on yet. */
+static unsigned first_fresh(const struct nvml_samples *samples, unsigned count, bool mixed,
+                            bool credible)
+{
+    unsigned i = 0;
+    if (mixed && !credible) { /* stamps can only be compared for being the same one */
+        for (i = count; i > 0; i--)
+            if (samples->buffer[i - 1].time_us == samples->last_us)
+                return i;
+    } else if (!mixed) {
+        while (i < count && samples->buffer[i].time_us <= samples->last_us)
+            i++;
+        return i;
+    }
+    while (i < count && samples->times[i] <= samples->last_t + samples->spacing / 2)
+        i++;
+    return i;
+}
+
+static void hand_on(struct nvml_samples *samples, unsigned first, unsigned count, unsigned type,
                     unsigned channel, double watts_limit, struct observations *out)
 {
-    for (unsigned i = 0; i < count && out->count < out->capacity; i++) {
+    for (unsigned i = first; i < count && out->count < out->capacity; i++) {
         const struct nvml_sample *sample = &samples->buffer[i];
-        bool fresh = stepped ? samples->times[i] > samples->last_t + samples->spacing / 2
-                             : sample->time_us > samples->last_us;
-        if (!fresh)
-            continue;
         /* The distance of the clocks is itself read with a jitter of microseconds. */
         nanos t = samples->times[i] > samples->last_t ? samples->times[i] : samples->last_t + 1;
         double watts = nvml_number(type, &sample->value) * 1e-3;
@@ -120,34 +136,57 @@ static void hand_on(struct nvml_samples *samples, unsigned count, unsigned type,
     }
 }
 
+/* Fills the buffer and finds out whether stamps of two clocks are in it.  Nothing newer than the
+ * last stamp, or a stamp before its forerunner, may mean that the driver's clock went back: then
+ * only the whole buffer tells. */
+static int fetch_new(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
+                     bool *mixed, unsigned *type, unsigned *count)
+{
+    int code = fetch(samples, api, card, *mixed ? 0 : samples->last_us, type, count);
+    if (code != NVML_OK || *mixed)
+        return code;
+    bool back = false;
+    for (unsigned i = 1; i < *count; i++)
+        back |= samples->buffer[i].time_us < samples->buffer[i - 1].time_us;
+    if (*count && !back)
+        return NVML_OK;
+    code = fetch(samples, api, card, 0, type, count);
+    if (back || (*count && samples->buffer[*count - 1].time_us < samples->last_us)) {
+        *mixed = true;
+        samples->foreign_clock = true; /* ours was not set: that would have been noticed */
+    }
+    return code;
+}
+
 int nvml_samples_drain(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
                        unsigned channel, double watts_limit, struct observations *out)
 {
-    nanos offset = clock_wall() - clock_now();
+    nanos now = clock_now();
+    nanos offset = clock_wall() - now;
     nanos moved = offset - samples->wall_offset;
     bool stepped = moved > STEP || moved < -STEP;
+    bool mixed = stepped || now < samples->mixed_until;
+    bool was_mixed = mixed;
     unsigned type = NVML_UINT, count = 0;
-    int code = fetch(samples, api, card, stepped ? 0 : samples->last_us, &type, &count);
-    if (code == NVML_OK && count == 0 && !stepped) {
-        /* Nothing new, or the driver's clock was set back and its stamps now come before the last:
-         * asking for everything tells the two apart. */
-        code = fetch(samples, api, card, 0, &type, &count);
-        stepped = count && samples->buffer[count - 1].time_us < samples->last_us;
-    }
+    int code = fetch_new(samples, api, card, &mixed, &type, &count);
     if (code != NVML_OK)
         return code;
-    nanos now = clock_now();
-    if (count) {
-        nanos newest = (nanos)samples->buffer[count - 1].time_us * NS_PER_US - offset;
-        bool credible = newest <= now && newest >= samples->drained_at - LATE;
-        if (credible && !stepped)
-            times_by_stamp(samples, count, offset);
-        else
-            times_by_counting(samples, count, credible ? newest : now);
-        hand_on(samples, count, type, stepped, channel, watts_limit, out);
-    }
+    now = clock_now();
+    if (stepped || mixed != was_mixed)
+        samples->mixed_until = now + (nanos)(count + 1) * samples->spacing;
+    if (stepped)
+        samples->foreign_clock = false; /* judged anew */
     samples->wall_offset = offset;
-    samples->drained_at = now;
+    if (count == 0)
+        return NVML_OK;
+    nanos newest = (nanos)samples->buffer[count - 1].time_us * NS_PER_US - offset;
+    bool credible = !samples->foreign_clock && newest <= now && newest > samples->last_t;
+    if (credible && !mixed)
+        times_by_stamp(samples, count, offset);
+    else
+        times_by_counting(samples, count, credible ? newest : now);
+    unsigned first = first_fresh(samples, count, mixed, credible);
+    hand_on(samples, first, count, type, channel, watts_limit, out);
     return NVML_OK;
 }
 

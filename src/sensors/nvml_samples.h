@@ -17,9 +17,10 @@ struct nvml_samples {
     unsigned long long last_us; /* driver's time of the newest sample handed on */
     nanos last_t;               /* its time as we handed it on */
     nanos wall_offset;          /* wall - monotonic at the last drain */
-    nanos drained_at;
-    nanos spacing; /* of samples, as last seen */
-    bool empty;    /* there was no sample yet at the start */
+    nanos spacing;              /* of samples, as last seen */
+    nanos mixed_until;          /* till then the buffer may hold stamps of before a clock was set */
+    bool foreign_clock;         /* the driver's clock is not ours */
+    bool empty;                 /* there was no sample yet at the start */
 };
 
 /* Learns whether the card has such a buffer and passes over what it holds already: that is the

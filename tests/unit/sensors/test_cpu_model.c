@@ -1,0 +1,257 @@
+#include "support/unit.h"
+
+#include <string.h>
+
+#include "sensors/cpu_power.h"
+#include "support/boards.h"
+#include "support/drive.h"
+
+extern const struct sensor_driver sensor_cpu_model;
+
+static struct tree tree;
+
+static int setup(void **state)
+{
+    (void)state;
+    tree_new(&tree);
+    board_host(&tree);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tree_free(&tree);
+    return 0;
+}
+
+static double value_of(struct sensor *sensor)
+{
+    struct observation o = drive_read(sensor, "power", NULL);
+    assert_int_equal(o.missing, ERR_OK);
+    return o.value;
+}
+
+/* ---- the figures ---- */
+
+static struct cpu_figure figure_of_host(void)
+{
+    struct host_info host;
+    struct cpu_figure figure;
+    host_info_read(&host);
+    cpu_power_find(&host, &figure);
+    return figure;
+}
+
+static void brands_find_their_part_and_no_other(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *brand, *name;
+        double watts_per_thread;
+    } CASES[] = {
+        {"AMD EPYC 9654 96-Core Processor", "EPYC 9654", 360.0 / 192},
+        {"AMD EPYC 9654P 96-Core Processor", "EPYC 9654P", 360.0 / 192},
+        {"AMD EPYC 7763 64-Core Processor", "EPYC 7763", 280.0 / 128},
+        {"AMD Ryzen 9 7950X 16-Core Processor", "Ryzen 9 7950X", 230.0 / 32},
+        {"AMD Ryzen 9 7950X3D 16-Core Processor", "Ryzen 9 7950X3D", 162.0 / 32},
+        {"AMD Ryzen 7 PRO 7840U w/ Radeon 780M Graphics", "Ryzen 7 PRO 7840U", 28.0 / 16},
+        {"AMD Ryzen Threadripper PRO 7995WX 96-Cores", "Ryzen Threadripper PRO 7995WX",
+         350.0 / 192},
+        {"AMD RYZEN AI MAX+ 395 w/ Radeon 8060S", "Ryzen AI MAX+ 395", 55.0 / 32},
+        {"Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz", "Xeon E5-2680 v4", 120.0 / 28},
+        {"Intel(R) Xeon(R) Gold 6248R CPU @ 3.00GHz", "Xeon Gold 6248R", 205.0 / 48},
+        {"Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", "Xeon Gold 6248", 150.0 / 40},
+        {"Intel(R) Xeon(R) Platinum 8480+", "Xeon Platinum 8480+", 350.0 / 112},
+        {"Intel(R) Xeon(R) CPU Max 9480", "Xeon Max 9480", 350.0 / 112},
+        {"Intel(R) Xeon(R) 6980P", "Xeon 6980P", 500.0 / 256},
+        {"13th Gen Intel(R) Core(TM) i9-13900K", "Core i9-13900K", 253.0 / 32},
+        {"Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", "Core i7-8700", 65.0 / 12},
+        {"Intel(R) Core(TM) Ultra 7 155H", "Core Ultra 7 155H", 28.0 / 22},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        board_x86(&tree, "GenuineIntel", 6, 999, CASES[i].brand, 2, 1, "");
+        struct cpu_figure figure = figure_of_host();
+        assert_string_equal(figure.name, CASES[i].name);
+        assert_near(figure.watts_per_thread, CASES[i].watts_per_thread, 1e-9);
+        assert_near(figure.relative_accuracy, 0.4, 1e-9);
+    }
+}
+
+static void near_misses_do_not_match(void **state)
+{
+    (void)state;
+    assert_true(cpu_brand_matches("Intel(R) Core(TM) i7-8700K CPU", "core i7-8700k"));
+    assert_false(cpu_brand_matches("Intel(R) Core(TM) i7-8700K CPU", "Core i7-8700"));
+    assert_false(cpu_brand_matches("AMD Ryzen 9 7950X3D 16-Core", "Ryzen 9 7950X"));
+    assert_false(cpu_brand_matches("Intel(R) Xeon(R) Platinum 8462Y+", "Xeon Platinum 8462Y"));
+    assert_false(cpu_brand_matches("AMD EPYC 97554 8-Core", "EPYC 9755"));
+    assert_false(cpu_brand_matches("NotXeon 6980P", "Xeon 6980P"));
+    assert_false(cpu_brand_matches("Raspberry Pi 400", "Raspberry Pi 4"));
+    assert_false(cpu_brand_matches("", "EPYC 9754"));
+    /* A brand without a number must not fall on a part by accident. */
+    board_x86(&tree, "GenuineIntel", 6, 999, "Intel(R) Xeon(R) Processor 8-Core", 2, 1, "");
+    assert_near(figure_of_host().relative_accuracy, 0.8, 1e-9);
+}
+
+static void masked_brands_fall_back_to_family_and_core(void **state)
+{
+    (void)state;
+    board_x86(&tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisor");
+    struct cpu_figure figure = figure_of_host();
+    assert_string_equal(figure.name, "Emerald Rapids");
+    assert_near(figure.relative_accuracy, 0.6, 1e-9);
+    board_x86(&tree, "AuthenticAMD", 25, 1, "AMD EPYC Processor", 2, 1, "hypervisor");
+    assert_string_equal(figure_of_host().name, "EPYC Milan");
+    /* The same numbers of another vendor are another processor. */
+    board_x86(&tree, "HygonGenuine", 25, 1, "Hygon C86", 2, 1, "");
+    assert_near(figure_of_host().relative_accuracy, 0.8, 1e-9);
+    board_arm(&tree, 0x41, 0xd0c, 2);
+    assert_string_equal(figure_of_host().name, "Neoverse-N1");
+    tree_write(&tree, "/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+    figure = figure_of_host();
+    assert_string_equal(figure.name, "AWS Graviton2");
+    assert_near(figure.relative_accuracy, 0.6, 1e-9); /* no published figure */
+    board_arm(&tree, 0x41, 0xd0b, 4);
+    tree_write_bytes(&tree, "/proc/device-tree/model", 0, "Raspberry Pi 5 Model B Rev 1.0", 31);
+    assert_string_equal(figure_of_host().name, "Raspberry Pi 5");
+    tree_remove(&tree, "/proc/cpuinfo");
+    tree_remove(&tree, "/proc/device-tree");
+    figure = figure_of_host();
+    assert_near(figure.relative_accuracy, 0.8, 1e-9);
+    assert_true(figure.watts_per_thread > 0);
+}
+
+static void every_row_of_the_table_is_sensible(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern;
+        double watts;
+        unsigned cores, threads;
+    } ROWS[] = {
+#define CPU_POWER(pattern, watts, cores, threads, source) {pattern, watts, cores, threads},
+#define CPU_GUESS(pattern, watts, cores, threads, source) {pattern, watts, cores, threads},
+#include "sensors/cpu_power.def"
+    };
+    size_t count = sizeof ROWS / sizeof *ROWS;
+    assert_true(count >= 60);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(ROWS[i].threads == ROWS[i].cores || ROWS[i].threads <= 2 * ROWS[i].cores);
+        assert_true(ROWS[i].threads >= ROWS[i].cores);
+        double each = ROWS[i].watts / ROWS[i].threads;
+        assert_true(each > 0.5 && each < 30);
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(ROWS[i].pattern, ROWS[j].pattern);
+    }
+}
+
+/* ---- the driver ---- */
+
+static void power_follows_utilisation_between_rest_and_full(void **state)
+{
+    (void)state;
+    board_x86(&tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
+    struct sensor_findings findings = drive_probe(&sensor_cpu_model);
+    assert_int_equal(findings.count, 1);
+    assert_int_equal(findings.items[0].status, SENSOR_ESTIMATED);
+    assert_non_null(strstr(findings.items[0].reason, "model"));
+    sensor_findings_release(&findings);
+
+    struct sensor sensor;
+    assert_true(drive_open(&sensor_cpu_model, "cpu_model", &sensor));
+    const struct sensor_channel *power = &sensor.channels[0];
+    assert_true(power->estimated);
+    assert_int_equal(power->scope, SCOPE_PACKAGE);
+    assert_int_equal(power->location, -1);
+    assert_string_equal(power->device, "cpu");
+
+    const double FULL = 4 * 360.0 / 192;
+    assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_NO_DATA);
+    board_cpu_times(&tree, 0, 1100, 0);
+    assert_near(value_of(&sensor), FULL * 0.25, 1e-9);
+    board_cpu_times(&tree, 50, 1150, 0);
+    assert_near(value_of(&sensor), FULL * 0.625, 1e-9);
+    board_cpu_times(&tree, 150, 1150, 0);
+    assert_near(value_of(&sensor), FULL, 1e-9);
+    assert_true(FULL <= power->watts_max);
+    board_cpu_times(&tree, 150, 1150, 100); /* all of it stolen: at rest, for us */
+    assert_near(value_of(&sensor), FULL * 0.25, 1e-9);
+    sensor_close(&sensor);
+}
+
+static void counters_that_go_backwards_give_no_power(void **state)
+{
+    (void)state;
+    struct sensor sensor;
+    board_cpu_times(&tree, 100, 1000, 10);
+    assert_true(drive_open(&sensor_cpu_model, "cpu_model", &sensor));
+    drive_read(&sensor, "power", NULL);
+    static const unsigned BACKWARDS[][3] = {{90, 1100, 10}, {200, 900, 10}, {300, 1200, 0}};
+    for (size_t i = 0; i < sizeof BACKWARDS / sizeof *BACKWARDS; i++) {
+        board_cpu_times(&tree, 100 + (unsigned)i * 100, 1000 + (unsigned)i * 100, 10);
+        drive_read(&sensor, "power", NULL);
+        board_cpu_times(&tree, BACKWARDS[i][0], BACKWARDS[i][1], BACKWARDS[i][2]);
+        assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_BAD_VALUE);
+    }
+    tree_write(&tree, "/proc/stat", "%s", "");
+    assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_BAD_VALUE);
+    sensor_close(&sensor);
+}
+
+static void a_guest_is_charged_for_its_threads_alone(void **state)
+{
+    (void)state;
+    struct sensor sensor;
+    board_x86(&tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisor");
+    tree_write(&tree, "/sys/devices/system/cpu/smt/active", "0\n");
+    assert_true(drive_open(&sensor_cpu_model, "cpu_model", &sensor));
+    drive_read(&sensor, "power", NULL);
+    board_cpu_times(&tree, 100, 1000, 0);
+    assert_near(value_of(&sensor), 2 * 2.9, 1e-9);
+    sensor_close(&sensor);
+}
+
+static void second_threads_switched_off_leave_their_watts_to_the_first(void **state)
+{
+    (void)state;
+    board_x86(&tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
+    tree_write(&tree, "/sys/devices/system/cpu/smt/active", "0\n");
+    assert_near(figure_of_host().watts_per_thread, 360.0 / 96, 1e-9);
+    /* A guest cannot know: its CPUs are threads of the host. */
+    board_x86(&tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "hypervisor");
+    assert_near(figure_of_host().watts_per_thread, 360.0 / 192, 1e-9);
+}
+
+static void without_proc_stat_there_is_no_model(void **state)
+{
+    (void)state;
+    tree_remove(&tree, "/proc/stat");
+    struct sensor_findings findings = drive_probe(&sensor_cpu_model);
+    assert_int_equal(findings.count, 1);
+    assert_int_equal(findings.items[0].status, SENSOR_ABSENT);
+    assert_true(findings.items[0].reason[0]);
+    struct sensor sensor;
+    struct error why = {0};
+    assert_int_equal(sensor_open(&findings.items[0], &sensor, &why), ERR_NOT_FOUND);
+    assert_true(why.text[0]);
+    sensor_findings_release(&findings);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(brands_find_their_part_and_no_other),
+        CASE(near_misses_do_not_match),
+        CASE(masked_brands_fall_back_to_family_and_core),
+        CASE(every_row_of_the_table_is_sensible),
+        CASE(power_follows_utilisation_between_rest_and_full),
+        CASE(counters_that_go_backwards_give_no_power),
+        CASE(a_guest_is_charged_for_its_threads_alone),
+        CASE(second_threads_switched_off_leave_their_watts_to_the_first),
+        CASE(without_proc_stat_there_is_no_model),
+    };
+    return RUN_TESTS(tests);
+}
