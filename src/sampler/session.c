@@ -33,7 +33,7 @@ static enum err check_names(const char *list, struct error *why)
             continue;
         const char *names[32];
         size_t count = 0;
-        while (SENSOR_DRIVERS[count] && count < 32) {
+        while (count < 32 && SENSOR_DRIVERS[count]) {
             names[count] = SENSOR_DRIVERS[count]->name;
             count++;
         }

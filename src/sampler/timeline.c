@@ -129,9 +129,9 @@ static void thin_tail(struct timeline *timeline)
 
 static enum err make_room(struct timeline *timeline)
 {
-    if (timeline->tail_count < timeline->tail_capacity)
+    if (timeline->tail && timeline->tail_count < timeline->tail_capacity)
         return ERR_OK;
-    if (timeline->tail_capacity < 2 * TIMELINE_BLOCK) {
+    if (!timeline->tail || timeline->tail_capacity < (size_t)2 * TIMELINE_BLOCK) {
         /* Start small: most channels of most runs never fill a block. */
         size_t capacity = timeline->tail_capacity ? timeline->tail_capacity * 4 : 64;
         struct point *tail = realloc(timeline->tail, capacity * sizeof *tail);

@@ -88,7 +88,7 @@ static const struct grace_part *grace_part(const char *label, int *socket)
     *socket = -1;
     if (!mark || !isdigit((unsigned char)mark[strlen(MARK)]))
         return NULL;
-    *socket = atoi(mark + strlen(MARK));
+    *socket = (int)strtol(mark + strlen(MARK), NULL, 10);
     size_t length = (size_t)(mark - label);
     for (size_t i = 0; i < sizeof GRACE_PARTS / sizeof *GRACE_PARTS; i++)
         if (strlen(GRACE_PARTS[i].label) == length && !strncmp(label, GRACE_PARTS[i].label, length))
@@ -199,7 +199,7 @@ static struct place place_meter(const struct chip *chip, const struct hwmon_mete
         break;
     case ROLE_SOCKETS:
         place.scope = SCOPE_PACKAGE;
-        place.location = atoi(meter->label + strlen("Esocket"));
+        place.location = (int)strtol(meter->label + strlen("Esocket"), NULL, 10);
         str_format(place.device, sizeof place.device, "cpu%d", place.location);
         break;
     case ROLE_SUPPLY: /* the first is the total, the others its rails */
