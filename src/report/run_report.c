@@ -213,8 +213,8 @@ static void write_device_notes(const struct ledger *mean, struct text *out)
         text_add(out, "   ~ estimated from CPU use, not measured: see `ipw doctor`\n");
     else if (mean->total.method == METHOD_NONE)
         text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", mean->total.note);
-    else if (mean->total.note[0])
-        text_addf(out, "   note: %s\n", mean->total.note);
+    else if (mean->total.note[0] && !str_starts(mean->total.note, "without "))
+        text_addf(out, "   note: %s\n", mean->total.note); /* what is missing was said above */
 }
 
 static void write_times(const struct run_report *report, struct text *out)

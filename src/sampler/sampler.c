@@ -6,6 +6,8 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "sampler/identity.h"
+#include "sampler/shape.h"
 #include "sampler/source.h"
 
 /* Rings are emptied this often; they hold several times what the fastest source makes in it. */
@@ -17,7 +19,9 @@
 #define READY_FOLLOW (330 * NS_PER_MS)
 #define SETTLE_MOST  (400 * NS_PER_MS)
 #define SETTLE_LEAST (10 * NS_PER_MS)
-#define NAP          (1 * NS_PER_MS)
+#define MARK_MOST    (15 * NS_PER_MS)
+#define NAP_FIRST    (500 * NS_PER_US)
+#define NAP_LAST     (10 * NS_PER_MS)
 
 struct sampler {
     struct source **sources;
@@ -63,6 +67,18 @@ void sampler_free(struct sampler *sampler)
     free(sampler);
 }
 
+static enum err settle_identity(struct sampler *sampler, struct source *source, struct error *why)
+{
+    const struct sensor **others = calloc(sampler->count + 1, sizeof *others);
+    if (!others)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < sampler->count; i++)
+        others[i] = &sampler->sources[i]->described;
+    enum err err = identity_settle(others, sampler->count, &source->described, why);
+    free(others);
+    return err;
+}
+
 enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
                      struct error *why)
 {
@@ -75,6 +91,11 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
     if (!source)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
+    if (!err) {
+        err = settle_identity(sampler, source, why);
+        if (err)
+            source_release(source);
+    }
     if (err) {
         free(source);
         return err;
@@ -153,6 +174,12 @@ void sampler_stop(struct sampler *sampler)
 
 /* ---- waiting for readings ---- */
 
+static void nap_for(nanos length)
+{
+    struct timespec nap = {.tv_nsec = length};
+    nanosleep(&nap, NULL);
+}
+
 static bool follows_ticks(const struct source *source, size_t channel)
 {
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
@@ -198,39 +225,72 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
     return !ever || waited > patience(source, channel);
 }
 
-/* Naps until `done` holds for every energy channel. */
-static void wait_for(struct sampler *sampler, nanos t, bool is_start)
+/* Does this channel answer a poke at once?  Ticks that are followed come when they come, and a
+ * momentary power reading needs no sharp edge. */
+static bool answers_at_once(const struct source *source, size_t channel)
 {
-    nanos began = clock_now();
+    const struct sensor_channel *row = &source->described.channels[channel];
+    return !follows_ticks(source, channel) && (row->quantity == QTY_ENERGY || row->interval_mean);
+}
+
+enum wait_kind { WAIT_BEGIN, WAIT_MARK, WAIT_SETTLE };
+
+static bool is_done(const struct source *source, size_t channel, enum wait_kind kind, nanos t,
+                    nanos waited)
+{
+    switch (kind) {
+    case WAIT_BEGIN:
+        return has_begun(source, channel, waited);
+    case WAIT_MARK:
+        return !answers_at_once(source, channel) || waited > MARK_MOST ||
+               reaches(source, channel, t, waited);
+    default:
+        return reaches(source, channel, t, waited);
+    }
+}
+
+/* Naps until every energy channel is done, poking the sources that are not. */
+static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
+{
+    nanos began = clock_now(), nap = NAP_FIRST;
     for (;;) {
         nanos waited = clock_now() - began;
-        bool done = true;
+        bool all = true;
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
-        for (size_t i = 0; i < sampler->count; i++)
-            for (size_t c = 0; c < sampler->sources[i]->described.channel_count; c++)
-                if (carries_energy(sampler->sources[i], c))
-                    done = done && (is_start ? has_begun(sampler->sources[i], c, waited)
-                                             : reaches(sampler->sources[i], c, t, waited));
+        for (size_t i = 0; i < sampler->count; i++) {
+            struct source *source = sampler->sources[i];
+            bool done = true;
+            for (size_t c = 0; c < source->described.channel_count; c++)
+                if (carries_energy(source, c))
+                    done = done && is_done(source, c, kind, t, waited);
+            all = all && done;
+            if (!done && kind != WAIT_BEGIN)
+                source_poke(source);
+        }
         pthread_mutex_unlock(&sampler->lock);
-        if (done)
+        if (all)
             return;
-        if (!is_start)
-            for (size_t i = 0; i < sampler->count; i++)
-                source_poke(sampler->sources[i]);
-        struct timespec nap = {.tv_nsec = NAP};
-        nanosleep(&nap, NULL);
+        /* Millisecond counters answer within the first naps; for the slow ones a read at every
+         * nap would be work without news. */
+        nap_for(nap);
+        nap = nap < NAP_LAST ? nap + nap / 2 : nap;
     }
 }
 
 void sampler_ready(struct sampler *sampler)
 {
-    wait_for(sampler, 0, true);
+    wait_for(sampler, WAIT_BEGIN, 0);
+}
+
+void sampler_mark(struct sampler *sampler)
+{
+    wait_for(sampler, WAIT_MARK, clock_now());
 }
 
 void sampler_settle(struct sampler *sampler, nanos t)
 {
-    wait_for(sampler, t, false);
+    wait_for(sampler, WAIT_SETTLE, t);
 }
 
 /* ---- questions ---- */
@@ -292,6 +352,18 @@ enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, 
     pthread_mutex_lock(&sampler->lock);
     drain_source(asked);
     enum err err = timeline_window(&asked->series[channel].timeline, from, to, out);
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
+enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
+                               size_t power_channel, nanos from, nanos to, struct window *out)
+{
+    struct source *asked = sampler->sources[source];
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(asked);
+    enum err err = shaped_window(&asked->series[channel].timeline,
+                                 &asked->series[power_channel].timeline, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }

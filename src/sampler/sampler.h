@@ -30,6 +30,10 @@ void sampler_stop(struct sampler *sampler);
  * updates: what is measured after this has a known beginning.  At most a third of a second. */
 void sampler_ready(struct sampler *sampler);
 
+/* Asks the sensors to read now and waits, a few milliseconds at most, until those that answer at
+ * once have: right before something begins, this gives it a sharp edge. */
+void sampler_mark(struct sampler *sampler);
+
 /* Asks the sensors to read now and waits until each has readings up to `t`, or until it is plain
  * that one will not: what was measured before t has a known end. */
 void sampler_settle(struct sampler *sampler, nanos t);
@@ -64,6 +68,10 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out) MUST_USE;
+/* A counter's window with its edges laid out by a power channel of the same source (shape.h). */
+enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
+                               size_t power_channel, nanos from, nanos to, struct window *out)
+    MUST_USE;
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high) MUST_USE;
 

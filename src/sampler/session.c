@@ -82,7 +82,8 @@ static enum err add_sources(struct session *session)
         if (err == ERR_NO_MEMORY)
             return err;
         if (err) {
-            log_warn("%s: %s", finding->id, why.text);
+            if (err != ERR_UNSUPPORTED)
+                log_warn("%s: %s", finding->id, why.text);
             finding->status = status_of(err);
             str_copy(finding->reason, sizeof finding->reason, why.text);
             continue;

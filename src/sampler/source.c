@@ -272,7 +272,11 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
         schedule->learn_until = 0;
         return 0;
     }
-    return now + (follows ? LEARN_COARSE_STEP : LEARN_FINE_STEP);
+    /* A read that costs much (an NVIDIA counter burns 5 ms of CPU) is made more sparingly: the
+     * phase is then known less well at first, and later reads narrow it. */
+    nanos cost = schedule->best;
+    nanos coarse = 4 * cost > LEARN_COARSE_STEP ? 4 * cost : LEARN_COARSE_STEP;
+    return now + (follows ? coarse : LEARN_FINE_STEP);
 }
 
 static nanos next_by_period(struct source *source, struct schedule *schedule, nanos now)
@@ -320,6 +324,15 @@ static nanos earliest_deadline(const struct source *source)
     return earliest;
 }
 
+static void bring_forward(struct tick *tick, struct schedule *schedule, nanos now)
+{
+    if (schedule->next - now <= tick->period)
+        return;
+    nanos next = tick_next_read(tick, now, 0);
+    if (next && next < schedule->next)
+        schedule->next = next;
+}
+
 static void read_due(struct source *source, bool poked)
 {
     struct reader *reader = &source->reader;
@@ -328,6 +341,9 @@ static void read_due(struct source *source, bool poked)
         nanos now = clock_now();
         bool follows = schedule->guide >= 0 && reader->ticks[schedule->guide].locked &&
                        source->described.groups[g].follow_ticks;
+        /* Asked for, a followed counter is read at its next tick, not at the next planned one. */
+        if (poked && follows)
+            bring_forward(&reader->ticks[schedule->guide], schedule, now);
         bool on_demand =
             poked && !follows && now >= schedule->last + source->described.groups[g].period_min;
         if (now < schedule->next && !on_demand)
@@ -342,14 +358,15 @@ static void read_due(struct source *source, bool poked)
 /* Whether readings of b continue those of a. */
 static bool same_channel(const struct sensor_channel *a, const struct sensor_channel *b)
 {
-    return strcmp(a->name, b->name) == 0 && strcmp(a->device, b->device) == 0 &&
-           a->quantity == b->quantity && a->group == b->group && a->wraps_at == b->wraps_at &&
+    return strcmp(a->name, b->name) == 0 && a->quantity == b->quantity && a->group == b->group &&
+           a->wraps_at == b->wraps_at &&
            fabs(a->joules_per_count - b->joules_per_count) <= 1e-9 * a->joules_per_count;
 }
 
-static bool same_channels(const struct sensor *a, const struct sensor *b)
+/* Device names are not compared: the sampler may have given the first one another. */
+static bool same_sensor(const struct sensor *a, const struct sensor *b)
 {
-    if (a->channel_count != b->channel_count)
+    if (a->channel_count != b->channel_count || strcmp(a->name, b->name) != 0)
         return false;
     for (size_t i = 0; i < a->channel_count; i++)
         if (!same_channel(&a->channels[i], &b->channels[i]))
@@ -369,7 +386,7 @@ static void try_reopen(struct source *source)
     reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
-    if (!same_channels(&reader->sensor, &source->described)) {
+    if (!same_sensor(&reader->sensor, &source->described)) {
         if (!reader->changed)
             log_warn("%s: came back as another device; left alone", source->finding.id);
         reader->changed = true;

@@ -361,6 +361,8 @@ enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, 
     if (out->covered_s <= 0)
         return ERR_NO_DATA;
     out->sum = end.sum - start.sum;
+    out->edge_variance[0] = start.edge_variance;
+    out->edge_variance[1] = end.edge_variance;
     out->variance =
         fmax(0, end.variance - start.variance) + start.edge_variance + end.edge_variance;
     return ERR_OK;

@@ -66,9 +66,10 @@ struct timeline {
 };
 
 struct window {
-    double sum;      /* integral over the covered part; UNKNOWN when nothing is covered */
-    double variance; /* of sum: sampling inside, interpolation and timing at both edges */
-    double coverage; /* 0..1 */
+    double sum;              /* integral over the covered part; UNKNOWN when nothing is covered */
+    double variance;         /* of sum: sampling inside, interpolation and timing at both edges */
+    double edge_variance[2]; /* the part of it that each edge brings */
+    double coverage;         /* 0..1 */
     double covered_s;
     unsigned long updates; /* points after the window's start, up to its end */
 };
