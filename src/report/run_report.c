@@ -189,8 +189,7 @@ static void write_table(const struct ledger *mean, bool colour, struct text *out
 
 static void write_device_notes(const struct ledger *mean, struct text *out)
 {
-    char joules[FORMAT_MAX];
-    bool any_low = false;
+    char joules[FORMAT_MAX], low[128] = "";
     for (size_t i = 0; i < mean->count; i++) {
         const struct ledger_device *device = &mean->devices[i];
         if (!device->has_energy)

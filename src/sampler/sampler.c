@@ -215,10 +215,28 @@ static nanos patience(const struct source *source, size_t channel)
     return limit < SETTLE_MOST ? limit : SETTLE_MOST;
 }
 
+/* The first tick at or after t of a counter of this source; t while there is none.  Power samples
+ * must reach that far to lay out the joules of the interval that t falls into. */
+static nanos tick_after(const struct source *source, nanos t)
+{
+    for (size_t i = 0; i < source->described.channel_count; i++) {
+        const struct timeline *timeline = &source->series[i].timeline;
+        struct point point;
+        size_t index;
+        if (source->described.channels[i].quantity == QTY_ENERGY &&
+            timeline_after(timeline, t - 1, &index) == ERR_OK &&
+            timeline_read(timeline, index, 1, &point) == ERR_OK)
+            return point.t;
+    }
+    return t;
+}
+
 static bool reaches(const struct source *source, size_t channel, nanos t, nanos waited)
 {
     const struct series *series = &source->series[channel];
     const struct point *last = timeline_last(&series->timeline);
+    if (series->channel->secondary)
+        t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
     bool ever = series->updates > 0 || (last && series->channel->quantity == QTY_POWER);
