@@ -203,11 +203,12 @@ static void write_device_notes(const struct ledger *mean, struct text *out)
                       device->id);
         if (device->energy.note[0])
             text_addf(out, "   %s: %s\n", device->id, device->energy.note);
-        any_low =
-            any_low || (device->energy.low_confidence && device->energy.method != METHOD_NONE);
+        size_t used = strlen(low);
+        if (device->energy.low_confidence && device->energy.method != METHOD_NONE)
+            str_format(low + used, sizeof low - used, "%s%s", used ? ", " : "", device->id);
     }
-    if (any_low)
-        text_add(out, "   low confidence: the run is shorter than ten sensor updates\n");
+    if (low[0])
+        text_addf(out, "   low confidence (%s): shorter than ten sensor updates\n", low);
     if (mean->total.method == METHOD_ESTIMATED)
         text_add(out, "   ~ estimated from CPU use, not measured: see `ipw doctor`\n");
     else if (mean->total.method == METHOD_NONE)
