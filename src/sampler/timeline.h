@@ -95,7 +95,7 @@ enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to
                            double *high) MUST_USE;
 
 /* Index of the first point later than t; the count when there is none. */
-enum err timeline_after(const struct timeline *timeline, nanos t, size_t *out) MUST_USE;
+enum err timeline_after(const struct timeline *timeline, nanos wanted, size_t *out) MUST_USE;
 
 /* Reads points [first, first + count) of the whole history, oldest = 0, for export. */
 enum err timeline_read(const struct timeline *timeline, size_t first, size_t count,
