@@ -122,13 +122,14 @@ void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos f
     add_notes(&state, &out->energy);
 }
 
+/* A guess comes after every measurement, secondary or not. */
 static int rank(const struct sampler *sampler, const struct figure *figure)
 {
     const struct sensor_channel *row =
         &sampler_sensor(sampler, figure->source)->channels[figure->channel];
     if (figure->energy.method == METHOD_NONE)
         return row->secondary ? 100 : 50;
-    return (row->secondary ? 10 : 0) + (int)figure->energy.method;
+    return (row->secondary ? 10 : 0) + (row->estimated ? 20 : 0) + (int)figure->energy.method;
 }
 
 bool figure_better(const struct sampler *sampler, const struct figure *a, const struct figure *b)

@@ -57,46 +57,76 @@ static struct energy tally_mean(const struct tally *tally, const struct energy *
     return mean;
 }
 
-/* The energy at an offset in each of the runs' items. */
-static struct energy mean_over(const struct ledger *const *ledgers, size_t count,
-                               const struct energy *(*get)(const struct ledger *, size_t, size_t),
-                               size_t device, size_t part)
+static bool is_measured(const struct energy *energy)
+{
+    return energy->method == METHOD_COUNTER || energy->method == METHOD_INTEGRAL;
+}
+
+/* How to find an energy in a ledger; NULL when this one has none such. */
+typedef const struct energy *getter(const struct ledger *ledger, size_t device, const char *name);
+
+/* The mean over the runs that know the energy.  Where some measured it and others only guessed,
+ * the guesses are left out: a mean of both would be a guess. */
+static struct energy mean_over(const struct ledger *const *ledgers, size_t count, getter *get,
+                               size_t device, const char *name)
 {
     struct tally tally = {0};
-    const struct energy *model = NULL;
+    const struct energy *model = NULL, *remark = NULL;
+    enum method method = METHOD_NONE;
+    bool any_measured = false;
     for (size_t i = 0; i < count; i++) {
-        const struct energy *energy = get(ledgers[i], device, part);
-        if (energy->method == METHOD_NONE)
+        const struct energy *energy = get(ledgers[i], device, name);
+        any_measured = any_measured || (energy && is_measured(energy));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct energy *energy = get(ledgers[i], device, name);
+        if (energy && energy->note[0] && !remark)
+            remark = energy;
+        if (!energy || energy->method == METHOD_NONE || (any_measured && !is_measured(energy)))
             continue;
         if (!model)
             model = energy;
+        if (energy->method > method)
+            method = energy->method;
         tally_add(&tally, energy);
     }
-    return model ? tally_mean(&tally, model, count) : *get(ledgers[0], device, part);
+    if (!model)
+        return *get(ledgers[0], device, name);
+    struct energy mean = tally_mean(&tally, model, count);
+    mean.method = method;
+    if (remark && !mean.note[0])
+        str_copy(mean.note, sizeof mean.note, remark->note);
+    return mean;
 }
 
-static const struct energy *get_total(const struct ledger *ledger, size_t device, size_t part)
+static const struct energy *get_total(const struct ledger *ledger, size_t device, const char *name)
 {
     (void)device;
-    (void)part;
+    (void)name;
     return &ledger->total;
 }
 
-static const struct energy *get_energy(const struct ledger *ledger, size_t device, size_t part)
+static const struct energy *get_energy(const struct ledger *ledger, size_t device, const char *name)
 {
-    (void)part;
+    (void)name;
     return &ledger->devices[device].energy;
 }
 
-static const struct energy *get_check(const struct ledger *ledger, size_t device, size_t part)
+static const struct energy *get_check(const struct ledger *ledger, size_t device, const char *name)
 {
-    (void)part;
+    (void)name;
     return &ledger->devices[device].cross_check;
 }
 
-static const struct energy *get_part(const struct ledger *ledger, size_t device, size_t part)
+/* By name, because which channel is the device's figure, and so which are its parts, may differ
+ * from run to run. */
+static const struct energy *get_part(const struct ledger *ledger, size_t device, const char *name)
 {
-    return &ledger->devices[device].parts[part].energy;
+    const struct ledger_device *from = &ledger->devices[device];
+    for (size_t i = 0; i < from->part_count; i++)
+        if (!strcmp(from->parts[i].name, name))
+            return &from->parts[i].energy;
+    return NULL;
 }
 
 static void mean_gauges(const struct ledger *const *ledgers, size_t count, size_t device,
@@ -117,19 +147,20 @@ static void mean_gauges(const struct ledger *const *ledgers, size_t count, size_
 static void mean_device(const struct ledger *const *ledgers, size_t count, size_t device,
                         struct ledger_device *out)
 {
-    struct online power = {0}, peak = {0};
+    struct online power = {0}, peak = {0}, residual = {0};
     for (size_t i = 0; i < count; i++) {
         online_add(&power, ledgers[i]->devices[device].power_mean);
         online_add(&peak, ledgers[i]->devices[device].power_max);
+        online_add(&residual, ledgers[i]->devices[device].residual);
         out->counted = out->counted || ledgers[i]->devices[device].counted;
     }
     out->power_mean = online_mean(&power);
     out->power_max = online_max(&peak);
-    out->energy = mean_over(ledgers, count, get_energy, device, 0);
-    out->cross_check = mean_over(ledgers, count, get_check, device, 0);
-    out->residual = out->cross_check.joules / out->energy.joules - 1;
+    out->energy = mean_over(ledgers, count, get_energy, device, NULL);
+    out->cross_check = mean_over(ledgers, count, get_check, device, NULL);
+    out->residual = online_mean(&residual);
     for (size_t p = 0; p < out->part_count; p++)
-        out->parts[p].energy = mean_over(ledgers, count, get_part, device, p);
+        out->parts[p].energy = mean_over(ledgers, count, get_part, device, out->parts[p].name);
     mean_gauges(ledgers, count, device, out);
 }
 
@@ -144,6 +175,6 @@ enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct l
     memcpy(out->devices, first->devices, first->count * sizeof *out->devices);
     for (size_t d = 0; d < first->count; d++)
         mean_device(ledgers, count, d, &out->devices[d]);
-    out->total = mean_over(ledgers, count, get_total, 0, 0);
+    out->total = mean_over(ledgers, count, get_total, 0, NULL);
     return ERR_OK;
 }
