@@ -94,7 +94,7 @@ enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, 
 enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
                            double *high) MUST_USE;
 
-/* Index of the first point later than t; the count when there is none. */
+/* Index of the first point later than `wanted`; the count when there is none. */
 enum err timeline_after(const struct timeline *timeline, nanos wanted, size_t *out) MUST_USE;
 
 /* Reads points [first, first + count) of the whole history, oldest = 0, for export. */
