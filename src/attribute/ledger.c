@@ -80,21 +80,52 @@ static bool is_part(const struct sensor_channel *a, const struct sensor_channel 
            scope_contains(a->scope, b->scope);
 }
 
+static bool is_living(const struct figure *f)
+{
+    return f && f->energy.method != METHOD_NONE;
+}
+
+static bool is_measured(const struct figure *f)
+{
+    return is_living(f) && f->energy.method != METHOD_ESTIMATED;
+}
+
+static double power_of(const struct figure *f)
+{
+    return f->energy.joules / f->covered_s;
+}
+
+/* Shall f speak for a device rather than best?  A living figure before a silent one, a measured one
+ * before a guess (however much more that spans), one with a place in the machine before one without,
+ * the whole before a part, and then the better method. */
+static bool speaks_before(const struct sampler *sampler, const struct figure *f,
+                          const struct figure *best)
+{
+    const struct sensor_channel *row = row_of(sampler, f), *best_row = row_of(sampler, best);
+    if (is_living(f) != is_living(best))
+        return is_living(f);
+    if (is_measured(f) != is_measured(best))
+        return is_measured(f);
+    if ((row->scope == SCOPE_NONE) != (best_row->scope == SCOPE_NONE))
+        return best_row->scope == SCOPE_NONE;
+    if (row->scope != best_row->scope) {
+        if (scope_contains(row->scope, best_row->scope))
+            return true;
+        if (scope_contains(best_row->scope, row->scope))
+            return false;
+    }
+    return figure_better(sampler, f, best);
+}
+
 static const struct figure *choose_main(const struct sampler *sampler, const struct choice *choice,
                                         const char *device)
 {
     const struct figure *best = NULL;
     for (size_t i = 0; i < choice->count; i++) {
         const struct figure *f = &choice->figures[i];
-        const struct sensor_channel *row = row_of(sampler, f);
-        if (strcmp(row->device, device) != 0)
+        if (strcmp(row_of(sampler, f)->device, device) != 0)
             continue;
-        const struct sensor_channel *best_row = best ? row_of(sampler, best) : NULL;
-        bool outer = best && scope_contains(row->scope, best_row->scope) &&
-                     row->scope != best_row->scope && f->energy.method != METHOD_NONE;
-        bool inner = best && scope_contains(best_row->scope, row->scope) &&
-                     row->scope != best_row->scope && best->energy.method != METHOD_NONE;
-        if (!best || outer || (!inner && figure_better(sampler, f, best)))
+        if (!best || speaks_before(sampler, f, best))
             best = f;
     }
     return best;
@@ -129,7 +160,23 @@ static void add_company(const struct sampler *sampler, const struct choice *choi
     }
     if (check && main_figure->energy.method != METHOD_NONE) {
         device->cross_check = check->energy;
-        device->residual = check->energy.joules / main_figure->energy.joules - 1;
+        /* As mean powers: the two may not cover the same part of the window. */
+        device->residual = power_of(check) / power_of(main_figure) - 1;
+    }
+}
+
+/* Where the whole of a device is silent, a part speaks for it: it must say that it is one. */
+static void note_silent_whole(const struct sampler *sampler, const struct choice *choice,
+                              const struct figure *main_figure, struct ledger_device *device)
+{
+    const struct sensor_channel *row = row_of(sampler, main_figure);
+    for (size_t i = 0; i < choice->count; i++) {
+        const struct figure *f = &choice->figures[i];
+        if (!is_living(f) && is_part(row_of(sampler, f), row)) {
+            str_format(device->energy.note, sizeof device->energy.note, "%s alone: %s", row->name,
+                       f->energy.note);
+            return;
+        }
     }
 }
 
@@ -152,9 +199,10 @@ static void fill_device(struct sampler *sampler, const struct choice *choice,
     device->sensor = sampler_sensor(sampler, main_figure->source);
     device->energy = main_figure->energy;
     device->power_max = main_figure->power_max;
-    if (main_figure->energy.method != METHOD_NONE) {
-        device->power_mean = main_figure->energy.joules / main_figure->covered_s;
+    if (is_living(main_figure)) {
+        device->power_mean = power_of(main_figure);
         split_idle(device, idle, main_figure->covered_s);
+        note_silent_whole(sampler, choice, main_figure, device);
     }
     add_company(sampler, choice, main_figure, device);
 }
@@ -167,9 +215,39 @@ static bool overlaps(const struct sensor_channel *outer, const struct sensor_cha
            (outer->location < 0 || inner->location < 0 || outer->location == inner->location);
 }
 
-static bool is_measured(const struct figure *f)
+static bool has_platform_at(const struct sampler *sampler, const struct choice *choice,
+                            size_t devices, int location)
 {
-    return f && (f->energy.method == METHOD_COUNTER || f->energy.method == METHOD_INTEGRAL);
+    for (size_t i = 0; i < devices; i++) {
+        const struct figure *f = choice->main_of[i];
+        if (is_measured(f) && row_of(sampler, f)->scope == SCOPE_PLATFORM &&
+            row_of(sampler, f)->location == location)
+            return true;
+    }
+    return false;
+}
+
+/* Is it uncertain what this figure spans?  perf lists a psys for every socket; on some machines all
+ * of them count, on others one does, and whether for its socket or for all nobody says.  While
+ * another socket that is measured has no living psys, such a one may stand neither beside that
+ * socket's package (joules counted twice) nor in its place (joules lost): the packages, whose reach
+ * is certain, are summed, and psys is shown beside the sum. */
+static bool reach_is_unknown(const struct sampler *sampler, const struct choice *choice,
+                             size_t devices, size_t self)
+{
+    const struct sensor_channel *row = row_of(sampler, choice->main_of[self]);
+    if (row->scope != SCOPE_PLATFORM || row->location < 0)
+        return false;
+    for (size_t i = 0; i < devices; i++) {
+        const struct figure *f = choice->main_of[i];
+        if (!is_measured(f))
+            continue;
+        const struct sensor_channel *other = row_of(sampler, f);
+        if (other->scope != SCOPE_PLATFORM && scope_contains(SCOPE_PLATFORM, other->scope) &&
+            other->location >= 0 && !has_platform_at(sampler, choice, devices, other->location))
+            return true;
+    }
+    return false;
 }
 
 /* Does some other device's figure already contain this one's joules?  An estimate never displaces
@@ -186,7 +264,7 @@ static bool is_contained(const struct sampler *sampler, const struct choice *cho
         if (is_measured(mine) && !is_measured(other))
             continue;
         const struct sensor_channel *other_row = row_of(sampler, other);
-        if (!overlaps(other_row, row))
+        if (!overlaps(other_row, row) || reach_is_unknown(sampler, choice, devices, i))
             continue;
         if (other_row->scope != row->scope)
             return true;
@@ -218,27 +296,45 @@ static void add_to_total(struct energy *total, const struct energy *part)
         total->method = part->method;
 }
 
-/* The reason a reader must know: a device that should be in the sum, is not, and is not there
+/* Is what f is about in the sum under another name? */
+static bool is_represented(const struct sampler *sampler, const struct choice *choice,
+                           const struct ledger *ledger, const struct figure *f)
+{
+    const struct sensor_channel *row = row_of(sampler, f);
+    for (size_t i = 0; i < ledger->count; i++) {
+        if (!ledger->devices[i].counted)
+            continue;
+        const struct sensor_channel *other = row_of(sampler, choice->main_of[i]);
+        if (overlaps(other, row) || overlaps(row, other))
+            return true;
+    }
+    return false;
+}
+
+/* What a reader of the total must know: devices that should be in it, are not, and are not there
  * under another name either. */
 static void note_absent(const struct sampler *sampler, const struct choice *choice,
                         struct ledger *ledger)
 {
+    const struct ledger_device *first = NULL;
+    unsigned others = 0;
     for (size_t i = 0; i < ledger->count; i++) {
         const struct figure *f = choice->main_of[i];
-        if (!f || f->energy.method != METHOD_NONE)
+        if (!f || ledger->devices[i].counted || row_of(sampler, f)->scope == SCOPE_NONE ||
+            is_represented(sampler, choice, ledger, f))
             continue;
-        bool replaced = false;
-        for (size_t j = 0; j < ledger->count; j++)
-            replaced =
-                replaced || (ledger->devices[j].counted &&
-                             (overlaps(row_of(sampler, choice->main_of[j]), row_of(sampler, f)) ||
-                              overlaps(row_of(sampler, f), row_of(sampler, choice->main_of[j]))));
-        if (replaced)
-            continue;
-        str_format(ledger->total.note, sizeof ledger->total.note, "without %s: %s",
-                   ledger->devices[i].id, f->energy.note);
-        return;
+        if (!first)
+            first = &ledger->devices[i];
+        else
+            others++;
     }
+    if (!first)
+        return;
+    char more[32] = "";
+    if (others)
+        str_format(more, sizeof more, " and %u more", others);
+    str_format(ledger->total.note, sizeof ledger->total.note, "without %s%s: %s", first->id, more,
+               first->energy.method == METHOD_ESTIMATED ? "only estimated" : first->energy.note);
 }
 
 static void sum_up(const struct sampler *sampler, const struct choice *choice,
@@ -246,18 +342,26 @@ static void sum_up(const struct sampler *sampler, const struct choice *choice,
 {
     bool any_measured = false;
     for (size_t i = 0; i < ledger->count; i++)
-        any_measured = any_measured || is_measured(choice->main_of[i]);
+        any_measured = any_measured || (is_measured(choice->main_of[i]) &&
+                                        row_of(sampler, choice->main_of[i])->scope != SCOPE_NONE);
     for (size_t i = 0; i < ledger->count; i++) {
         const struct figure *f = choice->main_of[i];
-        if (!f || f->energy.method == METHOD_NONE || row_of(sampler, f)->scope == SCOPE_NONE)
+        struct ledger_device *device = &ledger->devices[i];
+        if (!is_living(f) || row_of(sampler, f)->scope == SCOPE_NONE)
             continue;
         /* A sum of measurements and guesses would be a guess: guesses stand beside it instead. */
         if (any_measured && !is_measured(f))
             continue;
+        if (reach_is_unknown(sampler, choice, ledger->count, i)) {
+            str_copy(device->energy.note, sizeof device->energy.note,
+                     "not in the total: another socket has no psys, so what this one spans is "
+                     "unknown");
+            continue;
+        }
         if (is_contained(sampler, choice, ledger->count, i))
             continue;
-        ledger->devices[i].counted = true;
-        add_to_total(&ledger->total, &ledger->devices[i].energy);
+        device->counted = true;
+        add_to_total(&ledger->total, &device->energy);
     }
     note_absent(sampler, choice, ledger);
 }
@@ -287,7 +391,8 @@ static void collect(struct sampler *sampler, struct ledger *ledger, struct choic
             if (carries_energy(row))
                 figure_take(sampler, s, c, ledger->from, ledger->to,
                             &choice->figures[choice->count++]);
-            else
+            else if (!is_known(device->gauges[row->quantity].mean) ||
+                     !device->gauges[row->quantity].present)
                 read_gauge(sampler, s, c, ledger, &device->gauges[row->quantity]);
         }
     }
@@ -344,7 +449,7 @@ enum err baseline_from(const struct ledger *ledger, struct baseline *out)
         struct baseline_row *row = &out->rows[out->count++];
         str_copy(row->device, sizeof row->device, device->id);
         row->watts = device->power_mean;
-        row->sigma = device->energy.statistical / out->seconds;
+        row->sigma = device->energy.statistical / (out->seconds * device->energy.coverage);
     }
     return ERR_OK;
 }

@@ -38,7 +38,7 @@ struct ledger_device {
     struct energy energy;
     double power_mean, power_max; /* W */
     struct energy cross_check; /* same joules by another method; METHOD_NONE when there is none */
-    double residual;           /* cross_check / energy - 1; UNKNOWN without one */
+    double residual;           /* mean power by cross_check / by energy - 1; UNKNOWN without */
     struct ledger_part parts[LEDGER_PARTS_MAX];
     size_t part_count;
     struct ledger_gauge gauges[QTY_COUNT];

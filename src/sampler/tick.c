@@ -2,10 +2,45 @@
 
 #include <string.h>
 
-/* sqrt(12): the standard deviation of a uniform error is its full width over this. */
-static nanos uniform_sigma(nanos width)
+/* A tick counts as well known when its slack is below this share of the period. */
+#define KNOWN_SHARE 32
+/* A sensor's clock wanders by up to this share of the period: 50 ppm. */
+#define WANDER_SHARE 20000
+/* Every so many ticks one is looked at from both sides. */
+#define CHECK_EVERY 16
+/* The base line over which the period is measured, in ticks. */
+#define BASELINE 256
+/* So many predicted ticks missing in a row, and the phase is lost. */
+#define MISSES_MOST 3
+
+/* 1/sqrt(3): the standard deviation of a uniform error is its half-width times this. */
+static nanos uniform_sigma(nanos half_width)
 {
-    return (nanos)((double)width * 0.288675);
+    return (nanos)((double)half_width * 0.57735);
+}
+
+static nanos max_nanos(nanos a, nanos b)
+{
+    return a > b ? a : b;
+}
+
+static nanos min_nanos(nanos a, nanos b)
+{
+    return a < b ? a : b;
+}
+
+/* Whole periods from the known edge to t, to the nearest. */
+static nanos steps_to(const struct tick *tick, nanos from, nanos t)
+{
+    nanos offset = t - from;
+    return (offset + (offset >= 0 ? tick->period / 2 : -tick->period / 2)) / tick->period;
+}
+
+/* How well the tick `steps` after the known one is predicted. */
+static nanos slack_after(const struct tick *tick, nanos steps)
+{
+    nanos slack = tick->slack + steps * (tick->period_slack + tick->period / WANDER_SHARE);
+    return min_nanos(slack, tick->period / 2);
 }
 
 void tick_init(struct tick *tick)
@@ -15,22 +50,10 @@ void tick_init(struct tick *tick)
 
 void tick_unlock(struct tick *tick)
 {
-    nanos period = tick->period;
-    *tick = (struct tick){.period = period};
+    *tick = (struct tick){.period = tick->period, .told = tick->told};
 }
 
-static nanos max_nanos(nanos a, nanos b)
-{
-    return a > b ? a : b;
-}
-
-/* The predicted tick nearest to t. */
-static nanos nearest_edge(const struct tick *tick, nanos t)
-{
-    nanos offset = t - tick->edge;
-    nanos steps = (offset + (offset >= 0 ? tick->period / 2 : -tick->period / 2)) / tick->period;
-    return tick->edge + steps * tick->period;
-}
+/* ---- learning ---- */
 
 static nanos median_interval(const struct tick *tick)
 {
@@ -46,15 +69,45 @@ static nanos median_interval(const struct tick *tick)
     return sorted[n / 2];
 }
 
-/* A change seen with unchanged reads before it is a tick caught between two reads.  Three such in
+static void begin_run(struct tick *tick, nanos low, nanos high)
+{
+    tick->run = 1;
+    tick->run_low = low;
+    tick->run_high = high;
+}
+
+static void set_anchor(struct tick *tick)
+{
+    tick->anchor = tick->edge;
+    tick->anchor_slack = tick->slack;
+    tick->anchor_steps = 0;
+}
+
+/* Locks when the run tells the period well enough to find the next ticks by it. */
+static void try_lock(struct tick *tick, nanos low, nanos high)
+{
+    nanos middle = low + (high - low) / 2, slack = (high - low) / 2;
+    nanos first = tick->run_low + (tick->run_high - tick->run_low) / 2;
+    nanos steps = (nanos)tick->run - 1;
+    nanos period_slack = (slack + (tick->run_high - tick->run_low) / 2) / steps;
+    tick->period = (middle - first) / steps;
+    if (period_slack > tick->period / 16)
+        return;
+    tick->period_slack = period_slack;
+    tick->edge = middle;
+    tick->slack = slack;
+    tick->locked = true;
+    tick->misses = 0;
+    tick->second_look = tick->doubt = 0;
+    set_anchor(tick);
+}
+
+/* A change seen with unchanged reads before it is a tick caught between two reads.  Four such in
  * a row, evenly spaced, give period and phase. */
 static void learn(struct tick *tick, nanos low, nanos high)
 {
-    bool caught = tick->seen_change && tick->unchanged > 0;
-    if (!caught) {
-        tick->run = 1;
-        tick->run_low = low;
-        tick->run_high = high;
+    if (!tick->seen_change || tick->unchanged == 0) {
+        begin_run(tick, low, high);
         return;
     }
     nanos middle = low + (high - low) / 2;
@@ -64,107 +117,191 @@ static void learn(struct tick *tick, nanos low, nanos high)
     nanos typical = median_interval(tick);
     nanos tolerance = max_nanos(high - low, tick->change_high - tick->change_low) + typical / 8;
     if (interval > typical + tolerance || interval < typical - tolerance) {
-        tick->run = 1;
-        tick->run_low = low;
-        tick->run_high = high;
+        begin_run(tick, low, high);
         return;
     }
-    if (tick->interval_count >= 2)
+    if (tick->interval_count >= 2 && typical > 0)
         tick->period = typical;
-    if (tick->run >= 4) {
-        nanos first = tick->run_low + (tick->run_high - tick->run_low) / 2;
-        nanos steps = (middle - first + typical / 2) / typical;
-        if (steps > 0)
-            tick->period = (middle - first) / steps;
-        tick->edge = tick->anchor = middle;
-        tick->slack = (high - low) / 2;
-        tick->locked = true;
-        tick->misses = 0;
-    }
+    if (tick->run >= 4 && tick->period > 0)
+        try_lock(tick, low, high);
 }
 
-/* Locked: a read says on which side of it the tick fell.  The prediction moves only as far as the
- * read contradicts it; when reads stand close on both sides of the tick, it is measured anew. */
-static void follow(struct tick *tick, nanos low, nanos high)
+/* ---- following ---- */
+
+/* A long base line makes the period precise. */
+static void refine_period(struct tick *tick, nanos steps)
 {
-    nanos from = max_nanos(low, high - tick->period);
-    nanos edge = nearest_edge(tick, high);
-    if (edge > high)
-        edge = high; /* it came earlier than predicted */
-    if (edge <= from)
-        edge = from + 1; /* it came later */
-    nanos width = high - from;
-    if (width < tick->period / 4) {
-        edge = from + width / 2;
-        nanos steps = (edge - tick->anchor + tick->period / 2) / tick->period;
-        nanos drift = edge - (tick->anchor + steps * tick->period);
-        /* A long base line makes the period precise. */
-        if (steps >= 8)
-            tick->period += drift / steps;
-        tick->anchor = edge;
-        tick->slack = width / 2;
+    tick->anchor_steps += steps;
+    nanos measured = (tick->edge - tick->anchor) / tick->anchor_steps;
+    nanos bound = (tick->slack + tick->anchor_slack) / tick->anchor_steps;
+    nanos off = measured > tick->period ? measured - tick->period : tick->period - measured;
+    if (bound < tick->period_slack || off > bound + tick->period_slack) {
+        tick->period = measured;
+        tick->period_slack = bound;
     }
-    tick->edge = edge;
+    bool better = tick->anchor_steps < BASELINE / 16 && tick->slack < tick->anchor_slack / 2;
+    if (tick->anchor_steps >= BASELINE || better)
+        set_anchor(tick);
+}
+
+/* Locked: the newest tick fell into (low, high].  Returns its date. */
+static struct tick_time follow(struct tick *tick, nanos low, nanos high)
+{
+    nanos from = max_nanos(low, high - tick->period - tick->period_slack);
+    nanos middle = from + (high - from) / 2;
+    nanos steps = max_nanos(1, steps_to(tick, tick->edge, middle));
+    nanos edge = tick->edge + steps * tick->period, slack = slack_after(tick, steps);
     tick->misses = 0;
+    tick->doubt = 0;
+    if (slack >= tick->period / 2) {
+        tick_unlock(tick); /* not looked at for so long that it may be any tick */
+        return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
+    }
+    bool skipped = high - low > tick->period;
+    if (skipped && (edge + slack > high || edge - slack < from)) {
+        /* The read came so near to a tick that the value may be that one's or the one's before:
+         * the date is anywhere in the period.  The next read may decide it. */
+        bool earlier = edge - slack >= from;
+        tick->edge = earlier ? edge - tick->period : edge;
+        tick->anchor_steps += earlier ? steps - 1 : steps;
+        tick->slack = slack;
+        tick->doubt = high;
+        return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
+    }
+    nanos least = max_nanos(edge - slack, from), most = min_nanos(edge + slack, high);
+    bool refuted = least > most;
+    if (refuted) {
+        least = from;
+        most = high;
+    }
+    tick->edge = least + (most - least) / 2;
+    tick->slack = (most - least + 1) / 2;
+    if (refuted)
+        set_anchor(tick);
+    else
+        refine_period(tick, steps);
+    return (struct tick_time){tick->edge, uniform_sigma(tick->slack)};
+}
+
+/* The value was new in a read close to a tick, and is the same after that tick's latest moment: so
+ * the tick had come before that read. */
+static void resolve_doubt(struct tick *tick)
+{
+    nanos slack = slack_after(tick, 1), least = tick->edge + tick->period - slack;
+    nanos most = min_nanos(least + 2 * slack, tick->doubt);
+    tick->edge = least + (most - least) / 2;
+    tick->slack = (most - least + 1) / 2;
+    tick->doubt = 0;
+    tick->unchanged = 0;
+    refine_period(tick, 1);
 }
 
 /* A read that saw nothing new although a tick was due: the tick is late, or the value happened to
- * repeat.  Several in a row mean that the phase is lost. */
+ * repeat.  Several ticks in a row mean that the phase is lost. */
 static void note_unchanged(struct tick *tick, nanos t)
 {
-    if (!tick->locked || t <= tick->change_high + tick->period + tick->slack)
+    if (!tick->locked)
         return;
-    if (++tick->misses >= 6)
+    if (tick->doubt > 0 && t >= tick->edge + tick->period + slack_after(tick, 1)) {
+        resolve_doubt(tick);
+        return;
+    }
+    nanos steps = (nanos)tick->misses + 1;
+    nanos due = tick->edge + steps * tick->period + slack_after(tick, steps);
+    if (t > due + tick->period / 2)
+        tick->misses++;
+    if (tick->misses >= MISSES_MOST)
         tick_unlock(tick);
 }
 
-void tick_observe(struct tick *tick, nanos t, bool is_new, struct tick_time *when)
+static struct tick_time date(struct tick *tick, nanos low, nanos high)
 {
-    nanos low = tick->seen_read ? tick->read_t : t;
+    if (tick->locked)
+        return follow(tick, low, high);
+    if (tick->seen_read)
+        learn(tick, low, high);
+    nanos from = low;
+    if (tick->period > 0 && (!tick->seen_read || high - from > tick->period))
+        from = high - tick->period;
+    return (struct tick_time){from + (high - from) / 2, uniform_sigma((high - from) / 2)};
+}
+
+void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when)
+{
+    nanos low = tick->seen_read ? tick->read_t - tick->read_within : t - within;
+    nanos high = max_nanos(t + within, low);
     *when = (struct tick_time){.t = t, .sigma = 0};
     if (is_new) {
-        if (tick->locked)
-            follow(tick, low, t);
-        else if (tick->seen_read)
-            learn(tick, low, t);
-        nanos from = low;
-        if (tick->period > 0 && t - from > tick->period)
-            from = t - tick->period;
-        if (tick->locked) {
-            *when = (struct tick_time){tick->edge, uniform_sigma(2 * tick->slack)};
-        } else {
-            /* Unknown period: the reads themselves bound it. */
-            *when = (struct tick_time){from + (t - from) / 2, uniform_sigma(t - from)};
-        }
+        *when = date(tick, low, high);
+        when->t = min_nanos(t, max_nanos(when->t, tick->told + 1));
+        tick->told = when->t;
         tick->seen_change = tick->seen_read;
         tick->change_low = low;
-        tick->change_high = t;
+        tick->change_high = high;
         tick->unchanged = 0;
     } else {
         tick->unchanged++;
         note_unchanged(tick, t);
     }
     tick->read_t = t;
+    tick->read_within = within;
     tick->seen_read = true;
+}
+
+/* ---- planning ---- */
+
+/* The value is still the old one: wait for the tick's latest moment; when that has passed, look
+ * once more a little later, and then leave it: the next tick is looked at from both sides. */
+static nanos next_while_due(const struct tick *tick, nanos now)
+{
+    nanos margin = max_nanos(1, tick->period / KNOWN_SHARE);
+    nanos steps = max_nanos(1, steps_to(tick, tick->edge, tick->read_t));
+    nanos latest = tick->edge + steps * tick->period + slack_after(tick, steps);
+    if (tick->read_t < latest)
+        return max_nanos(now, latest);
+    if (tick->read_t < latest + margin)
+        return max_nanos(now, latest + 2 * margin);
+    steps++;
+    nanos slack = slack_after(tick, steps);
+    nanos before = tick->edge + steps * tick->period - slack - 2 * tick->read_within - margin / 4;
+    return before > now ? before : before + 2 * slack + margin;
+}
+
+/* When to look before the tick: where it is not known well, to split the interval; now and then
+ * just before it, to prove that it still holds.  0 for neither.  A read that takes long says little
+ * about the time it takes, so it is made to end where it matters. */
+static nanos probe_time(struct tick *tick, nanos edge, nanos slack)
+{
+    nanos blur = 2 * tick->read_within;
+    if (slack > max_nanos(blur, tick->period / KNOWN_SHARE))
+        return edge - blur / 2;
+    if (++tick->planned % CHECK_EVERY == 0)
+        return edge - slack - blur - tick->period / (4 * KNOWN_SHARE);
+    return 0;
 }
 
 nanos tick_next_read(struct tick *tick, nanos now, nanos gap)
 {
     if (!tick->locked || tick->period <= 0)
         return 0;
-    /* Far enough after the tick to be sure of it, early enough to date it well. */
-    nanos margin = max_nanos(tick->slack, tick->period / 50);
-    if (tick->unchanged > 0) {
-        /* The last read came before the tick: look again just after it, or, when it is late,
-         * a little later. */
-        nanos due = nearest_edge(tick, tick->read_t) + margin;
-        return due > now ? due : now + margin;
-    }
-    nanos edge = tick->edge + tick->period;
-    while (edge + margin < now + gap)
-        edge += tick->period;
-    /* Now and then look just before the tick: the old value there and the new one just after it
-     * are the proof that the phase holds. */
-    tick->reads_planned++;
-    return tick->reads_planned % 16 == 0 && edge - margin > now ? edge - margin : edge + margin;
+    nanos second_look = tick->second_look;
+    tick->second_look = 0;
+    if (tick->unchanged > 0)
+        return next_while_due(tick, now);
+    if (tick->doubt > 0)
+        second_look = tick->edge + tick->period + slack_after(tick, 1);
+    if (second_look > now && second_look - now < tick->period)
+        return second_look;
+    nanos steps = max_nanos(1, (now + gap - tick->edge) / tick->period);
+    while (tick->edge + steps * tick->period + slack_after(tick, steps) < now + gap)
+        steps++;
+    nanos edge = tick->edge + steps * tick->period, slack = slack_after(tick, steps);
+    nanos latest = edge + slack, probe = probe_time(tick, edge, slack);
+    if (probe <= now)
+        return latest;
+    /* When ticks are skipped on purpose, a probe finds a new value in any case: only the pair of
+     * reads, before and after, says on which side of it the tick fell. */
+    if (steps > 1)
+        tick->second_look = latest;
+    return probe;
 }

@@ -47,8 +47,7 @@ static void cpu_model_probe(const struct sensor_config *config, struct sensor_fi
     if (err) {
         str_format(finding->reason, sizeof finding->reason, "/proc/stat: %s", err_text(err));
         if (err == ERR_DENIED)
-            str_copy(finding->fix, sizeof finding->fix,
-                     "run as root, or outside the sandbox that hides /proc/stat");
+            str_copy(finding->fix, sizeof finding->fix, PROC_STAT_FIX);
         return;
     }
     struct host_info host;
@@ -102,6 +101,7 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
     power->watts_max = model->watts_full * 1.01; /* the model has no higher value */
     power->relative_accuracy = figure.relative_accuracy;
     power->estimated = true;
+    power->interval_mean = true; /* utilisation since the previous read */
     out->groups[0] = (struct sensor_group){
         .period_default = 100 * NS_PER_MS,
         .period_min = 10 * NS_PER_MS, /* the kernel counts in ticks of 10 ms */

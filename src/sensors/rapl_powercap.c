@@ -1,9 +1,7 @@
 /* RAPL through the powercap tree.  It knows parts that the perf PMU does not (TPMI servers), and
  * on some laptops it shows one package twice: read by MSR and read by MMIO. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/text.h"
 #include "port/fs.h"
@@ -166,21 +164,9 @@ static enum err powercap_open(struct rapl_domain *domain)
     return fs_open(path, &domain->fd);
 }
 
-/* The kernel ends the number with a newline, always.  A text without one was cut ("12" of
- * "123456"), and would pass for a counter that wrapped: stricter than fs_pread_u64 for that. */
 static enum err powercap_read(const struct rapl_domain *domain, uint64_t *count)
 {
-    char text[32];
-    ssize_t n;
-    do
-        n = pread(domain->fd, text, sizeof text - 1, 0);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return err_from_errno(errno);
-    if (n < 2 || text[n - 1] != '\n')
-        return ERR_BAD_VALUE;
-    text[n] = '\0';
-    return parse_u64(text, count);
+    return fs_pread_u64(domain->fd, count);
 }
 
 static void powercap_denied(const struct rapl_domain *domain, struct rapl_note *note)

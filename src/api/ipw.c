@@ -1,0 +1,304 @@
+#include "ipw.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/ledger.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+struct region {
+    char *path;
+    nanos from, to; /* to is 0 while it is open */
+    long parent;
+    pthread_t thread;
+};
+
+struct ipw_session {
+    struct session session;
+    pthread_mutex_t lock; /* guards the regions */
+    struct region *regions;
+    size_t count, capacity;
+    char (*devices)[24];
+    size_t device_count;
+};
+
+static int status_from(enum err err)
+{
+    switch (err) {
+    case ERR_OK:
+        return IPW_OK;
+    case ERR_NO_MEMORY:
+        return IPW_ERROR_MEMORY;
+    case ERR_USAGE:
+        return IPW_ERROR_ARGUMENT;
+    default:
+        return IPW_ERROR_SYSTEM;
+    }
+}
+
+const char *ipw_status_text(int status)
+{
+    switch (status) {
+    case IPW_ERROR_MEMORY:
+        return "out of memory";
+    case IPW_ERROR_ARGUMENT:
+        return "no such region, device or option";
+    case IPW_ERROR_OPEN:
+        return "the region has not ended yet";
+    case IPW_ERROR_SYSTEM:
+        return "threads or descriptors could not be had";
+    default:
+        return status >= 0 ? "ok" : "unknown status";
+    }
+}
+
+const char *ipw_version(void)
+{
+    return IPW_VERSION;
+}
+
+/* ---- opening ---- */
+
+static bool is_listed(const ipw_session *session, const char *device)
+{
+    for (size_t i = 0; i < session->device_count; i++)
+        if (!strcmp(session->devices[i], device))
+            return true;
+    return false;
+}
+
+static enum err list_devices(ipw_session *session)
+{
+    struct sampler *sampler = session->session.sampler;
+    size_t most = 0;
+    for (size_t s = 0; s < sampler_count(sampler); s++)
+        most += sampler_sensor(sampler, s)->channel_count;
+    session->devices = calloc(most + 1, sizeof *session->devices);
+    if (!session->devices)
+        return ERR_NO_MEMORY;
+    for (size_t s = 0; s < sampler_count(sampler); s++) {
+        const struct sensor *sensor = sampler_sensor(sampler, s);
+        for (size_t c = 0; c < sensor->channel_count; c++) {
+            const struct sensor_channel *row = &sensor->channels[c];
+            bool energy = row->quantity == QTY_ENERGY || row->quantity == QTY_POWER;
+            if (energy && !is_listed(session, row->device))
+                str_copy(session->devices[session->device_count++], sizeof *session->devices,
+                         row->device);
+        }
+    }
+    return ERR_OK;
+}
+
+ipw_session *ipw_open(const ipw_options *options, int *status)
+{
+    struct session_options wanted = {0};
+    struct error why;
+    if (options) {
+        wanted.sensors.devices = options->devices;
+        wanted.drivers = options->sensors;
+        if (options->rate_hz > 0)
+            wanted.period = from_seconds(1 / options->rate_hz);
+    }
+    enum err err = ERR_NO_MEMORY;
+    ipw_session *session = calloc(1, sizeof *session);
+    if (session) {
+        pthread_mutex_init(&session->lock, NULL);
+        err = session_open(&session->session, &wanted, &why);
+        if (!err)
+            err = list_devices(session);
+        if (!err)
+            sampler_ready(session->session.sampler);
+    }
+    if (status)
+        *status = status_from(err);
+    if (err) {
+        ipw_close(session);
+        return NULL;
+    }
+    return session;
+}
+
+void ipw_close(ipw_session *session)
+{
+    if (!session)
+        return;
+    session_close(&session->session);
+    for (size_t i = 0; i < session->count; i++)
+        free(session->regions[i].path);
+    free(session->regions);
+    free(session->devices);
+    pthread_mutex_destroy(&session->lock);
+    free(session);
+}
+
+/* ---- regions ---- */
+
+/* The innermost region that this thread has open, -1 without one. */
+static long innermost(const ipw_session *session, pthread_t thread)
+{
+    for (size_t i = session->count; i-- > 0;)
+        if (session->regions[i].to == 0 && pthread_equal(session->regions[i].thread, thread))
+            return (long)i;
+    return -1;
+}
+
+static char *make_path(const ipw_session *session, long parent, const char *name)
+{
+    struct text path = {0};
+    if (parent >= 0)
+        text_addf(&path, "%s/", session->regions[parent].path);
+    text_add(&path, name);
+    if (path.failed)
+        text_release(&path);
+    return path.bytes;
+}
+
+static enum err reserve_region(ipw_session *session)
+{
+    if (session->count < session->capacity)
+        return ERR_OK;
+    size_t capacity = session->capacity ? session->capacity * 2 : 64;
+    struct region *regions = realloc(session->regions, capacity * sizeof *regions);
+    if (!regions)
+        return ERR_NO_MEMORY;
+    session->regions = regions;
+    session->capacity = capacity;
+    return ERR_OK;
+}
+
+int ipw_begin(ipw_session *session, const char *name)
+{
+    if (!session || !name)
+        return IPW_ERROR_ARGUMENT;
+    int number = IPW_ERROR_MEMORY;
+    pthread_mutex_lock(&session->lock);
+    if (reserve_region(session) == ERR_OK) {
+        pthread_t self = pthread_self();
+        long parent = innermost(session, self);
+        char *path = make_path(session, parent, name);
+        if (path) {
+            number = (int)session->count++;
+            session->regions[number] = (struct region){path, 0, 0, parent, self};
+            session->regions[number].from = clock_now();
+        }
+    }
+    pthread_mutex_unlock(&session->lock);
+    return number;
+}
+
+int ipw_end(ipw_session *session, int region)
+{
+    nanos now = clock_now();
+    if (!session)
+        return IPW_ERROR_ARGUMENT;
+    int status = IPW_ERROR_ARGUMENT;
+    pthread_mutex_lock(&session->lock);
+    if (region >= 0 && (size_t)region < session->count && session->regions[region].to == 0) {
+        session->regions[region].to = now;
+        status = IPW_OK;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+const char *ipw_region_path(ipw_session *session, int region)
+{
+    const char *path = NULL;
+    if (!session)
+        return NULL;
+    pthread_mutex_lock(&session->lock);
+    if (region >= 0 && (size_t)region < session->count)
+        path = session->regions[region].path;
+    pthread_mutex_unlock(&session->lock);
+    return path;
+}
+
+/* ---- results ---- */
+
+static int find_window(ipw_session *session, int region, nanos *from, nanos *to)
+{
+    int status = IPW_ERROR_ARGUMENT;
+    pthread_mutex_lock(&session->lock);
+    if (region >= 0 && (size_t)region < session->count) {
+        *from = session->regions[region].from;
+        *to = session->regions[region].to;
+        status = *to ? IPW_OK : IPW_ERROR_OPEN;
+    }
+    pthread_mutex_unlock(&session->lock);
+    return status;
+}
+
+static void fill(ipw_result *result, const struct energy *energy, double length_s, double watts)
+{
+    ipw_result full = {
+        .size = sizeof full,
+        .seconds = length_s,
+        .joules = energy->joules,
+        .plus_minus = energy->plus_minus,
+        .coverage = energy->coverage,
+        .watts = watts,
+        .method = (int)energy->method,
+        .low_confidence = energy->low_confidence,
+        .updates = energy->updates,
+    };
+    str_copy(full.source, sizeof full.source, energy->source);
+    str_copy(full.note, sizeof full.note, energy->note);
+    /* A caller built against an older, shorter struct gets the part it knows. */
+    size_t size = result->size < sizeof full ? result->size : sizeof full;
+    full.size = size;
+    memcpy(result, &full, size);
+}
+
+static int read_region(ipw_session *session, int region, const char *device, ipw_result *result)
+{
+    nanos from, to;
+    if (!session || !result || result->size < offsetof(ipw_result, source))
+        return IPW_ERROR_ARGUMENT;
+    int status = find_window(session, region, &from, &to);
+    if (status != IPW_OK)
+        return status;
+    struct ledger ledger;
+    sampler_settle(session->session.sampler, to);
+    if (ledger_take(session->session.sampler, from, to, NULL, &ledger) != ERR_OK)
+        return IPW_ERROR_MEMORY;
+    double length_s = seconds(to - from);
+    status = IPW_ERROR_ARGUMENT;
+    if (!device) {
+        const struct energy *total = &ledger.total;
+        fill(result, total, length_s, total->joules / (length_s * total->coverage));
+        status = IPW_OK;
+    }
+    for (size_t i = 0; device && i < ledger.count; i++)
+        if (ledger.devices[i].has_energy && !strcmp(ledger.devices[i].id, device)) {
+            fill(result, &ledger.devices[i].energy, length_s, ledger.devices[i].power_mean);
+            status = IPW_OK;
+        }
+    ledger_release(&ledger);
+    return status;
+}
+
+int ipw_read(ipw_session *session, int region, ipw_result *result)
+{
+    return read_region(session, region, NULL, result);
+}
+
+int ipw_read_device(ipw_session *session, int region, const char *device, ipw_result *result)
+{
+    return device ? read_region(session, region, device, result) : IPW_ERROR_ARGUMENT;
+}
+
+int ipw_device_count(ipw_session *session)
+{
+    return session ? (int)session->device_count : IPW_ERROR_ARGUMENT;
+}
+
+const char *ipw_device_id(ipw_session *session, int index)
+{
+    if (!session || index < 0 || (size_t)index >= session->device_count)
+        return NULL;
+    return session->devices[index];
+}

@@ -1,0 +1,79 @@
+/* ipw doctor: what can be measured here, how well, why not, and what mends it. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "core/text.h"
+#include "report/doctor_report.h"
+#include "report/host_report.h"
+#include "runner/check.h"
+#include "sampler/session.h"
+
+static int doctor_run(int argc, char **argv);
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "what can be measured here, how well, why not, and what mends it",
+    .usage = "[--json] [OPTIONS]",
+    .details =
+        "Looks for every kind of energy sensor, watches those it can open under a short CPU load\n"
+        "(about a second), and says of each: ok, estimated, dead (opens but does not move),\n"
+        "denied (with the command that mends it), unsupported or absent.",
+    .run = doctor_run,
+};
+
+static int write_report(struct session *session, const struct check_row *rows, bool json,
+                        const char *output)
+{
+    struct host_report host;
+    struct text text = {0};
+    struct error why;
+    int code = EXIT_DONE;
+    host_report_take(&session->findings, &host);
+    if (json)
+        doctor_json(&host, &session->findings, rows, &text);
+    else
+        doctor_text(&host, &session->findings, rows, !output && wants_colour(STDOUT_FILENO), &text);
+    if (!output)
+        code = put_output("doctor", &text);
+    else if (write_file(output, &text, &why) != ERR_OK)
+        code = complain("doctor", EXIT_FAILED, "%s", why.text);
+    text_release(&text);
+    return code;
+}
+
+static int doctor_run(int argc, char **argv)
+{
+    struct measure_options measure = {0};
+    bool json = false;
+    const char *output = NULL;
+    const struct option_row rows[] = {
+        {0, "json", OPTION_FLAG, &json, NULL, "machine-readable", 0, 0, NULL},
+        {'o', "output", OPTION_TEXT, &output, "FILE", "write there instead of standard output", 0,
+         0, NULL},
+        MEASURE_OPTION_ROWS(measure),
+        {0},
+    };
+    int rest, code = parse_or_help(&command_doctor, rows, argc, argv, false, &rest);
+    if (code >= 0)
+        return code;
+    /* Denser than usual, so that cached readings show when they change. */
+    if (measure.rate_hz == 0)
+        measure.rate_hz = 200;
+    struct session session;
+    code = open_session("doctor", &measure, &session);
+    if (code)
+        return code;
+    struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
+    if (checked) {
+        check_run(&session, checked);
+        code = write_report(&session, checked, json, output);
+    } else {
+        code = complain("doctor", EXIT_FAILED, "out of memory");
+    }
+    if (!code && measure.require_energy && !doctor_is_measured(&session.findings))
+        code = complain("doctor", EXIT_NOT_MEASURED, "no sensor measures energy here");
+    free(checked);
+    session_close(&session);
+    return code;
+}

@@ -1,0 +1,205 @@
+/* ipw run: perf stat for joules.
+ *
+ *   $ ipw run -r 3 --idle 2 -- python infer.py
+ *
+ * The command's stdin, stdout and stderr are its own; our report goes to stderr, or to -o FILE. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "core/text.h"
+#include "port/proc.h"
+#include "report/host_report.h"
+#include "report/run_report.h"
+#include "report/samples_csv.h"
+#include "runner/exec.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+static int run_run(int argc, char **argv);
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "measure any command in joules",
+    .usage = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
+    .details =
+        "Starts sampling, then the command, and reports what every device spent between the two\n"
+        "ends of it: joules with standard uncertainty, method, and how much of the time samples\n"
+        "cover. The exit status is the command's own (128 + signal when one ended it, 127 when it\n"
+        "was not found). With --idle the machine is watched at rest first, and the idle share\n"
+        "(baseline power x time) is shown apart from the active one.",
+    .run = run_run,
+};
+
+struct run_options {
+    struct measure_options measure;
+    struct exec_options exec;
+    bool json;
+    bool quiet;
+    const char *output;
+    const char *samples;
+};
+
+static void show_progress(enum exec_phase phase, unsigned number, unsigned of, double idle_s)
+{
+    if (phase == EXEC_IDLE)
+        fprintf(stderr, "ipw run: watching the machine at rest for %g s\n", idle_s);
+    else if (phase == EXEC_WARMUP)
+        fprintf(stderr, "ipw run: warm-up %u of %u\n", number, of);
+    else if (of > 1)
+        fprintf(stderr, "ipw run: run %u of %u\n", number, of);
+}
+
+/* ---- raw samples ---- */
+
+struct sample_file {
+    int fd;
+    struct error why;
+};
+
+static enum err put_samples(const char *bytes, void *context)
+{
+    struct sample_file *file = context;
+    struct text view = {.bytes = (char *)bytes, .length = strlen(bytes)};
+    return write_all(file->fd, &view, &file->why);
+}
+
+static int write_samples(const char *path, struct session *session, nanos zero)
+{
+    struct sample_file file = {.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+    if (file.fd < 0)
+        return complain("run", EXIT_FAILED, "cannot write %s: %m", path);
+    enum err err = samples_to_csv(session->sampler, zero, put_samples, &file);
+    if (close(file.fd) < 0 && !err)
+        err = err_set(&file.why, ERR_IO, "%m");
+    if (err)
+        return complain("run", EXIT_FAILED, "cannot write %s: %s", path,
+                        file.why.text[0] ? file.why.text : err_text(err));
+    return 0;
+}
+
+/* ---- the report ---- */
+
+/* To the file if there is one; a report that cannot be written there is shown on stderr all the
+ * same, so that a measurement is never lost to a full disk. */
+static int deliver(const struct run_options *options, const struct text *text)
+{
+    struct error why;
+    int code = 0;
+    if (options->output) {
+        if (write_file(options->output, text, &why) == ERR_OK)
+            return 0;
+        code = complain("run", EXIT_FAILED, "%s", why.text);
+    }
+    if (write_all(STDERR_FILENO, text, &why) != ERR_OK)
+        return EXIT_FAILED; /* nowhere left to complain */
+    return code;
+}
+
+static int write_report(const struct run_options *options, struct session *session,
+                        const struct exec_result *result, double cpu_s_before)
+{
+    struct host_report host;
+    struct text text = {0};
+    struct run_report report = {
+        .argv = options->exec.argv,
+        .result = result,
+        .host = &host,
+        .reads = sampler_reads(session->sampler),
+    };
+    host_report_take(&session->findings, &host);
+    proc_own_cost(&report.own);
+    report.own.cpu_s -= cpu_s_before;
+    if (options->json)
+        run_json(&report, &text);
+    else
+        run_text(&report, !options->output && wants_colour(STDERR_FILENO), &text);
+    int code = deliver(options, &text);
+    text_release(&text);
+    return code;
+}
+
+static int exit_code_of(const struct run_options *options, const struct exec_result *result,
+                        int report_code)
+{
+    if (result->signal)
+        return 128 + result->signal;
+    if (result->exit_code)
+        return result->exit_code;
+    if (report_code)
+        return report_code;
+    if (options->measure.require_energy && !ledger_is_measured(&result->mean))
+        return complain("run", EXIT_NOT_MEASURED,
+                        "energy was required but not measured (%s); see `ipw doctor`",
+                        result->mean.total.method == METHOD_ESTIMATED ? "only estimated"
+                                                                      : result->mean.total.note);
+    return EXIT_DONE;
+}
+
+static int measure(const struct run_options *options)
+{
+    struct session session;
+    struct exec_result result;
+    struct error why = {0};
+    struct own_cost before; /* what this process spent before it measured is another's cost */
+    proc_own_cost(&before);
+    proc_take_signals();
+    int code = open_session("run", &options->measure, &session);
+    if (code)
+        return code;
+    enum err err = exec_measure(&session, &options->exec, &result, &why);
+    sampler_stop(session.sampler);
+    if (err && result.count == 0 && !result.signal) {
+        code = complain("run", result.exit_code ? result.exit_code : EXIT_FAILED,
+                        "cannot run '%s': %s", options->exec.argv[0], why.text);
+    } else {
+        if (err)
+            complain("run", EXIT_FAILED, "%s", why.text);
+        code = write_report(options, &session, &result, before.cpu_s);
+        if (options->samples && !code)
+            code = write_samples(options->samples, &session,
+                                 result.count ? result.runs[0].from : session.started);
+        code = exit_code_of(options, &result, code ? code : err ? EXIT_FAILED : 0);
+    }
+    exec_result_release(&result);
+    session_close(&session);
+    return code;
+}
+
+static int run_run(int argc, char **argv)
+{
+    struct run_options options = {.exec = {.repeats = 1}};
+    const struct option_row rows[] = {
+        {'r', "repeat", OPTION_COUNT, &options.exec.repeats, "N", "measure N runs: mean and spread",
+         1, 100000, NULL},
+        {0, "warmup", OPTION_COUNT, &options.exec.warmups, "N", "run it N times unmeasured first",
+         0, 100000, NULL},
+        {0, "idle", OPTION_NUMBER, &options.exec.idle_s, "S",
+         "watch the machine at rest for S seconds first", 0.05, 86400, NULL},
+        {0, "json", OPTION_FLAG, &options.json, NULL, "report as JSON", 0, 0, NULL},
+        {'o', "output", OPTION_TEXT, &options.output, "FILE", "report there instead of stderr", 0,
+         0, NULL},
+        {0, "samples", OPTION_TEXT, &options.samples, "FILE", "write every raw sample as CSV", 0, 0,
+         NULL},
+        {0, "wait-all", OPTION_FLAG, &options.exec.wait_all, NULL,
+         "a run ends when every process it started has ended", 0, 0, NULL},
+        {0, "ignore-failure", OPTION_FLAG, &options.exec.ignore_failure, NULL,
+         "go on with the repeats after a failed run", 0, 0, NULL},
+        {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "no progress lines", 0, 0, NULL},
+        MEASURE_OPTION_ROWS(options.measure),
+        {0},
+    };
+    int rest, code = parse_or_help(&command_run, rows, argc, argv, true, &rest);
+    if (code >= 0)
+        return code;
+    if (rest >= argc)
+        return complain("run", EXIT_USAGE, "what shall be run? usage: ipw run %s",
+                        command_run.usage);
+    options.exec.argv = argv + rest;
+    if (!options.quiet && isatty(STDERR_FILENO))
+        options.exec.progress = show_progress;
+    return measure(&options);
+}

@@ -1,0 +1,164 @@
+#include "runner/exec.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "attribute/mean.h"
+#include "core/clock.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+static void report(const struct exec_options *options, enum exec_phase phase, unsigned number,
+                   unsigned of)
+{
+    if (options->progress)
+        options->progress(phase, number, of, options->idle_s);
+}
+
+/* Watches the machine while nothing runs.  Returns the signal that cut it short, or 0. */
+static enum err measure_idle(struct session *session, const struct exec_options *options,
+                             struct exec_result *out)
+{
+    report(options, EXEC_IDLE, 1, 1);
+    sampler_mark(session->sampler);
+    nanos from = clock_now();
+    out->signal = proc_poll_signal(from_seconds(options->idle_s));
+    nanos to = clock_now();
+    if (out->signal)
+        return ERR_INTERRUPTED;
+    sampler_settle(session->sampler, to);
+    struct ledger ledger;
+    enum err err = ledger_take(session->sampler, from, to, NULL, &ledger);
+    if (!err)
+        err = baseline_from(&ledger, &out->idle);
+    ledger_release(&ledger);
+    out->has_idle = !err;
+    return err;
+}
+
+/* Waits for the end of the command.  The first signal is passed on (a terminal has sent it to the
+ * command as well), the second asks harder, the third ends it. */
+static void await_end(struct child *child, struct child_end *end, int *signal_number)
+{
+    pid_t pid = child->pid;
+    for (unsigned asked = 0;;) {
+        bool from_terminal = false;
+        int number = child_wait(child, end, &from_terminal);
+        if (number == 0)
+            return;
+        *signal_number = number;
+        asked++;
+        if (asked == 1 && !from_terminal)
+            kill(pid, number);
+        else if (asked > 1)
+            kill(pid, asked == 2 ? SIGTERM : SIGKILL);
+    }
+}
+
+static enum err run_once(struct session *session, const struct exec_options *options,
+                         struct exec_result *result, struct exec_run *run, struct error *why)
+{
+    struct child child;
+    *run = (struct exec_run){0};
+    enum err err = child_prepare(&child, options->argv, why);
+    if (err) {
+        result->exit_code = 126;
+        return err;
+    }
+    sampler_mark(session->sampler);
+    run->from = clock_now();
+    err = child_go(&child, &result->exit_code, why);
+    if (err)
+        return err;
+    await_end(&child, &run->end, &result->signal);
+    if (options->wait_all && !result->signal)
+        run->left_running = proc_orphans(true);
+    run->to = clock_now();
+    if (!options->wait_all)
+        run->left_running = proc_orphans(false);
+    run->wall_s = seconds(run->to - run->from);
+    sampler_settle(session->sampler, run->to);
+    err = ledger_take(session->sampler, run->from, run->to, result->has_idle ? &result->idle : NULL,
+                      &run->ledger);
+    if (err)
+        return err_set(why, err, "cannot add up the energy: %s", err_text(err));
+    return ERR_OK;
+}
+
+static bool must_stop(const struct exec_options *options, struct exec_result *result,
+                      const struct exec_run *run)
+{
+    if (run->end.exit_code && !result->exit_code)
+        result->exit_code = run->end.exit_code;
+    return result->signal || (run->end.exit_code && !options->ignore_failure);
+}
+
+static enum err run_all(struct session *session, const struct exec_options *options,
+                        struct exec_result *out, struct error *why)
+{
+    for (unsigned i = 0; i < options->warmups; i++) {
+        struct exec_run warmup;
+        report(options, EXEC_WARMUP, i + 1, options->warmups);
+        enum err err = run_once(session, options, out, &warmup, why);
+        ledger_release(&warmup.ledger);
+        if (err || must_stop(options, out, &warmup))
+            return err;
+    }
+    for (unsigned i = 0; i < options->repeats; i++) {
+        report(options, EXEC_RUN, i + 1, options->repeats);
+        enum err err = run_once(session, options, out, &out->runs[i], why);
+        if (err)
+            return err;
+        out->count++;
+        if (must_stop(options, out, &out->runs[i]))
+            break;
+    }
+    return ERR_OK;
+}
+
+static enum err take_mean(struct exec_result *result)
+{
+    if (result->count == 0)
+        return ERR_OK;
+    const struct ledger **ledgers = calloc(result->count, sizeof *ledgers);
+    if (!ledgers)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < result->count; i++)
+        ledgers[i] = &result->runs[i].ledger;
+    enum err err = ledger_mean(ledgers, result->count, &result->mean);
+    free(ledgers);
+    return err;
+}
+
+enum err exec_measure(struct session *session, const struct exec_options *options,
+                      struct exec_result *out, struct error *why)
+{
+    *out = (struct exec_result){.started_wall = clock_wall()};
+    out->mean.total = energy_unknown("no run was completed");
+    out->runs = calloc(options->repeats, sizeof *out->runs);
+    if (!out->runs)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    proc_adopt_orphans();
+    sampler_ready(session->sampler);
+    enum err err = ERR_OK;
+    if (options->idle_s > 0)
+        err = measure_idle(session, options, out);
+    if (err == ERR_INTERRUPTED)
+        return err_set(why, err, "interrupted while measuring idle");
+    if (!err)
+        err = run_all(session, options, out, why);
+    enum err mean_err = take_mean(out);
+    if (mean_err && !err)
+        err = err_set(why, mean_err, "out of memory");
+    return err;
+}
+
+void exec_result_release(struct exec_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        ledger_release(&result->runs[i].ledger);
+    free(result->runs);
+    ledger_release(&result->mean);
+    baseline_release(&result->idle);
+    *result = (struct exec_result){0};
+}

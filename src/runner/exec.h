@@ -1,0 +1,53 @@
+/* Measuring a command: idle first if asked, then warm-ups, then runs, each from its go signal to
+ * its end.  exec_measure fills a result that exec_result_release gives back; after an error or an
+ * interruption it holds what was measured until then. */
+#ifndef IPW_RUNNER_EXEC_H
+#define IPW_RUNNER_EXEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "attribute/ledger.h"
+#include "core/err.h"
+#include "core/units.h"
+#include "port/proc.h"
+
+struct session;
+
+enum exec_phase { EXEC_IDLE, EXEC_WARMUP, EXEC_RUN };
+
+struct exec_options {
+    char *const *argv; /* NULL-terminated */
+    unsigned repeats;  /* at least 1 */
+    unsigned warmups;
+    double idle_s;       /* length of the idle baseline; 0 for none */
+    bool wait_all;       /* a run ends when every process it started has ended */
+    bool ignore_failure; /* go on after a run that fails */
+    void (*progress)(enum exec_phase phase, unsigned number, unsigned of, double idle_s);
+};
+
+struct exec_run {
+    nanos from, to;
+    double wall_s;
+    struct child_end end;
+    unsigned left_running; /* processes it left behind when it ended */
+    struct ledger ledger;
+};
+
+struct exec_result {
+    struct exec_run *runs;
+    size_t count;
+    int exit_code; /* of the first run that failed, else 0; 126/127 when it could not start */
+    int signal;    /* that interrupted us; 0 for none */
+    bool has_idle;
+    struct baseline idle;
+    struct ledger mean; /* over the runs; empty when count is 0 */
+    nanos started_wall; /* since the epoch */
+};
+
+/* The calling thread must have called proc_take_signals before the session was opened. */
+enum err exec_measure(struct session *session, const struct exec_options *options,
+                      struct exec_result *out, struct error *why) MUST_USE;
+void exec_result_release(struct exec_result *result);
+
+#endif

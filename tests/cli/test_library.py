@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""libipw from outside: the example from C and C++, and the plain ABI from Python."""
+import ctypes
+import math
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+BUILD = os.environ["IPW_BUILD"]
+SOURCE = os.environ["IPW_SOURCE"]
+LIBRARY = os.path.join(BUILD, "libipw.so")
+SANITIZED = b"__asan_init" in open(LIBRARY, "rb").read() or b"__tsan_init" in open(LIBRARY, "rb").read()
+
+
+class Result(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("seconds", ctypes.c_double), ("joules", ctypes.c_double),
+                ("plus_minus", ctypes.c_double), ("coverage", ctypes.c_double), ("watts", ctypes.c_double),
+                ("method", ctypes.c_int), ("low_confidence", ctypes.c_int), ("updates", ctypes.c_ulong),
+                ("source", ctypes.c_char * 320), ("note", ctypes.c_char * 160)]
+
+
+class Machine:
+    """A two-socket machine whose counters advance at a known power."""
+
+    def __init__(self, name, watts=None):
+        self.root = tempfile.mkdtemp(prefix="ipw-lib-")
+        fixtures = os.path.join(SOURCE, "tests", "fixtures")
+        subprocess.run([os.path.join(fixtures, "make-tree"), name, self.root], check=True)
+        self.ticker = watts and subprocess.Popen(
+            [os.path.join(fixtures, "tick-tree"), self.root, str(watts), "60"])
+
+    def close(self):
+        if self.ticker:
+            self.ticker.terminate()
+            self.ticker.wait()
+        shutil.rmtree(self.root)
+
+
+class Example(unittest.TestCase):
+    def run_example(self, program, machine):
+        env = dict(os.environ, IPW_SYSROOT=machine.root)
+        done = subprocess.run([program], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_nested_regions_add_up(self):
+        machine = Machine("intel2", 100)
+        self.addCleanup(machine.close)
+        out = self.run_example(os.path.join(BUILD, "examples", "example_regions"), machine)
+        joules = {m[1]: float(m[2]) for m in re.finditer(r"^(\S+)\s+[\d.]+ s, ([\d.]+) J", out, re.M)}
+        self.assertEqual(set(joules), {"request", "request/prefill", "request/decode"}, out)
+        # The two parts follow one another inside the whole, with nothing to speak of between them.
+        parts = joules["request/prefill"] + joules["request/decode"]
+        self.assertAlmostEqual(parts / joules["request"], 1, delta=0.02, msg=out)
+
+    def test_no_sensor_is_unknown_not_zero(self):
+        machine = Machine("none")
+        self.addCleanup(machine.close)
+        out = self.run_example(os.path.join(BUILD, "examples", "example_regions"), machine)
+        self.assertEqual(out.count("energy unknown"), 3, out)
+        self.assertNotIn(" J ", out)
+
+    @unittest.skipIf(SANITIZED, "a sanitized library needs its run-time linked into the program")
+    def test_the_example_compiles_as_cpp(self):
+        compiler = shutil.which("g++") or shutil.which("clang++")
+        if not compiler:
+            self.skipTest("no C++ compiler here")
+        machine = Machine("intel2", 100)
+        self.addCleanup(machine.close)
+        program = os.path.join(machine.root, "regions-cpp")
+        subprocess.run([compiler, "-x", "c++", "-Wall", "-Wextra", "-Werror",
+                        os.path.join(SOURCE, "examples", "regions.c"), "-I" + os.path.join(SOURCE, "include"),
+                        "-L" + BUILD, "-lipw", "-lm", "-Wl,-rpath," + BUILD, "-o", program], check=True)
+        self.assertIn(" J +- ", self.run_example(program, machine))
+
+
+@unittest.skipIf(SANITIZED, "a sanitized library needs its run-time loaded first")
+class PlainAbi(unittest.TestCase):
+    def open(self, machine):
+        os.environ["IPW_SYSROOT"] = machine.root
+        self.addCleanup(os.environ.pop, "IPW_SYSROOT")
+        self.addCleanup(machine.close)
+        lib = ctypes.CDLL(LIBRARY)
+        lib.ipw_open.restype = ctypes.c_void_p
+        for name in ("ipw_device_id", "ipw_region_path", "ipw_status_text"):
+            getattr(lib, name).restype = ctypes.c_char_p
+        status = ctypes.c_int(99)
+        session = ctypes.c_void_p(lib.ipw_open(None, ctypes.byref(status)))
+        self.assertEqual(status.value, 0)
+        self.addCleanup(lib.ipw_close, session)
+        return lib, session
+
+    def read(self, lib, session, region, device=None):
+        result = Result(size=ctypes.sizeof(Result))
+        if device:
+            status = lib.ipw_read_device(session, region, device, ctypes.byref(result))
+        else:
+            status = lib.ipw_read(session, region, ctypes.byref(result))
+        return status, result
+
+    def test_devices_sum_to_the_total(self):
+        lib, session = self.open(Machine("intel2", 120))
+        region = lib.ipw_begin(session, b"work")
+        time.sleep(0.4)
+        self.assertEqual(lib.ipw_end(session, region), 0)
+        status, total = self.read(lib, session, region)
+        self.assertEqual(status, 0)
+        self.assertEqual(total.method, 1)
+        self.assertGreater(total.joules, 0)
+        self.assertGreater(total.plus_minus, 0)
+        self.assertAlmostEqual(total.coverage, 1, delta=0.05)
+        devices = [lib.ipw_device_id(session, i) for i in range(lib.ipw_device_count(session))]
+        self.assertEqual(sorted(devices), [b"cpu0", b"cpu1", b"dram0", b"dram1"])
+        parts = [self.read(lib, session, region, d)[1].joules for d in devices]
+        self.assertAlmostEqual(sum(parts), total.joules, delta=1e-6 * total.joules)
+
+    def test_wrong_use_is_refused(self):
+        lib, session = self.open(Machine("intel2", 100))
+        self.assertLess(lib.ipw_end(session, 7), 0)
+        self.assertLess(self.read(lib, session, 7)[0], 0)
+        region = lib.ipw_begin(session, b"open")
+        status, _ = self.read(lib, session, region)
+        self.assertEqual(status, -3)
+        self.assertIn(b"not ended", lib.ipw_status_text(status))
+        self.assertEqual(lib.ipw_end(session, region), 0)
+        self.assertLess(lib.ipw_end(session, region), 0)
+        self.assertLess(self.read(lib, session, region, b"gpu9")[0], 0)
+        self.assertLess(lib.ipw_begin(session, None), 0)
+
+    def test_unknown_is_nan(self):
+        lib, session = self.open(Machine("none"))
+        region = lib.ipw_begin(session, b"work")
+        lib.ipw_end(session, region)
+        status, total = self.read(lib, session, region)
+        self.assertEqual(status, 0)
+        self.assertEqual(total.method, 0)
+        self.assertTrue(math.isnan(total.joules))
+        self.assertTrue(total.note)
+
+    def test_only_public_symbols_are_exported(self):
+        out = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True, text=True).stdout
+        names = {line.split()[-1] for line in out.splitlines()}
+        strays = {n for n in names if not n.startswith("ipw_")}
+        self.assertEqual(strays, set())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

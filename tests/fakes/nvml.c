@@ -1,0 +1,583 @@
+/* A fake of NVIDIA's management library: the ABI of every function we load, answers from a script
+ * (see nvml_script.h).  It declares the ABI again, apart from the program's own declarations, so
+ * that a slip in one shows up against the other.
+ *
+ * It checks its caller, too: calls outside init and shutdown, foreign handles, wrong versions and
+ * misordered GPM samples get the error the real library gives. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+
+#include "nvml_script.h"
+
+enum {
+    UNINITIALIZED = 1,
+    INVALID_ARGUMENT = 2,
+    NOT_SUPPORTED = 3,
+    NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7,
+    OUT_OF_MEMORY = 20,
+    ARGUMENT_VERSION_MISMATCH = 25,
+};
+
+typedef union {
+    double d;
+    unsigned int ui;
+    unsigned long ul;
+    unsigned long long ull;
+    long long sll;
+    int si;
+    unsigned short us;
+} value_t;
+
+typedef struct {
+    unsigned int field_id, scope_id;
+    long long timestamp, latency_usec;
+    int value_type, nvml_return;
+    value_t value;
+} field_t;
+
+typedef struct {
+    unsigned long long timestamp;
+    value_t value;
+} sample_t;
+
+typedef struct {
+    char legacy[16];
+    unsigned int domain, bus, device, pci_device_id, subsystem_id;
+    char bus_id[32];
+} pci_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} memory_v2_t;
+
+typedef struct {
+    unsigned int id;
+    int nvml_return;
+    double value;
+    struct {
+        const char *short_name, *long_name, *unit;
+    } info;
+} gpm_metric_t;
+
+typedef struct {
+    double t;
+    int device;
+} gpm_sample_t;
+
+typedef struct {
+    unsigned int version, num_metrics;
+    gpm_sample_t *sample1, *sample2;
+    gpm_metric_t metrics[210];
+} gpm_get_t;
+
+_Static_assert(sizeof(field_t) == 40 && sizeof(sample_t) == 16 && sizeof(pci_t) == 68 &&
+                   sizeof(memory_v2_t) == 40 && sizeof(gpm_metric_t) == 40 &&
+                   sizeof(gpm_get_t) == 8424,
+               "layouts of driver 580 on a 64-bit machine");
+
+/* Handles are addresses: [d][0] a card, [d][1..] its MIG instances. */
+static char handles[DEVICES_MAX][1 + MIG_MAX];
+static int init_count;
+
+static int handle_index(const void *handle, int *instance)
+{
+    const char *at = handle, *first = &handles[0][0];
+    if (!at || at < first || at >= first + sizeof handles)
+        return -1;
+    *instance = (int)((at - first) % (1 + MIG_MAX));
+    return (int)((at - first) / (1 + MIG_MAX));
+}
+
+/* Begins a call: takes the lock, reads the script, applies its rules.  On 0 the lock is held until
+ * `end`.  device -1: the call takes none. */
+static int begin(const char *function, int device)
+{
+    pthread_mutex_lock(&script_lock);
+    script_refresh();
+    double block_ms = 0;
+    int code = init_count ? apply_rules(function, device, &block_ms) : UNINITIALIZED;
+    if (!code && device >= script.devices)
+        code = INVALID_ARGUMENT;
+    if (block_ms > 0) {
+        pthread_mutex_unlock(&script_lock);
+        struct timespec t = {(time_t)(block_ms / 1e3), (long)(fmod(block_ms, 1e3) * 1e6)};
+        nanosleep(&t, NULL);
+        pthread_mutex_lock(&script_lock);
+    }
+    if (code)
+        pthread_mutex_unlock(&script_lock);
+    return code;
+}
+
+static int end(int code)
+{
+    pthread_mutex_unlock(&script_lock);
+    return code;
+}
+
+/* The same for a call on a card's handle; *gpu is the card. */
+static int begin_on(const char *function, const void *handle, struct gpu **gpu)
+{
+    int instance, device = handle_index(handle, &instance);
+    if (device < 0 || instance != 0)
+        return INVALID_ARGUMENT;
+    *gpu = &script.gpus[device];
+    return begin(function, device);
+}
+
+static unsigned as_uint(double number)
+{
+    return number >= 0 && number < UINT_MAX ? (unsigned)llround(number) : UINT_MAX;
+}
+
+static value_t as_value(int type, double number)
+{
+    value_t value = {.ull = 0};
+    double whole = isfinite(number) ? number : -1;
+    switch (type) {
+    case 0:
+        value.d = number;
+        break;
+    case 1:
+        value.ui = as_uint(number);
+        break;
+    case 2:
+        value.ul = (unsigned long)llround(whole);
+        break;
+    case 3:
+        value.ull = (unsigned long long)llround(whole);
+        break;
+    case 4:
+        value.sll = llround(whole);
+        break;
+    case 5:
+        value.si = (int)lround(whole);
+        break;
+    default:
+        value.us = (unsigned short)lround(whole);
+        break;
+    }
+    return value;
+}
+
+static int give(const char *function, const void *handle, enum key key, unsigned *out)
+{
+    struct gpu *gpu;
+    int code = begin_on(function, handle, &gpu);
+    if (code)
+        return code;
+    *out = as_uint(gpu->value[key]);
+    return end(0);
+}
+
+static int give_text(char *to, unsigned length, const char *text)
+{
+    if (strlen(text) >= length)
+        return end(INSUFFICIENT_SIZE);
+    memcpy(to, text, strlen(text) + 1);
+    return end(0);
+}
+
+/* ---- the library ---- */
+
+/* What follows is called through dlsym alone: it needs no prototypes, but it must be exported. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#pragma GCC visibility push(default)
+
+int nvmlInit_v2(void)
+{
+    pthread_mutex_lock(&script_lock);
+    script_refresh();
+    time_zero();
+    /* Stay loaded, as a kernel's driver outlives its clients: counters and rules go on. */
+    static void *self;
+    Dl_info info;
+    if (!self && dladdr(&init_count, &info))
+        self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NODELETE);
+    double block_ms = 0;
+    int code = script.init ? script.init : apply_rules("nvmlInit_v2", -1, &block_ms);
+    if (!code)
+        init_count++;
+    return end(code);
+}
+
+int nvmlShutdown(void)
+{
+    int code = begin("nvmlShutdown", -1);
+    if (code)
+        return code;
+    init_count--;
+    return end(0);
+}
+
+int nvmlSystemGetDriverVersion(char *to, unsigned length)
+{
+    int code = begin("nvmlSystemGetDriverVersion", -1);
+    return code ? code : give_text(to, length, script.driver);
+}
+
+/* ---- cards ---- */
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    int code = begin("nvmlDeviceGetCount_v2", -1);
+    if (code)
+        return code;
+    *count = (unsigned)script.devices;
+    return end(0);
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle)
+{
+    int code = begin("nvmlDeviceGetHandleByIndex_v2", (int)index);
+    if (code)
+        return code;
+    *handle = handles[index];
+    return end(0);
+}
+
+int nvmlDeviceGetName(void *handle, char *to, unsigned length)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetName", handle, &gpu);
+    return code ? code : give_text(to, length, gpu->name);
+}
+
+int nvmlDeviceGetUUID(void *handle, char *to, unsigned length)
+{
+    int instance, device = handle_index(handle, &instance);
+    int code = device < 0 ? INVALID_ARGUMENT : begin("nvmlDeviceGetUUID", device);
+    if (code)
+        return code;
+    char text[96];
+    if (instance == 0)
+        snprintf(text, sizeof text, "%s", script.gpus[device].uuid);
+    else
+        snprintf(text, sizeof text, "MIG-%d%d000000-5555-6666-7777-888888888888", device, instance);
+    return give_text(to, length, text);
+}
+
+int nvmlDeviceGetPciInfo_v3(void *handle, pci_t *pci)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetPciInfo_v3", handle, &gpu);
+    if (code)
+        return code;
+    *pci = (pci_t){.bus = 0x18 + (unsigned)(gpu - script.gpus), .pci_device_id = 0x233510de};
+    snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%02X:00.0", pci->bus);
+    return end(0);
+}
+
+int nvmlDeviceGetArchitecture(void *handle, unsigned *architecture)
+{
+    return give("nvmlDeviceGetArchitecture", handle, KEY_ARCHITECTURE, architecture);
+}
+
+int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetCudaComputeCapability", handle, &gpu);
+    if (code)
+        return code;
+    *major = (int)gpu->value[KEY_COMPUTE];
+    *minor = (int)lround((gpu->value[KEY_COMPUTE] - *major) * 10);
+    return end(0);
+}
+
+int nvmlDeviceGetPersistenceMode(void *handle, unsigned *mode)
+{
+    return give("nvmlDeviceGetPersistenceMode", handle, KEY_PERSISTENCE, mode);
+}
+
+int nvmlDeviceGetPowerManagementLimitConstraints(void *handle, unsigned *min, unsigned *max)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetPowerManagementLimitConstraints", handle, &gpu);
+    if (code)
+        return code;
+    *min = as_uint(gpu->value[KEY_LIMIT_MIN_MW]);
+    *max = as_uint(gpu->value[KEY_LIMIT_MAX_MW]);
+    return end(0);
+}
+
+/* ---- MIG ---- */
+
+int nvmlDeviceGetMigMode(void *handle, unsigned *now, unsigned *pending)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetMigMode", handle, &gpu);
+    if (code)
+        return code;
+    *now = *pending = gpu->mig >= 0;
+    return end(0);
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(void *handle, unsigned *count)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetMaxMigDeviceCount", handle, &gpu);
+    if (code)
+        return code;
+    *count = gpu->mig >= 0 ? MIG_MAX : 0;
+    return end(0);
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **instance)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetMigDeviceHandleByIndex", handle, &gpu);
+    if (code)
+        return code;
+    if ((int)index >= gpu->mig)
+        return end(NOT_FOUND);
+    *instance = (char *)handle + 1 + index;
+    return end(0);
+}
+
+/* ---- energy and power ---- */
+
+int nvmlDeviceGetTotalEnergyConsumption(void *handle, unsigned long long *mj)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetTotalEnergyConsumption", handle, &gpu);
+    if (code)
+        return code;
+    double counted = counter_mj(gpu, now_s());
+    *mj = counted >= 0 && counted < 1.8e19 ? (unsigned long long)counted : ULLONG_MAX;
+    return end(0);
+}
+
+int nvmlDeviceGetPowerUsage(void *handle, unsigned *mw)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetPowerUsage", handle, &gpu);
+    if (code)
+        return code;
+    *mw = as_uint(field_mw(gpu, now_s(), 1));
+    return end(0);
+}
+
+static void fill_field(const struct gpu *gpu, field_t *field)
+{
+    double t = now_s(), mw = 0;
+    char by_id[40], by_scope[40];
+    double block_ms = 0;
+    int device = (int)(gpu - script.gpus);
+    snprintf(by_id, sizeof by_id, "field:%u", field->field_id);
+    snprintf(by_scope, sizeof by_scope, "field:%u:%u", field->field_id, field->scope_id);
+    field->nvml_return = apply_rules(by_id, device, &block_ms);
+    if (!field->nvml_return)
+        field->nvml_return = apply_rules(by_scope, device, &block_ms);
+    if (field->nvml_return)
+        return;
+    double window_s = field->field_id == 185 ? 1 : 0.025;
+    if ((field->field_id != 185 && field->field_id != 186) || field->scope_id > 2 ||
+        (field->scope_id == 1 && !gpu->module)) {
+        field->nvml_return = NOT_SUPPORTED;
+        return;
+    }
+    mw = field_mw(gpu, t, window_s);
+    if (field->scope_id == 2)
+        mw = gpu->is_set[KEY_MEMORY_POWER_MW] ? gpu->value[KEY_MEMORY_POWER_MW]
+                                              : mw * gpu->memory_share;
+    field->timestamp = (long long)wall_us(t);
+    field->latency_usec = 1;
+    field->value_type = script.fields_type;
+    field->value = as_value(script.fields_type, mw);
+}
+
+int nvmlDeviceGetFieldValues(void *handle, int count, field_t *fields)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetFieldValues", handle, &gpu);
+    if (code)
+        return code;
+    for (int i = 0; i < count; i++)
+        fill_field(gpu, &fields[i]);
+    return end(0);
+}
+
+/* Samples sit at whole multiples of the spacing; the buffer keeps the last `depth` of them. */
+static int fill_samples(const struct gpu *gpu, unsigned long long last, unsigned *count,
+                        sample_t *samples)
+{
+    unsigned filled = 0;
+    long newest = (long)floor(now_s() / gpu->spacing_s + 1e-6);
+    long oldest = newest - gpu->depth + 1 > 0 ? newest - gpu->depth + 1 : 0;
+    for (long k = oldest; k <= newest; k++) {
+        double t = (double)k * gpu->spacing_s;
+        if (wall_us(t) <= last)
+            continue;
+        if (filled == *count)
+            return INSUFFICIENT_SIZE;
+        samples[filled++] =
+            (sample_t){wall_us(t), as_value(script.samples_type, sample_mw(gpu, t))};
+    }
+    if (!filled)
+        return NOT_FOUND;
+    for (int i = 0; i < gpu->pad && filled < *count; i++)
+        samples[filled++] = (sample_t){0};
+    *count = filled;
+    return 0;
+}
+
+int nvmlDeviceGetSamples(void *handle, int type, unsigned long long last, int *value_type,
+                         unsigned *count, sample_t *samples)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetSamples", handle, &gpu);
+    if (code)
+        return code;
+    char by_type[24];
+    double block_ms = 0;
+    snprintf(by_type, sizeof by_type, "samples:%d", type);
+    code = apply_rules(by_type, (int)(gpu - script.gpus), &block_ms);
+    if (!code && type != 0 && !(type == 7 && gpu->module))
+        code = NOT_SUPPORTED;
+    if (code)
+        return end(code);
+    *value_type = script.samples_type;
+    if (samples)
+        return end(fill_samples(gpu, last, count, samples));
+    *count = (unsigned)(gpu->depth + gpu->pad);
+    return end(0);
+}
+
+/* ---- the rest of the readings ---- */
+
+int nvmlDeviceGetEnforcedPowerLimit(void *handle, unsigned *mw)
+{
+    return give("nvmlDeviceGetEnforcedPowerLimit", handle, KEY_LIMIT_MW, mw);
+}
+
+int nvmlDeviceGetTemperature(void *handle, int sensor, unsigned *celsius)
+{
+    return sensor ? INVALID_ARGUMENT
+                  : give("nvmlDeviceGetTemperature", handle, KEY_TEMPERATURE, celsius);
+}
+
+int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *total_free_used)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetMemoryInfo", handle, &gpu);
+    if (code)
+        return code;
+    double used = gpu->value[KEY_MEMORY_USED] + gpu->value[KEY_MEMORY_RESERVED];
+    total_free_used[0] = (unsigned long long)gpu->value[KEY_MEMORY_TOTAL];
+    total_free_used[1] = (unsigned long long)(gpu->value[KEY_MEMORY_TOTAL] - used);
+    total_free_used[2] = (unsigned long long)used;
+    return end(0);
+}
+
+int nvmlDeviceGetMemoryInfo_v2(void *handle, memory_v2_t *memory)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetMemoryInfo_v2", handle, &gpu);
+    if (code)
+        return code;
+    if (memory->version != 0x2000028)
+        return end(ARGUMENT_VERSION_MISMATCH);
+    const double *value = gpu->value;
+    memory->total = (unsigned long long)value[KEY_MEMORY_TOTAL];
+    memory->reserved = (unsigned long long)value[KEY_MEMORY_RESERVED];
+    memory->used = (unsigned long long)value[KEY_MEMORY_USED];
+    memory->free = memory->total - memory->reserved - memory->used;
+    return end(0);
+}
+
+int nvmlDeviceGetUtilizationRates(void *handle, unsigned *gpu_memory)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlDeviceGetUtilizationRates", handle, &gpu);
+    if (code)
+        return code;
+    gpu_memory[0] = as_uint(gpu->value[KEY_UTILISATION]);
+    gpu_memory[1] = as_uint(gpu->value[KEY_UTILISATION_MEMORY]);
+    return end(0);
+}
+
+int nvmlDeviceGetClockInfo(void *handle, int type, unsigned *mhz)
+{
+    return give("nvmlDeviceGetClockInfo", handle, type == 2 ? KEY_CLOCK_MEMORY : KEY_CLOCK_SM, mhz);
+}
+
+static int give_reasons(const char *function, void *handle, unsigned long long *reasons)
+{
+    unsigned bits;
+    int code = give(function, handle, KEY_THROTTLE, &bits);
+    if (!code)
+        *reasons = bits;
+    return code;
+}
+
+int nvmlDeviceGetCurrentClocksEventReasons(void *handle, unsigned long long *reasons)
+{
+    return give_reasons("nvmlDeviceGetCurrentClocksEventReasons", handle, reasons);
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *handle, unsigned long long *reasons)
+{
+    return give_reasons("nvmlDeviceGetCurrentClocksThrottleReasons", handle, reasons);
+}
+
+/* ---- GPM ---- */
+
+int nvmlGpmQueryDeviceSupport(void *handle, unsigned *version_supported)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlGpmQueryDeviceSupport", handle, &gpu);
+    if (code)
+        return code;
+    if (version_supported[0] != 1)
+        return end(ARGUMENT_VERSION_MISMATCH);
+    version_supported[1] = gpu->gpm;
+    return end(0);
+}
+
+int nvmlGpmSampleAlloc(gpm_sample_t **sample)
+{
+    int code = begin("nvmlGpmSampleAlloc", -1);
+    if (code)
+        return code;
+    *sample = calloc(1, sizeof **sample);
+    return end(*sample ? 0 : OUT_OF_MEMORY);
+}
+
+int nvmlGpmSampleFree(gpm_sample_t *sample)
+{
+    free(sample);
+    return 0;
+}
+
+int nvmlGpmSampleGet(void *handle, gpm_sample_t *sample)
+{
+    struct gpu *gpu;
+    int code = begin_on("nvmlGpmSampleGet", handle, &gpu);
+    if (code)
+        return code;
+    if (!gpu->gpm || gpu->mig >= 0)
+        return end(NOT_SUPPORTED);
+    *sample = (gpm_sample_t){now_s(), (int)(gpu - script.gpus) + 1};
+    return end(0);
+}
+
+int nvmlGpmMetricsGet(gpm_get_t *get)
+{
+    int code = begin("nvmlGpmMetricsGet", -1);
+    if (code)
+        return code;
+    const gpm_sample_t *first = get->sample1, *second = get->sample2;
+    if (get->version != 1)
+        return end(ARGUMENT_VERSION_MISMATCH);
+    if (!first->device || first->device != second->device || first->t > second->t)
+        return end(INVALID_ARGUMENT);
+    for (unsigned i = 0; i < get->num_metrics; i++) {
+        gpm_metric_t *metric = &get->metrics[i];
+        metric->nvml_return = metric->id == 5 ? 0 : NOT_SUPPORTED;
+        metric->value = script.gpus[first->device - 1].value[KEY_TENSOR];
+    }
+    return end(0);
+}

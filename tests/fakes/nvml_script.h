@@ -1,0 +1,483 @@
+/* The script of the fake NVML library: its language, its state, and the physics it stands for.
+ *
+ * The script is the file named by IPW_FAKE_NVML, read again at every call, so a test changes the
+ * machine by replacing the file (atomically: write another, rename).  One directive a line, # to
+ * the end of the line is a comment, D is a device number or * for all, S are seconds since the
+ * library was loaded.  A line that is not understood aborts the process: a test must not pass by a
+ * typing error.
+ *
+ *   devices N                      how many GPUs there are (default 1)
+ *   driver TEXT                    driver version (580.95.05)
+ *   init CODE                      nvmlInit_v2 fails with CODE
+ *   name D TEXT / uuid D TEXT      (NVIDIA H200 / GPU-0000000D-...)
+ *   power D constant W             power over time; the counter integrates it
+ *   power D square LOW HIGH S [DUTY]   HIGH first, for DUTY (0.5) of the period S
+ *   power D steps S:W S:W ...      W from S on; the first W also before it
+ *   memory_share D X               power of scope "memory" as a share of the whole (0.2)
+ *   module D yes|no                power of scope "module" and its samples are there (no)
+ *   tick D S                       the energy counter moves every S (0.1)
+ *   energy_start D MJ              the counter's value at 0 (0)
+ *   energy_reset D S               the counter starts again from 0 at S
+ *   spacing D S / depth D N        of the sample buffer (0.02 / 119)
+ *   pad D N                        N empty entries after the samples of every answer (0)
+ *   value KEY D X                  a raw value, nan and inf allowed; KEY is one of: energy_mj
+ *                                  power_mw memory_power_mw samples_mw temperature utilisation
+ *                                  utilisation_memory clock_sm clock_memory limit_mw limit_min_mw
+ *                                  limit_max_mw memory_used memory_reserved memory_total throttle
+ *                                  tensor persistence architecture compute
+ *   type fields|samples T          value type: double uint ulong ulonglong longlong int ushort
+ *   mig D N                        MIG on, with N instances
+ *   gpm D yes|no                   GPM is supported (yes)
+ *   fail F D CODE [after K] [for K] [from S] [to S]
+ *                                  calls of function F fail: all, all after the first K, K of
+ *                                  them, or those in a range of time.  F is a function's name, or
+ *                                  field:ID, field:ID:SCOPE, samples:TYPE, or * for every function
+ *                                  that takes a device (a lost card: fail * 0 15 from 2 to 4)
+ *   block F D MS [after K] [for K] [from S] [to S]     the call takes MS milliseconds longer
+ *   time S                         the time is S and stands still (default: it runs)
+ *   wall S                         wall clock at time 0 (default: the machine's)
+ *   wall_step X S                  stamps of samples taken after S are X seconds off
+ */
+#ifndef TESTS_FAKES_NVML_SCRIPT_H
+#define TESTS_FAKES_NVML_SCRIPT_H
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEVICES_MAX = 16, RULES_MAX = 64, STEPS_MAX = 32, SCRIPT_MAX = 16384, MIG_MAX = 7 };
+
+enum key {
+    KEY_ENERGY_MJ,
+    KEY_POWER_MW,
+    KEY_MEMORY_POWER_MW,
+    KEY_SAMPLES_MW,
+    KEY_TEMPERATURE,
+    KEY_UTILISATION,
+    KEY_UTILISATION_MEMORY,
+    KEY_CLOCK_SM,
+    KEY_CLOCK_MEMORY,
+    KEY_LIMIT_MW,
+    KEY_LIMIT_MIN_MW,
+    KEY_LIMIT_MAX_MW,
+    KEY_MEMORY_USED,
+    KEY_MEMORY_RESERVED,
+    KEY_MEMORY_TOTAL,
+    KEY_THROTTLE,
+    KEY_TENSOR,
+    KEY_PERSISTENCE,
+    KEY_ARCHITECTURE,
+    KEY_COMPUTE,
+    KEY_COUNT
+};
+
+/* The first four follow the power profile unless the script sets them. */
+static const struct {
+    const char *name;
+    double preset;
+} KEYS[KEY_COUNT] = {
+    {"energy_mj", 0},
+    {"power_mw", 0},
+    {"memory_power_mw", 0},
+    {"samples_mw", 0},
+    {"temperature", 45},
+    {"utilisation", 50},
+    {"utilisation_memory", 20},
+    {"clock_sm", 1980},
+    {"clock_memory", 3201},
+    {"limit_mw", 700000},
+    {"limit_min_mw", 200000},
+    {"limit_max_mw", 700000},
+    {"memory_used", 2e9},
+    {"memory_reserved", 5e8},
+    {"memory_total", 150e9},
+    {"throttle", 1},
+    {"tensor", 30},
+    {"persistence", 1},
+    {"architecture", 9},
+    {"compute", 9.0},
+};
+
+enum profile { CONSTANT, SQUARE, STEPS };
+
+struct gpu {
+    char name[96], uuid[96];
+    enum profile profile;
+    double low_w, high_w, period_s, duty;
+    double step_s[STEPS_MAX], step_w[STEPS_MAX];
+    int steps;
+    double memory_share, tick_s, start_mj, reset_s, spacing_s;
+    bool module, gpm;
+    int depth, pad, mig;
+    double value[KEY_COUNT];
+    bool is_set[KEY_COUNT];
+};
+
+struct rule {
+    char function[72];
+    int device; /* -1: any */
+    int code;
+    double block_ms, from_s, to_s;
+    long after, count, calls;
+};
+
+static struct {
+    char text[SCRIPT_MAX]; /* as read last */
+    int devices, init, fields_type, samples_type;
+    char driver[64];
+    struct gpu gpus[DEVICES_MAX];
+    struct rule rules[RULES_MAX];
+    int rule_count;
+    double time_s, wall_s, step_s, step_at; /* time_s < 0: the time runs; wall_s likewise */
+} script;
+
+static pthread_mutex_t script_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- reading the script ---- */
+
+static void bad_line(const char *line)
+{
+    fprintf(stderr, "fake nvml: cannot understand: %s\n", line);
+    abort();
+}
+
+static void script_defaults(void)
+{
+    script.devices = 1;
+    script.init = 0;
+    script.fields_type = script.samples_type = 1;
+    snprintf(script.driver, sizeof script.driver, "580.95.05");
+    script.rule_count = 0;
+    script.time_s = script.wall_s = -1;
+    script.step_s = script.step_at = 0;
+    for (int d = 0; d < DEVICES_MAX; d++) {
+        struct gpu *gpu = &script.gpus[d];
+        *gpu = (struct gpu){.low_w = 100,
+                            .memory_share = 0.2,
+                            .tick_s = 0.1,
+                            .reset_s = -1,
+                            .spacing_s = 0.02,
+                            .gpm = true,
+                            .depth = 119,
+                            .mig = -1};
+        snprintf(gpu->name, sizeof gpu->name, "NVIDIA H200");
+        snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%08x-1111-2222-3333-444444444444", (unsigned)d);
+        for (int k = 0; k < KEY_COUNT; k++)
+            gpu->value[k] = KEYS[k].preset;
+    }
+}
+
+static void parse_power(struct gpu *gpu, const char *rest, const char *line)
+{
+    char kind[16];
+    int used = 0;
+    if (sscanf(rest, "%15s %n", kind, &used) != 1)
+        bad_line(line);
+    rest += used;
+    gpu->duty = 0.5;
+    if (!strcmp(kind, "constant") && sscanf(rest, "%lf", &gpu->low_w) == 1) {
+        gpu->profile = CONSTANT;
+    } else if (!strcmp(kind, "square") && sscanf(rest, "%lf %lf %lf %lf", &gpu->low_w, &gpu->high_w,
+                                                 &gpu->period_s, &gpu->duty) >= 3) {
+        gpu->profile = SQUARE;
+    } else if (!strcmp(kind, "steps")) {
+        gpu->profile = STEPS;
+        gpu->steps = 0;
+        while (gpu->steps < STEPS_MAX && sscanf(rest, "%lf:%lf %n", &gpu->step_s[gpu->steps],
+                                                &gpu->step_w[gpu->steps], &used) == 2) {
+            gpu->steps++;
+            rest += used;
+        }
+        if (!gpu->steps || *rest)
+            bad_line(line);
+    } else {
+        bad_line(line);
+    }
+}
+
+static int parse_type(const char *name)
+{
+    static const char *const NAMES[] = {"double",   "uint", "ulong", "ulonglong",
+                                        "longlong", "int",  "ushort"};
+    for (int i = 0; i < 7; i++)
+        if (!strcmp(NAMES[i], name))
+            return i;
+    return -1;
+}
+
+static void parse_rule(const char *verb, const char *rest, const char *line)
+{
+    struct rule rule = {.from_s = -1, .to_s = INFINITY};
+    char device[16], word[16];
+    double number;
+    int used = 0;
+    if (sscanf(rest, "%71s %15s %lf %n", rule.function, device, &number, &used) != 3 ||
+        script.rule_count == RULES_MAX)
+        bad_line(line);
+    rule.device = device[0] == '*' ? -1 : atoi(device);
+    if (!strcmp(verb, "fail"))
+        rule.code = (int)number;
+    else
+        rule.block_ms = number;
+    for (rest += used; sscanf(rest, "%15s %lf %n", word, &number, &used) == 2; rest += used) {
+        if (!strcmp(word, "after"))
+            rule.after = (long)number;
+        else if (!strcmp(word, "for"))
+            rule.count = (long)number;
+        else if (!strcmp(word, "from"))
+            rule.from_s = number;
+        else if (!strcmp(word, "to"))
+            rule.to_s = number;
+        else
+            bad_line(line);
+    }
+    if (*rest)
+        bad_line(line);
+    script.rules[script.rule_count++] = rule;
+}
+
+static bool parse_value(struct gpu *gpu, const char *key, double number)
+{
+    for (int k = 0; k < KEY_COUNT; k++) {
+        if (strcmp(KEYS[k].name, key) != 0)
+            continue;
+        gpu->value[k] = number;
+        gpu->is_set[k] = true;
+        return true;
+    }
+    return false;
+}
+
+/* A directive about one device; rest is what follows the device. */
+static void parse_device(struct gpu *gpu, const char *verb, const char *rest, const char *line)
+{
+    double number = strtod(rest, NULL);
+    bool yes = !strcmp(rest, "yes");
+    if (!strcmp(verb, "name"))
+        snprintf(gpu->name, sizeof gpu->name, "%.95s", rest);
+    else if (!strcmp(verb, "uuid"))
+        snprintf(gpu->uuid, sizeof gpu->uuid, "%.95s", rest);
+    else if (!strcmp(verb, "power"))
+        parse_power(gpu, rest, line);
+    else if (!strcmp(verb, "memory_share"))
+        gpu->memory_share = number;
+    else if (!strcmp(verb, "module"))
+        gpu->module = yes;
+    else if (!strcmp(verb, "gpm"))
+        gpu->gpm = yes;
+    else if (!strcmp(verb, "tick"))
+        gpu->tick_s = number;
+    else if (!strcmp(verb, "energy_start"))
+        gpu->start_mj = number;
+    else if (!strcmp(verb, "energy_reset"))
+        gpu->reset_s = number;
+    else if (!strcmp(verb, "spacing"))
+        gpu->spacing_s = number;
+    else if (!strcmp(verb, "depth"))
+        gpu->depth = (int)number;
+    else if (!strcmp(verb, "pad"))
+        gpu->pad = (int)number;
+    else if (!strcmp(verb, "mig"))
+        gpu->mig = number < MIG_MAX ? (int)number : MIG_MAX;
+    else
+        bad_line(line);
+}
+
+/* A directive about the whole machine; false when it is none. */
+static bool parse_machine(const char *verb, const char *rest, const char *line)
+{
+    char which[16], type[16];
+    if (!strcmp(verb, "devices"))
+        script.devices = atoi(rest) < DEVICES_MAX ? atoi(rest) : DEVICES_MAX;
+    else if (!strcmp(verb, "driver"))
+        snprintf(script.driver, sizeof script.driver, "%.63s", rest);
+    else if (!strcmp(verb, "init"))
+        script.init = atoi(rest);
+    else if (!strcmp(verb, "time"))
+        script.time_s = strtod(rest, NULL);
+    else if (!strcmp(verb, "wall"))
+        script.wall_s = strtod(rest, NULL);
+    else if (!strcmp(verb, "fail") || !strcmp(verb, "block"))
+        parse_rule(verb, rest, line);
+    else if (!strcmp(verb, "wall_step")) {
+        if (sscanf(rest, "%lf %lf", &script.step_s, &script.step_at) != 2)
+            bad_line(line);
+    } else if (!strcmp(verb, "type")) {
+        if (sscanf(rest, "%15s %15s", which, type) != 2 || parse_type(type) < 0)
+            bad_line(line);
+        *(strcmp(which, "fields") ? &script.samples_type : &script.fields_type) = parse_type(type);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void parse_line(const char *line)
+{
+    char verb[32], key[32] = "", device[16], number[40];
+    int used = 0;
+    if (sscanf(line, "%31s %n", verb, &used) != 1 || verb[0] == '#')
+        return;
+    const char *rest = line + used;
+    if (parse_machine(verb, rest, line))
+        return;
+    bool is_value = !strcmp(verb, "value");
+    if (is_value ? sscanf(rest, "%31s %15s %39s %n", key, device, number, &used) != 3
+                 : sscanf(rest, "%15s %n", device, &used) != 1)
+        bad_line(line);
+    for (int d = 0; d < DEVICES_MAX; d++) {
+        if (device[0] != '*' && atoi(device) != d)
+            continue;
+        if (!is_value)
+            parse_device(&script.gpus[d], verb, rest + used, line);
+        else if (!parse_value(&script.gpus[d], key, strtod(number, NULL)))
+            bad_line(line);
+    }
+}
+
+/* Reads the file and, if it changed, parses it.  Comparing the bytes is surer than any time stamp,
+ * whose grain is coarser than a test's patience. */
+static void script_refresh(void)
+{
+    static char text[SCRIPT_MAX];
+    const char *path = getenv("IPW_FAKE_NVML");
+    size_t length = 0;
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        ssize_t got;
+        while ((got = read(fd, text + length, sizeof text - 1 - length)) > 0)
+            length += (size_t)got;
+        close(fd);
+    } else if (path) {
+        bad_line(path);
+    }
+    text[length] = '\0';
+    if (script.driver[0] && !strcmp(text, script.text))
+        return;
+    memcpy(script.text, text, length + 1);
+    script_defaults();
+    for (char *line = text; line;) {
+        char *end = strchr(line, '\n');
+        if (end)
+            *end = '\0';
+        line[strcspn(line, "#")] = '\0';
+        parse_line(line);
+        line = end ? end + 1 : NULL;
+    }
+}
+
+/* ---- time and physics ---- */
+
+static double clock_seconds(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Time 0 is the first call in the process: the library stays loaded, like a kernel's driver. */
+static double time_zero(void)
+{
+    static double zero;
+    if (zero == 0)
+        zero = clock_seconds(CLOCK_MONOTONIC);
+    return zero;
+}
+
+static double now_s(void)
+{
+    return script.time_s >= 0 ? script.time_s : clock_seconds(CLOCK_MONOTONIC) - time_zero();
+}
+
+static unsigned long long wall_us(double t)
+{
+    static double running;
+    if (running == 0)
+        running = clock_seconds(CLOCK_REALTIME) - clock_seconds(CLOCK_MONOTONIC) + time_zero();
+    double wall = (script.wall_s >= 0 ? script.wall_s : running) + t;
+    if (script.step_s != 0 && t > script.step_at)
+        wall += script.step_s;
+    return (unsigned long long)llround(wall * 1e6);
+}
+
+/* Joules drawn from 0 to t. */
+static double joules(const struct gpu *gpu, double t)
+{
+    if (t <= 0)
+        return 0;
+    if (gpu->profile == CONSTANT)
+        return gpu->low_w * t;
+    if (gpu->profile == SQUARE) {
+        double whole = floor(t / gpu->period_s), on = gpu->duty * gpu->period_s;
+        double high_s = whole * on + fmin(t - whole * gpu->period_s, on);
+        return gpu->high_w * high_s + gpu->low_w * (t - high_s);
+    }
+    double sum = gpu->step_w[0] * fmin(t, gpu->step_s[0]);
+    for (int i = 0; i < gpu->steps && gpu->step_s[i] < t; i++) {
+        double end = i + 1 < gpu->steps ? fmin(gpu->step_s[i + 1], t) : t;
+        sum += gpu->step_w[i] * (end - gpu->step_s[i]);
+    }
+    return sum;
+}
+
+/* Mean watts of the s seconds up to t. */
+static double mean_watts(const struct gpu *gpu, double t, double s)
+{
+    if (t < s)
+        t = s; /* before the beginning it was as at the beginning */
+    return (joules(gpu, t) - joules(gpu, t - s)) / s;
+}
+
+static double counter_mj(const struct gpu *gpu, double t)
+{
+    if (gpu->is_set[KEY_ENERGY_MJ])
+        return gpu->value[KEY_ENERGY_MJ];
+    double tick = floor(t / gpu->tick_s + 1e-9) * gpu->tick_s;
+    if (gpu->reset_s >= 0 && tick >= gpu->reset_s)
+        return floor((joules(gpu, tick) - joules(gpu, gpu->reset_s)) * 1e3 + 1e-6);
+    return gpu->start_mj + floor(joules(gpu, tick) * 1e3 + 1e-6);
+}
+
+static double sample_mw(const struct gpu *gpu, double t)
+{
+    return gpu->is_set[KEY_SAMPLES_MW] ? gpu->value[KEY_SAMPLES_MW]
+                                       : mean_watts(gpu, t, gpu->spacing_s) * 1e3;
+}
+
+/* Fields are published every 100 ms: instant over the last 25 ms, average over a second. */
+static double field_mw(const struct gpu *gpu, double t, double window_s)
+{
+    return gpu->is_set[KEY_POWER_MW] ? gpu->value[KEY_POWER_MW]
+                                     : mean_watts(gpu, floor(t * 10 + 1e-9) / 10, window_s) * 1e3;
+}
+
+/* ---- faults ---- */
+
+/* What the rules say of a call: its code, and how long it blocks. */
+static int apply_rules(const char *function, int device, double *block_ms)
+{
+    int code = 0;
+    double t = now_s();
+    for (int i = 0; i < script.rule_count; i++) {
+        struct rule *rule = &script.rules[i];
+        bool any = !strcmp(rule->function, "*") && device >= 0 && !strchr(function, ':');
+        if ((!any && strcmp(rule->function, function) != 0) ||
+            (rule->device >= 0 && rule->device != device) || t < rule->from_s || t >= rule->to_s)
+            continue;
+        long call = ++rule->calls;
+        if (call <= rule->after || (rule->count && call > rule->after + rule->count))
+            continue;
+        *block_ms += rule->block_ms;
+        if (!code)
+            code = rule->code;
+    }
+    return code;
+}
+
+#endif

@@ -1,0 +1,193 @@
+#include "support/nvml_fake.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "sensors/registry.h"
+
+/* Far from 0 and from each other, so that mixing them up shows. */
+static const nanos MONOTONIC_ZERO = 1000 * NS_PER_S;
+static const nanos WALL_ZERO = 1700000000 * NS_PER_S;
+
+static struct {
+    char folder[256], path[300];
+    char text[8192];
+    double now_s, wall_set_s, drivers_step_s, drivers_step_at;
+    bool free_running;
+    struct sensor_findings findings;
+    struct observation items[4096];
+    struct observations read;
+    size_t room;
+} fake;
+
+static nanos fake_monotonic(void)
+{
+    return nvml_fake_nanos(fake.now_s);
+}
+
+static nanos fake_wall(void)
+{
+    return WALL_ZERO + from_seconds(fake.now_s) + from_seconds(fake.wall_set_s);
+}
+
+static const struct clock_source CLOCK = {fake_monotonic, fake_monotonic, fake_wall};
+
+static void must(bool ok, const char *what)
+{
+    if (ok)
+        return;
+    perror(what);
+    abort();
+}
+
+/* A new file under the same name: the fake never sees half a script. */
+static void write_script(void)
+{
+    char temporary[320];
+    snprintf(temporary, sizeof temporary, "%s.new", fake.path);
+    FILE *file = fopen(temporary, "w");
+    must(file != NULL, temporary);
+    fprintf(file, "%s\n", fake.text);
+    if (!fake.free_running)
+        fprintf(file, "time %.9f\nwall %lld\nwall_step %.9f %.9f\n", fake.now_s,
+                (long long)(WALL_ZERO / NS_PER_S), fake.drivers_step_s, fake.drivers_step_at);
+    must(fclose(file) == 0, temporary);
+    must(rename(temporary, fake.path) == 0, fake.path);
+}
+
+void nvml_fake_start(const char *folder_of_fakes)
+{
+    const char *base = getenv("TMPDIR");
+    char library[300];
+    memset(&fake, 0, sizeof fake);
+    snprintf(fake.folder, sizeof fake.folder, "%s/ipw-nvml-XXXXXX", base ? base : "/tmp");
+    must(mkdtemp(fake.folder) != NULL, "mkdtemp");
+    snprintf(fake.path, sizeof fake.path, "%s/script", fake.folder);
+    snprintf(library, sizeof library, "%s/libfake_nvml.so", folder_of_fakes);
+    setenv("IPW_NVML", library, 1);
+    setenv("IPW_FAKE_NVML", fake.path, 1);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_DEVICE_ORDER");
+    clock_replace(&CLOCK);
+    fake.now_s = 10;
+    write_script();
+}
+
+void nvml_fake_stop(void)
+{
+    sensor_findings_release(&fake.findings);
+    remove(fake.path);
+    rmdir(fake.folder);
+    unsetenv("IPW_NVML");
+    unsetenv("IPW_FAKE_NVML");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_DEVICE_ORDER");
+    clock_replace(NULL);
+}
+
+void nvml_fake_script(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(fake.text, sizeof fake.text, format, args);
+    va_end(args);
+    must(length >= 0 && (size_t)length < sizeof fake.text, "script too long");
+    write_script();
+}
+
+void nvml_fake_time(double s)
+{
+    fake.now_s = s;
+    write_script();
+}
+
+void nvml_fake_set_wall(double ours_s, double drivers_s)
+{
+    fake.wall_set_s += ours_s;
+    fake.drivers_step_s = drivers_s;
+    fake.drivers_step_at = fake.now_s;
+    write_script();
+}
+
+nanos nvml_fake_nanos(double s)
+{
+    return MONOTONIC_ZERO + from_seconds(s);
+}
+
+void nvml_fake_run_free(void)
+{
+    fake.free_running = true;
+    clock_replace(NULL);
+    write_script();
+}
+
+const struct sensor_findings *nvml_fake_probe(const char *devices)
+{
+    struct sensor_config config = {.devices = devices};
+    sensor_findings_release(&fake.findings);
+    sensors_probe(&config, "nvml", &fake.findings);
+    return &fake.findings;
+}
+
+const struct sensor_finding *nvml_fake_finding(const char *id)
+{
+    for (size_t i = 0; i < fake.findings.count; i++)
+        if (!strcmp(fake.findings.items[i].id, id))
+            return &fake.findings.items[i];
+    return NULL;
+}
+
+enum err nvml_fake_open(const char *id, struct sensor *out)
+{
+    struct error why;
+    nvml_fake_probe(NULL);
+    const struct sensor_finding *finding = nvml_fake_finding(id);
+    if (!finding)
+        return ERR_NOT_FOUND;
+    return finding->status == SENSOR_OK ? sensor_open(finding, out, &why) : ERR_ABSENT;
+}
+
+int nvml_fake_channel(const struct sensor *sensor, const char *name)
+{
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        if (!strcmp(sensor->channels[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+void nvml_fake_room(size_t observations)
+{
+    fake.room = observations;
+}
+
+enum err nvml_fake_read(struct sensor *sensor, const char *channel)
+{
+    size_t ample = sizeof fake.items / sizeof *fake.items;
+    fake.read =
+        (struct observations){.items = fake.items, .capacity = fake.room ? fake.room : ample};
+    int index = nvml_fake_channel(sensor, channel);
+    if (index < 0)
+        return ERR_NOT_FOUND;
+    return sensor->driver->read(sensor, sensor->channels[index].group, &fake.read);
+}
+
+const struct observation *nvml_fake_get(const struct sensor *sensor, const char *channel, size_t i)
+{
+    int index = nvml_fake_channel(sensor, channel);
+    for (size_t k = 0; k < fake.read.count; k++)
+        if (fake.read.items[k].channel == index && i-- == 0)
+            return &fake.read.items[k];
+    return NULL;
+}
+
+size_t nvml_fake_count(const struct sensor *sensor, const char *channel)
+{
+    size_t count = 0;
+    while (nvml_fake_get(sensor, channel, count))
+        count++;
+    return count;
+}

@@ -1,0 +1,158 @@
+#include "support/scripted.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "sampler/sampler.h"
+#include "sensors/sensor.h"
+
+enum { SENSORS_MAX = 8 };
+#define JOULES_PER_COUNT 1e-6
+
+struct player {
+    const struct scripted_channel *channels;
+    unsigned next;      /* channel whose history the next read gives */
+    atomic_bool played; /* a read came after the last of them: all that was given is in */
+};
+
+static void must(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "scripted sensors: %s\n", what);
+    abort();
+}
+
+/* Of the machine being started; each belongs to its sensor, so that the sensors of a test that
+ * failed half-way do not play the next one's script. */
+static struct player *players[SENSORS_MAX];
+static nanos start;
+
+nanos scripted_time(double s)
+{
+    return start + from_seconds(s);
+}
+
+static void scripted_probe(const struct sensor_config *config, struct sensor_findings *out)
+{
+    (void)config;
+    (void)out;
+}
+
+static enum err scripted_open(const struct sensor_finding *finding, struct sensor *out,
+                              struct error *why)
+{
+    (void)why;
+    struct player *player = players[finding->key];
+    for (const struct scripted_channel *row = player->channels; row->name; row++) {
+        struct sensor_channel *channel =
+            sensor_add_channel(out, row->name, row->device, row->quantity);
+        must(channel != NULL, "too many channels");
+        channel->scope = row->scope;
+        channel->location = row->location;
+        channel->estimated = row->estimated;
+        channel->secondary = row->secondary;
+        channel->relative_accuracy = row->relative_accuracy;
+        channel->joules_per_count = JOULES_PER_COUNT;
+    }
+    out->groups[0] = (struct sensor_group){.period_default = SCRIPTED_STEP, .period_min = 1};
+    out->group_count = 1;
+    out->state = player;
+    return ERR_OK;
+}
+
+/* The integral of the row's value from 0 to s. */
+static double integral(const struct scripted_channel *row, double s)
+{
+    bool stepped = row->step_s > 0 && s > row->step_s;
+    return stepped ? row->value * row->step_s + row->step_value * (s - row->step_s)
+                   : row->value * s;
+}
+
+static void play(const struct scripted_channel *row, unsigned channel, struct observations *out)
+{
+    for (nanos t = 0; t <= SCRIPTED_LENGTH; t += SCRIPTED_STEP) {
+        double s = seconds(t);
+        if (row->ends_s > 0 && s > row->ends_s)
+            return;
+        double joules = integral(row, s);
+        if (row->reset_s > 0 && s >= row->reset_s)
+            joules -= integral(row, row->reset_s);
+        if (row->missing)
+            observe_missing(out, channel, start + t, ERR_IO);
+        else if (row->quantity == QTY_ENERGY)
+            observe_count(out, channel, start + t,
+                          row->dead ? 7 : (uint64_t)llround(joules / JOULES_PER_COUNT) + 1);
+        else
+            observe_value(out, channel, start + t,
+                          row->step_s > 0 && s > row->step_s ? row->step_value : row->value);
+    }
+}
+
+static enum err scripted_read(struct sensor *sensor, unsigned group, struct observations *out)
+{
+    (void)group;
+    struct player *player = sensor->state;
+    const struct scripted_channel *row = &player->channels[player->next];
+    if (!row->name) {
+        atomic_store(&player->played, true);
+        return ERR_OK;
+    }
+    play(row, player->next++, out);
+    must(out->dropped == 0, "the script is too long for one read");
+    return ERR_OK;
+}
+
+static void scripted_close(struct sensor *sensor)
+{
+    free(sensor->state);
+    sensor->state = NULL;
+}
+
+static const struct sensor_driver DRIVER = {
+    .name = "scripted",
+    .summary = "plays a test's script",
+    .probe = scripted_probe,
+    .open = scripted_open,
+    .read = scripted_read,
+    .close = scripted_close,
+};
+
+static void await(struct player *player)
+{
+    while (!atomic_load(&player->played)) {
+        struct timespec nap = {.tv_nsec = NS_PER_MS};
+        nanosleep(&nap, NULL);
+    }
+}
+
+struct sampler *scripted_start(const struct scripted_channel *const *sensors)
+{
+    struct error why;
+    struct sampler *sampler = sampler_new(NS_PER_MS);
+    must(sampler != NULL, "no sampler");
+    start = clock_now() - 2 * SCRIPTED_LENGTH;
+    unsigned count = 0;
+    for (; sensors[count]; count++) {
+        must(count < SENSORS_MAX, "too many sensors");
+        players[count] = calloc(1, sizeof *players[count]);
+        must(players[count] != NULL, "out of memory");
+        players[count]->channels = sensors[count];
+        struct sensor_finding finding = {.driver = &DRIVER, .kind = SENSOR_TEST, .key = count};
+        snprintf(finding.id, sizeof finding.id, "test:%u", count);
+        must(sampler_add(sampler, &finding, &why) == ERR_OK, "a sensor does not open");
+    }
+    must(sampler_start(sampler, &why) == ERR_OK, "the sampler does not start");
+    for (unsigned i = 0; i < count; i++)
+        await(players[i]);
+    return sampler;
+}
+
+void scripted_stop(struct sampler *sampler)
+{
+    sampler_free(sampler);
+}

@@ -1,0 +1,623 @@
+/* The ledger over scripted sensors: which figure a device gets, what enters the sum, what is said. */
+#include "attribute/ledger.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "sampler/sampler.h"
+#include "support/scripted.h"
+#include "support/unit.h"
+
+#define FROM 1.0
+#define TO   3.0
+
+/* ---- a machine, its ledger over [FROM, TO], and looks into it ---- */
+
+struct fixture {
+    struct sampler *sampler;
+    struct ledger ledger;
+};
+
+static void take(struct fixture *f, const struct scripted_channel *channels)
+{
+    const struct scripted_channel *sensors[] = {channels, NULL};
+    f->sampler = scripted_start(sensors);
+    assert_int_equal(
+        ledger_take(f->sampler, scripted_time(FROM), scripted_time(TO), NULL, &f->ledger), ERR_OK);
+}
+
+static void release(struct fixture *f)
+{
+    ledger_release(&f->ledger);
+    scripted_stop(f->sampler);
+}
+
+static const struct ledger_device *device(const struct fixture *f, const char *id)
+{
+    for (size_t i = 0; i < f->ledger.count; i++)
+        if (!strcmp(f->ledger.devices[i].id, id))
+            return &f->ledger.devices[i];
+    print_error("no device %s\n", id);
+    fail();
+    return f->ledger.devices; /* not reached */
+}
+
+static void assert_unknown(const struct energy *energy)
+{
+    assert_int_equal(energy->method, METHOD_NONE);
+    assert_true(isnan(energy->joules));
+    assert_true(isnan(energy->plus_minus));
+    assert_true(isnan(energy->coverage));
+    assert_true(energy->note[0] != '\0');
+}
+
+static void assert_says(const char *note, const char *words)
+{
+    if (!strstr(note, words)) {
+        print_error("'%s' does not say '%s'\n", note, words);
+        fail();
+    }
+}
+
+/* Rows of scripts: a counter, a power sensor. */
+#define COUNTER(n, d, s, l, w)                                                                     \
+    .name = (n), .device = (d), .quantity = QTY_ENERGY, .scope = SCOPE_##s, .location = (l),       \
+    .value = (w)
+#define POWER(n, d, s, l, w)                                                                       \
+    .name = (n), .device = (d), .quantity = QTY_POWER, .scope = SCOPE_##s, .location = (l),        \
+    .value = (w)
+
+/* ---- one device ---- */
+
+static void test_counter_before_integral(void **state)
+{
+    (void)state;
+    struct fixture f;
+    /* The order must not matter, so the integral comes first. */
+    take(&f, (const struct scripted_channel[]){
+                 {POWER("power", "gpu0", GPU, 0, 103), .secondary = true},
+                 {COUNTER("energy", "gpu0", GPU, 0, 100), .relative_accuracy = 0.05},
+                 {0}});
+    const struct ledger_device *gpu = device(&f, "gpu0");
+    assert_int_equal(gpu->energy.method, METHOD_COUNTER);
+    assert_string_equal(gpu->energy.source, "test:0 energy");
+    assert_near(gpu->energy.joules, 200, 0.01);
+    assert_near(gpu->energy.coverage, 1, 1e-9);
+    assert_near(gpu->power_mean, 100, 0.01);
+    /* The peak is the finer look of the two. */
+    assert_near(gpu->power_max, 103, 0.5);
+    assert_near(gpu->energy.plus_minus, hypot(gpu->energy.statistical, 0.05 * 200), 0.01);
+    assert_false(gpu->energy.low_confidence);
+    assert_true(isnan(gpu->energy.idle_joules) && isnan(gpu->energy.active_joules));
+    assert_string_equal(gpu->energy.note, "");
+
+    assert_int_equal(gpu->cross_check.method, METHOD_INTEGRAL);
+    assert_near(gpu->cross_check.joules, 206, 0.01);
+    assert_near(gpu->residual, 0.03, 0.001);
+    assert_int_equal(gpu->part_count, 0);
+
+    assert_int_equal(f.ledger.total.method, METHOD_COUNTER);
+    assert_near(f.ledger.total.joules, 200, 0.01);
+    assert_true(ledger_is_measured(&f.ledger));
+    release(&f);
+}
+
+static void test_secondary_speaks_when_the_counter_is_dead(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f,
+         (const struct scripted_channel[]){{COUNTER("energy", "gpu0", GPU, 0, 100), .dead = true},
+                                           {POWER("power", "gpu0", GPU, 0, 50), .secondary = true},
+                                           {0}});
+    assert_int_equal(device(&f, "gpu0")->energy.method, METHOD_INTEGRAL);
+    assert_near(f.ledger.total.joules, 100, 0.01);
+    assert_int_equal(device(&f, "gpu0")->cross_check.method, METHOD_NONE);
+    assert_true(isnan(device(&f, "gpu0")->residual));
+    release(&f);
+}
+
+static void test_residual_compares_powers_not_coverages(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f,
+         (const struct scripted_channel[]){{COUNTER("energy", "gpu0", GPU, 0, 100), .ends_s = 2},
+                                           {POWER("power", "gpu0", GPU, 0, 102), .secondary = true},
+                                           {0}});
+    const struct ledger_device *gpu = device(&f, "gpu0");
+    assert_near(gpu->energy.coverage, 0.5, 0.02);
+    assert_near(gpu->energy.joules, 100, 2);
+    assert_near(gpu->residual, 0.02, 0.005);
+    release(&f);
+}
+
+static void test_dead_counter_is_unknown(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true}, {0}});
+    assert_unknown(&device(&f, "psys")->energy);
+    assert_says(device(&f, "psys")->energy.note, "did not move");
+    assert_true(device(&f, "psys")->has_energy);
+    assert_false(device(&f, "psys")->counted);
+    assert_true(isnan(device(&f, "psys")->power_mean) && isnan(device(&f, "psys")->power_max));
+    assert_unknown(&f.ledger.total);
+    assert_says(f.ledger.total.note, "did not move");
+    assert_false(ledger_is_measured(&f.ledger));
+    release(&f);
+}
+
+static void test_zero_watts_is_unknown(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){{POWER("power", "gpu0", GPU, 0, 0)}, {0}});
+    assert_unknown(&device(&f, "gpu0")->energy);
+    assert_says(device(&f, "gpu0")->energy.note, "0 W");
+    assert_unknown(&f.ledger.total);
+    release(&f);
+}
+
+static void test_failing_reads_are_unknown(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("package", "cpu0", PACKAGE, 0, 80), .missing = true}, {0}});
+    assert_unknown(&f.ledger.total);
+    assert_says(device(&f, "cpu0")->energy.note, "input or output failed");
+    release(&f);
+}
+
+static void test_no_sensor_is_unknown(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {"utilisation", "host", QTY_UTILISATION, .location = -1, .value = 40}, {0}});
+    assert_unknown(&f.ledger.total);
+    assert_false(device(&f, "host")->has_energy);
+    assert_near(device(&f, "host")->gauges[QTY_UTILISATION].mean, 40, 1e-6);
+    assert_near(device(&f, "host")->gauges[QTY_UTILISATION].max, 40, 1e-3);
+    assert_false(device(&f, "host")->gauges[QTY_CLOCK].present);
+    release(&f);
+}
+
+static void test_lost_device_covers_less(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("energy", "gpu0", GPU, 0, 100), .ends_s = 2.5}, {0}});
+    const struct energy *energy = &device(&f, "gpu0")->energy;
+    assert_near(energy->coverage, 0.75, 0.02);
+    assert_near(energy->joules, 150, 3);
+    assert_near(device(&f, "gpu0")->power_mean, 100, 0.5);
+    assert_says(energy->note, "not covered");
+    assert_near(f.ledger.total.coverage, energy->coverage, 1e-12);
+    release(&f);
+}
+
+static void test_reset_counter_is_neither_negative_nor_zero(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("energy", "gpu0", GPU, 0, 100), .reset_s = 2}, {0}});
+    const struct energy *energy = &device(&f, "gpu0")->energy;
+    assert_true(energy->coverage < 1 && energy->coverage > 0.98);
+    assert_near(energy->joules, 200, 3);
+    release(&f);
+}
+
+static void test_short_window_has_low_confidence(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct ledger brief;
+    take(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 80)}, {0}});
+    assert_int_equal(
+        ledger_take(f.sampler, scripted_time(1.001), scripted_time(1.052), NULL, &brief), ERR_OK);
+    assert_true(brief.total.updates < 10);
+    assert_true(brief.total.low_confidence);
+    assert_near(brief.total.joules, 80 * 0.051, 0.05);
+    ledger_release(&brief);
+    release(&f);
+}
+
+static void test_part_says_that_it_is_alone(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("package", "cpu0", PACKAGE, 0, 1), .dead = true},
+                 {COUNTER("core", "cpu0", CORE, 0, 30)},
+                 {0}});
+    assert_near(device(&f, "cpu0")->energy.joules, 60, 0.01);
+    assert_says(device(&f, "cpu0")->energy.note, "core alone");
+    release(&f);
+}
+
+static void test_channel_without_a_place_enters_no_sum(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {POWER("power1", "nvme0", NONE, -1, 7)},
+                 {POWER("power", "cpu", PACKAGE, -1, 20), .estimated = true},
+                 {0}});
+    assert_near(device(&f, "nvme0")->energy.joules, 14, 0.01);
+    assert_false(device(&f, "nvme0")->counted);
+    /* ... and does not keep the only figure of the machine out of it either. */
+    assert_int_equal(f.ledger.total.method, METHOD_ESTIMATED);
+    assert_near(f.ledger.total.joules, 40, 0.01);
+    release(&f);
+}
+
+/* ---- estimates ---- */
+
+static void test_estimates_stay_beside_measurements(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {POWER("power", "cpu", PACKAGE, -1, 55), .estimated = true},
+                 {COUNTER("energy", "gpu0", GPU, 0, 100)},
+                 {0}});
+    assert_int_equal(device(&f, "cpu")->energy.method, METHOD_ESTIMATED);
+    assert_near(device(&f, "cpu")->energy.joules, 110, 0.01);
+    assert_false(device(&f, "cpu")->counted);
+    assert_int_equal(f.ledger.total.method, METHOD_COUNTER);
+    assert_near(f.ledger.total.joules, 200, 0.01);
+    assert_says(f.ledger.total.note, "without cpu: only estimated");
+    release(&f);
+}
+
+static void test_estimate_alone_is_an_estimate(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {POWER("power", "cpu", PACKAGE, -1, 55), .estimated = true},
+                 {COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true},
+                 {0}});
+    assert_int_equal(f.ledger.total.method, METHOD_ESTIMATED);
+    assert_near(f.ledger.total.joules, 110, 0.01);
+    assert_false(ledger_is_measured(&f.ledger));
+    assert_string_equal(f.ledger.total.note, "");
+    release(&f);
+}
+
+static void test_estimate_of_the_whole_does_not_displace_a_measured_part(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("core", "cpu0", CORE, 0, 30), .secondary = true},
+                 {POWER("model", "cpu0", PACKAGE, 0, 90), .estimated = true},
+                 {POWER("guess", "node", NODE, -1, 500), .estimated = true},
+                 {0}});
+    assert_int_equal(device(&f, "cpu0")->energy.method, METHOD_COUNTER);
+    assert_int_equal(f.ledger.total.method, METHOD_COUNTER);
+    assert_near(f.ledger.total.joules, 60, 0.01);
+    release(&f);
+}
+
+/* ---- sums in which nothing stands twice ---- */
+
+enum { ROWS = 8 };
+
+static const struct {
+    const char *name;
+    struct scripted_channel channels[ROWS];
+    const char *counted; /* ids, in the ledger's order */
+    double watts;        /* of the total; 0: unknown */
+    const char *note;    /* a part of the total's; "" for none */
+} SUMS[] = {
+    {"psys contains packages, memory and cores",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("core", "cpu0", CORE, 0, 30)},
+      {COUNTER("dram", "dram0", DRAM, 0, 10)},
+      {COUNTER("psys", "psys", PLATFORM, -1, 90)}},
+     "psys",
+     90,
+     ""},
+    {"two sockets with their memory",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("dram", "dram0", DRAM, 0, 10)},
+      {COUNTER("package", "cpu1", PACKAGE, 1, 45)},
+      {COUNTER("dram", "dram1", DRAM, 1, 9)}},
+     "cpu0 dram0 cpu1 dram1",
+     114,
+     ""},
+    {"a dead psys leaves the packages",
+     {{COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true},
+      {COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("package", "cpu1", PACKAGE, 1, 45)}},
+     "cpu0 cpu1",
+     95,
+     ""},
+    {"a psys for the whole machine of two sockets",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("package", "cpu1", PACKAGE, 1, 45)},
+      {COUNTER("psys", "psys", PLATFORM, -1, 150)}},
+     "psys",
+     150,
+     ""},
+    {"a psys for each of two sockets",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("package", "cpu1", PACKAGE, 1, 45)},
+      {COUNTER("psys", "psys0", PLATFORM, 0, 80)},
+      {COUNTER("psys", "psys1", PLATFORM, 1, 75)}},
+     "psys0 psys1",
+     155,
+     ""},
+    {"one psys of two is alive: what it spans is unknown, the packages are not",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("package", "cpu1", PACKAGE, 1, 45)},
+      {COUNTER("psys", "psys0", PLATFORM, 0, 150)},
+      {COUNTER("psys", "psys1", PLATFORM, 1, 1), .dead = true}},
+     "cpu0 cpu1",
+     95,
+     ""},
+    {"the same, where the dead one is not even listed and a package is dead too",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50), .dead = true},
+      {COUNTER("package", "cpu1", PACKAGE, 1, 45)},
+      {COUNTER("psys", "psys0", PLATFORM, 0, 150)}},
+     "cpu1",
+     45,
+     "without cpu0"},
+    {"one psys of two is alive and nothing else measures",
+     {{COUNTER("psys", "psys0", PLATFORM, 0, 150)},
+      {COUNTER("psys", "psys1", PLATFORM, 1, 1), .dead = true}},
+     "psys0",
+     150,
+     "without psys1"},
+    {"a node's meter contains everything",
+     {{POWER("power1", "node", NODE, -1, 400)},
+      {COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("psys", "psys", PLATFORM, -1, 90)},
+      {COUNTER("energy", "gpu0", GPU, 0, 100)},
+      {POWER("module", "module0", MODULE, 0, 150)}},
+     "node",
+     400,
+     ""},
+    {"a module contains its GPU and its CPU, not its neighbour's",
+     {{POWER("module", "module0", MODULE, 0, 300)},
+      {POWER("cpu", "cpu0", GRACE_CPU, 0, 80)},
+      {COUNTER("energy", "gpu0", GPU, 0, 200)},
+      {COUNTER("energy", "gpu1", GPU, 1, 210)}},
+     "module0 gpu1",
+     510,
+     ""},
+    {"a board contains its rails",
+     {{POWER("VDD_IN", "board", BOARD, -1, 12)},
+      {POWER("VDD_CPU", "rail:cpu", RAIL, 1, 5)},
+      {POWER("VDD_SOC", "rail:soc", RAIL, 2, 4)}},
+     "board",
+     12,
+     ""},
+    {"rails without a board's input add up",
+     {{POWER("VDD_IN", "board", BOARD, -1, 0)},
+      {POWER("VDD_CPU", "rail:cpu", RAIL, 1, 5)},
+      {POWER("VDD_SOC", "rail:soc", RAIL, 2, 4)}},
+     "rail:cpu rail:soc",
+     9,
+     ""},
+    {"two meters of one place: the better counts, once",
+     {{POWER("power", "node", NODE, -1, 400)}, {COUNTER("energy", "psu", NODE, -1, 410)}},
+     "psu",
+     410,
+     ""},
+    {"GPUs beside psys",
+     {{COUNTER("psys", "psys", PLATFORM, -1, 90)},
+      {COUNTER("energy", "gpu0", GPU, 0, 100)},
+      {COUNTER("energy", "gpu1", GPU, 1, 110)}},
+     "psys gpu0 gpu1",
+     300,
+     ""},
+    {"a missing GPU is named",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("energy", "gpu0", GPU, 0, 1), .dead = true}},
+     "cpu0",
+     50,
+     "without gpu0: test:0 energy did not move"},
+    {"several missing ones are counted",
+     {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+      {COUNTER("energy", "gpu0", GPU, 0, 1), .missing = true},
+      {COUNTER("energy", "gpu1", GPU, 1, 1), .missing = true}},
+     "cpu0",
+     50,
+     "without gpu0 and 1 more"},
+};
+
+static void test_sums(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof SUMS / sizeof *SUMS; i++) {
+        struct fixture f;
+        char counted[256] = "";
+        double sum = 0;
+        print_message("  %s\n", SUMS[i].name);
+        take(&f, SUMS[i].channels);
+        for (size_t d = 0; d < f.ledger.count; d++) {
+            const struct ledger_device *device = &f.ledger.devices[d];
+            if (!device->counted)
+                continue;
+            size_t used = strlen(counted);
+            snprintf(counted + used, sizeof counted - used, "%s%s", used ? " " : "", device->id);
+            sum += device->energy.joules;
+        }
+        assert_string_equal(counted, SUMS[i].counted);
+        assert_near(f.ledger.total.joules, SUMS[i].watts * (TO - FROM), 0.1);
+        assert_near(f.ledger.total.joules, sum, 1e-9);
+        assert_near(f.ledger.total.coverage, 1, 1e-9);
+        if (SUMS[i].note[0])
+            assert_says(f.ledger.total.note, SUMS[i].note);
+        else
+            assert_string_equal(f.ledger.total.note, "");
+        release(&f);
+    }
+}
+
+static void test_parts_are_shown_with_the_whole(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, SUMS[0].channels);
+    const struct ledger_device *cpu = device(&f, "cpu0");
+    assert_int_equal(cpu->part_count, 1);
+    assert_string_equal(cpu->parts[0].name, "core");
+    assert_near(cpu->parts[0].energy.joules, 60, 0.01);
+    assert_near(cpu->energy.joules, 100, 0.01);
+    assert_false(cpu->counted);
+    release(&f);
+}
+
+static void test_uncertain_psys_says_why_it_is_left_out(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, SUMS[5].channels);
+    assert_says(device(&f, "psys0")->energy.note, "not in the total");
+    assert_near(device(&f, "psys0")->energy.joules, 300, 0.1);
+    release(&f);
+}
+
+static void test_total_names_its_parts_and_its_worst_method(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("package", "cpu0", PACKAGE, 0, 50), .relative_accuracy = 0.03},
+                 {POWER("power", "gpu0", GPU, 0, 100), .relative_accuracy = 0.05},
+                 {0}});
+    const struct energy *total = &f.ledger.total;
+    assert_int_equal(total->method, METHOD_INTEGRAL);
+    assert_string_equal(total->source, "test:0 package + test:0 power");
+    assert_near(total->plus_minus, hypot(3, 10), 0.1);
+    release(&f);
+}
+
+/* ---- windows and idle ---- */
+
+static void test_neighbouring_windows_add_up(void **state)
+{
+    (void)state;
+    struct fixture f;
+    static const double EDGES[] = {FROM, 1.0037, 1.2, 2.03333, 2.6, TO};
+    double sum = 0;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("package", "cpu0", PACKAGE, 0, 50), .step_s = 2.1, .step_value = 150},
+                 {POWER("power", "gpu0", GPU, 0, 100), .step_s = 1.4, .step_value = 20},
+                 {0}});
+    for (size_t i = 0; i + 1 < sizeof EDGES / sizeof *EDGES; i++) {
+        struct ledger part;
+        assert_int_equal(ledger_take(f.sampler, scripted_time(EDGES[i]),
+                                     scripted_time(EDGES[i + 1]), NULL, &part),
+                         ERR_OK);
+        sum += part.total.joules;
+        ledger_release(&part);
+    }
+    assert_near(sum, f.ledger.total.joules, 1e-6);
+    release(&f);
+}
+
+static void test_idle_and_active_add_up(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct ledger rest, work;
+    struct baseline idle;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("package", "cpu0", PACKAGE, 0, 20.3), .step_s = 2, .step_value = 77.7},
+                 {POWER("power", "gpu0", GPU, 0, 81), .step_s = 2, .step_value = 333},
+                 {0}});
+    assert_int_equal(ledger_take(f.sampler, scripted_time(0.5), scripted_time(1.5), NULL, &rest),
+                     ERR_OK);
+    assert_int_equal(baseline_from(&rest, &idle), ERR_OK);
+    assert_int_equal(idle.count, 2);
+    assert_near(idle.seconds, 1, 1e-9);
+    assert_near(idle.rows[0].watts, 20.3, 0.01);
+    assert_true(idle.rows[0].sigma >= 0 && idle.rows[0].sigma < 1);
+
+    assert_int_equal(ledger_take(f.sampler, scripted_time(2.5), scripted_time(3.5), &idle, &work),
+                     ERR_OK);
+    for (size_t i = 0; i < work.count; i++) {
+        const struct energy *energy = &work.devices[i].energy;
+        assert_near(energy->idle_joules, idle.rows[i].watts, 1e-6);
+        assert_near(energy->idle_joules + energy->active_joules, energy->joules,
+                    1e-12 * energy->joules);
+    }
+    assert_near(work.total.idle_joules, 101.3, 0.1);
+    assert_near(work.total.idle_joules + work.total.active_joules, work.total.joules, 1e-9);
+    ledger_release(&rest);
+    ledger_release(&work);
+    baseline_release(&idle);
+    release(&f);
+}
+
+static void test_idle_of_a_device_without_baseline_is_unknown(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct ledger work;
+    struct baseline_row row = {.device = "cpu0", .watts = 20};
+    struct baseline idle = {.rows = &row, .count = 1, .seconds = 1};
+    take(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
+                                               {COUNTER("energy", "gpu0", GPU, 0, 100)},
+                                               {0}});
+    assert_int_equal(ledger_take(f.sampler, scripted_time(1), scripted_time(2), &idle, &work),
+                     ERR_OK);
+    assert_near(work.devices[0].energy.idle_joules, 20, 1e-6);
+    assert_true(isnan(work.devices[1].energy.idle_joules));
+    assert_true(isnan(work.total.idle_joules) && isnan(work.total.active_joules));
+    assert_near(work.total.joules, 150, 0.1);
+    ledger_release(&work);
+    release(&f);
+}
+
+static void test_window_outside_the_history_is_unknown(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct ledger before;
+    take(&f, (const struct scripted_channel[]){{COUNTER("package", "cpu0", PACKAGE, 0, 50)}, {0}});
+    assert_int_equal(ledger_take(f.sampler, scripted_time(-2), scripted_time(-1), NULL, &before),
+                     ERR_OK);
+    assert_unknown(&before.total);
+    ledger_release(&before);
+    release(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counter_before_integral),
+        cmocka_unit_test(test_secondary_speaks_when_the_counter_is_dead),
+        cmocka_unit_test(test_residual_compares_powers_not_coverages),
+        cmocka_unit_test(test_dead_counter_is_unknown),
+        cmocka_unit_test(test_zero_watts_is_unknown),
+        cmocka_unit_test(test_failing_reads_are_unknown),
+        cmocka_unit_test(test_no_sensor_is_unknown),
+        cmocka_unit_test(test_lost_device_covers_less),
+        cmocka_unit_test(test_reset_counter_is_neither_negative_nor_zero),
+        cmocka_unit_test(test_short_window_has_low_confidence),
+        cmocka_unit_test(test_part_says_that_it_is_alone),
+        cmocka_unit_test(test_channel_without_a_place_enters_no_sum),
+        cmocka_unit_test(test_estimates_stay_beside_measurements),
+        cmocka_unit_test(test_estimate_alone_is_an_estimate),
+        cmocka_unit_test(test_estimate_of_the_whole_does_not_displace_a_measured_part),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_parts_are_shown_with_the_whole),
+        cmocka_unit_test(test_uncertain_psys_says_why_it_is_left_out),
+        cmocka_unit_test(test_total_names_its_parts_and_its_worst_method),
+        cmocka_unit_test(test_neighbouring_windows_add_up),
+        cmocka_unit_test(test_idle_and_active_add_up),
+        cmocka_unit_test(test_idle_of_a_device_without_baseline_is_unknown),
+        cmocka_unit_test(test_window_outside_the_history_is_unknown),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,500 @@
+/* What an NVIDIA card offers and whether its figures are right, through the fake library. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sensors/registry.h"
+#include "support/nvml_fake.h"
+
+#define NO_ENERGY  "fail nvmlDeviceGetTotalEnergyConsumption * 3\n"
+#define NO_SAMPLES "fail nvmlDeviceGetSamples * 3\n"
+
+static int setup(void **state)
+{
+    (void)state;
+    nvml_fake_start(IPW_FAKES);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    nvml_fake_stop();
+    return 0;
+}
+
+static void open_card(struct sensor *sensor)
+{
+    assert_int_equal(nvml_fake_open("nvml:0", sensor), ERR_OK);
+}
+
+static const struct sensor_channel *channel(const struct sensor *sensor, const char *name)
+{
+    int index = nvml_fake_channel(sensor, name);
+    return index < 0 ? NULL : &sensor->channels[index];
+}
+
+/* Reads a channel's group and gives its one value. */
+static double value_of(struct sensor *sensor, const char *name)
+{
+    assert_int_equal(nvml_fake_read(sensor, name), ERR_OK);
+    const struct observation *o = nvml_fake_get(sensor, name, 0);
+    assert_non_null(o);
+    assert_int_equal(o->missing, ERR_OK);
+    return o->value;
+}
+
+static const char *fact(const struct sensor *sensor, const char *key)
+{
+    for (size_t i = 0; i < sensor->fact_count; i++)
+        if (!strcmp(sensor->facts[i].key, key))
+            return sensor->facts[i].text;
+    return NULL;
+}
+
+static void each_gpu_is_a_finding(void **state)
+{
+    (void)state;
+    nvml_fake_script("devices 2\nname 1 NVIDIA L4\n");
+    assert_int_equal(nvml_fake_probe(NULL)->count, 2);
+    const struct sensor_finding *first = nvml_fake_finding("nvml:0");
+    assert_string_equal(first->name, "NVIDIA H200");
+    assert_int_equal(first->status, SENSOR_OK);
+    assert_int_equal(first->kind, SENSOR_GPU);
+    assert_string_equal(first->reason, "");
+    assert_string_equal(first->measures,
+                        "energy,power,temperature,memory_used,memory_total,utilisation,"
+                        "memory_utilisation,tensor_utilisation,clock,memory_clock,power_limit,"
+                        "throttle");
+    assert_string_equal(nvml_fake_finding("nvml:1")->name, "NVIDIA L4");
+    assert_int_not_equal(first->key, nvml_fake_finding("nvml:1")->key);
+}
+
+static void a_full_card_has_every_channel(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        enum quantity quantity;
+        enum scope scope;
+        unsigned group;
+        bool secondary;
+    } EXPECTED[] = {
+        {"energy", QTY_ENERGY, SCOPE_GPU, 0, false},
+        {"power.samples", QTY_POWER, SCOPE_GPU, 2, true},
+        {"power.instant", QTY_POWER, SCOPE_GPU, 1, true},
+        {"power.average", QTY_POWER, SCOPE_GPU, 1, true},
+        {"power.memory", QTY_POWER, SCOPE_GPU_MEMORY, 1, false},
+        {"temperature", QTY_TEMPERATURE, SCOPE_NONE, 2, false},
+        {"memory.used", QTY_MEMORY_USED, SCOPE_NONE, 2, false},
+        {"memory.total", QTY_MEMORY_TOTAL, SCOPE_NONE, 2, false},
+        {"utilisation", QTY_UTILISATION, SCOPE_NONE, 2, false},
+        {"utilisation.memory", QTY_MEMORY_UTILISATION, SCOPE_NONE, 2, false},
+        {"utilisation.tensor", QTY_TENSOR_UTILISATION, SCOPE_NONE, 2, false},
+        {"clock", QTY_CLOCK, SCOPE_NONE, 2, false},
+        {"clock.memory", QTY_MEMORY_CLOCK, SCOPE_NONE, 2, false},
+        {"power_limit", QTY_POWER_LIMIT, SCOPE_NONE, 2, false},
+        {"throttle", QTY_THROTTLE, SCOPE_NONE, 2, false},
+    };
+    nvml_fake_script("devices 2\nvalue limit_max_mw 1 700000\n");
+    struct sensor sensor;
+    assert_int_equal(nvml_fake_open("nvml:1", &sensor), ERR_OK);
+    assert_int_equal(sensor.channel_count, sizeof EXPECTED / sizeof *EXPECTED);
+    for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
+        const struct sensor_channel *c = channel(&sensor, EXPECTED[i].name);
+        assert_non_null(c);
+        assert_string_equal(c->device, "gpu1");
+        assert_int_equal(c->location, 1);
+        assert_int_equal(c->quantity, EXPECTED[i].quantity);
+        assert_int_equal(c->scope, EXPECTED[i].scope);
+        assert_int_equal(c->group, EXPECTED[i].group);
+        assert_int_equal(c->secondary, EXPECTED[i].secondary);
+        if (c->scope != SCOPE_NONE) {
+            assert_near(c->watts_max, 1050, 1e-9);
+            assert_near(c->relative_accuracy, 0.05 / sqrt(3), 1e-6);
+        }
+    }
+    assert_near(channel(&sensor, "energy")->joules_per_count, 1e-3, 0);
+    assert_int_equal(channel(&sensor, "energy")->wraps_at, 0);
+    sensor_close(&sensor);
+}
+
+static void groups_follow_the_cost_of_their_calls(void **state)
+{
+    (void)state;
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_int_equal(sensor.group_count, 3);
+    /* The buffer of samples gives the shape, so the dear counter is read once a second. */
+    assert_int_equal(sensor.groups[0].period_default, NS_PER_S);
+    assert_int_equal(sensor.groups[0].period_min, 50 * NS_PER_MS);
+    assert_true(sensor.groups[0].follow_ticks);
+    assert_int_equal(sensor.groups[1].period_default, 100 * NS_PER_MS);
+    assert_int_equal(sensor.groups[1].period_min, NS_PER_MS);
+    assert_false(sensor.groups[1].follow_ticks);
+    assert_int_equal(sensor.groups[2].period_default, 500 * NS_PER_MS);
+    assert_int_equal(sensor.groups[2].period_min, 100 * NS_PER_MS);
+    struct observation items[4];
+    struct observations out = {.items = items, .capacity = 4};
+    assert_int_equal(sensor.driver->read(&sensor, 3, &out), ERR_USAGE);
+    assert_int_equal(out.count, 0);
+    sensor_close(&sensor);
+}
+
+static void the_counter_counts_millijoules(void **state)
+{
+    (void)state;
+    nvml_fake_script("power 0 constant 250\nenergy_start 0 5000000\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    static const struct {
+        double t;
+        uint64_t mj;
+    } EXPECTED[] = {{12.05, 8000000}, {12.09, 8000000}, {12.1, 8025000}, {20, 10000000}};
+    for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
+        nvml_fake_time(EXPECTED[i].t);
+        assert_int_equal(nvml_fake_read(&sensor, "energy"), ERR_OK);
+        assert_int_equal(nvml_fake_count(&sensor, "energy"), 1);
+        const struct observation *o = nvml_fake_get(&sensor, "energy", 0);
+        assert_int_equal(o->missing, ERR_OK);
+        assert_int_equal(o->count, EXPECTED[i].mj);
+        assert_int_equal(o->t, nvml_fake_nanos(EXPECTED[i].t));
+    }
+    sensor_close(&sensor);
+}
+
+static void a_counter_that_starts_again_is_passed_on_as_it_is(void **state)
+{
+    (void)state;
+    nvml_fake_script("power 0 constant 100\nenergy_start 0 9000000\nenergy_reset 0 15\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    nvml_fake_time(16);
+    assert_int_equal(nvml_fake_read(&sensor, "energy"), ERR_OK);
+    assert_int_equal(nvml_fake_get(&sensor, "energy", 0)->count, 100000);
+    sensor_close(&sensor);
+}
+
+static void power_fields_are_told_apart(void **state)
+{
+    (void)state;
+    nvml_fake_script("power 0 steps 0:100 20:300\nmemory_share 0 0.2\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    nvml_fake_time(20.15); /* published at 20.1: 25 ms of 300 W; a second with 0.1 s of 300 W */
+    assert_near(value_of(&sensor, "power.instant"), 300, 1e-3);
+    assert_near(nvml_fake_get(&sensor, "power.average", 0)->value, 120, 1e-3);
+    assert_near(nvml_fake_get(&sensor, "power.memory", 0)->value, 60, 1e-3);
+    assert_int_equal(nvml_fake_get(&sensor, "power.instant", 0)->t, nvml_fake_nanos(20.15));
+    sensor_close(&sensor);
+}
+
+static void values_of_every_type_are_understood(void **state)
+{
+    (void)state;
+    static const char *const TYPES[] = {"double",   "uint", "ulong", "ulonglong",
+                                        "longlong", "int",  "ushort"};
+    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++) {
+        nvml_fake_script("power 0 constant 50\ntype fields %s\ntype samples %s\n", TYPES[i],
+                         TYPES[i]);
+        struct sensor sensor;
+        open_card(&sensor);
+        assert_near(value_of(&sensor, "power.instant"), 50, 1e-9);
+        nvml_fake_time(10.5 + (double)i);
+        assert_near(value_of(&sensor, "power.samples"), 50, 1e-9);
+        sensor_close(&sensor);
+    }
+}
+
+static void slow_readings_are_in_base_units(void **state)
+{
+    (void)state;
+    nvml_fake_script("value temperature 0 61\nvalue memory_used 0 123456789\n"
+                     "value memory_total 0 150000000000\nvalue utilisation 0 97\n"
+                     "value utilisation_memory 0 33\nvalue tensor 0 41.5\nvalue clock_sm 0 1785\n"
+                     "value clock_memory 0 3201\nvalue limit_mw 0 600000\nvalue throttle 0 4\n");
+    static const struct {
+        const char *name;
+        double value;
+    } EXPECTED[] = {
+        {"temperature", 61},
+        {"memory.used", 123456789},
+        {"memory.total", 150e9},
+        {"utilisation", 97},
+        {"utilisation.memory", 33},
+        {"utilisation.tensor", 41.5},
+        {"clock", 1785},
+        {"clock.memory", 3201},
+        {"power_limit", 600},
+        {"throttle", THROTTLE_POWER},
+    };
+    struct sensor sensor;
+    open_card(&sensor);
+    for (int round = 1; round <= 3; round++) { /* GPM samples change places each time */
+        nvml_fake_time(10 + round);
+        assert_int_equal(nvml_fake_read(&sensor, "temperature"), ERR_OK);
+        for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
+            assert_int_equal(nvml_fake_count(&sensor, EXPECTED[i].name), 1);
+            const struct observation *o = nvml_fake_get(&sensor, EXPECTED[i].name, 0);
+            assert_int_equal(o->missing, ERR_OK);
+            assert_near(o->value, EXPECTED[i].value, 1e-6);
+            assert_int_equal(o->t, nvml_fake_nanos(10 + round));
+        }
+    }
+    sensor_close(&sensor);
+}
+
+static void throttle_reasons_become_our_words(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned theirs, ours;
+    } EXPECTED[] = {
+        {0x0, 0},
+        {0x1, 0}, /* idle is not throttling */
+        {0x2, THROTTLE_LIMIT},
+        {0x4, THROTTLE_POWER},
+        {0x8, THROTTLE_OTHER},
+        {0x10, THROTTLE_SYNC},
+        {0x20, THROTTLE_THERMAL},
+        {0x40 | 0x8, THROTTLE_THERMAL},
+        {0x80 | 0x8, THROTTLE_BRAKE},
+        {0x100, THROTTLE_LIMIT},
+        {0x4 | 0x20, THROTTLE_POWER | THROTTLE_THERMAL},
+        {0x1000, THROTTLE_OTHER}, /* a reason of a later driver */
+    };
+    /* The second round is an older driver, which has the older name only. */
+    static const char *const OLDER[] = {"", "fail nvmlDeviceGetCurrentClocksEventReasons 0 13\n"};
+    for (int older = 0; older < 2; older++) {
+        for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
+            nvml_fake_script("%svalue throttle 0 %u\n", OLDER[older], EXPECTED[i].theirs);
+            struct sensor sensor;
+            open_card(&sensor);
+            assert_near(value_of(&sensor, "throttle"), EXPECTED[i].ours, 0);
+            sensor_close(&sensor);
+        }
+    }
+}
+
+static void one_channel_is_the_figure(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *figure;
+        size_t groups;
+        unsigned group;
+    } CASES[] = {
+        {"", "energy", 3, 0},
+        {NO_ENERGY, "power.samples", 2, 1},
+        {NO_ENERGY NO_SAMPLES, "power.instant", 2, 0},
+        {NO_ENERGY NO_SAMPLES "fail field:186 * 3\n", "power.average", 2, 0},
+        {NO_ENERGY NO_SAMPLES "fail nvmlDeviceGetFieldValues * 13\n", "power.average", 2, 0},
+        {NO_ENERGY "fail nvmlDeviceGetSamples * 6\n", "power.instant", 2, 0}, /* an empty buffer */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        nvml_fake_script("power 0 constant 80\n%s", CASES[i].script);
+        struct sensor sensor;
+        open_card(&sensor);
+        int figures = 0;
+        for (size_t k = 0; k < sensor.channel_count; k++)
+            figures += sensor.channels[k].scope == SCOPE_GPU && !sensor.channels[k].secondary;
+        assert_int_equal(figures, 1);
+        const struct sensor_channel *figure = channel(&sensor, CASES[i].figure);
+        assert_non_null(figure);
+        assert_false(figure->secondary);
+        assert_int_equal(sensor.group_count, CASES[i].groups);
+        assert_int_equal(figure->group, CASES[i].group);
+        /* A polled figure is worth reading just after it changes. */
+        assert_int_equal(sensor.groups[0].follow_ticks, CASES[i].group == 0);
+        nvml_fake_time(11 + (double)i);
+        if (figure->quantity == QTY_POWER)
+            assert_near(value_of(&sensor, CASES[i].figure), 80, 1e-3);
+        sensor_close(&sensor);
+    }
+}
+
+static void a_module_is_not_a_gpu(void **state)
+{
+    (void)state;
+    nvml_fake_script("module 0 yes\npower 0 constant 900\n" NO_ENERGY
+                     "fail samples:0 0 3\nfail field:186:0 0 3\nfail field:185:0 0 3\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_int_equal(channel(&sensor, "power.samples")->scope, SCOPE_MODULE);
+    assert_false(channel(&sensor, "power.samples")->secondary);
+    assert_int_equal(channel(&sensor, "power.instant")->scope, SCOPE_MODULE);
+    assert_true(channel(&sensor, "power.instant")->secondary);
+    assert_int_equal(channel(&sensor, "power.average")->scope, SCOPE_MODULE);
+    assert_null(channel(&sensor, "power.memory"));
+    assert_near(value_of(&sensor, "power.instant"), 900, 1e-3);
+    nvml_fake_time(10.1);
+    assert_near(value_of(&sensor, "power.samples"), 900, 1e-3);
+    sensor_close(&sensor);
+}
+
+/* A driver that ignores the scope repeats the card's power; a card that cannot measure says 0. */
+static void memory_power_must_be_credible(void **state)
+{
+    (void)state;
+    static const char *const SCRIPTS[] = {"memory_share 0 1\n", "memory_share 0 0\n",
+                                          "fail field:186:2 0 3\nfail field:185:2 0 3\n"};
+    for (size_t i = 0; i < sizeof SCRIPTS / sizeof *SCRIPTS; i++) {
+        nvml_fake_script("%s", SCRIPTS[i]);
+        struct sensor sensor;
+        open_card(&sensor);
+        assert_null(channel(&sensor, "power.memory"));
+        assert_non_null(channel(&sensor, "power.instant"));
+        sensor_close(&sensor);
+    }
+}
+
+/* As an H200 does. */
+static void memory_power_may_be_an_average_only(void **state)
+{
+    (void)state;
+    nvml_fake_script("power 0 constant 500\nmemory_share 0 0.2\nfail field:186:2 0 3\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_non_null(channel(&sensor, "power.memory"));
+    assert_int_equal(channel(&sensor, "power.memory")->scope, SCOPE_GPU_MEMORY);
+    assert_near(value_of(&sensor, "power.memory"), 100, 1e-3);
+    sensor_close(&sensor);
+}
+
+static void without_samples_every_tick_of_the_counter_is_read(void **state)
+{
+    (void)state;
+    nvml_fake_script("fail nvmlDeviceGetSamples 0 3\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_null(channel(&sensor, "power.samples"));
+    assert_int_equal(sensor.groups[0].period_default, 100 * NS_PER_MS);
+    sensor_close(&sensor);
+}
+
+static void what_a_card_lacks_is_no_channel(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *channel;
+    } CASES[] = {
+        {"gpm 0 no\n", "utilisation.tensor"},
+        {"fail nvmlGpmQueryDeviceSupport 0 13\n", "utilisation.tensor"},
+        {"fail nvmlGpmSampleGet 0 4\n", "utilisation.tensor"},
+        {"fail nvmlDeviceGetTemperature 0 3\n", "temperature"},
+        {"fail nvmlDeviceGetMemoryInfo_v2 0 3\n", "memory.used"},
+        {"fail nvmlDeviceGetUtilizationRates 0 3\n", "utilisation.memory"},
+        {"fail nvmlDeviceGetClockInfo 0 3\n", "clock"},
+        {"fail nvmlDeviceGetEnforcedPowerLimit 0 3\n", "power_limit"},
+        {"fail nvmlDeviceGetCurrentClocksEventReasons 0 3\n", "throttle"},
+        {"fail field:185 0 3\n", "power.average"},
+        {NO_SAMPLES, "power.samples"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        nvml_fake_script("%s", CASES[i].script);
+        struct sensor sensor;
+        open_card(&sensor);
+        assert_null(channel(&sensor, CASES[i].channel));
+        assert_non_null(channel(&sensor, "energy"));
+        sensor_close(&sensor);
+    }
+}
+
+static void an_old_driver_counts_reserved_memory_as_used(void **state)
+{
+    (void)state;
+    nvml_fake_script("fail nvmlDeviceGetMemoryInfo_v2 0 13\nvalue memory_used 0 1000\n"
+                     "value memory_reserved 0 24\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_near(value_of(&sensor, "memory.used"), 1024, 0);
+    sensor_close(&sensor);
+}
+
+static void an_unknown_limit_leaves_a_wide_bound(void **state)
+{
+    (void)state;
+    nvml_fake_script("fail nvmlDeviceGetPowerManagementLimitConstraints 0 3\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_near(channel(&sensor, "energy")->watts_max, 3000, 0);
+    assert_null(fact(&sensor, "power_limit_range"));
+    sensor_close(&sensor);
+}
+
+static void facts_name_the_card(void **state)
+{
+    (void)state;
+    nvml_fake_script("devices 1\nuuid 0 GPU-8932f937-d72c-4106-c12f-20bd9faed9f6\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_string_equal(fact(&sensor, "uuid"), "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6");
+    assert_string_equal(fact(&sensor, "pci_bus_id"), "00000000:18:00.0");
+    assert_string_equal(fact(&sensor, "driver_version"), "580.95.05");
+    assert_string_equal(fact(&sensor, "architecture"), "Hopper");
+    assert_string_equal(fact(&sensor, "compute_capability"), "9.0");
+    assert_string_equal(fact(&sensor, "power_limit_range"), "200 to 700 W");
+    assert_string_equal(fact(&sensor, "persistence_mode"), "enabled");
+    assert_string_equal(fact(&sensor, "mig"), "disabled");
+    assert_null(fact(&sensor, "mig_energy"));
+    assert_null(fact(&sensor, "index_order"));
+    sensor_close(&sensor);
+}
+
+static void a_mixed_machine_warns_of_the_order(void **state)
+{
+    (void)state;
+    nvml_fake_script("devices 2\nname 1 NVIDIA L4\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_non_null(strstr(fact(&sensor, "index_order"), "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+    sensor_close(&sensor);
+    setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+    open_card(&sensor);
+    assert_null(fact(&sensor, "index_order"));
+    sensor_close(&sensor);
+}
+
+static void a_cut_card_is_measured_whole(void **state)
+{
+    (void)state;
+    nvml_fake_script("mig 0 3\n");
+    assert_int_equal(nvml_fake_probe(NULL)->count, 1);
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_string_equal(fact(&sensor, "mig"), "enabled, 3 instances");
+    assert_non_null(strstr(fact(&sensor, "mig_energy"), "no energy per MIG instance"));
+    assert_non_null(channel(&sensor, "energy"));
+    assert_null(channel(&sensor, "utilisation.tensor")); /* GPM has no figure for the whole card */
+    sensor_close(&sensor);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(each_gpu_is_a_finding),
+        TEST(a_full_card_has_every_channel),
+        TEST(groups_follow_the_cost_of_their_calls),
+        TEST(the_counter_counts_millijoules),
+        TEST(a_counter_that_starts_again_is_passed_on_as_it_is),
+        TEST(power_fields_are_told_apart),
+        TEST(values_of_every_type_are_understood),
+        TEST(slow_readings_are_in_base_units),
+        TEST(throttle_reasons_become_our_words),
+        TEST(one_channel_is_the_figure),
+        TEST(a_module_is_not_a_gpu),
+        TEST(memory_power_must_be_credible),
+        TEST(memory_power_may_be_an_average_only),
+        TEST(without_samples_every_tick_of_the_counter_is_read),
+        TEST(what_a_card_lacks_is_no_channel),
+        TEST(an_old_driver_counts_reserved_memory_as_used),
+        TEST(an_unknown_limit_leaves_a_wide_bound),
+        TEST(facts_name_the_card),
+        TEST(a_mixed_machine_warns_of_the_order),
+        TEST(a_cut_card_is_measured_whole),
+    };
+    return RUN_TESTS(tests);
+}
