@@ -239,6 +239,9 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
         t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
+    /* A device that is gone has said what it had to say. */
+    if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back))
+        return true;
     bool ever = series->updates > 0 || (last && series->channel->quantity == QTY_POWER);
     return !ever || waited > patience(source, channel);
 }
