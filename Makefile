@@ -92,7 +92,7 @@ lint-tidy: lint-setup ## clang-tidy
 	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
 	$(call compile,build-clang)
 	@run-clang-tidy-19 -quiet -j $(JOBS) -p build-clang -warnings-as-errors='*' 2>&1 | \
-		sed -n '/warning:\|error:/,$$p'
+		sed -n '/warnings\? generated/d; /warning:\|error:/,$$p'
 
 lint-cppcheck: lint-setup ## cppcheck
 	$(call headline,cppcheck)

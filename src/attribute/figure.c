@@ -1,6 +1,7 @@
 #include "attribute/figure.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "sampler/sampler.h"
@@ -40,6 +41,38 @@ static struct energy silent(const struct sensor *sensor, const struct sensor_cha
     return energy;
 }
 
+/* The finest power channel of the same thing, to lay out a counter's joules between its reads;
+ * -1 without one.  Drivers list their channels in order of preference. */
+static long find_shape(const struct sensor *sensor, size_t counter)
+{
+    const struct sensor_channel *row = &sensor->channels[counter];
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        const struct sensor_channel *other = &sensor->channels[i];
+        if (other->quantity == QTY_POWER && other->secondary && other->scope == row->scope &&
+            other->location == row->location && !strcmp(other->device, row->device))
+            return (long)i;
+    }
+    return -1;
+}
+
+static enum err take_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                            nanos to, struct window *window, double *power_max)
+{
+    const struct sensor *sensor = sampler_sensor(sampler, source);
+    double low;
+    long shape =
+        sensor->channels[channel].quantity == QTY_ENERGY ? find_shape(sensor, channel) : -1;
+    enum err err = shape < 0 ? sampler_window(sampler, source, channel, from, to, window)
+                             : sampler_window_shaped(sampler, source, channel, (size_t)shape, from,
+                                                     to, window);
+    if (err)
+        return err;
+    if (shape >= 0 &&
+        sampler_extremes(sampler, source, (size_t)shape, from, to, &low, power_max) == ERR_OK)
+        return ERR_OK;
+    return sampler_extremes(sampler, source, channel, from, to, &low, power_max);
+}
+
 static void add_notes(const struct channel_state *state, struct energy *energy)
 {
     if (energy->coverage < 0.995)
@@ -58,12 +91,9 @@ void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos f
     const struct sensor_channel *row = &sensor->channels[channel];
     struct channel_state state;
     struct window window;
-    double low;
     *out = (struct figure){.source = source, .channel = channel, .power_max = UNKNOWN};
     sampler_channel(sampler, source, channel, &state);
-    enum err err = sampler_window(sampler, source, channel, from, to, &window);
-    if (!err)
-        err = sampler_extremes(sampler, source, channel, from, to, &low, &out->power_max);
+    enum err err = take_window(sampler, source, channel, from, to, &window, &out->power_max);
     /* A power sensor that reads nothing but 0 W is as dead as a counter that stands still. */
     bool flat_zero = !err && row->quantity == QTY_POWER && out->power_max <= 0;
     if (err || flat_zero) {
@@ -74,8 +104,7 @@ void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos f
         out->power_max = UNKNOWN;
         return;
     }
-    double resolution = row->joules_per_count * row->joules_per_count / 6; /* two edges of 1/12 */
-    double statistical = sqrt(window.variance + resolution);
+    double statistical = sqrt(window.variance);
     double calibration = row->relative_accuracy * window.sum;
     out->covered_s = window.covered_s;
     out->energy = (struct energy){

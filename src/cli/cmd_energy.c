@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/energy_live.h"
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/proc.h"
+#include "port/term.h"
 #include "report/reading.h"
 #include "report/reading_formats.h"
 #include "sampler/sampler.h"
@@ -240,7 +242,11 @@ static int check_options(struct energy_options *options)
 static int measure(const struct energy_options *options)
 {
     struct session session;
+    bool live = !options->format && !options->once && !options->count && !options->output &&
+                term_possible();
     proc_take_signals();
+    if (live)
+        term_take_signals();
     int code = open_session("energy", &options->measure, &session);
     if (code)
         return code;
@@ -253,7 +259,10 @@ static int measure(const struct energy_options *options)
     };
     sampler_ready(session.sampler);
     stream.start = clock_now();
-    code = run_stream(&stream);
+    if (live && sampler_count(session.sampler) > 0)
+        code = energy_live(&session, stream.start, stream.interval, &stream.total);
+    else
+        code = run_stream(&stream);
     bool measured = stream.total.method == METHOD_COUNTER || stream.total.method == METHOD_INTEGRAL;
     if (options->measure.require_energy && code != EXIT_FAILED && !measured)
         code = energy_missing(&stream.total);

@@ -1,9 +1,11 @@
 #include "core/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
-static log_sink current_sink;
+/* Atomic, because it is changed while threads log. */
+static _Atomic(log_sink) current_sink;
 static enum log_level verbosity = LOG_WARN;
 
 void log_to(log_sink sink, enum log_level most_verbose)
@@ -12,14 +14,20 @@ void log_to(log_sink sink, enum log_level most_verbose)
     verbosity = most_verbose;
 }
 
+log_sink log_divert(log_sink sink)
+{
+    return atomic_exchange(&current_sink, sink);
+}
+
 void log_line(enum log_level level, const char *format, ...)
 {
-    if (!current_sink || level > verbosity)
+    log_sink sink = current_sink;
+    if (!sink || level > verbosity)
         return;
     char line[512];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    current_sink(level, line);
+    sink(level, line);
 }

@@ -12,6 +12,9 @@ typedef void (*log_sink)(enum log_level level, const char *line);
 /* Installs the sink and the least important level that still reaches it. */
 void log_to(log_sink sink, enum log_level most_verbose);
 
+/* Another sink at the same level, for as long as a view owns the terminal; returns the one before. */
+log_sink log_divert(log_sink sink);
+
 void log_line(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)

@@ -96,9 +96,14 @@ static void write_host(const struct host_report *host, struct text *out)
     char memory[FORMAT_MAX];
     text_addf(out, "%s, %s%s\n", host->label, info->cpu_brand[0] ? info->cpu_brand : "unknown CPU",
               info->virtualised ? " (virtual machine)" : "");
-    text_addf(out, "  %u CPUs, %s memory, %s %s, kernel %s\n", info->cpu_count,
-              format_bytes(memory, info->memory_bytes ? (double)info->memory_bytes : UNKNOWN),
-              info->os_name, info->os_version, info->kernel);
+    text_addf(out, "  %u CPU%s", info->cpu_count, info->cpu_count == 1 ? "" : "s");
+    if (info->memory_bytes)
+        text_addf(out, ", %s memory", format_bytes(memory, (double)info->memory_bytes));
+    if (info->os_name[0])
+        text_addf(out, ", %s %s", info->os_name, info->os_version);
+    if (info->kernel[0])
+        text_addf(out, ", kernel %s", info->kernel);
+    text_add(out, "\n");
     if (host->gpu[0])
         text_addf(out, "  %s\n", host->gpu);
 }

@@ -44,14 +44,28 @@ char *format_si(char *to, double value, const char *unit)
     return to;
 }
 
+char *format_rough(char *to, double value, const char *unit)
+{
+    if (!is_known(value) || value == 0)
+        return format_si(to, value, unit);
+    double step = pow(10, floor(log10(fabs(value))) - 1);
+    value = round(value / step) * step;
+    struct prefix prefix = prefix_for(value);
+    double scaled = value / prefix.factor;
+    str_format(to, FORMAT_MAX, "%.*f %s%s", fabs(scaled) < 9.95 ? 1 : 0, scaled, prefix.text, unit);
+    return to;
+}
+
 char *format_with_error(char *to, double value, double error, const char *unit)
 {
     if (!is_known(value) || !is_known(error))
         return format_si(to, value, unit);
     struct prefix prefix = prefix_for(value);
     double scaled = value / prefix.factor, scaled_error = error / prefix.factor;
-    /* Of an uncertainty two digits say enough, and fewer would show a small one as 0. */
-    int decimals = scaled_error > 0 ? 1 - (int)floor(log10(scaled_error)) : decimals_for(scaled);
+    /* Of an uncertainty two digits say enough, and fewer would show a small one as 0.  From 0.995
+     * on it rounds to 1.0. */
+    int decimals =
+        scaled_error > 0 ? 1 - (int)floor(log10(scaled_error / 0.995)) : decimals_for(scaled);
     decimals = decimals < 0 ? 0 : decimals > 6 ? 6 : decimals;
     str_format(to, FORMAT_MAX, "%.*f ± %.*f %s%s", decimals, scaled, decimals, scaled_error,
                prefix.text, unit);

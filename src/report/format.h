@@ -10,6 +10,9 @@ enum { FORMAT_MAX = 48 };
 /* 0.01234, "J" -> "12.34 mJ"; 12345, "J" -> "12.35 kJ". */
 char *format_si(char *to, double value, const char *unit);
 
+/* The same to two significant digits, for what is not known better: "12 mJ", "5.8 W". */
+char *format_rough(char *to, double value, const char *unit);
+
 /* Value and standard uncertainty with one prefix, to two digits of the uncertainty:
  * "12.35 ± 0.36 kJ". */
 char *format_with_error(char *to, double value, double error, const char *unit);

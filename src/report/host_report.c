@@ -53,8 +53,8 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
     json_string(json, "machine", or_null(info->machine));
     json_string(json, "cpu_brand", or_null(info->cpu_brand));
     json_string(json, "cpu_product", or_null(info->cpu_product));
-    json_number(json, "cpu_count", info->cpu_count ? info->cpu_count : UNKNOWN);
-    json_number(json, "sockets", info->sockets ? info->sockets : UNKNOWN);
+    json_number(json, "cpu_count", info->cpu_count ? (double)info->cpu_count : UNKNOWN);
+    json_number(json, "sockets", info->sockets ? (double)info->sockets : UNKNOWN);
     json_number(json, "memory_mb",
                 info->memory_bytes ? (double)info->memory_bytes / (1 << 20) : UNKNOWN);
     json_string(json, "board", or_null(info->board));

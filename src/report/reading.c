@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "report/format.h"
 #include "sampler/sampler.h"
 
 enum err reading_take(struct sampler *sampler, nanos start, nanos from, nanos to,
@@ -81,6 +82,15 @@ double reading_total_power(const struct ledger *ledger)
         if (ledger->devices[i].counted)
             watts = (is_known(watts) ? watts : 0) + ledger->devices[i].power_mean;
     return watts;
+}
+
+void reading_figure(char *to, double value, const char *unit, enum method method)
+{
+    char rough[FORMAT_MAX];
+    if (method == METHOD_ESTIMATED && is_known(value))
+        str_format(to, FORMAT_MAX, "~%s", format_rough(rough, value, unit));
+    else
+        format_si(to, value, unit);
 }
 
 bool reading_wants_total(const struct reading *reading)

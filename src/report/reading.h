@@ -40,6 +40,9 @@ const char *reading_method(const struct reading *reading, size_t device);
 /* Mean watts of the devices in the total; UNKNOWN when it has none. */
 double reading_total_power(const struct ledger *ledger);
 
+/* A bare figure for a cell (FORMAT_MAX bytes); an estimate is rough, and marked with "~". */
+void reading_figure(char *to, double value, const char *unit, enum method method);
+
 /* Is there more than one device to add up (or to leave out of the sum)? */
 bool reading_wants_total(const struct reading *reading);
 

@@ -23,7 +23,7 @@ static void iso_time(nanos wall, char *to, size_t size)
     str_format(to, size, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
 }
 
-/* The reader's own time of day; tenths when rows come faster than seconds. */
+/* The reader's own time of day. */
 static void clock_time(nanos wall, bool tenths, char *to, size_t size)
 {
     time_t whole = (time_t)(wall / NS_PER_S);
@@ -39,7 +39,7 @@ static void clock_time(nanos wall, bool tenths, char *to, size_t size)
 enum { HEADER_EVERY = 20 };
 
 static const struct table_column COLUMNS[] = {
-    {"time", false}, {"device", false}, {"power", true}, {"energy", true}, {"method", false},
+    {"time", false}, {"device", false}, {"power", true}, {"so far", true}, {"method", false},
     {"util", true},  {"memory", true},  {"temp", true},  {"clock", true},  {"throttle", false},
 };
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
@@ -124,7 +124,9 @@ void reading_to_table(struct reading_table *state, const struct reading *reading
     struct table table;
     char when[32];
     table_init(&table, COLUMNS, COLUMN_COUNT);
-    clock_time(reading->wall, reading->interval_s < 0.95, when, sizeof when);
+    if (state->blocks == 0)
+        state->tenths = reading->interval_s < 0.95;
+    clock_time(reading->wall, state->tenths, when, sizeof when);
     for (size_t i = 0; i < reading->now.count; i++) {
         table_add(&table, when);
         add_device_row(&table, reading, i);
@@ -153,10 +155,12 @@ static void add_summary_row(struct table *table, const char *id, const struct en
     char text[FORMAT_MAX];
     table_add(table, id);
     add_figure(table, energy->joules, energy->plus_minus, "J", energy->method);
-    table_add(table, format_si(text, mean, "W"));
-    table_add(table, format_si(text, peak, "W"));
+    reading_figure(text, mean, "W", energy->method);
+    table_add(table, text);
+    reading_figure(text, peak, "W", energy->method);
+    table_add(table, text);
     table_add(table, method ? method : "-");
-    table_add(table, energy->method == METHOD_NONE ? energy->note : energy->source);
+    table_add(table, energy->source);
 }
 
 void reading_summary(const struct reading *reading, bool colour, struct text *out)
@@ -183,6 +187,11 @@ void reading_summary(const struct reading *reading, bool colour, struct text *ou
     text_addf(out, "\nin %s\n", format_duration(text, reading->elapsed_s));
     table_write(&table, "", colour, out);
     table_release(&table);
+    for (size_t i = 0; i < reading->since.count; i++) {
+        const struct ledger_device *device = &reading->since.devices[i];
+        if (device->has_energy && device->energy.note[0])
+            text_addf(out, "%s: %s\n", device->id, device->energy.note);
+    }
 }
 
 /* ---- CSV ---- */

@@ -14,6 +14,7 @@ struct text;
 struct reading_table {
     bool colour;
     bool repeat_header; /* on a screen that scrolls it away; never in a file */
+    bool tenths;        /* of a second, where rows come faster than seconds */
     unsigned blocks;    /* written so far */
     size_t widths[TABLE_COLUMNS_MAX];
 };

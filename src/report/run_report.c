@@ -189,8 +189,7 @@ static void write_table(const struct ledger *mean, bool colour, struct text *out
 
 static void write_device_notes(const struct ledger *mean, struct text *out)
 {
-    char joules[FORMAT_MAX];
-    bool any_low = false;
+    char joules[FORMAT_MAX], low[128] = "";
     for (size_t i = 0; i < mean->count; i++) {
         const struct ledger_device *device = &mean->devices[i];
         if (!device->has_energy)
@@ -204,17 +203,18 @@ static void write_device_notes(const struct ledger *mean, struct text *out)
                       device->id);
         if (device->energy.note[0])
             text_addf(out, "   %s: %s\n", device->id, device->energy.note);
-        any_low =
-            any_low || (device->energy.low_confidence && device->energy.method != METHOD_NONE);
+        size_t used = strlen(low);
+        if (device->energy.low_confidence && device->energy.method != METHOD_NONE)
+            str_format(low + used, sizeof low - used, "%s%s", used ? ", " : "", device->id);
     }
-    if (any_low)
-        text_add(out, "   low confidence: the run is shorter than ten sensor updates\n");
+    if (low[0])
+        text_addf(out, "   low confidence (%s): shorter than ten sensor updates\n", low);
     if (mean->total.method == METHOD_ESTIMATED)
         text_add(out, "   ~ estimated from CPU use, not measured: see `ipw doctor`\n");
     else if (mean->total.method == METHOD_NONE)
         text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", mean->total.note);
-    else if (mean->total.note[0])
-        text_addf(out, "   note: %s\n", mean->total.note);
+    else if (mean->total.note[0] && !str_starts(mean->total.note, "without "))
+        text_addf(out, "   note: %s\n", mean->total.note); /* what is missing was said above */
 }
 
 static void write_times(const struct run_report *report, struct text *out)

@@ -85,6 +85,10 @@ static void write_row(const struct table *table, const size_t *widths, const cha
         if (widths[c] == 0)
             continue;
         size_t space = widths[c] - display_width(cells[c]);
+        if (!cells[c][0]) {
+            owed += 2 + space;
+            continue;
+        }
         pad(out, owed + (table->columns[c].right ? space : 0));
         text_add(out, cells[c]);
         owed = 2 + (table->columns[c].right ? 0 : space);

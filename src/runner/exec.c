@@ -20,7 +20,7 @@ static enum err measure_idle(struct session *session, const struct exec_options 
                              struct exec_result *out)
 {
     report(options, EXEC_IDLE, 1, 1);
-    sampler_settle(session->sampler, clock_now());
+    sampler_mark(session->sampler);
     nanos from = clock_now();
     out->signal = proc_poll_signal(from_seconds(options->idle_s));
     nanos to = clock_now();
@@ -65,7 +65,7 @@ static enum err run_once(struct session *session, const struct exec_options *opt
         result->exit_code = 126;
         return err;
     }
-    sampler_settle(session->sampler, clock_now());
+    sampler_mark(session->sampler);
     run->from = clock_now();
     err = child_go(&child, &result->exit_code, why);
     if (err)

@@ -6,18 +6,22 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "sampler/identity.h"
+#include "sampler/shape.h"
 #include "sampler/source.h"
 
 /* Rings are emptied this often; they hold several times what the fastest source makes in it. */
 #define DRAIN_PERIOD (100 * NS_PER_MS)
 
-/* How long to wait for a first update: for cheap counters, which tick every millisecond, and for
- * those whose ticks are followed, which may take a tenth of a second. */
+/* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and
+ * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
-#define READY_FOLLOW (250 * NS_PER_MS)
+#define READY_FOLLOW (330 * NS_PER_MS)
 #define SETTLE_MOST  (400 * NS_PER_MS)
 #define SETTLE_LEAST (10 * NS_PER_MS)
-#define NAP          (1 * NS_PER_MS)
+#define MARK_MOST    (15 * NS_PER_MS)
+#define NAP_FIRST    (500 * NS_PER_US)
+#define NAP_LAST     (10 * NS_PER_MS)
 
 struct sampler {
     struct source **sources;
@@ -63,6 +67,18 @@ void sampler_free(struct sampler *sampler)
     free(sampler);
 }
 
+static enum err settle_identity(struct sampler *sampler, struct source *source, struct error *why)
+{
+    const struct sensor **others = calloc(sampler->count + 1, sizeof *others);
+    if (!others)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < sampler->count; i++)
+        others[i] = &sampler->sources[i]->described;
+    enum err err = identity_settle(others, sampler->count, &source->described, why);
+    free(others);
+    return err;
+}
+
 enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
                      struct error *why)
 {
@@ -75,6 +91,11 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
     if (!source)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
+    if (!err) {
+        err = settle_identity(sampler, source, why);
+        if (err)
+            source_release(source);
+    }
     if (err) {
         free(source);
         return err;
@@ -153,6 +174,12 @@ void sampler_stop(struct sampler *sampler)
 
 /* ---- waiting for readings ---- */
 
+static void nap_for(nanos length)
+{
+    struct timespec nap = {.tv_nsec = length};
+    nanosleep(&nap, NULL);
+}
+
 static bool follows_ticks(const struct source *source, size_t channel)
 {
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
@@ -178,57 +205,110 @@ static bool has_begun(const struct source *source, size_t channel, nanos waited)
 static nanos patience(const struct source *source, size_t channel)
 {
     nanos update = atomic_load(&source->periods[channel]);
-    nanos reads = source->reader.schedules[source->described.channels[channel].group].period;
+    unsigned group = source->described.channels[channel].group;
+    nanos reads = source->reader.schedules[group].period;
     nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
+    limit += source->described.groups[group].period_min; /* a poke may not be answered sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
     limit += SETTLE_LEAST;
     return limit < SETTLE_MOST ? limit : SETTLE_MOST;
 }
 
+/* The first tick at or after t of a counter of this source; t while there is none.  Power samples
+ * must reach that far to lay out the joules of the interval that t falls into. */
+static nanos tick_after(const struct source *source, nanos t)
+{
+    for (size_t i = 0; i < source->described.channel_count; i++) {
+        const struct timeline *timeline = &source->series[i].timeline;
+        struct point point;
+        size_t index;
+        if (source->described.channels[i].quantity == QTY_ENERGY &&
+            timeline_after(timeline, t - 1, &index) == ERR_OK &&
+            timeline_read(timeline, index, 1, &point) == ERR_OK)
+            return point.t;
+    }
+    return t;
+}
+
 static bool reaches(const struct source *source, size_t channel, nanos t, nanos waited)
 {
     const struct series *series = &source->series[channel];
     const struct point *last = timeline_last(&series->timeline);
+    if (series->channel->secondary)
+        t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
     bool ever = series->updates > 0 || (last && series->channel->quantity == QTY_POWER);
     return !ever || waited > patience(source, channel);
 }
 
-/* Naps until `done` holds for every energy channel. */
-static void wait_for(struct sampler *sampler, nanos t, bool is_start)
+/* Does this channel answer a poke at once?  Ticks that are followed come when they come, and a
+ * momentary power reading needs no sharp edge. */
+static bool answers_at_once(const struct source *source, size_t channel)
 {
-    nanos began = clock_now();
+    const struct sensor_channel *row = &source->described.channels[channel];
+    return !follows_ticks(source, channel) && (row->quantity == QTY_ENERGY || row->interval_mean);
+}
+
+enum wait_kind { WAIT_BEGIN, WAIT_MARK, WAIT_SETTLE };
+
+static bool is_done(const struct source *source, size_t channel, enum wait_kind kind, nanos t,
+                    nanos waited)
+{
+    switch (kind) {
+    case WAIT_BEGIN:
+        return has_begun(source, channel, waited);
+    case WAIT_MARK:
+        return !answers_at_once(source, channel) || waited > MARK_MOST ||
+               reaches(source, channel, t, waited);
+    default:
+        return reaches(source, channel, t, waited);
+    }
+}
+
+/* Naps until every energy channel is done, poking the sources that are not. */
+static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
+{
+    nanos began = clock_now(), nap = NAP_FIRST;
     for (;;) {
         nanos waited = clock_now() - began;
-        bool done = true;
+        bool all = true;
         pthread_mutex_lock(&sampler->lock);
         drain(sampler);
-        for (size_t i = 0; i < sampler->count; i++)
-            for (size_t c = 0; c < sampler->sources[i]->described.channel_count; c++)
-                if (carries_energy(sampler->sources[i], c))
-                    done = done && (is_start ? has_begun(sampler->sources[i], c, waited)
-                                             : reaches(sampler->sources[i], c, t, waited));
+        for (size_t i = 0; i < sampler->count; i++) {
+            struct source *source = sampler->sources[i];
+            bool done = true;
+            for (size_t c = 0; c < source->described.channel_count; c++)
+                if (carries_energy(source, c))
+                    done = done && is_done(source, c, kind, t, waited);
+            all = all && done;
+            if (!done && kind != WAIT_BEGIN)
+                source_poke(source);
+        }
         pthread_mutex_unlock(&sampler->lock);
-        if (done)
+        if (all)
             return;
-        if (!is_start)
-            for (size_t i = 0; i < sampler->count; i++)
-                source_poke(sampler->sources[i]);
-        struct timespec nap = {.tv_nsec = NAP};
-        nanosleep(&nap, NULL);
+        /* Millisecond counters answer within the first naps; for the slow ones a read at every
+         * nap would be work without news. */
+        nap_for(nap);
+        nap = nap < NAP_LAST ? nap + nap / 2 : nap;
     }
 }
 
 void sampler_ready(struct sampler *sampler)
 {
-    wait_for(sampler, 0, true);
+    wait_for(sampler, WAIT_BEGIN, 0);
+}
+
+void sampler_mark(struct sampler *sampler)
+{
+    wait_for(sampler, WAIT_MARK, clock_now());
 }
 
 void sampler_settle(struct sampler *sampler, nanos t)
 {
-    wait_for(sampler, t, false);
+    wait_for(sampler, WAIT_SETTLE, t);
 }
 
 /* ---- questions ---- */
@@ -294,6 +374,18 @@ enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, 
     return err;
 }
 
+enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
+                               size_t power_channel, nanos from, nanos to, struct window *out)
+{
+    struct source *asked = sampler->sources[source];
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(asked);
+    enum err err = shaped_window(&asked->series[channel].timeline,
+                                 &asked->series[power_channel].timeline, from, to, out);
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high)
 {
@@ -305,27 +397,42 @@ enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel
     return err;
 }
 
+/* The points of (after, until], as many as fit. */
+static enum err next_points(struct sampler *sampler, const struct timeline *timeline, nanos after,
+                            nanos until, struct point *out, size_t *count)
+{
+    size_t first = 0, end = 0, room = *count;
+    *count = 0;
+    pthread_mutex_lock(&sampler->lock);
+    enum err err = timeline_after(timeline, after, &first);
+    if (!err)
+        err = timeline_after(timeline, until, &end);
+    if (!err && first < end) {
+        *count = end - first < room ? end - first : room;
+        err = timeline_read(timeline, first, *count, out);
+    }
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
 enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context)
 {
     enum { CHUNK = 256 };
     struct point chunk[CHUNK];
-    struct source *asked = sampler->sources[source];
-    struct timeline *timeline = &asked->series[channel].timeline;
-    enum err err = ERR_OK;
-    bool more = true;
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(asked);
-    size_t count = timeline_count(timeline);
-    for (size_t first = 0; more && !err && first < count; first += CHUNK) {
-        size_t n = count - first < CHUNK ? count - first : CHUNK;
-        err = timeline_read(timeline, first, n, chunk);
-        if (!err)
-            more = take(chunk, n, context);
+    const struct timeline *timeline = &sampler->sources[source]->series[channel].timeline;
+    struct channel_state newest;
+    sampler_channel(sampler, source, channel, &newest);
+    /* By time, not by index: the history may be thinned while the callback works. */
+    nanos after = INT64_MIN;
+    for (;;) {
+        size_t count = CHUNK;
+        enum err err = next_points(sampler, timeline, after, newest.t, chunk, &count);
+        if (err || count == 0 || !take(chunk, count, context))
+            return err;
+        after = chunk[count - 1].t;
     }
-    pthread_mutex_unlock(&sampler->lock);
-    return err;
 }
 
 unsigned long sampler_reads(struct sampler *sampler)

@@ -26,9 +26,13 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
 enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
 void sampler_stop(struct sampler *sampler);
 
-/* Waits until every sensor has given a first reading and, where it can be had soon, a first
- * update: what is measured after this has a known beginning.  At most a quarter of a second. */
+/* Waits until every sensor has given a first reading and, where it can be had soon, its first two
+ * updates: what is measured after this has a known beginning.  At most a third of a second. */
 void sampler_ready(struct sampler *sampler);
+
+/* Asks the sensors to read now and waits, a few milliseconds at most, until those that answer at
+ * once have: right before something begins, this gives it a sharp edge. */
+void sampler_mark(struct sampler *sampler);
 
 /* Asks the sensors to read now and waits until each has readings up to `t`, or until it is plain
  * that one will not: what was measured before t has a known end. */
@@ -64,10 +68,15 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out) MUST_USE;
+/* A counter's window with its edges laid out by a power channel of the same source (shape.h). */
+enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
+                               size_t power_channel, nanos from, nanos to, struct window *out)
+    MUST_USE;
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high) MUST_USE;
 
-/* Walks the points of a channel, oldest first, in chunks; stops when the callback returns false. */
+/* Walks the points that a channel has by now, oldest first, in chunks; stops when the callback
+ * returns false.  The callback may take its time and ask the sampler questions. */
 enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context) MUST_USE;

@@ -8,6 +8,8 @@ void series_init(struct series *series, const struct sensor_channel *channel, st
     *series = (struct series){.channel = channel, .gap_limit = gap_limit};
     bool means = channel->quantity == QTY_ENERGY || channel->interval_mean;
     timeline_init(&series->timeline, spill, means ? SHAPE_MEANS : SHAPE_POINTS);
+    if (channel->quantity == QTY_ENERGY)
+        series->timeline.resolution = channel->joules_per_count;
 }
 
 void series_release(struct series *series)
@@ -16,12 +18,13 @@ void series_release(struct series *series)
 }
 
 /* The next interval starts here; the one that ends here is not covered. */
-static enum err begin_after_gap(struct series *series, nanos t, double value)
+static enum err begin_after_gap(struct series *series, const struct sample *sample, double value)
 {
     const struct point *last = timeline_last(&series->timeline);
-    struct point point = {.t = t, .value = value};
+    struct point point = {
+        .t = sample->t, .value = value, .t_sigma = (double)sample->sigma_us * 1e-6};
     if (last) {
-        if (t <= last->t)
+        if (sample->t <= last->t)
             return ERR_OK; /* a gap known before any new reading: the last point stands */
         point.covered = last->covered;
         point.sum = last->sum;
@@ -38,9 +41,10 @@ static void note_gap(struct series *series, enum err why)
     series->last_error = why;
 }
 
-static enum err append_covered(struct series *series, nanos t, double added, double variance,
-                               double value)
+static enum err append_covered(struct series *series, const struct sample *sample, double added,
+                               double variance, double value)
 {
+    nanos t = sample->t;
     const struct point *last = timeline_last(&series->timeline);
     struct point point = {
         .t = t,
@@ -48,6 +52,7 @@ static enum err append_covered(struct series *series, nanos t, double added, dou
         .sum = last->sum + added,
         .variance = last->variance + variance,
         .value = value,
+        .t_sigma = (double)sample->sigma_us * 1e-6,
     };
     series->last_interval = t - last->t;
     series->updates++;
@@ -85,24 +90,25 @@ static double advance(const struct series *series, uint64_t count, nanos elapsed
 static enum err take_count(struct series *series, const struct sample *sample)
 {
     const struct point *last = timeline_last(&series->timeline);
-    double sigma = (double)sample->sigma_us * 1e-6;
     if (!series->has_last || !last) {
         series->has_last = true;
         series->last_count = sample->count;
-        return begin_after_gap(series, sample->t, UNKNOWN);
+        return begin_after_gap(series, sample, UNKNOWN);
     }
     if (sample->count == series->last_count || sample->t <= last->t)
         return ERR_OK;
     nanos elapsed = sample->t - last->t;
     double joules = advance(series, sample->count, elapsed);
-    series->last_count = sample->count;
     if (!is_known(joules)) {
         note_gap(series, ERR_BAD_VALUE);
         series->has_last = true;
-        return begin_after_gap(series, sample->t, UNKNOWN);
+        series->last_count = sample->count;
+        return begin_after_gap(series, sample, UNKNOWN);
     }
-    series->timeline.time_sigma = sigma;
-    return append_covered(series, sample->t, joules, 0, joules / seconds(elapsed));
+    enum err err = append_covered(series, sample, joules, 0, joules / seconds(elapsed));
+    if (!err)
+        series->last_count = sample->count; /* else the next one brings these joules too */
+    return err;
 }
 
 /* ---- sampled values ---- */
@@ -116,14 +122,24 @@ static bool is_plausible(const struct sensor_channel *channel, double value)
     return value >= 0 && (channel->watts_max <= 0 || value <= channel->watts_max);
 }
 
+static enum err refuse(struct series *series, const struct sample *sample)
+{
+    series->refused++;
+    if (!series->channel->interval_mean) {
+        series->last_error = ERR_BAD_VALUE;
+        return ERR_OK; /* the readings on both sides of it still cover the time */
+    }
+    /* The next mean begins here, so nothing covers the time of this one. */
+    note_gap(series, ERR_BAD_VALUE);
+    series->has_last = true;
+    return begin_after_gap(series, sample, UNKNOWN);
+}
+
 static enum err take_value(struct series *series, const struct sample *sample)
 {
     double value = sample->value;
-    if (!is_plausible(series->channel, value)) {
-        series->refused++;
-        series->last_error = ERR_BAD_VALUE;
-        return ERR_OK;
-    }
+    if (!is_plausible(series->channel, value))
+        return refuse(series, sample);
     const struct point *last = timeline_last(&series->timeline);
     if (last && sample->t <= last->t)
         return ERR_OK;
@@ -134,15 +150,28 @@ static enum err take_value(struct series *series, const struct sample *sample)
     series->has_last = true;
     series->last_value = value;
     if (!covers)
-        return begin_after_gap(series, sample->t, value);
+        return begin_after_gap(series, sample, value);
     double dt = seconds(sample->t - last->t);
     if (series->timeline.shape == SHAPE_MEANS)
-        return append_covered(series, sample->t, value * dt, 0, value);
+        return append_covered(series, sample, value * dt, 0, value);
     /* Between two readings the value ran somewhere from one to the other; the straight line is
      * the middle of that, and a uniform error of that width has a twelfth of its square. */
     double spread = (value - before) * dt;
-    return append_covered(series, sample->t, (before + value) / 2 * dt, spread * spread / 12,
-                          value);
+    return append_covered(series, sample, (before + value) / 2 * dt, spread * spread / 12, value);
+}
+
+static enum err take_missing(struct series *series, const struct sample *sample)
+{
+    series->missing++;
+    series->last_error = sample->why;
+    /* The first read of a mean-since-the-last-read has no value, but its time is where the first
+     * mean begins; so again after a gap. */
+    const struct point *last = timeline_last(&series->timeline);
+    bool none_yet = !series->has_last || !last || !is_known(last->value);
+    if (!series->channel->interval_mean || !none_yet)
+        return ERR_OK;
+    series->has_last = true;
+    return begin_after_gap(series, sample, UNKNOWN);
 }
 
 enum err series_take(struct series *series, const struct sample *sample)
@@ -152,15 +181,7 @@ enum err series_take(struct series *series, const struct sample *sample)
         note_gap(series, sample->why);
         return ERR_OK;
     case SAMPLE_MISSING:
-        series->missing++;
-        series->last_error = sample->why;
-        /* The first read of a mean-since-the-last-read has no value, but its time is where the
-         * first mean begins. */
-        if (series->channel->interval_mean && !timeline_last(&series->timeline)) {
-            series->has_last = true;
-            return begin_after_gap(series, sample->t, UNKNOWN);
-        }
-        return ERR_OK;
+        return take_missing(series, sample);
     default:
         break;
     }

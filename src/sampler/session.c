@@ -33,7 +33,7 @@ static enum err check_names(const char *list, struct error *why)
             continue;
         const char *names[32];
         size_t count = 0;
-        while (SENSOR_DRIVERS[count] && count < 32) {
+        while (count < 32 && SENSOR_DRIVERS[count]) {
             names[count] = SENSOR_DRIVERS[count]->name;
             count++;
         }
@@ -82,7 +82,8 @@ static enum err add_sources(struct session *session)
         if (err == ERR_NO_MEMORY)
             return err;
         if (err) {
-            log_warn("%s: %s", finding->id, why.text);
+            if (err != ERR_UNSUPPORTED)
+                log_warn("%s: %s", finding->id, why.text);
             finding->status = status_of(err);
             str_copy(finding->reason, sizeof finding->reason, why.text);
             continue;

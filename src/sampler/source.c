@@ -23,12 +23,21 @@
 
 /* ---- setting up ---- */
 
+/* The channel whose updates say when to read: a counter, or where ticks are to be followed and
+ * there is none, power. */
 static int find_guide(const struct sensor *sensor, unsigned group)
 {
-    for (size_t i = 0; i < sensor->channel_count; i++)
-        if (sensor->channels[i].group == group && sensor->channels[i].quantity == QTY_ENERGY)
+    int power = -1;
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        const struct sensor_channel *channel = &sensor->channels[i];
+        if (channel->group != group)
+            continue;
+        if (channel->quantity == QTY_ENERGY)
             return (int)i;
-    return -1;
+        if (channel->quantity == QTY_POWER && power < 0)
+            power = (int)i;
+    }
+    return sensor->groups[group].follow_ticks ? power : -1;
 }
 
 static nanos group_period(const struct sensor_group *group, nanos wanted)
@@ -70,6 +79,7 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
         };
     for (size_t i = 0; i < sensor->channel_count; i++) {
         tick_init(&reader->ticks[i]);
+        reader->ticks[i].period = sensor->channels[i].period;
         atomic_init(&source->periods[i], sensor->channels[i].period);
         series_init(&source->series[i], &sensor->channels[i], spill,
                     gap_limit(reader->schedules[sensor->channels[i].group].period));
@@ -92,9 +102,22 @@ void source_release(struct source *source)
 
 /* ---- reading ---- */
 
+/* A sample that a full ring does not take costs resolution, a gap would cost the truth: it goes
+ * before the channel's next sample. */
 static void push(struct source *source, struct sample sample)
 {
-    ring_push(&source->ring, &sample);
+    uint8_t *owed = &source->reader.gap_owed[sample.channel];
+    if (sample.kind == SAMPLE_GAP)
+        *owed = sample.why;
+    if (*owed) {
+        struct sample gap = {
+            .t = sample.t, .channel = sample.channel, .kind = SAMPLE_GAP, .why = *owed};
+        if (!ring_push(&source->ring, &gap))
+            return;
+        *owed = 0;
+    }
+    if (sample.kind != SAMPLE_GAP)
+        ring_push(&source->ring, &sample);
 }
 
 /* What lies between the last sample of every channel and the next is unknown from here on. */
@@ -108,6 +131,18 @@ static void push_gaps(struct source *source, enum err why)
         tick_unlock(&source->reader.ticks[i]);
         source->reader.has_last[i] = false;
     }
+    for (unsigned g = 0; g < source->described.group_count; g++)
+        source->reader.schedules[g].learn_until = source->reader.schedules[g].learn_again = 0;
+}
+
+/* A counter's first reading is as old as its period, of unknown age: joined to the first update it
+ * would put a whole tick's joules into less than a tick.  It serves as a beginning only where that
+ * age is known to be small against the distance of reads. */
+static bool dates_first(const struct source *source, unsigned channel)
+{
+    nanos period = source->reader.ticks[channel].period;
+    unsigned group = source->described.channels[channel].group;
+    return period > 0 && period <= source->reader.schedules[group].period / 4;
 }
 
 static void pass_count(struct source *source, const struct observation *o, nanos within)
@@ -119,8 +154,11 @@ static void pass_count(struct source *source, const struct observation *o, nanos
     tick_observe(tick, o->t, within, is_new, &when);
     if (!is_new)
         return;
+    bool is_first = !reader->has_last[o->channel];
     reader->has_last[o->channel] = true;
     reader->last_count[o->channel] = o->count;
+    if (is_first && !dates_first(source, o->channel))
+        return;
     push(source, (struct sample){
                      .t = when.t,
                      .count = o->count,
@@ -179,8 +217,11 @@ static void note_cost(struct source *source, unsigned group, nanos cost)
     struct source_counts *counts = &source->counts;
     atomic_fetch_add_explicit(&counts->reads, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&counts->read_ns, cost, memory_order_relaxed);
-    int64_t best = atomic_load_explicit(&counts->read_ns_best, memory_order_relaxed);
-    if (group == 0 && (best == 0 || cost < best))
+    struct schedule *schedule = &source->reader.schedules[group];
+    if (schedule->best > 0 && cost >= schedule->best)
+        return;
+    schedule->best = cost;
+    if (group == 0)
         atomic_store_explicit(&counts->read_ns_best, cost, memory_order_relaxed);
 }
 
@@ -212,7 +253,7 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
                            nanos now)
 {
     bool follows = source->described.groups[group].follow_ticks;
-    bool cheap = atomic_load(&source->counts.read_ns_best) < CHEAP_READ;
+    bool cheap = schedule->best < CHEAP_READ;
     schedule->learn_again = now + LEARN_AGAIN;
     if (follows)
         schedule->learn_until = now + LEARN_COARSE_TIME;
@@ -231,7 +272,11 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
         schedule->learn_until = 0;
         return 0;
     }
-    return now + (follows ? LEARN_COARSE_STEP : LEARN_FINE_STEP);
+    /* A read that costs much (an NVIDIA counter burns 5 ms of CPU) is made more sparingly: the
+     * phase is then known less well at first, and later reads narrow it. */
+    nanos cost = schedule->best;
+    nanos coarse = 4 * cost > LEARN_COARSE_STEP ? 4 * cost : LEARN_COARSE_STEP;
+    return now + (follows ? coarse : LEARN_FINE_STEP);
 }
 
 static nanos next_by_period(struct source *source, struct schedule *schedule, nanos now)
@@ -265,8 +310,6 @@ static void plan(struct source *source, unsigned group)
             schedule->next = next;
             return;
         }
-        if (schedule->next < now - schedule->period)
-            schedule->next = now; /* coming out of learning: a fresh rhythm, not a backlog */
     }
     schedule->next = next_by_period(source, schedule, now);
 }
@@ -281,6 +324,15 @@ static nanos earliest_deadline(const struct source *source)
     return earliest;
 }
 
+static void bring_forward(struct tick *tick, struct schedule *schedule, nanos now)
+{
+    if (schedule->next - now <= tick->period)
+        return;
+    nanos next = tick_next_read(tick, now, 0);
+    if (next && next < schedule->next)
+        schedule->next = next;
+}
+
 static void read_due(struct source *source, bool poked)
 {
     struct reader *reader = &source->reader;
@@ -289,6 +341,9 @@ static void read_due(struct source *source, bool poked)
         nanos now = clock_now();
         bool follows = schedule->guide >= 0 && reader->ticks[schedule->guide].locked &&
                        source->described.groups[g].follow_ticks;
+        /* Asked for, a followed counter is read at its next tick, not at the next planned one. */
+        if (poked && follows)
+            bring_forward(&reader->ticks[schedule->guide], schedule, now);
         bool on_demand =
             poked && !follows && now >= schedule->last + source->described.groups[g].period_min;
         if (now < schedule->next && !on_demand)
@@ -300,12 +355,21 @@ static void read_due(struct source *source, bool poked)
     }
 }
 
-static bool same_channels(const struct sensor *a, const struct sensor *b)
+/* Whether readings of b continue those of a. */
+static bool same_channel(const struct sensor_channel *a, const struct sensor_channel *b)
 {
-    if (a->channel_count != b->channel_count)
+    return strcmp(a->name, b->name) == 0 && a->quantity == b->quantity && a->group == b->group &&
+           a->wraps_at == b->wraps_at &&
+           fabs(a->joules_per_count - b->joules_per_count) <= 1e-9 * a->joules_per_count;
+}
+
+/* Device names are not compared: the sampler may have given the first one another. */
+static bool same_sensor(const struct sensor *a, const struct sensor *b)
+{
+    if (a->channel_count != b->channel_count || strcmp(a->name, b->name) != 0)
         return false;
     for (size_t i = 0; i < a->channel_count; i++)
-        if (strcmp(a->channels[i].name, b->channels[i].name) != 0)
+        if (!same_channel(&a->channels[i], &b->channels[i]))
             return false;
     return true;
 }
@@ -314,23 +378,24 @@ static void try_reopen(struct source *source)
 {
     struct reader *reader = &source->reader;
     struct error why;
-    /* An absolute time: whoever pokes (a settle every second, say) must not put it off for ever. */
-    deadline_wait(&source->deadline, reader->reopen_at);
-    if (atomic_load(&source->stopping) || clock_now() < reader->reopen_at)
-        return;
+    if (deadline_wait(&source->deadline, reader->reopen_at) || clock_now() < reader->reopen_at)
+        return; /* poked: perhaps to stop */
     reader->reopen_wait *= 2;
     if (reader->reopen_wait > REOPEN_MOST)
         reader->reopen_wait = REOPEN_MOST;
     reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
-    if (!same_channels(&reader->sensor, &source->described)) {
-        log_warn("%s: came back as another device; left alone", source->finding.id);
+    if (!same_sensor(&reader->sensor, &source->described)) {
+        if (!reader->changed)
+            log_warn("%s: came back as another device; left alone", source->finding.id);
+        reader->changed = true;
         sensor_close(&reader->sensor);
         return;
     }
     log_warn("%s: device is back", source->finding.id);
     reader->open = true;
+    reader->changed = false;
     atomic_fetch_add(&source->counts.back, 1);
     for (unsigned g = 0; g < source->described.group_count; g++)
         reader->schedules[g].next = clock_now();

@@ -21,6 +21,7 @@ struct schedule {
     nanos learn_until; /* polling fast to find the sensor's period until then; 0: not learning */
     nanos learn_again; /* not before this */
     int guide;         /* channel whose ticks are followed; -1 none */
+    nanos best;        /* the quickest read so far; 0 none */
 };
 
 struct reader {
@@ -31,10 +32,12 @@ struct reader {
     uint64_t last_count[SENSOR_CHANNELS_MAX];
     double last_value[SENSOR_CHANNELS_MAX];
     bool has_last[SENSOR_CHANNELS_MAX];
+    uint8_t gap_owed[SENSOR_CHANNELS_MAX]; /* why there is a gap that the full ring did not take */
     struct schedule schedules[SENSOR_GROUPS_MAX];
     nanos suspended; /* clock_suspended() at the last read */
+    nanos reopen_at; /* while lost: when to try next */
     nanos reopen_wait;
-    nanos reopen_at;
+    bool changed; /* came back as something else, and that was said */
 };
 
 struct source_counts {

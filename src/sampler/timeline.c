@@ -67,12 +67,12 @@ size_t timeline_count(const struct timeline *timeline)
     return timeline->block_count * TIMELINE_BLOCK + timeline->tail_count;
 }
 
-static void widen(float *low, float *high, double value)
+static void widen(double *low, double *high, double value)
 {
     if (value < *low)
-        *low = (float)value;
+        *low = value;
     if (value > *high)
-        *high = (float)value;
+        *high = value;
 }
 
 static enum err reserve_block_entry(struct timeline *timeline)
@@ -129,9 +129,9 @@ static void thin_tail(struct timeline *timeline)
 
 static enum err make_room(struct timeline *timeline)
 {
-    if (timeline->tail_count < timeline->tail_capacity)
+    if (timeline->tail && timeline->tail_count < timeline->tail_capacity)
         return ERR_OK;
-    if (timeline->tail_capacity < 2 * TIMELINE_BLOCK) {
+    if (!timeline->tail || timeline->tail_capacity < (size_t)2 * TIMELINE_BLOCK) {
         /* Start small: most channels of most runs never fill a block. */
         size_t capacity = timeline->tail_capacity ? timeline->tail_capacity * 4 : 64;
         struct point *tail = realloc(timeline->tail, capacity * sizeof *tail);
@@ -230,8 +230,7 @@ static enum err after_in_block(const struct timeline *timeline, size_t block, na
     return ERR_OK;
 }
 
-/* Index of the first point later than `wanted`, over the whole history. */
-static enum err index_after(const struct timeline *timeline, nanos wanted, size_t *out)
+enum err timeline_after(const struct timeline *timeline, nanos wanted, size_t *out)
 {
     size_t spilled = timeline->block_count * TIMELINE_BLOCK;
     if (timeline->block_count == 0 || timeline->tail[0].t <= wanted) {
@@ -262,7 +261,7 @@ static enum err index_after(const struct timeline *timeline, nanos wanted, size_
 /* The running sums at one instant, and how unsure they are. */
 struct edge {
     double sum;
-    double covered_s;
+    nanos covered;
     double variance;      /* gathered up to here */
     double edge_variance; /* of the interpolation itself */
     size_t index;         /* first point after the instant */
@@ -271,32 +270,50 @@ struct edge {
 static double sum_between(const struct timeline *timeline, const struct point *a,
                           const struct point *b, double f)
 {
+    double straight = a->sum + (b->sum - a->sum) * f;
     if (timeline->shape == SHAPE_MEANS || b->covered == a->covered)
-        return a->sum + (b->sum - a->sum) * f;
-    double dt = seconds(b->t - a->t);
-    return a->sum + dt * f * (a->value + (b->value - a->value) * f / 2);
+        return straight;
+    double dt = seconds(b->t - a->t), whole = b->sum - a->sum;
+    /* Where thinning has taken out the readings between, the line from a to b is no longer what
+     * was summed. */
+    double line = dt * (a->value + b->value) / 2;
+    if (fabs(line - whole) > 1e-9 * (fabs(line) + fabs(b->sum)))
+        return straight;
+    return straight - dt * (b->value - a->value) * f * (1 - f) / 2;
 }
 
-/* Inside an interval a counter does not say when its joules were spent.  If the power stepped by
- * d somewhere in it, a straight line is off by at most d x T x f(1-f); the steps to the
- * neighbours say how large d may be.  A third of the square is the variance of a uniform error.
- * The time of the tick itself is uncertain too: that times the power is the second part. */
+static nanos covered_between(const struct point *a, const struct point *b, nanos t, double f)
+{
+    if (b->covered - a->covered == b->t - a->t)
+        return a->covered + (t - a->t); /* exact: a window without gaps is covered to 1.0 */
+    return a->covered + (nanos)((double)(b->covered - a->covered) * f);
+}
+
+/* Inside an interval a counter does not say when its joules were spent.  What it spent beyond its
+ * neighbours' power may have come in one burst anywhere in it: before the edge with chance f, when
+ * a straight line misses 1-f of it, or after, when the line has f of it too much.  That is a
+ * variance of f(1-f) times the burst squared.  The time of a tick is uncertain too: that times
+ * the power is the second part; the counter's last digit is the third (a whole joule on some
+ * platforms).  Readings of power need none of this: their time stamps are good, and
+ * what they leave open between them is in the running variance. */
 static double edge_variance(const struct timeline *timeline, const struct point *around, double f)
 {
-    const struct point *a = &around[1], *b = &around[2];
-    /* A point after a gap has no value: fmax ignores that side. */
-    double step = fmax(0, fmax(fabs(around[3].value - b->value), fabs(b->value - a->value)));
-    double shape = step * seconds(b->t - a->t) * f * (1 - f);
-    double timing = b->value * timeline->time_sigma;
     if (timeline->shape == SHAPE_POINTS)
-        timing = 0; /* a reading's own time stamp is good; its variance is in the running sum */
-    return shape * shape / 3 + timing * timing;
+        return 0;
+    const struct point *a = &around[1], *b = &around[2], *next = &around[3];
+    /* A point after a gap has no value: fmax ignores that side. */
+    double step = fmax(0, fmax(fabs(next->value - b->value), fabs(b->value - a->value)));
+    double burst = step * seconds(b->t - a->t);
+    double power = fmax(b->value, fmax(a->value, next->value));
+    double timing = power * (a->t_sigma * (1 - f) + b->t_sigma * f);
+    double rounding = timeline->resolution * timeline->resolution / 12;
+    return burst * burst * f * (1 - f) + timing * timing + rounding;
 }
 
 static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *out)
 {
     size_t count = timeline_count(timeline), after;
-    enum err err = index_after(timeline, t, &after);
+    enum err err = timeline_after(timeline, t, &after);
     if (err)
         return err;
     struct point p[4];
@@ -304,7 +321,7 @@ static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *o
         /* Before the first or after the last point: nothing is covered there. */
         err = timeline_read(timeline, after == 0 ? 0 : count - 1, 1, p);
         if (!err)
-            *out = (struct edge){p->sum, seconds(p->covered), p->variance, 0, after};
+            *out = (struct edge){p->sum, p->covered, p->variance, 0, after};
         return err;
     }
     size_t first = after >= 2 ? after - 2 : after - 1;
@@ -319,7 +336,7 @@ static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *o
     double f = (double)(t - p[1].t) / (double)(p[2].t - p[1].t);
     *out = (struct edge){
         .sum = sum_between(timeline, &p[1], &p[2], f),
-        .covered_s = seconds(p[1].covered) + seconds(p[2].covered - p[1].covered) * f,
+        .covered = covered_between(&p[1], &p[2], t, f),
         .variance = p[1].variance + (p[2].variance - p[1].variance) * f,
         .edge_variance = p[2].covered > p[1].covered ? edge_variance(timeline, p, f) : 0,
         .index = after,
@@ -338,20 +355,22 @@ enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, 
         err = edge_at(timeline, to, &end);
     if (err)
         return err;
-    out->covered_s = end.covered_s - start.covered_s;
+    out->covered_s = seconds(end.covered - start.covered);
     out->coverage = fmin(1.0, out->covered_s / seconds(to - from));
     out->updates = end.index - start.index;
     if (out->covered_s <= 0)
         return ERR_NO_DATA;
     out->sum = end.sum - start.sum;
+    out->edge_variance[0] = start.edge_variance;
+    out->edge_variance[1] = end.edge_variance;
     out->variance =
         fmax(0, end.variance - start.variance) + start.edge_variance + end.edge_variance;
     return ERR_OK;
 }
 
 /* Extremes over [first, last) of the history. */
-static enum err scan(const struct timeline *timeline, size_t first, size_t last, float *low,
-                     float *high)
+static enum err scan(const struct timeline *timeline, size_t first, size_t last, double *low,
+                     double *high)
 {
     enum { CHUNK = 128 };
     struct point chunk[CHUNK];
@@ -379,24 +398,40 @@ static enum err scan(const struct timeline *timeline, size_t first, size_t last,
     return ERR_OK;
 }
 
+/* Whether the time between point index-1 and point index is covered. */
+static enum err is_covered(const struct timeline *timeline, size_t index, bool *out)
+{
+    struct point p[2];
+    *out = false;
+    if (index == 0 || index >= timeline_count(timeline))
+        return ERR_OK;
+    enum err err = timeline_read(timeline, index - 1, 2, p);
+    *out = !err && p[1].covered > p[0].covered;
+    return err;
+}
+
 enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
                            double *high)
 {
     size_t count = timeline_count(timeline), first, last;
+    bool stood = false;
     *low = *high = UNKNOWN;
     if (count == 0 || to <= from)
         return ERR_NO_DATA;
-    enum err err = index_after(timeline, from, &first);
+    /* The interval that the end falls into counts too: its mean stands at the point after it. */
+    bool means = timeline->shape == SHAPE_MEANS;
+    enum err err = timeline_after(timeline, from, &first);
     if (!err)
-        err = index_after(timeline, to, &last);
+        err = timeline_after(timeline, means ? to - 1 : to, &last);
+    if (!err && !means)
+        err = is_covered(timeline, first, &stood);
     if (err)
         return err;
-    /* The interval the end falls into counts too: its value stands at the point after it. */
-    if (last < count && timeline->shape == SHAPE_MEANS)
+    if (means && last < count)
         last++;
-    if (timeline->shape == SHAPE_POINTS && first > 0)
+    if (stood)
         first--;
-    float least = INFINITY, most = -INFINITY;
+    double least = INFINITY, most = -INFINITY;
     if (first < last)
         err = scan(timeline, first, last, &least, &most);
     if (err || most < least)

@@ -24,6 +24,7 @@ struct point {
     double variance; /* of sum, from sampling inside intervals */
     double value;    /* the reading at t; for counters the mean over the interval that ends at t,
                         UNKNOWN right after a gap */
+    double t_sigma;  /* s: standard uncertainty of t */
 };
 
 enum { TIMELINE_BLOCK = 2048 };
@@ -47,14 +48,14 @@ enum timeline_shape {
 
 struct timeline_block {
     nanos first;
-    float low, high; /* extremes of value in the block */
-    long long place; /* block number in the spill file */
+    double low, high; /* extremes of value in the block */
+    long long place;  /* block number in the spill file */
 };
 
 struct timeline {
     struct spill *spill; /* shared, not owned */
     enum timeline_shape shape;
-    double time_sigma; /* s: standard uncertainty of a point's t */
+    double resolution; /* J: what a counter's last digit is worth; 0 for readings */
     struct point *tail;
     size_t tail_count;
     size_t tail_capacity;
@@ -65,9 +66,10 @@ struct timeline {
 };
 
 struct window {
-    double sum;      /* integral over the covered part; UNKNOWN when nothing is covered */
-    double variance; /* of sum: sampling inside, interpolation and timing at both edges */
-    double coverage; /* 0..1 */
+    double sum;              /* integral over the covered part; UNKNOWN when nothing is covered */
+    double variance;         /* of sum: sampling inside, interpolation and timing at both edges */
+    double edge_variance[2]; /* the part of it that each edge brings */
+    double coverage;         /* 0..1 */
     double covered_s;
     unsigned long updates; /* points after the window's start, up to its end */
 };
@@ -87,9 +89,13 @@ size_t timeline_count(const struct timeline *timeline);
 enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, struct window *out)
     MUST_USE;
 
-/* Smallest and largest value among the points of (from, to] plus the edge intervals. */
+/* Smallest and largest value in the covered part of the window: of the means of every interval that
+ * reaches into it; of the readings inside and the one that stood when it began. */
 enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
                            double *high) MUST_USE;
+
+/* Index of the first point later than `wanted`; the count when there is none. */
+enum err timeline_after(const struct timeline *timeline, nanos wanted, size_t *out) MUST_USE;
 
 /* Reads points [first, first + count) of the whole history, oldest = 0, for export. */
 enum err timeline_read(const struct timeline *timeline, size_t first, size_t count,

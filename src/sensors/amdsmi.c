@@ -278,7 +278,7 @@ static void add_facts(struct amd_sensor *amd, struct sensor *out)
     if (!api->pci(amd->device, &at)) {
         str_format(text, sizeof text, "%04x:%02x:%02x.%u", at.domain, at.bus, at.device,
                    at.function);
-        sensor_add_fact(out, "pci", text);
+        sensor_add_fact(out, "pci_bus_id", text);
     }
     api->describe(text, sizeof text);
     sensor_add_fact(out, "library", text);

@@ -1,9 +1,11 @@
 #include "sensors/attributes.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/text.h"
 #include "port/fs.h"
 
 struct attribute {
@@ -106,4 +108,17 @@ enum err attributes_read(const struct attributes *set, const struct sensor *sens
         lost += read_channel(&set->of[i], sensor, i, out) == ERR_LOST;
     }
     return tried && lost == tried ? ERR_LOST : ERR_OK;
+}
+
+void attributes_measures(const struct sensor *sensor, char *to, size_t size)
+{
+    bool listed[QTY_COUNT] = {false};
+    to[0] = '\0';
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        enum quantity quantity = sensor->channels[i].quantity;
+        size_t used = strlen(to);
+        if (!listed[quantity])
+            str_format(to + used, size - used, "%s%s", used ? "," : "", quantity_name(quantity));
+        listed[quantity] = true;
+    }
 }

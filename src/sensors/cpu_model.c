@@ -47,8 +47,7 @@ static void cpu_model_probe(const struct sensor_config *config, struct sensor_fi
     if (err) {
         str_format(finding->reason, sizeof finding->reason, "/proc/stat: %s", err_text(err));
         if (err == ERR_DENIED)
-            str_copy(finding->fix, sizeof finding->fix,
-                     "run as root, or outside the sandbox that hides /proc/stat");
+            str_copy(finding->fix, sizeof finding->fix, PROC_STAT_FIX);
         return;
     }
     struct host_info host;

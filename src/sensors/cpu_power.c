@@ -72,7 +72,9 @@ static void plain_brand(const char *brand, char *to, size_t size)
             brand += strlen(NOISE[i]);
             dropped = true;
         }
-        char c = dropped ? ' ' : *brand++;
+        char c = ' ';
+        if (!dropped)
+            c = *brand++;
         if (c == ' ' && (used == 0 || to[used - 1] == ' '))
             continue;
         to[used++] = c;

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/fs.h"
+#include "sensors/attributes.h"
 #include "sensors/host_info.h"
 #include "sensors/hwmon_chips.h"
 #include "sensors/proc_stat.h"
@@ -31,31 +32,6 @@ struct host {
     unsigned clock_count;
     unsigned clock_channel;
 };
-
-static void host_probe(const struct sensor_config *config, struct sensor_findings *out)
-{
-    (void)config;
-    struct proc_stat stat;
-    enum err err = proc_stat_open(&stat);
-    proc_stat_close(&stat);
-    enum sensor_status status = !err                ? SENSOR_OK
-                                : err == ERR_DENIED ? SENSOR_DENIED
-                                                    : SENSOR_ABSENT;
-    struct sensor_finding *finding = sensor_found(out, "host", SENSOR_HOST, status);
-    if (!finding)
-        return;
-    if (err)
-        str_format(finding->reason, sizeof finding->reason, "/proc/stat: %s", err_text(err));
-    else
-        str_copy(finding->measures, sizeof finding->measures,
-                 "utilisation,memory_used,memory_total,temperature,clock");
-    if (err == ERR_DENIED)
-        str_copy(finding->fix, sizeof finding->fix,
-                 "run as root, or outside the sandbox that hides /proc/stat");
-    struct host_info host;
-    host_info_read(&host);
-    str_copy(finding->name, sizeof finding->name, host.host_name);
-}
 
 /* ---- finding the files ---- */
 
@@ -218,6 +194,31 @@ static enum err host_open(const struct sensor_finding *finding, struct sensor *o
     add_facts(out, &info);
     out->state = host;
     return ERR_OK;
+}
+
+/* ---- probe ---- */
+
+static void host_probe(const struct sensor_config *config, struct sensor_findings *out)
+{
+    (void)config;
+    struct sensor sensor = {0};
+    struct error why;
+    enum err err = host_open(NULL, &sensor, &why);
+    enum sensor_status status = !err                ? SENSOR_OK
+                                : err == ERR_DENIED ? SENSOR_DENIED
+                                                    : SENSOR_ABSENT;
+    struct sensor_finding *finding = sensor_found(out, "host", SENSOR_HOST, status);
+    if (finding) {
+        struct host_info host;
+        host_info_read(&host);
+        str_copy(finding->name, sizeof finding->name, host.host_name);
+        if (err)
+            str_format(finding->reason, sizeof finding->reason, "/proc/stat: %s", err_text(err));
+        if (err == ERR_DENIED)
+            str_copy(finding->fix, sizeof finding->fix, PROC_STAT_FIX);
+        attributes_measures(&sensor, finding->measures, sizeof finding->measures);
+    }
+    host_close(&sensor);
 }
 
 /* ---- reading ---- */

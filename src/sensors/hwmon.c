@@ -88,7 +88,7 @@ static const struct grace_part *grace_part(const char *label, int *socket)
     *socket = -1;
     if (!mark || !isdigit((unsigned char)mark[strlen(MARK)]))
         return NULL;
-    *socket = atoi(mark + strlen(MARK));
+    *socket = (int)strtol(mark + strlen(MARK), NULL, 10);
     size_t length = (size_t)(mark - label);
     for (size_t i = 0; i < sizeof GRACE_PARTS / sizeof *GRACE_PARTS; i++)
         if (strlen(GRACE_PARTS[i].label) == length && !strncmp(label, GRACE_PARTS[i].label, length))
@@ -145,114 +145,6 @@ static bool walk_next(struct walk *walk, struct chip *chip)
     return false;
 }
 
-/* ---- probe ---- */
-
-/* ERR_OK when at least one meter can be opened and gives a number; otherwise the first trouble. */
-static enum err try_meters(const struct chip *chip, const struct hwmon_meter **troubled)
-{
-    enum err first = ERR_OK;
-    for (size_t i = 0; i < chip->meter_count; i++) {
-        int fd;
-        uint64_t raw;
-        enum err err = fs_open(chip->meters[i].path, &fd);
-        if (!err) {
-            err = fs_pread_u64(fd, &raw);
-            close(fd);
-            /* Opened but refused: a GPU asleep.  It will answer when it is awake. */
-            if (err == ERR_DENIED || err == ERR_BUSY)
-                err = ERR_OK;
-        }
-        if (!err)
-            return ERR_OK;
-        if (!first) {
-            first = err;
-            *troubled = &chip->meters[i];
-        }
-    }
-    return first;
-}
-
-static void describe(const struct chip *chip, struct sensor_finding *finding)
-{
-    char pci[24];
-    hwmon_pci_address(chip->at, pci, sizeof pci);
-    int socket;
-    if (chip->known->role == ROLE_ACPI && grace_part(chip->meters[0].label, &socket))
-        str_format(finding->name, sizeof finding->name, "NVIDIA Grace: %s", chip->meters[0].label);
-    else if (chip->known->role == ROLE_UNKNOWN)
-        str_copy(finding->name, sizeof finding->name, chip->at->name);
-    else
-        str_format(finding->name, sizeof finding->name, "%s%s%s", chip->known->title,
-                   pci[0] ? " " : "", pci);
-    bool energy = false, power = false;
-    for (size_t i = 0; i < chip->meter_count; i++) {
-        energy |= chip->meters[i].is_energy;
-        power |= !chip->meters[i].is_energy;
-    }
-    str_format(finding->measures, sizeof finding->measures, "%s%s%s", energy ? "energy" : "",
-               energy && power ? "," : "", power ? "power" : "");
-}
-
-static void report_chip(const struct chip *chip, struct sensor_findings *out)
-{
-    const struct hwmon_meter *troubled = NULL;
-    enum err err = try_meters(chip, &troubled);
-    enum sensor_status status = !err                ? SENSOR_OK
-                                : err == ERR_DENIED ? SENSOR_DENIED
-                                                    : SENSOR_UNSUPPORTED;
-    struct sensor_finding *finding = sensor_found(out, chip->id, chip->known->kind, status);
-    if (!finding)
-        return;
-    describe(chip, finding);
-    if (err)
-        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", troubled->path,
-                   err_text(err));
-    if (err == ERR_DENIED)
-        str_format(finding->fix, sizeof finding->fix,
-                   "sudo chmod a+r %.150s (until the next boot), or run as root", troubled->path);
-}
-
-static void report_none(enum err err, struct sensor_findings *out)
-{
-    bool denied = err == ERR_DENIED;
-    struct sensor_finding *finding =
-        sensor_found(out, "hwmon", SENSOR_BOARD, denied ? SENSOR_DENIED : SENSOR_ABSENT);
-    if (!finding)
-        return;
-    if (denied)
-        str_copy(finding->fix, sizeof finding->fix, "run as root, or outside the sandbox");
-    struct host_info host;
-    host_info_read(&host);
-    if (!denied && host_is_grace(&host)) {
-        str_copy(finding->reason, sizeof finding->reason,
-                 "a Grace processor, but its ACPI power meters are not there");
-        str_copy(finding->fix, sizeof finding->fix,
-                 "boot with acpi_power_meter.force_cap_on=y on the kernel command line, "
-                 "then sudo modprobe acpi_power_meter (needs CONFIG_SENSORS_ACPI_POWER)");
-    } else if (err) {
-        str_format(finding->reason, sizeof finding->reason, "/sys/class/hwmon: %s", err_text(err));
-    } else {
-        str_copy(finding->reason, sizeof finding->reason,
-                 "no chip under /sys/class/hwmon measures power or energy");
-    }
-}
-
-static void hwmon_probe(const struct sensor_config *config, struct sensor_findings *out)
-{
-    (void)config;
-    struct walk walk;
-    struct chip chip;
-    enum err err = walk_start(&walk);
-    bool any = false;
-    while (!err && walk_next(&walk, &chip)) {
-        report_chip(&chip, out);
-        any = true;
-    }
-    hwmon_chips_release(&walk.chips);
-    if (!any)
-        report_none(err, out);
-}
-
 /* ---- open ---- */
 
 /* Where a meter stands in the machine. */
@@ -307,7 +199,7 @@ static struct place place_meter(const struct chip *chip, const struct hwmon_mete
         break;
     case ROLE_SOCKETS:
         place.scope = SCOPE_PACKAGE;
-        place.location = atoi(meter->label + strlen("Esocket"));
+        place.location = (int)strtol(meter->label + strlen("Esocket"), NULL, 10);
         str_format(place.device, sizeof place.device, "cpu%d", place.location);
         break;
     case ROLE_SUPPLY: /* the first is the total, the others its rails */
@@ -461,6 +353,112 @@ static enum err open_chip(const struct chip *chip, struct sensor *out, struct er
     add_facts(out, chip);
     out->state = set;
     return ERR_OK;
+}
+
+/* ---- probe ---- */
+
+/* ERR_OK when at least one meter can be opened and gives a number; otherwise the first trouble. */
+static enum err try_meters(const struct chip *chip, const struct hwmon_meter **troubled)
+{
+    enum err first = ERR_OK;
+    for (size_t i = 0; i < chip->meter_count; i++) {
+        int fd;
+        uint64_t raw;
+        enum err err = fs_open(chip->meters[i].path, &fd);
+        if (!err) {
+            err = fs_pread_u64(fd, &raw);
+            close(fd);
+            /* Opened but refused: a GPU asleep.  It will answer when it is awake. */
+            if (err == ERR_DENIED || err == ERR_BUSY)
+                err = ERR_OK;
+        }
+        if (!err)
+            return ERR_OK;
+        if (!first) {
+            first = err;
+            *troubled = &chip->meters[i];
+        }
+    }
+    return first;
+}
+
+static void describe(const struct chip *chip, struct sensor_finding *finding)
+{
+    char pci[24];
+    hwmon_pci_address(chip->at, pci, sizeof pci);
+    int socket;
+    if (chip->known->role == ROLE_ACPI && grace_part(chip->meters[0].label, &socket))
+        str_format(finding->name, sizeof finding->name, "NVIDIA Grace: %s", chip->meters[0].label);
+    else if (chip->known->role == ROLE_UNKNOWN)
+        str_copy(finding->name, sizeof finding->name, chip->at->name);
+    else
+        str_format(finding->name, sizeof finding->name, "%s%s%s", chip->known->title,
+                   pci[0] ? " " : "", pci);
+}
+
+static void report_chip(const struct chip *chip, struct sensor_findings *out)
+{
+    const struct hwmon_meter *troubled = NULL;
+    enum err err = try_meters(chip, &troubled);
+    enum sensor_status status = !err                ? SENSOR_OK
+                                : err == ERR_DENIED ? SENSOR_DENIED
+                                                    : SENSOR_UNSUPPORTED;
+    struct sensor_finding *finding = sensor_found(out, chip->id, chip->known->kind, status);
+    if (!finding)
+        return;
+    describe(chip, finding);
+    if (err)
+        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", troubled->path,
+                   err_text(err));
+    if (err == ERR_DENIED)
+        str_format(finding->fix, sizeof finding->fix,
+                   "sudo chmod a+r %.150s (until the next boot), or run as root", troubled->path);
+    struct sensor sensor = {0};
+    if (!err && !open_chip(chip, &sensor, NULL)) {
+        attributes_measures(&sensor, finding->measures, sizeof finding->measures);
+        attributes_free(sensor.state);
+    }
+}
+
+static void report_none(enum err err, struct sensor_findings *out)
+{
+    bool denied = err == ERR_DENIED;
+    struct sensor_finding *finding =
+        sensor_found(out, "hwmon", SENSOR_BOARD, denied ? SENSOR_DENIED : SENSOR_ABSENT);
+    if (!finding)
+        return;
+    if (denied)
+        str_copy(finding->fix, sizeof finding->fix, "run as root, or outside the sandbox");
+    struct host_info host;
+    host_info_read(&host);
+    if (!denied && host_is_grace(&host)) {
+        str_copy(finding->reason, sizeof finding->reason,
+                 "a Grace processor, but its ACPI power meters are not there");
+        str_copy(finding->fix, sizeof finding->fix,
+                 "boot with acpi_power_meter.force_cap_on=y on the kernel command line, "
+                 "then sudo modprobe acpi_power_meter (needs CONFIG_SENSORS_ACPI_POWER)");
+    } else if (err) {
+        str_format(finding->reason, sizeof finding->reason, "/sys/class/hwmon: %s", err_text(err));
+    } else {
+        str_copy(finding->reason, sizeof finding->reason,
+                 "no chip under /sys/class/hwmon measures power or energy");
+    }
+}
+
+static void hwmon_probe(const struct sensor_config *config, struct sensor_findings *out)
+{
+    (void)config;
+    struct walk walk;
+    struct chip chip;
+    enum err err = walk_start(&walk);
+    bool any = false;
+    while (!err && walk_next(&walk, &chip)) {
+        report_chip(&chip, out);
+        any = true;
+    }
+    hwmon_chips_release(&walk.chips);
+    if (!any)
+        report_none(err, out);
 }
 
 /* Finds the chip by its id, not by number: a driver that was reloaded comes back under another. */

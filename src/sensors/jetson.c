@@ -132,65 +132,6 @@ static void find_rails(struct rails *rails)
         find_iio_rails(rails);
 }
 
-/* ---- probe ---- */
-
-static enum err try_rails(const struct rails *rails)
-{
-    enum err first = ERR_OK;
-    for (size_t i = 0; i < rails->count; i++) {
-        int64_t current;
-        uint64_t voltage;
-        enum err err = fs_read_i64(rails->items[i].current, &current);
-        if (!err)
-            err = fs_read_u64(rails->items[i].voltage, &voltage);
-        if (!err)
-            return ERR_OK;
-        if (!first)
-            first = err;
-    }
-    return first;
-}
-
-static void jetson_probe(const struct sensor_config *config, struct sensor_findings *out)
-{
-    (void)config;
-    char model[96];
-    struct sensor_finding *finding;
-    if (!host_is_jetson(model, sizeof model)) {
-        finding = sensor_found(out, "jetson", SENSOR_BOARD, SENSOR_ABSENT);
-        if (finding)
-            str_copy(finding->reason, sizeof finding->reason, "not a Jetson board");
-        return;
-    }
-    struct rails rails;
-    find_rails(&rails);
-    enum err err = rails.count ? try_rails(&rails) : ERR_ABSENT;
-    finding = sensor_found(out, "jetson", SENSOR_BOARD,
-                           !err                ? SENSOR_OK
-                           : err == ERR_DENIED ? SENSOR_DENIED
-                                               : SENSOR_UNSUPPORTED);
-    if (!finding)
-        return;
-    str_copy(finding->name, sizeof finding->name, model[0] ? model : "NVIDIA Jetson");
-    if (!err) {
-        str_copy(finding->measures, sizeof finding->measures, "power");
-        return;
-    }
-    if (!rails.count)
-        str_copy(finding->reason, sizeof finding->reason,
-                 rails.monitors ? "its INA3221 power monitor has no labelled rail"
-                                : "no INA3221 power monitor under /sys/class/hwmon");
-    else
-        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", rails.items[0].current,
-                   err_text(err));
-    if (err == ERR_DENIED)
-        str_copy(finding->fix, sizeof finding->fix,
-                 "sudo chmod a+r /sys/class/hwmon/hwmon*/in*_input "
-                 "/sys/class/hwmon/hwmon*/curr*_input (until the next boot), or run as root");
-    else if (!rails.monitors)
-        str_copy(finding->fix, sizeof finding->fix, "sudo modprobe ina3221");
-}
-
 /* ---- open ---- */
 
 static enum err add_rail(struct sensor *out, struct attributes *set, const struct rails *rails,
@@ -324,6 +265,72 @@ static enum err jetson_open(const struct sensor_finding *finding, struct sensor 
     sensor_add_fact(out, "total", rails.has_total ? "input rail" : "sum of the rails");
     out->state = set;
     return ERR_OK;
+}
+
+/* ---- probe ---- */
+
+/* One rail that may not be read spoils the sum; one that reads nonsense now may recover. */
+static enum err try_rails(const struct rails *rails, const struct rail **troubled)
+{
+    enum err first = ERR_OK;
+    bool any = false;
+    for (size_t i = 0; i < rails->count; i++) {
+        int64_t current;
+        uint64_t voltage;
+        enum err err = fs_read_i64(rails->items[i].current, &current);
+        if (!err)
+            err = fs_read_u64(rails->items[i].voltage, &voltage);
+        if (err && (!first || err == ERR_DENIED)) {
+            first = err;
+            *troubled = &rails->items[i];
+        }
+        any |= !err;
+    }
+    return any && first != ERR_DENIED ? ERR_OK : first;
+}
+
+static void jetson_probe(const struct sensor_config *config, struct sensor_findings *out)
+{
+    (void)config;
+    char model[96];
+    struct sensor_finding *finding;
+    if (!host_is_jetson(model, sizeof model)) {
+        finding = sensor_found(out, "jetson", SENSOR_BOARD, SENSOR_ABSENT);
+        if (finding)
+            str_copy(finding->reason, sizeof finding->reason, "not a Jetson board");
+        return;
+    }
+    struct rails rails;
+    find_rails(&rails);
+    const struct rail *troubled = NULL;
+    enum err err = rails.count ? try_rails(&rails, &troubled) : ERR_ABSENT;
+    finding = sensor_found(out, "jetson", SENSOR_BOARD,
+                           !err                ? SENSOR_OK
+                           : err == ERR_DENIED ? SENSOR_DENIED
+                                               : SENSOR_UNSUPPORTED);
+    if (!finding)
+        return;
+    str_copy(finding->name, sizeof finding->name, model[0] ? model : "NVIDIA Jetson");
+    struct sensor sensor = {0};
+    if (!err && !jetson_open(finding, &sensor, NULL)) {
+        attributes_measures(&sensor, finding->measures, sizeof finding->measures);
+        attributes_free(sensor.state);
+    }
+    if (!err)
+        return;
+    if (!rails.count)
+        str_copy(finding->reason, sizeof finding->reason,
+                 rails.monitors ? "its INA3221 power monitor has no labelled rail"
+                                : "no INA3221 power monitor under /sys/class/hwmon");
+    else
+        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", troubled->current,
+                   err_text(err));
+    if (err == ERR_DENIED)
+        str_copy(finding->fix, sizeof finding->fix,
+                 "sudo chmod a+r /sys/class/hwmon/hwmon*/in*_input "
+                 "/sys/class/hwmon/hwmon*/curr*_input (until the next boot), or run as root");
+    else if (!rails.monitors)
+        str_copy(finding->fix, sizeof finding->fix, "sudo modprobe ina3221");
 }
 
 static enum err jetson_read(struct sensor *sensor, unsigned group, struct observations *out)

@@ -132,7 +132,7 @@ struct nvml_api {
 /* Opens, loads and initialises on first use.  ERR_ABSENT: no library, or no driver under it;
  * ERR_DENIED, ERR_UNSUPPORTED, ERR_LOST ... by what initialisation answered, in *code too (NVML_OK
  * when it did not come to that).  why->text says it in words. */
-enum err nvml_acquire(const struct nvml_api **api, int *code, struct error *why) MUST_USE;
+enum err nvml_acquire(const struct nvml_api **out, int *code, struct error *why) MUST_USE;
 void nvml_release(void);
 
 /* Our word for a return code.  ERR_LOST: the device or the whole driver went away, and only a new

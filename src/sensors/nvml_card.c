@@ -1,9 +1,11 @@
 /* One NVIDIA card as an open sensor: which channels it has, and reading them.
  *
- * Three cadences, by what a call costs and how often its value changes.  The energy counter is
- * read at the pace of its own updates (100 ms on Hopper), for the call blocks for milliseconds.
- * Power fields are cached by the driver and cost under a microsecond.  All else, with the driver's
- * buffer of 20 ms power samples among it, is read twice a second: the buffer holds over two.
+ * Three cadences, by what a call costs and how often its value changes.  The energy counter's
+ * call burns milliseconds of CPU (5 ms on an H200), so it is read just after one of its updates
+ * (every 100 ms on Hopper): each of them when nothing finer is there, one a second when the driver
+ * keeps a buffer of 20 ms power samples, which then say how the counter's joules lie in between.
+ * Power fields are cached by the driver and cost tens of microseconds.  All else, that buffer
+ * among it, is read twice a second: the buffer holds over two.
  *
  * Of the channels that measure the same scope one is the figure and the rest are cross-checks, in
  * this order: energy counter, sample buffer, instant power, average power. */
@@ -30,6 +32,9 @@ static const struct sensor_group PACE[CADENCES] = {
 };
 
 enum { FIELDS_MAX = 3, SCALARS_MAX = 12 };
+
+/* Between reads of the counter when the sample buffer gives the shape of power. */
+static const nanos COUNTER_WITH_SAMPLES = NS_PER_S;
 
 static const double WATTS_MAX_UNKNOWN = 3000; /* no card or module of today draws more */
 static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as uniform: 0.05 / sqrt 3 */
@@ -172,15 +177,24 @@ static int open_field(struct sensor *sensor, const char *name, unsigned id)
 
 /* Drivers that do not know scopes answer with the power of the whole card, and some cards with 0:
  * memory draws something, and less than the card. */
+static bool try_memory_power(struct sensor *sensor, unsigned id)
+{
+    struct nvml_field whole = {.id = id, .scope = NVML_POWER_OF_GPU};
+    struct nvml_field memory = {.id = id, .scope = NVML_POWER_OF_MEMORY};
+    if (ask_field(sensor->state, &whole) != NVML_OK || ask_field(sensor->state, &memory) != NVML_OK)
+        return false;
+    double memory_mw = nvml_number(memory.type, &memory.value);
+    if (!(memory_mw > 0 && memory_mw < nvml_number(whole.type, &whole.value)))
+        return false;
+    add_field(sensor, "power.memory", &memory, SCOPE_GPU_MEMORY);
+    return true;
+}
+
+/* An H200 tells its memory's power as an average only. */
 static void open_memory_power(struct sensor *sensor)
 {
-    struct nvml_field whole = {.id = NVML_FIELD_POWER_INSTANT, .scope = NVML_POWER_OF_GPU};
-    struct nvml_field memory = {.id = NVML_FIELD_POWER_INSTANT, .scope = NVML_POWER_OF_MEMORY};
-    if (ask_field(sensor->state, &whole) != NVML_OK || ask_field(sensor->state, &memory) != NVML_OK)
-        return;
-    double memory_mw = nvml_number(memory.type, &memory.value);
-    if (memory_mw > 0 && memory_mw < nvml_number(whole.type, &whole.value))
-        add_field(sensor, "power.memory", &memory, SCOPE_GPU_MEMORY);
+    if (!try_memory_power(sensor, NVML_FIELD_POWER_INSTANT))
+        try_memory_power(sensor, NVML_FIELD_POWER_AVERAGE);
 }
 
 /* Why a card whose calls answered so cannot be opened, if it cannot. */
@@ -248,6 +262,8 @@ static void settle_groups(struct sensor *sensor)
         sensor->groups[sensor->group_count] = PACE[cadence];
         if (cadence == POWER && is_figure)
             sensor->groups[sensor->group_count].follow_ticks = true;
+        if (cadence == COUNTER && state->samples_channel >= 0 && !state->samples.empty)
+            sensor->groups[sensor->group_count].period_default = COUNTER_WITH_SAMPLES;
         sensor->group_count++;
     }
     for (size_t i = 0; i < sensor->channel_count; i++)

@@ -136,22 +136,29 @@ static void hand_on(struct nvml_samples *samples, unsigned first, unsigned count
     }
 }
 
-/* Fills the buffer and finds out whether stamps of two clocks are in it.  Nothing newer than the
- * last stamp, or a stamp before its forerunner, may mean that the driver's clock went back: then
- * only the whole buffer tells. */
+static bool goes_back(const struct nvml_samples *samples, unsigned count)
+{
+    for (unsigned i = 1; i < count; i++)
+        if (samples->buffer[i].time_us < samples->buffer[i - 1].time_us)
+            return true;
+    return false;
+}
+
+/* Fills the buffer and finds out whether stamps of two clocks are in it.  Where the driver's clock
+ * went back by itself, asking for what is newer than the last stamp gives less than the time
+ * that passed, or nothing: only the whole buffer tells. */
 static int fetch_new(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
                      bool *mixed, unsigned *type, unsigned *count)
 {
     int code = fetch(samples, api, card, *mixed ? 0 : samples->last_us, type, count);
     if (code != NVML_OK || *mixed)
         return code;
-    bool back = false;
-    for (unsigned i = 1; i < *count; i++)
-        back |= samples->buffer[i].time_us < samples->buffer[i - 1].time_us;
-    if (*count && !back)
+    bool enough = (nanos)(*count + 2) * samples->spacing >= clock_now() - samples->last_t;
+    if (enough && !goes_back(samples, *count))
         return NVML_OK;
     code = fetch(samples, api, card, 0, type, count);
-    if (back || (*count && samples->buffer[*count - 1].time_us < samples->last_us)) {
+    if (goes_back(samples, *count) ||
+        (*count && samples->buffer[*count - 1].time_us < samples->last_us)) {
         *mixed = true;
         samples->foreign_clock = true; /* ours was not set: that would have been noticed */
     }
@@ -180,6 +187,8 @@ int nvml_samples_drain(struct nvml_samples *samples, const struct nvml_api *api,
     if (count == 0)
         return NVML_OK;
     nanos newest = (nanos)samples->buffer[count - 1].time_us * NS_PER_US - offset;
+    if (!mixed && newest <= now && newest > now - 2 * samples->spacing)
+        samples->foreign_clock = false; /* the clocks agree again */
     bool credible = !samples->foreign_clock && newest <= now && newest > samples->last_t;
     if (credible && !mixed)
         times_by_stamp(samples, count, offset);

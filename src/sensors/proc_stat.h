@@ -21,6 +21,9 @@ struct proc_stat {
     bool has_last;
 };
 
+/* What to do where it may not be read. */
+#define PROC_STAT_FIX "run as root, or outside the sandbox that hides /proc/stat"
+
 enum err proc_stat_open(struct proc_stat *stat) MUST_USE;
 void proc_stat_close(struct proc_stat *stat);
 

@@ -79,7 +79,7 @@ static void take_line(struct rapl_cpu *cpu, const char *line)
             cpu->vendor = RAPL_INTEL;
         else if (!strcmp(value, "AuthenticAMD") || !strcmp(value, "HygonGenuine"))
             cpu->vendor = RAPL_AMD;
-    } else if ((value = value_of(line, "CPU implementer"))) {
+    } else if (value_of(line, "CPU implementer")) {
         cpu->vendor = RAPL_NOT_X86;
     } else if ((value = value_of(line, "model name"))) {
         if (!cpu->brand[0])

@@ -96,7 +96,8 @@ struct sensor_channel {
 /* Channels that one call reads together, at one cadence. */
 struct sensor_group {
     nanos period_default; /* between reads when the user asks for nothing */
-    nanos period_min;     /* never read faster than this, whatever the user asks */
+    nanos period_min;     /* never read faster than this, whatever the user asks; only finding a
+                             counter's ticks takes a short burst of denser reads */
     bool follow_ticks;    /* phase-lock reads to the first energy or power channel's updates */
 };
 

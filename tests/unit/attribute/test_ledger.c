@@ -84,7 +84,8 @@ static void test_counter_before_integral(void **state)
     assert_near(gpu->energy.joules, 200, 0.01);
     assert_near(gpu->energy.coverage, 1, 1e-9);
     assert_near(gpu->power_mean, 100, 0.01);
-    assert_near(gpu->power_max, 100, 0.5);
+    /* The peak is the finer look of the two. */
+    assert_near(gpu->power_max, 103, 0.5);
     assert_near(gpu->energy.plus_minus, hypot(gpu->energy.statistical, 0.05 * 200), 0.01);
     assert_false(gpu->energy.low_confidence);
     assert_true(isnan(gpu->energy.idle_joules) && isnan(gpu->energy.active_joules));

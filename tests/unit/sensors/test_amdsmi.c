@@ -154,7 +154,7 @@ static void every_quantity_arrives_in_its_base_unit(void **state)
     assert_near(value(&gpu, "clock.memory"), 1300, 0);
     assert_near(value(&gpu, "power_limit"), 750, 1e-9);
     assert_string_equal(fact(&gpu, "uuid"), "GPU-7f3a9c0000000001");
-    assert_string_equal(fact(&gpu, "pci"), "0000:0c:00.0");
+    assert_string_equal(fact(&gpu, "pci_bus_id"), "0000:0c:00.0");
     assert_string_equal(fact(&gpu, "library"), "AMD SMI 26.3.0");
     sensor_close(&gpu);
 }
@@ -450,7 +450,7 @@ static void rocm_smi_stands_in(void **state)
         assert_near(value(&gpu, "clock"), 2100, 1e-9);
         assert_near(value(&gpu, "clock.memory"), 1300, 1e-9);
         assert_string_equal(fact(&gpu, "uuid"), "GPU-7f3a9c0000000001");
-        assert_string_equal(fact(&gpu, "pci"), "0000:0c:00.0");
+        assert_string_equal(fact(&gpu, "pci_bus_id"), "0000:0c:00.0");
         assert_string_equal(fact(&gpu, "library"), i ? "ROCm SMI 7.0.1" : "ROCm SMI 5.0.1");
         sensor_close(&gpu);
     }

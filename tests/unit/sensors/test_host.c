@@ -131,6 +131,10 @@ static void other_thermometers_and_clocks(void **state)
     tree_write(&tree, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "5000000\n");
     assert_true(drive_open(&sensor_host, "host", &sensor));
     assert_near(value_of(&sensor, "temperature"), 53, 1e-9);
+    struct sensor_findings findings = drive_probe(&sensor_host);
+    assert_string_equal(findings.items[0].measures,
+                        "utilisation,memory_used,memory_total,temperature,clock");
+    sensor_findings_release(&findings);
     assert_near(value_of(&sensor, "clock"), 4000, 1e-9);
     tree_write(&tree, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "%s", "");
     assert_near(value_of(&sensor, "clock"), 3000, 1e-9);
@@ -153,6 +157,11 @@ static void without_proc_the_host_is_absent(void **state)
     assert_int_equal(findings.count, 1);
     assert_int_equal(findings.items[0].status, SENSOR_ABSENT);
     assert_true(findings.items[0].reason[0]);
+    sensor_findings_release(&findings);
+    /* Only what this host has is said to be measured. */
+    board_host(&tree);
+    findings = drive_probe(&sensor_host);
+    assert_string_equal(findings.items[0].measures, "utilisation,memory_used,memory_total");
     sensor_findings_release(&findings);
 }
 

@@ -224,6 +224,7 @@ static void a_power_supply_is_the_node_and_its_rails_are_not_added(void **state)
     board_attribute(&tree, 1, "temp1_input", "40000");
     struct sensor_finding finding = only_finding();
     assert_string_equal(finding.id, "hwmon:corsairpsu0");
+    assert_string_equal(finding.measures, "power");
     struct sensor sensor;
     assert_true(drive_open(&sensor_hwmon, finding.id, &sensor));
     assert_int_equal(channel_of(&sensor, "power total")->scope, SCOPE_NODE);
@@ -328,7 +329,7 @@ static void denied_files_come_with_the_fix(void **state)
     board_chip(&tree, 0, "power_meter");
     board_attribute(&tree, 0, "power1_average", "412000000");
     tree_mode(&tree, "", 0755);
-    tree_mode(&tree, "/sys/class/hwmon/hwmon0/power1_average", 0600);
+    tree_mode(&tree, "/sys/class/hwmon/hwmon0/power1_average", 0);
     assert_int_equal(drive_as_nobody(denied_as_nobody, NULL), 0);
 }
 

@@ -46,6 +46,7 @@ static void the_input_rail_is_the_board(void **state)
     struct sensor_finding finding = only_finding();
     assert_int_equal(finding.status, SENSOR_OK);
     assert_string_equal(finding.name, "NVIDIA Jetson Orin Nano Developer Kit");
+    assert_string_equal(finding.measures, "power,temperature,utilisation,clock");
 
     struct sensor sensor;
     assert_true(drive_open(&sensor_jetson, "jetson", &sensor));
@@ -147,7 +148,6 @@ static void a_rail_that_vanished_is_not_left_out_of_the_sum_in_silence(void **st
     (void)state;
     board_jetson_agx_orin(&tree);
     struct sensor_finding finding = only_finding();
-    finding.driver = &sensor_jetson;
     tree_remove(&tree, "/sys/class/hwmon");
     struct sensor sensor;
     struct error why;
@@ -183,11 +183,8 @@ static void denied_files_are_said_to_be_so(void **state)
     (void)state;
     board_jetson_orin_nano(&tree);
     tree_mode(&tree, "", 0755);
-    for (unsigned i = 1; i <= 3; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "/sys/class/hwmon/hwmon1/curr%u_input", i);
-        tree_mode(&tree, path, 0600);
-    }
+    /* One is enough: the others would not be the board. */
+    tree_mode(&tree, "/sys/class/hwmon/hwmon1/curr2_input", 0);
     assert_int_equal(drive_as_nobody(denied_as_nobody, NULL), 0);
 }
 

@@ -127,7 +127,8 @@ static void groups_follow_the_cost_of_their_calls(void **state)
     struct sensor sensor;
     open_card(&sensor);
     assert_int_equal(sensor.group_count, 3);
-    assert_int_equal(sensor.groups[0].period_default, 100 * NS_PER_MS);
+    /* The buffer of samples gives the shape, so the dear counter is read once a second. */
+    assert_int_equal(sensor.groups[0].period_default, NS_PER_S);
     assert_int_equal(sensor.groups[0].period_min, 50 * NS_PER_MS);
     assert_true(sensor.groups[0].follow_ticks);
     assert_int_equal(sensor.groups[1].period_default, 100 * NS_PER_MS);
@@ -338,7 +339,7 @@ static void memory_power_must_be_credible(void **state)
 {
     (void)state;
     static const char *const SCRIPTS[] = {"memory_share 0 1\n", "memory_share 0 0\n",
-                                          "fail field:186:2 0 3\n"};
+                                          "fail field:186:2 0 3\nfail field:185:2 0 3\n"};
     for (size_t i = 0; i < sizeof SCRIPTS / sizeof *SCRIPTS; i++) {
         nvml_fake_script("%s", SCRIPTS[i]);
         struct sensor sensor;
@@ -347,6 +348,30 @@ static void memory_power_must_be_credible(void **state)
         assert_non_null(channel(&sensor, "power.instant"));
         sensor_close(&sensor);
     }
+}
+
+/* As an H200 does. */
+static void memory_power_may_be_an_average_only(void **state)
+{
+    (void)state;
+    nvml_fake_script("power 0 constant 500\nmemory_share 0 0.2\nfail field:186:2 0 3\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_non_null(channel(&sensor, "power.memory"));
+    assert_int_equal(channel(&sensor, "power.memory")->scope, SCOPE_GPU_MEMORY);
+    assert_near(value_of(&sensor, "power.memory"), 100, 1e-3);
+    sensor_close(&sensor);
+}
+
+static void without_samples_every_tick_of_the_counter_is_read(void **state)
+{
+    (void)state;
+    nvml_fake_script("fail nvmlDeviceGetSamples 0 3\n");
+    struct sensor sensor;
+    open_card(&sensor);
+    assert_null(channel(&sensor, "power.samples"));
+    assert_int_equal(sensor.groups[0].period_default, 100 * NS_PER_MS);
+    sensor_close(&sensor);
 }
 
 static void what_a_card_lacks_is_no_channel(void **state)
@@ -462,6 +487,8 @@ int main(void)
         TEST(one_channel_is_the_figure),
         TEST(a_module_is_not_a_gpu),
         TEST(memory_power_must_be_credible),
+        TEST(memory_power_may_be_an_average_only),
+        TEST(without_samples_every_tick_of_the_counter_is_read),
         TEST(what_a_card_lacks_is_no_channel),
         TEST(an_old_driver_counts_reserved_memory_as_used),
         TEST(an_unknown_limit_leaves_a_wide_bound),

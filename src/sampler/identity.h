@@ -1,0 +1,17 @@
+/* Telling GPUs apart when several drivers see them.  Drivers number their own cards from 0 and
+ * never look at each other; here one card seen twice is refused and two cards that both came as
+ * "gpu0" get names and places of their own. */
+#ifndef IPW_SAMPLER_IDENTITY_H
+#define IPW_SAMPLER_IDENTITY_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+#include "sensors/sensor.h"
+
+/* Fits `added` in beside the others (all of the sampler's sensors so far).  ERR_UNSUPPORTED when it
+ * is a card that one of them measures already. */
+enum err identity_settle(const struct sensor *const *others, size_t count, struct sensor *added,
+                         struct error *why) MUST_USE;
+
+#endif

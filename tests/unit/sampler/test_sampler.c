@@ -1,0 +1,490 @@
+/* The whole sampler over scripted sensors: threads, loss and return, suspend, odd devices.
+ * Counters follow the real clock at a known power, so every window has a known answer; the machine
+ * may be slow, so nothing here depends on how soon something happens. */
+#define _GNU_SOURCE
+#include "support/unit.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "sampler/sampler.h"
+#include "sampler/series.h"
+
+#define MS        NS_PER_MS
+#define WATTS     100.0
+#define PER_COUNT 1e-6
+
+/* ---- clocks that can be moved ---- */
+
+static _Atomic int64_t suspended, wall_step;
+
+static nanos real(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (nanos)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static nanos test_monotonic(void)
+{
+    return real(CLOCK_MONOTONIC);
+}
+
+static nanos test_boot(void)
+{
+    return real(CLOCK_MONOTONIC) + suspended;
+}
+
+static nanos test_wall(void)
+{
+    return real(CLOCK_REALTIME) + wall_step;
+}
+
+static const struct clock_source CLOCKS = {test_monotonic, test_boot, test_wall};
+
+static void nap(nanos length)
+{
+    struct timespec t = {.tv_sec = length / NS_PER_S, .tv_nsec = length % NS_PER_S};
+    nanosleep(&t, NULL);
+}
+
+/* ---- the scripted sensor ---- */
+
+struct script {
+    nanos tick;        /* the counters' update period */
+    nanos read_period; /* the group's default */
+    bool follow, power_too;
+    unsigned channels;
+    _Atomic int64_t block; /* a read takes this long */
+    atomic_bool gone;      /* reads say lost, opens fail */
+    atomic_bool changed;   /* opens with another resolution */
+    atomic_bool stuck, flaky;
+    atomic_uint opened, closed, reads;
+};
+
+enum { SCRIPTS = 3 };
+static struct script scripts[SCRIPTS];
+
+static enum err scripted_open(const struct sensor_finding *finding, struct sensor *out,
+                              struct error *why)
+{
+    struct script *script = &scripts[finding->key];
+    if (script->gone)
+        return err_set(why, ERR_ABSENT, "gone");
+    for (unsigned i = 0; i < script->channels; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "counter%u", i);
+        struct sensor_channel *channel = sensor_add_channel(out, name, "test", QTY_ENERGY);
+        channel->joules_per_count = script->changed ? 2 * PER_COUNT : PER_COUNT;
+        channel->watts_max = 10000;
+    }
+    if (script->power_too)
+        sensor_add_channel(out, "power", "test", QTY_POWER)->watts_max = 1000;
+    out->groups[0] = (struct sensor_group){
+        .period_default = script->read_period, .period_min = MS, .follow_ticks = script->follow};
+    out->group_count = 1;
+    out->state = script;
+    script->opened++;
+    return ERR_OK;
+}
+
+static enum err scripted_read(struct sensor *sensor, unsigned group, struct observations *out)
+{
+    (void)group;
+    struct script *script = sensor->state;
+    unsigned n = script->reads++;
+    nanos before = clock_now();
+    if (script->gone)
+        return ERR_LOST;
+    if (script->flaky && n % 2)
+        return ERR_BUSY;
+    if (script->block > 0)
+        nap(script->block);
+    nanos now = clock_now(), t = before + (now - before) / 2;
+    nanos tick = script->stuck ? NS_PER_S : now / script->tick * script->tick;
+    for (unsigned i = 0; i < script->channels; i++)
+        observe_count(out, i, t, (uint64_t)(seconds(tick) * WATTS * (i + 1) / PER_COUNT));
+    if (script->power_too)
+        observe_value(out, script->channels, t, WATTS);
+    return ERR_OK;
+}
+
+static void scripted_close(struct sensor *sensor)
+{
+    struct script *script = sensor->state;
+    script->closed++;
+}
+
+static const struct sensor_driver SCRIPTED = {
+    .name = "scripted", .open = scripted_open, .read = scripted_read, .close = scripted_close};
+
+static struct sampler *sampler;
+
+static struct script *add(struct sampler *to, unsigned key, nanos tick, nanos read_period)
+{
+    struct script *script = &scripts[key];
+    *script = (struct script){.tick = tick, .read_period = read_period, .channels = 1};
+    struct sensor_finding finding = {.driver = &SCRIPTED, .key = key, .kind = SENSOR_TEST};
+    snprintf(finding.id, sizeof finding.id, "scripted:%u", key);
+    struct error why;
+    if (to)
+        assert_int_equal(sampler_add(to, &finding, &why), ERR_OK);
+    return script;
+}
+
+/* As add, for scripts that must be set before opening. */
+static void open_script(unsigned key)
+{
+    struct sensor_finding finding = {.driver = &SCRIPTED, .key = key, .kind = SENSOR_TEST};
+    struct error why;
+    assert_int_equal(sampler_add(sampler, &finding, &why), ERR_OK);
+}
+
+static void start(void)
+{
+    struct error why;
+    assert_int_equal(sampler_start(sampler, &why), ERR_OK);
+    sampler_ready(sampler);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    sampler = sampler_new(0);
+    return sampler ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sampler_free(sampler);
+    for (unsigned i = 0; i < SCRIPTS; i++)
+        if (scripts[i].opened != scripts[i].closed)
+            return -1;
+    memset(scripts, 0, sizeof scripts);
+    return 0;
+}
+
+static struct source_state source_state(void)
+{
+    struct source_state state;
+    sampler_source(sampler, 0, &state);
+    return state;
+}
+
+/* Measures for a while and checks the power of what is covered; returns the coverage. */
+static double check_power(struct sampler *of, size_t channel, nanos from, nanos to)
+{
+    struct window w;
+    sampler_settle(of, to);
+    assert_int_equal(sampler_window(of, 0, channel, from, to, &w), ERR_OK);
+    double watts = WATTS * (double)(channel + 1);
+    assert_true(w.covered_s > 0);
+    /* A tick more or less at both edges is the most that may be amiss. */
+    double slip = 2 * seconds(scripts[0].tick) * watts;
+    assert_near(w.sum, watts * w.covered_s, 0.02 * watts * w.covered_s + slip);
+    return w.coverage;
+}
+
+/* ---- tests ---- */
+
+static void windows_during_and_after_the_run(void **state)
+{
+    (void)state;
+    add(NULL, 0, MS, 10 * MS)->power_too = true;
+    open_script(0);
+    start();
+    nanos from = clock_now();
+    nap(150 * MS);
+    nanos middle = clock_now();
+    assert_true(check_power(sampler, 0, from, middle) > 0.9);
+    nap(50 * MS);
+    nanos to = clock_now();
+    sampler_settle(sampler, to);
+    sampler_stop(sampler);
+    assert_true(check_power(sampler, 0, from, to) > 0.9);
+    struct window w;
+    assert_int_equal(sampler_window(sampler, 0, 1, from, to, &w), ERR_OK);
+    assert_near(w.sum, WATTS * w.covered_s, 1e-6);
+    double low, high;
+    assert_int_equal(sampler_extremes(sampler, 0, 0, from, to, &low, &high), ERR_OK);
+    assert_true(low > 0 && low <= WATTS * 1.01 && high >= WATTS * 0.99);
+    struct channel_state channel;
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_true(channel.updates > 0 && channel.has_value && channel.gaps == 0);
+    assert_int_equal(sampler_count(sampler), 1);
+    assert_string_equal(sampler_sensor(sampler, 0)->channels[1].name, "power");
+    assert_true(sampler_reads(sampler) >= 10);
+    assert_true(source_state().dropped == 0 && source_state().failed == 0);
+    assert_int_equal(sampler_window(sampler, 0, 0, to + NS_PER_S, to + 2 * NS_PER_S, &w),
+                     ERR_NO_DATA);
+}
+
+static void ticks_are_followed_through_blocking_reads(void **state)
+{
+    (void)state;
+    struct script *script = add(NULL, 0, 100 * MS, 100 * MS);
+    script->follow = true;
+    script->block = 3 * MS;
+    open_script(0);
+    start();
+    nap(500 * MS);
+    nanos from = clock_now();
+    unsigned reads = script->reads;
+    script->block = 15 * MS;
+    nap(900 * MS);
+    nanos to = clock_now();
+    assert_true(check_power(sampler, 0, from, to) > 0.7);
+    assert_true(script->reads - reads < 120);
+    struct channel_state channel;
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_true(channel.period == 0 || (channel.period > 50 * MS && channel.period < 210 * MS));
+}
+
+static void first_reading_makes_no_peak(void **state)
+{
+    (void)state;
+    add(NULL, 0, 100 * MS, 100 * MS)->follow = true;
+    open_script(0);
+    nanos from = clock_now();
+    start();
+    nap(300 * MS);
+    sampler_settle(sampler, clock_now());
+    double low, high;
+    assert_int_equal(sampler_extremes(sampler, 0, 0, from, clock_now(), &low, &high), ERR_OK);
+    assert_true(high < 2 * WATTS);
+}
+
+static void lost_device_comes_back(void **state)
+{
+    (void)state;
+    struct script *script = add(sampler, 0, MS, 5 * MS);
+    start();
+    nanos from = clock_now();
+    nap(100 * MS);
+    script->gone = true;
+    while (!source_state().is_lost)
+        nap(5 * MS);
+    nanos lost = clock_now();
+    nap(50 * MS);
+    script->gone = false;
+    /* Settling again and again must not keep it from coming back. */
+    while (source_state().is_lost)
+        sampler_settle(sampler, clock_now());
+    nanos back = clock_now();
+    nap(100 * MS);
+    nanos to = clock_now();
+    double coverage = check_power(sampler, 0, from, to);
+    assert_true(coverage < 1 - 0.9 * (double)(back - lost) / (double)(to - from));
+    assert_int_equal(source_state().lost, 1);
+    assert_int_equal(source_state().back, 1);
+    assert_int_equal(script->opened, 2);
+    struct channel_state channel;
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_int_equal(channel.gaps, 1);
+}
+
+static void another_device_is_not_taken_for_the_lost_one(void **state)
+{
+    (void)state;
+    struct script *script = add(sampler, 0, MS, 5 * MS);
+    start();
+    script->gone = true;
+    script->changed = true;
+    while (!source_state().is_lost)
+        nap(5 * MS);
+    script->gone = false;
+    while (script->closed < 2) /* the lost one, and the one left alone */
+        nap(5 * MS);
+    assert_true(source_state().is_lost);
+    script->changed = false;
+    while (source_state().is_lost)
+        nap(5 * MS);
+    assert_int_equal(source_state().back, 1);
+}
+
+static void stop_while_lost(void **state)
+{
+    (void)state;
+    struct script *script = add(sampler, 0, MS, 5 * MS);
+    start();
+    script->gone = true;
+    while (!source_state().is_lost)
+        nap(5 * MS);
+    sampler_stop(sampler);
+    sampler_stop(sampler);
+    assert_int_equal(script->opened, script->closed);
+}
+
+static void failing_reads_lose_no_energy(void **state)
+{
+    (void)state;
+    add(sampler, 0, MS, 5 * MS)->flaky = true;
+    start();
+    nanos from = clock_now();
+    nap(200 * MS);
+    assert_true(check_power(sampler, 0, from, clock_now()) > 0.5);
+    assert_true(source_state().failed > 0);
+    assert_int_equal(source_state().lost, 0);
+}
+
+static void suspend_is_a_gap_and_a_wall_step_is_nothing(void **state)
+{
+    (void)state;
+    add(sampler, 0, MS, 5 * MS);
+    start();
+    nanos from = clock_now();
+    nap(50 * MS);
+    struct channel_state channel;
+    wall_step = -3600 * NS_PER_S;
+    nap(50 * MS);
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_int_equal(channel.gaps, 0);
+    suspended += 10 * NS_PER_S;
+    while (sampler_channel(sampler, 0, 0, &channel), channel.gaps == 0)
+        nap(5 * MS);
+    nap(100 * MS);
+    assert_true(check_power(sampler, 0, from, clock_now()) < 1);
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_int_equal(channel.gaps, 1);
+    assert_int_equal(channel.last_error, ERR_LOST);
+    assert_int_equal(source_state().lost, 0);
+}
+
+static void stuck_counter_measures_nothing(void **state)
+{
+    (void)state;
+    add(sampler, 0, MS, 5 * MS)->stuck = true;
+    start();
+    nanos from = clock_now();
+    nap(50 * MS);
+    nanos to = clock_now();
+    sampler_settle(sampler, to);
+    struct window w;
+    struct channel_state channel;
+    assert_int_equal(sampler_window(sampler, 0, 0, from, to, &w), ERR_NO_DATA);
+    assert_false(is_known(w.sum));
+    sampler_channel(sampler, 0, 0, &channel);
+    assert_int_equal(channel.updates, 0);
+    assert_false(channel.has_value);
+}
+
+static void every_channel_of_a_large_sensor(void **state)
+{
+    (void)state;
+    add(NULL, 0, MS, 2 * MS)->channels = SENSOR_CHANNELS_MAX;
+    open_script(0);
+    start();
+    nanos from = clock_now();
+    nap(100 * MS);
+    nanos to = clock_now();
+    for (size_t i = 0; i < SENSOR_CHANNELS_MAX; i++)
+        assert_true(check_power(sampler, i, from, to) > 0.5);
+}
+
+static void two_samplers_at_once(void **state)
+{
+    (void)state;
+    struct sampler *other = sampler_new(2 * MS);
+    struct error why;
+    add(sampler, 0, MS, 5 * MS);
+    add(other, 1, MS, 5 * MS);
+    start();
+    assert_int_equal(sampler_start(other, &why), ERR_OK);
+    sampler_ready(other);
+    nanos from = clock_now();
+    nap(100 * MS);
+    nanos to = clock_now();
+    assert_true(check_power(sampler, 0, from, to) > 0.5);
+    assert_true(check_power(other, 0, from, to) > 0.5);
+    sampler_free(other);
+    nap(20 * MS);
+    assert_true(check_power(sampler, 0, from, clock_now()) > 0.5);
+}
+
+struct walk {
+    size_t count, calls;
+    nanos last;
+};
+
+static bool take_points(const struct point *points, size_t count, void *context)
+{
+    struct walk *walk = context;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(points[i].t > walk->last);
+        walk->last = points[i].t;
+    }
+    walk->count += count;
+    walk->calls++;
+    /* Asking from within must not hang. */
+    struct window w;
+    assert_int_equal(sampler_window(sampler, 0, 0, 0, walk->last + 1, &w),
+                     walk->count > 1 ? ERR_OK : ERR_NO_DATA);
+    return walk->calls < 100;
+}
+
+static void points_are_walked_while_more_arrive(void **state)
+{
+    (void)state;
+    add(sampler, 0, MS, MS);
+    start();
+    nap(400 * MS);
+    struct channel_state channel;
+    sampler_channel(sampler, 0, 0, &channel);
+    struct walk walk = {0};
+    assert_int_equal(sampler_points(sampler, 0, 0, take_points, &walk), ERR_OK);
+    assert_true(walk.count >= channel.updates);
+    assert_true(walk.last >= channel.t);
+}
+
+static void long_history_takes_bounded_memory(void **state)
+{
+    (void)state;
+    enum { SAMPLES = 1000 * 1000 }; /* 17 minutes at 1 kHz */
+    struct sensor_channel channel = {
+        .quantity = QTY_ENERGY, .joules_per_count = PER_COUNT, .watts_max = 1000};
+    struct spill spill;
+    struct series series;
+    spill_init(&spill);
+    series_init(&series, &channel, &spill, NS_PER_S);
+    for (int i = 0; i < SAMPLES; i++) {
+        struct sample sample = {.t = NS_PER_S + i * MS, .count = (uint64_t)i * 100000};
+        assert_int_equal(series_take(&series, &sample), ERR_OK);
+    }
+    assert_int_equal(series.timeline.thinned, 0);
+    size_t bytes = series.timeline.tail_capacity * sizeof(struct point) +
+                   series.timeline.block_capacity * sizeof(struct timeline_block);
+    assert_true(bytes < 512 * 1024);
+    struct window w;
+    assert_int_equal(timeline_window(&series.timeline, NS_PER_S, NS_PER_S + (SAMPLES - 1) * MS, &w),
+                     ERR_OK);
+    assert_near(w.sum, 0.1 * (SAMPLES - 1), 1e-4);
+    assert_near(w.coverage, 1, 0);
+    series_release(&series);
+    spill_release(&spill);
+}
+
+#define SAMPLER_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    clock_replace(&CLOCKS);
+    const struct CMUnitTest tests[] = {
+        SAMPLER_TEST(windows_during_and_after_the_run),
+        SAMPLER_TEST(ticks_are_followed_through_blocking_reads),
+        SAMPLER_TEST(first_reading_makes_no_peak),
+        SAMPLER_TEST(lost_device_comes_back),
+        SAMPLER_TEST(another_device_is_not_taken_for_the_lost_one),
+        SAMPLER_TEST(stop_while_lost),
+        SAMPLER_TEST(failing_reads_lose_no_energy),
+        SAMPLER_TEST(suspend_is_a_gap_and_a_wall_step_is_nothing),
+        SAMPLER_TEST(stuck_counter_measures_nothing),
+        SAMPLER_TEST(every_channel_of_a_large_sensor),
+        SAMPLER_TEST(two_samplers_at_once),
+        SAMPLER_TEST(points_are_walked_while_more_arrive),
+        cmocka_unit_test(long_history_takes_bounded_memory),
+    };
+    return RUN_TESTS(tests);
+}

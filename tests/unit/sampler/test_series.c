@@ -1,0 +1,398 @@
+/* From samples to a timeline: what counters and readings may do, and what must never be counted. */
+#include "support/unit.h"
+
+#include "sampler/series.h"
+
+#define MS NS_PER_MS
+
+static struct spill spill;
+static struct sensor_channel channel;
+static struct series series;
+
+static void begin(struct sensor_channel like, nanos gap_limit)
+{
+    spill_init(&spill);
+    channel = like;
+    series_init(&series, &channel, &spill, gap_limit);
+}
+
+static void end(void)
+{
+    series_release(&series);
+    spill_release(&spill);
+}
+
+static const struct sensor_channel COUNTER = {
+    .quantity = QTY_ENERGY, .joules_per_count = 0.5, .wraps_at = 1000, .watts_max = 500};
+static const struct sensor_channel COUNTER_64 = {
+    .quantity = QTY_ENERGY, .joules_per_count = 1e-3, .watts_max = 1000};
+static const struct sensor_channel POWER = {.quantity = QTY_POWER, .watts_max = 700};
+static const struct sensor_channel MEAN = {
+    .quantity = QTY_POWER, .watts_max = 700, .interval_mean = true};
+
+static void count_at(nanos t, uint64_t count)
+{
+    struct sample sample = {.t = t, .count = count, .kind = SAMPLE_GOOD};
+    assert_int_equal(series_take(&series, &sample), ERR_OK);
+}
+
+static void value_at(nanos t, double value)
+{
+    struct sample sample = {.t = t, .value = value, .kind = SAMPLE_GOOD};
+    assert_int_equal(series_take(&series, &sample), ERR_OK);
+}
+
+static void nothing_at(nanos t, enum sample_kind kind, enum err why)
+{
+    struct sample sample = {.t = t, .kind = (uint8_t)kind, .why = (uint8_t)why};
+    assert_int_equal(series_take(&series, &sample), ERR_OK);
+}
+
+/* J over [from, to] and the coverage; UNKNOWN when there is none. */
+static double joules(nanos from, nanos to, double *coverage)
+{
+    struct window w;
+    enum err err = timeline_window(&series.timeline, from, to, &w);
+    if (coverage)
+        *coverage = w.coverage;
+    assert_int_equal(err == ERR_OK, is_known(w.sum));
+    return w.sum;
+}
+
+#define assert_joules(from, to, expected, covered)                                                 \
+    do {                                                                                           \
+        double coverage_;                                                                          \
+        assert_near(joules((from), (to), &coverage_), (expected), 1e-9);                           \
+        assert_near(coverage_, (covered), 1e-9);                                                   \
+    } while (0)
+
+/* ---- counters ---- */
+
+static void counter_advances(void **state)
+{
+    (void)state;
+    begin(COUNTER, 0);
+    count_at(1 * NS_PER_S, 100);
+    assert_false(is_known(joules(NS_PER_S, 2 * NS_PER_S, NULL)));
+    count_at(2 * NS_PER_S, 140);
+    count_at(3 * NS_PER_S, 200);
+    assert_joules(NS_PER_S, 3 * NS_PER_S, 50, 1);
+    assert_joules(NS_PER_S, 2 * NS_PER_S + 500 * MS, 35, 1);
+    assert_joules(0, 4 * NS_PER_S, 50, 0.5);
+    assert_int_equal(series.updates, 2);
+    assert_int_equal(series.gaps, 0);
+    end();
+}
+
+static void last_digit_of_a_counter_is_uncertain(void **state)
+{
+    (void)state;
+    begin((struct sensor_channel){.quantity = QTY_ENERGY, .joules_per_count = 1}, 0);
+    for (int i = 1; i < 10; i++)
+        count_at(i * NS_PER_S, (uint64_t)i * 100);
+    struct window w;
+    assert_int_equal(timeline_window(&series.timeline, 2 * NS_PER_S, 5 * NS_PER_S, &w), ERR_OK);
+    assert_near(w.sum, 300, 1e-9);
+    assert_near(w.variance, 2.0 / 12, 1e-9);
+    end();
+}
+
+static void counter_wraps_at_its_modulus(void **state)
+{
+    (void)state;
+    begin(COUNTER, 0);
+    count_at(1 * NS_PER_S, 999);
+    count_at(2 * NS_PER_S, 0); /* one count */
+    assert_joules(NS_PER_S, 2 * NS_PER_S, 0.5, 1);
+    count_at(3 * NS_PER_S, 990); /* 495 J in 1 s: just what it may draw */
+    count_at(4 * NS_PER_S, 10);  /* 20 counts */
+    assert_joules(3 * NS_PER_S, 4 * NS_PER_S, 10, 1);
+    assert_int_equal(series.gaps, 0);
+    end();
+}
+
+static void reset_is_a_gap_not_a_wrap(void **state)
+{
+    (void)state;
+    begin(COUNTER, 0);
+    channel.watts_max = 100;
+    count_at(1 * NS_PER_S, 100);
+    count_at(2 * NS_PER_S, 200);
+    count_at(3 * NS_PER_S, 0); /* as a wrap this would be 400 J at most 110 */
+    count_at(4 * NS_PER_S, 60);
+    assert_int_equal(series.gaps, 1);
+    assert_joules(NS_PER_S, 4 * NS_PER_S, 80, 2.0 / 3);
+    assert_false(is_known(joules(2 * NS_PER_S, 3 * NS_PER_S, NULL)));
+    assert_int_equal(series.last_error, ERR_BAD_VALUE);
+    end();
+}
+
+static void backwards_without_a_modulus_is_a_gap(void **state)
+{
+    (void)state;
+    begin(COUNTER_64, 0);
+    count_at(1 * NS_PER_S, 5000000);
+    count_at(2 * NS_PER_S, 5100000);
+    count_at(3 * NS_PER_S, 4999999);
+    count_at(4 * NS_PER_S, 5199999);
+    assert_joules(NS_PER_S, 4 * NS_PER_S, 300, 2.0 / 3);
+    assert_int_equal(series.gaps, 1);
+    end();
+}
+
+static void jump_beyond_the_device_is_a_gap(void **state)
+{
+    (void)state;
+    begin(COUNTER_64, 0);
+    count_at(1 * NS_PER_S, 0);
+    count_at(2 * NS_PER_S, 100 * 1000);
+    count_at(3 * NS_PER_S, 90 * 1000 * 1000); /* 90 kW */
+    count_at(4 * NS_PER_S, 90 * 1000 * 1000 + 50 * 1000);
+    assert_joules(NS_PER_S, 4 * NS_PER_S, 150, 2.0 / 3);
+    assert_int_equal(series.gaps, 1);
+    end();
+}
+
+static void close_reads_may_see_a_whole_tick(void **state)
+{
+    (void)state;
+    begin(COUNTER_64, 0);
+    count_at(NS_PER_S, 0);
+    count_at(NS_PER_S + 2 * MS, 50 * 1000); /* 50 J of a 100 ms tick at 500 W */
+    assert_int_equal(series.gaps, 0);
+    assert_joules(NS_PER_S, NS_PER_S + 2 * MS, 50, 1);
+    end();
+}
+
+static void so_long_unread_that_it_may_have_wrapped(void **state)
+{
+    (void)state;
+    begin(COUNTER, 0); /* a turn is 500 J: one second at most power */
+    count_at(1 * NS_PER_S, 100);
+    count_at(2 * NS_PER_S, 110);
+    count_at(5 * NS_PER_S, 120);
+    assert_int_equal(series.gaps, 1);
+    count_at(5 * NS_PER_S + 500 * MS, 130);
+    assert_joules(NS_PER_S, 5 * NS_PER_S + 500 * MS, 10, 1.5 / 4.5);
+    end();
+}
+
+static void stuck_counter_is_never_zero_joules(void **state)
+{
+    (void)state;
+    begin(COUNTER_64, 0);
+    for (int i = 1; i < 20; i++)
+        count_at(i * NS_PER_S, 777);
+    assert_int_equal(series.updates, 0);
+    assert_false(is_known(joules(NS_PER_S, 19 * NS_PER_S, NULL)));
+    /* When it moves at last, its joules belong to all the time since. */
+    count_at(20 * NS_PER_S, 777 + 19000);
+    assert_joules(NS_PER_S, 20 * NS_PER_S, 19, 1);
+    end();
+}
+
+static void counter_survives_missing_reads(void **state)
+{
+    (void)state;
+    begin(COUNTER_64, 0);
+    count_at(1 * NS_PER_S, 0);
+    nothing_at(2 * NS_PER_S, SAMPLE_MISSING, ERR_BUSY);
+    nothing_at(3 * NS_PER_S, SAMPLE_MISSING, ERR_IO);
+    count_at(4 * NS_PER_S, 300 * 1000);
+    assert_joules(NS_PER_S, 4 * NS_PER_S, 300, 1);
+    assert_int_equal(series.missing, 2);
+    assert_int_equal(series.last_error, ERR_IO);
+    end();
+}
+
+static void known_gap_is_not_counted(void **state)
+{
+    (void)state;
+    begin(COUNTER_64, 0);
+    count_at(1 * NS_PER_S, 0);
+    count_at(2 * NS_PER_S, 100 * 1000);
+    nothing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
+    nothing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
+    count_at(5 * NS_PER_S, 500 * 1000);
+    count_at(6 * NS_PER_S, 600 * 1000);
+    assert_joules(NS_PER_S, 6 * NS_PER_S, 200, 0.4);
+    assert_int_equal(series.gaps, 1);
+    assert_int_equal(series.last_error, ERR_LOST);
+    end();
+}
+
+static void samples_out_of_order_are_ignored(void **state)
+{
+    (void)state;
+    begin(COUNTER_64, 0);
+    count_at(2 * NS_PER_S, 0);
+    count_at(1 * NS_PER_S, 10);
+    count_at(2 * NS_PER_S, 20);
+    count_at(3 * NS_PER_S, 100 * 1000);
+    assert_joules(2 * NS_PER_S, 3 * NS_PER_S, 100, 1);
+    end();
+}
+
+/* ---- readings ---- */
+
+static void power_is_integrated(void **state)
+{
+    (void)state;
+    begin(POWER, NS_PER_S);
+    value_at(1 * NS_PER_S, 100);
+    assert_false(is_known(joules(0, 2 * NS_PER_S, NULL)));
+    value_at(1 * NS_PER_S + 500 * MS, 200);
+    value_at(2 * NS_PER_S, 200);
+    assert_joules(NS_PER_S, 2 * NS_PER_S, 75 + 100, 1);
+    struct window w;
+    assert_int_equal(timeline_window(&series.timeline, NS_PER_S, 2 * NS_PER_S, &w), ERR_OK);
+    assert_near(sqrt(w.variance), 100 * 0.5 / sqrt(12), 1e-9);
+    end();
+}
+
+static void readings_that_cannot_be_true_are_refused(void **state)
+{
+    (void)state;
+    static const double BAD[] = {UNKNOWN, INFINITY, -INFINITY, -1, 700.1, 1e9};
+    begin(POWER, NS_PER_S);
+    value_at(NS_PER_S, 100);
+    for (size_t i = 0; i < 6; i++)
+        value_at(NS_PER_S + (nanos)(i + 1) * 100 * MS, BAD[i]);
+    assert_int_equal(series.refused, 6);
+    assert_int_equal(series.last_error, ERR_BAD_VALUE);
+    assert_int_equal(timeline_count(&series.timeline), 1);
+    value_at(2 * NS_PER_S, 100);
+    assert_joules(NS_PER_S, 2 * NS_PER_S, 100, 1);
+    assert_near(timeline_last(&series.timeline)->value, 100, 0);
+    end();
+}
+
+static void negative_temperature_is_fine(void **state)
+{
+    (void)state;
+    begin((struct sensor_channel){.quantity = QTY_TEMPERATURE}, NS_PER_S);
+    value_at(NS_PER_S, -5);
+    value_at(2 * NS_PER_S, -5);
+    assert_int_equal(series.refused, 0);
+    assert_near(joules(NS_PER_S, 2 * NS_PER_S, NULL), -5, 1e-9);
+    end();
+}
+
+static void readings_too_far_apart_do_not_cover(void **state)
+{
+    (void)state;
+    begin(POWER, 500 * MS);
+    value_at(1000 * MS, 100);
+    value_at(1500 * MS, 100); /* exactly the limit */
+    value_at(2001 * MS, 100); /* beyond it */
+    value_at(2101 * MS, 100);
+    assert_joules(1000 * MS, 2101 * MS, 60, 600.0 / 1101);
+    assert_int_equal(series.gaps, 1);
+    end();
+}
+
+static void interval_mean_begins_at_its_first_empty_read(void **state)
+{
+    (void)state;
+    begin(MEAN, 5 * NS_PER_S);
+    nothing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    value_at(2 * NS_PER_S, 100);
+    value_at(3 * NS_PER_S, 300);
+    assert_joules(NS_PER_S, 3 * NS_PER_S, 400, 1);
+    assert_joules(NS_PER_S, 2 * NS_PER_S, 100, 1);
+    end();
+    /* Empty twice: the first mean reaches back to the second of them. */
+    begin(MEAN, 5 * NS_PER_S);
+    nothing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    nothing_at(2 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    value_at(3 * NS_PER_S, 100);
+    assert_joules(NS_PER_S, 3 * NS_PER_S, 100, 0.5);
+    end();
+}
+
+static void interval_mean_begins_again_after_a_gap(void **state)
+{
+    (void)state;
+    begin(MEAN, 5 * NS_PER_S);
+    nothing_at(1 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    value_at(2 * NS_PER_S, 100);
+    nothing_at(3 * NS_PER_S, SAMPLE_GAP, ERR_LOST);
+    nothing_at(4 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    value_at(5 * NS_PER_S, 200);
+    assert_joules(NS_PER_S, 5 * NS_PER_S, 300, 0.5);
+    /* A mean that cannot be true leaves its own interval open, not the next one's. */
+    value_at(6 * NS_PER_S, 1e6);
+    value_at(7 * NS_PER_S, 50);
+    assert_joules(5 * NS_PER_S, 7 * NS_PER_S, 50, 0.5);
+    end();
+}
+
+static void interval_mean_without_an_empty_read_loses_the_first(void **state)
+{
+    (void)state;
+    begin(MEAN, 5 * NS_PER_S);
+    value_at(1 * NS_PER_S, 100);
+    value_at(2 * NS_PER_S, 200);
+    assert_joules(0, 2 * NS_PER_S, 200, 0.5);
+    end();
+}
+
+/* ---- conservation ---- */
+
+static void adjacent_windows_add_up(void **state)
+{
+    (void)state;
+    static const struct sensor_channel *const KINDS[] = {&COUNTER_64, &POWER, &MEAN};
+    for (size_t k = 0; k < 3; k++) {
+        begin(*KINDS[k], NS_PER_S);
+        uint64_t count = 0, random = 9;
+        nanos t = NS_PER_S, first = t;
+        for (int i = 0; i < 20000; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            if (i % 700 == 699)
+                nothing_at(t, SAMPLE_GAP, ERR_LOST);
+            else if (k == 0)
+                count_at(t, count);
+            else
+                value_at(t, (double)(random >> 40) * 1e-5);
+            t += 500 * NS_PER_US + (nanos)(random >> 44);
+            count += (random >> 50) % 1000;
+        }
+        double whole = joules(first, t, NULL), sum = 0;
+        nanos step = (t - first) / 997;
+        for (nanos at = first; at < t; at += step) {
+            double part = joules(at, at + step < t ? at + step : t, NULL);
+            sum += is_known(part) ? part : 0;
+        }
+        assert_true(whole > 0);
+        assert_near(sum, whole, 1e-9 * whole);
+        end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counter_advances),
+        cmocka_unit_test(last_digit_of_a_counter_is_uncertain),
+        cmocka_unit_test(counter_wraps_at_its_modulus),
+        cmocka_unit_test(reset_is_a_gap_not_a_wrap),
+        cmocka_unit_test(backwards_without_a_modulus_is_a_gap),
+        cmocka_unit_test(jump_beyond_the_device_is_a_gap),
+        cmocka_unit_test(close_reads_may_see_a_whole_tick),
+        cmocka_unit_test(so_long_unread_that_it_may_have_wrapped),
+        cmocka_unit_test(stuck_counter_is_never_zero_joules),
+        cmocka_unit_test(counter_survives_missing_reads),
+        cmocka_unit_test(known_gap_is_not_counted),
+        cmocka_unit_test(samples_out_of_order_are_ignored),
+        cmocka_unit_test(power_is_integrated),
+        cmocka_unit_test(readings_that_cannot_be_true_are_refused),
+        cmocka_unit_test(negative_temperature_is_fine),
+        cmocka_unit_test(readings_too_far_apart_do_not_cover),
+        cmocka_unit_test(interval_mean_begins_at_its_first_empty_read),
+        cmocka_unit_test(interval_mean_begins_again_after_a_gap),
+        cmocka_unit_test(interval_mean_without_an_empty_read_loses_the_first),
+        cmocka_unit_test(adjacent_windows_add_up),
+    };
+    return RUN_TESTS(tests);
+}
