@@ -106,7 +106,7 @@ static int write_reading(struct stream *stream, const struct reading *reading)
     return code;
 }
 
-static int write_row(struct stream *stream, nanos from, nanos to, bool last)
+static int write_row(struct stream *stream, nanos from, nanos to)
 {
     struct reading reading;
     sampler_settle(stream->session->sampler, to);
@@ -114,13 +114,24 @@ static int write_row(struct stream *stream, nanos from, nanos to, bool last)
         return complain("energy", EXIT_FAILED, "out of memory");
     int code = write_reading(stream, &reading);
     tell_silent(stream, &reading);
-    if (!code && last && !strcmp(stream->format, "table")) {
-        struct text text = {0};
-        reading_summary(&reading, stream->table.colour, &text);
-        code = put(stream, &text);
-        text_release(&text);
-    }
     stream->total = reading.since.total;
+    reading_release(&reading);
+    return code;
+}
+
+/* What an interrupted table ends with; the other formats have it in their last row. */
+static int write_totals(struct stream *stream, nanos to)
+{
+    struct reading reading;
+    struct text text = {0};
+    if (strcmp(stream->format, "table") != 0)
+        return EXIT_DONE;
+    if (reading_take(stream->session->sampler, stream->start, stream->start, to, &reading) !=
+        ERR_OK)
+        return complain("energy", EXIT_FAILED, "out of memory");
+    reading_summary(&reading, stream->table.colour, &text);
+    int code = put(stream, &text);
+    text_release(&text);
     reading_release(&reading);
     return code;
 }
@@ -145,13 +156,11 @@ static int stream_rows(struct stream *stream)
         int number = wait_until(to);
         if (number && clock_now() < to)
             to = clock_now();
-        if (number && to - from < LEAST_ROW)
-            return 128 + number;
-        int code = write_row(stream, from, to, number != 0);
-        if (code)
-            return code;
-        if (number)
-            return 128 + number;
+        int code = number && to - from < LEAST_ROW ? EXIT_DONE : write_row(stream, from, to);
+        if (!code && number)
+            code = write_totals(stream, to);
+        if (code || number)
+            return code ? code : 128 + number;
         from = to;
     }
     return EXIT_DONE;
@@ -184,7 +193,7 @@ static int snapshot(struct stream *stream)
             break;
         number = wait_until(to += ONCE_MORE);
     }
-    return number ? 128 + number : write_row(stream, stream->start, to, false);
+    return number ? 128 + number : write_row(stream, stream->start, to);
 }
 
 /* ---- the whole ---- */
@@ -218,7 +227,7 @@ static int run_stream(struct stream *stream)
     if (nothing)
         complain("energy", 0, "no sensor can be read here; `ipw doctor` says why");
     if (!code)
-        code = nothing         ? write_row(stream, stream->start, clock_now(), false)
+        code = nothing         ? write_row(stream, stream->start, clock_now())
                : options->once ? snapshot(stream)
                                : stream_rows(stream);
     /* A file system may report a full disk or a lost server only now. */

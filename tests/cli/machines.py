@@ -1,0 +1,76 @@
+"""Fake machines for the tests of the program: a folder that stands in for / (IPW_SYSROOT)."""
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+RANGE_UJ = 262143328850
+STEP_S = 0.002
+
+
+class Machine:
+    """An empty machine; subclasses put hardware into it.  A context manager that cleans up."""
+
+    def __init__(self):
+        self.root = Path(tempfile.mkdtemp(prefix="ipw-machine-"))
+
+    def put(self, path, text):
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n")
+        return file
+
+    def environment(self):
+        return {**os.environ, "IPW_SYSROOT": str(self.root)}
+
+    def close(self):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Intel(Machine):
+    """An Intel machine with one powercap package zone a value in `watts`, its counter advanced by
+    a thread: a zone of 0 W is a dead sensor.  Counts and joules agree exactly."""
+
+    def __init__(self, *watts):
+        super().__init__()
+        self.put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n"
+                 "model\t\t: 106\nmodel name\t: Intel(R) Xeon(R) Gold 6330, \"fake\"\n"
+                 "flags\t\t: fpu msr constant_tsc\n")
+        self.zones = []
+        for package, power in enumerate(watts):
+            zone = f"/sys/class/powercap/intel-rapl:{package}"
+            start = 5_000_000_000 + 731_000_000 * package
+            self.put(f"/sys/devices/system/cpu/cpu{package}/topology/physical_package_id", package)
+            self.put(f"/sys/devices/system/cpu/cpu{package}/topology/die_id", 0)
+            self.put(f"{zone}/name", f"package-{package}")
+            self.put(f"{zone}/max_energy_range_uj", RANGE_UJ)
+            file = self.put(f"{zone}/energy_uj", start)
+            self.zones.append((os.open(file, os.O_RDWR), start, power))
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._advance, daemon=True)
+        self._thread.start()
+
+    def _advance(self):
+        began = time.monotonic()
+        while not self._stop.wait(STEP_S):
+            elapsed = time.monotonic() - began
+            for fd, start, power in self.zones:
+                # One write of unchanging length: a reader never meets half a number.
+                count = (start + int(power * elapsed * 1e6)) % RANGE_UJ
+                os.pwrite(fd, b"%012d\n" % count, 0)
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
+        for fd, _, _ in self.zones:
+            os.close(fd)
+        super().close()

@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""ipw energy from outside: its formats, its exit codes, its full-screen view."""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Machine  # noqa: E402
+
+IPW = os.environ.get("IPW", "build/ipw")
+PATIENCE_S = 30
+
+
+def ipw(machine, *arguments, **options):
+    return subprocess.run([IPW, "energy", *arguments], env=machine.environment(), text=True,
+                          capture_output=True, timeout=PATIENCE_S, **options)
+
+
+def start(machine, *arguments, **options):
+    return subprocess.Popen([IPW, "energy", *arguments], env=machine.environment(), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+class WithMachine(unittest.TestCase):
+    def machine(self, kind, *watts):
+        machine = kind(*watts)
+        self.addCleanup(machine.close)
+        return machine
+
+    def assertOneLine(self, text, *pieces):
+        self.assertEqual(text.count("\n"), 1, text)
+        for piece in pieces:
+            self.assertIn(piece, text)
+
+
+class NothingToMeasure(WithMachine):
+    def setUp(self):
+        self.empty = self.machine(Machine)
+
+    def test_says_so_in_one_line_and_gives_null(self):
+        done = ipw(self.empty, "--json")
+        self.assertEqual(done.returncode, 0)
+        self.assertOneLine(done.stderr, "no sensor", "ipw doctor")
+        reading = json.loads(done.stdout)
+        self.assertIsNone(reading["energy"]["joules"])
+        self.assertIsNone(reading["energy"]["method"])
+        self.assertIsNone(reading["energy_since_start"]["joules"])
+        self.assertEqual(reading["devices"], [])
+
+    def test_table_has_dashes_and_csv_its_header(self):
+        rows = ipw(self.empty, "--once").stdout.splitlines()
+        self.assertEqual(rows[1].split()[1:], ["total", "-", "-", "-"])
+        self.assertEqual(len(ipw(self.empty, "--format", "csv").stdout.splitlines()), 1)
+
+    def test_require_energy_exits_3(self):
+        for arguments in ([], ["--once"], ["--count", "2"], ["--json"]):
+            done = ipw(self.empty, "--require-energy", *arguments)
+            self.assertEqual(done.returncode, 3, done)
+            self.assertIn("required", done.stderr)
+            self.assertIn("ipw doctor", done.stderr)
+
+
+class WrongUsage(WithMachine):
+    CASES = [
+        (["--intervall", "1"], "did you mean '--interval'"),
+        (["--format", "jsn"], "did you mean 'json'"),
+        (["--interval", "0.01"], "from 0.1"),
+        (["--interval", "soon"], "wants a number"),
+        (["--count", "0"], "from 1"),
+        (["--count", "1.5"], "whole number"),
+        (["--count"], "wants a value"),
+        (["--once", "--count", "2"], "exclude"),
+        (["--json", "--format", "csv"], "exclude"),
+        (["--sensors", "nul"], "did you mean 'null'"),
+        (["now"], "unexpected argument 'now'"),
+        (["--", "now"], "unexpected argument 'now'"),
+    ]
+
+    def test_exits_2_with_one_helpful_line(self):
+        empty = self.machine(Machine)
+        for arguments, piece in self.CASES:
+            with self.subTest(arguments):
+                done = ipw(empty, *arguments)
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.stdout, "")
+                self.assertOneLine(done.stderr, piece)
+
+    def test_help_lists_the_csv_columns(self):
+        done = ipw(self.machine(Machine), "--help")
+        self.assertEqual(done.returncode, 0)
+        header = ipw(self.machine(Machine), "--format", "csv").stdout.strip()
+        for column in header.split(","):
+            self.assertIn(column, done.stdout)
+
+
+class Measured(WithMachine):
+    def setUp(self):
+        self.intel = self.machine(Intel, 100, 40)
+
+    def assertNear(self, value, expected, share=0.05):
+        self.assertLess(abs(value / expected - 1), share, f"{value}, expected {expected}")
+
+    def test_json_lines(self):
+        done = ipw(self.intel, "--json", "--count", "3", "--interval", "0.5")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        readings = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(len(readings), 3)
+        for number, reading in enumerate(readings, 1):
+            self.assertRegex(reading["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+            self.assertAlmostEqual(reading["elapsed_s"], 0.5 * number, 3)
+            self.assertEqual(reading["energy"]["method"], "counter")
+            self.assertNear(reading["energy"]["joules"], 70)
+            self.assertNear(reading["energy_since_start"]["joules"], 70 * number)
+            self.assertEqual([d["id"] for d in reading["devices"]], ["cpu0", "cpu1"])
+            self.assertNear(reading["devices"][0]["power_w"]["mean"], 100)
+            self.assertNear(reading["devices"][1]["energy_since_start"]["joules"], 20 * number)
+            self.assertFalse(reading["devices"][0]["lost"])
+        parts = sum(r["energy"]["joules"] for r in readings)
+        self.assertNear(parts, readings[-1]["energy_since_start"]["joules"], 0.001)
+
+    def test_csv(self):
+        done = ipw(self.intel, "--format", "csv", "-n", "2", "-i", "0.5")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        rows = list(csv.DictReader(io.StringIO(done.stdout), strict=True))
+        self.assertEqual([r["device"] for r in rows], ["cpu0", "cpu1"] * 2)
+        for row in rows:
+            self.assertNotIn(None, row)
+            self.assertNotIn(None, row.values())
+            self.assertEqual(row["name"], 'Intel(R) Xeon(R) Gold 6330, "fake"')
+            self.assertEqual((row["state"], row["method"], row["in_total"]),
+                             ("ok", "counter", "true"))
+            self.assertEqual(row["temperature_c"], "")
+            self.assertEqual(row["throttle"], "")
+        self.assertNear(float(rows[2]["power_w"]), 100)
+        self.assertNear(float(rows[2]["energy_since_start_j"]), 100)
+
+    def test_table(self):
+        done = ipw(self.intel, "-n", "2", "-i", "0.5")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[0].split()[:3], ["time", "device", "power"])
+        self.assertEqual([line.split()[1] for line in lines[1:]], ["cpu0", "cpu1", "total"] * 2)
+        self.assertNotIn("\033", done.stdout)
+        for line in lines:
+            self.assertEqual(line, line.rstrip())
+
+    def test_once(self):
+        began = time.monotonic()
+        done = ipw(self.intel, "--once", "--json")
+        self.assertLess(time.monotonic() - began, 5)
+        reading = json.loads(done.stdout)
+        self.assertAlmostEqual(reading["interval_s"], 0.5, 3)
+        self.assertNear(reading["energy"]["joules"], 70)
+
+    def test_require_energy_is_content(self):
+        self.assertEqual(ipw(self.intel, "--once", "--require-energy").returncode, 0)
+
+    def test_output_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "out.csv")
+            done = ipw(self.intel, "--once", "--format", "csv", "-o", str(path))
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+            self.assertEqual(len(path.read_text().splitlines()), 3)
+            done = ipw(self.intel, "--once", "-o", str(Path(folder, "no", "such")))
+            self.assertEqual(done.returncode, 1)
+            self.assertOneLine(done.stderr, "No such file")
+
+    def test_full_disk_is_a_failure(self):
+        for form in ("table", "csv", "json"):
+            done = ipw(self.intel, "--once", "--format", form, "-o", "/dev/full")
+            self.assertEqual(done.returncode, 1)
+            self.assertOneLine(done.stderr, "/dev/full", "No space left")
+
+    def test_closed_pipe_is_a_failure_and_no_hang(self):
+        process = start(self.intel, "--json", "-i", "0.1")
+        process.stdout.readline()
+        process.stdout.close()
+        self.assertEqual(process.wait(PATIENCE_S), 1)
+        self.assertOneLine(process.stderr.read(), "Broken pipe")
+        process.stderr.close()
+
+    def test_signals_end_a_stream_with_whole_lines(self):
+        for form, number in (("json", signal.SIGINT), ("csv", signal.SIGTERM),
+                             ("table", signal.SIGINT)):
+            with self.subTest(form):
+                process = start(self.intel, "--format", form, "-i", "0.2")
+                for _ in range(4):
+                    process.stdout.readline()
+                process.send_signal(number)
+                rest, errors = process.communicate(timeout=PATIENCE_S)
+                self.assertEqual(process.returncode, 128 + number)
+                self.assertEqual(errors, "")
+                self.assertTrue(rest.endswith("\n") or not rest)
+                if form == "json":
+                    for line in rest.splitlines():
+                        json.loads(line)
+                if form == "table":
+                    self.assertRegex(rest, r"\nin .*\ndevice +energy +mean +peak")
+
+    def test_signal_before_the_first_row(self):
+        process = start(self.intel, "--json", "-i", "3600")
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 130)
+        reading = json.loads(rest)  # the interval so far
+        self.assertLess(reading["interval_s"], 60)
+        self.assertNear(reading["energy"]["joules"], 140 * reading["interval_s"])
+
+    def test_a_stalled_stream_catches_up_with_one_long_row(self):
+        process = start(self.intel, "--json", "-i", "0.2", "-n", "4")
+        first = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        process.send_signal(signal.SIGCONT)
+        rest, _ = process.communicate(timeout=PATIENCE_S)
+        readings = [first] + [json.loads(line) for line in rest.splitlines()]
+        self.assertEqual(len(readings), 4)
+        self.assertGreater(max(r["interval_s"] for r in readings), 0.5)
+        self.assertAlmostEqual(sum(r["interval_s"] for r in readings),
+                               readings[-1]["elapsed_s"], 3)
+
+
+class DeadSensor(WithMachine):
+    def test_is_named_and_unknown(self):
+        machine = self.machine(Intel, 0)
+        done = ipw(machine, "--json", "-n", "1", "-i", "0.5", "--require-energy")
+        self.assertEqual(done.returncode, 3)
+        reading = json.loads(done.stdout)
+        self.assertIsNone(reading["energy"]["joules"])
+        for device in reading["devices"]:
+            self.assertIsNone(device["energy"]["joules"])
+        self.assertIn("ipw doctor", done.stderr)
+
+
+@unittest.skipUnless(shutil.which("tmux"), "tmux is not installed")
+class FullScreen(WithMachine):
+    def setUp(self):
+        self.intel = self.machine(Intel, 100, 40)
+        self.socket = f"ipw-test-{os.getpid()}"
+        self.addCleanup(self.tmux, "kill-server")
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", *arguments],
+                              text=True, capture_output=True, timeout=PATIENCE_S).stdout
+
+    def open(self, columns=100, rows=30, **environment):
+        """A shell in a terminal, with `ipw energy` running in it."""
+        variables = {"LC_ALL": "C.UTF-8", "PS1": "$ ", "IPW_SYSROOT": str(self.intel.root),
+                     **environment}
+        words = [f"{key}={value}" for key, value in variables.items()]
+        self.tmux("new-session", "-d", "-x", str(columns), "-y", str(rows), "env", "-u", "NO_COLOR",
+                  *words, "sh")
+        self.keys("stty -g >$IPW_SYSROOT/before; echo MARK; " + str(Path(IPW).resolve()) +
+                  " energy -i 0.2; echo EXIT $?; stty -g >$IPW_SYSROOT/after", "Enter")
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def screen(self, *options):
+        return self.tmux("capture-pane", "-p", *options)
+
+    def await_screen(self, pattern, *options):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            screen = self.screen(*options)
+            if re.search(pattern, screen):
+                return screen
+            time.sleep(0.05)
+        self.fail(f"no {pattern!r} on the screen:\n{screen}")
+
+    def assertEnded(self, code):
+        screen = self.await_screen(rf"EXIT {code}\b")
+        self.assertIn("MARK", screen)  # the shell's own screen is back
+        self.assertIn("device", screen)  # with the totals
+        end = time.monotonic() + PATIENCE_S
+        after = self.intel.root / "after"
+        while not (after.exists() and after.read_text()) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(after.read_text(), (self.intel.root / "before").read_text())
+
+    def test_shows_pauses_resizes_and_quits(self):
+        self.open()
+        screen = self.await_screen(r"counter[\s\S]*total")
+        for piece in ("cpu0", "cpu1", "total", "█", "q quit", "every 0.2 s"):
+            self.assertIn(piece, screen)
+        self.assertNotIn("MARK", screen)
+        self.keys("p")
+        paused = self.await_screen("PAUSED")
+        time.sleep(0.6)
+        self.assertEqual(self.screen(), paused)
+        self.tmux("resize-window", "-x", "40", "-y", "8")
+        small = self.await_screen(r"cpu0 +\S+ W +\S+ J")
+        self.assertIn("PAUSED", small)
+        for line in small.splitlines():
+            self.assertLessEqual(len(line), 40)
+        self.keys("p")
+        self.await_screen(r"\Aipw energy +\d")
+        self.tmux("resize-window", "-x", "100", "-y", "30")
+        self.await_screen(r"mean \S+ W")
+        self.keys("?")
+        self.await_screen("leave this help")
+        self.keys("Escape")
+        self.await_screen("cpu0")
+        self.keys("q")
+        self.assertEnded(0)
+
+    def test_ctrl_c_is_130(self):
+        self.open()
+        self.await_screen("total")
+        self.keys("C-c")
+        self.assertEnded(130)
+
+    def test_stop_and_go_on(self):
+        self.open()
+        self.await_screen("total")
+        self.keys("C-z")
+        stopped = self.await_screen(r"MARK[\s\S]*EXIT 148")
+        self.assertNotIn("q quit", stopped)
+        self.keys("fg; echo EXIT $?", "Enter")
+        self.await_screen(r"\Aipw energy[\s\S]*q quit")
+        self.keys("q")
+        self.await_screen(r"MARK[\s\S]*EXIT 0")
+
+    def test_ascii_without_colour(self):
+        self.open(LC_ALL="C", NO_COLOR="1")
+        screen = self.await_screen(r"total[\s\S]*counter", "-e")
+        self.assertTrue(screen.isascii(), screen)
+        self.assertNotIn("\033[", screen)
+        self.assertIn("+-", screen)
+        self.keys("q")
+        self.await_screen("EXIT 0")
+
+    def test_dumb_terminal_streams_the_table(self):
+        self.open(TERM="dumb")
+        self.await_screen(r"MARK\n(.*\n)*time +device[\s\S]*total[\s\S]*total")
+        self.keys("C-c")
+        self.await_screen("EXIT 130")
+
+
+if __name__ == "__main__":
+    unittest.main()

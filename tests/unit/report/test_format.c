@@ -1,0 +1,113 @@
+#include "support/unit.h"
+
+#include <math.h>
+
+#include "core/units.h"
+#include "report/format.h"
+
+static void si_has_four_digits_and_one_prefix(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } CASES[] = {
+        {0, "0.000 J"},        {1, "1.000 J"},       {0.01234, "12.34 mJ"}, {12345, "12.35 kJ"},
+        {999.94, "999.9 J"},   {999.96, "1.000 kJ"}, {99.996, "100.0 J"},   {9.9996, "10.00 J"},
+        {0.99996, "1.000 J"},  {0.9999, "999.9 mJ"}, {-12345, "-12.35 kJ"}, {1.5e6, "1.500 MJ"},
+        {2.5e12, "2500.0 GJ"}, {3e-9, "3.000 nJ"},   {4.2e-5, "42.00 µJ"},  {UNKNOWN, "-"},
+        {INFINITY, "-"},
+    };
+    char text[FORMAT_MAX];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_string_equal(format_si(text, CASES[i].value, "J"), CASES[i].text);
+}
+
+static void an_uncertainty_has_two_digits_and_is_never_shown_as_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        double value, error;
+        const char *text;
+    } CASES[] = {
+        {12345, 360, "12.35 ± 0.36 kJ"},
+        {12345, 3.6, "12.3450 ± 0.0036 kJ"},
+        {412.34, 3.6, "412.3 ± 3.6 J"},
+        {412.34, 36, "412 ± 36 J"},
+        {412.34, 360, "412 ± 360 J"},
+        {19.97, 0.998, "20.0 ± 1.0 J"},
+        {19.97, 0.994, "19.97 ± 0.99 J"},
+        {5, 0, "5.000 ± 0.000 J"},
+        {5, UNKNOWN, "5.000 J"},
+        {UNKNOWN, 1, "-"},
+        {1e9, 1e-9, "1.000000 ± 0.000000 GJ"}, /* beyond what any sensor can tell */
+    };
+    char text[FORMAT_MAX];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_string_equal(format_with_error(text, CASES[i].value, CASES[i].error, "J"),
+                            CASES[i].text);
+}
+
+static void a_rough_figure_has_two_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } CASES[] = {
+        {5.758, "5.8 W"}, {57.58, "58 W"},   {575.8, "580 W"}, {995, "1.0 kW"},
+        {9.96, "10 W"},   {0.0121, "12 mW"}, {0, "0.000 W"},   {UNKNOWN, "-"},
+    };
+    char text[FORMAT_MAX];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_string_equal(format_rough(text, CASES[i].value, "W"), CASES[i].text);
+}
+
+static void shares_bytes_and_durations(void **state)
+{
+    (void)state;
+    char text[FORMAT_MAX];
+    assert_string_equal(format_percent(text, 0.9934), "99.3 %");
+    assert_string_equal(format_percent(text, 0.9996), "100 %");
+    assert_string_equal(format_percent(text, UNKNOWN), "-");
+    assert_string_equal(format_bytes(text, 1023), "1023 B");
+    assert_string_equal(format_bytes(text, 1.5 * 1024 * 1024 * 1024), "1.5 GiB");
+    assert_string_equal(format_bytes(text, 1023.99 * 1024), "1.0 MiB");
+    assert_string_equal(format_bytes(text, UNKNOWN), "-");
+    double gib = 1024.0 * 1024 * 1024;
+    assert_string_equal(format_bytes_of(text, 12.3 * gib, 139.8 * gib), "12.3/139.8 GiB");
+    assert_string_equal(format_bytes_of(text, UNKNOWN, 139.8 * gib), "-/139.8 GiB");
+    assert_string_equal(format_bytes_of(text, 12.3 * gib, UNKNOWN), "12.3 GiB");
+    assert_string_equal(format_bytes_of(text, UNKNOWN, UNKNOWN), "-");
+    assert_string_equal(format_duration(text, 5.25), "5.250 s");
+    assert_string_equal(format_duration(text, 125.9), "2 m 05 s");
+    assert_string_equal(format_duration(text, 3 * 3600 + 125), "3 h 02 m");
+    assert_string_equal(format_duration(text, UNKNOWN), "-");
+}
+
+static void every_figure_fits_its_buffer(void **state)
+{
+    (void)state;
+    static const double EXTREMES[] = {1e300, -1e300, 1e-300, 1.7e308, 4e18};
+    char text[FORMAT_MAX + 1];
+    for (size_t i = 0; i < sizeof EXTREMES / sizeof *EXTREMES; i++) {
+        text[FORMAT_MAX] = '#';
+        format_si(text, EXTREMES[i], "J");
+        format_rough(text, EXTREMES[i], "J");
+        format_with_error(text, EXTREMES[i], EXTREMES[i], "J");
+        format_bytes_of(text, EXTREMES[i], EXTREMES[i]);
+        assert_int_equal(text[FORMAT_MAX], '#');
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(si_has_four_digits_and_one_prefix),
+        cmocka_unit_test(an_uncertainty_has_two_digits_and_is_never_shown_as_nothing),
+        cmocka_unit_test(a_rough_figure_has_two_digits),
+        cmocka_unit_test(shares_bytes_and_durations),
+        cmocka_unit_test(every_figure_fits_its_buffer),
+    };
+    return RUN_TESTS(tests);
+}
