@@ -72,10 +72,9 @@ static enum err run_once(struct session *session, const struct exec_options *opt
         return err;
     await_end(&child, &run->end, &result->signal);
     if (options->wait_all && !result->signal)
-        run->left_running = proc_orphans(true);
+        result->signal = proc_await_orphans();
     run->to = clock_now();
-    if (!options->wait_all)
-        run->left_running = proc_orphans(false);
+    run->left_running = proc_orphans();
     run->wall_s = seconds(run->to - run->from);
     sampler_settle(session->sampler, run->to);
     err = ledger_take(session->sampler, run->from, run->to, result->has_idle ? &result->idle : NULL,
