@@ -290,8 +290,11 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 source_poke(source);
         }
         pthread_mutex_unlock(&sampler->lock);
-        if (all)
+        if (all) {
+            static const char *const WHAT[] = {"begun", "marked", "settled"};
+            log_debug("%s after %.1f ms", WHAT[kind], 1e3 * seconds(waited));
             return;
+        }
         /* Millisecond counters answer within the first naps; for the slow ones a read at every
          * nap would be work without news. */
         nap_for(nap);
