@@ -200,6 +200,10 @@ static void vitals_line(struct live_frame *frame, size_t i)
     if (!screen_line(screen))
         return;
     screen_to(screen, LIVE_INDENT);
+    if (reading->lost[i]) {
+        screen_cut(screen, STYLE_DIM, screen_room(screen), "gone; it is tried again and again");
+        return;
+    }
     if (gauges[QTY_UTILISATION].present) {
         double percent = reading_vital(reading, i, QTY_UTILISATION);
         screen_add(screen, STYLE_DIM, "util ");
@@ -335,5 +339,9 @@ void live_total(struct live_frame *frame, bool compact)
     add_labelled(screen, "", STYLE_BOLD, text);
     watts_text(text, reading_total_power(&frame->reading->since), since);
     add_labelled(screen, "mean", STYLE_PLAIN, text);
+    if (since->note[0] && screen_room(screen) > 30) {
+        screen_add(screen, STYLE_PLAIN, "   ");
+        screen_cut(screen, STYLE_WARN, screen_room(screen) - 14, since->note);
+    }
     screen_right(screen, method_style(since), method_word(since));
 }

@@ -27,10 +27,10 @@ struct live_layout {
     bool gaps, vitals;
 };
 
-/* Lines that live_device takes. */
-unsigned live_device_height(const struct reading *reading, size_t device,
+/* Device i, and the lines that it takes. */
+unsigned live_device_height(const struct reading *reading, size_t i,
                             const struct live_layout *layout);
-void live_device(struct live_frame *frame, size_t device, const struct live_layout *layout);
+void live_device(struct live_frame *frame, size_t i, const struct live_layout *layout);
 
 /* The total: in one line like the devices when `compact`. */
 void live_total(struct live_frame *frame, bool compact);

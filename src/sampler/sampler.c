@@ -239,6 +239,9 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
         t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
+    /* A device that is gone has said what it had to say. */
+    if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back))
+        return true;
     bool ever = series->updates > 0 || (last && series->channel->quantity == QTY_POWER);
     return !ever || waited > patience(source, channel);
 }
@@ -287,8 +290,11 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 source_poke(source);
         }
         pthread_mutex_unlock(&sampler->lock);
-        if (all)
+        if (all) {
+            static const char *const WHAT[] = {"begun", "marked", "settled"};
+            log_debug("%s after %.1f ms", WHAT[kind], 1e3 * seconds(waited));
             return;
+        }
         /* Millisecond counters answer within the first naps; for the slow ones a read at every
          * nap would be work without news. */
         nap_for(nap);

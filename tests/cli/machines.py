@@ -81,7 +81,50 @@ class Nvidia(Machine):
                 "IPW_FAKE_NVML": str(self.root / "nvml.txt")}
 
 
-class Intel(Machine):
+class Ticking(Machine):
+    """A machine that a thread keeps up to date: subclasses say how in advance(elapsed seconds)."""
+
+    def start(self):
+        self.began = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        while not self._stop.wait(STEP_S):
+            self.advance(time.monotonic() - self.began)
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
+        super().close()
+
+
+class Modelled(Ticking):
+    """A machine without any meter, its one CPU busy half of the time: only a model can say what it
+    draws."""
+
+    def __init__(self):
+        super().__init__()
+        self.put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\n")
+        self.stat = self.put("/proc/stat", self.line(0))
+        self.fd = os.open(self.stat, os.O_RDWR)
+        self.start()
+
+    @staticmethod
+    def line(elapsed):
+        ticks = 100000 + int(elapsed * 50)
+        return "".join(f"{cpu} {ticks:09d} 0 0 {ticks:09d} 0 0 0 0 0 0\n" for cpu in ("cpu ", "cpu0"))
+
+    def advance(self, elapsed):
+        os.pwrite(self.fd, self.line(elapsed).encode(), 0)
+
+    def close(self):
+        super().close()
+        os.close(self.fd)
+
+
+class Intel(Ticking):
     """An Intel machine with one powercap package zone a value in `watts`, its counter advanced by
     a thread: a zone of 0 W is a dead sensor.  Counts and joules agree exactly."""
 
@@ -100,11 +143,8 @@ class Intel(Machine):
             self.put(f"{zone}/max_energy_range_uj", RANGE_UJ)
             file = self.put(f"{zone}/energy_uj", start)
             self.zones.append((os.open(file, os.O_RDWR), start, power))
-        self.began = time.monotonic()
-        self.says = {}  # zone number -> bytes it shows instead of its count
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._advance, daemon=True)
-        self._thread.start()
+        self.says = {}  # package -> bytes that its zone shows instead of its count
+        self.start()
 
     def path(self, package=0):
         return self.root / f"sys/class/powercap/intel-rapl:{package}/energy_uj"
@@ -116,22 +156,17 @@ class Intel(Machine):
     def reset(self, package=0):
         """The counter starts again from 0."""
         fd, _, power = self.zones[package]
-        elapsed = time.monotonic() - self.began
-        self.zones[package] = (fd, -int(power * elapsed * 1e6), power)
+        self.zones[package] = (fd, -int(power * (time.monotonic() - self.began) * 1e6), power)
 
-    def _advance(self):
-        while not self._stop.wait(STEP_S):
-            elapsed = time.monotonic() - self.began
-            for package, (fd, start, power) in enumerate(self.zones):
-                # One write of unchanging length: a reader never meets half a number.
-                count = (start + int(power * elapsed * 1e6)) % (RANGE_UJ + 1)
-                text = self.says.get(package, b"%012d\n" % count)
-                os.pwrite(fd, text, 0)
-                os.ftruncate(fd, len(text))
+    def advance(self, elapsed):
+        for package, (fd, start, power) in enumerate(self.zones):
+            # One write of unchanging length: a reader never meets half a number.
+            count = (start + int(power * elapsed * 1e6)) % (RANGE_UJ + 1)
+            text = self.says.get(package, b"%012d\n" % count)
+            os.pwrite(fd, text, 0)
+            os.ftruncate(fd, len(text))
 
     def close(self):
-        self._stop.set()
-        self._thread.join()
+        super().close()
         for fd, _, _ in self.zones:
             os.close(fd)
-        super().close()

@@ -17,9 +17,10 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Machine  # noqa: E402
+from machines import Intel, Machine, Modelled  # noqa: E402
 
 IPW = os.environ.get("IPW", "build/ipw")
+FAKE_NVML = Path(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so").resolve()
 PATIENCE_S = 30
 
 
@@ -243,6 +244,43 @@ class DeadSensor(WithMachine):
         for device in reading["devices"]:
             self.assertIsNone(device["energy"]["joules"])
         self.assertIn("ipw doctor", done.stderr)
+
+
+class Estimated(WithMachine):
+    def test_is_marked_and_not_enough_when_energy_is_required(self):
+        machine = self.machine(Modelled)
+        done = ipw(machine, "-n", "1", "--require-energy")
+        self.assertEqual(done.returncode, 3, done)
+        self.assertRegex(done.stdout, r"cpu +~\S.* +~\S.* +estimated")
+        self.assertIn("only estimated", done.stderr)
+        rows = csv.DictReader(io.StringIO(ipw(machine, "-n", "1", "--format", "csv").stdout))
+        self.assertIn("estimated", [row["method"] for row in rows])
+
+
+@unittest.skipUnless(FAKE_NVML.exists(), "the fake NVML library is not built")
+class LostDevice(WithMachine):
+    def test_is_said_to_be_lost_and_comes_back(self):
+        machine = self.machine(Machine)
+        script = machine.put("/script", "power 0 constant 200\nfail * 0 15 from 1 to 2")
+        environment = {**machine.environment(), "IPW_NVML": str(FAKE_NVML),
+                       "IPW_FAKE_NVML": str(script)}
+        process = subprocess.Popen([IPW, "energy", "--format", "csv", "-i", "0.5"], text=True,
+                                   env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        rows, end = [], time.monotonic() + PATIENCE_S
+        for row in csv.DictReader(process.stdout):
+            rows.append(row)
+            states = [r["state"] for r in rows]
+            back = "lost" in states and states[-1] == "ok" and row["power_w"]
+            if back or time.monotonic() > end:
+                break
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertTrue(back, rows)
+        self.assertEqual(rows[0]["state"], "ok")
+        while_lost = [r for r in rows if r["state"] == "lost"]
+        self.assertEqual(while_lost[-1]["power_w"], "")
+        self.assertEqual(while_lost[-1]["temperature_c"], "")
+        self.assertIn("lost", errors)
 
 
 @unittest.skipUnless(shutil.which("tmux"), "tmux is not installed")

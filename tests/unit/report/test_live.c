@@ -262,14 +262,18 @@ static void estimates_and_lost_devices_are_marked(void **state)
     set_energy(&machine, 1, 100, METHOD_COUNTER);
     machine.reading.lost[1] = true;
     machine.reading.since.devices[0].counted = false;
+    str_copy(machine.reading.since.total.note, sizeof machine.reading.since.total.note,
+             "without gpu7: it is dead");
     for (unsigned rows = 6; rows <= 30; rows += 24) {
         struct live_view view = view_of(&machine, 90, rows);
         const char *frame = render(&machine, &view);
         expect_in(frame, "~58 W");
         expect_in(frame, "estimated");
         expect_in(frame, "LOST");
-        if (rows == 30)
+        if (rows == 30) {
             expect_in(frame, "estimated, not in total");
+            expect_in(frame, "without gpu7");
+        }
     }
     machine_release(&machine);
 }
