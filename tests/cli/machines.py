@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+FAKE_NVML = os.path.join(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so")
 RANGE_UJ = 262143328850
 STEP_S = 0.002
 
@@ -77,7 +78,7 @@ class Nvidia(Machine):
 
     def environment(self):
         visible = {k: v for k, v in super().environment().items() if k != "CUDA_VISIBLE_DEVICES"}
-        return {**visible, "IPW_NVML": os.path.join(os.environ["IPW_FAKES"], "libfake_nvml.so"),
+        return {**visible, "IPW_NVML": FAKE_NVML,
                 "IPW_FAKE_NVML": str(self.root / "nvml.txt")}
 
 

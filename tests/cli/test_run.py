@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
+from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
 from program import IPW, PATIENCE_S, Led, MachineTest, device, ipw, python  # noqa: E402
 
 WATTS = 50
@@ -250,8 +250,8 @@ class Reports(MachineTest):
         report, _ = self.run_json(self.intel, "--samples", samples, "--", "sleep", "0.6")
         with open(samples, newline="") as file:
             rows = list(csv.DictReader(file))
-        self.assertEqual(list(rows[0]), ["t_s", "sensor", "device", "channel", "quantity", "unit",
-                                         "value", "sum"])
+        self.assertEqual(list(rows[0]), ["t_s", "sensor", "device", "channel", "scope", "quantity",
+                                         "unit", "value", "sum"])
         points = [(float(r["t_s"]), float(r["sum"])) for r in rows
                   if (r["sensor"], r["channel"]) == ("rapl:0", "package")]
         self.assertEqual(points, sorted(points))
@@ -601,7 +601,7 @@ class Gpus(MachineTest):
         machine = self.machine(Intel, WATTS)
         script = machine.put("/nvml.txt", "power 0 constant 200")
         report, _ = self.run_json(machine, "--", "sleep", "0.5", env={
-            "IPW_NVML": os.path.join(os.environ["IPW_FAKES"], "libfake_nvml.so"),
+            "IPW_NVML": FAKE_NVML,
             "IPW_FAKE_NVML": str(script)})
         self.assertEqual({d["id"] for d in report["devices"] if d.get("in_total")}, {"cpu0", "gpu0"})
         self.assertAlmostEqual(report["energy"]["joules"] / (250 * report["wall_s"]["mean"]), 1,
