@@ -144,8 +144,9 @@ enum err exec_measure(struct session *session, const struct exec_options *option
         err = measure_idle(session, options, out);
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted while measuring idle");
-    if (!err)
-        err = run_all(session, options, out, why);
+    if (err)
+        return err_set(why, err, "cannot measure idle: %s", err_text(err));
+    err = run_all(session, options, out, why);
     enum err mean_err = take_mean(out);
     if (mean_err && !err)
         err = err_set(why, mean_err, "out of memory");
