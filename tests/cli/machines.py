@@ -39,15 +39,19 @@ class Machine:
 class Ticking(Machine):
     """A machine that a thread keeps up to date: subclasses say how in advance(elapsed seconds)."""
 
+    worst_s = 0.0  # the longest that the machine stood still, because the thread had to wait
+
     def start(self):
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
-        began = time.monotonic()
+        began = before = time.monotonic()
         while not self._stop.wait(STEP_S):
-            self.advance(time.monotonic() - began)
+            now = time.monotonic()
+            self.advance(now - began)
+            self.worst_s, before = max(self.worst_s, now - before), now
 
     def close(self):
         self._stop.set()

@@ -2,6 +2,7 @@
 """ipw energy from outside: its formats, its exit codes, its full-screen view."""
 
 import csv
+import functools
 import io
 import json
 import os
@@ -32,6 +33,22 @@ def ipw(machine, *arguments, **options):
 def start(machine, *arguments, **options):
     return subprocess.Popen([IPW, "energy", *arguments], env=machine.environment(), text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def on_a_calm_machine(test):
+    """A failure counts only if the fake machine kept moving: on a busy computer the thread behind
+    it may be kept waiting for longer than a window, and then its figures are wrong, not ours."""
+    @functools.wraps(test)
+    def run(self):
+        for _ in range(5):
+            self.intel.worst_s = 0
+            try:
+                return test(self)
+            except AssertionError:
+                if self.intel.worst_s < 0.03:
+                    raise
+        self.skipTest(f"too busy: the counters stood still for {self.intel.worst_s:.2f} s")
+    return run
 
 
 class WithMachine(unittest.TestCase):
@@ -114,6 +131,7 @@ class Measured(WithMachine):
         """The thread that moves the counters may be kept waiting: the share allows for that."""
         self.assertLess(abs(value / expected - 1), share, f"{value}, expected {expected}")
 
+    @on_a_calm_machine
     def test_json_lines(self):
         done = ipw(self.intel, "--json", "--count", "3", "--interval", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -134,6 +152,7 @@ class Measured(WithMachine):
         parts = sum(r["energy"]["joules"] for r in readings)
         self.assertNear(parts, readings[-1]["energy_since_start"]["joules"], 0.001)
 
+    @on_a_calm_machine
     def test_csv(self):
         done = ipw(self.intel, "--format", "csv", "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -150,6 +169,7 @@ class Measured(WithMachine):
         self.assertNear(float(rows[2]["power_w"]), 100)
         self.assertNear(float(rows[2]["energy_since_start_j"]), 100 * float(rows[2]["elapsed_s"]))
 
+    @on_a_calm_machine
     def test_table(self):
         done = ipw(self.intel, "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -160,6 +180,7 @@ class Measured(WithMachine):
         for line in lines:
             self.assertEqual(line, line.rstrip())
 
+    @on_a_calm_machine
     def test_once(self):
         began = time.monotonic()
         done = ipw(self.intel, "--once", "--json")
@@ -168,9 +189,11 @@ class Measured(WithMachine):
         self.assertAlmostEqual(reading["interval_s"], 0.5, 3)
         self.assertNear(reading["energy"]["joules"], 70)
 
+    @on_a_calm_machine
     def test_require_energy_is_content(self):
         self.assertEqual(ipw(self.intel, "--once", "--require-energy").returncode, 0)
 
+    @on_a_calm_machine
     def test_output_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "out.csv")
@@ -195,24 +218,25 @@ class Measured(WithMachine):
         self.assertOneLine(process.stderr.read(), "Broken pipe")
         process.stderr.close()
 
+    @on_a_calm_machine
     def test_signals_end_a_stream_with_whole_lines(self):
         for form, number in (("json", signal.SIGINT), ("csv", signal.SIGTERM),
                              ("table", signal.SIGINT)):
-            with self.subTest(form):
-                process = start(self.intel, "--format", form, "-i", "0.2")
-                for _ in range(4):
-                    process.stdout.readline()
-                process.send_signal(number)
-                rest, errors = process.communicate(timeout=PATIENCE_S)
-                self.assertEqual(process.returncode, 128 + number)
-                self.assertEqual(errors, "")
-                self.assertTrue(rest.endswith("\n") or not rest)
-                if form == "json":
-                    for line in rest.splitlines():
-                        json.loads(line)
-                if form == "table":
-                    self.assertRegex(rest, r"\nin .*\ndevice +energy +mean +peak")
+            process = start(self.intel, "--format", form, "-i", "0.2")
+            for _ in range(4):
+                process.stdout.readline()
+            process.send_signal(number)
+            rest, errors = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual(process.returncode, 128 + number)
+            self.assertEqual(errors, "")
+            self.assertTrue(rest.endswith("\n") or not rest)
+            if form == "json":
+                for line in rest.splitlines():
+                    json.loads(line)
+            if form == "table":
+                self.assertRegex(rest, r"\nin .*\ndevice +energy +mean +peak")
 
+    @on_a_calm_machine
     def test_signal_before_the_first_row(self):
         process = start(self.intel, "--json", "-i", "3600")
         time.sleep(1)
