@@ -201,6 +201,8 @@ static void fill_device(struct sampler *sampler, const struct choice *choice,
     device->power_max = main_figure->power_max;
     if (is_living(main_figure)) {
         device->power_mean = power_of(main_figure);
+        /* In a window shorter than a sample the mean is the better peak. */
+        device->power_max = fmax(device->power_max, device->power_mean);
         split_idle(device, idle, main_figure->covered_s);
         note_silent_whole(sampler, choice, main_figure, device);
     }

@@ -159,10 +159,12 @@ static int measure(const struct run_options *options)
         if (err)
             complain("run", EXIT_FAILED, "%s", why.text);
         code = write_report(options, &session, &result, before.cpu_s);
-        if (options->samples && !code)
-            code = write_samples(options->samples, &session,
-                                 result.count ? result.runs[0].from : session.started);
-        code = exit_code_of(options, &result, code ? code : err ? EXIT_FAILED : 0);
+        /* Whatever became of the report: samples cannot be taken again either. */
+        if (options->samples &&
+            write_samples(options->samples, &session,
+                          result.count ? result.runs[0].from : session.started))
+            code = EXIT_FAILED;
+        code = exit_code_of(options, &result, err ? EXIT_FAILED : code);
     }
     exec_result_release(&result);
     session_close(&session);

@@ -1,5 +1,4 @@
 /* ipw: options -> command row -> function.  Everything else is in the commands. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "cli/options.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "port/proc.h"
 
 #define COMMAND(name) extern const struct command command_##name;
 #include "cli/commands.def"
@@ -78,7 +78,7 @@ static int unknown_command(const char *word)
 int main(int argc, char **argv)
 {
     log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, and is reported as one */
+    proc_ignore_pipe(); /* a closed pipe is a failed write, and is reported as one */
     if (argc < 2) {
         show_help();
         return EXIT_USAGE;

@@ -33,11 +33,6 @@ nanos clock_now(void)
     return current->monotonic();
 }
 
-nanos clock_boot(void)
-{
-    return current->boot();
-}
-
 nanos clock_wall(void)
 {
     return current->wall();

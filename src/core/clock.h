@@ -12,7 +12,6 @@ struct clock_source {
 };
 
 nanos clock_now(void);
-nanos clock_boot(void);
 nanos clock_wall(void);
 
 /* Time spent suspended since boot; grows by the length of each suspend. */

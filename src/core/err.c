@@ -4,23 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static const struct {
-    const char *name;
-    const char *text;
-} ROWS[ERR_COUNT] = {
-#define ERR(constant, name, text) [ERR_##constant] = {name, text},
+static const char *const TEXTS[ERR_COUNT] = {
+#define ERR(name, text) [ERR_##name] = text,
 #include "core/err.def"
 #undef ERR
 };
 
-const char *err_name(enum err code)
-{
-    return (unsigned)code < ERR_COUNT ? ROWS[code].name : "unknown";
-}
-
 const char *err_text(enum err code)
 {
-    return (unsigned)code < ERR_COUNT ? ROWS[code].text : "unknown error";
+    return (unsigned)code < ERR_COUNT ? TEXTS[code] : "unknown error";
 }
 
 enum err err_set(struct error *why, enum err code, const char *format, ...)

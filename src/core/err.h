@@ -7,7 +7,7 @@
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
 
 enum err {
-#define ERR(constant, name, text) ERR_##constant,
+#define ERR(name, text) ERR_##name,
 #include "core/err.def"
 #undef ERR
     ERR_COUNT
@@ -17,9 +17,6 @@ struct error {
     enum err code;
     char text[320]; /* one line: what, where, what to do */
 };
-
-/* "denied", "no_memory": stable lower-case name for logs and JSON. */
-const char *err_name(enum err code);
 
 /* The user's words for a code without context. */
 const char *err_text(enum err code);

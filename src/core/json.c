@@ -135,12 +135,15 @@ void json_number(struct json *json, const char *key, double value)
         text_add(json->out, "null");
         return;
     }
-    /* Nine significant digits carry every sensor's resolution; a value that needs more
-     * (a time stamp, a large count) gets the digits that reproduce it. */
+    /* The fewest digits that give the same value back: sums of figures must still hold for who
+     * reads them, and 231.6 must not become 231.59999999999999. */
+    static const int PRECISIONS[] = {9, 15, 16, 17};
     char digits[40];
-    snprintf(digits, sizeof digits, "%.9g", value);
-    if (fabs(strtod(digits, NULL) - value) > 1e-9 * fabs(value))
-        snprintf(digits, sizeof digits, "%.17g", value);
+    for (size_t i = 0; i < sizeof PRECISIONS / sizeof *PRECISIONS; i++) {
+        snprintf(digits, sizeof digits, "%.*g", PRECISIONS[i], value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
     text_add(json->out, digits);
 }
 

@@ -131,6 +131,8 @@ enum err fs_pread_i64(int fd, int64_t *out)
     ssize_t n = pread_start(fd, text, sizeof text);
     if (n < 0)
         return err_from_errno(errno);
+    if (n == 0 || text[n - 1] != '\n' || strlen(text) != (size_t)n)
+        return ERR_BAD_VALUE; /* cut short, as above */
     return parse_i64(text, out);
 }
 
@@ -195,7 +197,11 @@ enum err fs_real(const char *path, char *to, size_t size)
     if (!realpath(full, real))
         return err_from_errno(errno);
     size_t skip = 0;
-    if (root_prefix[0] && realpath(root_prefix, real_root) && str_starts(real, real_root))
-        skip = strlen(real_root);
+    if (root_prefix[0] && realpath(root_prefix, real_root)) {
+        size_t length = strlen(real_root);
+        /* A link may lead out of the root, even to a neighbour whose name begins alike. */
+        if (!strncmp(real, real_root, length) && (real[length] == '/' || real[length] == '\0'))
+            skip = length;
+    }
     return str_copy(to, size, real + skip) ? ERR_OK : ERR_BAD_VALUE;
 }

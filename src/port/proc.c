@@ -14,24 +14,41 @@
 #include "core/text.h"
 #include "port/fs.h"
 
-static sigset_t mask_before; /* what a child must find */
+/* What a child must find: the mask and the disposition of SIGPIPE that we found. */
+static sigset_t mask_before;
 static bool mask_taken;
+static void (*pipe_before)(int) = SIG_ERR;
+
+static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDING_COUNT = sizeof ENDING / sizeof *ENDING };
+static bool is_ignored[ENDING_COUNT];
 
 static void handled_signals(sigset_t *set)
 {
     sigemptyset(set);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGHUP);
+    for (int i = 0; i < ENDING_COUNT; i++)
+        if (!is_ignored[i])
+            sigaddset(set, ENDING[i]);
     sigaddset(set, SIGCHLD);
 }
 
+/* Under nohup, or in the background of a script, some of these are ignored on purpose.  A blocked
+ * signal is delivered to whoever waits for it even so: such a one must not be waited for. */
 void proc_take_signals(void)
 {
     sigset_t set;
+    for (int i = 0; i < ENDING_COUNT; i++) {
+        struct sigaction found;
+        is_ignored[i] = sigaction(ENDING[i], NULL, &found) == 0 && found.sa_handler == SIG_IGN;
+    }
     handled_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &mask_before);
     mask_taken = true;
+}
+
+void proc_ignore_pipe(void)
+{
+    pipe_before = signal(SIGPIPE, SIG_IGN);
 }
 
 int proc_poll_signal(nanos patience)
@@ -60,6 +77,8 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
         _exit(125); /* abandoned */
     if (mask_taken)
         sigprocmask(SIG_SETMASK, &mask_before, NULL);
+    if (pipe_before != SIG_ERR)
+        signal(SIGPIPE, pipe_before);
     execvp(argv[0], argv);
     int number = errno;
     n = write(failure, &number, sizeof number);
@@ -166,7 +185,7 @@ int child_wait(struct child *child, struct child_end *end, bool *from_terminal)
         /* The mask holds SIGCHLD back until it is asked for here, so none can slip between. */
         siginfo_t info;
         int number = sigwaitinfo(&set, &info);
-        if (number == SIGINT || number == SIGTERM || number == SIGHUP) {
+        if (number > 0 && number != SIGCHLD) {
             *from_terminal = info.si_code == SI_KERNEL;
             return number;
         }
@@ -194,17 +213,21 @@ static unsigned count_children(void)
     return count ? count : 1;
 }
 
-unsigned proc_orphans(bool wait)
+unsigned proc_orphans(void)
 {
-    for (;;) {
-        pid_t pid = waitpid(-1, NULL, WNOHANG);
-        if (pid > 0)
-            continue;
-        if (pid < 0)
-            return 0;
-        if (!wait || proc_poll_signal(20 * NS_PER_MS))
-            return count_children();
-    }
+    pid_t pid;
+    do
+        pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0);
+    return pid < 0 ? 0 : count_children();
+}
+
+int proc_await_orphans(void)
+{
+    int number = 0;
+    while (!number && proc_orphans() > 0)
+        number = proc_poll_signal(20 * NS_PER_MS);
+    return number;
 }
 
 void proc_own_cost(struct own_cost *out)

@@ -44,12 +44,18 @@ int child_wait(struct child *child, struct child_end *end, bool *from_terminal);
 /* Makes orphans of our children ours, so that a command that daemonises is noticed. */
 void proc_adopt_orphans(void);
 
-/* How many adopted processes still run; with wait, returns only when none does or a signal came. */
-unsigned proc_orphans(bool wait);
+/* How many adopted processes still run. */
+unsigned proc_orphans(void);
 
-/* Signals that child_wait reports; blocked in the calling thread and those it starts.
- * Call once, before any thread starts. */
+/* Returns when none does, with 0, or with the number of a signal that came before. */
+int proc_await_orphans(void);
+
+/* Signals that child_wait reports; blocked in the calling thread and those it starts.  One that
+ * was ignored when we were started stays so.  Call once, before any thread starts. */
 void proc_take_signals(void);
+
+/* A closed pipe becomes a failed write for us; a child finds SIGPIPE as we found it.  Call once. */
+void proc_ignore_pipe(void);
 
 /* One of those signals if it is pending or comes within `patience`; 0 otherwise. */
 int proc_poll_signal(nanos patience);

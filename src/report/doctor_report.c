@@ -111,7 +111,7 @@ static void write_host(const struct host_report *host, struct text *out)
 static void write_sensor(const struct sensor_finding *finding, const struct check_row *row,
                          bool colour, struct text *out)
 {
-    char power[FORMAT_MAX] = "", period[FORMAT_MAX] = "", cost[FORMAT_MAX] = "";
+    char power[FORMAT_MAX] = "", period[80] = "", cost[80] = "", number[FORMAT_MAX];
     const char *mark = status_mark(finding->status, colour);
     size_t width = strlen(status_mark(finding->status, false));
     text_addf(out, "  %-14s %s%*s  ", finding->id, mark, (int)(11 - width), "");
@@ -124,10 +124,11 @@ static void write_sensor(const struct sensor_finding *finding, const struct chec
             str_format(power, sizeof power, "%s%.1f W now",
                        finding->status == SENSOR_ESTIMATED ? "about " : "", row->watts);
         if (is_known(row->period_ms))
-            str_format(period, sizeof period, ", new value every %.3g ms", row->period_ms);
+            str_format(period, sizeof period, ", new value every %s",
+                       format_si(number, row->period_ms * 1e-3, "s"));
         if (is_known(row->read_us))
-            str_format(cost, sizeof cost, "%sa read costs %.3g µs", power[0] ? ", " : "",
-                       row->read_us);
+            str_format(cost, sizeof cost, "%sa read costs %s", power[0] ? ", " : "",
+                       format_si(number, row->read_us * 1e-6, "s"));
         if (power[0] || cost[0])
             text_addf(out, "  %-14s %-11s  %s%s%s\n", "", "", power, period, cost);
         if (finding->reason[0])

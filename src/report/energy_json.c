@@ -99,7 +99,7 @@ void device_fields_to_json(struct json *json, const struct ledger_device *device
     facts_to_json(json, device->sensor);
 }
 
-void device_to_json(struct json *json, const struct ledger_device *device)
+static void device_to_json(struct json *json, const struct ledger_device *device)
 {
     json_object(json, NULL);
     device_fields_to_json(json, device);

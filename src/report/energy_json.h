@@ -13,7 +13,6 @@ void energy_to_json(struct json *json, const char *key, const struct energy *ene
 
 /* One element of "devices"; the fields alone let a caller add its own to the object it opened. */
 void device_fields_to_json(struct json *json, const struct ledger_device *device);
-void device_to_json(struct json *json, const struct ledger_device *device);
 
 /* "devices": [...] of the ledger. */
 void devices_to_json(struct json *json, const struct ledger *ledger);

@@ -187,6 +187,14 @@ static void write_table(const struct ledger *mean, bool colour, struct text *out
     table_release(&table);
 }
 
+/* By more than 5 %, and by more than the sampling of the two explains. */
+static bool disagrees(const struct ledger_device *device)
+{
+    double difference = fabs(device->cross_check.joules - device->energy.joules);
+    double expected = hypot(device->cross_check.statistical, device->energy.statistical);
+    return fabs(device->residual) > 0.05 && difference > 2 * expected;
+}
+
 static void write_device_notes(const struct ledger *mean, struct text *out)
 {
     char joules[FORMAT_MAX], low[128] = "";
@@ -198,7 +206,7 @@ static void write_device_notes(const struct ledger *mean, struct text *out)
             text_addf(out, "   %s cross-check: %s by %s, %+.2f %%\n", device->id,
                       format_si(joules, device->cross_check.joules, "J"),
                       method_name(device->cross_check.method), 100 * device->residual);
-        if (fabs(device->residual) > 0.05)
+        if (disagrees(device))
             text_addf(out, "   warning: %s counter and integral disagree by more than 5 %%\n",
                       device->id);
         if (device->energy.note[0])

@@ -20,9 +20,10 @@ static bool write_points(const struct point *points, size_t count, void *context
     const struct sensor_channel *channel = writer->channel;
     text_clear(&writer->text);
     for (size_t i = 0; i < count; i++) {
-        text_addf(&writer->text, "%.6f,%s,%s,%s,%s,%s,", seconds(points[i].t - writer->zero),
+        text_addf(&writer->text, "%.6f,%s,%s,%s,%s,%s,%s,", seconds(points[i].t - writer->zero),
                   writer->sensor->id, channel->device, channel->name,
-                  quantity_name(channel->quantity), quantity_unit(channel->quantity));
+                  scope_name(channel->scope), quantity_name(channel->quantity),
+                  quantity_unit(channel->quantity));
         /* A counter's first point, and one after a gap, has no power: an empty field. */
         if (is_known(points[i].value))
             text_addf(&writer->text, "%.9g", points[i].value);
@@ -37,7 +38,7 @@ enum err samples_to_csv(struct sampler *sampler, nanos zero,
                         enum err (*put)(const char *bytes, void *context), void *context)
 {
     struct writer writer = {.zero = zero, .put = put, .context = context};
-    writer.err = put("t_s,sensor,device,channel,quantity,unit,value,sum\n", context);
+    writer.err = put("t_s,sensor,device,channel,scope,quantity,unit,value,sum\n", context);
     for (size_t s = 0; s < sampler_count(sampler) && !writer.err; s++) {
         writer.sensor = sampler_sensor(sampler, s);
         for (size_t c = 0; c < writer.sensor->channel_count && !writer.err; c++) {

@@ -59,11 +59,14 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
     struct source_state state;
     struct channel_state last = {0};
     size_t energy_channels = 0, alive = 0;
+    bool answered = false;
     for (size_t c = 0; c < sensor->channel_count; c++) {
         if (!carries_energy(&sensor->channels[c]))
             continue;
         energy_channels++;
         sampler_channel(session->sampler, source, c, &last);
+        bool counts = sensor->channels[c].quantity == QTY_ENERGY;
+        answered = answered || (counts ? last.t > 0 : last.has_value);
         if (!is_alive(session->sampler, source, c, from, to))
             continue;
         alive++;
@@ -78,7 +81,7 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
         str_copy(finding->reason, sizeof finding->reason, "the device went away during the check");
     } else {
         finding->status = SENSOR_DEAD;
-        if (last.missing)
+        if (!answered && (last.missing || last.refused))
             str_format(finding->reason, sizeof finding->reason,
                        "opens, but every reading failed: %s", err_text(last.last_error));
         else

@@ -72,10 +72,9 @@ static enum err run_once(struct session *session, const struct exec_options *opt
         return err;
     await_end(&child, &run->end, &result->signal);
     if (options->wait_all && !result->signal)
-        run->left_running = proc_orphans(true);
+        result->signal = proc_await_orphans();
     run->to = clock_now();
-    if (!options->wait_all)
-        run->left_running = proc_orphans(false);
+    run->left_running = proc_orphans();
     run->wall_s = seconds(run->to - run->from);
     sampler_settle(session->sampler, run->to);
     err = ledger_take(session->sampler, run->from, run->to, result->has_idle ? &result->idle : NULL,
@@ -145,8 +144,9 @@ enum err exec_measure(struct session *session, const struct exec_options *option
         err = measure_idle(session, options, out);
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted while measuring idle");
-    if (!err)
-        err = run_all(session, options, out, why);
+    if (err)
+        return err_set(why, err, "cannot measure idle: %s", err_text(err));
+    err = run_all(session, options, out, why);
     enum err mean_err = take_mean(out);
     if (mean_err && !err)
         err = err_set(why, mean_err, "out of memory");

@@ -17,11 +17,13 @@
  * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
 #define READY_FOLLOW (330 * NS_PER_MS)
-#define SETTLE_MOST  (400 * NS_PER_MS)
-#define SETTLE_LEAST (10 * NS_PER_MS)
-#define MARK_MOST    (15 * NS_PER_MS)
-#define NAP_FIRST    (500 * NS_PER_US)
-#define NAP_LAST     (10 * NS_PER_MS)
+/* What a followed sensor's period is taken for until it is learned: the slowest common one. */
+#define UPDATE_UNKNOWN (100 * NS_PER_MS)
+#define SETTLE_MOST    (400 * NS_PER_MS)
+#define SETTLE_LEAST   (10 * NS_PER_MS)
+#define MARK_MOST      (15 * NS_PER_MS)
+#define NAP_FIRST      (500 * NS_PER_US)
+#define NAP_LAST       (10 * NS_PER_MS)
 
 struct sampler {
     struct source **sources;
@@ -194,17 +196,22 @@ static bool carries_energy(const struct source *source, size_t channel)
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
 {
     const struct series *series = &source->series[channel];
+    /* A counter's first point stands at a tick whose time is known: a beginning. */
+    if (timeline_count(&series->timeline) > 0)
+        return true;
+    if (series->channel->secondary)
+        return true; /* only the figure itself is worth waiting for */
     if (series->channel->quantity != QTY_ENERGY)
-        return timeline_count(&series->timeline) > 0 || series->missing > 0 ||
-               waited > READY_FOLLOW;
-    return series->updates > 0 ||
-           waited > (follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
+        return series->missing > 0 || waited > READY_FOLLOW;
+    return waited > (follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
 }
 
 /* How long a channel may take to show what happened at an instant. */
 static nanos patience(const struct source *source, size_t channel)
 {
     nanos update = atomic_load(&source->periods[channel]);
+    if (update == 0 && follows_ticks(source, channel))
+        update = UPDATE_UNKNOWN; /* still being learned */
     unsigned group = source->described.channels[channel].group;
     nanos reads = source->reader.schedules[group].period;
     nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
@@ -242,8 +249,7 @@ static bool reaches(const struct source *source, size_t channel, nanos t, nanos 
     /* A device that is gone has said what it had to say. */
     if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back))
         return true;
-    bool ever = series->updates > 0 || (last && series->channel->quantity == QTY_POWER);
-    if (!ever || waited > SETTLE_MOST)
+    if (!last || waited > SETTLE_MOST)
         return true;
     /* On a busy machine the reader may not have had its turn yet: that is not the sensor's silence. */
     return waited > patience(source, channel) && atomic_load(&source->counts.last_read) >= t;
@@ -293,8 +299,11 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
                 source_poke(source);
         }
         pthread_mutex_unlock(&sampler->lock);
-        if (all)
+        if (all) {
+            static const char *const WHAT[] = {"begun", "marked", "settled"};
+            log_debug("%s after %.1f ms", WHAT[kind], 1e3 * seconds(waited));
             return;
+        }
         /* Millisecond counters answer within the first naps; for the slow ones a read at every
          * nap would be work without news. */
         nap_for(nap);

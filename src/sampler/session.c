@@ -108,8 +108,12 @@ enum err session_open(struct session *session, const struct session_options *opt
     session->sampler = sampler_new(options->period);
     if (!session->sampler)
         return err_set(why, ERR_NO_MEMORY, "cannot start sampling: out of memory or descriptors");
+    nanos began = clock_now();
     probe_all(session, options);
+    nanos probed = clock_now();
     enum err err = add_sources(session);
+    log_debug("probed in %.1f ms, opened %zu sensors in %.1f ms", 1e3 * seconds(probed - began),
+              sampler_count(session->sampler), 1e3 * seconds(clock_now() - probed));
     if (err)
         err_set(why, err, "cannot start sampling: %s", err_text(err));
     else

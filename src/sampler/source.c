@@ -171,7 +171,9 @@ static void pass_count(struct source *source, const struct observation *o, nanos
 static void pass_value(struct source *source, const struct observation *o, nanos within)
 {
     struct reader *reader = &source->reader;
-    if (source->described.channels[o->channel].quantity == QTY_POWER) {
+    const struct sensor_channel *row = &source->described.channels[o->channel];
+    /* A mean since the last read changes with every read, whatever the sensor does. */
+    if (row->quantity == QTY_POWER && !row->interval_mean) {
         bool is_new = !reader->has_last[o->channel] || reader->last_value[o->channel] != o->value;
         struct tick_time when;
         tick_observe(&reader->ticks[o->channel], o->t, within, is_new, &when);

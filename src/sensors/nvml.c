@@ -168,13 +168,14 @@ static void nvml_probe(const struct sensor_config *config, struct sensor_finding
     const struct nvml_api *api;
     struct error why = {0};
     int code;
+    nvml_let_go();
     enum err err = nvml_acquire(&api, &code, &why);
     if (err != ERR_OK) {
         add_failure(out, "nvml", err, code, why.text);
         return;
     }
     probe_cards(api, config, out);
-    nvml_release();
+    nvml_release_ready();
 }
 
 const struct sensor_driver sensor_nvml = {

@@ -8,6 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;      /* under lock, like the rest */
+static bool kept_ready;     /* one of the users is nobody: it is kept for the next one */
 static struct dl library;   /* open while users > 0 */
 static struct nvml_api api; /* filled while users > 0; written only when there are no users */
 
@@ -70,20 +71,46 @@ enum err nvml_acquire(const struct nvml_api **out, int *code, struct error *why)
         }
     }
     if (err == ERR_OK) {
-        users++;
+        users += kept_ready ? 0 : 1;
+        kept_ready = false;
         *out = &api;
     }
     pthread_mutex_unlock(&lock);
     return err;
 }
 
+/* Call with the lock held. */
+static void drop_user(void)
+{
+    if (--users > 0)
+        return;
+    api.shutdown();
+    dl_close(&library);
+}
+
 void nvml_release(void)
 {
     pthread_mutex_lock(&lock);
-    if (--users == 0) {
-        api.shutdown();
-        dl_close(&library);
-    }
+    drop_user();
+    pthread_mutex_unlock(&lock);
+}
+
+void nvml_release_ready(void)
+{
+    pthread_mutex_lock(&lock);
+    if (users == 1)
+        kept_ready = true;
+    else
+        drop_user();
+    pthread_mutex_unlock(&lock);
+}
+
+void nvml_let_go(void)
+{
+    pthread_mutex_lock(&lock);
+    if (kept_ready)
+        drop_user();
+    kept_ready = false;
     pthread_mutex_unlock(&lock);
 }
 

@@ -135,6 +135,12 @@ struct nvml_api {
 enum err nvml_acquire(const struct nvml_api **out, int *code, struct error *why) MUST_USE;
 void nvml_release(void);
 
+/* Pays back like nvml_release, but keeps the library ready for the next user if this was the last:
+ * starting it costs tens of milliseconds, and a probe is followed by an open.  nvml_let_go ends
+ * that, so that a probe always looks afresh. */
+void nvml_release_ready(void);
+void nvml_let_go(void);
+
 /* Our word for a return code.  ERR_LOST: the device or the whole driver went away, and only a new
  * start can tell whether it came back. */
 enum err nvml_err(int code);

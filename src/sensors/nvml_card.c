@@ -28,7 +28,7 @@ static const struct sensor_group PACE[CADENCES] = {
                  .period_min = 50 * NS_PER_MS,
                  .follow_ticks = true},
     [POWER] = {.period_default = 100 * NS_PER_MS, .period_min = NS_PER_MS},
-    [SLOW] = {.period_default = 500 * NS_PER_MS, .period_min = 100 * NS_PER_MS},
+    [SLOW] = {.period_default = 500 * NS_PER_MS, .period_min = 40 * NS_PER_MS},
 };
 
 enum { FIELDS_MAX = 3, SCALARS_MAX = 12 };

@@ -2,11 +2,14 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
 from pathlib import Path
 
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
+FAKE_NVML = os.path.join(os.environ.get("IPW_FAKES", "build/fakes"), "libfake_nvml.so")
 RANGE_UJ = 262143328850
 STEP_S = 0.002
 
@@ -36,21 +39,65 @@ class Machine:
         self.close()
 
 
+class Fixture(Machine):
+    """A machine of tests/fixtures: make-tree's ("intel2", "none" ...) or make-board's.  With watts,
+    tick-tree lets its counters run."""
+
+    BOARDS = ("jetson", "jetson-agx", "grace")
+
+    def __init__(self, name, watts=None):
+        super().__init__()
+        maker = "make-board" if name in self.BOARDS else "make-tree"
+        subprocess.run([FIXTURES / maker, name, self.root], check=True)
+        self.ticker = None
+        if watts:
+            self.ticker = subprocess.Popen([FIXTURES / "tick-tree", self.root, str(watts), "0"])
+            time.sleep(0.1)
+
+    def close(self):
+        if self.ticker:
+            self.ticker.kill()
+            self.ticker.wait()
+        super().close()
+
+
+class Nvidia(Machine):
+    """A machine with the GPUs that a script of the fake NVML library describes, and no other
+    sensor."""
+
+    def __init__(self, script):
+        super().__init__()
+        self.put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n"
+                 "model\t\t: 106\nmodel name\t: Intel(R) Xeon(R)\nflags\t\t: fpu")
+        self.script(script)
+
+    def script(self, text):
+        """Replaces the script: by a rename, so that no call reads half of it."""
+        self.put("/nvml.new", text)
+        os.rename(self.root / "nvml.new", self.root / "nvml.txt")
+
+    def environment(self):
+        visible = {k: v for k, v in super().environment().items() if k != "CUDA_VISIBLE_DEVICES"}
+        return {**visible, "IPW_NVML": FAKE_NVML,
+                "IPW_FAKE_NVML": str(self.root / "nvml.txt")}
+
+
 class Ticking(Machine):
     """A machine that a thread keeps up to date: subclasses say how in advance(elapsed seconds)."""
 
     worst_s = 0.0  # the longest that the machine stood still, because the thread had to wait
 
     def start(self):
+        self.began = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self):
-        began = before = time.monotonic()
+        before = self.began
         while not self._stop.wait(STEP_S):
             now = time.monotonic()
-            self.advance(now - began)
+            self.advance(now - self.began)
             self.worst_s, before = max(self.worst_s, now - before), now
 
     def close(self):
@@ -87,7 +134,7 @@ class Intel(Ticking):
     """An Intel machine with one powercap package zone a value in `watts`, its counter advanced by
     a thread: a zone of 0 W is a dead sensor.  Counts and joules agree exactly."""
 
-    def __init__(self, *watts):
+    def __init__(self, *watts, start_uj=5_000_000_000):
         super().__init__()
         self.put("/proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n"
                  "model\t\t: 106\nmodel name\t: Intel(R) Xeon(R) Gold 6330, \"fake\"\n"
@@ -95,20 +142,35 @@ class Intel(Ticking):
         self.zones = []
         for package, power in enumerate(watts):
             zone = f"/sys/class/powercap/intel-rapl:{package}"
-            start = 5_000_000_000 + 731_000_000 * package
+            start = start_uj + 731_000_000 * package
             self.put(f"/sys/devices/system/cpu/cpu{package}/topology/physical_package_id", package)
             self.put(f"/sys/devices/system/cpu/cpu{package}/topology/die_id", 0)
             self.put(f"{zone}/name", f"package-{package}")
             self.put(f"{zone}/max_energy_range_uj", RANGE_UJ)
             file = self.put(f"{zone}/energy_uj", start)
             self.zones.append((os.open(file, os.O_RDWR), start, power))
+        self.says = {}  # package -> bytes that its zone shows instead of its count
         self.start()
 
+    def path(self, package=0):
+        return self.root / f"sys/class/powercap/intel-rapl:{package}/energy_uj"
+
+    def count(self, package=0):
+        """What the zone shows at this moment: the truth that a report is held against."""
+        return int(self.path(package).read_text())
+
+    def reset(self, package=0):
+        """The counter starts again from 0."""
+        fd, _, power = self.zones[package]
+        self.zones[package] = (fd, -int(power * (time.monotonic() - self.began) * 1e6), power)
+
     def advance(self, elapsed):
-        for fd, start, power in self.zones:
+        for package, (fd, start, power) in enumerate(self.zones):
             # One write of unchanging length: a reader never meets half a number.
-            count = (start + int(power * elapsed * 1e6)) % RANGE_UJ
-            os.pwrite(fd, b"%012d\n" % count, 0)
+            count = (start + int(power * elapsed * 1e6)) % (RANGE_UJ + 1)
+            text = self.says.get(package, b"%012d\n" % count)
+            os.pwrite(fd, text, 0)
+            os.ftruncate(fd, len(text))
 
     def close(self):
         super().close()

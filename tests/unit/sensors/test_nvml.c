@@ -135,7 +135,7 @@ static void groups_follow_the_cost_of_their_calls(void **state)
     assert_int_equal(sensor.groups[1].period_min, NS_PER_MS);
     assert_false(sensor.groups[1].follow_ticks);
     assert_int_equal(sensor.groups[2].period_default, 500 * NS_PER_MS);
-    assert_int_equal(sensor.groups[2].period_min, 100 * NS_PER_MS);
+    assert_int_equal(sensor.groups[2].period_min, 40 * NS_PER_MS);
     struct observation items[4];
     struct observations out = {.items = items, .capacity = 4};
     assert_int_equal(sensor.driver->read(&sensor, 3, &out), ERR_USAGE);

@@ -1,0 +1,76 @@
+"""Running ipw from a test: to its end, or with a command that does what the test tells it."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+IPW = os.environ.get("IPW", "build/ipw")
+PATIENCE_S = 60
+
+
+def ipw(machine, *arguments, env=None, **options):
+    """Runs ipw to its end; machine may be None for commands that need none."""
+    environment = {**(machine.environment() if machine else os.environ), **(env or {})}
+    options = {"text": True, "capture_output": True, "timeout": PATIENCE_S,
+               "stdin": None if "input" in options else subprocess.DEVNULL, **options}
+    return subprocess.run([IPW, *map(str, arguments)], env=environment, **options)
+
+
+def python(script, *arguments):
+    """A command that runs a Python script: no shell's version matters."""
+    return [sys.executable, "-S", "-c", script, *map(str, arguments)]
+
+
+class Led:
+    """`ipw run ... -- cat`: runs for as long as the test likes.  A line that comes back proves
+    that the command is running, so whatever the test does next happens inside the run."""
+
+    def __init__(self, machine, *options, command=("cat",), env=None):
+        self.report = machine.root / "report.json"
+        self.process = subprocess.Popen(
+            [IPW, "run", "--json", "-o", self.report, *map(str, options), "--", *command],
+            env={**machine.environment(), **(env or {})}, text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.say("ready")
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        answer = self.process.stdout.readline()
+        assert answer == line + "\n", (answer, self.process.stderr.read())
+
+    def end(self):
+        """Lets the command end; gives the report."""
+        self.process.stdin.close()
+        return self.finish()
+
+    def finish(self):
+        """Waits for ipw; gives the report."""
+        self.stderr = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self.code = self.process.wait(PATIENCE_S)
+        return json.loads(self.report.read_text())
+
+
+class MachineTest(unittest.TestCase):
+    def machine(self, kind, *arguments, **options):
+        machine = kind(*arguments, **options)
+        self.addCleanup(machine.close)
+        return machine
+
+    def assertUnknown(self, energy):
+        for key in ("joules", "plus_minus", "method", "coverage", "idle_joules", "active_joules"):
+            self.assertIsNone(energy[key], energy)
+        self.assertTrue(energy["note"], energy)
+
+    def run_json(self, machine, *arguments, **options):
+        """`ipw run --json ...` to its end; gives the report and the finished process."""
+        report = machine.root / "report.json"
+        done = ipw(machine, "run", "--json", "-o", report, *arguments, **options)
+        return json.loads(report.read_text()), done
+
+
+def device(report, name):
+    return next(d for d in report["devices"] if d["id"] == name)

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""What all commands share: help, names that are nearly right, exit codes, colours."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Machine  # noqa: E402
+from program import IPW, MachineTest, ipw  # noqa: E402
+
+# A value that suits what help calls it; a new kind of value needs a line here.
+VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null", "NAME": "json"}
+
+
+def commands():
+    text = ipw(None, "--help").stdout
+    return re.findall(r"^  (\w[\w-]*) ", text.split("commands:\n")[1].split("\n\n")[0], re.M)
+
+
+def options(command):
+    """(letter or None, name, value or None) of every option that the help of a command lists."""
+    text = ipw(None, command, "--help").stdout.split("\noptions:\n")[1]
+    return [(letter or None, name, value or None) for letter, name, value in
+            re.findall(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]+))?  +\S", text, re.M)]
+
+
+class Help(unittest.TestCase):
+    def test_of_the_program(self):
+        for word in ("--help", "-h", "help"):
+            done = ipw(None, word)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("usage: ipw COMMAND", done.stdout)
+        self.assertLessEqual({"doctor", "energy", "run"}, set(commands()))
+        done = ipw(None)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("usage: ipw COMMAND", done.stdout)
+
+    def test_of_every_command(self):
+        for command in commands():
+            for word in ("--help", "-h"):
+                done = ipw(None, command, word)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+                self.assertIn(f"ipw {command} - ", done.stdout)
+                self.assertIn(f"usage: ipw {command}", done.stdout)
+                for line in done.stdout.splitlines():
+                    self.assertLessEqual(len(line), 100, line)
+
+    def test_every_option_is_accepted(self):
+        for command in commands():
+            listed = options(command)
+            self.assertIn(("h", "help", None), listed)
+            for letter, name, value in listed:
+                given = VALUES[value] if value else None
+                spellings = [[f"--{name}", given] if given else [f"--{name}"]]
+                if given:
+                    spellings.append([f"--{name}={given}"])
+                if letter:
+                    spellings.append([f"-{letter}", given] if given else [f"-{letter}"])
+                    if given:
+                        spellings.append([f"-{letter}{given}"])
+                for words in spellings:
+                    done = ipw(None, command, *words, "--help")
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), (command, words))
+
+    def test_a_missing_value_is_named(self):
+        for command in commands():
+            for _, name, value in options(command):
+                if value:
+                    done = ipw(None, command, f"--{name}")
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(f"--{name} wants a value: {value}", done.stderr)
+
+
+class Names(unittest.TestCase):
+    def test_version(self):
+        for word in ("--version", "-V", "version"):
+            done = ipw(None, word)
+            self.assertEqual(done.returncode, 0)
+            self.assertRegex(done.stdout, r"^ipw \d+\.\d+\.\d+\n$")
+
+    def test_nearly_right_names(self):
+        for words, hint in ((["docter"], "did you mean 'doctor'"), (["rnu"], "did you mean 'run'"),
+                            (["xyzzy"], "see `ipw --help`"), (["--versio"], "'--versio'"),
+                            (["doctor", "--jsn"], "did you mean '--json'"),
+                            (["run", "--wait"], "did you mean '--wait-all'"),
+                            (["run", "--xyzzyxyzzy"], "see --help"),
+                            (["doctor", "-x"], "unknown option '-x'"),
+                            (["energy", "--format", "jsno"], "did you mean 'json'"),
+                            (["doctor", "--sensors", "nvm"], "did you mean 'nvml'")):
+            done = ipw(None, *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertIn(hint, done.stderr)
+            self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
+
+
+class Output(MachineTest):
+    def test_a_full_disk_is_a_failure(self):
+        for words in (["--help"], ["--version"], ["run", "--help"]):
+            with open("/dev/full", "w") as full:
+                done = ipw(None, *words, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn("No space left", done.stderr)
+
+    def test_a_closed_pipe_is_a_failure_not_a_death(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = ipw(None, "--help", stdout=writer, stderr=subprocess.PIPE, capture_output=False)
+        os.close(writer)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Broken pipe", done.stderr)
+
+    def on_a_terminal(self, machine, *arguments, **env):
+        ours, theirs = pty.openpty()
+        base = {k: v for k, v in machine.environment().items() if k not in ("NO_COLOR", "TERM")}
+        process = subprocess.Popen([IPW, *arguments], env={**base, "TERM": "xterm", **env},
+                                   stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # the last one on the other side has closed it
+                break
+            if not piece:
+                break
+            text += piece
+        os.close(ours)
+        self.assertEqual(process.wait(), 0, text)
+        return text.decode()
+
+    def test_colours_only_where_they_are_wanted(self):
+        machine = self.machine(Intel, 40)
+        self.assertIn("\033[", self.on_a_terminal(machine, "run", "--", "true"))
+        for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            self.assertNotIn("\033[", self.on_a_terminal(machine, "run", "--", "true", **env))
+        self.assertIn("\033[", self.on_a_terminal(machine, "run", "--", "true", NO_COLOR=""))
+        self.assertIn("\033[32mok", self.on_a_terminal(machine, "doctor"))
+        self.assertNotIn("\033[", self.on_a_terminal(machine, "doctor", NO_COLOR="1"))
+
+    def test_progress_on_a_terminal(self):
+        machine = self.machine(Intel, 40)
+        words = ("run", "-r", "2", "--warmup", "1", "--idle", "0.1")
+        text = self.on_a_terminal(machine, *words, "--", "true")
+        for line in ("watching the machine at rest", "warm-up 1 of 1", "run 2 of 2"):
+            self.assertIn(line, text)
+        self.assertNotIn("warm-up", self.on_a_terminal(machine, *words, "-q", "--", "true"))
+
+    def test_how_much_is_said(self):
+        machine = self.machine(Machine)
+        for level in ("error", "warning", "note", "debug", "nonsense"):
+            done = ipw(machine, "run", "--", "true", env={"IPW_LOG": level})
+            self.assertEqual(done.returncode, 0)
+
+    def test_load(self):
+        done = ipw(None, "load", "--seconds", "0.1", "--threads", "1")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"^\d+\.\d+ billion multiply-adds\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,72 @@
+/* Errors: every code has a name and a text, errno maps, context is optional and never overflows. */
+#include "core/err.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "support/unit.h"
+
+static void test_every_code_has_its_own_words(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ERR_COUNT; i++) {
+        assert_true(err_text(i)[0] != '\0');
+        for (int j = 0; j < i; j++)
+            assert_string_not_equal(err_text(i), err_text(j));
+    }
+    assert_int_equal(ERR_OK, 0);
+    assert_string_equal(err_text(ERR_DENIED), "permission denied");
+    assert_string_equal(err_text(ERR_COUNT), "unknown error");
+    assert_string_equal(err_text((enum err)(-1)), "unknown error");
+}
+
+static void test_errno(void **state)
+{
+    (void)state;
+    static const struct {
+        int number;
+        enum err err;
+    } CASES[] = {
+        {0, ERR_OK},
+        {EACCES, ERR_DENIED},
+        {EPERM, ERR_DENIED},
+        {ENOENT, ERR_NOT_FOUND},
+        {ENODEV, ERR_LOST},
+        {ENXIO, ERR_LOST},
+        {ENOSPC, ERR_NO_SPACE},
+        {ENOMEM, ERR_NO_MEMORY},
+        {EOPNOTSUPP, ERR_UNSUPPORTED},
+        {EAGAIN, ERR_BUSY},
+        {EINTR, ERR_INTERRUPTED},
+        {ETIMEDOUT, ERR_TIMEOUT},
+        {EIO, ERR_IO},
+        {99999, ERR_IO},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_int_equal(err_from_errno(CASES[i].number), CASES[i].err);
+}
+
+static void test_context(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    assert_int_equal(err_set(&why, ERR_DENIED, "cannot read %s", "/sys/x"), ERR_DENIED);
+    assert_int_equal(why.code, ERR_DENIED);
+    assert_string_equal(why.text, "cannot read /sys/x");
+    assert_int_equal(err_set(NULL, ERR_IO, "nobody listens"), ERR_IO);
+    char long_text[1000];
+    memset(long_text, 'x', sizeof long_text);
+    long_text[sizeof long_text - 1] = '\0';
+    err_set(&why, ERR_IO, "%s", long_text);
+    assert_int_equal(strlen(why.text), sizeof why.text - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_code_has_its_own_words),
+        cmocka_unit_test(test_errno),
+        cmocka_unit_test(test_context),
+    };
+    return RUN_TESTS(tests);
+}

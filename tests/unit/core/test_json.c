@@ -1,0 +1,148 @@
+/* The JSON writer: exact output, null for what is unknown, valid UTF-8 whatever comes in. */
+#include "core/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "support/unit.h"
+
+static void test_nesting_and_commas(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    struct json json;
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    json_array(&json, "empty");
+    json_array_end(&json);
+    json_array(&json, "a");
+    json_integer(&json, NULL, 1);
+    json_object(&json, NULL);
+    json_bool(&json, "t", true);
+    json_bool(&json, "f", false);
+    json_object_end(&json);
+    json_null(&json, NULL);
+    json_array_end(&json);
+    json_string(&json, "s", "x");
+    json_string(&json, "none", NULL);
+    json_object_end(&json);
+    assert_string_equal(text_get(&text),
+                        "{\"empty\":[],\"a\":[1,{\"t\":true,\"f\":false},null],\"s\":\"x\","
+                        "\"none\":null}");
+    text_release(&text);
+}
+
+static void test_pretty(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    struct json json;
+    json_init(&json, &text, true);
+    json_object(&json, NULL);
+    json_integer(&json, "n", -3);
+    json_array(&json, "a");
+    json_integer(&json, NULL, 1);
+    json_integer(&json, NULL, 2);
+    json_array_end(&json);
+    json_object(&json, "o");
+    json_object_end(&json);
+    json_object_end(&json);
+    assert_string_equal(text_get(&text),
+                        "{\n  \"n\": -3,\n  \"a\": [\n    1,\n    2\n  ],\n  \"o\": {}\n}\n");
+    text_release(&text);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } CASES[] = {
+        {0, "0"},
+        {1.5, "1.5"},
+        {-2, "-2"},
+        {1e-12, "1e-12"},
+        {1e300, "1e+300"},
+        {231.6, "231.6"},
+        {NAN, "null"},
+        {INFINITY, "null"},
+        {-INFINITY, "null"},
+        {1763176562.27664, "1763176562.27664"}, /* a time stamp keeps its digits */
+        {115.62271679880291, "115.62271679880291"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {9007199254740991, "9007199254740991"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct text text = {0};
+        struct json json;
+        json_init(&json, &text, false);
+        json_number(&json, NULL, CASES[i].value);
+        assert_string_equal(text_get(&text), CASES[i].text);
+        text_release(&text);
+    }
+}
+
+static void test_integers(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    struct json json;
+    json_init(&json, &text, false);
+    json_array(&json, NULL);
+    json_integer(&json, NULL, INT64_MIN);
+    json_integer(&json, NULL, INT64_MAX);
+    json_array_end(&json);
+    assert_string_equal(text_get(&text), "[-9223372036854775808,9223372036854775807]");
+    text_release(&text);
+}
+
+#define BAD "\xEF\xBF\xBD"
+
+static void test_strings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *raw, *quoted;
+    } CASES[] = {
+        {"", "\"\""},
+        {"a \"b\" \\c", "\"a \\\"b\\\" \\\\c\""},
+        {"\n\t\r\x01\x1f\x7f", "\"\\n\\t\\u000d\\u0001\\u001f\\u007f\""},
+        {"µ €  \xF0\x9F\x94\x8B", "\"µ €  \xF0\x9F\x94\x8B\""},
+        {"a\x80z", "\"a" BAD "z\""},                     /* a continuation byte alone */
+        {"\xC3", "\"" BAD "\""},                         /* cut short by the end */
+        {"\xE2\x82", "\"" BAD BAD "\""},                 /* likewise */
+        {"\xC0\xAF", "\"" BAD BAD "\""},                 /* overlong */
+        {"\xE0\x80\x80", "\"" BAD BAD BAD "\""},         /* overlong */
+        {"\xED\xA0\x80", "\"" BAD BAD BAD "\""},         /* a surrogate */
+        {"\xF4\x90\x80\x80", "\"" BAD BAD BAD BAD "\""}, /* beyond Unicode */
+        {"\xFF\xFE", "\"" BAD BAD "\""},
+        {"\xED\x9F\xBF\xF4\x8F\xBF\xBF", "\"\xED\x9F\xBF\xF4\x8F\xBF\xBF\""}, /* the last valid */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct text text = {0};
+        struct json json;
+        json_init(&json, &text, false);
+        json_object(&json, NULL);
+        json_integer(&json, CASES[i].raw, 1); /* keys are quoted the same way */
+        json_string(&json, "v", CASES[i].raw);
+        json_object_end(&json);
+        char expected[256];
+        snprintf(expected, sizeof expected, "{%s:1,\"v\":%s}", CASES[i].quoted, CASES[i].quoted);
+        assert_string_equal(text_get(&text), expected);
+        text_release(&text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nesting_and_commas),
+        cmocka_unit_test(test_pretty),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_strings),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,267 @@
+/* Child processes: the handshake, how they end, what they inherit, what they leave behind. */
+#define _GNU_SOURCE
+#include "port/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "support/unit.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/ipw-proc-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+static void path_of(const char *name, char *to, size_t size)
+{
+    snprintf(to, size, "%s/%s", folder, name);
+}
+
+static void nap(nanos time)
+{
+    struct timespec left = {.tv_nsec = time};
+    nanosleep(&left, NULL);
+}
+
+/* Starts `sh -c script` and waits for its end. */
+static struct child_end run_shell(const char *script)
+{
+    char *argv[] = {"sh", "-c", (char *)script, NULL};
+    struct child child;
+    struct child_end end;
+    struct error why;
+    int code = -1;
+    bool from_terminal;
+    assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
+    assert_int_equal(child_go(&child, &code, &why), ERR_OK);
+    assert_int_equal(child_wait(&child, &end, &from_terminal), 0);
+    assert_int_equal(child.pid, -1);
+    return end;
+}
+
+static void test_nothing_runs_before_go(void **state)
+{
+    (void)state;
+    char mark[96];
+    path_of("mark", mark, sizeof mark);
+    char *argv[] = {"touch", mark, NULL};
+    struct child child;
+    struct child_end end;
+    struct error why;
+    int code;
+    bool from_terminal;
+    assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
+    nap(100 * NS_PER_MS);
+    assert_int_equal(access(mark, F_OK), -1);
+    assert_int_equal(child_go(&child, &code, &why), ERR_OK);
+    assert_int_equal(child_wait(&child, &end, &from_terminal), 0);
+    assert_int_equal(end.exit_code, 0);
+    assert_int_equal(unlink(mark), 0);
+}
+
+static void test_abandoned_child_never_runs(void **state)
+{
+    (void)state;
+    char mark[96];
+    path_of("mark", mark, sizeof mark);
+    char *argv[] = {"touch", mark, NULL};
+    struct child child;
+    struct error why;
+    assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
+    child_abandon(&child);
+    assert_int_equal(access(mark, F_OK), -1);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static void test_exit_codes_and_signals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script;
+        int exit_code, signal;
+    } CASES[] = {
+        {"exit 0", 0, 0},
+        {"exit 3", 3, 0},
+        {"exit 255", 255, 0},
+        {"kill -TERM $$", 143, SIGTERM},
+        {"kill -KILL $$", 137, SIGKILL},
+        {"kill -SEGV $$", 139, SIGSEGV},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct child_end end = run_shell(CASES[i].script);
+        assert_int_equal(end.exit_code, CASES[i].exit_code);
+        assert_int_equal(end.signal, CASES[i].signal);
+        assert_true(end.rss_mb > 0);
+        assert_true(end.user_s >= 0 && end.system_s >= 0);
+    }
+}
+
+static void test_what_cannot_run(void **state)
+{
+    (void)state;
+    char plain[96], missing[96], below[128];
+    path_of("plain", plain, sizeof plain);
+    path_of("missing", missing, sizeof missing);
+    snprintf(below, sizeof below, "%s/below", plain);
+    int fd = open(plain, O_WRONLY | O_CREAT, 0644);
+    assert_true(fd >= 0);
+    close(fd);
+    const struct {
+        char *name;
+        int code;
+        enum err err;
+    } cases[] = {
+        {missing, 127, ERR_NOT_FOUND}, {"ipw-no-such-command", 127, ERR_NOT_FOUND},
+        {"", 127, ERR_NOT_FOUND},      {below, 127, ERR_NOT_FOUND},
+        {plain, 126, ERR_DENIED},      {folder, 126, ERR_DENIED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *argv[] = {cases[i].name, NULL};
+        struct child child;
+        struct error why = {0};
+        int code = -1;
+        assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
+        assert_int_equal(child_go(&child, &code, &why), cases[i].err);
+        assert_int_equal(code, cases[i].code);
+        assert_true(why.text[0] != '\0');
+        assert_int_equal(child.pid, -1);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    }
+    unlink(plain);
+}
+
+static void test_child_finds_signals_as_we_found_them(void **state)
+{
+    (void)state;
+    /* Blocked and ignored sets of the child, as the kernel shows them; 13 is SIGPIPE. */
+    struct child_end end = run_shell("blocked=$(sed -n 's/^SigBlk:\t//p' /proc/self/status)\n"
+                                     "ignored=$(sed -n 's/^SigIgn:\t//p' /proc/self/status)\n"
+                                     "[ $((0x$blocked)) -eq 0 ] || exit 1\n"
+                                     "[ $((0x$ignored >> 12 & 1)) -eq 0 ] || exit 2\n");
+    assert_int_equal(end.exit_code, 0);
+}
+
+static void test_signals_interrupt_the_wait(void **state)
+{
+    (void)state;
+    static const int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < 3; i++) {
+        char *argv[] = {"sleep", "30", NULL};
+        struct child child;
+        struct child_end end;
+        struct error why;
+        int code;
+        bool from_terminal = true;
+        assert_int_equal(child_prepare(&child, argv, &why), ERR_OK);
+        assert_int_equal(child_go(&child, &code, &why), ERR_OK);
+        kill(getpid(), SIGNALS[i]);
+        assert_int_equal(child_wait(&child, &end, &from_terminal), SIGNALS[i]);
+        assert_false(from_terminal);
+        kill(child.pid, SIGKILL);
+        assert_int_equal(child_wait(&child, &end, &from_terminal), 0);
+        assert_int_equal(end.signal, SIGKILL);
+    }
+}
+
+static void test_poll_takes_a_signal_or_the_time(void **state)
+{
+    (void)state;
+    nanos before = clock_now();
+    assert_int_equal(proc_poll_signal(50 * NS_PER_MS), 0);
+    assert_true(clock_now() - before >= 50 * NS_PER_MS);
+    kill(getpid(), SIGINT);
+    assert_int_equal(proc_poll_signal(10 * NS_PER_S), SIGINT);
+    assert_int_equal(proc_poll_signal(0), 0);
+}
+
+static void test_orphans_are_noticed_and_waited_for(void **state)
+{
+    (void)state;
+    assert_int_equal(proc_orphans(), 0);
+    struct child_end end = run_shell("sleep 0.4 & sleep 0.4 &");
+    assert_int_equal(end.exit_code, 0);
+    assert_int_equal(proc_orphans(), 2);
+    assert_int_equal(proc_await_orphans(), 0);
+    assert_int_equal(proc_orphans(), 0);
+}
+
+static void test_a_signal_ends_the_wait_for_orphans(void **state)
+{
+    (void)state;
+    run_shell("sleep 1 &");
+    kill(getpid(), SIGTERM);
+    assert_int_equal(proc_await_orphans(), SIGTERM);
+    assert_int_equal(proc_orphans(), 1);
+    assert_int_equal(proc_await_orphans(), 0);
+}
+
+/* In a process of its own, because what is ignored is learned once. */
+static void test_ignored_signals_stay_ignored(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        signal(SIGHUP, SIG_IGN);
+        proc_take_signals();
+        kill(getpid(), SIGHUP);
+        int hup = proc_poll_signal(20 * NS_PER_MS);
+        kill(getpid(), SIGINT);
+        _exit(hup == 0 && proc_poll_signal(20 * NS_PER_MS) == SIGINT ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void test_own_cost_grows(void **state)
+{
+    (void)state;
+    struct own_cost before, after;
+    proc_own_cost(&before);
+    for (volatile long i = 0; i < 20000000; i = i + 1)
+        ;
+    proc_own_cost(&after);
+    assert_true(after.cpu_s > before.cpu_s);
+    assert_true(after.rss_mb >= before.rss_mb && before.rss_mb > 0);
+}
+
+int main(void)
+{
+    proc_ignore_pipe();
+    proc_take_signals();
+    proc_adopt_orphans();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_runs_before_go),
+        cmocka_unit_test(test_abandoned_child_never_runs),
+        cmocka_unit_test(test_exit_codes_and_signals),
+        cmocka_unit_test(test_what_cannot_run),
+        cmocka_unit_test(test_child_finds_signals_as_we_found_them),
+        cmocka_unit_test(test_signals_interrupt_the_wait),
+        cmocka_unit_test(test_poll_takes_a_signal_or_the_time),
+        cmocka_unit_test(test_orphans_are_noticed_and_waited_for),
+        cmocka_unit_test(test_a_signal_ends_the_wait_for_orphans),
+        cmocka_unit_test(test_ignored_signals_stay_ignored),
+        cmocka_unit_test(test_own_cost_grows),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
