@@ -314,12 +314,12 @@ class LostDevice(WithMachine):
 class FullScreen(WithMachine):
     def setUp(self):
         self.intel = self.machine(Intel, 100, 40)
-        # A server of its own each: one that is just ending would take the next session with it.
-        self.socket = f"ipw-test-{os.getpid()}-{self.id().rsplit('.', 1)[1]}"
+        # A server of its own: one that is just ending would take the next test's session with it.
+        self.socket = str(self.intel.root / "tmux")
         self.addCleanup(self.tmux, "kill-server")
 
     def tmux(self, *arguments):
-        return subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", *arguments],
+        return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *arguments],
                               text=True, capture_output=True, timeout=PATIENCE_S).stdout
 
     def open(self, columns=100, rows=30, **environment):
