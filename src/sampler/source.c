@@ -257,6 +257,7 @@ void source_read_group(struct source *source, unsigned group)
     enum err err = reader->sensor.driver->read(&reader->sensor, group, &seen);
     nanos after = clock_now();
     note_cost(source, group, after - before);
+    atomic_store(&source->counts.last_read, before);
     reader->schedules[group].last = after;
     for (size_t i = 0; i < seen.count; i++)
         pass_on(source, &seen.items[i], (after - before) / 2);
