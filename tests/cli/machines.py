@@ -92,6 +92,10 @@ class Ticking(Machine):
         self._thread.start()
 
     def _run(self):
+        try:  # hardware does not wait for a busy CPU
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
+        except OSError:
+            pass
         while not self._stop.wait(STEP_S):
             self.advance(time.monotonic() - self.began)
 
