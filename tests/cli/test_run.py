@@ -67,6 +67,26 @@ class TheCommand(MachineTest):
         self.assertEqual(done.stdout, "y\n")
         self.assertNotIn("yes:", done.stderr)
 
+    def test_a_parent_that_ignores_its_children(self):
+        # Such a disposition passes from program to program; nobody's exit status may depend on it.
+        done = self.run_it("--", "sh", "-c", "exit 6",
+                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, 6)
+
+    def test_closed_descriptors_are_nobodys(self):
+        report = self.empty.root / "report.txt"
+        for closed in (0, 1, 2):
+            script = f"exec {closed}>&-; exec {IPW} run -o {report} -- sh -c 'exit 4'"
+            done = subprocess.run(["sh", "-c", script], env=self.empty.environment(),
+                                  capture_output=True, timeout=PATIENCE_S)
+            self.assertEqual(done.returncode, 4)
+            self.assertTrue(report.read_text().startswith("\n energy of"))
+        done = subprocess.run(["sh", "-c", f"exec 2>&-; exec {IPW} run -- true"],
+                              env=self.empty.environment(), capture_output=True, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 1)  # the report went nowhere
+        done = subprocess.run(["sh", "-c", f"exec 1>&-; exec {IPW} --version"], capture_output=True)
+        self.assertEqual(done.returncode, 1)
+
     def test_what_it_leaves_running_is_noticed(self):
         script = "sleep 0.7 & sleep 0.7 &"
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
