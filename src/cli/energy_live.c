@@ -46,9 +46,11 @@ static void keep_warning(enum log_level level, const char *line)
 static void tell_warnings(void)
 {
     struct error why;
-    if (write_all(STDERR_FILENO, &warnings.all, &why) != ERR_OK)
-        return; /* nowhere left to say so */
+    pthread_mutex_lock(&warnings.lock); /* a thread may still be adding its line */
+    enum err err = write_all(STDERR_FILENO, &warnings.all, &why);
+    (void)err; /* nowhere left to say so */
     text_release(&warnings.all);
+    pthread_mutex_unlock(&warnings.lock);
 }
 
 /* ---- frames ---- */

@@ -99,8 +99,10 @@ static enum err take(void)
     term.before = raw;
     /* Signal keys stay on (Ctrl-C, Ctrl-Z), and so does output processing. */
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
-    raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL);
-    raw.c_cc[VMIN] = 0;
+    raw.c_iflag &= ~(tcflag_t)IXON; /* Ctrl-S would freeze the view */
+    /* One, not none: a shell that finds the terminal like this (we were stopped by a signal that
+     * cannot be caught) would take an empty read for the end of its input. */
+    raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) < 0)
         return err_from_errno(errno);

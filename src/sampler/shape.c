@@ -60,11 +60,41 @@ static bool shape_edge(const struct timeline *counter, const struct timeline *po
     return true;
 }
 
+/* A window inside one interval of the counter: its share of the interval's joules.  What is unsure
+ * of the interval (when its ticks were, its last digits) then weighs by that share only, where two
+ * edges taken apart would count it twice in full. */
+static bool shape_inside(const struct timeline *counter, const struct timeline *power, nanos from,
+                         nanos to, struct window *out)
+{
+    struct point around[2];
+    struct window whole, part;
+    if (find_interval(counter, from, around) != ERR_OK || to > around[1].t ||
+        around[1].covered == around[0].covered)
+        return false;
+    if (timeline_window(power, around[0].t, around[1].t, &whole) != ERR_OK ||
+        timeline_window(power, from, to, &part) != ERR_OK)
+        return false;
+    if (whole.coverage < COVERS_ENOUGH || part.coverage < COVERS_ENOUGH || whole.sum <= 0)
+        return false;
+    double joules = around[1].sum - around[0].sum;
+    double ratio = joules / whole.sum, share = part.sum / whole.sum;
+    double length = seconds(around[1].t - around[0].t);
+    double timing = hypot(around[0].t_sigma, around[1].t_sigma) * joules / length;
+    double digits = counter->resolution * counter->resolution / 6;
+    double uneven = (ratio - 1) * part.sum;
+    out->sum = ratio * part.sum;
+    out->variance = ratio * ratio * part.variance + uneven * uneven / 3 +
+                    share * share * (timing * timing + digits);
+    if (part.updates > out->updates)
+        out->updates = part.updates;
+    return true;
+}
+
 enum err shaped_window(const struct timeline *counter, const struct timeline *power, nanos from,
                        nanos to, struct window *out)
 {
     enum err err = timeline_window(counter, from, to, out);
-    if (err)
+    if (err || shape_inside(counter, power, from, to, out))
         return err;
     struct shaped_edge edge;
     bool from_shaped = shape_edge(counter, power, from, &edge);

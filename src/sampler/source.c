@@ -15,8 +15,11 @@
 #define LEARN_AGAIN       (30 * NS_PER_S)
 #define CHEAP_READ        (100 * NS_PER_US)
 
-#define REOPEN_FIRST      (500 * NS_PER_MS)
-#define REOPEN_MOST       (5 * NS_PER_S)
+/* Doubtful readings in a row that are held back for a better one. */
+#define HELD_MOST    3
+
+#define REOPEN_FIRST (500 * NS_PER_MS)
+#define REOPEN_MOST  (5 * NS_PER_S)
 
 /* A suspend shorter than this cannot be told from the skew of two clock reads. */
 #define SUSPEND_LEAST (100 * NS_PER_MS)
@@ -145,6 +148,20 @@ static bool dates_first(const struct source *source, unsigned channel)
     return period > 0 && period <= source->reader.schedules[group].period / 4;
 }
 
+/* A value found so near to a tick that it may be that tick's or the one's before is dated to the
+ * period only.  The next read decides which it was and brings these joules too, so this one is
+ * held back; but not for ever. */
+static bool is_doubtful(struct reader *reader, unsigned channel, const struct tick_time *when)
+{
+    const struct tick *tick = &reader->ticks[channel];
+    if (!tick->locked || when->sigma <= tick->period / 8 || reader->held[channel] >= HELD_MOST) {
+        reader->held[channel] = 0;
+        return false;
+    }
+    reader->held[channel]++;
+    return true;
+}
+
 static void pass_count(struct source *source, const struct observation *o, nanos within)
 {
     struct reader *reader = &source->reader;
@@ -158,6 +175,8 @@ static void pass_count(struct source *source, const struct observation *o, nanos
     reader->has_last[o->channel] = true;
     reader->last_count[o->channel] = o->count;
     if (is_first && !dates_first(source, o->channel))
+        return;
+    if (is_doubtful(reader, o->channel, &when))
         return;
     push(source, (struct sample){
                      .t = when.t,

@@ -32,6 +32,7 @@ struct reader {
     uint64_t last_count[SENSOR_CHANNELS_MAX];
     double last_value[SENSOR_CHANNELS_MAX];
     bool has_last[SENSOR_CHANNELS_MAX];
+    uint8_t held[SENSOR_CHANNELS_MAX];     /* doubtful readings held back in a row */
     uint8_t gap_owed[SENSOR_CHANNELS_MAX]; /* why there is a gap that the full ring did not take */
     struct schedule schedules[SENSOR_GROUPS_MAX];
     nanos suspended; /* clock_suspended() at the last read */

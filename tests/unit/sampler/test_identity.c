@@ -1,0 +1,84 @@
+/* GPUs seen by several drivers. */
+#include "support/unit.h"
+
+#include <string.h>
+
+#include "core/text.h"
+#include "sampler/identity.h"
+
+static const struct sensor_driver NVML = {.name = "nvml"}, SMI = {.name = "amdsmi"},
+                                  HWMON = {.name = "hwmon"};
+
+static struct sensor card(const struct sensor_driver *driver, const char *id, const char *device,
+                          int location, const char *bus)
+{
+    struct sensor sensor = {.driver = driver, .kind = SENSOR_GPU};
+    str_copy(sensor.id, sizeof sensor.id, id);
+    struct sensor_channel *channel = sensor_add_channel(&sensor, "power", device, QTY_POWER);
+    channel->scope = SCOPE_GPU;
+    channel->location = location;
+    sensor_add_channel(&sensor, "temperature", device, QTY_TEMPERATURE);
+    if (bus)
+        sensor_add_fact(&sensor, "pci_bus_id", bus);
+    return sensor;
+}
+
+static void one_card_is_measured_once(void **state)
+{
+    (void)state;
+    struct sensor first = card(&SMI, "amdsmi:0", "gpu0", 0, "0000:0c:00.0");
+    struct sensor again = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:0C:00.0");
+    const struct sensor *others[] = {&first};
+    struct error why;
+    assert_int_equal(identity_settle(others, 1, &again, &why), ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "amdsmi:0"));
+}
+
+static void the_bus_is_compared_however_it_is_written(void **state)
+{
+    (void)state;
+    struct sensor first = card(&NVML, "nvml:0", "gpu0", 0, "00000000:0C:00.0");
+    struct sensor again = card(&HWMON, "hwmon:nouveau0", "gpu0", 0, "0000:0c:00.0");
+    const struct sensor *others[] = {&first};
+    assert_int_equal(identity_settle(others, 1, &again, NULL), ERR_UNSUPPORTED);
+}
+
+/* A card and the processor's own graphics: both came as gpu0, and must not be summed as one. */
+static void two_cards_of_one_name_get_their_own(void **state)
+{
+    (void)state;
+    struct sensor first = card(&NVML, "nvml:0", "gpu0", 0, "00000000:01:00.0");
+    struct sensor second = card(&NVML, "nvml:1", "gpu1", 1, "00000000:02:00.0");
+    struct sensor third = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:c5:00.0");
+    const struct sensor *others[] = {&first, &second};
+    assert_int_equal(identity_settle(others, 2, &third, NULL), ERR_OK);
+    assert_string_equal(third.channels[0].device, "gpu2");
+    assert_int_equal(third.channels[0].location, 2);
+    assert_string_equal(third.channels[1].device, "gpu2");
+    assert_int_equal(third.channels[1].location, -1);
+}
+
+static void others_are_left_alone(void **state)
+{
+    (void)state;
+    struct sensor first = card(&NVML, "nvml:0", "gpu0", 0, NULL);
+    struct sensor second = card(&NVML, "nvml:1", "gpu1", 1, NULL);
+    struct sensor cpu = {.driver = &HWMON, .kind = SENSOR_CPU};
+    sensor_add_channel(&cpu, "power", "cpu0", QTY_POWER);
+    const struct sensor *others[] = {&first};
+    assert_int_equal(identity_settle(others, 1, &second, NULL), ERR_OK);
+    assert_string_equal(second.channels[0].device, "gpu1");
+    assert_int_equal(identity_settle(others, 1, &cpu, NULL), ERR_OK);
+    assert_string_equal(cpu.channels[0].device, "cpu0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_card_is_measured_once),
+        cmocka_unit_test(the_bus_is_compared_however_it_is_written),
+        cmocka_unit_test(two_cards_of_one_name_get_their_own),
+        cmocka_unit_test(others_are_left_alone),
+    };
+    return RUN_TESTS(tests);
+}
