@@ -14,10 +14,11 @@
 #include "core/text.h"
 #include "port/fs.h"
 
-/* What a child must find: the mask and the disposition of SIGPIPE that we found. */
+/* What a child must find: the mask and the dispositions that we found. */
 static sigset_t mask_before;
 static bool mask_taken;
 static void (*pipe_before)(int) = SIG_ERR;
+static void (*child_before)(int) = SIG_ERR;
 
 static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDING_COUNT = sizeof ENDING / sizeof *ENDING };
@@ -41,9 +42,18 @@ void proc_take_signals(void)
         struct sigaction found;
         is_ignored[i] = sigaction(ENDING[i], NULL, &found) == 0 && found.sa_handler == SIG_IGN;
     }
+    /* Whoever ignores SIGCHLD never learns how a child ended. */
+    child_before = signal(SIGCHLD, SIG_DFL);
     handled_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &mask_before);
     mask_taken = true;
+}
+
+void proc_fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
+            return; /* without /dev/null there is nothing better */
 }
 
 void proc_ignore_pipe(void)
@@ -79,6 +89,8 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
         sigprocmask(SIG_SETMASK, &mask_before, NULL);
     if (pipe_before != SIG_ERR)
         signal(SIGPIPE, pipe_before);
+    if (child_before != SIG_ERR)
+        signal(SIGCHLD, child_before);
     execvp(argv[0], argv);
     int number = errno;
     n = write(failure, &number, sizeof number);

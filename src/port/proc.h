@@ -54,6 +54,11 @@ int proc_await_orphans(void);
  * was ignored when we were started stays so.  Call once, before any thread starts. */
 void proc_take_signals(void);
 
+/* Fills standard descriptors that were closed when we were started, so that no file of ours takes
+ * their place and gets what is meant for the user.  Writing to one still fails, and a child finds it
+ * closed.  Call first. */
+void proc_fill_standard(void);
+
 /* A closed pipe becomes a failed write for us; a child finds SIGPIPE as we found it.  Call once. */
 void proc_ignore_pipe(void);
 
