@@ -443,8 +443,8 @@ class Figures(MachineTest):
         self.assertEqual(run.code, 0)
         # An open attribute stays readable here; on a real machine it may not.  Either way the
         # other socket is measured and nothing is negative or 0.
-        self.assertGreater(device(report, "cpu0")["energy"]["joules"], 0.5 * WATTS)
-        self.assertGreater(report["energy"]["joules"], 0.5 * WATTS)
+        self.assertGreater(device(report, "cpu0")["energy"]["joules"], 0.1 * WATTS)
+        self.assertGreater(report["energy"]["joules"], 0.1 * WATTS)
 
     def test_a_dead_counter_is_unknown_beside_a_living_one(self):
         report, _ = self.run_json(self.machine(Intel, WATTS, 0), "--", "sleep", "0.3")
