@@ -53,7 +53,8 @@ class TheCommand(MachineTest):
                                      ("ipw-no-such-command", 127, "No such file"),
                                      (plain, 126, "Permission denied"),
                                      (self.empty.root, 126, "Permission denied")):
-            done = self.run_it("--", command)
+            # A folder of PATH that may not be searched turns "not found" into "denied".
+            done = self.run_it("--", command, env={"PATH": "/usr/bin:/bin"})
             self.assertEqual(done.returncode, code)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(f"cannot run '{command}': {words}", done.stderr)
