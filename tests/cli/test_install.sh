@@ -17,5 +17,6 @@ if command -v pkg-config >/dev/null; then
     pc=$(dirname "$(find "$stage" -name ipw.pc)")
     include=$(PKG_CONFIG_PATH=$pc pkg-config --variable=includedir ipw)
     libdir=$(PKG_CONFIG_PATH=$pc pkg-config --variable=libdir ipw)
-    [ -e "$include/ipw.h" ] && [ -e "$libdir/libipw.so" ]
+    [ -e "$include/ipw.h" ]
+    [ -e "$libdir/libipw.so" ]
 fi

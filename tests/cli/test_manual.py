@@ -322,6 +322,8 @@ class Formats(MachineTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         text = command_page("run")
         self.assertEqual(key_problems(report, section(text, "JSON REPORT")), [])
+        gpu = next(row for row in report["devices"] if row["id"] == "gpu0")
+        self.assertEqual(gpu["throttle"], "none")
         with samples.open() as file:
             self.assertEqual(column_problems(file.readline(), text, "SAMPLES"), [])
 
