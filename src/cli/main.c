@@ -30,7 +30,8 @@ static int show_help(void)
 {
     struct text text = {0};
     text_add(&text, "ipw - intelligence per watt: what a computation costs in joules\n\n"
-                    "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n\ncommands:\n");
+                    "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n"
+                    "       ipw --version\n\ncommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         text_addf(&text, "  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
     text_add(&text,
