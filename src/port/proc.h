@@ -50,6 +50,11 @@ unsigned proc_orphans(void);
 /* Returns when none does, with 0, or with the number of a signal that came before. */
 int proc_await_orphans(void);
 
+/* A standard descriptor that we were started without is held, so that no file or sensor we open
+ * takes its number and gets what was meant for it.  Using it fails as before, and a child finds it
+ * closed as we did.  Call first of all. */
+void proc_hold_standard_files(void);
+
 /* Signals that child_wait reports; blocked in the calling thread and those it starts.  One that
  * was ignored when we were started stays so.  Call once, before any thread starts. */
 void proc_take_signals(void);
