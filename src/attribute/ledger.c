@@ -287,7 +287,6 @@ static void add_to_total(struct energy *total, const struct energy *part)
     size_t used = strlen(total->source);
     str_format(total->source + used, sizeof total->source - used, " + %s", part->source);
     total->joules += part->joules;
-    total->plus_minus = hypot(total->plus_minus, part->plus_minus);
     total->statistical = hypot(total->statistical, part->statistical);
     total->coverage = fmin(total->coverage, part->coverage);
     total->idle_joules += part->idle_joules;
@@ -296,6 +295,29 @@ static void add_to_total(struct energy *total, const struct energy *part)
     total->low_confidence = total->low_confidence || part->low_confidence;
     if (part->method > total->method)
         total->method = part->method;
+}
+
+static double calibration_of(const struct energy *energy)
+{
+    double squared = energy->plus_minus * energy->plus_minus;
+    return sqrt(fmax(0, squared - energy->statistical * energy->statistical));
+}
+
+/* Sensors of one kind are wrong alike (every card of a model reads a few per cent low), so their
+ * calibration errors add up; those of different kinds have nothing to do with each other. */
+static double total_calibration(const struct sampler *sampler, const struct choice *choice,
+                                const struct ledger *ledger)
+{
+    double squared = 0;
+    for (size_t i = 0; i < ledger->count; i++)
+        for (size_t j = 0; j < ledger->count; j++) {
+            const struct ledger_device *a = &ledger->devices[i], *b = &ledger->devices[j];
+            if (a->counted && b->counted && a->sensor->driver == b->sensor->driver &&
+                row_of(sampler, choice->main_of[i])->scope ==
+                    row_of(sampler, choice->main_of[j])->scope)
+                squared += calibration_of(&a->energy) * calibration_of(&b->energy);
+        }
+    return sqrt(squared);
 }
 
 /* Is what f is about in the sum under another name? */
@@ -365,6 +387,9 @@ static void sum_up(const struct sampler *sampler, const struct choice *choice,
         device->counted = true;
         add_to_total(&ledger->total, &device->energy);
     }
+    if (ledger->total.method != METHOD_NONE)
+        ledger->total.plus_minus =
+            hypot(ledger->total.statistical, total_calibration(sampler, choice, ledger));
     note_absent(sampler, choice, ledger);
 }
 
