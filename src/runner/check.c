@@ -1,23 +1,16 @@
 #include "runner/check.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "port/thread.h"
 #include "runner/load.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
 /* Long enough for a dozen updates of the slowest common sensor (a tenth of a second). */
 #define CHECK_TIME (1200 * NS_PER_MS)
-
-static void sleep_for(nanos time)
-{
-    struct timespec left = {.tv_sec = time / NS_PER_S, .tv_nsec = time % NS_PER_S};
-    while (nanosleep(&left, &left) < 0)
-        ;
-}
 
 static bool carries_energy(const struct sensor_channel *channel)
 {
@@ -97,7 +90,7 @@ void check_run(struct session *session, struct check_row *rows)
     sampler_ready(session->sampler);
     nanos from = clock_now();
     struct load *load = load_start(0);
-    sleep_for(CHECK_TIME);
+    thread_sleep(CHECK_TIME);
     load_stop(load);
     nanos to = clock_now();
     sampler_settle(session->sampler, to);

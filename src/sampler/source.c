@@ -434,10 +434,9 @@ static void *source_main(void *argument)
 enum err source_start(struct source *source)
 {
     atomic_store(&source->stopping, false);
-    if (pthread_create(&source->thread, NULL, source_main, source) != 0)
-        return ERR_NO_MEMORY;
-    source->running = true;
-    return ERR_OK;
+    enum err err = thread_start(&source->thread, source_main, source);
+    source->running = !err;
+    return err;
 }
 
 void source_stop(struct source *source)
