@@ -92,8 +92,7 @@ static enum err list_devices(ipw_session *session)
         const struct sensor *sensor = sampler_sensor(sampler, s);
         for (size_t c = 0; c < sensor->channel_count; c++) {
             const struct sensor_channel *row = &sensor->channels[c];
-            bool energy = row->quantity == QTY_ENERGY || row->quantity == QTY_POWER;
-            if (energy && !is_listed(session, row->device))
+            if (quantity_gives_joules(row->quantity) && !is_listed(session, row->device))
                 str_copy(session->devices[session->device_count++], sizeof *session->devices,
                          row->device);
         }

@@ -16,11 +16,6 @@ static const struct sensor_channel *row_of(const struct sampler *sampler,
     return &sampler_sensor(sampler, figure->source)->channels[figure->channel];
 }
 
-static bool carries_energy(const struct sensor_channel *row)
-{
-    return row->quantity == QTY_ENERGY || row->quantity == QTY_POWER;
-}
-
 static struct ledger_device *find_device(struct ledger *ledger, const char *id)
 {
     for (size_t i = 0; i < ledger->count; i++)
@@ -87,7 +82,7 @@ static bool is_living(const struct figure *f)
 
 static bool is_measured(const struct figure *f)
 {
-    return is_living(f) && f->energy.method != METHOD_ESTIMATED;
+    return f && energy_is_measured(&f->energy);
 }
 
 static double power_of(const struct figure *f)
@@ -415,7 +410,7 @@ static void collect(struct sampler *sampler, struct ledger *ledger, struct choic
                 device->sensor = sensor;
                 device->source = s;
             }
-            if (carries_energy(row))
+            if (quantity_gives_joules(row->quantity))
                 figure_take(sampler, s, c, ledger->from, ledger->to,
                             &choice->figures[choice->count++]);
             else if (!is_known(device->gauges[row->quantity].mean) ||
@@ -489,5 +484,5 @@ void baseline_release(struct baseline *baseline)
 
 bool ledger_is_measured(const struct ledger *ledger)
 {
-    return ledger->total.method == METHOD_COUNTER || ledger->total.method == METHOD_INTEGRAL;
+    return energy_is_measured(&ledger->total);
 }

@@ -57,11 +57,6 @@ static struct energy tally_mean(const struct tally *tally, const struct energy *
     return mean;
 }
 
-static bool is_measured(const struct energy *energy)
-{
-    return energy->method == METHOD_COUNTER || energy->method == METHOD_INTEGRAL;
-}
-
 /* How to find an energy in a ledger; NULL when this one has none such. */
 typedef const struct energy *getter(const struct ledger *ledger, size_t device, const char *name);
 
@@ -76,13 +71,14 @@ static struct energy mean_over(const struct ledger *const *ledgers, size_t count
     bool any_measured = false;
     for (size_t i = 0; i < count; i++) {
         const struct energy *energy = get(ledgers[i], device, name);
-        any_measured = any_measured || (energy && is_measured(energy));
+        any_measured = any_measured || (energy && energy_is_measured(energy));
     }
     for (size_t i = 0; i < count; i++) {
         const struct energy *energy = get(ledgers[i], device, name);
         if (energy && energy->note[0] && !remark)
             remark = energy;
-        if (!energy || energy->method == METHOD_NONE || (any_measured && !is_measured(energy)))
+        if (!energy || energy->method == METHOD_NONE ||
+            (any_measured && !energy_is_measured(energy)))
             continue;
         if (!model)
             model = energy;
@@ -179,7 +175,8 @@ static const struct ledger *fullest(const struct ledger *const *ledgers, size_t 
 {
     const struct ledger *best = ledgers[0];
     for (size_t i = 1; i < count; i++) {
-        bool measured = is_measured(&ledgers[i]->total), best_measured = is_measured(&best->total);
+        bool measured = energy_is_measured(&ledgers[i]->total),
+             best_measured = energy_is_measured(&best->total);
         if (measured != best_measured ? measured
                                       : devices_counted(ledgers[i]) > devices_counted(best))
             best = ledgers[i];

@@ -12,11 +12,6 @@
 /* Long enough for a dozen updates of the slowest common sensor (a tenth of a second). */
 #define CHECK_TIME (1200 * NS_PER_MS)
 
-static bool carries_energy(const struct sensor_channel *channel)
-{
-    return channel->quantity == QTY_ENERGY || channel->quantity == QTY_POWER;
-}
-
 /* Did this channel move?  A counter must have advanced, a power reading must not be 0 W only. */
 static bool is_alive(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to)
 {
@@ -54,7 +49,7 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
     size_t energy_channels = 0, alive = 0;
     bool answered = false;
     for (size_t c = 0; c < sensor->channel_count; c++) {
-        if (!carries_energy(&sensor->channels[c]))
+        if (!quantity_gives_joules(sensor->channels[c].quantity))
             continue;
         energy_channels++;
         sampler_channel(session->sampler, source, c, &last);
@@ -63,10 +58,14 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
         if (!is_alive(session->sampler, source, c, from, to))
             continue;
         alive++;
+        row->counts |= sensor->channels[c].scope != SCOPE_NONE && !sensor->channels[c].estimated;
         measure(session->sampler, source, c, from, to, row);
     }
     sampler_source(session->sampler, source, &state);
     row->read_us = state.reads ? state.read_us : UNKNOWN;
+    if (alive > 0 && !row->counts && finding->status == SENSOR_OK && !finding->reason[0])
+        str_copy(finding->reason, sizeof finding->reason,
+                 "what it spans is unknown: shown beside the total, never in it");
     if (energy_channels == 0 || alive > 0)
         return;
     if (state.is_lost) {
@@ -86,7 +85,7 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
 void check_run(struct session *session, struct check_row *rows)
 {
     for (size_t i = 0; i < session->findings.count; i++)
-        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN};
+        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN, false};
     sampler_ready(session->sampler);
     nanos from = clock_now();
     struct load *load = load_start(0);

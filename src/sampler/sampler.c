@@ -180,12 +180,6 @@ static bool follows_ticks(const struct source *source, size_t channel)
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
 }
 
-static bool carries_energy(const struct source *source, size_t channel)
-{
-    enum quantity quantity = source->described.channels[channel].quantity;
-    return quantity == QTY_ENERGY || quantity == QTY_POWER;
-}
-
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
 {
     const struct series *series = &source->series[channel];
@@ -282,7 +276,7 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
             struct source *source = sampler->sources[i];
             bool done = true;
             for (size_t c = 0; c < source->described.channel_count; c++)
-                if (carries_energy(source, c))
+                if (quantity_gives_joules(source->described.channels[c].quantity))
                     done = done && is_done(source, c, kind, t, waited);
             all = all && done;
             if (!done && kind != WAIT_BEGIN)
