@@ -418,7 +418,7 @@ static void report_chip(const struct chip *chip, struct sensor_findings *out)
                    "sudo chmod a+r %.150s (until the next boot), or run as root", troubled->path);
     struct sensor sensor = {0};
     if (!err && !open_chip(chip, &sensor, NULL)) {
-        attributes_measures(&sensor, finding->measures, sizeof finding->measures);
+        sensor_measures(&sensor, finding->measures, sizeof finding->measures);
         attributes_free(sensor.state);
     }
 }
