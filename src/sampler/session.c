@@ -93,6 +93,27 @@ static enum err add_sources(struct session *session)
     return ERR_OK;
 }
 
+/* Which GPUs are meant must never be a matter of luck: a name that met none is said, unless another
+ * maker's driver, which cannot be asked, may have met it. */
+static void warn_unmet(const struct session *session, const char *devices)
+{
+    const struct sensor_finding *unmet = NULL;
+    const struct sensor_driver *met_by = NULL;
+    for (size_t i = 0; i < session->findings.count; i++) {
+        const struct sensor_finding *finding = &session->findings.items[i];
+        if (finding->kind != SENSOR_GPU)
+            continue;
+        if (session->source_of[i] >= 0)
+            met_by = finding->driver;
+        else if (finding->status == SENSOR_ABSENT && strchr(finding->id, ':'))
+            unmet = finding;
+    }
+    if (unmet && (!met_by || met_by == unmet->driver))
+        log_warn("--devices: %s", unmet->reason);
+    else if (!met_by)
+        log_warn("--devices: no GPU that can be read here is meant by \"%s\"", devices);
+}
+
 enum err session_open(struct session *session, const struct session_options *options,
                       struct error *why)
 {
@@ -114,6 +135,8 @@ enum err session_open(struct session *session, const struct session_options *opt
     enum err err = add_sources(session);
     log_debug("probed in %.1f ms, opened %zu sensors in %.1f ms", 1e3 * seconds(probed - began),
               sampler_count(session->sampler), 1e3 * seconds(clock_now() - probed));
+    if (!err && options->sensors.devices && *options->sensors.devices)
+        warn_unmet(session, options->sensors.devices);
     if (err)
         err_set(why, err, "cannot start sampling: %s", err_text(err));
     else
