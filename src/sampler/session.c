@@ -82,8 +82,9 @@ static enum err add_sources(struct session *session)
         if (err == ERR_NO_MEMORY)
             return err;
         if (err) {
+            bool named = str_starts(why.text, finding->id);
             if (err != ERR_UNSUPPORTED)
-                log_warn("%s: %s", finding->id, why.text);
+                log_warn("%s%s%s", named ? "" : finding->id, named ? "" : ": ", why.text);
             finding->status = status_of(err);
             str_copy(finding->reason, sizeof finding->reason, why.text);
             continue;
