@@ -11,7 +11,9 @@
  *
  * Beginning and ending a region costs under a microsecond: it only notes the time.  Reading a
  * result waits until the sensors have caught up with the region's end (up to 0.4 s).  Regions nest
- * and may overlap; any thread may use a session.  The library never prints and never exits.
+ * and may overlap; any thread may use a session.  The library never prints and never exits, and its
+ * threads take no signals.  A session belongs to the process that opened it: after fork() the
+ * child's calls fail and it opens its own.
  *
  * The ABI is plain: opaque handle, ints, doubles, fixed-size structs that start with their size.
  * A figure that was not measured is NaN, never 0. */
@@ -38,7 +40,7 @@ enum ipw_status {
     IPW_ERROR_MEMORY = -1,
     IPW_ERROR_ARGUMENT = -2, /* no such region, device or option */
     IPW_ERROR_OPEN = -3,     /* the region has not ended yet */
-    IPW_ERROR_SYSTEM = -4,   /* threads or descriptors could not be had */
+    IPW_ERROR_SYSTEM = -4, /* threads or descriptors could not be had; a session from before fork */
 };
 
 enum ipw_method {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "attribute/ledger.h"
 #include "core/clock.h"
@@ -19,6 +20,7 @@ struct region {
 
 struct ipw_session {
     struct session session;
+    pid_t owner;          /* after a fork the child has the session but none of its threads */
     pthread_mutex_t lock; /* guards the regions */
     struct region *regions;
     size_t count, capacity;
@@ -50,7 +52,7 @@ const char *ipw_status_text(int status)
     case IPW_ERROR_OPEN:
         return "the region has not ended yet";
     case IPW_ERROR_SYSTEM:
-        return "threads or descriptors could not be had";
+        return "threads or descriptors could not be had, or the session is another process's";
     default:
         return status >= 0 ? "ok" : "unknown status";
     }
@@ -59,6 +61,12 @@ const char *ipw_status_text(int status)
 const char *ipw_version(void)
 {
     return IPW_VERSION;
+}
+
+/* Locks may be held for ever by threads that a fork did not take along. */
+static bool is_ours(const ipw_session *session)
+{
+    return session->owner == getpid();
 }
 
 /* ---- opening ---- */
@@ -84,8 +92,7 @@ static enum err list_devices(ipw_session *session)
         const struct sensor *sensor = sampler_sensor(sampler, s);
         for (size_t c = 0; c < sensor->channel_count; c++) {
             const struct sensor_channel *row = &sensor->channels[c];
-            bool energy = row->quantity == QTY_ENERGY || row->quantity == QTY_POWER;
-            if (energy && !is_listed(session, row->device))
+            if (quantity_gives_joules(row->quantity) && !is_listed(session, row->device))
                 str_copy(session->devices[session->device_count++], sizeof *session->devices,
                          row->device);
         }
@@ -106,6 +113,7 @@ ipw_session *ipw_open(const ipw_options *options, int *status)
     enum err err = ERR_NO_MEMORY;
     ipw_session *session = calloc(1, sizeof *session);
     if (session) {
+        session->owner = getpid();
         pthread_mutex_init(&session->lock, NULL);
         err = session_open(&session->session, &wanted, &why);
         if (!err)
@@ -124,7 +132,7 @@ ipw_session *ipw_open(const ipw_options *options, int *status)
 
 void ipw_close(ipw_session *session)
 {
-    if (!session)
+    if (!session || !is_ours(session))
         return;
     session_close(&session->session);
     for (size_t i = 0; i < session->count; i++)
@@ -174,6 +182,8 @@ int ipw_begin(ipw_session *session, const char *name)
 {
     if (!session || !name)
         return IPW_ERROR_ARGUMENT;
+    if (!is_ours(session))
+        return IPW_ERROR_SYSTEM;
     int number = IPW_ERROR_MEMORY;
     pthread_mutex_lock(&session->lock);
     if (reserve_region(session) == ERR_OK) {
@@ -195,6 +205,8 @@ int ipw_end(ipw_session *session, int region)
     nanos now = clock_now();
     if (!session)
         return IPW_ERROR_ARGUMENT;
+    if (!is_ours(session))
+        return IPW_ERROR_SYSTEM;
     int status = IPW_ERROR_ARGUMENT;
     pthread_mutex_lock(&session->lock);
     if (region >= 0 && (size_t)region < session->count && session->regions[region].to == 0) {
@@ -208,7 +220,7 @@ int ipw_end(ipw_session *session, int region)
 const char *ipw_region_path(ipw_session *session, int region)
 {
     const char *path = NULL;
-    if (!session)
+    if (!session || !is_ours(session))
         return NULL;
     pthread_mutex_lock(&session->lock);
     if (region >= 0 && (size_t)region < session->count)
@@ -258,6 +270,8 @@ static int read_region(ipw_session *session, int region, const char *device, ipw
     nanos from, to;
     if (!session || !result || result->size < offsetof(ipw_result, source))
         return IPW_ERROR_ARGUMENT;
+    if (!is_ours(session))
+        return IPW_ERROR_SYSTEM;
     int status = find_window(session, region, &from, &to);
     if (status != IPW_OK)
         return status;

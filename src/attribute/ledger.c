@@ -16,11 +16,6 @@ static const struct sensor_channel *row_of(const struct sampler *sampler,
     return &sampler_sensor(sampler, figure->source)->channels[figure->channel];
 }
 
-static bool carries_energy(const struct sensor_channel *row)
-{
-    return row->quantity == QTY_ENERGY || row->quantity == QTY_POWER;
-}
-
 static struct ledger_device *find_device(struct ledger *ledger, const char *id)
 {
     for (size_t i = 0; i < ledger->count; i++)
@@ -87,7 +82,7 @@ static bool is_living(const struct figure *f)
 
 static bool is_measured(const struct figure *f)
 {
-    return is_living(f) && f->energy.method != METHOD_ESTIMATED;
+    return f && energy_is_measured(&f->energy);
 }
 
 static double power_of(const struct figure *f)
@@ -287,7 +282,6 @@ static void add_to_total(struct energy *total, const struct energy *part)
     size_t used = strlen(total->source);
     str_format(total->source + used, sizeof total->source - used, " + %s", part->source);
     total->joules += part->joules;
-    total->plus_minus = hypot(total->plus_minus, part->plus_minus);
     total->statistical = hypot(total->statistical, part->statistical);
     total->coverage = fmin(total->coverage, part->coverage);
     total->idle_joules += part->idle_joules;
@@ -296,6 +290,29 @@ static void add_to_total(struct energy *total, const struct energy *part)
     total->low_confidence = total->low_confidence || part->low_confidence;
     if (part->method > total->method)
         total->method = part->method;
+}
+
+static double calibration_of(const struct energy *energy)
+{
+    double squared = energy->plus_minus * energy->plus_minus;
+    return sqrt(fmax(0, squared - energy->statistical * energy->statistical));
+}
+
+/* Sensors of one kind are wrong alike (every card of a model reads a few per cent low), so their
+ * calibration errors add up; those of different kinds have nothing to do with each other. */
+static double total_calibration(const struct sampler *sampler, const struct choice *choice,
+                                const struct ledger *ledger)
+{
+    double squared = 0;
+    for (size_t i = 0; i < ledger->count; i++)
+        for (size_t j = 0; j < ledger->count; j++) {
+            const struct ledger_device *a = &ledger->devices[i], *b = &ledger->devices[j];
+            if (a->counted && b->counted && a->sensor->driver == b->sensor->driver &&
+                row_of(sampler, choice->main_of[i])->scope ==
+                    row_of(sampler, choice->main_of[j])->scope)
+                squared += calibration_of(&a->energy) * calibration_of(&b->energy);
+        }
+    return sqrt(squared);
 }
 
 /* Is what f is about in the sum under another name? */
@@ -366,6 +383,9 @@ static void sum_up(const struct sampler *sampler, const struct choice *choice,
         device->counted = true;
         add_to_total(&ledger->total, &device->energy);
     }
+    if (ledger->total.method != METHOD_NONE)
+        ledger->total.plus_minus =
+            hypot(ledger->total.statistical, total_calibration(sampler, choice, ledger));
     note_absent(sampler, choice, ledger);
 }
 
@@ -391,7 +411,7 @@ static void collect(struct sampler *sampler, struct ledger *ledger, struct choic
                 device->sensor = sensor;
                 device->source = s;
             }
-            if (carries_energy(row))
+            if (quantity_gives_joules(row->quantity))
                 figure_take(sampler, s, c, ledger->from, ledger->to,
                             &choice->figures[choice->count++]);
             else if (!is_known(device->gauges[row->quantity].mean) ||
@@ -465,5 +485,5 @@ void baseline_release(struct baseline *baseline)
 
 bool ledger_is_measured(const struct ledger *ledger)
 {
-    return ledger->total.method == METHOD_COUNTER || ledger->total.method == METHOD_INTEGRAL;
+    return energy_is_measured(&ledger->total);
 }

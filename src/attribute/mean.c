@@ -57,18 +57,13 @@ static struct energy tally_mean(const struct tally *tally, const struct energy *
     return mean;
 }
 
-static bool is_measured(const struct energy *energy)
-{
-    return energy->method == METHOD_COUNTER || energy->method == METHOD_INTEGRAL;
-}
-
 /* How to find an energy in a ledger; NULL when this one has none such. */
 typedef const struct energy *getter(const struct ledger *ledger, size_t device, const char *name);
 
-/* The mean over the runs that know the energy.  Where some measured it and others only guessed,
+/* The mean over the `count` of all `runs` at hand that know the energy.  Where some measured it and others only guessed,
  * the guesses are left out: a mean of both would be a guess. */
-static struct energy mean_over(const struct ledger *const *ledgers, size_t count, getter *get,
-                               size_t device, const char *name)
+static struct energy mean_over(const struct ledger *const *ledgers, size_t count, size_t runs,
+                               getter *get, size_t device, const char *name)
 {
     struct tally tally = {0};
     const struct energy *model = NULL, *remark = NULL;
@@ -76,13 +71,14 @@ static struct energy mean_over(const struct ledger *const *ledgers, size_t count
     bool any_measured = false;
     for (size_t i = 0; i < count; i++) {
         const struct energy *energy = get(ledgers[i], device, name);
-        any_measured = any_measured || (energy && is_measured(energy));
+        any_measured = any_measured || (energy && energy_is_measured(energy));
     }
     for (size_t i = 0; i < count; i++) {
         const struct energy *energy = get(ledgers[i], device, name);
         if (energy && energy->note[0] && !remark)
             remark = energy;
-        if (!energy || energy->method == METHOD_NONE || (any_measured && !is_measured(energy)))
+        if (!energy || energy->method == METHOD_NONE ||
+            (any_measured && !energy_is_measured(energy)))
             continue;
         if (!model)
             model = energy;
@@ -92,7 +88,7 @@ static struct energy mean_over(const struct ledger *const *ledgers, size_t count
     }
     if (!model)
         return *get(ledgers[0], device, name);
-    struct energy mean = tally_mean(&tally, model, count);
+    struct energy mean = tally_mean(&tally, model, runs);
     mean.method = method;
     if (remark && !mean.note[0])
         str_copy(mean.note, sizeof mean.note, remark->note);
@@ -152,16 +148,67 @@ static void mean_device(const struct ledger *const *ledgers, size_t count, size_
         online_add(&power, ledgers[i]->devices[device].power_mean);
         online_add(&peak, ledgers[i]->devices[device].power_max);
         online_add(&residual, ledgers[i]->devices[device].residual);
-        out->counted = out->counted || ledgers[i]->devices[device].counted;
     }
     out->power_mean = online_mean(&power);
     out->power_max = online_max(&peak);
-    out->energy = mean_over(ledgers, count, get_energy, device, NULL);
-    out->cross_check = mean_over(ledgers, count, get_check, device, NULL);
+    out->energy = mean_over(ledgers, count, count, get_energy, device, NULL);
+    out->cross_check = mean_over(ledgers, count, count, get_check, device, NULL);
     out->residual = online_mean(&residual);
     for (size_t p = 0; p < out->part_count; p++)
-        out->parts[p].energy = mean_over(ledgers, count, get_part, device, out->parts[p].name);
+        out->parts[p].energy =
+            mean_over(ledgers, count, count, get_part, device, out->parts[p].name);
     mean_gauges(ledgers, count, device, out);
+}
+
+/* ---- the total ---- */
+
+static size_t devices_counted(const struct ledger *ledger)
+{
+    size_t counted = 0;
+    for (size_t i = 0; i < ledger->count; i++)
+        counted += ledger->devices[i].counted;
+    return counted;
+}
+
+/* The run whose total says most: measured before estimated, then of the most devices. */
+static const struct ledger *fullest(const struct ledger *const *ledgers, size_t count)
+{
+    const struct ledger *best = ledgers[0];
+    for (size_t i = 1; i < count; i++) {
+        bool measured = energy_is_measured(&ledgers[i]->total),
+             best_measured = energy_is_measured(&best->total);
+        if (measured != best_measured ? measured
+                                      : devices_counted(ledgers[i]) > devices_counted(best))
+            best = ledgers[i];
+    }
+    return best;
+}
+
+static bool counts_the_same(const struct ledger *a, const struct ledger *b)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (a->devices[i].counted != b->devices[i].counted)
+            return false;
+    return true;
+}
+
+/* A run in which a device was silent has a total of less than the others': the mean of both would
+ * be the energy of nothing.  Only runs that add up the same devices as the fullest are taken. */
+static enum err mean_total(const struct ledger *const *ledgers, size_t count, struct ledger *out)
+{
+    const struct ledger *full = fullest(ledgers, count);
+    const struct ledger **alike = calloc(count, sizeof *alike);
+    size_t alike_count = 0;
+    if (!alike)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        if (counts_the_same(ledgers[i], full))
+            alike[alike_count++] = ledgers[i];
+    out->total = mean_over(alike, alike_count, count, get_total, 0, NULL);
+    for (size_t d = 0; d < out->count; d++)
+        out->devices[d].counted = full->devices[d].counted;
+    free(alike);
+    return ERR_OK;
 }
 
 enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out)
@@ -175,6 +222,8 @@ enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct l
     memcpy(out->devices, first->devices, first->count * sizeof *out->devices);
     for (size_t d = 0; d < first->count; d++)
         mean_device(ledgers, count, d, &out->devices[d]);
-    out->total = mean_over(ledgers, count, get_total, 0, NULL);
-    return ERR_OK;
+    enum err err = mean_total(ledgers, count, out);
+    if (err)
+        ledger_release(out);
+    return err;
 }

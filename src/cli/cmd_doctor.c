@@ -71,7 +71,7 @@ static int doctor_run(int argc, char **argv)
     } else {
         code = complain("doctor", EXIT_FAILED, "out of memory");
     }
-    if (!code && measure.require_energy && !doctor_is_measured(&session.findings))
+    if (!code && measure.require_energy && !doctor_is_measured(&session.findings, checked))
         code = complain("doctor", EXIT_NOT_MEASURED, "no sensor measures energy here");
     free(checked);
     session_close(&session);

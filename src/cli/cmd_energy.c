@@ -272,8 +272,8 @@ static int measure(const struct energy_options *options)
         code = energy_live(&session, stream.start, stream.interval, &stream.total);
     else
         code = run_stream(&stream);
-    bool measured = stream.total.method == METHOD_COUNTER || stream.total.method == METHOD_INTEGRAL;
-    if (options->measure.require_energy && code != EXIT_FAILED && !measured)
+    if (options->measure.require_energy && code != EXIT_FAILED &&
+        !energy_is_measured(&stream.total))
         code = energy_missing(&stream.total);
     free(stream.told);
     session_close(&session);

@@ -64,8 +64,7 @@ static nanos live_window(struct sampler *sampler, nanos interval)
         const struct sensor *sensor = sampler_sensor(sampler, s);
         for (size_t c = 0; c < sensor->channel_count; c++) {
             struct channel_state state;
-            enum quantity quantity = sensor->channels[c].quantity;
-            if (quantity != QTY_ENERGY && quantity != QTY_POWER)
+            if (!quantity_gives_joules(sensor->channels[c].quantity))
                 continue;
             sampler_channel(sampler, s, c, &state);
             nanos slow = state.period < 5 * NS_PER_S ? 2 * state.period : 0;

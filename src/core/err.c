@@ -43,6 +43,9 @@ enum err err_from_errno(int number)
         return ERR_LOST;
     case ENOMEM:
         return ERR_NO_MEMORY;
+    case EMFILE:
+    case ENFILE:
+        return ERR_TOO_MANY_FILES;
     case ENOSPC:
     case EDQUOT:
         return ERR_NO_SPACE;

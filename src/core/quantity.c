@@ -33,6 +33,11 @@ const char *quantity_unit(enum quantity quantity)
     return (unsigned)quantity < QTY_COUNT ? QUANTITIES[quantity].unit : "";
 }
 
+bool quantity_gives_joules(enum quantity quantity)
+{
+    return quantity == QTY_ENERGY || quantity == QTY_POWER;
+}
+
 const char *scope_name(enum scope scope)
 {
     return (unsigned)scope < SCOPE_COUNT ? SCOPES[scope].name : "unknown";

@@ -31,6 +31,10 @@ enum throttle_bit {
 
 const char *quantity_name(enum quantity quantity);
 const char *quantity_unit(enum quantity quantity);
+
+/* Do joules come from it: a counter of energy, or power to be integrated? */
+bool quantity_gives_joules(enum quantity quantity);
+
 const char *scope_name(enum scope scope);
 
 /* Is `outer` the same as `inner` or one of its ancestors? */

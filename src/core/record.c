@@ -19,6 +19,11 @@ const char *method_name(enum method method)
     return NULL;
 }
 
+bool energy_is_measured(const struct energy *energy)
+{
+    return energy->method == METHOD_COUNTER || energy->method == METHOD_INTEGRAL;
+}
+
 struct energy energy_unknown(const char *note)
 {
     struct energy energy = {

@@ -31,6 +31,9 @@ struct energy {
 /* "counter", "integral", "estimated"; NULL for METHOD_NONE (prints as null). */
 const char *method_name(enum method method);
 
+/* By a sensor: neither missing nor estimated. */
+bool energy_is_measured(const struct energy *energy);
+
 /* An energy nothing is known of, with the reason. */
 struct energy energy_unknown(const char *note);
 

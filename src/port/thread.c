@@ -3,10 +3,11 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/text.h"
@@ -62,6 +63,28 @@ void deadline_poke(struct deadline *deadline)
     /* Fails only when the counter is full, and then the sleeper is awake already. */
     if (write(deadline->wake, &one, sizeof one) < 0)
         return;
+}
+
+/* Faults of a thread's own stay with it. */
+enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument)
+{
+    static const int OWN[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
+        sigdelset(&blocked, OWN[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int number = pthread_create(thread, NULL, body, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err_from_errno(number);
+}
+
+void thread_sleep(nanos length)
+{
+    struct timespec left = {.tv_sec = (time_t)(length / NS_PER_S),
+                            .tv_nsec = (long)(length % NS_PER_S)};
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
 }
 
 void thread_settle(const char *name, int cpu)

@@ -1,8 +1,9 @@
-/* Threads that wake on absolute deadlines.  A struct deadline owns a timer and a wake-up
+/* Threads, and waking them on absolute deadlines.  A struct deadline owns a timer and a wake-up
  * descriptor; one thread waits on it, any thread may poke it. */
 #ifndef IPW_PORT_THREAD_H
 #define IPW_PORT_THREAD_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 #include "core/err.h"
@@ -20,6 +21,13 @@ void deadline_release(struct deadline *deadline);
  * Returns true when poked. */
 bool deadline_wait(struct deadline *deadline, nanos at);
 void deadline_poke(struct deadline *deadline);
+
+/* Starts a thread to which no signal is delivered: in somebody else's program they are for the
+ * threads that expect them. */
+enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument) MUST_USE;
+
+/* Sleeps that long, whatever interrupts. */
+void thread_sleep(nanos length);
 
 /* Names the calling thread (15 bytes) and moves it to a CPU (-1: leave it); a CPU that cannot be
  * had (cgroup, offline) is not an error, only slower. */

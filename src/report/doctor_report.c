@@ -8,21 +8,16 @@
 #include "report/host_report.h"
 #include "runner/check.h"
 
-static bool measures_energy(const struct sensor_finding *finding)
-{
-    return strstr(finding->measures, "energy") || strstr(finding->measures, "power");
-}
-
 /* Drivers that exist for tests are nobody's business here. */
 static bool is_shown(const struct sensor_finding *finding)
 {
     return finding->kind != SENSOR_TEST;
 }
 
-bool doctor_is_measured(const struct sensor_findings *findings)
+bool doctor_is_measured(const struct sensor_findings *findings, const struct check_row *rows)
 {
     for (size_t i = 0; i < findings->count; i++)
-        if (findings->items[i].status == SENSOR_OK && measures_energy(&findings->items[i]))
+        if (rows[i].counts)
             return true;
     return false;
 }
@@ -72,7 +67,7 @@ void doctor_json(const struct host_report *host, const struct sensor_findings *f
         json_object_end(&json);
     }
     json_array_end(&json);
-    json_bool(&json, "energy_measured", doctor_is_measured(findings));
+    json_bool(&json, "energy_measured", doctor_is_measured(findings, rows));
     json_string(&json, "version", IPW_VERSION);
     json_object_end(&json);
 }
@@ -138,12 +133,13 @@ static void write_sensor(const struct sensor_finding *finding, const struct chec
         text_addf(out, "  %-14s %-11s  fix: %s\n", "", "", finding->fix);
 }
 
-static void write_verdict(const struct sensor_findings *findings, struct text *out)
+static void write_verdict(const struct sensor_findings *findings, const struct check_row *rows,
+                          struct text *out)
 {
     bool estimated = false;
     for (size_t i = 0; i < findings->count; i++)
         estimated = estimated || findings->items[i].status == SENSOR_ESTIMATED;
-    if (doctor_is_measured(findings))
+    if (doctor_is_measured(findings, rows))
         text_add(out, "Energy is measured here. Try: ipw run -- ipw load\n");
     else if (estimated)
         text_add(out, "No sensor measures energy here: figures are estimated from CPU use, and say "
@@ -163,5 +159,5 @@ void doctor_text(const struct host_report *host, const struct sensor_findings *f
             if ((int)findings->items[i].status == pass && is_shown(&findings->items[i]))
                 write_sensor(&findings->items[i], &rows[i], colour, out);
     text_add(out, "\n");
-    write_verdict(findings, out);
+    write_verdict(findings, rows, out);
 }

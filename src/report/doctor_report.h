@@ -14,7 +14,7 @@ void doctor_text(const struct host_report *host, const struct sensor_findings *f
 void doctor_json(const struct host_report *host, const struct sensor_findings *findings,
                  const struct check_row *rows, struct text *out);
 
-/* Does any sensor here measure (not estimate) energy? */
-bool doctor_is_measured(const struct sensor_findings *findings);
+/* Does any sensor here measure (not estimate) energy, so that a run gets a total? */
+bool doctor_is_measured(const struct sensor_findings *findings, const struct check_row *rows);
 
 #endif

@@ -1,9 +1,9 @@
 #include "report/format.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "core/text.h"
-#include "core/units.h"
 
 struct prefix {
     double factor;
@@ -126,5 +126,16 @@ char *format_duration(char *to, double s)
         str_format(to, FORMAT_MAX, "%d m %02d s", (int)(s / 60), (int)fmod(s, 60));
     else
         str_format(to, FORMAT_MAX, "%d h %02d m", (int)(s / 3600), (int)(fmod(s, 3600) / 60));
+    return to;
+}
+
+char *format_time(char *to, nanos wall)
+{
+    time_t whole = (time_t)(wall / NS_PER_S);
+    struct tm parts;
+    char day[32];
+    gmtime_r(&whole, &parts);
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
+    str_format(to, FORMAT_MAX, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
     return to;
 }

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "core/units.h"
+
 enum { FORMAT_MAX = 48 };
 
 /* 0.01234, "J" -> "12.34 mJ"; 12345, "J" -> "12.35 kJ". */
@@ -29,5 +31,8 @@ char *format_bytes_of(char *to, double used, double total);
 
 /* 75.2 s, 2 m 05 s, 3 h 02 m. */
 char *format_duration(char *to, double seconds);
+
+/* A time since the epoch: "2026-01-31T23:59:59.123Z". */
+char *format_time(char *to, nanos wall);
 
 #endif

@@ -5,23 +5,13 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "report/csv.h"
 #include "report/energy_json.h"
 #include "report/format.h"
 #include "report/reading.h"
 #include "sensors/sensor.h"
 
 /* ---- time ---- */
-
-/* "2026-01-31T23:59:59.123Z" */
-static void iso_time(nanos wall, char *to, size_t size)
-{
-    time_t whole = (time_t)(wall / NS_PER_S);
-    struct tm parts;
-    char day[32];
-    gmtime_r(&whole, &parts);
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
-    str_format(to, size, "%s.%03dZ", day, (int)(wall % NS_PER_S / NS_PER_MS));
-}
 
 /* The reader's own time of day. */
 static void clock_time(nanos wall, bool tenths, char *to, size_t size)
@@ -204,18 +194,6 @@ void reading_csv_header(struct text *out)
                   "clock_mhz,power_limit_w,throttle\n");
 }
 
-static void csv_text(struct text *out, const char *value)
-{
-    if (!strpbrk(value, ",\"\r\n")) {
-        text_add(out, value);
-        return;
-    }
-    text_add(out, "\"");
-    for (const char *at = value; *at; at++)
-        text_add_bytes(out, *at == '"' ? "\"\"" : at, *at == '"' ? 2 : 1);
-    text_add(out, "\"");
-}
-
 static void csv_number(struct text *out, double value)
 {
     if (is_known(value))
@@ -239,9 +217,9 @@ static void csv_row(const struct reading *reading, size_t i, const char *when, s
     const char *method = method_name(now->energy.method);
     char throttle[80];
     text_addf(out, "%s,%.3f,%.3f,", when, reading->elapsed_s, reading->interval_s);
-    csv_text(out, now->id);
+    csv_add(out, now->id);
     text_add(out, ",");
-    csv_text(out, now->sensor->name);
+    csv_add(out, now->sensor->name);
     text_add(out, reading->lost[i] ? ",lost" : ",ok");
     csv_number(out, now->power_mean);
     csv_number(out, now->power_max);
@@ -264,8 +242,8 @@ static void csv_row(const struct reading *reading, size_t i, const char *when, s
 
 void reading_to_csv(const struct reading *reading, struct text *out)
 {
-    char when[40];
-    iso_time(reading->wall, when, sizeof when);
+    char when[FORMAT_MAX];
+    format_time(when, reading->wall);
     for (size_t i = 0; i < reading->now.count; i++)
         csv_row(reading, i, when, out);
 }
@@ -275,9 +253,9 @@ void reading_to_csv(const struct reading *reading, struct text *out)
 void reading_to_json(const struct reading *reading, struct text *out)
 {
     struct json json;
-    char when[40];
+    char when[FORMAT_MAX];
     json_init(&json, out, false);
-    iso_time(reading->wall, when, sizeof when);
+    format_time(when, reading->wall);
     json_object(&json, NULL);
     json_string(&json, "time", when);
     json_number(&json, "interval_s", reading->interval_s);

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/json.h"
 #include "core/text.h"
@@ -31,17 +30,6 @@ static unsigned most_left_running(const struct exec_result *result)
 }
 
 /* ---- JSON ---- */
-
-static void add_time(struct json *json, const char *key, nanos wall)
-{
-    char stamp[40], whole[32];
-    time_t at = (time_t)(wall / NS_PER_S);
-    struct tm parts;
-    gmtime_r(&at, &parts);
-    strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &parts);
-    str_format(stamp, sizeof stamp, "%s.%03dZ", whole, (int)(wall % NS_PER_S / NS_PER_MS));
-    json_string(json, key, stamp);
-}
 
 static void runs_to_json(struct json *json, const struct exec_result *result)
 {
@@ -88,6 +76,7 @@ void run_json(const struct run_report *report, struct text *out)
     const struct exec_result *result = report->result;
     struct json json;
     struct online wall;
+    char started[FORMAT_MAX];
     wall_stats(result, &wall);
     json_init(&json, out, true);
     json_object(&json, NULL);
@@ -97,7 +86,7 @@ void run_json(const struct run_report *report, struct text *out)
     json_array_end(&json);
     json_integer(&json, "exit_code", result->exit_code);
     json_bool(&json, "interrupted", result->signal != 0);
-    add_time(&json, "started", result->started_wall);
+    json_string(&json, "started", format_time(started, result->started_wall));
     runs_to_json(&json, result);
     json_object(&json, "wall_s");
     json_number(&json, "mean", online_mean(&wall));

@@ -2,6 +2,7 @@
 
 #include "core/quantity.h"
 #include "core/text.h"
+#include "report/csv.h"
 #include "sampler/sampler.h"
 
 struct writer {
@@ -20,10 +21,14 @@ static bool write_points(const struct point *points, size_t count, void *context
     const struct sensor_channel *channel = writer->channel;
     text_clear(&writer->text);
     for (size_t i = 0; i < count; i++) {
-        text_addf(&writer->text, "%.6f,%s,%s,%s,%s,%s,%s,", seconds(points[i].t - writer->zero),
-                  writer->sensor->id, channel->device, channel->name,
-                  scope_name(channel->scope), quantity_name(channel->quantity),
-                  quantity_unit(channel->quantity));
+        text_addf(&writer->text, "%.6f,", seconds(points[i].t - writer->zero));
+        csv_add(&writer->text, writer->sensor->id);
+        text_add(&writer->text, ",");
+        csv_add(&writer->text, channel->device); /* these may hold a board maker's own label */
+        text_add(&writer->text, ",");
+        csv_add(&writer->text, channel->name);
+        text_addf(&writer->text, ",%s,%s,%s,", scope_name(channel->scope),
+                  quantity_name(channel->quantity), quantity_unit(channel->quantity));
         /* A counter's first point, and one after a gap, has no power: an empty field. */
         if (is_known(points[i].value))
             text_addf(&writer->text, "%.9g", points[i].value);

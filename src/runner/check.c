@@ -1,28 +1,16 @@
 #include "runner/check.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "core/clock.h"
 #include "core/text.h"
+#include "port/thread.h"
 #include "runner/load.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
 /* Long enough for a dozen updates of the slowest common sensor (a tenth of a second). */
 #define CHECK_TIME (1200 * NS_PER_MS)
-
-static void sleep_for(nanos time)
-{
-    struct timespec left = {.tv_sec = time / NS_PER_S, .tv_nsec = time % NS_PER_S};
-    while (nanosleep(&left, &left) < 0)
-        ;
-}
-
-static bool carries_energy(const struct sensor_channel *channel)
-{
-    return channel->quantity == QTY_ENERGY || channel->quantity == QTY_POWER;
-}
 
 /* Did this channel move?  A counter must have advanced, a power reading must not be 0 W only. */
 static bool is_alive(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to)
@@ -61,7 +49,7 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
     size_t energy_channels = 0, alive = 0;
     bool answered = false;
     for (size_t c = 0; c < sensor->channel_count; c++) {
-        if (!carries_energy(&sensor->channels[c]))
+        if (!quantity_gives_joules(sensor->channels[c].quantity))
             continue;
         energy_channels++;
         sampler_channel(session->sampler, source, c, &last);
@@ -70,10 +58,14 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
         if (!is_alive(session->sampler, source, c, from, to))
             continue;
         alive++;
+        row->counts |= sensor->channels[c].scope != SCOPE_NONE && !sensor->channels[c].estimated;
         measure(session->sampler, source, c, from, to, row);
     }
     sampler_source(session->sampler, source, &state);
     row->read_us = state.reads ? state.read_us : UNKNOWN;
+    if (alive > 0 && !row->counts && finding->status == SENSOR_OK && !finding->reason[0])
+        str_copy(finding->reason, sizeof finding->reason,
+                 "what it spans is unknown: shown beside the total, never in it");
     if (energy_channels == 0 || alive > 0)
         return;
     if (state.is_lost) {
@@ -93,11 +85,11 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
 void check_run(struct session *session, struct check_row *rows)
 {
     for (size_t i = 0; i < session->findings.count; i++)
-        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN};
+        rows[i] = (struct check_row){UNKNOWN, UNKNOWN, UNKNOWN, false};
     sampler_ready(session->sampler);
     nanos from = clock_now();
     struct load *load = load_start(0);
-    sleep_for(CHECK_TIME);
+    thread_sleep(CHECK_TIME);
     load_stop(load);
     nanos to = clock_now();
     sampler_settle(session->sampler, to);

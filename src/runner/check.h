@@ -4,6 +4,7 @@
 #ifndef IPW_RUNNER_CHECK_H
 #define IPW_RUNNER_CHECK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
@@ -16,6 +17,7 @@ struct check_row {
     double period_ms; /* between updates of its first energy or power channel */
     double read_us;   /* the quickest read */
     double watts;     /* mean over the check */
+    bool counts;      /* its joules are measured and can enter the machine's total */
 };
 
 /* rows has one element for each finding of the session.  Takes about a second and a half. */

@@ -1,11 +1,12 @@
 #define _GNU_SOURCE
 #include "runner/load.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "port/thread.h"
 
 struct load {
     atomic_bool stopping;
@@ -52,7 +53,7 @@ struct load *load_start(unsigned threads)
     atomic_init(&load->stopping, false);
     atomic_init(&load->rounds, 0);
     while (load->count < wanted &&
-           pthread_create(&load->threads[load->count], NULL, load_main, load) == 0)
+           thread_start(&load->threads[load->count], load_main, load) == ERR_OK)
         load->count++;
     return load;
 }

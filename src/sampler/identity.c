@@ -1,5 +1,6 @@
 #include "sampler/identity.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -73,4 +74,35 @@ enum err identity_settle(const struct sensor *const *others, size_t count, struc
     if (is_taken(others, count, added->channels[0].device))
         renumber(others, count, added);
     return ERR_OK;
+}
+
+static bool same_channel(const struct sensor_channel *a, const struct sensor_channel *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->quantity == b->quantity && a->group == b->group &&
+           a->wraps_at == b->wraps_at &&
+           fabs(a->joules_per_count - b->joules_per_count) <= 1e-9 * a->joules_per_count;
+}
+
+/* Do both say the same of what a device is known by?  Silence contradicts nothing. */
+static bool same_identity(const struct sensor *a, const struct sensor *b)
+{
+    static const char *const KEYS[] = {"uuid", "pci_bus_id", "chip", "label"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
+        const char *of_a = fact(a, KEYS[i]), *of_b = fact(b, KEYS[i]);
+        if (of_a && of_b && strcmp(of_a, of_b) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Device names are not compared: the sampler may have given the first one another. */
+bool identity_continues(const struct sensor *before, const struct sensor *now)
+{
+    if (before->channel_count != now->channel_count || strcmp(before->name, now->name) != 0 ||
+        !same_identity(before, now))
+        return false;
+    for (size_t i = 0; i < before->channel_count; i++)
+        if (!same_channel(&before->channels[i], &now->channels[i]))
+            return false;
+    return true;
 }

@@ -148,15 +148,14 @@ static void *keeper_main(void *argument)
 enum err sampler_start(struct sampler *sampler, struct error *why)
 {
     atomic_store(&sampler->stopping, false);
-    if (pthread_create(&sampler->keeper, NULL, keeper_main, sampler) != 0)
-        return err_set(why, ERR_NO_MEMORY, "cannot start a thread");
-    sampler->running = true;
-    for (size_t i = 0; i < sampler->count; i++)
-        if (source_start(sampler->sources[i]) != ERR_OK) {
-            sampler_stop(sampler);
-            return err_set(why, ERR_NO_MEMORY, "cannot start a thread");
-        }
-    return ERR_OK;
+    enum err err = thread_start(&sampler->keeper, keeper_main, sampler);
+    sampler->running = !err;
+    for (size_t i = 0; i < sampler->count && !err; i++)
+        err = source_start(sampler->sources[i]);
+    if (!err)
+        return ERR_OK;
+    sampler_stop(sampler);
+    return err_set(why, err, "cannot start a thread: %s", err_text(err));
 }
 
 void sampler_stop(struct sampler *sampler)
@@ -176,21 +175,9 @@ void sampler_stop(struct sampler *sampler)
 
 /* ---- waiting for readings ---- */
 
-static void nap_for(nanos length)
-{
-    struct timespec nap = {.tv_nsec = length};
-    nanosleep(&nap, NULL);
-}
-
 static bool follows_ticks(const struct source *source, size_t channel)
 {
     return source->described.groups[source->described.channels[channel].group].follow_ticks;
-}
-
-static bool carries_energy(const struct source *source, size_t channel)
-{
-    enum quantity quantity = source->described.channels[channel].quantity;
-    return quantity == QTY_ENERGY || quantity == QTY_POWER;
 }
 
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
@@ -292,7 +279,7 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
             struct source *source = sampler->sources[i];
             bool done = true;
             for (size_t c = 0; c < source->described.channel_count; c++)
-                if (carries_energy(source, c))
+                if (quantity_gives_joules(source->described.channels[c].quantity))
                     done = done && is_done(source, c, kind, t, waited);
             all = all && done;
             if (!done && kind != WAIT_BEGIN)
@@ -306,7 +293,7 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
         }
         /* Millisecond counters answer within the first naps; for the slow ones a read at every
          * nap would be work without news. */
-        nap_for(nap);
+        thread_sleep(nap);
         nap = nap < NAP_LAST ? nap + nap / 2 : nap;
     }
 }

@@ -82,8 +82,9 @@ static enum err add_sources(struct session *session)
         if (err == ERR_NO_MEMORY)
             return err;
         if (err) {
+            bool named = str_starts(why.text, finding->id);
             if (err != ERR_UNSUPPORTED)
-                log_warn("%s: %s", finding->id, why.text);
+                log_warn("%s%s%s", named ? "" : finding->id, named ? "" : ": ", why.text);
             finding->status = status_of(err);
             str_copy(finding->reason, sizeof finding->reason, why.text);
             continue;
@@ -91,6 +92,27 @@ static enum err add_sources(struct session *session)
         session->source_of[i] = (long)sampler_count(session->sampler) - 1;
     }
     return ERR_OK;
+}
+
+/* Which GPUs are meant must never be a matter of luck: a name that met none is said, unless another
+ * maker's driver, which cannot be asked, may have met it. */
+static void warn_unmet(const struct session *session, const char *devices)
+{
+    const struct sensor_finding *unmet = NULL;
+    const struct sensor_driver *met_by = NULL;
+    for (size_t i = 0; i < session->findings.count; i++) {
+        const struct sensor_finding *finding = &session->findings.items[i];
+        if (finding->kind != SENSOR_GPU)
+            continue;
+        if (session->source_of[i] >= 0)
+            met_by = finding->driver;
+        else if (finding->status == SENSOR_ABSENT && strchr(finding->id, ':'))
+            unmet = finding;
+    }
+    if (unmet && (!met_by || met_by == unmet->driver))
+        log_warn("--devices: %s", unmet->reason);
+    else if (!met_by)
+        log_warn("--devices: no GPU that can be read here is meant by \"%s\"", devices);
 }
 
 enum err session_open(struct session *session, const struct session_options *options,
@@ -114,6 +136,8 @@ enum err session_open(struct session *session, const struct session_options *opt
     enum err err = add_sources(session);
     log_debug("probed in %.1f ms, opened %zu sensors in %.1f ms", 1e3 * seconds(probed - began),
               sampler_count(session->sampler), 1e3 * seconds(clock_now() - probed));
+    if (!err && options->sensors.devices && *options->sensors.devices)
+        warn_unmet(session, options->sensors.devices);
     if (err)
         err_set(why, err, "cannot start sampling: %s", err_text(err));
     else

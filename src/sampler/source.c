@@ -1,9 +1,8 @@
 #include "sampler/source.h"
 
-#include <string.h>
-
 #include "core/clock.h"
 #include "core/log.h"
+#include "sampler/identity.h"
 #include "sensors/registry.h"
 
 /* Finding a sensor's period: cheap reads are first made this densely for this long (RAPL updates
@@ -385,25 +384,6 @@ static void read_due(struct source *source, bool poked)
     }
 }
 
-/* Whether readings of b continue those of a. */
-static bool same_channel(const struct sensor_channel *a, const struct sensor_channel *b)
-{
-    return strcmp(a->name, b->name) == 0 && a->quantity == b->quantity && a->group == b->group &&
-           a->wraps_at == b->wraps_at &&
-           fabs(a->joules_per_count - b->joules_per_count) <= 1e-9 * a->joules_per_count;
-}
-
-/* Device names are not compared: the sampler may have given the first one another. */
-static bool same_sensor(const struct sensor *a, const struct sensor *b)
-{
-    if (a->channel_count != b->channel_count || strcmp(a->name, b->name) != 0)
-        return false;
-    for (size_t i = 0; i < a->channel_count; i++)
-        if (!same_channel(&a->channels[i], &b->channels[i]))
-            return false;
-    return true;
-}
-
 static void try_reopen(struct source *source)
 {
     struct reader *reader = &source->reader;
@@ -416,7 +396,7 @@ static void try_reopen(struct source *source)
     reader->reopen_at = clock_now() + reader->reopen_wait;
     if (sensor_open(&source->finding, &reader->sensor, &why) != ERR_OK)
         return;
-    if (!same_sensor(&reader->sensor, &source->described)) {
+    if (!identity_continues(&source->described, &reader->sensor)) {
         if (!reader->changed)
             log_warn("%s: came back as another device; left alone", source->finding.id);
         reader->changed = true;
@@ -463,10 +443,9 @@ static void *source_main(void *argument)
 enum err source_start(struct source *source)
 {
     atomic_store(&source->stopping, false);
-    if (pthread_create(&source->thread, NULL, source_main, source) != 0)
-        return ERR_NO_MEMORY;
-    source->running = true;
-    return ERR_OK;
+    enum err err = thread_start(&source->thread, source_main, source);
+    source->running = !err;
+    return err;
 }
 
 void source_stop(struct source *source)

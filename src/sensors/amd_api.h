@@ -10,13 +10,11 @@
 #ifndef IPW_SENSORS_AMD_API_H
 #define IPW_SENSORS_AMD_API_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/err.h"
-
-enum { AMD_DEVICES_MAX = 128 };
+#include "sensors/amd_select.h"
 
 enum amd_temperature { AMD_JUNCTION, AMD_EDGE };
 enum amd_clock { AMD_CLOCK_GRAPHICS, AMD_CLOCK_MEMORY };
@@ -71,12 +69,5 @@ static inline double amd_cap_watts(uint64_t raw)
 {
     return raw < 100000 ? (double)raw : (double)raw * 1e-6;
 }
-
-/* ---- amd_select.c ---- */
-
-/* Which devices the user asked for, or may use: `devices` (--devices) if not NULL, else what
- * ROCR_VISIBLE_DEVICES and then HIP_VISIBLE_DEVICES leave.  Sets selected[0..count).
- * Called under the lock. */
-void amd_select(const struct amd_api *api, const char *devices, bool *selected);
 
 #endif

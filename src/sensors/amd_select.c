@@ -5,7 +5,7 @@
  * left.  Both end at the first entry that means nothing, and set but empty hides everything.
  * ROCr counts the devices in its own order, which AMD SMI reports and which is not always the
  * order of PCI addresses. */
-#include "sensors/amd_api.h"
+#include "sensors/amd_select.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,39 +32,21 @@ static void append(struct sequence *sequence, unsigned device)
         sequence->devices[sequence->count++] = device;
 }
 
-/* Every device, in the order HIP counts them when nothing is hidden; library order where the
- * library does not know. */
-static void hip_order(const struct amd_api *api, struct sequence *out)
-{
-    unsigned count = api->count();
-    *out = (struct sequence){0};
-    for (unsigned index = 0; index < count; index++) {
-        for (unsigned device = 0; device < count; device++) {
-            unsigned hip;
-            if (!api->hip_index(device, &hip) && hip == index)
-                append(out, device);
-        }
-    }
-    for (unsigned device = 0; device < count; device++)
-        append(out, device);
-}
-
 /* "GPU-" and hexadecimal digits, with or without leading zeros. */
-static bool has_unique_id(const struct amd_api *api, unsigned device, const char *word)
+static bool has_unique_id(const struct amd_cards *cards, unsigned device, const char *word)
 {
     char *end;
-    uint64_t id;
     uint64_t wanted = strtoull(word + 4, &end, 16);
-    return end != word + 4 && !*end && !api->unique_id(device, &id) && id == wanted;
+    return end != word + 4 && !*end && wanted && cards->ids[device] == wanted;
 }
 
 /* The device a word means among those of `from`. */
-static bool find_device(const struct amd_api *api, const struct sequence *from, const char *word,
-                        unsigned *device)
+static bool find_device(const struct amd_cards *cards, const struct sequence *from,
+                        const char *word, unsigned *device)
 {
     if (!strncmp(word, "GPU-", 4)) {
         for (unsigned i = 0; i < from->count; i++) {
-            if (has_unique_id(api, from->devices[i], word)) {
+            if (has_unique_id(cards, from->devices[i], word)) {
                 *device = from->devices[i];
                 return true;
             }
@@ -79,7 +61,7 @@ static bool find_device(const struct amd_api *api, const struct sequence *from, 
 }
 
 /* Reduces *list to the devices that the comma-separated words name, in their order. */
-static void keep(const struct amd_api *api, const char *words, bool stop_at_unknown,
+static void keep(const struct amd_cards *cards, const char *words, bool stop_at_unknown,
                  struct sequence *list)
 {
     struct sequence kept = {0};
@@ -89,7 +71,7 @@ static void keep(const struct amd_api *api, const char *words, bool stop_at_unkn
         str_format(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), words);
         words += length + (words[length] == ',');
         unsigned device;
-        if (find_device(api, list, str_trim(word), &device))
+        if (find_device(cards, list, str_trim(word), &device))
             append(&kept, device);
         else if (stop_at_unknown)
             break;
@@ -97,23 +79,23 @@ static void keep(const struct amd_api *api, const char *words, bool stop_at_unkn
     *list = kept;
 }
 
-void amd_select(const struct amd_api *api, const char *devices, bool *selected)
+void amd_select(const struct amd_cards *cards, const char *devices, bool *selected)
 {
     struct sequence list = {0};
-    unsigned count = api->count();
-    if (devices) {
-        for (unsigned i = 0; i < count; i++)
+    if (devices && *devices) {
+        for (unsigned i = 0; i < cards->count; i++)
             append(&list, i);
-        keep(api, devices, false, &list); /* may name another vendor's GPUs too */
+        keep(cards, devices, false, &list); /* may name another vendor's GPUs too */
     } else {
         const char *rocr = getenv("ROCR_VISIBLE_DEVICES");
         const char *hip = getenv("HIP_VISIBLE_DEVICES");
-        hip_order(api, &list);
+        for (unsigned i = 0; i < cards->count; i++)
+            append(&list, cards->hip_order[i]);
         if (rocr)
-            keep(api, rocr, true, &list);
+            keep(cards, rocr, true, &list);
         if (hip)
-            keep(api, hip, true, &list);
+            keep(cards, hip, true, &list);
     }
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < cards->count; i++)
         selected[i] = contains(&list, i);
 }

@@ -16,6 +16,7 @@
  * - A card that is gone from sysfs reads as "not supported".  Here: when everything that worked at
  *   open stops working at once, the device is lost.  While another sensor keeps the library open,
  *   the library keeps its old list of devices; it is read anew when the last one is closed. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@
  * of a uniform distribution, its standard uncertainty is the limit over the square root of 3. */
 #define RELATIVE_ACCURACY (0.05 / 1.7320508075688772)
 
-/* Where no cap is known: above any accelerator sold (MI355X: 1400 W). */
+/* Above any accelerator sold (MI355X: 1400 W).  The cap says no more: it is today's setting, and
+ * whoever raises it later would turn true joules into a "reset". */
 #define WATTS_MAX      2000
 
 #define FIX_DENIED     "sudo usermod -aG render,video $USER   (then log in again)"
@@ -236,6 +238,33 @@ static void report_nothing(struct sensor_findings *out, enum err err, const char
         str_copy(finding->fix, sizeof finding->fix, FIX_NO_LIBRARY);
 }
 
+/* Library order where the library does not know HIP's. */
+static void take_hip_order(const struct amd_api *api, struct amd_cards *cards)
+{
+    bool placed[AMD_DEVICES_MAX] = {false};
+    unsigned at = 0;
+    for (unsigned index = 0; index < cards->count; index++)
+        for (unsigned device = 0; device < cards->count; device++) {
+            unsigned hip;
+            if (placed[device] || api->hip_index(device, &hip) || hip != index)
+                continue;
+            placed[device] = true;
+            cards->hip_order[at++] = device;
+        }
+    for (unsigned device = 0; device < cards->count; device++)
+        if (!placed[device])
+            cards->hip_order[at++] = device;
+}
+
+static void list_cards(const struct amd_api *api, struct amd_cards *cards)
+{
+    *cards = (struct amd_cards){.count = api->count()};
+    for (unsigned i = 0; i < cards->count; i++)
+        if (api->unique_id(i, &cards->ids[i]))
+            cards->ids[i] = 0;
+    take_hip_order(api, cards);
+}
+
 static void amdsmi_probe(const struct sensor_config *config, struct sensor_findings *out)
 {
     const struct amd_api *api;
@@ -247,14 +276,15 @@ static void amdsmi_probe(const struct sensor_config *config, struct sensor_findi
     }
     bool selected[AMD_DEVICES_MAX];
     size_t before = out->count;
+    struct amd_cards cards;
     amd_lock();
-    unsigned count = api->count();
-    amd_select(api, config ? config->devices : NULL, selected);
-    for (unsigned i = 0; i < count; i++)
+    list_cards(api, &cards);
+    amd_select(&cards, config ? config->devices : NULL, selected);
+    for (unsigned i = 0; i < cards.count; i++)
         if (selected[i])
             probe_device(api, i, out);
     amd_unlock();
-    if (!count)
+    if (!cards.count)
         report_nothing(out, ERR_ABSENT, "no AMD GPU");
     else if (out->count == before)
         report_nothing(out, ERR_ABSENT,
@@ -332,7 +362,7 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
             add_row(amd, i, out);
     }
     double cap;
-    double watts_max = api->power_cap(amd->device, &cap) ? WATTS_MAX : 1.5 * cap;
+    double watts_max = api->power_cap(amd->device, &cap) ? WATTS_MAX : fmax(WATTS_MAX, 1.5 * cap);
     for (size_t i = 0; i < out->channel_count; i++) {
         struct sensor_channel *channel = &out->channels[i];
         if (channel->quantity != QTY_ENERGY && channel->quantity != QTY_POWER)

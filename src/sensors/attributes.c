@@ -109,16 +109,3 @@ enum err attributes_read(const struct attributes *set, const struct sensor *sens
     }
     return tried && lost == tried ? ERR_LOST : ERR_OK;
 }
-
-void attributes_measures(const struct sensor *sensor, char *to, size_t size)
-{
-    bool listed[QTY_COUNT] = {false};
-    to[0] = '\0';
-    for (size_t i = 0; i < sensor->channel_count; i++) {
-        enum quantity quantity = sensor->channels[i].quantity;
-        size_t used = strlen(to);
-        if (!listed[quantity])
-            str_format(to + used, size - used, "%s%s", used ? "," : "", quantity_name(quantity));
-        listed[quantity] = true;
-    }
-}

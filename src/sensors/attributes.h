@@ -35,7 +35,4 @@ struct sensor_channel *attributes_add(struct attributes *set, struct sensor *sen
                                       const char *name, const char *device, enum quantity quantity,
                                       const char *path, struct attribute_rule rule);
 
-/* Lists the quantities of an open sensor's channels as a finding's `measures` wants them. */
-void attributes_measures(const struct sensor *sensor, char *to, size_t size);
-
 #endif

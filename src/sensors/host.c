@@ -216,7 +216,7 @@ static void host_probe(const struct sensor_config *config, struct sensor_finding
             str_format(finding->reason, sizeof finding->reason, "/proc/stat: %s", err_text(err));
         if (err == ERR_DENIED)
             str_copy(finding->fix, sizeof finding->fix, PROC_STAT_FIX);
-        attributes_measures(&sensor, finding->measures, sizeof finding->measures);
+        sensor_measures(&sensor, finding->measures, sizeof finding->measures);
     }
     host_close(&sensor);
 }

@@ -13,6 +13,7 @@
 #include "sensors/attributes.h"
 #include "sensors/host_info.h"
 #include "sensors/hwmon_chips.h"
+#include "sensors/hwmon_gpus.h"
 #include "sensors/sensor.h"
 
 static const struct attribute_rule MICROWATTS = {.factor = 1e-6};
@@ -178,11 +179,13 @@ static void place_gpu(const struct chip *chip, const struct hwmon_meter *meter, 
     for (size_t i = 0; i < chip->meter_count; i++)
         if (chip->meters[i].is_energy && !whole->is_energy)
             whole = &chip->meters[i];
+    bool integrated = hwmon_is_integrated(chip->at);
     str_format(place->device, sizeof place->device, "gpu%u", chip->gpu);
-    place->location = (int)chip->gpu;
+    place->location = integrated ? -1 : (int)chip->gpu;
     if (meter->index != whole->index)
         return;
-    place->scope = SCOPE_GPU;
+    /* With RAPL's package it is the same thing seen twice, and must not be added to it. */
+    place->scope = integrated ? SCOPE_PACKAGE : SCOPE_GPU;
     place->secondary = meter != whole;
 }
 
@@ -415,7 +418,7 @@ static void report_chip(const struct chip *chip, struct sensor_findings *out)
                    "sudo chmod a+r %.150s (until the next boot), or run as root", troubled->path);
     struct sensor sensor = {0};
     if (!err && !open_chip(chip, &sensor, NULL)) {
-        attributes_measures(&sensor, finding->measures, sizeof finding->measures);
+        sensor_measures(&sensor, finding->measures, sizeof finding->measures);
         attributes_free(sensor.state);
     }
 }
@@ -445,19 +448,39 @@ static void report_none(enum err err, struct sensor_findings *out)
     }
 }
 
+static void report_hidden(struct sensor_findings *out)
+{
+    struct sensor_finding *finding = sensor_found(out, "hwmon", SENSOR_BOARD, SENSOR_ABSENT);
+    if (finding)
+        str_copy(finding->reason, sizeof finding->reason,
+                 "GPUs are there, but --devices, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES "
+                 "leaves none");
+}
+
 static void hwmon_probe(const struct sensor_config *config, struct sensor_findings *out)
 {
-    (void)config;
     struct walk walk;
     struct chip chip;
     enum err err = walk_start(&walk);
-    bool any = false;
+    bool *wanted = calloc(walk.chips.count + 1, sizeof *wanted);
+    size_t shown = 0, hidden = 0;
+    if (wanted)
+        hwmon_choose_gpus(&walk.chips, config ? config->devices : NULL, wanted);
+    else
+        err = ERR_NO_MEMORY;
     while (!err && walk_next(&walk, &chip)) {
-        report_chip(&chip, out);
-        any = true;
+        if (wanted[walk.next - 1]) {
+            report_chip(&chip, out);
+            shown++;
+        } else {
+            hidden++;
+        }
     }
+    free(wanted);
     hwmon_chips_release(&walk.chips);
-    if (!any)
+    if (!shown && hidden)
+        report_hidden(out);
+    else if (!shown)
         report_none(err, out);
 }
 

@@ -313,7 +313,7 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
     str_copy(finding->name, sizeof finding->name, model[0] ? model : "NVIDIA Jetson");
     struct sensor sensor = {0};
     if (!err && !jetson_open(finding, &sensor, NULL)) {
-        attributes_measures(&sensor, finding->measures, sizeof finding->measures);
+        sensor_measures(&sensor, finding->measures, sizeof finding->measures);
         attributes_free(sensor.state);
     }
     if (!err)

@@ -76,20 +76,6 @@ static void add_failure(struct sensor_findings *out, const char *id, enum err er
     str_copy(finding->fix, sizeof finding->fix, fix_for(err, code));
 }
 
-/* The quantities of a sensor's channels, each once. */
-static void list_measures(const struct sensor *sensor, char *to, size_t size)
-{
-    bool listed[QTY_COUNT] = {false};
-    to[0] = '\0';
-    for (size_t i = 0; i < sensor->channel_count; i++) {
-        enum quantity quantity = sensor->channels[i].quantity;
-        if (!listed[quantity])
-            str_format(to + strlen(to), size - strlen(to), "%s%s", *to ? "," : "",
-                       quantity_name(quantity));
-        listed[quantity] = true;
-    }
-}
-
 static void probe_card(const struct nvml_api *api, const struct nvml_card *card,
                        const struct nvml_cards *all, struct sensor_findings *out)
 {
@@ -101,7 +87,7 @@ static void probe_card(const struct nvml_api *api, const struct nvml_card *card,
     if (err == ERR_OK) {
         struct sensor_finding *finding = sensor_found(out, id, SENSOR_GPU, SENSOR_OK);
         if (finding)
-            list_measures(&trial, finding->measures, sizeof finding->measures);
+            sensor_measures(&trial, finding->measures, sizeof finding->measures);
         nvml_card_close(&trial);
     } else {
         add_failure(out, id, err, card->code, why.text);

@@ -22,9 +22,9 @@
  * at 0 prove nothing and are kept: whether they are alive is judged elsewhere. */
 #include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/units.h"
+#include "port/thread.h"
 #include "sensors/rapl_paths.h"
 
 enum {
@@ -111,7 +111,6 @@ void rapl_find_mirrors(const struct rapl_path *path, const struct rapl_domain *c
 {
     struct evidence evidence[RAPL_UNITS_MAX][RAPL_UNITS_MAX] = {0};
     struct reading now[RAPL_UNITS_MAX], before[RAPL_UNITS_MAX] = {0};
-    const struct timespec pause = {.tv_nsec = PAUSE_US * (long)NS_PER_US};
     for (size_t i = 0; i < count; i++)
         mirror_of[i] = -1;
     if (count < 2)
@@ -123,7 +122,7 @@ void rapl_find_mirrors(const struct rapl_path *path, const struct rapl_domain *c
         /* A pair is compared over the same two rounds, so an unsteady round of one voids it for
          * all: it would stretch only that counter's interval. */
         memcpy(before, now, sizeof before);
-        nanosleep(&pause, NULL);
+        thread_sleep(PAUSE_US * NS_PER_US);
     }
     for (size_t b = 1; b < count; b++)
         for (size_t a = 0; a < b && mirror_of[b] < 0; a++)

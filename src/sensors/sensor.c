@@ -1,6 +1,7 @@
 #include "sensors/sensor.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text.h"
 
@@ -76,6 +77,19 @@ void sensor_add_fact(struct sensor *sensor, const char *key, const char *text)
     struct sensor_fact *fact = &sensor->facts[sensor->fact_count++];
     str_copy(fact->key, sizeof fact->key, key);
     str_copy(fact->text, sizeof fact->text, text);
+}
+
+void sensor_measures(const struct sensor *sensor, char *to, size_t size)
+{
+    bool listed[QTY_COUNT] = {false};
+    to[0] = '\0';
+    for (size_t i = 0; i < sensor->channel_count; i++) {
+        enum quantity quantity = sensor->channels[i].quantity;
+        size_t used = strlen(to);
+        if (!listed[quantity])
+            str_format(to + used, size - used, "%s%s", used ? "," : "", quantity_name(quantity));
+        listed[quantity] = true;
+    }
 }
 
 const char *sensor_kind_name(enum sensor_kind kind)

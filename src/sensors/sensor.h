@@ -174,6 +174,9 @@ struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *nam
                                           const char *device, enum quantity quantity);
 void sensor_add_fact(struct sensor *sensor, const char *key, const char *text);
 
+/* The quantities of a sensor's channels, each once, as a finding's `measures` wants them. */
+void sensor_measures(const struct sensor *sensor, char *to, size_t size);
+
 const char *sensor_kind_name(enum sensor_kind kind);
 const char *sensor_status_name(enum sensor_status status);
 

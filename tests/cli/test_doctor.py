@@ -43,6 +43,17 @@ class Doctor(MachineTest):
                 self.assertTrue(sensor["reason"], sensor)
                 self.assertIsNone(sensor["power_w"], sensor)
 
+    def test_a_meter_of_who_knows_what_measures_no_machine(self):
+        laptop = self.machine(Machine)
+        laptop.put("/sys/class/hwmon/hwmon0/name", "BAT0")
+        laptop.put("/sys/class/hwmon/hwmon0/power1_input", 12000000)
+        report = self.diagnose(laptop)
+        battery = self.sensor(report, "hwmon:BAT0.0")
+        self.assertEqual((battery["status"], report["energy_measured"]), ("ok", False))
+        self.assertIn("never in it", battery["reason"])
+        self.assertEqual(ipw(laptop, "doctor", "--require-energy").returncode, 3)
+        self.assertEqual(ipw(laptop, "run", "--require-energy", "--", "sleep", "0.2").returncode, 3)
+
     def test_every_machine(self):
         gpu = "power 0 constant 300"
         silent = "\n".join(f"fail {f} 0 3" for f in (

@@ -5,8 +5,10 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -130,6 +132,37 @@ class PlainAbi(unittest.TestCase):
         self.assertLess(lib.ipw_end(session, region), 0)
         self.assertLess(self.read(lib, session, region, b"gpu9")[0], 0)
         self.assertLess(lib.ipw_begin(session, None), 0)
+
+    def test_after_a_fork_the_child_neither_hangs_nor_measures(self):
+        lib, session = self.open(Machine("intel2", 100))
+        region = lib.ipw_begin(session, b"work")
+        child = os.fork()
+        if child == 0:
+            answers = (lib.ipw_begin(session, b"mine"), lib.ipw_end(session, region))
+            lib.ipw_close(session)
+            os._exit(0 if answers == (-4, -4) else 1)
+        for _ in range(200):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                break
+            time.sleep(0.05)
+        else:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            self.fail("the child hangs")
+        self.assertEqual(status, 0)
+        self.assertEqual(lib.ipw_end(session, region), 0)
+
+    def test_its_threads_take_no_signals(self):
+        self.open(Machine("intel2", 100))
+        own = str(threading.get_native_id())
+        masks = {task: re.search(r"SigBlk:\s*(\w+)", open(f"/proc/self/task/{task}/status").read())[1]
+                 for task in os.listdir("/proc/self/task")
+                 if open(f"/proc/self/task/{task}/comm").read().startswith("ipw-") and task != own}
+        self.assertGreaterEqual(len(masks), 2)
+        for mask in masks.values():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):
+                self.assertTrue(int(mask, 16) >> (number - 1) & 1, masks)
 
     def test_unknown_is_nan(self):
         lib, session = self.open(Machine("none"))

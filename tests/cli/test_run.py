@@ -88,6 +88,23 @@ class TheCommand(MachineTest):
         done = subprocess.run(["sh", "-c", f"exec 1>&-; exec {IPW} --version"], capture_output=True)
         self.assertEqual(done.returncode, 1)
 
+    def test_a_child_that_our_parent_ignores_is_still_awaited(self):
+        show = "import signal; print(signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN)"
+        done = self.run_it("--", *python(show + "; raise SystemExit(7)"), preexec_fn=lambda:
+                           signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual((done.returncode, done.stdout), (7, "True\n"))
+
+    def test_closed_descriptors_stay_closed_for_it(self):
+        def close_all():
+            for fd in range(3):
+                os.close(fd)
+        found = self.empty.root / "found"
+        look = ("import os, sys\nopen_ = []\nfor fd in range(3):\n  try: os.fstat(fd)\n"
+                "  except OSError: continue\n  open_.append(fd)\n"
+                "open(sys.argv[1], 'w').write(str(open_))")
+        report, done = self.run_json(self.empty, "--", *python(look, found), preexec_fn=close_all)
+        self.assertEqual((done.returncode, found.read_text()), (0, "[]"))
+
     def test_what_it_leaves_running_is_noticed(self):
         script = "sleep 0.7 & sleep 0.7 &"
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
@@ -549,6 +566,16 @@ class Gpus(MachineTest):
                 (["--devices", "0,1"], {"CUDA_VISIBLE_DEVICES": "1"}, ["gpu0", "gpu1"])):
             report, _ = self.run_json(machine, *arguments, "--", "true", env=env)
             self.assertEqual([d["id"] for d in report["devices"] if d["kind"] == "gpu"], expected)
+
+    def test_a_gpu_that_is_not_there_is_said(self):
+        machine = self.machine(Nvidia, self.TWO)
+        for devices, words in (("7", 'no single GPU is meant by "7"'), ("0,7", 'meant by "7"'),
+                               ("GPU-ffff", 'meant by "GPU-ffff"')):
+            done = ipw(machine, "run", "--devices", devices, "--", "true")
+            self.assertIn(words, done.stderr)
+        self.assertNotIn("--devices", ipw(machine, "run", "--devices", "1", "--", "true").stderr)
+        done = ipw(self.machine(Machine), "run", "--devices", "0", "--", "true")
+        self.assertIn('no GPU that can be read here is meant by "0"', done.stderr)
 
     def test_every_error_of_the_counter_leaves_the_integral(self):
         # not supported, no permission, not found, timeout, unknown

@@ -505,6 +505,21 @@ static void test_total_names_its_parts_and_its_worst_method(void **state)
     release(&f);
 }
 
+/* Eight cards of a model that reads low are not better known together than one alone. */
+static void test_sensors_of_one_kind_are_wrong_alike(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("energy", "gpu0", GPU, 0, 50), .relative_accuracy = 0.03},
+                 {COUNTER("energy2", "gpu1", GPU, 1, 50), .relative_accuracy = 0.03},
+                 {COUNTER("dram", "dram0", DRAM, 0, 50), .relative_accuracy = 0.03},
+                 {0}});
+    assert_near(f.ledger.total.joules, 300, 0.1);
+    assert_near(f.ledger.total.plus_minus, hypot(6, 3), 0.1);
+    release(&f);
+}
+
 /* ---- windows and idle ---- */
 
 static void test_neighbouring_windows_add_up(void **state)
@@ -618,6 +633,7 @@ int main(void)
         cmocka_unit_test(test_parts_are_shown_with_the_whole),
         cmocka_unit_test(test_uncertain_psys_says_why_it_is_left_out),
         cmocka_unit_test(test_total_names_its_parts_and_its_worst_method),
+        cmocka_unit_test(test_sensors_of_one_kind_are_wrong_alike),
         cmocka_unit_test(test_neighbouring_windows_add_up),
         cmocka_unit_test(test_idle_and_active_add_up),
         cmocka_unit_test(test_idle_of_a_device_without_baseline_is_unknown),

@@ -116,6 +116,36 @@ static void test_partly_unknown_runs_say_so(void **state)
     ledger_release(&mean);
 }
 
+/* Two devices; in the second run the large one was silent, so that its total is the small one's. */
+static void test_totals_of_different_devices_are_not_mixed(void **state)
+{
+    (void)state;
+    struct run parts[2];
+    struct ledger_device devices[3][2];
+    struct ledger ledgers[3];
+    const struct ledger *all[3];
+    for (int i = 0; i < 3; i++) {
+        make_run(&parts[0], 1000, 1, 1);
+        make_run(&parts[1], 10, 1, 1);
+        if (i == 1)
+            make_unknown(&parts[0], "it was away");
+        devices[i][0] = parts[0].device;
+        devices[i][1] = parts[1].device;
+        ledgers[i] = (struct ledger){.devices = devices[i], .count = 2};
+        ledgers[i].total = parts[1].device.energy;
+        if (i != 1)
+            ledgers[i].total.joules += parts[0].device.energy.joules;
+        all[i] = &ledgers[i];
+    }
+    struct ledger mean;
+    assert_int_equal(ledger_mean(all, 3, &mean), ERR_OK);
+    assert_near(mean.total.joules, 1010, 1e-9);
+    assert_string_equal(mean.total.note, "measured in 2 of 3 runs");
+    assert_true(mean.devices[0].counted && mean.devices[1].counted);
+    assert_near(mean.devices[0].energy.joules + mean.devices[1].energy.joules, 1010, 1e-9);
+    ledger_release(&mean);
+}
+
 static void test_all_unknown_is_unknown(void **state)
 {
     (void)state;
@@ -207,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_equal_runs_keep_the_sensors_part),
         cmocka_unit_test(test_partly_unknown_runs_say_so),
         cmocka_unit_test(test_all_unknown_is_unknown),
+        cmocka_unit_test(test_totals_of_different_devices_are_not_mixed),
         cmocka_unit_test(test_guesses_are_not_averaged_with_measurements),
         cmocka_unit_test(test_weakest_method_names_the_mean),
         cmocka_unit_test(test_a_later_runs_note_is_kept),

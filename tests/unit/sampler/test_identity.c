@@ -72,10 +72,28 @@ static void others_are_left_alone(void **state)
     assert_string_equal(cpu.channels[0].device, "cpu0");
 }
 
+static void a_neighbour_is_not_the_lost_card(void **state)
+{
+    (void)state;
+    struct sensor lost = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:03:00.0");
+    struct sensor same = card(&HWMON, "hwmon:amdgpu0", "gpu4", 4, "0000:03:00.0");
+    struct sensor next = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:44:00.0");
+    struct sensor silent = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, NULL);
+    assert_true(identity_continues(&lost, &same)); /* the name is ours to give */
+    assert_false(identity_continues(&lost, &next));
+    assert_true(identity_continues(&lost, &silent));
+    sensor_add_fact(&lost, "uuid", "GPU-1");
+    sensor_add_fact(&same, "uuid", "GPU-2");
+    assert_false(identity_continues(&lost, &same));
+    silent.channels[0].wraps_at = 7;
+    assert_false(identity_continues(&lost, &silent));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_card_is_measured_once),
+        cmocka_unit_test(a_neighbour_is_not_the_lost_card),
         cmocka_unit_test(the_bus_is_compared_however_it_is_written),
         cmocka_unit_test(two_cards_of_one_name_get_their_own),
         cmocka_unit_test(others_are_left_alone),

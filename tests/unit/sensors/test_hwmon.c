@@ -1,5 +1,6 @@
 #include "support/unit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/boards.h"
@@ -151,6 +152,65 @@ static void an_amd_gpu_has_its_number_and_bus(void **state)
     assert_true(drive_open(&sensor_hwmon, "hwmon:amdgpu1", &sensor));
     assert_string_equal(channel_of(&sensor, "power")->device, "gpu1");
     sensor_close(&sensor);
+}
+
+/* The driver shows the north bridge on a processor's own graphics alone; its power is then the
+ * whole package's, which RAPL counts too. */
+static void integrated_graphics_are_the_package(void **state)
+{
+    (void)state;
+    board_chip(&tree, 0, "amdgpu");
+    board_attribute(&tree, 0, "power1_input", "28000000");
+    board_attribute(&tree, 0, "in1_label", "vddnb");
+    struct sensor sensor;
+    assert_true(drive_open(&sensor_hwmon, "hwmon:amdgpu0", &sensor));
+    const struct sensor_channel *power = channel_of(&sensor, "power");
+    assert_int_equal(power->scope, SCOPE_PACKAGE);
+    assert_int_equal(power->location, -1);
+    sensor_close(&sensor);
+}
+
+static void assert_found(const char *devices, const char *ids)
+{
+    struct sensor_config config = {.devices = devices};
+    struct sensor_findings findings = {0};
+    char found[160] = "";
+    sensors_probe(&config, "hwmon", &findings);
+    for (size_t i = 0; i < findings.count; i++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s ", findings.items[i].id);
+    sensor_findings_release(&findings);
+    assert_string_equal(found, ids);
+}
+
+/* Numbers go along the bus, whatever order the kernel found the cards in. */
+static void only_the_wanted_gpus_are_read(void **state)
+{
+    (void)state;
+    static const char *const BUS[] = {"0000:83:00.0", "0000:03:00.0", "0000:43:00.0"};
+    for (unsigned n = 0; n < 3; n++) {
+        char path[96], target[96];
+        board_chip(&tree, n, "amdgpu");
+        board_attribute(&tree, n, "power1_average", "31000000");
+        snprintf(path, sizeof path, "/sys/devices/pci0000:00/%s/unique_id", BUS[n]);
+        tree_write(&tree, path, n == 0 ? "00c0ffee00c0ffee\n" : "1\n");
+        snprintf(path, sizeof path, "/sys/class/hwmon/hwmon%u/device", n);
+        snprintf(target, sizeof target, "../../../devices/pci0000:00/%s", BUS[n]);
+        tree_link(&tree, path, target);
+    }
+    board_chip(&tree, 3, "power_meter");
+    board_attribute(&tree, 3, "power1_average", "412000000");
+    board_chip(&tree, 4, "xe");
+    board_attribute(&tree, 4, "energy1_input", "5000000");
+    assert_found(NULL, "hwmon:amdgpu0 hwmon:amdgpu1 hwmon:amdgpu2 hwmon:power_meter0 hwmon:xe0 ");
+    assert_found("", "hwmon:amdgpu0 hwmon:amdgpu1 hwmon:amdgpu2 hwmon:power_meter0 hwmon:xe0 ");
+    assert_found("0", "hwmon:amdgpu1 hwmon:power_meter0 hwmon:xe0 ");
+    assert_found("1,GPU-c0ffee00c0ffee", "hwmon:amdgpu0 hwmon:amdgpu2 hwmon:power_meter0 ");
+    setenv("ROCR_VISIBLE_DEVICES", "2,0", 1);
+    assert_found(NULL, "hwmon:amdgpu0 hwmon:amdgpu1 hwmon:power_meter0 hwmon:xe0 ");
+    setenv("HIP_VISIBLE_DEVICES", "0", 1);
+    assert_found(NULL, "hwmon:amdgpu0 hwmon:power_meter0 hwmon:xe0 ");
+    unsetenv("ROCR_VISIBLE_DEVICES");
+    unsetenv("HIP_VISIBLE_DEVICES");
 }
 
 static void energy_counters_are_counted_not_scaled(void **state)
@@ -342,6 +402,8 @@ int main(void)
         CASE(grace_without_its_meters_is_told_what_to_do),
         CASE(an_unlabelled_acpi_meter_is_the_node),
         CASE(an_amd_gpu_has_its_number_and_bus),
+        CASE(integrated_graphics_are_the_package),
+        CASE(only_the_wanted_gpus_are_read),
         CASE(energy_counters_are_counted_not_scaled),
         CASE(amd_sockets_are_packages_and_cores_are_left_out),
         CASE(a_power_supply_is_the_node_and_its_rails_are_not_added),
