@@ -68,12 +68,6 @@ class TheCommand(MachineTest):
         self.assertEqual(done.stdout, "y\n")
         self.assertNotIn("yes:", done.stderr)
 
-    def test_a_parent_that_ignores_its_children(self):
-        # Such a disposition passes from program to program; nobody's exit status may depend on it.
-        done = self.run_it("--", "sh", "-c", "exit 6",
-                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-        self.assertEqual(done.returncode, 6)
-
     def test_closed_descriptors_are_nobodys(self):
         report = self.empty.root / "report.txt"
         for closed in (0, 1, 2):
