@@ -22,7 +22,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "sensors/amd_api.h"
+#include "sensors/amd/api.h"
 #include "sensors/sensor.h"
 
 /* AMD publishes no accuracy for the accumulator or for socket power.  Other vendors state +-5 %
