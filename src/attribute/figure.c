@@ -126,25 +126,34 @@ void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos f
 }
 
 /* A guess comes after every measurement, secondary or not. */
+const struct sensor_channel *figure_row(const struct sampler *sampler, const struct figure *figure)
+{
+    return &sampler_sensor(sampler, figure->source)->channels[figure->channel];
+}
+
+bool figure_lives(const struct figure *figure)
+{
+    return figure && figure->energy.method != METHOD_NONE;
+}
+
+bool figure_is_measured(const struct figure *figure)
+{
+    return figure && energy_is_measured(&figure->energy);
+}
+
 static int rank(const struct sampler *sampler, const struct figure *figure)
 {
-    const struct sensor_channel *row =
-        &sampler_sensor(sampler, figure->source)->channels[figure->channel];
-    if (figure->energy.method == METHOD_NONE)
+    const struct sensor_channel *row = figure_row(sampler, figure);
+    if (!figure_lives(figure))
         return row->secondary ? 100 : 50;
     return (row->secondary ? 10 : 0) + (row->estimated ? 20 : 0) + (int)figure->energy.method;
 }
 
-/* Two measurements of which one covers plainly more of the window: a counter that was reset in
- * the middle knows less than the samples that ran through. */
-static bool is_measured(const struct energy *energy)
-{
-    return energy->method == METHOD_COUNTER || energy->method == METHOD_INTEGRAL;
-}
-
 bool figure_better(const struct sampler *sampler, const struct figure *a, const struct figure *b)
 {
-    if (is_measured(&a->energy) && is_measured(&b->energy) &&
+    /* Of two measurements the one that covers plainly more of the window: a counter that was reset
+     * in the middle knows less than the samples that ran through. */
+    if (figure_is_measured(a) && figure_is_measured(b) &&
         fabs(a->energy.coverage - b->energy.coverage) > COVERS_MORE)
         return a->energy.coverage > b->energy.coverage;
     return rank(sampler, a) < rank(sampler, b);
