@@ -9,6 +9,9 @@
 /* Ten sensor updates are what a window needs before its edges stop mattering. */
 #define CONFIDENT_UPDATES 10
 
+/* A share of the window that makes the wider-covering measurement the better one. */
+#define COVERS_MORE 0.05
+
 static enum method method_of(const struct sensor_channel *channel)
 {
     if (channel->estimated)
@@ -132,7 +135,17 @@ static int rank(const struct sampler *sampler, const struct figure *figure)
     return (row->secondary ? 10 : 0) + (row->estimated ? 20 : 0) + (int)figure->energy.method;
 }
 
+/* Two measurements of which one covers plainly more of the window: a counter that was reset in
+ * the middle knows less than the samples that ran through. */
+static bool is_measured(const struct energy *energy)
+{
+    return energy->method == METHOD_COUNTER || energy->method == METHOD_INTEGRAL;
+}
+
 bool figure_better(const struct sampler *sampler, const struct figure *a, const struct figure *b)
 {
+    if (is_measured(&a->energy) && is_measured(&b->energy) &&
+        fabs(a->energy.coverage - b->energy.coverage) > COVERS_MORE)
+        return a->energy.coverage > b->energy.coverage;
     return rank(sampler, a) < rank(sampler, b);
 }

@@ -321,9 +321,10 @@ static bool is_represented(const struct sampler *sampler, const struct choice *c
 {
     const struct sensor_channel *row = row_of(sampler, f);
     for (size_t i = 0; i < ledger->count; i++) {
-        if (!ledger->devices[i].counted)
+        const struct figure *counted = choice->main_of[i];
+        if (!counted || !ledger->devices[i].counted)
             continue;
-        const struct sensor_channel *other = row_of(sampler, choice->main_of[i]);
+        const struct sensor_channel *other = row_of(sampler, counted);
         if (overlaps(other, row) || overlaps(row, other))
             return true;
     }

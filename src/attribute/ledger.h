@@ -1,7 +1,9 @@
 /* The ledger: what each device spent in a window, and the machine in all, every figure with its
  * evidence.  A device's joules come from its best living channel (a counter before an integral, an
  * estimate last); other channels of the same thing become its cross-check, parts of it become
- * components, and nothing is summed twice.  ledger_take fills a ledger that ledger_release gives
+ * components, and nothing is summed twice.  A psys of one socket enters the total only where every
+ * socket that is measured has a living psys; elsewhere what it spans is unknown, and the packages
+ * are summed.  ledger_take fills a ledger that ledger_release gives
  * back. */
 #ifndef IPW_ATTRIBUTE_LEDGER_H
 #define IPW_ATTRIBUTE_LEDGER_H

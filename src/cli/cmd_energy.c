@@ -26,14 +26,14 @@ static int energy_run(int argc, char **argv);
 const struct command command_energy = {
     .name = "energy",
     .summary = "live readings: watts, joules so far, and what the devices do",
-    .usage = "[--once] [--interval S] [--count N] [--format table|csv|json] [-o FILE]",
+    .usage = "[--once] [--interval S] [--count N] [--format table|csv|json] [-o FILE] "
+             "[OPTIONS]",
     .details =
-        "On a terminal, and without any of --once, --count, --format and -o, this is a "
-        "full-screen\n"
-        "view; q leaves it, ? lists its keys.  Otherwise one row a device and interval:\n"
-        "power is the mean over the interval, energy the joules since the start, \"-\" is unknown\n"
-        "(never 0), \"~\" marks a model's estimate.  End a stream with Ctrl-C (exit 130) or "
-        "--count.\n"
+        "On a terminal, and without any of --once, --count, --format, --json and -o, this is a\n"
+        "full-screen view; q leaves it, ? lists its keys.  Otherwise one row a device and\n"
+        "interval: power is the mean over the interval, energy the joules since the start,\n"
+        "\"-\" is unknown (never 0), \"~\" marks a model's estimate.  End a stream with Ctrl-C\n"
+        "(exit 130) or --count.\n"
         "\n"
         "csv columns: time (UTC), elapsed_s, interval_s, device, name, state (ok, lost), power_w,\n"
         "  power_max_w, energy_j and energy_plus_minus_j (of the interval), energy_since_start_j,\n"

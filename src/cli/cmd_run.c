@@ -160,9 +160,8 @@ static int measure(const struct run_options *options)
             complain("run", EXIT_FAILED, "%s", why.text);
         code = write_report(options, &session, &result, before.cpu_s);
         /* Whatever became of the report: samples cannot be taken again either. */
-        if (options->samples &&
-            write_samples(options->samples, &session,
-                          result.count ? result.runs[0].from : session.started))
+        if (options->samples && write_samples(options->samples, &session,
+                                              result.count ? result.runs[0].from : session.started))
             code = EXIT_FAILED;
         code = exit_code_of(options, &result, err ? EXIT_FAILED : code);
     }

@@ -30,7 +30,8 @@ static int show_help(void)
 {
     struct text text = {0};
     text_add(&text, "ipw - intelligence per watt: what a computation costs in joules\n\n"
-                    "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n\ncommands:\n");
+                    "usage: ipw COMMAND [OPTIONS]\n       ipw COMMAND --help\n"
+                    "       ipw --version\n\ncommands:\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         text_addf(&text, "  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
     text_add(&text,
@@ -77,7 +78,7 @@ static int unknown_command(const char *word)
 
 int main(int argc, char **argv)
 {
-    proc_hold_standard_files();
+    proc_fill_standard();
     log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
     proc_ignore_pipe(); /* a closed pipe is a failed write, and is reported as one */
     if (argc < 2) {

@@ -157,8 +157,8 @@ enum err options_parse(const struct option_row *rows, int argc, char **argv, boo
 
 void options_help(const struct command *command, const struct option_row *rows, struct text *out)
 {
-    text_addf(out, "ipw %s - %s\n\nusage: ipw %s %s\n", command->name, command->summary,
-              command->name, command->usage);
+    text_addf(out, "ipw %s - %s\n\nusage: ipw %s%s%s\n", command->name, command->summary,
+              command->name, command->usage[0] ? " " : "", command->usage);
     if (command->details)
         text_addf(out, "\n%s\n", command->details);
     text_add(out, "\noptions:\n");

@@ -57,7 +57,7 @@ static void gauges_to_json(struct json *json, const struct ledger_device *device
     if (throttle->present && is_known(throttle->last)) {
         char words[80];
         throttle_words((unsigned)throttle->last, words, sizeof words);
-        json_string(json, "throttle", words);
+        json_string(json, "throttle", words[0] ? words : "none");
     }
 }
 

@@ -256,6 +256,7 @@ void source_read_group(struct source *source, unsigned group)
     enum err err = reader->sensor.driver->read(&reader->sensor, group, &seen);
     nanos after = clock_now();
     note_cost(source, group, after - before);
+    atomic_store(&source->counts.last_read, before);
     reader->schedules[group].last = after;
     for (size_t i = 0; i < seen.count; i++)
         pass_on(source, &seen.items[i], (after - before) / 2);
@@ -311,6 +312,14 @@ static nanos next_by_period(struct source *source, struct schedule *schedule, na
     return next + behind * schedule->period;
 }
 
+/* As sparingly as was asked, but never so far ahead that the tick would not be known there: each
+ * look makes the period more precise, and the next one may be farther away. */
+static nanos follow_gap(const struct tick *tick, const struct schedule *schedule)
+{
+    nanos wanted = schedule->period * 3 / 4, reach = tick_reach(tick);
+    return reach < wanted ? reach : wanted;
+}
+
 static void plan(struct source *source, unsigned group)
 {
     struct reader *reader = &source->reader;
@@ -325,7 +334,7 @@ static void plan(struct source *source, unsigned group)
         if (schedule->learn_until)
             next = next_while_learning(source, schedule, group, now);
         if (!next && follows && tick->locked)
-            next = tick_next_read(tick, now, schedule->period * 3 / 4);
+            next = tick_next_read(tick, now, follow_gap(tick, schedule));
         if (next) {
             schedule->next = next;
             return;

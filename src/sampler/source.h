@@ -43,6 +43,7 @@ struct reader {
 
 struct source_counts {
     _Atomic unsigned long reads;
+    _Atomic int64_t last_read;    /* when the newest read began */
     _Atomic unsigned long failed; /* reads that returned an error */
     _Atomic unsigned long late;   /* deadlines that passed before their read */
     _Atomic unsigned long lost;   /* times the device went away */

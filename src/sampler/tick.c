@@ -250,6 +250,15 @@ void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct 
 
 /* ---- planning ---- */
 
+nanos tick_reach(const struct tick *tick)
+{
+    nanos good = tick->period / (KNOWN_SHARE / 2);
+    if (!tick->locked || tick->slack >= good)
+        return 0;
+    nanos widens = tick->period_slack + tick->period / WANDER_SHARE; /* with every tick */
+    return (good - tick->slack) / max_nanos(1, widens) * tick->period;
+}
+
 /* The value is still the old one: wait for the tick's latest moment; when that has passed, look
  * once more a little later, and then leave it: the next tick is looked at from both sides. */
 static nanos next_while_due(const struct tick *tick, nanos now)

@@ -65,6 +65,10 @@ void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct 
  * before that splits the interval in which it is expected.  0 when not locked: poll. */
 nanos tick_next_read(struct tick *tick, nanos now, nanos gap);
 
+/* How far ahead ticks are predicted well: a read farther away than this would meet a tick that it
+ * cannot date. */
+nanos tick_reach(const struct tick *tick);
+
 /* Forgets the phase (suspend, driver reload) but keeps the period as a guess. */
 void tick_unlock(struct tick *tick);
 

@@ -85,6 +85,8 @@ class Nvidia(Machine):
 class Ticking(Machine):
     """A machine that a thread keeps up to date: subclasses say how in advance(elapsed seconds)."""
 
+    worst_s = 0.0  # the longest that the machine stood still, because the thread had to wait
+
     def start(self):
         self.began = time.monotonic()
         self._stop = threading.Event()
@@ -92,8 +94,15 @@ class Ticking(Machine):
         self._thread.start()
 
     def _run(self):
+        before = self.began
+        try:  # hardware does not wait for a busy CPU
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -15)
+        except OSError:
+            pass
         while not self._stop.wait(STEP_S):
-            self.advance(time.monotonic() - self.began)
+            now = time.monotonic()
+            self.advance(now - self.began)
+            self.worst_s, before = max(self.worst_s, now - before), now
 
     def close(self):
         self._stop.set()

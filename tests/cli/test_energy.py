@@ -2,6 +2,7 @@
 """ipw energy from outside: its formats, its exit codes, its full-screen view."""
 
 import csv
+import functools
 import io
 import json
 import os
@@ -32,6 +33,22 @@ def ipw(machine, *arguments, **options):
 def start(machine, *arguments, **options):
     return subprocess.Popen([IPW, "energy", *arguments], env=machine.environment(), text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def on_a_calm_machine(test):
+    """A failure counts only if the fake machine kept moving: on a busy computer the thread behind
+    it may be kept waiting for longer than a window, and then its figures are wrong, not ours."""
+    @functools.wraps(test)
+    def run(self):
+        for _ in range(5):
+            self.intel.worst_s = 0
+            try:
+                return test(self)
+            except AssertionError:
+                if self.intel.worst_s < 0.03:
+                    raise
+        self.skipTest(f"too busy: the counters stood still for {self.intel.worst_s:.2f} s")
+    return run
 
 
 class WithMachine(unittest.TestCase):
@@ -114,6 +131,7 @@ class Measured(WithMachine):
         """The thread that moves the counters may be kept waiting: the share allows for that."""
         self.assertLess(abs(value / expected - 1), share, f"{value}, expected {expected}")
 
+    @on_a_calm_machine
     def test_json_lines(self):
         done = ipw(self.intel, "--json", "--count", "3", "--interval", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -134,6 +152,7 @@ class Measured(WithMachine):
         parts = sum(r["energy"]["joules"] for r in readings)
         self.assertNear(parts, readings[-1]["energy_since_start"]["joules"], 0.001)
 
+    @on_a_calm_machine
     def test_csv(self):
         done = ipw(self.intel, "--format", "csv", "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -150,6 +169,7 @@ class Measured(WithMachine):
         self.assertNear(float(rows[2]["power_w"]), 100)
         self.assertNear(float(rows[2]["energy_since_start_j"]), 100 * float(rows[2]["elapsed_s"]))
 
+    @on_a_calm_machine
     def test_table(self):
         done = ipw(self.intel, "-n", "2", "-i", "0.5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -160,6 +180,7 @@ class Measured(WithMachine):
         for line in lines:
             self.assertEqual(line, line.rstrip())
 
+    @on_a_calm_machine
     def test_once(self):
         began = time.monotonic()
         done = ipw(self.intel, "--once", "--json")
@@ -168,9 +189,11 @@ class Measured(WithMachine):
         self.assertAlmostEqual(reading["interval_s"], 0.5, 3)
         self.assertNear(reading["energy"]["joules"], 70)
 
+    @on_a_calm_machine
     def test_require_energy_is_content(self):
         self.assertEqual(ipw(self.intel, "--once", "--require-energy").returncode, 0)
 
+    @on_a_calm_machine
     def test_output_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "out.csv")
@@ -195,24 +218,25 @@ class Measured(WithMachine):
         self.assertOneLine(process.stderr.read(), "Broken pipe")
         process.stderr.close()
 
+    @on_a_calm_machine
     def test_signals_end_a_stream_with_whole_lines(self):
         for form, number in (("json", signal.SIGINT), ("csv", signal.SIGTERM),
                              ("table", signal.SIGINT)):
-            with self.subTest(form):
-                process = start(self.intel, "--format", form, "-i", "0.2")
-                for _ in range(4):
-                    process.stdout.readline()
-                process.send_signal(number)
-                rest, errors = process.communicate(timeout=PATIENCE_S)
-                self.assertEqual(process.returncode, 128 + number)
-                self.assertEqual(errors, "")
-                self.assertTrue(rest.endswith("\n") or not rest)
-                if form == "json":
-                    for line in rest.splitlines():
-                        json.loads(line)
-                if form == "table":
-                    self.assertRegex(rest, r"\nin .*\ndevice +energy +mean +peak")
+            process = start(self.intel, "--format", form, "-i", "0.2")
+            for _ in range(4):
+                process.stdout.readline()
+            process.send_signal(number)
+            rest, errors = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual(process.returncode, 128 + number)
+            self.assertEqual(errors, "")
+            self.assertTrue(rest.endswith("\n") or not rest)
+            if form == "json":
+                for line in rest.splitlines():
+                    json.loads(line)
+            if form == "table":
+                self.assertRegex(rest, r"\nin .*\ndevice +energy +mean +peak")
 
+    @on_a_calm_machine
     def test_signal_before_the_first_row(self):
         process = start(self.intel, "--json", "-i", "3600")
         time.sleep(1)
@@ -290,11 +314,12 @@ class LostDevice(WithMachine):
 class FullScreen(WithMachine):
     def setUp(self):
         self.intel = self.machine(Intel, 100, 40)
-        self.socket = f"ipw-test-{os.getpid()}"
+        # A server of its own: one that is just ending would take the next test's session with it.
+        self.socket = str(self.intel.root / "tmux")
         self.addCleanup(self.tmux, "kill-server")
 
     def tmux(self, *arguments):
-        return subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", *arguments],
+        return subprocess.run(["tmux", "-S", self.socket, "-f", "/dev/null", *arguments],
                               text=True, capture_output=True, timeout=PATIENCE_S).stdout
 
     def open(self, columns=100, rows=30, **environment):
@@ -368,15 +393,17 @@ class FullScreen(WithMachine):
         self.keys("C-c")
         self.assertEnded(130)
 
-    def test_sigterm_and_a_crash_give_the_terminal_back(self):
-        for number, totals in ((signal.SIGTERM, True), (signal.SIGSEGV, False)):
-            self.open()
-            self.await_screen("total")
-            os.kill(self.program(), number)
-            self.assertEnded(128 + number, totals)
-            self.tmux("kill-server")
-            for name in ("before", "after"):
-                (self.intel.root / name).unlink()
+    def test_sigterm_is_143(self):
+        self.open()
+        self.await_screen("total")
+        os.kill(self.program(), signal.SIGTERM)
+        self.assertEnded(143)
+
+    def test_a_crash_gives_the_terminal_back(self):
+        self.open()
+        self.await_screen("total")
+        os.kill(self.program(), signal.SIGSEGV)
+        self.assertEnded(139, totals=False)
 
     def test_stopped_by_force_it_can_be_continued(self):
         self.open()

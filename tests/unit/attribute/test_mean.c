@@ -2,8 +2,7 @@
 #include "attribute/mean.h"
 
 #include <math.h>
-#include <string.h>
-
+#include "core/text.h"
 #include "support/unit.h"
 
 /* A run with one device whose figure is this. */
@@ -25,7 +24,7 @@ static void make_run(struct run *run, double joules, double statistical, double 
         .method = METHOD_COUNTER,
         .updates = 20,
     };
-    strcpy(run->device.id, "gpu0");
+    str_copy(run->device.id, sizeof run->device.id, "gpu0");
     run->device.has_energy = run->device.counted = true;
     run->device.cross_check = energy_unknown("");
     run->device.residual = UNKNOWN;
@@ -193,7 +192,8 @@ static void test_a_later_runs_note_is_kept(void **state)
     struct run runs[2];
     make_run(&runs[0], 100, 1, 1);
     make_run(&runs[1], 50, 1, 1);
-    strcpy(runs[1].ledger.total.note, "without gpu1: device lost");
+    str_copy(runs[1].ledger.total.note, sizeof runs[1].ledger.total.note,
+             "without gpu1: device lost");
     runs[1].ledger.total.coverage = 0.5;
     runs[1].ledger.total.low_confidence = true;
     struct ledger mean = mean_of(runs, 2);
@@ -213,7 +213,8 @@ static void test_parts_and_residuals_are_matched(void **state)
         device->part_count = 2;
         for (int p = 0; p < 2; p++) {
             bool first = (p == 0) == (i == 0); /* the other way round in the second run */
-            strcpy(device->parts[p].name, first ? "core" : "uncore");
+            str_copy(device->parts[p].name, sizeof device->parts[p].name,
+                     first ? "core" : "uncore");
             device->parts[p].energy = device->energy;
             device->parts[p].energy.joules = first ? 30 : 5;
         }

@@ -21,7 +21,8 @@ static int make_folder(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/ipw-proc-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    /* A folder of PATH that may not be searched turns "not found" into "denied". */
+    return mkdtemp(folder) ? setenv("PATH", "/usr/bin:/bin", 1) : -1;
 }
 
 static int remove_folder(void **state)

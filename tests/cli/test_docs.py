@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""The documents hold: paths and make targets that they name exist, and the example driver of
+docs/adding-a-sensor.md compiles, passes its own test and the conformance suite."""
+
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from compiling import BUILD, SOURCE, build  # noqa: E402
+
+DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
+             *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
+TOP = {path.name for path in SOURCE.iterdir() if not path.name.startswith("build")}
+LAYERS = {path.name for path in (SOURCE / "src").iterdir()}
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+
+
+# ---- what a document names ----
+
+def fences(text, language):
+    return [body for kind, body in FENCE.findall(text) if kind == language]
+
+
+def created(text):
+    """Files that the document itself shows: a fence that opens with /* path: ... */."""
+    return {found.group(1) for body in fences(text, "c")
+            if (found := re.match(r"/\* ([\w./-]+): ", body))}
+
+
+def exists(name, folder):
+    """A path of the repository, from its top, from the document, or (port/fs.h) from src/.
+    <name> stands for any name, and there must be one."""
+    pattern = re.sub(r"<\w+>", "*", name).rstrip("/")
+    bases = [SOURCE, folder, *([SOURCE / "src"] if pattern.split("/")[0] in LAYERS else [])]
+    return any(any(base.glob(pattern)) for base in bases if ".." not in pattern) or \
+        (folder / name).exists()
+
+
+def named_paths(text):
+    """Words in code spans that look like paths of the repository, and the targets of links."""
+    prose = FENCE.sub("", text)
+    for span in re.findall(r"`([^`\n]+)`", prose):
+        for word in re.split(r"[\s,;'\"]+", span):
+            word = word.strip("().:")
+            first = word.split("/")[0]
+            if "://" in word or word.startswith(("/", "-", "$", "~")):
+                continue
+            if "/" in word and (first in TOP or first in LAYERS):
+                yield word
+            elif re.fullmatch(r"[A-Z][\w-]+\.(?:md|txt)|Makefile|LICENSE", word):
+                yield word
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if not re.match(r"\w+:|#", target):
+            yield target.split("#")[0]
+
+
+def path_problems(text, folder):
+    shown = created(text)
+    return [f"{name} does not exist" for name in named_paths(text)
+            if name not in shown and not exists(name, folder)]
+
+
+def target_problems(text, makefile):
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    named = re.findall(r"`make ([a-z-]+)`|^(?:\$ )?make ([a-z-]+)", text, re.M)
+    return [f"make {name} is no target" for name in map("".join, named) if name not in targets]
+
+
+class Names(unittest.TestCase):
+    def test_paths_exist(self):
+        for path in DOCUMENTS:
+            self.assertEqual(path_problems(path.read_text(), path.parent), [], path.name)
+
+    def test_make_targets_exist(self):
+        makefile = (SOURCE / "Makefile").read_text()
+        for path in DOCUMENTS:
+            self.assertEqual(target_problems(path.read_text(), makefile), [], path.name)
+
+    def test_they_can_fail(self):
+        docs = SOURCE / "docs"
+        for good in ("`src/core/err.h`", "`port/fs.h`", "`tests/unit/<folder>/test_<what>.c`",
+                     "[x](reading-order.md)", "`IPW=1 tests/cli/test_docs.py`",
+                     "`/sys/class/nothing`", "`make test`",
+                     "```c\n/* src/sensors/acme.c: an example */\n```\n`src/sensors/acme.c`"):
+            self.assertEqual(path_problems(good, docs), [], good)
+        for bad in ("`src/core/nothing.h`", "`port/nothing.h`",
+                    "`tests/unit/<folder>/best_<what>.c`", "[x](nothing.md)",
+                    "`run tests/cli/nothing`", "`src/sensors/acme.c`", "`NOTHING.md`"):
+            self.assertEqual(len(path_problems(bad, docs)), 1, bad)
+        self.assertEqual(len(target_problems("`make nothing` `make test`", "test: x\n")), 1)
+
+    def test_reading_takes_an_hour(self):
+        text = (SOURCE / "docs/reading-order.md").read_text()
+        self.assertLessEqual(len(text.splitlines()), 120)
+        self.assertEqual(sum(map(int, re.findall(r"^\| (\d+) \|", text, re.M))), 60)
+
+
+# ---- the worked example ----
+
+class WorkedExample(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-docs-")
+        cls.addClassCleanup(scratch.cleanup)
+        cls.root = Path(scratch.name)
+        driver, test, lines = fences((SOURCE / "docs/adding-a-sensor.md").read_text(), "c")
+        cls.driver = cls.write("acme.c", driver)
+        cls.test = cls.write("test_acme.c", test)
+        # A tree with the one line more, and the conformance suite with the device's files.
+        listing = (SOURCE / "src/sensors/sensors.def").read_text()
+        cls.write("src/sensors/sensors.def", listing + "SENSOR(acme)\n")
+        suite = (SOURCE / "tests/conform/test_sensors.c").read_text()
+        assert suite.count("    build_powercap();\n}") == 1
+        cls.suite = cls.write("test_sensors.c", suite.replace(
+            "    build_powercap();\n}", f"    build_powercap();\n{lines}}}"))
+
+    @classmethod
+    def write(cls, name, text):
+        path = cls.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def build_and_run(self, driver, test):
+        """The test with the driver in the registry, as a build with the line would make it."""
+        program = self.root / "program"
+        build(f"-iquote{self.root}/src", f"-I{SOURCE}/src", f"-I{SOURCE}/tests", test, driver,
+              SOURCE / "src/sensors/registry.c", "-Wl,--start-group",
+              BUILD / "tests/libtest_support.a", *sorted(BUILD.glob("libipw_*.a")),
+              "-Wl,--end-group", "-lcmocka", "-lm", "-ldl", "-lpthread", "-o", program)
+        return subprocess.run([program], capture_output=True, text=True, timeout=100)
+
+    def test_it_passes_its_own_test(self):
+        done = self.build_and_run(self.driver, self.test)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_it_conforms(self):
+        done = self.build_and_run(self.driver, self.suite)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_fault_in_it_would_be_found(self):
+        text = self.driver.read_text()
+        for fault in ("    energy->watts_max = 20000;\n", "    energy->joules_per_count = 1e-6;\n"):
+            self.assertIn(fault, text)
+            broken = self.write("broken.c", text.replace(fault, ""))
+            done = self.build_and_run(broken, self.suite)
+            self.assertNotEqual(done.returncode, 0, fault)
+            self.assertIn("acme: broken", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
