@@ -9,8 +9,8 @@
 /* Ten sensor updates are what a window needs before its edges stop mattering. */
 #define CONFIDENT_UPDATES 10
 
-/* A share of the window that makes the wider-covering measurement the better one. */
-#define COVERS_MORE 0.05
+/* Coverages are told apart in steps of a twentieth of the window. */
+#define COVERAGE_STEPS 20
 
 static enum method method_of(const struct sensor_channel *channel)
 {
@@ -149,12 +149,20 @@ static int rank(const struct sampler *sampler, const struct figure *figure)
     return (row->secondary ? 10 : 0) + (row->estimated ? 20 : 0) + (int)figure->energy.method;
 }
 
+/* In steps, so that the order below has no circles: of three views of one thing that each gave way
+ * to another none would be counted.  All but a twentieth of the window counts as all of it. */
+static int coverage_step(const struct energy *energy)
+{
+    int step = (int)(energy->coverage * COVERAGE_STEPS);
+    return step < COVERAGE_STEPS - 1 ? step : COVERAGE_STEPS - 1;
+}
+
+/* Of two measurements the one that covers plainly more of the window serves better: a counter that
+ * was reset in the middle knows less than the samples that ran through. */
 bool figure_better(const struct sampler *sampler, const struct figure *a, const struct figure *b)
 {
-    /* Of two measurements the one that covers plainly more of the window: a counter that was reset
-     * in the middle knows less than the samples that ran through. */
     if (figure_is_measured(a) && figure_is_measured(b) &&
-        fabs(a->energy.coverage - b->energy.coverage) > COVERS_MORE)
-        return a->energy.coverage > b->energy.coverage;
+        coverage_step(&a->energy) != coverage_step(&b->energy))
+        return coverage_step(&a->energy) > coverage_step(&b->energy);
     return rank(sampler, a) < rank(sampler, b);
 }

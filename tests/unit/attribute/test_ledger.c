@@ -505,6 +505,24 @@ static void test_total_names_its_parts_and_its_worst_method(void **state)
     release(&f);
 }
 
+/* Three views of one thing, each of which would give way to the next: one of them counts. */
+static void test_views_of_one_thing_count_once_whatever_they_cover(void **state)
+{
+    (void)state;
+    struct fixture f;
+    take(&f, (const struct scripted_channel[]){
+                 {COUNTER("a", "cpu0", PACKAGE, -1, 100), .secondary = true},
+                 {POWER("b", "cpu1", PACKAGE, -1, 100), .ends_s = 2.92},
+                 {COUNTER("c", "cpu2", PACKAGE, -1, 100), .ends_s = 2.84},
+                 {0}});
+    size_t counted = 0;
+    for (size_t i = 0; i < f.ledger.count; i++)
+        counted += f.ledger.devices[i].counted;
+    assert_int_equal(counted, 1);
+    assert_true(f.ledger.total.joules > 180 && f.ledger.total.joules < 201);
+    release(&f);
+}
+
 /* Eight cards of a model that reads low are not better known together than one alone. */
 static void test_sensors_of_one_kind_are_wrong_alike(void **state)
 {
@@ -634,6 +652,7 @@ int main(void)
         cmocka_unit_test(test_uncertain_psys_says_why_it_is_left_out),
         cmocka_unit_test(test_total_names_its_parts_and_its_worst_method),
         cmocka_unit_test(test_sensors_of_one_kind_are_wrong_alike),
+        cmocka_unit_test(test_views_of_one_thing_count_once_whatever_they_cover),
         cmocka_unit_test(test_neighbouring_windows_add_up),
         cmocka_unit_test(test_idle_and_active_add_up),
         cmocka_unit_test(test_idle_of_a_device_without_baseline_is_unknown),
