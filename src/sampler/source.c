@@ -12,6 +12,7 @@
 #define LEARN_COARSE_STEP (4 * NS_PER_MS)
 #define LEARN_COARSE_TIME (1000 * NS_PER_MS)
 #define LEARN_AGAIN       (30 * NS_PER_S)
+#define CLOSE_LOOKS       16
 #define CHEAP_READ        (100 * NS_PER_US)
 
 /* Doubtful readings in a row that are held back for a better one. */
@@ -276,6 +277,7 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
     bool follows = source->described.groups[group].follow_ticks;
     bool cheap = schedule->best < CHEAP_READ;
     schedule->learn_again = now + LEARN_AGAIN;
+    schedule->close_looks = 0;
     if (follows)
         schedule->learn_until = now + LEARN_COARSE_TIME;
     else if (cheap)
@@ -312,12 +314,16 @@ static nanos next_by_period(struct source *source, struct schedule *schedule, na
     return next + behind * schedule->period;
 }
 
-/* As sparingly as was asked, but never so far ahead that the tick would not be known there: each
- * look makes the period more precise, and the next one may be farther away. */
-static nanos follow_gap(const struct tick *tick, const struct schedule *schedule)
+/* As sparingly as was asked; but at first not so far ahead that the tick would not be known there:
+ * each look makes the period more precise, and the next one may be farther away.  Looks cost CPU,
+ * so this has an end where a slow read keeps the phase from becoming sharp. */
+static nanos follow_gap(const struct tick *tick, struct schedule *schedule)
 {
     nanos wanted = schedule->period * 3 / 4, reach = tick_reach(tick);
-    return reach < wanted ? reach : wanted;
+    if (reach >= wanted || schedule->close_looks >= CLOSE_LOOKS)
+        return wanted;
+    schedule->close_looks++;
+    return reach;
 }
 
 static void plan(struct source *source, unsigned group)

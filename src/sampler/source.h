@@ -18,10 +18,11 @@ struct schedule {
     nanos period; /* between reads, when not following ticks */
     nanos next;
     nanos last;
-    nanos learn_until; /* polling fast to find the sensor's period until then; 0: not learning */
-    nanos learn_again; /* not before this */
-    int guide;         /* channel whose ticks are followed; -1 none */
-    nanos best;        /* the quickest read so far; 0 none */
+    nanos learn_until;    /* polling fast to find the sensor's period until then; 0: not learning */
+    nanos learn_again;    /* not before this */
+    unsigned close_looks; /* reads made nearer than asked, to know the phase better */
+    int guide;            /* channel whose ticks are followed; -1 none */
+    nanos best;           /* the quickest read so far; 0 none */
 };
 
 struct reader {
