@@ -126,11 +126,25 @@ void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos f
 }
 
 /* A guess comes after every measurement, secondary or not. */
+const struct sensor_channel *figure_row(const struct sampler *sampler, const struct figure *figure)
+{
+    return &sampler_sensor(sampler, figure->source)->channels[figure->channel];
+}
+
+bool figure_lives(const struct figure *figure)
+{
+    return figure && figure->energy.method != METHOD_NONE;
+}
+
+bool figure_is_measured(const struct figure *figure)
+{
+    return figure && energy_is_measured(&figure->energy);
+}
+
 static int rank(const struct sampler *sampler, const struct figure *figure)
 {
-    const struct sensor_channel *row =
-        &sampler_sensor(sampler, figure->source)->channels[figure->channel];
-    if (figure->energy.method == METHOD_NONE)
+    const struct sensor_channel *row = figure_row(sampler, figure);
+    if (!figure_lives(figure))
         return row->secondary ? 100 : 50;
     return (row->secondary ? 10 : 0) + (row->estimated ? 20 : 0) + (int)figure->energy.method;
 }
@@ -147,7 +161,7 @@ static int coverage_step(const struct energy *energy)
  * was reset in the middle knows less than the samples that ran through. */
 bool figure_better(const struct sampler *sampler, const struct figure *a, const struct figure *b)
 {
-    if (energy_is_measured(&a->energy) && energy_is_measured(&b->energy) &&
+    if (figure_is_measured(a) && figure_is_measured(b) &&
         coverage_step(&a->energy) != coverage_step(&b->energy))
         return coverage_step(&a->energy) > coverage_step(&b->energy);
     return rank(sampler, a) < rank(sampler, b);

@@ -5,16 +5,11 @@
 #include <string.h>
 
 #include "attribute/figure.h"
+#include "attribute/total.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
 
 /* ---- collecting the devices and their channels ---- */
-
-static const struct sensor_channel *row_of(const struct sampler *sampler,
-                                           const struct figure *figure)
-{
-    return &sampler_sensor(sampler, figure->source)->channels[figure->channel];
-}
 
 static struct ledger_device *find_device(struct ledger *ledger, const char *id)
 {
@@ -75,16 +70,6 @@ static bool is_part(const struct sensor_channel *a, const struct sensor_channel 
            scope_contains(a->scope, b->scope);
 }
 
-static bool is_living(const struct figure *f)
-{
-    return f && f->energy.method != METHOD_NONE;
-}
-
-static bool is_measured(const struct figure *f)
-{
-    return f && energy_is_measured(&f->energy);
-}
-
 static double power_of(const struct figure *f)
 {
     return f->energy.joules / f->covered_s;
@@ -96,11 +81,12 @@ static double power_of(const struct figure *f)
 static bool speaks_before(const struct sampler *sampler, const struct figure *f,
                           const struct figure *best)
 {
-    const struct sensor_channel *row = row_of(sampler, f), *best_row = row_of(sampler, best);
-    if (is_living(f) != is_living(best))
-        return is_living(f);
-    if (is_measured(f) != is_measured(best))
-        return is_measured(f);
+    const struct sensor_channel *row = figure_row(sampler, f),
+                                *best_row = figure_row(sampler, best);
+    if (figure_lives(f) != figure_lives(best))
+        return figure_lives(f);
+    if (figure_is_measured(f) != figure_is_measured(best))
+        return figure_is_measured(f);
     if ((row->scope == SCOPE_NONE) != (best_row->scope == SCOPE_NONE))
         return best_row->scope == SCOPE_NONE;
     if (row->scope != best_row->scope) {
@@ -118,7 +104,7 @@ static const struct figure *choose_main(const struct sampler *sampler, const str
     const struct figure *best = NULL;
     for (size_t i = 0; i < choice->count; i++) {
         const struct figure *f = &choice->figures[i];
-        if (strcmp(row_of(sampler, f)->device, device) != 0)
+        if (strcmp(figure_row(sampler, f)->device, device) != 0)
             continue;
         if (!best || speaks_before(sampler, f, best))
             best = f;
@@ -139,11 +125,11 @@ static void add_part(struct ledger_device *device, const char *name, const struc
 static void add_company(const struct sampler *sampler, const struct choice *choice,
                         const struct figure *main_figure, struct ledger_device *device)
 {
-    const struct sensor_channel *main_row = row_of(sampler, main_figure);
+    const struct sensor_channel *main_row = figure_row(sampler, main_figure);
     const struct figure *check = NULL;
     for (size_t i = 0; i < choice->count; i++) {
         const struct figure *f = &choice->figures[i];
-        const struct sensor_channel *row = row_of(sampler, f);
+        const struct sensor_channel *row = figure_row(sampler, f);
         if (f == main_figure || strcmp(row->device, device->id) != 0)
             continue;
         if (same_thing(main_row, row)) {
@@ -164,10 +150,10 @@ static void add_company(const struct sampler *sampler, const struct choice *choi
 static void note_silent_whole(const struct sampler *sampler, const struct choice *choice,
                               const struct figure *main_figure, struct ledger_device *device)
 {
-    const struct sensor_channel *row = row_of(sampler, main_figure);
+    const struct sensor_channel *row = figure_row(sampler, main_figure);
     for (size_t i = 0; i < choice->count; i++) {
         const struct figure *f = &choice->figures[i];
-        if (!is_living(f) && is_part(row_of(sampler, f), row)) {
+        if (!figure_lives(f) && is_part(figure_row(sampler, f), row)) {
             str_format(device->energy.note, sizeof device->energy.note, "%s alone: %s", row->name,
                        f->energy.note);
             return;
@@ -194,7 +180,7 @@ static void fill_device(struct sampler *sampler, const struct choice *choice,
     device->sensor = sampler_sensor(sampler, main_figure->source);
     device->energy = main_figure->energy;
     device->power_max = main_figure->power_max;
-    if (is_living(main_figure)) {
+    if (figure_lives(main_figure)) {
         device->power_mean = power_of(main_figure);
         /* In a window shorter than a sample the mean is the better peak. */
         device->power_max = fmax(device->power_max, device->power_mean);
@@ -202,191 +188,6 @@ static void fill_device(struct sampler *sampler, const struct choice *choice,
         note_silent_whole(sampler, choice, main_figure, device);
     }
     add_company(sampler, choice, main_figure, device);
-}
-
-/* ---- the machine: a sum in which nothing stands twice ---- */
-
-static bool overlaps(const struct sensor_channel *outer, const struct sensor_channel *inner)
-{
-    return scope_contains(outer->scope, inner->scope) &&
-           (outer->location < 0 || inner->location < 0 || outer->location == inner->location);
-}
-
-static bool has_platform_at(const struct sampler *sampler, const struct choice *choice,
-                            size_t devices, int location)
-{
-    for (size_t i = 0; i < devices; i++) {
-        const struct figure *f = choice->main_of[i];
-        if (is_measured(f) && row_of(sampler, f)->scope == SCOPE_PLATFORM &&
-            row_of(sampler, f)->location == location)
-            return true;
-    }
-    return false;
-}
-
-/* Is it uncertain what this figure spans?  perf lists a psys for every socket; on some machines all
- * of them count, on others one does, and whether for its socket or for all nobody says.  While
- * another socket that is measured has no living psys, such a one may stand neither beside that
- * socket's package (joules counted twice) nor in its place (joules lost): the packages, whose reach
- * is certain, are summed, and psys is shown beside the sum. */
-static bool reach_is_unknown(const struct sampler *sampler, const struct choice *choice,
-                             size_t devices, size_t self)
-{
-    const struct sensor_channel *row = row_of(sampler, choice->main_of[self]);
-    if (row->scope != SCOPE_PLATFORM || row->location < 0)
-        return false;
-    for (size_t i = 0; i < devices; i++) {
-        const struct figure *f = choice->main_of[i];
-        if (!is_measured(f))
-            continue;
-        const struct sensor_channel *other = row_of(sampler, f);
-        if (other->scope != SCOPE_PLATFORM && scope_contains(SCOPE_PLATFORM, other->scope) &&
-            other->location >= 0 && !has_platform_at(sampler, choice, devices, other->location))
-            return true;
-    }
-    return false;
-}
-
-/* Does some other device's figure already contain this one's joules?  An estimate never displaces
- * a measurement; between two figures of the very same thing the better (then the earlier) wins. */
-static bool is_contained(const struct sampler *sampler, const struct choice *choice, size_t devices,
-                         size_t self)
-{
-    const struct figure *mine = choice->main_of[self];
-    const struct sensor_channel *row = row_of(sampler, mine);
-    for (size_t i = 0; i < devices; i++) {
-        const struct figure *other = choice->main_of[i];
-        if (i == self || !other || other->energy.method == METHOD_NONE)
-            continue;
-        if (is_measured(mine) && !is_measured(other))
-            continue;
-        const struct sensor_channel *other_row = row_of(sampler, other);
-        if (!overlaps(other_row, row) || reach_is_unknown(sampler, choice, devices, i))
-            continue;
-        if (other_row->scope != row->scope)
-            return true;
-        if (figure_better(sampler, other, mine) ||
-            (!figure_better(sampler, mine, other) && i < self))
-            return true;
-    }
-    return false;
-}
-
-static void add_to_total(struct energy *total, const struct energy *part)
-{
-    if (total->method == METHOD_NONE) {
-        *total = *part;
-        total->note[0] = '\0';
-        return;
-    }
-    size_t used = strlen(total->source);
-    str_format(total->source + used, sizeof total->source - used, " + %s", part->source);
-    total->joules += part->joules;
-    total->statistical = hypot(total->statistical, part->statistical);
-    total->coverage = fmin(total->coverage, part->coverage);
-    total->idle_joules += part->idle_joules;
-    total->active_joules += part->active_joules;
-    total->updates = part->updates < total->updates ? part->updates : total->updates;
-    total->low_confidence = total->low_confidence || part->low_confidence;
-    if (part->method > total->method)
-        total->method = part->method;
-}
-
-static double calibration_of(const struct energy *energy)
-{
-    double squared = energy->plus_minus * energy->plus_minus;
-    return sqrt(fmax(0, squared - energy->statistical * energy->statistical));
-}
-
-/* Sensors of one kind are wrong alike (every card of a model reads a few per cent low), so their
- * calibration errors add up; those of different kinds have nothing to do with each other. */
-static double total_calibration(const struct sampler *sampler, const struct choice *choice,
-                                const struct ledger *ledger)
-{
-    double squared = 0;
-    for (size_t i = 0; i < ledger->count; i++)
-        for (size_t j = 0; j < ledger->count; j++) {
-            const struct ledger_device *a = &ledger->devices[i], *b = &ledger->devices[j];
-            if (a->counted && b->counted && a->sensor->driver == b->sensor->driver &&
-                row_of(sampler, choice->main_of[i])->scope ==
-                    row_of(sampler, choice->main_of[j])->scope)
-                squared += calibration_of(&a->energy) * calibration_of(&b->energy);
-        }
-    return sqrt(squared);
-}
-
-/* Is what f is about in the sum under another name? */
-static bool is_represented(const struct sampler *sampler, const struct choice *choice,
-                           const struct ledger *ledger, const struct figure *f)
-{
-    const struct sensor_channel *row = row_of(sampler, f);
-    for (size_t i = 0; i < ledger->count; i++) {
-        const struct figure *counted = choice->main_of[i];
-        if (!counted || !ledger->devices[i].counted)
-            continue;
-        const struct sensor_channel *other = row_of(sampler, counted);
-        if (overlaps(other, row) || overlaps(row, other))
-            return true;
-    }
-    return false;
-}
-
-/* What a reader of the total must know: devices that should be in it, are not, and are not there
- * under another name either. */
-static void note_absent(const struct sampler *sampler, const struct choice *choice,
-                        struct ledger *ledger)
-{
-    const struct ledger_device *first = NULL;
-    unsigned others = 0;
-    for (size_t i = 0; i < ledger->count; i++) {
-        const struct figure *f = choice->main_of[i];
-        if (!f || ledger->devices[i].counted || row_of(sampler, f)->scope == SCOPE_NONE ||
-            is_represented(sampler, choice, ledger, f))
-            continue;
-        if (!first)
-            first = &ledger->devices[i];
-        else
-            others++;
-    }
-    if (!first)
-        return;
-    char more[32] = "";
-    if (others)
-        str_format(more, sizeof more, " and %u more", others);
-    str_format(ledger->total.note, sizeof ledger->total.note, "without %s%s: %s", first->id, more,
-               first->energy.method == METHOD_ESTIMATED ? "only estimated" : first->energy.note);
-}
-
-static void sum_up(const struct sampler *sampler, const struct choice *choice,
-                   struct ledger *ledger)
-{
-    bool any_measured = false;
-    for (size_t i = 0; i < ledger->count; i++)
-        any_measured = any_measured || (is_measured(choice->main_of[i]) &&
-                                        row_of(sampler, choice->main_of[i])->scope != SCOPE_NONE);
-    for (size_t i = 0; i < ledger->count; i++) {
-        const struct figure *f = choice->main_of[i];
-        struct ledger_device *device = &ledger->devices[i];
-        if (!is_living(f) || row_of(sampler, f)->scope == SCOPE_NONE)
-            continue;
-        /* A sum of measurements and guesses would be a guess: guesses stand beside it instead. */
-        if (any_measured && !is_measured(f))
-            continue;
-        if (reach_is_unknown(sampler, choice, ledger->count, i)) {
-            str_copy(device->energy.note, sizeof device->energy.note,
-                     "not in the total: another socket has no psys, so what this one spans is "
-                     "unknown");
-            continue;
-        }
-        if (is_contained(sampler, choice, ledger->count, i))
-            continue;
-        device->counted = true;
-        add_to_total(&ledger->total, &device->energy);
-    }
-    if (ledger->total.method != METHOD_NONE)
-        ledger->total.plus_minus =
-            hypot(ledger->total.statistical, total_calibration(sampler, choice, ledger));
-    note_absent(sampler, choice, ledger);
 }
 
 /* ---- taking it ---- */
@@ -442,7 +243,7 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
             if (choice.main_of[i])
                 fill_device(sampler, &choice, idle, &out->devices[i], choice.main_of[i]);
         }
-        sum_up(sampler, &choice, out);
+        total_take(sampler, choice.main_of, out);
         err = ERR_OK;
     }
     free(choice.figures);

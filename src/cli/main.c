@@ -78,7 +78,7 @@ static int unknown_command(const char *word)
 
 int main(int argc, char **argv)
 {
-    proc_fill_standard();
+    proc_hold_standard_files();
     log_to(log_to_stderr, wanted_level(getenv("IPW_LOG")));
     proc_ignore_pipe(); /* a closed pipe is a failed write, and is reported as one */
     if (argc < 2) {

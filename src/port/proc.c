@@ -42,23 +42,25 @@ void proc_take_signals(void)
         struct sigaction found;
         is_ignored[i] = sigaction(ENDING[i], NULL, &found) == 0 && found.sa_handler == SIG_IGN;
     }
-    /* Whoever ignores SIGCHLD never learns how a child ended. */
+    /* Who ignores this one is not told of a child's end, nor left its status. */
     child_before = signal(SIGCHLD, SIG_DFL);
     handled_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &mask_before);
     mask_taken = true;
 }
 
-void proc_fill_standard(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
-            return; /* without /dev/null there is nothing better */
-}
-
 void proc_ignore_pipe(void)
 {
     pipe_before = signal(SIGPIPE, SIG_IGN);
+}
+
+void proc_hold_standard_files(void)
+{
+    static const int MODES[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
+            open("/dev/null", MODES[fd] | O_CLOEXEC) != fd)
+            return; /* no /dev/null: nothing to hold them with */
 }
 
 int proc_poll_signal(nanos patience)
@@ -89,8 +91,8 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
         sigprocmask(SIG_SETMASK, &mask_before, NULL);
     if (pipe_before != SIG_ERR)
         signal(SIGPIPE, pipe_before);
-    if (child_before != SIG_ERR)
-        signal(SIGCHLD, child_before);
+    if (child_before == SIG_IGN)
+        signal(SIGCHLD, SIG_IGN);
     execvp(argv[0], argv);
     int number = errno;
     n = write(failure, &number, sizeof number);

@@ -50,14 +50,14 @@ unsigned proc_orphans(void);
 /* Returns when none does, with 0, or with the number of a signal that came before. */
 int proc_await_orphans(void);
 
+/* A standard descriptor that we were started without is held, so that no file or sensor we open
+ * takes its number and gets what was meant for it.  Using it fails as before, and a child finds it
+ * closed as we did.  Call first of all. */
+void proc_hold_standard_files(void);
+
 /* Signals that child_wait reports; blocked in the calling thread and those it starts.  One that
  * was ignored when we were started stays so.  Call once, before any thread starts. */
 void proc_take_signals(void);
-
-/* Fills standard descriptors that were closed when we were started, so that no file of ours takes
- * their place and gets what is meant for the user.  Writing to one still fails, and a child finds it
- * closed.  Call first. */
-void proc_fill_standard(void);
 
 /* A closed pipe becomes a failed write for us; a child finds SIGPIPE as we found it.  Call once. */
 void proc_ignore_pipe(void);

@@ -2,7 +2,7 @@
 #ifndef IPW_REPORT_HOST_REPORT_H
 #define IPW_REPORT_HOST_REPORT_H
 
-#include "sensors/host_info.h"
+#include "sensors/system/host_info.h"
 #include "sensors/sensor.h"
 
 struct json;

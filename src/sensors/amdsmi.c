@@ -22,9 +22,9 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "sensors/amd_api.h"
-#include "sensors/hwmon_gpus.h"
+#include "sensors/amd/api.h"
 #include "sensors/sensor.h"
+#include "sensors/system/hwmon_gpus.h"
 
 /* AMD publishes no accuracy for the accumulator or for socket power.  Other vendors state +-5 %
  * for the same kind of current sensing, and external meters agree with that; taken as the limits

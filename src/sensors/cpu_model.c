@@ -20,9 +20,9 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/cpu_power.h"
-#include "sensors/host_info.h"
-#include "sensors/proc_stat.h"
+#include "sensors/system/cpu_power.h"
+#include "sensors/system/host_info.h"
+#include "sensors/system/proc_stat.h"
 #include "sensors/sensor.h"
 
 #define IDLE_SHARE 0.25

@@ -10,10 +10,10 @@
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/attributes.h"
-#include "sensors/host_info.h"
-#include "sensors/hwmon_chips.h"
-#include "sensors/hwmon_gpus.h"
+#include "sensors/system/attributes.h"
+#include "sensors/system/host_info.h"
+#include "sensors/system/hwmon_chips.h"
+#include "sensors/system/hwmon_gpus.h"
 #include "sensors/sensor.h"
 
 static const struct attribute_rule MICROWATTS = {.factor = 1e-6};

@@ -8,9 +8,9 @@
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/attributes.h"
-#include "sensors/host_info.h"
-#include "sensors/hwmon_chips.h"
+#include "sensors/system/attributes.h"
+#include "sensors/system/host_info.h"
+#include "sensors/system/hwmon_chips.h"
 #include "sensors/sensor.h"
 
 enum {

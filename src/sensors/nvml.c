@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "sensors/nvml_card.h"
-#include "sensors/nvml_select.h"
+#include "sensors/nvml/card.h"
+#include "sensors/nvml/select.h"
 #include "sensors/sensor.h"
 
 static enum err nvml_open(const struct sensor_finding *finding, struct sensor *out,

@@ -1,10 +1,10 @@
 /* RAPL: the energy counters of x86 packages, their parts, their memory, and of the platform.
- * This file is the driver; rapl_probe.c says what there is and rapl_<path>.c how to read it. */
+ * This file is the driver; rapl/probe.c says what there is and rapl/<path>.c how to read it. */
 #include <stdlib.h>
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "sensors/rapl_paths.h"
+#include "sensors/rapl/paths.h"
 #include "sensors/sensor.h"
 
 /* watts_max is far above any such part: it tells a reset from a load, no more. */

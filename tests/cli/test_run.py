@@ -68,12 +68,6 @@ class TheCommand(MachineTest):
         self.assertEqual(done.stdout, "y\n")
         self.assertNotIn("yes:", done.stderr)
 
-    def test_a_parent_that_ignores_its_children(self):
-        # Such a disposition passes from program to program; nobody's exit status may depend on it.
-        done = self.run_it("--", "sh", "-c", "exit 6",
-                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-        self.assertEqual(done.returncode, 6)
-
     def test_closed_descriptors_are_nobodys(self):
         report = self.empty.root / "report.txt"
         for closed in (0, 1, 2):
@@ -87,6 +81,23 @@ class TheCommand(MachineTest):
         self.assertEqual(done.returncode, 1)  # the report went nowhere
         done = subprocess.run(["sh", "-c", f"exec 1>&-; exec {IPW} --version"], capture_output=True)
         self.assertEqual(done.returncode, 1)
+
+    def test_a_child_that_our_parent_ignores_is_still_awaited(self):
+        show = "import signal; print(signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN)"
+        done = self.run_it("--", *python(show + "; raise SystemExit(7)"), preexec_fn=lambda:
+                           signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual((done.returncode, done.stdout), (7, "True\n"))
+
+    def test_closed_descriptors_stay_closed_for_it(self):
+        def close_all():
+            for fd in range(3):
+                os.close(fd)
+        found = self.empty.root / "found"
+        look = ("import os, sys\nopen_ = []\nfor fd in range(3):\n  try: os.fstat(fd)\n"
+                "  except OSError: continue\n  open_.append(fd)\n"
+                "open(sys.argv[1], 'w').write(str(open_))")
+        report, done = self.run_json(self.empty, "--", *python(look, found), preexec_fn=close_all)
+        self.assertEqual((done.returncode, found.read_text()), (0, "[]"))
 
     def test_what_it_leaves_running_is_noticed(self):
         script = "sleep 0.7 & sleep 0.7 &"

@@ -110,6 +110,18 @@ class Layers(Scratch):
         self.write("src/api/planted.h", '#include "ipw.h"\n')
         self.passes("check-layers")
 
+    def test_include_of_another_room(self):
+        self.include("src/sensors/rapl/planted.h", '#include "sensors/nvml/api.h"', "rooms of their own")
+
+    def test_include_of_a_room_from_outside(self):
+        self.include("src/sampler/planted.h", '#include "sensors/nvml/api.h"', "a room of sensors")
+
+    def test_rooms_that_may_be_seen(self):
+        self.write("src/sensors/planted.h", '#include "sensors/nvml/api.h"\n')
+        self.write("src/report/planted.h", '#include "sensors/system/host_info.h"\n')
+        self.write("src/sensors/nvml/planted.h", '#include "sensors/system/cpuinfo.h"\n')
+        self.passes("check-layers")
+
     def test_commented_include(self):
         self.write("src/core/planted.h", '/*\n#include "port/fs.h"\n*/\n')
         self.passes("check-layers")

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sensors/cpu_power.h"
+#include "sensors/system/cpu_power.h"
 #include "support/boards.h"
 #include "support/drive.h"
 
@@ -132,7 +132,7 @@ static void every_row_of_the_table_is_sensible(void **state)
     } ROWS[] = {
 #define CPU_POWER(pattern, watts, cores, threads, source) {pattern, watts, cores, threads},
 #define CPU_GUESS(pattern, watts, cores, threads, source) {pattern, watts, cores, threads},
-#include "sensors/cpu_power.def"
+#include "sensors/system/cpu_power.def"
     };
     size_t count = sizeof ROWS / sizeof *ROWS;
     assert_true(count >= 60);

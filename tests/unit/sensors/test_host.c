@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "sensors/host_info.h"
+#include "sensors/system/host_info.h"
 #include "support/boards.h"
 #include "support/drive.h"
 

@@ -1,0 +1,422 @@
+/* One NVIDIA card as an open sensor: which channels it has, and reading them.
+ *
+ * Three cadences, by what a call costs and how often its value changes.  The energy counter's
+ * call burns milliseconds of CPU (5 ms on an H200), so it is read just after one of its updates
+ * (every 100 ms on Hopper): each of them when nothing finer is there, one a second when the driver
+ * keeps a buffer of 20 ms power samples, which then say how the counter's joules lie in between.
+ * Power fields are cached by the driver and cost tens of microseconds.  All else, that buffer
+ * among it, is read twice a second: the buffer holds over two.
+ *
+ * Of the channels that measure the same scope one is the figure and the rest are cross-checks, in
+ * this order: energy counter, sample buffer, instant power, average power. */
+#include "sensors/nvml/card.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+#include "sensors/nvml/facts.h"
+#include "sensors/nvml/samples.h"
+#include "sensors/nvml/scalars.h"
+
+/* Kinds of read group; an open sensor has those that have channels, numbered from 0. */
+enum cadence { COUNTER, POWER, SLOW, CADENCES };
+
+static const struct sensor_group PACE[CADENCES] = {
+    [COUNTER] = {.period_default = 100 * NS_PER_MS,
+                 .period_min = 50 * NS_PER_MS,
+                 .follow_ticks = true},
+    [POWER] = {.period_default = 100 * NS_PER_MS, .period_min = NS_PER_MS},
+    [SLOW] = {.period_default = 500 * NS_PER_MS, .period_min = 40 * NS_PER_MS},
+};
+
+enum { FIELDS_MAX = 3, SCALARS_MAX = 12 };
+
+/* Between reads of the counter when the sample buffer gives the shape of power. */
+static const nanos COUNTER_WITH_SAMPLES = NS_PER_S;
+
+static const double WATTS_MAX_UNKNOWN = 3000; /* no card or module of today draws more */
+static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as uniform: 0.05 / sqrt 3 */
+
+struct state {
+    struct nvml_gpu gpu;
+    int location;
+    char device[24];
+    double watts_max;
+    enum cadence cadences[SENSOR_GROUPS_MAX]; /* of each group */
+    int energy_channel, samples_channel;      /* -1: none */
+    struct nvml_samples samples;
+    struct nvml_field fields[FIELDS_MAX]; /* asked for in one call */
+    unsigned field_channels[FIELDS_MAX];
+    int field_count;
+    struct {
+        const struct nvml_scalar *what;
+        enum cadence cadence;
+        unsigned channel;
+    } scalars[SCALARS_MAX];
+    size_t scalar_count;
+};
+
+/* ---- opening ---- */
+
+/* Will this call never work here?  A busy or slow driver, on the other hand, recovers. */
+static bool is_final(int code)
+{
+    switch (code) {
+    case NVML_NOT_SUPPORTED:
+    case NVML_NO_PERMISSION:
+    case NVML_FUNCTION_NOT_FOUND:
+    case NVML_INVALID_ARGUMENT: /* a field or sample type this driver does not know */
+    case NVML_ARGUMENT_VERSION_MISMATCH:
+    case NVML_DEPRECATED:
+        return true;
+    default:
+        return nvml_err(code) == ERR_LOST;
+    }
+}
+
+static struct sensor_channel *add_channel(struct sensor *sensor, const char *name,
+                                          enum quantity quantity, enum cadence cadence)
+{
+    const struct state *state = sensor->state;
+    struct sensor_channel *channel = sensor_add_channel(sensor, name, state->device, quantity);
+    channel->location = state->location;
+    channel->group = cadence; /* until settle_groups */
+    return channel;
+}
+
+/* Channels come in the order of preference: one is secondary when its scope is covered already. */
+static unsigned add_power(struct sensor *sensor, const char *name, enum quantity quantity,
+                          enum scope scope, enum cadence cadence)
+{
+    const struct state *state = sensor->state;
+    bool covered = false;
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        covered |= sensor->channels[i].scope == scope;
+    struct sensor_channel *channel = add_channel(sensor, name, quantity, cadence);
+    channel->scope = scope;
+    channel->secondary = covered;
+    channel->watts_max = state->watts_max;
+    channel->relative_accuracy = ACCURACY;
+    return (unsigned)(sensor->channel_count - 1);
+}
+
+static void add_scalar(struct sensor *sensor, const struct nvml_scalar *what, enum cadence cadence)
+{
+    struct state *state = sensor->state;
+    if (what->quantity == QTY_POWER)
+        add_power(sensor, what->name, QTY_POWER, SCOPE_GPU, cadence);
+    else
+        add_channel(sensor, what->name, what->quantity, cadence);
+    state->scalars[state->scalar_count].what = what;
+    state->scalars[state->scalar_count].cadence = cadence;
+    state->scalars[state->scalar_count++].channel = (unsigned)(sensor->channel_count - 1);
+}
+
+static int open_energy(struct sensor *sensor)
+{
+    struct state *state = sensor->state;
+    unsigned long long mj;
+    int code = NVML_CALL(state->gpu.api, energy, state->gpu.handle, &mj);
+    if (is_final(code))
+        return code;
+    state->energy_channel = (int)add_power(sensor, "energy", QTY_ENERGY, SCOPE_GPU, COUNTER);
+    sensor->channels[state->energy_channel].joules_per_count = 1e-3;
+    return code;
+}
+
+/* Starts the sample buffer; the scope it measures, or SCOPE_NONE when there is no buffer. */
+static enum scope start_samples(struct state *state)
+{
+    const struct nvml_gpu *gpu = &state->gpu;
+    struct nvml_samples *samples = &state->samples;
+    if (nvml_samples_start(samples, gpu->api, gpu->handle, NVML_SAMPLES_TOTAL_POWER) == NVML_OK)
+        return SCOPE_GPU;
+    if (nvml_samples_start(samples, gpu->api, gpu->handle, NVML_SAMPLES_MODULE_POWER) == NVML_OK)
+        return SCOPE_MODULE;
+    return SCOPE_NONE;
+}
+
+static void add_samples(struct sensor *sensor, enum scope scope)
+{
+    struct state *state = sensor->state;
+    state->samples_channel = (int)add_power(sensor, "power.samples", QTY_POWER, scope, SLOW);
+}
+
+static int ask_field(struct state *state, struct nvml_field *field)
+{
+    int code = NVML_CALL(state->gpu.api, fields, state->gpu.handle, 1, field);
+    return code == NVML_OK ? field->code : code;
+}
+
+static void add_field(struct sensor *sensor, const char *name, const struct nvml_field *field,
+                      enum scope scope)
+{
+    struct state *state = sensor->state;
+    state->field_channels[state->field_count] = add_power(sensor, name, QTY_POWER, scope, POWER);
+    state->fields[state->field_count++] = *field;
+}
+
+/* A power field of the GPU or, where only that is measured (Grace Hopper), of the whole module. */
+static int open_field(struct sensor *sensor, const char *name, unsigned id)
+{
+    struct nvml_field field = {.id = id, .scope = NVML_POWER_OF_GPU};
+    int code = ask_field(sensor->state, &field);
+    if (!is_final(code)) {
+        add_field(sensor, name, &field, SCOPE_GPU);
+        return code;
+    }
+    field = (struct nvml_field){.id = id, .scope = NVML_POWER_OF_MODULE};
+    int module_code = ask_field(sensor->state, &field);
+    if (is_final(module_code))
+        return code;
+    add_field(sensor, name, &field, SCOPE_MODULE);
+    return module_code;
+}
+
+/* Drivers that do not know scopes answer with the power of the whole card, and some cards with 0:
+ * memory draws something, and less than the card. */
+static bool try_memory_power(struct sensor *sensor, unsigned id)
+{
+    struct nvml_field whole = {.id = id, .scope = NVML_POWER_OF_GPU};
+    struct nvml_field memory = {.id = id, .scope = NVML_POWER_OF_MEMORY};
+    if (ask_field(sensor->state, &whole) != NVML_OK || ask_field(sensor->state, &memory) != NVML_OK)
+        return false;
+    double memory_mw = nvml_number(memory.type, &memory.value);
+    if (!(memory_mw > 0 && memory_mw < nvml_number(whole.type, &whole.value)))
+        return false;
+    add_field(sensor, "power.memory", &memory, SCOPE_GPU_MEMORY);
+    return true;
+}
+
+/* An H200 tells its memory's power as an average only. */
+static void open_memory_power(struct sensor *sensor)
+{
+    if (!try_memory_power(sensor, NVML_FIELD_POWER_INSTANT))
+        try_memory_power(sensor, NVML_FIELD_POWER_AVERAGE);
+}
+
+/* Why a card whose calls answered so cannot be opened, if it cannot. */
+static enum err judge(const struct sensor *sensor, const int *codes, size_t count,
+                      struct error *why)
+{
+    const struct state *state = sensor->state;
+    bool denied = false;
+    for (size_t i = 0; i < count; i++) {
+        denied |= codes[i] == NVML_NO_PERMISSION;
+        /* "Unknown" may be one call's own trouble; it means loss only when nothing else answers. */
+        bool lost = nvml_err(codes[i]) == ERR_LOST;
+        if (lost && (codes[i] != NVML_UNKNOWN || sensor->channel_count == 0))
+            return err_set(why, ERR_LOST, "GPU %d: %s", state->location, nvml_code_text(codes[i]));
+    }
+    if (sensor->channel_count)
+        return ERR_OK;
+    if (denied)
+        return err_set(why, ERR_DENIED, "GPU %d: no permission to read its power", state->location);
+    return err_set(why, ERR_UNSUPPORTED,
+                   "NVML tells neither energy nor power of this GPU, as on Jetson boards: "
+                   "there the jetson driver reads the INA3221 power monitor instead");
+}
+
+/* Opens all that measures energy or power; at least one must. */
+static enum err open_power(struct sensor *sensor, struct error *why)
+{
+    struct state *state = sensor->state;
+    int codes[4];
+    codes[0] = open_energy(sensor);
+    /* A buffer without a single sample may stay so: it must not be the figure before a field. */
+    enum scope samples_scope = start_samples(state);
+    if (samples_scope != SCOPE_NONE && !state->samples.empty)
+        add_samples(sensor, samples_scope);
+    codes[1] = open_field(sensor, "power.instant", NVML_FIELD_POWER_INSTANT);
+    codes[2] = open_field(sensor, "power.average", NVML_FIELD_POWER_AVERAGE);
+    double watts;
+    codes[3] = NVML_POWER_USAGE.read(&state->gpu, &watts);
+    if (state->field_count == 0 && !is_final(codes[3]))
+        add_scalar(sensor, &NVML_POWER_USAGE, POWER);
+    if (samples_scope != SCOPE_NONE && state->samples.empty)
+        add_samples(sensor, samples_scope);
+    open_memory_power(sensor);
+    return judge(sensor, codes, sizeof codes / sizeof *codes, why);
+}
+
+/* Numbers the groups that have channels and points the channels at them. */
+static void settle_groups(struct sensor *sensor)
+{
+    struct state *state = sensor->state;
+    unsigned number_of[CADENCES] = {0};
+    for (enum cadence cadence = COUNTER; cadence < CADENCES; cadence++) {
+        bool used = false, is_figure = false;
+        for (size_t i = 0; i < sensor->channel_count; i++) {
+            const struct sensor_channel *channel = &sensor->channels[i];
+            bool here = channel->group == (unsigned)cadence;
+            used |= here;
+            is_figure |= here && channel->quantity == QTY_POWER && !channel->secondary &&
+                         channel->scope != SCOPE_GPU_MEMORY;
+        }
+        if (!used)
+            continue;
+        number_of[cadence] = (unsigned)sensor->group_count;
+        state->cadences[sensor->group_count] = cadence;
+        sensor->groups[sensor->group_count] = PACE[cadence];
+        if (cadence == POWER && is_figure)
+            sensor->groups[sensor->group_count].follow_ticks = true;
+        if (cadence == COUNTER && state->samples_channel >= 0 && !state->samples.empty)
+            sensor->groups[sensor->group_count].period_default = COUNTER_WITH_SAMPLES;
+        sensor->group_count++;
+    }
+    for (size_t i = 0; i < sensor->channel_count; i++)
+        sensor->channels[i].group = number_of[sensor->channels[i].group];
+}
+
+void nvml_card_close(struct sensor *sensor)
+{
+    struct state *state = sensor->state;
+    nvml_samples_release(&state->samples);
+    nvml_gpu_release(&state->gpu);
+    free(state);
+    sensor->state = NULL;
+}
+
+enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card,
+                        const struct nvml_cards *all, unsigned number, struct sensor *out,
+                        struct error *why)
+{
+    if (card->code != NVML_OK)
+        return err_set(why, nvml_err(card->code), "GPU %u: %s (code %d)", number,
+                       nvml_code_text(card->code), card->code);
+    struct state *state = calloc(1, sizeof *state);
+    if (!state)
+        return err_set(why, ERR_NO_MEMORY, "GPU %u: out of memory", number);
+    state->gpu.api = api;
+    state->gpu.handle = card->handle;
+    state->location = (int)number;
+    state->energy_channel = state->samples_channel = -1;
+    str_format(state->device, sizeof state->device, "gpu%u", number);
+    unsigned min_mw, max_mw;
+    state->watts_max = WATTS_MAX_UNKNOWN;
+    if (NVML_CALL(api, limit_range, card->handle, &min_mw, &max_mw) == NVML_OK && max_mw > 0 &&
+        max_mw * 1e-3 < NVML_WATTS_ABSURD)
+        state->watts_max = max_mw * 1e-3 * 1.5;
+    out->state = state;
+    enum err err = open_power(out, why);
+    if (err != ERR_OK) {
+        nvml_card_close(out);
+        return err;
+    }
+    for (size_t i = 0; i < NVML_SCALAR_COUNT; i++) {
+        double value;
+        if (!is_final(NVML_SCALARS[i].read(&state->gpu, &value)))
+            add_scalar(out, &NVML_SCALARS[i], SLOW);
+    }
+    settle_groups(out);
+    nvml_add_facts(api, card, all, out);
+    return ERR_OK;
+}
+
+/* ---- reading ---- */
+
+static enum err read_energy(struct state *state, struct observations *out)
+{
+    unsigned channel = (unsigned)state->energy_channel;
+    unsigned long long mj = 0;
+    nanos before = clock_now();
+    int code = NVML_CALL(state->gpu.api, energy, state->gpu.handle, &mj);
+    nanos after = clock_now();
+    /* The call waits for the driver's lock and for the GPU's answer; in which of the two the time
+     * went cannot be told from here.  The middle is at most half the call away from the truth
+     * whichever it was, and over many calls the error has no sign. */
+    nanos t = before + (after - before) / 2;
+    enum err err = nvml_err(code);
+    if (err == ERR_LOST)
+        return ERR_LOST;
+    if (err == ERR_OK && mj == ULLONG_MAX)
+        err = ERR_BAD_VALUE; /* how firmware says "not available" */
+    if (err == ERR_OK)
+        observe_count(out, channel, t, mj);
+    else
+        observe_missing(out, channel, t, err);
+    return ERR_OK;
+}
+
+/* A number as its channel's observation; negative, absurd or NaN is no reading. */
+static void observe(struct observations *out, unsigned channel, nanos t, enum err err, double value,
+                    double max)
+{
+    if (err == ERR_OK && !(value >= 0 && value <= max))
+        err = ERR_BAD_VALUE;
+    if (err == ERR_OK)
+        observe_value(out, channel, t, value);
+    else
+        observe_missing(out, channel, t, err);
+}
+
+static enum err read_fields(struct state *state, struct observations *out)
+{
+    if (state->field_count == 0)
+        return ERR_OK;
+    nanos before = clock_now();
+    int code =
+        NVML_CALL(state->gpu.api, fields, state->gpu.handle, state->field_count, state->fields);
+    nanos t = before + (clock_now() - before) / 2;
+    for (int i = 0; i < state->field_count; i++) {
+        const struct nvml_field *field = &state->fields[i];
+        enum err err = nvml_err(code == NVML_OK ? field->code : code);
+        if (err == ERR_LOST)
+            return ERR_LOST;
+        double watts = err == ERR_OK ? nvml_number(field->type, &field->value) * 1e-3 : 0;
+        observe(out, state->field_channels[i], t, err, watts, NVML_WATTS_ABSURD);
+    }
+    return ERR_OK;
+}
+
+static enum err read_scalars(struct state *state, enum cadence cadence, struct observations *out)
+{
+    for (size_t i = 0; i < state->scalar_count; i++) {
+        if (state->scalars[i].cadence != cadence)
+            continue;
+        const struct nvml_scalar *what = state->scalars[i].what;
+        double value = 0;
+        nanos before = clock_now();
+        enum err err = nvml_err(what->read(&state->gpu, &value));
+        nanos t = before + (clock_now() - before) / 2;
+        if (err == ERR_LOST)
+            return ERR_LOST;
+        observe(out, state->scalars[i].channel, t, err, value, what->max);
+    }
+    return ERR_OK;
+}
+
+/* Last of its group, so that a long backlog cannot take the room of the other channels. */
+static enum err read_samples(struct state *state, struct observations *out)
+{
+    if (state->samples_channel < 0)
+        return ERR_OK;
+    unsigned channel = (unsigned)state->samples_channel;
+    enum err err = nvml_err(nvml_samples_drain(&state->samples, state->gpu.api, state->gpu.handle,
+                                               channel, NVML_WATTS_ABSURD, out));
+    if (err == ERR_LOST)
+        return ERR_LOST;
+    if (err != ERR_OK)
+        observe_missing(out, channel, clock_now(), err);
+    return ERR_OK;
+}
+
+enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observations *out)
+{
+    struct state *state = sensor->state;
+    enum err err;
+    if (group >= sensor->group_count)
+        return ERR_USAGE;
+    switch (state->cadences[group]) {
+    case COUNTER:
+        return read_energy(state, out);
+    case POWER:
+        err = read_fields(state, out);
+        return err == ERR_OK ? read_scalars(state, POWER, out) : err;
+    default:
+        err = read_scalars(state, SLOW, out);
+        return err == ERR_OK ? read_samples(state, out) : err;
+    }
+}

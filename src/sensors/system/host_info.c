@@ -1,0 +1,228 @@
+#include "sensors/system/host_info.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "core/text.h"
+#include "port/fs.h"
+
+/* Reads a file into a fixed field; "" when it is not there.  Device tree strings end in a NUL,
+ * which fs_read_text takes for the end, so they need nothing more. */
+static bool read_field(const char *path, char *to, size_t size)
+{
+    if (fs_read_text(path, to, size)) {
+        to[0] = '\0';
+        return false;
+    }
+    return to[0] != '\0';
+}
+
+/* The value of a `KEY=value` or `KEY="value"` line. */
+static void shell_value(const char *text, const char *key, char *to, size_t size)
+{
+    size_t length = strlen(key);
+    to[0] = '\0';
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) != 0 || line[length] != '=')
+            continue;
+        const char *value = line + length + 1;
+        size_t end = strcspn(value, "\n");
+        if (end >= 2 && (value[0] == '"' || value[0] == '\'') && value[end - 1] == value[0]) {
+            value++;
+            end -= 2;
+        }
+        str_format(to, size, "%.*s", (int)end, value);
+        return;
+    }
+}
+
+static void read_os(struct host_info *host)
+{
+    char text[4096];
+    if (!read_field("/etc/os-release", text, sizeof text) &&
+        !read_field("/usr/lib/os-release", text, sizeof text))
+        return;
+    shell_value(text, "NAME", host->os_name, sizeof host->os_name);
+    shell_value(text, "VERSION", host->os_version, sizeof host->os_version);
+    if (!host->os_version[0])
+        shell_value(text, "VERSION_ID", host->os_version, sizeof host->os_version);
+}
+
+/* uname speaks of the machine we run on; under a root prefix the files speak of the other one. */
+static void read_kernel(struct host_info *host)
+{
+    struct utsname names;
+    if (!fs_root()[0] && uname(&names) == 0) {
+        str_copy(host->kernel, sizeof host->kernel, names.release);
+        str_copy(host->host_name, sizeof host->host_name, names.nodename);
+        str_copy(host->machine, sizeof host->machine, names.machine);
+        return;
+    }
+    read_field("/proc/sys/kernel/osrelease", host->kernel, sizeof host->kernel);
+    read_field("/proc/sys/kernel/hostname", host->host_name, sizeof host->host_name);
+    if (read_field("/proc/sys/kernel/arch", host->machine, sizeof host->machine))
+        return;
+    if (host->cpu.vendor[0])
+        str_copy(host->machine, sizeof host->machine, "x86_64");
+    else if (host->cpu.implementer)
+        str_copy(host->machine, sizeof host->machine, "aarch64");
+}
+
+/* How many CPUs a list such as "0-3,8,10-11" names; 0 when it is not such a list. */
+static unsigned count_list(const char *list)
+{
+    unsigned count = 0;
+    while (isdigit((unsigned char)*list)) {
+        char *end;
+        unsigned long first = strtoul(list, &end, 10), last = first;
+        if (*end == '-' && isdigit((unsigned char)end[1]))
+            last = strtoul(end + 1, &end, 10);
+        if (last < first || last - first > 65536)
+            return 0;
+        count += (unsigned)(last - first + 1);
+        if (*end == '\0')
+            return count;
+        if (*end != ',')
+            return 0;
+        list = end + 1;
+    }
+    return 0;
+}
+
+/* Distinct package numbers in sysfs, for kernels whose cpuinfo has no "physical id". */
+static unsigned count_packages(void)
+{
+    enum { PACKAGES_MAX = 32 };
+    int64_t seen[PACKAGES_MAX];
+    unsigned count = 0;
+    struct fs_names names;
+    if (fs_list("/sys/devices/system/cpu", &names))
+        return 0;
+    for (size_t i = 0; i < names.count; i++) {
+        char path[FS_PATH_MAX];
+        int64_t package;
+        const char *name = names.items[i];
+        if (!str_starts(name, "cpu") || !isdigit((unsigned char)name[3]))
+            continue;
+        if (!str_format(path, sizeof path,
+                        "/sys/devices/system/cpu/%s/topology/physical_package_id", name) ||
+            fs_read_i64(path, &package))
+            continue;
+        unsigned j = 0;
+        while (j < count && seen[j] != package)
+            j++;
+        if (j == count && count < PACKAGES_MAX)
+            seen[count++] = package;
+    }
+    fs_names_release(&names);
+    return count;
+}
+
+static void read_cpus(struct host_info *host)
+{
+    char list[256], active[8];
+    if (read_field("/sys/devices/system/cpu/online", list, sizeof list))
+        host->cpu_count = count_list(list);
+    if (!host->cpu_count)
+        host->cpu_count = host->cpu.processors;
+    host->sockets = host->cpu.sockets ? host->cpu.sockets : count_packages();
+    if (!host->sockets && host->cpu_count)
+        host->sockets = 1;
+    host->smt_off = read_field("/sys/devices/system/cpu/smt/active", active, sizeof active) &&
+                    !strcmp(active, "0");
+}
+
+static void read_memory(struct host_info *host)
+{
+    char text[8192];
+    const char *line;
+    if (read_field("/proc/meminfo", text, sizeof text) && (line = strstr(text, "MemTotal:")))
+        host->memory_bytes = strtoull(line + strlen("MemTotal:"), NULL, 10) * 1024;
+}
+
+static void read_board(struct host_info *host)
+{
+    if (!read_field("/proc/device-tree/model", host->board, sizeof host->board))
+        read_field("/sys/class/dmi/id/product_name", host->board, sizeof host->board);
+}
+
+/* NVIDIA's JEP106 code and the chip number of Grace, as the firmware interface reports them. */
+static bool soc_id_is_grace(void)
+{
+    char id[64];
+    return read_field("/sys/devices/soc0/soc_id", id, sizeof id) && !strcmp(id, "jep106:036b:0241");
+}
+
+static void read_cpu_names(struct host_info *host, const char *machine_vendor)
+{
+    const struct cpu_identity *cpu = &host->cpu;
+    const char *product = cpu_product_name(machine_vendor, cpu->implementer, cpu->part);
+    if (soc_id_is_grace())
+        product = "NVIDIA Grace";
+    str_copy(host->cpu_product, sizeof host->cpu_product, product);
+    str_copy(host->cpu_brand, sizeof host->cpu_brand, cpu->brand);
+    if (!host->cpu_brand[0])
+        str_copy(host->cpu_brand, sizeof host->cpu_brand,
+                 cpu_core_name(cpu->implementer, cpu->part));
+    if (!host->cpu_brand[0])
+        str_copy(host->cpu_brand, sizeof host->cpu_brand, host->board);
+}
+
+/* x86 says it in the CPU's own flags.  Elsewhere the firmware's names must do; clouds sell whole
+ * machines under the same vendor name and mark those "metal". */
+static bool is_virtual(const struct host_info *host, const char *machine_vendor)
+{
+    static const char *const VENDORS[] = {"QEMU",   "KVM",        "Xen",         "VMware, Inc.",
+                                          "Google", "Amazon EC2", "innotek GmbH"};
+    if (host->cpu.hypervisor || fs_exists("/proc/device-tree/hypervisor") ||
+        str_contains_nocase(host->board, "virtual machine") ||
+        str_starts(host->board, "linux,dummy-virt"))
+        return true;
+    if (host->cpu.vendor[0] || str_contains_nocase(host->board, "metal"))
+        return false;
+    for (size_t i = 0; i < sizeof VENDORS / sizeof *VENDORS; i++)
+        if (!strcmp(machine_vendor, VENDORS[i]))
+            return true;
+    return false;
+}
+
+void host_info_read(struct host_info *out)
+{
+    char machine_vendor[64];
+    *out = (struct host_info){0};
+    if (cpuinfo_read(&out->cpu))
+        out->cpu = (struct cpu_identity){0};
+    read_field("/sys/class/dmi/id/sys_vendor", machine_vendor, sizeof machine_vendor);
+    read_os(out);
+    read_kernel(out);
+    read_cpus(out);
+    read_memory(out);
+    read_board(out);
+    read_cpu_names(out, machine_vendor);
+    out->virtualised = is_virtual(out, machine_vendor);
+}
+
+bool host_is_jetson(char *model, size_t size)
+{
+    char name[128], compatible[128];
+    read_field("/proc/device-tree/model", name, sizeof name);
+    if (model)
+        str_copy(model, size, name);
+    return fs_exists("/etc/nv_tegra_release") || str_contains_nocase(name, "jetson") ||
+           (read_field("/proc/device-tree/compatible", compatible, sizeof compatible) &&
+            str_starts(compatible, "nvidia,"));
+}
+
+bool host_is_grace(const struct host_info *host)
+{
+    static const char *const PRODUCTS[] = {"Grace", "GH200", "GB200", "GB300"};
+    if (!strcmp(host->cpu_product, "NVIDIA Grace"))
+        return true;
+    for (size_t i = 0; i < sizeof PRODUCTS / sizeof *PRODUCTS; i++)
+        if (host->cpu.implementer && str_contains_nocase(host->board, PRODUCTS[i]))
+            return true;
+    return false;
+}

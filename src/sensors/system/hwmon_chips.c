@@ -1,0 +1,133 @@
+#include "sensors/system/hwmon_chips.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+/* Drivers of the old registration call keep their files, name included, in the parent device. */
+static bool read_name(const char *dir, char *to, size_t size)
+{
+    char path[FS_PATH_MAX];
+    if (str_format(path, sizeof path, "%s/name", dir) && !fs_read_text(path, to, size) && to[0])
+        return true;
+    return str_format(path, sizeof path, "%s/device/name", dir) && !fs_read_text(path, to, size) &&
+           to[0];
+}
+
+enum err hwmon_chips_list(struct hwmon_chips *out)
+{
+    struct fs_names names;
+    *out = (struct hwmon_chips){0};
+    enum err err = fs_list("/sys/class/hwmon", &names);
+    if (err)
+        return err;
+    struct hwmon_chip *items = calloc(names.count + 1, sizeof *items);
+    if (!items) {
+        fs_names_release(&names);
+        return ERR_NO_MEMORY;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < names.count; i++) {
+        struct hwmon_chip *chip = &items[count];
+        *chip = (struct hwmon_chip){0};
+        if (!str_format(chip->dir, sizeof chip->dir, "/sys/class/hwmon/%s", names.items[i]) ||
+            !read_name(chip->dir, chip->name, sizeof chip->name))
+            continue;
+        for (size_t j = 0; j < count; j++)
+            chip->nth += !strcmp(items[j].name, chip->name);
+        count++;
+    }
+    fs_names_release(&names);
+    *out = (struct hwmon_chips){.items = items, .count = count};
+    return ERR_OK;
+}
+
+void hwmon_chips_release(struct hwmon_chips *chips)
+{
+    free(chips->items);
+    *chips = (struct hwmon_chips){0};
+}
+
+/* Takes "power12_average" apart; false for every other file. */
+static bool parse_meter_name(const char *name, bool *is_energy, unsigned *index, bool *is_average)
+{
+    const char *digits;
+    if (str_starts(name, "power"))
+        digits = name + strlen("power");
+    else if (str_starts(name, "energy"))
+        digits = name + strlen("energy");
+    else
+        return false;
+    *is_energy = name[0] == 'e';
+    if (!isdigit((unsigned char)*digits))
+        return false;
+    char *end;
+    *index = (unsigned)strtoul(digits, &end, 10);
+    *is_average = !strcmp(end, "_average") && !*is_energy;
+    return *is_average || !strcmp(end, "_input");
+}
+
+static void read_label(const char *dir, struct hwmon_meter *meter)
+{
+    static const char *const FILES[] = {"label", "oem_info"};
+    const char *what = meter->is_energy ? "energy" : "power";
+    char path[FS_PATH_MAX];
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
+        if (str_format(path, sizeof path, "%s/%s%u_%s", dir, what, meter->index, FILES[i]) &&
+            !fs_read_text(path, meter->label, sizeof meter->label) && meter->label[0])
+            return;
+    meter->label[0] = '\0';
+}
+
+/* A chip with both powerN_average and powerN_input is read by its average: it covers the time
+ * between reads, where an instantaneous value aliases. */
+static size_t find_in(const char *dir, const char *only, struct hwmon_meter *to)
+{
+    struct fs_names names;
+    size_t count = 0;
+    if (fs_list(dir, &names))
+        return 0;
+    for (size_t i = 0; i < names.count; i++) {
+        struct hwmon_meter found = {0};
+        bool is_average;
+        if (!parse_meter_name(names.items[i], &found.is_energy, &found.index, &is_average))
+            continue;
+        size_t at = 0;
+        while (at < count && (to[at].is_energy != found.is_energy || to[at].index != found.index))
+            at++;
+        if ((at < count && !is_average) || at == HWMON_METERS_MAX ||
+            !str_format(found.path, sizeof found.path, "%s/%s", dir, names.items[i]))
+            continue;
+        read_label(dir, &found);
+        if (!str_starts(found.label, only))
+            continue;
+        to[at] = found;
+        count += at == count;
+    }
+    fs_names_release(&names);
+    return count;
+}
+
+size_t hwmon_meters_find(const struct hwmon_chip *chip, const char *only, struct hwmon_meter *to)
+{
+    char parent[FS_PATH_MAX]; /* where the old registration call puts the files */
+    size_t count = find_in(chip->dir, only, to);
+    if (!count && str_format(parent, sizeof parent, "%s/device", chip->dir))
+        count = find_in(parent, only, to);
+    return count;
+}
+
+void hwmon_pci_address(const struct hwmon_chip *chip, char *to, size_t size)
+{
+    char path[FS_PATH_MAX], real[FS_PATH_MAX];
+    unsigned domain, bus, slot, function;
+    to[0] = '\0';
+    if (!str_format(path, sizeof path, "%s/device", chip->dir) || fs_real(path, real, sizeof real))
+        return;
+    const char *last = strrchr(real, '/');
+    if (last && sscanf(last, "/%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) == 4)
+        str_copy(to, size, last + 1);
+}
