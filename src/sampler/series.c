@@ -168,8 +168,10 @@ static enum err take_missing(struct series *series, const struct sample *sample)
      * mean begins; so again after a gap. */
     const struct point *last = timeline_last(&series->timeline);
     bool none_yet = !series->has_last || !last || !is_known(last->value);
-    if (!series->channel->interval_mean || !none_yet)
+    if (!series->channel->interval_mean || (!none_yet && sample->why != ERR_NO_DATA))
         return ERR_OK;
+    if (!none_yet)
+        note_gap(series, ERR_NO_DATA); /* the driver starts anew: this interval stays open */
     series->has_last = true;
     return begin_after_gap(series, sample, UNKNOWN);
 }

@@ -24,6 +24,7 @@
 #include "core/text.h"
 #include "sensors/amd/api.h"
 #include "sensors/sensor.h"
+#include "sensors/system/hwmon_gpus.h"
 
 /* AMD publishes no accuracy for the accumulator or for socket power.  Other vendors state +-5 %
  * for the same kind of current sensing, and external meters agree with that; taken as the limits
@@ -295,21 +296,27 @@ static void amdsmi_probe(const struct sensor_config *config, struct sensor_findi
 
 /* ---- opening ---- */
 
+/* "0000:03:00.0"; "" when the library does not tell. */
+static void pci_text(const struct amd_api *api, unsigned device, char *to, size_t size)
+{
+    struct amd_pci at;
+    to[0] = '\0';
+    if (!api->pci(device, &at))
+        str_format(to, size, "%04x:%02x:%02x.%u", at.domain, at.bus, at.device, at.function);
+}
+
 static void add_facts(struct amd_sensor *amd, struct sensor *out)
 {
     const struct amd_api *api = amd->api;
     char text[72];
     uint64_t id;
-    struct amd_pci at;
     if (!api->unique_id(amd->device, &id)) {
         str_format(text, sizeof text, "GPU-%016llx", (unsigned long long)id);
         sensor_add_fact(out, "uuid", text);
     }
-    if (!api->pci(amd->device, &at)) {
-        str_format(text, sizeof text, "%04x:%02x:%02x.%u", at.domain, at.bus, at.device,
-                   at.function);
+    pci_text(api, amd->device, text, sizeof text);
+    if (text[0])
         sensor_add_fact(out, "pci_bus_id", text);
-    }
     api->describe(text, sizeof text);
     sensor_add_fact(out, "library", text);
     unsigned first = amd->device, last = first;
@@ -361,13 +368,18 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
         if (!err || is_passing(err))
             add_row(amd, i, out);
     }
+    char pci[24];
+    pci_text(api, amd->device, pci, sizeof pci);
+    bool integrated = hwmon_is_integrated_at(pci);
     double cap;
     double watts_max = api->power_cap(amd->device, &cap) ? WATTS_MAX : fmax(WATTS_MAX, 1.5 * cap);
     for (size_t i = 0; i < out->channel_count; i++) {
         struct sensor_channel *channel = &out->channels[i];
         if (channel->quantity != QTY_ENERGY && channel->quantity != QTY_POWER)
             continue;
-        channel->scope = SCOPE_GPU;
+        /* A processor's own graphics report the whole package, which RAPL counts too. */
+        channel->scope = integrated ? SCOPE_PACKAGE : SCOPE_GPU;
+        channel->location = integrated ? -1 : channel->location;
         channel->watts_max = watts_max;
         channel->relative_accuracy = RELATIVE_ACCURACY;
         if (channel->quantity == QTY_ENERGY)

@@ -88,7 +88,8 @@ struct sensor_channel {
     double relative_accuracy; /* standard uncertainty of the calibration, e.g. 0.03 */
     nanos period;             /* update period if known for certain, else 0: it is learned */
     bool estimated;           /* from a model */
-    bool interval_mean; /* a value is the mean since the previous one, not a momentary reading */
+    bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
+                           that is missing with ERR_NO_DATA is where the next mean begins */
     bool secondary;     /* a cross-check of another channel of the same device and scope,
                                  never the figure itself while that one lives */
 };

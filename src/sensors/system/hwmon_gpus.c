@@ -24,6 +24,22 @@ bool hwmon_is_integrated(const struct hwmon_chip *chip)
            !fs_read_text(path, label, sizeof label) && !strcmp(label, "vddnb");
 }
 
+bool hwmon_is_integrated_at(const char *pci)
+{
+    struct hwmon_chips chips;
+    bool found = false;
+    if (hwmon_chips_list(&chips))
+        return false;
+    for (size_t i = 0; i < chips.count && !found; i++) {
+        char address[24];
+        hwmon_pci_address(&chips.items[i], address, sizeof address);
+        found =
+            address[0] && str_equal_nocase(address, pci) && hwmon_is_integrated(&chips.items[i]);
+    }
+    hwmon_chips_release(&chips);
+    return found;
+}
+
 /* The digits of "GPU-..."; 0 when the kernel does not tell. */
 static uint64_t unique_id(const struct hwmon_chip *chip)
 {

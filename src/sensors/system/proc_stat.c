@@ -81,10 +81,8 @@ enum err proc_stat_utilisation(struct proc_stat *stat, double *out)
         return ERR_BUSY;
     stat->last = now;
     stat->has_last = true;
-    if (first)
+    if (first || backwards)
         return ERR_NO_DATA;
-    if (backwards)
-        return ERR_BAD_VALUE;
     *out = (double)busy / (double)all;
     return ERR_OK;
 }

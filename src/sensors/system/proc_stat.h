@@ -28,9 +28,10 @@ enum err proc_stat_open(struct proc_stat *stat) MUST_USE;
 void proc_stat_close(struct proc_stat *stat);
 
 /* The share (0..1) of the CPUs' time since the previous call that was busy.  Stolen time is time
- * that passed but was not ours, so it lowers the share.  ERR_NO_DATA on the first call, ERR_BUSY
- * when no tick has passed yet (the interval goes on), ERR_BAD_VALUE when the file makes no sense
- * or a counter went backwards, as after a CPU went offline (the next interval starts here). */
+ * that passed but was not ours, so it lowers the share.  ERR_NO_DATA on the first call and
+ * when a counter went backwards, as after a CPU went offline (the next interval starts here);
+ * ERR_BUSY when no tick has passed yet, ERR_BAD_VALUE when the file makes no sense (the interval
+ * goes on). */
 enum err proc_stat_utilisation(struct proc_stat *stat, double *out) MUST_USE;
 
 #endif

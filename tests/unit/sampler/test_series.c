@@ -324,6 +324,13 @@ static void interval_mean_begins_again_after_a_gap(void **state)
     value_at(6 * NS_PER_S, 1e6);
     value_at(7 * NS_PER_S, 50);
     assert_joules(5 * NS_PER_S, 7 * NS_PER_S, 50, 0.5);
+    /* Nor does one that was begun anew half way; one that merely took longer covers all of it. */
+    nothing_at(8 * NS_PER_S, SAMPLE_MISSING, ERR_NO_DATA);
+    value_at(9 * NS_PER_S, 70);
+    assert_joules(7 * NS_PER_S, 9 * NS_PER_S, 70, 0.5);
+    nothing_at(10 * NS_PER_S, SAMPLE_MISSING, ERR_BUSY);
+    value_at(11 * NS_PER_S, 30);
+    assert_joules(9 * NS_PER_S, 11 * NS_PER_S, 60, 1);
     end();
 }
 

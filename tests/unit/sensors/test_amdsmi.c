@@ -224,6 +224,27 @@ static void power_is_found_in_each_versions_struct(void **state)
     }
 }
 
+/* A processor's own graphics report its package: with RAPL's the same joules, seen twice. */
+static void integrated_graphics_are_the_package(void **state)
+{
+    (void)state;
+    tree_write(&machine, "/sys/devices/pci0000:00/0000:c5:00.0/vendor", "0x1002\n");
+    tree_write(&machine, "/sys/class/hwmon/hwmon3/name", "amdgpu\n");
+    tree_write(&machine, "/sys/class/hwmon/hwmon3/in1_label", "vddnb\n");
+    tree_link(&machine, "/sys/class/hwmon/hwmon3/device",
+              "../../../devices/pci0000:00/0000:c5:00.0");
+    script("devices 2\nenergy * 900\nwatts * 20\npci 0 0000:c5:00.0\npci 1 0000:03:00.0\n");
+    struct sensor gpu;
+    open_index(0, &gpu);
+    assert_int_equal(gpu.channels[0].scope, SCOPE_PACKAGE);
+    assert_int_equal(gpu.channels[0].location, -1);
+    sensor_close(&gpu);
+    open_index(1, &gpu);
+    assert_int_equal(gpu.channels[0].scope, SCOPE_GPU);
+    assert_int_equal(gpu.channels[0].location, 1);
+    sensor_close(&gpu);
+}
+
 static void older_units_and_missing_gauges(void **state)
 {
     (void)state;
@@ -632,6 +653,7 @@ int main(void)
         TEST(a_reading_stands_between_the_clock_around_it),
         TEST(power_is_found_in_each_versions_struct),
         TEST(older_units_and_missing_gauges),
+        TEST(integrated_graphics_are_the_package),
         TEST(a_guest_without_a_counter_measures_by_power),
         TEST(a_counter_at_zero_is_not_zero_joules),
         TEST(the_second_die_points_at_the_first),

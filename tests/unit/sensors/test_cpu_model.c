@@ -192,7 +192,7 @@ static void counters_that_go_backwards_give_no_power(void **state)
         board_cpu_times(&tree, 100 + (unsigned)i * 100, 1000 + (unsigned)i * 100, 10);
         drive_read(&sensor, "power", NULL);
         board_cpu_times(&tree, BACKWARDS[i][0], BACKWARDS[i][1], BACKWARDS[i][2]);
-        assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_BAD_VALUE);
+        assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_NO_DATA);
     }
     tree_write(&tree, "/proc/stat", "%s", "");
     assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_BAD_VALUE);

@@ -47,7 +47,7 @@ static void utilisation_is_that_of_the_interval(void **state)
     assert_int_equal(drive_read(&sensor, "utilisation", NULL).missing, ERR_BUSY);
     /* Backwards (a CPU went offline): no figure, then a fresh start. */
     board_cpu_times(&tree, 50, 900, 25);
-    assert_int_equal(drive_read(&sensor, "utilisation", NULL).missing, ERR_BAD_VALUE);
+    assert_int_equal(drive_read(&sensor, "utilisation", NULL).missing, ERR_NO_DATA);
     board_cpu_times(&tree, 60, 900, 25);
     assert_near(value_of(&sensor, "utilisation"), 100, 1e-9);
     sensor_close(&sensor);
