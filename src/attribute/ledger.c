@@ -283,8 +283,3 @@ void baseline_release(struct baseline *baseline)
     free(baseline->rows);
     *baseline = (struct baseline){0};
 }
-
-bool ledger_is_measured(const struct ledger *ledger)
-{
-    return energy_is_measured(&ledger->total);
-}

@@ -74,7 +74,4 @@ void ledger_release(struct ledger *ledger);
 enum err baseline_from(const struct ledger *ledger, struct baseline *out) MUST_USE;
 void baseline_release(struct baseline *baseline);
 
-/* Was the total measured (not missing, not estimated)? */
-bool ledger_is_measured(const struct ledger *ledger);
-
 #endif

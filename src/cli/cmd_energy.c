@@ -196,17 +196,6 @@ static int snapshot(struct stream *stream)
     return number ? 128 + number : write_row(stream, stream->start, to);
 }
 
-/* ---- the whole ---- */
-
-static int energy_missing(const struct energy *total)
-{
-    bool estimated = total->method == METHOD_ESTIMATED;
-    return complain("energy", EXIT_NOT_MEASURED,
-                    "energy is required but was not measured: %s%s; see `ipw doctor`",
-                    estimated ? "only estimated, by " : "",
-                    estimated ? total->source : total->note);
-}
-
 static int run_stream(struct stream *stream)
 {
     const struct energy_options *options = stream->options;
@@ -272,9 +261,10 @@ static int measure(const struct energy_options *options)
         code = energy_live(&session, stream.start, stream.interval, &stream.total);
     else
         code = run_stream(&stream);
-    if (options->measure.require_energy && code != EXIT_FAILED &&
-        !energy_is_measured(&stream.total))
-        code = energy_missing(&stream.total);
+    if (options->measure.require_energy && code != EXIT_FAILED) {
+        int missing = require_measured("energy", &stream.total);
+        code = missing ? missing : code;
+    }
     free(stream.told);
     session_close(&session);
     return code;

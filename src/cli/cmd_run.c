@@ -131,11 +131,8 @@ static int exit_code_of(const struct run_options *options, const struct exec_res
         return result->exit_code;
     if (report_code)
         return report_code;
-    if (options->measure.require_energy && !ledger_is_measured(&result->mean))
-        return complain("run", EXIT_NOT_MEASURED,
-                        "energy was required but not measured (%s); see `ipw doctor`",
-                        result->mean.total.method == METHOD_ESTIMATED ? "only estimated"
-                                                                      : result->mean.total.note);
+    if (options->measure.require_energy)
+        return require_measured("run", &result->mean.total);
     return EXIT_DONE;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/record.h"
 #include "core/text.h"
 #include "sampler/session.h"
 
@@ -20,6 +21,25 @@ int complain(const char *command, int code, const char *format, ...)
     va_end(args);
     fprintf(stderr, "ipw %s: %s\n", command, line);
     return code;
+}
+
+/* A figure that misses more of its window than this is missing, whatever its method. */
+#define COVERAGE_REQUIRED 0.9
+
+int require_measured(const char *command, const struct energy *total)
+{
+    char why[400];
+    if (total->method == METHOD_ESTIMATED)
+        str_format(why, sizeof why, "only estimated, by %s", total->source);
+    else if (!energy_is_measured(total))
+        str_copy(why, sizeof why, total->note);
+    else if (total->coverage < COVERAGE_REQUIRED)
+        str_format(why, sizeof why, "samples cover only %.0f %% of the time",
+                   100 * total->coverage);
+    else
+        return 0;
+    return complain(command, EXIT_NOT_MEASURED,
+                    "energy is required but was not measured: %s; see `ipw doctor`", why);
 }
 
 int open_session(const char *command, const struct measure_options *options,

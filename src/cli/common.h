@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "core/err.h"
 
+struct energy;
 struct text;
 struct session;
 
@@ -52,6 +53,10 @@ struct measure_options {
         0, "require-energy", OPTION_FLAG, &(m).require_energy, NULL,                               \
             "exit 3 unless the energy was measured", 0, 0, NULL                                    \
     }
+
+/* For --require-energy: 0 when the total was measured and covers nearly all of its window, else
+ * EXIT_NOT_MEASURED after saying why not. */
+int require_measured(const char *command, const struct energy *total);
 
 /* Opens a session as the options ask; complains on failure and returns the exit code, else 0. */
 int open_session(const char *command, const struct measure_options *options,

@@ -435,6 +435,16 @@ class Figures(MachineTest):
         self.assertNear(energy["coverage"], 0.2, 0.8)
         self.assertIn("not covered", energy["note"] or device(report, "cpu0")["energy"]["note"])
 
+    def test_half_a_figure_is_not_what_was_required(self):
+        machine = self.machine(Intel, WATTS)
+        run = Led(machine, "--require-energy")
+        time.sleep(0.4)
+        machine.says.update({0: b"garbage\n"})
+        time.sleep(0.6)
+        run.end()
+        self.assertEqual(run.code, 3, run.stderr)
+        self.assertRegex(run.stderr, "samples cover only .* % of the time")
+
     def test_nonsense_from_the_start_is_unknown(self):
         machine = self.machine(Intel, WATTS)
         run = Led(machine)  # the sensor opens while it is sound ...
@@ -498,7 +508,7 @@ class Figures(MachineTest):
         self.assertEqual(ipw(measured, "run", "--require-energy", "--", "sleep", "0.2").returncode, 0)
         done = ipw(none, "run", "--require-energy", "--", "true")
         self.assertEqual(done.returncode, 3)
-        self.assertIn("energy was required but not measured", done.stderr)
+        self.assertIn("energy is required but was not measured", done.stderr)
         self.assertEqual(ipw(none, "run", "--require-energy", "--", "sh", "-c", "exit 5").returncode, 5)
 
     def test_a_short_run_is_honest(self):

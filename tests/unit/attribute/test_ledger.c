@@ -98,7 +98,7 @@ static void test_counter_before_integral(void **state)
 
     assert_int_equal(f.ledger.total.method, METHOD_COUNTER);
     assert_near(f.ledger.total.joules, 200, 0.01);
-    assert_true(ledger_is_measured(&f.ledger));
+    assert_true(energy_is_measured(&f.ledger.total));
     release(&f);
 }
 
@@ -149,7 +149,7 @@ static void test_dead_counter_is_unknown(void **state)
     assert_true(isnan(device(&f, "psys")->power_mean) && isnan(device(&f, "psys")->power_max));
     assert_unknown(&f.ledger.total);
     assert_says(f.ledger.total.note, "did not move");
-    assert_false(ledger_is_measured(&f.ledger));
+    assert_false(energy_is_measured(&f.ledger.total));
     release(&f);
 }
 
@@ -289,7 +289,7 @@ static void test_estimate_alone_is_an_estimate(void **state)
                  {0}});
     assert_int_equal(f.ledger.total.method, METHOD_ESTIMATED);
     assert_near(f.ledger.total.joules, 110, 0.01);
-    assert_false(ledger_is_measured(&f.ledger));
+    assert_false(energy_is_measured(&f.ledger.total));
     assert_string_equal(f.ledger.total.note, "");
     release(&f);
 }
