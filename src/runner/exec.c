@@ -60,6 +60,8 @@ static enum err run_once(struct session *session, const struct exec_options *opt
 {
     struct child child;
     *run = (struct exec_run){0};
+    struct own_cost own;
+    proc_own_cost(&own);
     enum err err = child_prepare(&child, options->argv, why);
     if (err) {
         result->exit_code = 126;
@@ -71,6 +73,9 @@ static enum err run_once(struct session *session, const struct exec_options *opt
     if (err)
         return err;
     await_end(&child, &run->end, &result->signal);
+    if (run->end.rss_mb <= own.rss_mb)
+        run->end.rss_mb =
+            UNKNOWN; /* the kernel counts our own pages before it became the command */
     if (options->wait_all && !result->signal)
         result->signal = proc_await_orphans();
     run->to = clock_now();

@@ -211,8 +211,12 @@ class Reports(MachineTest):
         self.assertEqual(report["command"], ["sleep", "0.3"])
         self.assertEqual(report["exit_code"], 0)
         self.assertEqual(len(report["runs"]), 1)
-        for key in ("wall_s", "energy_j", "user_s", "system_s", "rss_mb"):
+        for key in ("wall_s", "energy_j", "user_s", "system_s"):
             self.assertIsInstance(report["runs"][0][key], (int, float), key)
+        self.assertIsNone(report["runs"][0]["rss_mb"])  # less than our own, so not known
+        report, _ = self.run_json(self.intel, "--", *python("x = bytearray(200 << 20)"))
+        self.assertGreater(report["runs"][0]["rss_mb"], 200)
+        report, done = self.run_json(self.intel, "--", "sleep", "0.3")
         self.assertEqual(set(report["wall_s"]), {"mean", "stddev", "min", "max"})
         self.assertIsNone(report["wall_s"]["stddev"])  # one run says nothing about spread
         energy = report["energy"]
