@@ -350,6 +350,32 @@ static bool is_passing(enum err err)
     return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_INTERRUPTED;
 }
 
+/* What the energy and power channels share: what they span, and how well. */
+static void describe_power(const struct amd_sensor *amd, const struct look *look,
+                           struct sensor *out)
+{
+    char pci[24];
+    double cap, watts_max = WATTS_MAX;
+    pci_text(amd->api, amd->device, pci, sizeof pci);
+    bool integrated = hwmon_is_integrated_at(pci);
+    if (!amd->api->power_cap(amd->device, &cap))
+        watts_max = fmax(WATTS_MAX, 1.5 * cap);
+    for (size_t i = 0; i < out->channel_count; i++) {
+        struct sensor_channel *channel = &out->channels[i];
+        if (!quantity_gives_joules(channel->quantity))
+            continue;
+        /* A processor's own graphics report the whole package, which RAPL counts too. */
+        channel->scope = integrated ? SCOPE_PACKAGE : SCOPE_GPU;
+        channel->location = integrated ? -1 : channel->location;
+        channel->watts_max = watts_max;
+        channel->relative_accuracy = RELATIVE_ACCURACY;
+        if (channel->quantity == QTY_ENERGY)
+            channel->joules_per_count = look->joules_per_count;
+        else
+            channel->secondary = !look->energy;
+    }
+}
+
 static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
 {
     const struct amd_api *api = amd->api;
@@ -368,25 +394,7 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
         if (!err || is_passing(err))
             add_row(amd, i, out);
     }
-    char pci[24];
-    pci_text(api, amd->device, pci, sizeof pci);
-    bool integrated = hwmon_is_integrated_at(pci);
-    double cap;
-    double watts_max = api->power_cap(amd->device, &cap) ? WATTS_MAX : fmax(WATTS_MAX, 1.5 * cap);
-    for (size_t i = 0; i < out->channel_count; i++) {
-        struct sensor_channel *channel = &out->channels[i];
-        if (channel->quantity != QTY_ENERGY && channel->quantity != QTY_POWER)
-            continue;
-        /* A processor's own graphics report the whole package, which RAPL counts too. */
-        channel->scope = integrated ? SCOPE_PACKAGE : SCOPE_GPU;
-        channel->location = integrated ? -1 : channel->location;
-        channel->watts_max = watts_max;
-        channel->relative_accuracy = RELATIVE_ACCURACY;
-        if (channel->quantity == QTY_ENERGY)
-            channel->joules_per_count = look.joules_per_count;
-        else
-            channel->secondary = !look.energy;
-    }
+    describe_power(amd, &look, out);
     add_facts(amd, out);
     return ERR_OK;
 }
