@@ -66,7 +66,7 @@ static int along_the_bus(const void *a, const void *b)
 static void choose(const struct hwmon_chips *chips, enum maker maker, const char *devices,
                    bool *wanted)
 {
-    struct card found[AMD_DEVICES_MAX];
+    struct card found[AMD_DEVICES_MAX] = {0};
     struct amd_cards cards = {0};
     bool selected[AMD_DEVICES_MAX];
     for (size_t i = 0; i < chips->count && cards.count < AMD_DEVICES_MAX; i++) {
