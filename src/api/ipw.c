@@ -7,6 +7,7 @@
 
 #include "attribute/ledger.h"
 #include "core/clock.h"
+#include "core/grow.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -104,6 +105,13 @@ ipw_session *ipw_open(const ipw_options *options, int *status)
 {
     struct session_options wanted = {0};
     struct error why;
+    /* A caller built against a later, longer struct is served by the part known here; one that
+     * did not set the size is not. */
+    if (options && options->size < sizeof *options) {
+        if (status)
+            *status = IPW_ERROR_ARGUMENT;
+        return NULL;
+    }
     if (options) {
         wanted.sensors.devices = options->devices;
         wanted.drivers = options->sensors;
@@ -167,14 +175,11 @@ static char *make_path(const ipw_session *session, long parent, const char *name
 
 static enum err reserve_region(ipw_session *session)
 {
-    if (session->count < session->capacity)
-        return ERR_OK;
-    size_t capacity = session->capacity ? session->capacity * 2 : 64;
-    struct region *regions = realloc(session->regions, capacity * sizeof *regions);
+    struct region *regions =
+        grow(session->regions, &session->capacity, session->count, sizeof *regions);
     if (!regions)
         return ERR_NO_MEMORY;
     session->regions = regions;
-    session->capacity = capacity;
     return ERR_OK;
 }
 

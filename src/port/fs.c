@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/grow.h"
 #include "core/text.h"
 
 static char root_prefix[FS_PATH_MAX];
@@ -143,14 +144,10 @@ static int by_version(const void *a, const void *b)
 
 static enum err names_add(struct fs_names *names, size_t *capacity, const char *name)
 {
-    if (names->count == *capacity) {
-        size_t wanted = *capacity ? *capacity * 2 : 16;
-        char **items = realloc(names->items, wanted * sizeof *items);
-        if (!items)
-            return ERR_NO_MEMORY;
-        names->items = items;
-        *capacity = wanted;
-    }
+    char **items = grow(names->items, capacity, names->count, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    names->items = items;
     char *copy = strdup(name);
     if (!copy)
         return ERR_NO_MEMORY;

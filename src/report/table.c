@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/text.h"
 
 void table_init(struct table *table, const struct table_column *columns, size_t width)
@@ -22,17 +23,10 @@ void table_release(struct table *table)
 
 void table_add(struct table *table, const char *cell)
 {
-    if (table->count == table->capacity) {
-        size_t capacity = table->capacity ? table->capacity * 2 : 64;
-        char **cells = realloc(table->cells, capacity * sizeof *cells);
-        if (!cells) {
-            table->failed = true;
-            return;
-        }
+    char **cells = grow(table->cells, &table->capacity, table->count, sizeof *cells);
+    if (cells)
         table->cells = cells;
-        table->capacity = capacity;
-    }
-    char *copy = strdup(cell);
+    char *copy = cells ? strdup(cell) : NULL;
     if (copy)
         table->cells[table->count++] = copy;
     else

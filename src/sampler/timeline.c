@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/grow.h"
 #include "port/scratch.h"
 
 #define BLOCK_BYTES ((long long)(TIMELINE_BLOCK * sizeof(struct point)))
@@ -77,14 +78,11 @@ static void widen(double *low, double *high, double value)
 
 static enum err reserve_block_entry(struct timeline *timeline)
 {
-    if (timeline->block_count < timeline->block_capacity)
-        return ERR_OK;
-    size_t capacity = timeline->block_capacity ? timeline->block_capacity * 2 : 16;
-    struct timeline_block *blocks = realloc(timeline->blocks, capacity * sizeof *blocks);
+    struct timeline_block *blocks =
+        grow(timeline->blocks, &timeline->block_capacity, timeline->block_count, sizeof *blocks);
     if (!blocks)
         return ERR_NO_MEMORY;
     timeline->blocks = blocks;
-    timeline->block_capacity = capacity;
     return ERR_OK;
 }
 

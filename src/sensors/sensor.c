@@ -3,19 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/text.h"
 
 struct sensor_finding *sensor_found(struct sensor_findings *findings, const char *id,
                                     enum sensor_kind kind, enum sensor_status status)
 {
-    if (findings->count == findings->capacity) {
-        size_t capacity = findings->capacity ? findings->capacity * 2 : 16;
-        struct sensor_finding *items = realloc(findings->items, capacity * sizeof *items);
-        if (!items)
-            return NULL;
-        findings->items = items;
-        findings->capacity = capacity;
-    }
+    struct sensor_finding *items =
+        grow(findings->items, &findings->capacity, findings->count, sizeof *items);
+    if (!items)
+        return NULL;
+    findings->items = items;
     struct sensor_finding *finding = &findings->items[findings->count++];
     *finding = (struct sensor_finding){.kind = kind, .status = status};
     str_copy(finding->id, sizeof finding->id, id);

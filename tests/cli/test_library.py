@@ -164,6 +164,20 @@ class PlainAbi(unittest.TestCase):
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):
                 self.assertTrue(int(mask, 16) >> (number - 1) & 1, masks)
 
+    def test_options_must_say_their_size(self):
+        class Options(ctypes.Structure):
+            _fields_ = [("size", ctypes.c_size_t), ("devices", ctypes.c_char_p), ("sensors", ctypes.c_char_p),
+                        ("rate_hz", ctypes.c_double)]
+        lib, _ = self.open(Machine("intel2", 100))
+        status = ctypes.c_int(99)
+        self.assertIsNone(lib.ipw_open(ctypes.byref(Options()), ctypes.byref(status)))
+        self.assertEqual(status.value, -2)
+        for sensors, expected in ((b"rapl", 4), (b"cpu_model", 0)):
+            asked = Options(size=ctypes.sizeof(Options), sensors=sensors)
+            session = ctypes.c_void_p(lib.ipw_open(ctypes.byref(asked), ctypes.byref(status)))
+            self.assertEqual((status.value, lib.ipw_device_count(session)), (0, expected))
+            lib.ipw_close(session)
+
     def test_unknown_is_nan(self):
         lib, session = self.open(Machine("none"))
         region = lib.ipw_begin(session, b"work")
