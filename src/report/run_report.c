@@ -184,20 +184,38 @@ static bool disagrees(const struct ledger_device *device)
     return fabs(device->residual) > 0.05 && difference > 2 * expected;
 }
 
-static void write_device_notes(const struct ledger *mean, struct text *out)
+/* The cross-checks: a line each for a few devices, one for all of many. */
+static void write_cross_checks(const struct ledger *mean, struct text *out)
 {
-    char joules[FORMAT_MAX], low[128] = "";
+    enum { FEW = 3 };
+    char joules[FORMAT_MAX];
+    struct online residuals = {0};
+    for (size_t i = 0; i < mean->count; i++)
+        if (mean->devices[i].cross_check.method != METHOD_NONE)
+            online_add(&residuals, mean->devices[i].residual);
+    if (residuals.count > FEW)
+        text_addf(out, "   cross-checks of %llu devices: %+.2f to %+.2f %%\n",
+                  (unsigned long long)residuals.count, 100 * residuals.min, 100 * residuals.max);
     for (size_t i = 0; i < mean->count; i++) {
         const struct ledger_device *device = &mean->devices[i];
-        if (!device->has_energy)
-            continue;
-        if (device->cross_check.method != METHOD_NONE)
+        if (residuals.count <= FEW && device->cross_check.method != METHOD_NONE)
             text_addf(out, "   %s cross-check: %s by %s, %+.2f %%\n", device->id,
                       format_si(joules, device->cross_check.joules, "J"),
                       method_name(device->cross_check.method), 100 * device->residual);
         if (disagrees(device))
             text_addf(out, "   warning: %s counter and integral disagree by more than 5 %%\n",
                       device->id);
+    }
+}
+
+static void write_device_notes(const struct ledger *mean, struct text *out)
+{
+    char low[128] = "";
+    write_cross_checks(mean, out);
+    for (size_t i = 0; i < mean->count; i++) {
+        const struct ledger_device *device = &mean->devices[i];
+        if (!device->has_energy)
+            continue;
         if (device->energy.note[0])
             text_addf(out, "   %s: %s\n", device->id, device->energy.note);
         size_t used = strlen(low);
