@@ -1,4 +1,5 @@
 /* ipw doctor: what can be measured here, how well, why not, and what mends it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -66,7 +67,12 @@ static int doctor_run(int argc, char **argv)
         return code;
     struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
     if (checked) {
+        bool shows = isatty(STDERR_FILENO);
+        if (shows)
+            fprintf(stderr, "watching the sensors under a short load ...");
         check_run(&session, checked);
+        if (shows)
+            fprintf(stderr, "\r\033[K");
         code = write_report(&session, checked, json, output);
     } else {
         code = complain("doctor", EXIT_FAILED, "out of memory");
