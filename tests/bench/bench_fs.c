@@ -1,31 +1,25 @@
 /* What reading a sensor file through port/fs costs over the system call it cannot avoid: eight
  * powercap zones, read in turn by pread alone and by fs_pread_u64. */
-#define _GNU_SOURCE
-#include <unistd.h>
-
 #include "bench/bench.h"
+#include "bench/zones.h"
 #include "core/clock.h"
 #include "port/fs.h"
-#include "support/tree.h"
 
-enum { ZONES = 8, SWEEPS = 2000, ROUNDS = 31 };
+enum { SWEEPS = 2000, ROUNDS = 31 };
 
-static int fds[ZONES];
+static struct zones zones;
 static volatile uint64_t sink; /* keeps the readings from being optimised away */
 
 static void sweep_bare(void)
 {
-    for (int i = 0; i < ZONES; i++) {
-        char text[32];
-        sink += (uint64_t)pread(fds[i], text, sizeof text, 0);
-    }
+    sink += zones_pread(&zones);
 }
 
 static void sweep_fs(void)
 {
     for (int i = 0; i < ZONES; i++) {
         uint64_t value;
-        if (fs_pread_u64(fds[i], &value))
+        if (fs_pread_u64(zones.fds[i], &value))
             abort();
         sink += value;
     }
@@ -41,15 +35,7 @@ static double ns_per_read(void (*sweep)(void))
 
 int main(void)
 {
-    struct tree tree;
-    tree_new(&tree);
-    for (int i = 0; i < ZONES; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%d/energy_uj", i);
-        tree_write(&tree, path, "%d\n", 262143328 + i);
-        if (fs_open(path, &fds[i]))
-            abort();
-    }
+    zones_new(&zones);
     double ratio[ROUNDS];
     ns_per_read(sweep_bare); /* warm-up */
     for (int round = 0; round < ROUNDS; round++) {
@@ -57,8 +43,6 @@ int main(void)
         ratio[round] = ns_per_read(sweep_fs) / bare;
     }
     bench_at_most("fs_pread_u64 over pread", bench_median(ratio, ROUNDS), "ratio", 3);
-    for (int i = 0; i < ZONES; i++)
-        close(fds[i]);
-    tree_free(&tree);
+    zones_free(&zones);
     return 0;
 }

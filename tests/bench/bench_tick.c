@@ -4,19 +4,18 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/zones.h"
 #include "core/clock.h"
 #include "port/fs.h"
 #include "port/thread.h"
 #include "sampler/sampler.h"
 #include "sampler/source.h"
-#include "support/tree.h"
 
-enum { ZONES = 8, TICKS = 500, ROUNDS = 101, RUN_SECONDS = 5 };
+enum { TICKS = 500, ROUNDS = 101, RUN_SECONDS = 5 };
 
-static int fds[ZONES];
+static struct zones zones;
 static uint64_t steps; /* files do not count by themselves: this does, so that every read is new */
 static volatile uint64_t sink;
 static int failures;
@@ -61,7 +60,7 @@ static enum err zones_read(struct sensor *sensor, unsigned group, struct observa
     steps += 50000;
     for (unsigned i = 0; i < ZONES; i++) {
         uint64_t count;
-        enum err err = fs_pread_u64(fds[i], &count);
+        enum err err = fs_pread_u64(zones.fds[i], &count);
         nanos after = clock_now();
         if (err)
             observe_missing(out, i, after, err);
@@ -88,10 +87,7 @@ static double bare_ns(void)
 {
     nanos start = clock_now();
     for (int n = 0; n < TICKS; n++)
-        for (int i = 0; i < ZONES; i++) {
-            char text[32];
-            sink += (uint64_t)pread(fds[i], text, sizeof text, 0);
-        }
+        sink += zones_pread(&zones);
     return (double)(clock_now() - start) / TICKS;
 }
 
@@ -161,10 +157,7 @@ static void *bare_main(void *argument)
     while (next < end) {
         next += NS_PER_MS;
         deadline_wait(deadline, next);
-        for (int i = 0; i < ZONES; i++) {
-            char text[32];
-            sink += (uint64_t)pread(fds[i], text, sizeof text, 0);
-        }
+        sink += zones_pread(&zones);
     }
     return NULL;
 }
@@ -222,19 +215,9 @@ static void bench_run(void)
 
 int main(void)
 {
-    struct tree tree;
-    tree_new(&tree);
-    for (int i = 0; i < ZONES; i++) {
-        char path[64];
-        snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:%d/energy_uj", i);
-        tree_write(&tree, path, "%d\n", 262143328 + i);
-        if (fs_open(path, &fds[i]))
-            abort();
-    }
+    zones_new(&zones);
     bench_run();
     bench_one_tick();
-    for (int i = 0; i < ZONES; i++)
-        close(fds[i]);
-    tree_free(&tree);
+    zones_free(&zones);
     return failures > 0;
 }

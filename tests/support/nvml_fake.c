@@ -18,7 +18,7 @@ static struct {
     char text[8192];
     double now_s, wall_set_s, drivers_step_s, drivers_step_at;
     bool free_running;
-    struct sensor_findings findings;
+    struct sensing sensing; /* the last probe */
     struct observation items[4096];
     struct observations read;
     size_t room;
@@ -59,27 +59,28 @@ static void write_script(void)
     must(rename(temporary, fake.path) == 0, fake.path);
 }
 
-void nvml_fake_start(const char *folder_of_fakes)
+int nvml_fake_start(void **state)
 {
+    (void)state;
     const char *base = getenv("TMPDIR");
-    char library[300];
     memset(&fake, 0, sizeof fake);
     snprintf(fake.folder, sizeof fake.folder, "%s/ipw-nvml-XXXXXX", base ? base : "/tmp");
     must(mkdtemp(fake.folder) != NULL, "mkdtemp");
     snprintf(fake.path, sizeof fake.path, "%s/script", fake.folder);
-    snprintf(library, sizeof library, "%s/libfake_nvml.so", folder_of_fakes);
-    setenv("IPW_NVML", library, 1);
+    setenv("IPW_NVML", IPW_FAKES "/libfake_nvml.so", 1);
     setenv("IPW_FAKE_NVML", fake.path, 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
     clock_replace(&CLOCK);
     fake.now_s = 10;
     write_script();
+    return 0;
 }
 
-void nvml_fake_stop(void)
+int nvml_fake_stop(void **state)
 {
-    sensor_findings_release(&fake.findings);
+    (void)state;
+    sensing_release(&fake.sensing);
     remove(fake.path);
     rmdir(fake.folder);
     unsetenv("IPW_NVML");
@@ -87,6 +88,7 @@ void nvml_fake_stop(void)
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("CUDA_DEVICE_ORDER");
     clock_replace(NULL);
+    return 0;
 }
 
 void nvml_fake_script(const char *format, ...)
@@ -127,18 +129,14 @@ void nvml_fake_run_free(void)
 
 const struct sensor_findings *nvml_fake_probe(const char *devices)
 {
-    struct sensor_config config = {.devices = devices};
-    sensor_findings_release(&fake.findings);
-    sensors_probe(&config, "nvml", &fake.findings);
-    return &fake.findings;
+    fake.sensing.devices = devices;
+    sensing_probe(&fake.sensing, "nvml");
+    return &fake.sensing.findings;
 }
 
 const struct sensor_finding *nvml_fake_finding(const char *id)
 {
-    for (size_t i = 0; i < fake.findings.count; i++)
-        if (!strcmp(fake.findings.items[i].id, id))
-            return &fake.findings.items[i];
-    return NULL;
+    return sensing_find(&fake.sensing, id);
 }
 
 enum err nvml_fake_open(const char *id, struct sensor *out)
@@ -151,14 +149,6 @@ enum err nvml_fake_open(const char *id, struct sensor *out)
     return finding->status == SENSOR_OK ? sensor_open(finding, out, &why) : ERR_ABSENT;
 }
 
-int nvml_fake_channel(const struct sensor *sensor, const char *name)
-{
-    for (size_t i = 0; i < sensor->channel_count; i++)
-        if (!strcmp(sensor->channels[i].name, name))
-            return (int)i;
-    return -1;
-}
-
 void nvml_fake_room(size_t observations)
 {
     fake.room = observations;
@@ -169,17 +159,17 @@ enum err nvml_fake_read(struct sensor *sensor, const char *channel)
     size_t ample = sizeof fake.items / sizeof *fake.items;
     fake.read =
         (struct observations){.items = fake.items, .capacity = fake.room ? fake.room : ample};
-    int index = nvml_fake_channel(sensor, channel);
-    if (index < 0)
+    const struct sensor_channel *wanted = channel_named(sensor, channel);
+    if (!wanted)
         return ERR_NOT_FOUND;
-    return sensor->driver->read(sensor, sensor->channels[index].group, &fake.read);
+    return sensor->driver->read(sensor, wanted->group, &fake.read);
 }
 
 const struct observation *nvml_fake_get(const struct sensor *sensor, const char *channel, size_t i)
 {
-    int index = nvml_fake_channel(sensor, channel);
+    const struct sensor_channel *wanted = channel_named(sensor, channel);
     for (size_t k = 0; k < fake.read.count; k++)
-        if (fake.read.items[k].channel == index && i-- == 0)
+        if (&sensor->channels[fake.read.items[k].channel] == wanted && i-- == 0)
             return &fake.read.items[k];
     return NULL;
 }

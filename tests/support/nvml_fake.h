@@ -6,10 +6,13 @@
 
 #include "core/err.h"
 #include "core/units.h"
-#include "sensors/sensor.h"
+#include "support/sensing.h"
 
-void nvml_fake_start(const char *folder_of_fakes);
-void nvml_fake_stop(void);
+/* Set-up and teardown of a test; state is left alone. */
+int nvml_fake_start(void **state);
+int nvml_fake_stop(void **state);
+
+#define NVML_TEST(test) cmocka_unit_test_setup_teardown(test, nvml_fake_start, nvml_fake_stop)
 
 /* Replaces the script; the time directives are added to it. */
 void nvml_fake_script(const char *format, ...) PRINTF_LIKE(1, 2);
@@ -32,8 +35,6 @@ const struct sensor_finding *nvml_fake_finding(const char *id); /* of the last p
 
 /* Probes and opens "nvml:0" ...; any failure is the returned error. */
 enum err nvml_fake_open(const char *id, struct sensor *out);
-
-int nvml_fake_channel(const struct sensor *sensor, const char *name); /* -1 when there is none */
 
 /* Reads the group of a channel; the observations are valid until the next call. */
 enum err nvml_fake_read(struct sensor *sensor, const char *channel);

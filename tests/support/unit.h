@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #define RUN_TESTS(tests) cmocka_run_group_tests((tests), NULL, NULL)
@@ -18,6 +19,15 @@
         if (!(near_a_ - near_b_ <= (tolerance) && near_b_ - near_a_ <= (tolerance))) {             \
             print_error("%s = %.9g, expected %.9g (tolerance %g)\n", #a, near_a_, near_b_,         \
                         (double)(tolerance));                                                      \
+            _fail(__FILE__, __LINE__);                                                             \
+        }                                                                                          \
+    } while (0)
+
+#define assert_contains(text, part)                                                                \
+    do {                                                                                           \
+        const char *contains_text_ = (text), *contains_part_ = (part);                             \
+        if (!strstr(contains_text_, contains_part_)) {                                             \
+            print_error("\"%s\" does not say \"%s\"\n", contains_text_, contains_part_);           \
             _fail(__FILE__, __LINE__);                                                             \
         }                                                                                          \
     } while (0)

@@ -4,32 +4,14 @@
 
 #include "sensors/system/cpu_power.h"
 #include "support/boards.h"
-#include "support/drive.h"
-
-extern const struct sensor_driver sensor_cpu_model;
-
-static struct tree tree;
+#include "support/sensing.h"
 
 static int setup(void **state)
 {
-    (void)state;
-    tree_new(&tree);
-    board_host(&tree);
+    fixture_setup(state);
+    struct fixture *f = *state;
+    board_host(&f->tree);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
-
-static double value_of(struct sensor *sensor)
-{
-    struct observation o = drive_read(sensor, "power", NULL);
-    assert_int_equal(o.missing, ERR_OK);
-    return o.value;
 }
 
 /* ---- the figures ---- */
@@ -45,7 +27,7 @@ static struct cpu_figure figure_of_host(void)
 
 static void brands_find_their_part_and_no_other(void **state)
 {
-    (void)state;
+    struct fixture *f = *state;
     static const struct {
         const char *brand, *name;
         double watts_per_thread;
@@ -70,7 +52,7 @@ static void brands_find_their_part_and_no_other(void **state)
         {"Intel(R) Core(TM) Ultra 7 155H", "Core Ultra 7 155H", 28.0 / 22},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        board_x86(&tree, "GenuineIntel", 6, 999, CASES[i].brand, 2, 1, "");
+        board_x86(&f->tree, "GenuineIntel", 6, 999, CASES[i].brand, 2, 1, "");
         struct cpu_figure figure = figure_of_host();
         assert_string_equal(figure.name, CASES[i].name);
         assert_near(figure.watts_per_thread, CASES[i].watts_per_thread, 1e-9);
@@ -80,7 +62,7 @@ static void brands_find_their_part_and_no_other(void **state)
 
 static void near_misses_do_not_match(void **state)
 {
-    (void)state;
+    struct fixture *f = *state;
     assert_true(cpu_brand_matches("Intel(R) Core(TM) i7-8700K CPU", "core i7-8700k"));
     assert_false(cpu_brand_matches("Intel(R) Core(TM) i7-8700K CPU", "Core i7-8700"));
     assert_false(cpu_brand_matches("AMD Ryzen 9 7950X3D 16-Core", "Ryzen 9 7950X"));
@@ -90,33 +72,33 @@ static void near_misses_do_not_match(void **state)
     assert_false(cpu_brand_matches("Raspberry Pi 400", "Raspberry Pi 4"));
     assert_false(cpu_brand_matches("", "EPYC 9754"));
     /* A brand without a number must not fall on a part by accident. */
-    board_x86(&tree, "GenuineIntel", 6, 999, "Intel(R) Xeon(R) Processor 8-Core", 2, 1, "");
+    board_x86(&f->tree, "GenuineIntel", 6, 999, "Intel(R) Xeon(R) Processor 8-Core", 2, 1, "");
     assert_near(figure_of_host().relative_accuracy, 0.8, 1e-9);
 }
 
 static void masked_brands_fall_back_to_family_and_core(void **state)
 {
-    (void)state;
-    board_x86(&tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisor");
+    struct fixture *f = *state;
+    board_x86(&f->tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisor");
     struct cpu_figure figure = figure_of_host();
     assert_string_equal(figure.name, "Emerald Rapids");
     assert_near(figure.relative_accuracy, 0.6, 1e-9);
-    board_x86(&tree, "AuthenticAMD", 25, 1, "AMD EPYC Processor", 2, 1, "hypervisor");
+    board_x86(&f->tree, "AuthenticAMD", 25, 1, "AMD EPYC Processor", 2, 1, "hypervisor");
     assert_string_equal(figure_of_host().name, "EPYC Milan");
     /* The same numbers of another vendor are another processor. */
-    board_x86(&tree, "HygonGenuine", 25, 1, "Hygon C86", 2, 1, "");
+    board_x86(&f->tree, "HygonGenuine", 25, 1, "Hygon C86", 2, 1, "");
     assert_near(figure_of_host().relative_accuracy, 0.8, 1e-9);
-    board_arm(&tree, 0x41, 0xd0c, 2);
+    board_arm(&f->tree, 0x41, 0xd0c, 2);
     assert_string_equal(figure_of_host().name, "Neoverse-N1");
-    tree_write(&tree, "/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+    tree_write(&f->tree, "/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
     figure = figure_of_host();
     assert_string_equal(figure.name, "AWS Graviton2");
     assert_near(figure.relative_accuracy, 0.6, 1e-9); /* no published figure */
-    board_arm(&tree, 0x41, 0xd0b, 4);
-    tree_write_bytes(&tree, "/proc/device-tree/model", 0, "Raspberry Pi 5 Model B Rev 1.0", 31);
+    board_arm(&f->tree, 0x41, 0xd0b, 4);
+    tree_write_bytes(&f->tree, "/proc/device-tree/model", 0, "Raspberry Pi 5 Model B Rev 1.0", 31);
     assert_string_equal(figure_of_host().name, "Raspberry Pi 5");
-    tree_remove(&tree, "/proc/cpuinfo");
-    tree_remove(&tree, "/proc/device-tree");
+    tree_remove(&f->tree, "/proc/cpuinfo");
+    tree_remove(&f->tree, "/proc/device-tree");
     figure = figure_of_host();
     assert_near(figure.relative_accuracy, 0.8, 1e-9);
     assert_true(figure.watts_per_thread > 0);
@@ -150,95 +132,84 @@ static void every_row_of_the_table_is_sensible(void **state)
 
 static void power_follows_utilisation_between_rest_and_full(void **state)
 {
-    (void)state;
-    board_x86(&tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
-    struct sensor_findings findings = drive_probe(&sensor_cpu_model);
-    assert_int_equal(findings.count, 1);
-    assert_int_equal(findings.items[0].status, SENSOR_ESTIMATED);
-    assert_non_null(strstr(findings.items[0].reason, "model"));
-    sensor_findings_release(&findings);
+    struct fixture *f = *state;
+    board_x86(&f->tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
+    const struct sensor_finding *finding = sensing_only(&f->s, "cpu_model");
+    assert_int_equal(finding->status, SENSOR_ESTIMATED);
+    assert_non_null(strstr(finding->reason, "model"));
 
-    struct sensor sensor;
-    assert_true(drive_open(&sensor_cpu_model, "cpu_model", &sensor));
-    const struct sensor_channel *power = &sensor.channels[0];
+    assert_int_equal(sensing_start(&f->s, "cpu_model", "cpu_model"), ERR_OK);
+    const struct sensor_channel *power = &f->s.sensor.channels[0];
     assert_true(power->estimated);
     assert_int_equal(power->scope, SCOPE_PACKAGE);
     assert_int_equal(power->location, -1);
     assert_string_equal(power->device, "cpu");
 
     const double FULL = 4 * 360.0 / 192;
-    assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_NO_DATA);
-    board_cpu_times(&tree, 0, 1100, 0);
-    assert_near(value_of(&sensor), FULL * 0.25, 1e-9);
-    board_cpu_times(&tree, 50, 1150, 0);
-    assert_near(value_of(&sensor), FULL * 0.625, 1e-9);
-    board_cpu_times(&tree, 150, 1150, 0);
-    assert_near(value_of(&sensor), FULL, 1e-9);
+    assert_int_equal(sensing_observe(&f->s, "power").missing, ERR_NO_DATA);
+    board_cpu_times(&f->tree, 0, 1100, 0);
+    assert_near(sensing_value(&f->s, "power"), FULL * 0.25, 1e-9);
+    board_cpu_times(&f->tree, 50, 1150, 0);
+    assert_near(sensing_value(&f->s, "power"), FULL * 0.625, 1e-9);
+    board_cpu_times(&f->tree, 150, 1150, 0);
+    assert_near(sensing_value(&f->s, "power"), FULL, 1e-9);
     assert_true(FULL <= power->watts_max);
-    board_cpu_times(&tree, 150, 1150, 100); /* all of it stolen: at rest, for us */
-    assert_near(value_of(&sensor), FULL * 0.25, 1e-9);
-    sensor_close(&sensor);
+    board_cpu_times(&f->tree, 150, 1150, 100); /* all of it stolen: at rest, for us */
+    assert_near(sensing_value(&f->s, "power"), FULL * 0.25, 1e-9);
 }
 
 static void counters_that_go_backwards_give_no_power(void **state)
 {
-    (void)state;
-    struct sensor sensor;
-    board_cpu_times(&tree, 100, 1000, 10);
-    assert_true(drive_open(&sensor_cpu_model, "cpu_model", &sensor));
-    drive_read(&sensor, "power", NULL);
+    struct fixture *f = *state;
+    board_cpu_times(&f->tree, 100, 1000, 10);
+    assert_int_equal(sensing_start(&f->s, "cpu_model", "cpu_model"), ERR_OK);
+    sensing_observe(&f->s, "power");
     static const unsigned BACKWARDS[][3] = {{90, 1100, 10}, {200, 900, 10}, {300, 1200, 0}};
     for (size_t i = 0; i < sizeof BACKWARDS / sizeof *BACKWARDS; i++) {
-        board_cpu_times(&tree, 100 + (unsigned)i * 100, 1000 + (unsigned)i * 100, 10);
-        drive_read(&sensor, "power", NULL);
-        board_cpu_times(&tree, BACKWARDS[i][0], BACKWARDS[i][1], BACKWARDS[i][2]);
-        assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_NO_DATA);
+        board_cpu_times(&f->tree, 100 + (unsigned)i * 100, 1000 + (unsigned)i * 100, 10);
+        sensing_observe(&f->s, "power");
+        board_cpu_times(&f->tree, BACKWARDS[i][0], BACKWARDS[i][1], BACKWARDS[i][2]);
+        assert_int_equal(sensing_observe(&f->s, "power").missing, ERR_NO_DATA);
     }
-    tree_write(&tree, "/proc/stat", "%s", "");
-    assert_int_equal(drive_read(&sensor, "power", NULL).missing, ERR_BAD_VALUE);
-    sensor_close(&sensor);
+    tree_write(&f->tree, "/proc/stat", "%s", "");
+    assert_int_equal(sensing_observe(&f->s, "power").missing, ERR_BAD_VALUE);
 }
 
 static void a_guest_is_charged_for_its_threads_alone(void **state)
 {
-    (void)state;
-    struct sensor sensor;
-    board_x86(&tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisor");
-    tree_write(&tree, "/sys/devices/system/cpu/smt/active", "0\n");
-    assert_true(drive_open(&sensor_cpu_model, "cpu_model", &sensor));
-    drive_read(&sensor, "power", NULL);
-    board_cpu_times(&tree, 100, 1000, 0);
-    assert_near(value_of(&sensor), 2 * 2.9, 1e-9);
-    sensor_close(&sensor);
+    struct fixture *f = *state;
+    board_x86(&f->tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisor");
+    tree_write(&f->tree, "/sys/devices/system/cpu/smt/active", "0\n");
+    assert_int_equal(sensing_start(&f->s, "cpu_model", "cpu_model"), ERR_OK);
+    sensing_observe(&f->s, "power");
+    board_cpu_times(&f->tree, 100, 1000, 0);
+    assert_near(sensing_value(&f->s, "power"), 2 * 2.9, 1e-9);
 }
 
 static void second_threads_switched_off_leave_their_watts_to_the_first(void **state)
 {
-    (void)state;
-    board_x86(&tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
-    tree_write(&tree, "/sys/devices/system/cpu/smt/active", "0\n");
+    struct fixture *f = *state;
+    board_x86(&f->tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "");
+    tree_write(&f->tree, "/sys/devices/system/cpu/smt/active", "0\n");
     assert_near(figure_of_host().watts_per_thread, 360.0 / 96, 1e-9);
     /* A guest cannot know: its CPUs are threads of the host. */
-    board_x86(&tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1, "hypervisor");
+    board_x86(&f->tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 4, 1,
+              "hypervisor");
     assert_near(figure_of_host().watts_per_thread, 360.0 / 192, 1e-9);
 }
 
 static void without_proc_stat_there_is_no_model(void **state)
 {
-    (void)state;
-    tree_remove(&tree, "/proc/stat");
-    struct sensor_findings findings = drive_probe(&sensor_cpu_model);
-    assert_int_equal(findings.count, 1);
-    assert_int_equal(findings.items[0].status, SENSOR_ABSENT);
-    assert_true(findings.items[0].reason[0]);
-    struct sensor sensor;
-    struct error why = {0};
-    assert_int_equal(sensor_open(&findings.items[0], &sensor, &why), ERR_NOT_FOUND);
-    assert_true(why.text[0]);
-    sensor_findings_release(&findings);
+    struct fixture *f = *state;
+    tree_remove(&f->tree, "/proc/stat");
+    const struct sensor_finding *finding = sensing_only(&f->s, "cpu_model");
+    assert_int_equal(finding->status, SENSOR_ABSENT);
+    assert_true(finding->reason[0]);
+    assert_int_equal(sensing_open(&f->s, finding->id), ERR_NOT_FOUND);
+    assert_true(f->s.why.text[0]);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, fixture_teardown)
 
 int main(void)
 {

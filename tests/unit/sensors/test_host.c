@@ -4,175 +4,134 @@
 
 #include "sensors/system/host_info.h"
 #include "support/boards.h"
-#include "support/drive.h"
-
-extern const struct sensor_driver sensor_host;
-
-static struct tree tree;
-
-static int setup(void **state)
-{
-    (void)state;
-    tree_new(&tree);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    tree_free(&tree);
-    return 0;
-}
-
-static double value_of(struct sensor *sensor, const char *channel)
-{
-    struct observation o = drive_read(sensor, channel, NULL);
-    assert_int_equal(o.missing, ERR_OK);
-    return o.value;
-}
+#include "support/sensing.h"
 
 static void utilisation_is_that_of_the_interval(void **state)
 {
-    (void)state;
-    board_host(&tree);
-    struct sensor sensor;
-    assert_true(drive_open(&sensor_host, "host", &sensor));
-    assert_int_equal(drive_read(&sensor, "utilisation", NULL).missing, ERR_NO_DATA);
-    board_cpu_times(&tree, 25, 1075, 0);
-    assert_near(value_of(&sensor, "utilisation"), 25, 1e-9);
+    struct fixture *f = *state;
+    board_host(&f->tree);
+    assert_int_equal(sensing_start(&f->s, "host", "host"), ERR_OK);
+    assert_int_equal(sensing_observe(&f->s, "utilisation").missing, ERR_NO_DATA);
+    board_cpu_times(&f->tree, 25, 1075, 0);
+    assert_near(sensing_value(&f->s, "utilisation"), 25, 1e-9);
     /* Stolen time passed, but not for us. */
-    board_cpu_times(&tree, 75, 1100, 25);
-    assert_near(value_of(&sensor, "utilisation"), 50, 1e-9);
+    board_cpu_times(&f->tree, 75, 1100, 25);
+    assert_near(sensing_value(&f->s, "utilisation"), 50, 1e-9);
     /* No tick yet: no figure, and the interval goes on. */
-    assert_int_equal(drive_read(&sensor, "utilisation", NULL).missing, ERR_BUSY);
+    assert_int_equal(sensing_observe(&f->s, "utilisation").missing, ERR_BUSY);
     /* Backwards (a CPU went offline): no figure, then a fresh start. */
-    board_cpu_times(&tree, 50, 900, 25);
-    assert_int_equal(drive_read(&sensor, "utilisation", NULL).missing, ERR_NO_DATA);
-    board_cpu_times(&tree, 60, 900, 25);
-    assert_near(value_of(&sensor, "utilisation"), 100, 1e-9);
-    sensor_close(&sensor);
+    board_cpu_times(&f->tree, 50, 900, 25);
+    assert_int_equal(sensing_observe(&f->s, "utilisation").missing, ERR_NO_DATA);
+    board_cpu_times(&f->tree, 60, 900, 25);
+    assert_near(sensing_value(&f->s, "utilisation"), 100, 1e-9);
 }
 
 static void waiting_is_idle_and_interrupts_are_work(void **state)
 {
-    (void)state;
-    board_host(&tree);
-    tree_write(&tree, "/proc/stat", "cpu  0 0 0 0 0 0 0 0 0 0\n");
-    struct sensor sensor;
-    assert_true(drive_open(&sensor_host, "host", &sensor));
-    drive_read(&sensor, "utilisation", NULL);
+    struct fixture *f = *state;
+    board_host(&f->tree);
+    tree_write(&f->tree, "/proc/stat", "cpu  0 0 0 0 0 0 0 0 0 0\n");
+    assert_int_equal(sensing_start(&f->s, "host", "host"), ERR_OK);
+    sensing_observe(&f->s, "utilisation");
     /* user nice system idle iowait irq softirq steal guest guest_nice; guest is inside user */
-    tree_write(&tree, "/proc/stat", "cpu  10 10 10 20 30 10 10 0 10 0\n");
-    assert_near(value_of(&sensor, "utilisation"), 50, 1e-9);
+    tree_write(&f->tree, "/proc/stat", "cpu  10 10 10 20 30 10 10 0 10 0\n");
+    assert_near(sensing_value(&f->s, "utilisation"), 50, 1e-9);
     static const char *const BAD[] = {"", "cpu", "cpu  1 2 3", "cpu0 1 2 3 4\n", "cpu  a b c d\n"};
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
-        tree_write(&tree, "/proc/stat", "%s", BAD[i]);
-        assert_int_equal(drive_read(&sensor, "utilisation", NULL).missing, ERR_BAD_VALUE);
+        tree_write(&f->tree, "/proc/stat", "%s", BAD[i]);
+        assert_int_equal(sensing_observe(&f->s, "utilisation").missing, ERR_BAD_VALUE);
     }
-    tree_write(&tree, "/proc/stat", "cpu  10 10 10 120 30 10 10 0 10 0\n");
-    assert_near(value_of(&sensor, "utilisation"), 0, 1e-9);
-    sensor_close(&sensor);
+    tree_write(&f->tree, "/proc/stat", "cpu  10 10 10 120 30 10 10 0 10 0\n");
+    assert_near(sensing_value(&f->s, "utilisation"), 0, 1e-9);
 }
 
 static void memory_in_use_is_what_is_not_available(void **state)
 {
-    (void)state;
-    board_host(&tree);
-    struct sensor sensor;
-    assert_true(drive_open(&sensor_host, "host", &sensor));
-    assert_near(value_of(&sensor, "memory.total"), 16384000.0 * 1024, 0);
-    assert_near(value_of(&sensor, "memory.used"), 4096000.0 * 1024, 0);
-    tree_write(&tree, "/proc/meminfo", "MemTotal:       16384000 kB\n");
-    assert_near(value_of(&sensor, "memory.total"), 16384000.0 * 1024, 0);
-    assert_int_equal(drive_read(&sensor, "memory.used", NULL).missing, ERR_BAD_VALUE);
-    tree_write(&tree, "/proc/meminfo", "MemTot");
-    assert_int_equal(drive_read(&sensor, "memory.total", NULL).missing, ERR_BAD_VALUE);
-    sensor_close(&sensor);
-    tree_remove(&tree, "/proc/meminfo");
-    assert_true(drive_open(&sensor_host, "host", &sensor));
-    assert_int_not_equal(drive_read(&sensor, "memory.used", NULL).missing, ERR_OK);
-    sensor_close(&sensor);
+    struct fixture *f = *state;
+    board_host(&f->tree);
+    assert_int_equal(sensing_start(&f->s, "host", "host"), ERR_OK);
+    assert_near(sensing_value(&f->s, "memory.total"), 16384000.0 * 1024, 0);
+    assert_near(sensing_value(&f->s, "memory.used"), 4096000.0 * 1024, 0);
+    tree_write(&f->tree, "/proc/meminfo", "MemTotal:       16384000 kB\n");
+    assert_near(sensing_value(&f->s, "memory.total"), 16384000.0 * 1024, 0);
+    assert_int_equal(sensing_observe(&f->s, "memory.used").missing, ERR_BAD_VALUE);
+    tree_write(&f->tree, "/proc/meminfo", "MemTot");
+    assert_int_equal(sensing_observe(&f->s, "memory.total").missing, ERR_BAD_VALUE);
+    tree_remove(&f->tree, "/proc/meminfo");
+    assert_int_equal(sensing_start(&f->s, "host", "host"), ERR_OK);
+    assert_int_not_equal(sensing_observe(&f->s, "memory.used").missing, ERR_OK);
 }
 
 static void the_hottest_package_is_the_temperature(void **state)
 {
-    (void)state;
-    board_host(&tree);
+    struct fixture *f = *state;
+    board_host(&f->tree);
     for (unsigned n = 0; n < 2; n++) {
-        board_chip(&tree, n, "coretemp");
-        board_attribute(&tree, n, "temp1_label", n ? "Package id 1" : "Package id 0");
-        board_attribute(&tree, n, "temp1_input", n ? "71000" : "64000");
-        board_attribute(&tree, n, "temp2_label", "Core 0");
-        board_attribute(&tree, n, "temp2_input", "99000");
+        board_chip(&f->tree, n, "coretemp");
+        board_attribute(&f->tree, n, "temp1_label", n ? "Package id 1" : "Package id 0");
+        board_attribute(&f->tree, n, "temp1_input", n ? "71000" : "64000");
+        board_attribute(&f->tree, n, "temp2_label", "Core 0");
+        board_attribute(&f->tree, n, "temp2_input", "99000");
     }
-    struct sensor sensor;
-    assert_true(drive_open(&sensor_host, "host", &sensor));
-    assert_near(value_of(&sensor, "temperature"), 71, 1e-9);
-    tree_write(&tree, "/sys/class/hwmon/hwmon1/temp1_input", "%s", "");
-    assert_near(value_of(&sensor, "temperature"), 64, 1e-9);
-    tree_write(&tree, "/sys/class/hwmon/hwmon0/temp1_input", "%s", "x");
-    assert_int_equal(drive_read(&sensor, "temperature", NULL).missing, ERR_BAD_VALUE);
-    sensor_close(&sensor);
+    assert_int_equal(sensing_start(&f->s, "host", "host"), ERR_OK);
+    assert_near(sensing_value(&f->s, "temperature"), 71, 1e-9);
+    tree_write(&f->tree, "/sys/class/hwmon/hwmon1/temp1_input", "%s", "");
+    assert_near(sensing_value(&f->s, "temperature"), 64, 1e-9);
+    tree_write(&f->tree, "/sys/class/hwmon/hwmon0/temp1_input", "%s", "x");
+    assert_int_equal(sensing_observe(&f->s, "temperature").missing, ERR_BAD_VALUE);
 }
 
 static void other_thermometers_and_clocks(void **state)
 {
-    (void)state;
-    struct sensor sensor;
-    board_host(&tree);
-    board_x86(&tree, "AuthenticAMD", 25, 97, "AMD Ryzen 9 7950X 16-Core Processor", 4, 1, "");
+    struct fixture *f = *state;
+    board_host(&f->tree);
+    board_x86(&f->tree, "AuthenticAMD", 25, 97, "AMD Ryzen 9 7950X 16-Core Processor", 4, 1, "");
     /* Tdie is the silicon, Tctl may carry an offset for the fans. */
-    board_chip(&tree, 0, "k10temp");
-    board_attribute(&tree, 0, "temp1_label", "Tctl");
-    board_attribute(&tree, 0, "temp1_input", "80000");
-    board_attribute(&tree, 0, "temp2_label", "Tdie");
-    board_attribute(&tree, 0, "temp2_input", "53000");
-    tree_write(&tree, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "3000000\n");
-    tree_write(&tree, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "5000000\n");
-    assert_true(drive_open(&sensor_host, "host", &sensor));
-    assert_near(value_of(&sensor, "temperature"), 53, 1e-9);
-    struct sensor_findings findings = drive_probe(&sensor_host);
-    assert_string_equal(findings.items[0].measures,
+    board_chip(&f->tree, 0, "k10temp");
+    board_attribute(&f->tree, 0, "temp1_label", "Tctl");
+    board_attribute(&f->tree, 0, "temp1_input", "80000");
+    board_attribute(&f->tree, 0, "temp2_label", "Tdie");
+    board_attribute(&f->tree, 0, "temp2_input", "53000");
+    tree_write(&f->tree, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "3000000\n");
+    tree_write(&f->tree, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "5000000\n");
+    assert_int_equal(sensing_start(&f->s, "host", "host"), ERR_OK);
+    assert_near(sensing_value(&f->s, "temperature"), 53, 1e-9);
+    sensing_probe(&f->s, "host");
+    assert_string_equal(f->s.findings.items[0].measures,
                         "utilisation,memory_used,memory_total,temperature,clock");
-    sensor_findings_release(&findings);
-    assert_near(value_of(&sensor, "clock"), 4000, 1e-9);
-    tree_write(&tree, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "%s", "");
-    assert_near(value_of(&sensor, "clock"), 3000, 1e-9);
-    sensor_close(&sensor);
+    assert_near(sensing_value(&f->s, "clock"), 4000, 1e-9);
+    tree_write(&f->tree, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "%s", "");
+    assert_near(sensing_value(&f->s, "clock"), 3000, 1e-9);
 
-    tree_remove(&tree, "/sys/class/hwmon");
-    tree_write(&tree, "/sys/class/thermal/thermal_zone0/type", "acpitz\n");
-    tree_write(&tree, "/sys/class/thermal/thermal_zone0/temp", "27800\n");
-    tree_write(&tree, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
-    tree_write(&tree, "/sys/class/thermal/thermal_zone1/temp", "58000\n");
-    assert_true(drive_open(&sensor_host, "host", &sensor));
-    assert_near(value_of(&sensor, "temperature"), 58, 1e-9);
-    sensor_close(&sensor);
+    tree_remove(&f->tree, "/sys/class/hwmon");
+    tree_write(&f->tree, "/sys/class/thermal/thermal_zone0/type", "acpitz\n");
+    tree_write(&f->tree, "/sys/class/thermal/thermal_zone0/temp", "27800\n");
+    tree_write(&f->tree, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+    tree_write(&f->tree, "/sys/class/thermal/thermal_zone1/temp", "58000\n");
+    assert_int_equal(sensing_start(&f->s, "host", "host"), ERR_OK);
+    assert_near(sensing_value(&f->s, "temperature"), 58, 1e-9);
 }
 
 static void without_proc_the_host_is_absent(void **state)
 {
-    (void)state;
-    struct sensor_findings findings = drive_probe(&sensor_host);
-    assert_int_equal(findings.count, 1);
-    assert_int_equal(findings.items[0].status, SENSOR_ABSENT);
-    assert_true(findings.items[0].reason[0]);
-    sensor_findings_release(&findings);
+    struct fixture *f = *state;
+    const struct sensor_finding *finding = sensing_only(&f->s, "host");
+    assert_int_equal(finding->status, SENSOR_ABSENT);
+    assert_true(finding->reason[0]);
     /* Only what this host has is said to be measured. */
-    board_host(&tree);
-    findings = drive_probe(&sensor_host);
-    assert_string_equal(findings.items[0].measures, "utilisation,memory_used,memory_total");
-    sensor_findings_release(&findings);
+    board_host(&f->tree);
+    sensing_probe(&f->s, "host");
+    assert_string_equal(f->s.findings.items[0].measures, "utilisation,memory_used,memory_total");
 }
 
 /* ---- what machine this is ---- */
 
 static void an_x86_host_is_described(void **state)
 {
-    (void)state;
+    struct fixture *f = *state;
     struct host_info host;
-    board_host(&tree);
-    board_x86(&tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 8, 2, "");
+    board_host(&f->tree);
+    board_x86(&f->tree, "AuthenticAMD", 25, 17, "AMD EPYC 9654 96-Core Processor", 8, 2, "");
     host_info_read(&host);
     assert_string_equal(host.os_name, "Debian GNU/Linux");
     assert_string_equal(host.os_version, "12 (bookworm)");
@@ -186,42 +145,42 @@ static void an_x86_host_is_described(void **state)
     assert_false(host.virtualised);
     assert_near(host.cpu.mhz, 2350, 1e-9);
     /* CPUs that are offline do not count. */
-    tree_write(&tree, "/sys/devices/system/cpu/online", "0-2,5,7\n");
+    tree_write(&f->tree, "/sys/devices/system/cpu/online", "0-2,5,7\n");
     host_info_read(&host);
     assert_int_equal(host.cpu_count, 5);
-    tree_write(&tree, "/sys/devices/system/cpu/online", "3-1\n"); /* nonsense: count cpuinfo */
+    tree_write(&f->tree, "/sys/devices/system/cpu/online", "3-1\n"); /* nonsense: count cpuinfo */
     host_info_read(&host);
     assert_int_equal(host.cpu_count, 8);
 }
 
 static void a_virtual_machine_is_recognised(void **state)
 {
-    (void)state;
+    struct fixture *f = *state;
     struct host_info host;
-    board_host(&tree);
-    board_x86(&tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1,
+    board_host(&f->tree);
+    board_x86(&f->tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1,
               "hypervisor lahf_lm");
     host_info_read(&host);
     assert_true(host.virtualised);
-    board_x86(&tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisors");
+    board_x86(&f->tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisors");
     host_info_read(&host);
     assert_false(host.virtualised); /* only the whole word */
-    board_arm(&tree, 0x41, 0xd40, 2);
-    tree_write(&tree, "/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
-    tree_write(&tree, "/sys/class/dmi/id/product_name", "c7g.large\n");
+    board_arm(&f->tree, 0x41, 0xd40, 2);
+    tree_write(&f->tree, "/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+    tree_write(&f->tree, "/sys/class/dmi/id/product_name", "c7g.large\n");
     host_info_read(&host);
     assert_true(host.virtualised);
     assert_string_equal(host.cpu_product, "AWS Graviton3");
-    tree_write(&tree, "/sys/class/dmi/id/product_name", "c7g.metal\n");
+    tree_write(&f->tree, "/sys/class/dmi/id/product_name", "c7g.metal\n");
     host_info_read(&host);
     assert_false(host.virtualised);
 }
 
 static void an_arm_host_has_a_brand_too(void **state)
 {
-    (void)state;
+    struct fixture *f = *state;
     struct host_info host;
-    board_grace(&tree, 1);
+    board_grace(&f->tree, 1);
     host_info_read(&host);
     assert_string_equal(host.cpu_brand, "Neoverse-V2");
     assert_string_equal(host.cpu_product, "NVIDIA Grace");
@@ -234,13 +193,13 @@ static void an_arm_host_has_a_brand_too(void **state)
         char path[96];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/physical_package_id",
                  i);
-        tree_write(&tree, path, "%u\n", i < 2 ? 36 : 3180);
+        tree_write(&f->tree, path, "%u\n", i < 2 ? 36 : 3180);
     }
     host_info_read(&host);
     assert_int_equal(host.sockets, 2);
     /* A core nobody has named: the board's name, a NUL at its end. */
-    board_arm(&tree, 0x77, 0x123, 2);
-    tree_write_bytes(&tree, "/proc/device-tree/model", 0, "Acme Board 7", 13);
+    board_arm(&f->tree, 0x77, 0x123, 2);
+    tree_write_bytes(&f->tree, "/proc/device-tree/model", 0, "Acme Board 7", 13);
     host_info_read(&host);
     assert_string_equal(host.cpu_brand, "Acme Board 7");
 }
@@ -261,33 +220,31 @@ static void unknown_is_empty_never_a_word(void **state)
 
 static void the_real_machine_is_described(void **state)
 {
-    (void)state;
-    struct tree none = tree;
+    struct fixture *f = *state;
+    struct tree none = f->tree;
     tree_free(&none); /* back to the real root */
     struct host_info host;
     host_info_read(&host);
-    tree_new(&tree);
+    tree_new(&f->tree);
     assert_true(host.kernel[0] && host.machine[0]);
     assert_true(host.cpu_count > 0);
     assert_true(host.memory_bytes > 0);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(utilisation_is_that_of_the_interval),
-        CASE(waiting_is_idle_and_interrupts_are_work),
-        CASE(memory_in_use_is_what_is_not_available),
-        CASE(the_hottest_package_is_the_temperature),
-        CASE(other_thermometers_and_clocks),
-        CASE(without_proc_the_host_is_absent),
-        CASE(an_x86_host_is_described),
-        CASE(a_virtual_machine_is_recognised),
-        CASE(an_arm_host_has_a_brand_too),
-        CASE(unknown_is_empty_never_a_word),
-        CASE(the_real_machine_is_described),
+        FIXTURE_TEST(utilisation_is_that_of_the_interval),
+        FIXTURE_TEST(waiting_is_idle_and_interrupts_are_work),
+        FIXTURE_TEST(memory_in_use_is_what_is_not_available),
+        FIXTURE_TEST(the_hottest_package_is_the_temperature),
+        FIXTURE_TEST(other_thermometers_and_clocks),
+        FIXTURE_TEST(without_proc_the_host_is_absent),
+        FIXTURE_TEST(an_x86_host_is_described),
+        FIXTURE_TEST(a_virtual_machine_is_recognised),
+        FIXTURE_TEST(an_arm_host_has_a_brand_too),
+        FIXTURE_TEST(unknown_is_empty_never_a_word),
+        FIXTURE_TEST(the_real_machine_is_described),
     };
     return RUN_TESTS(tests);
 }

@@ -11,29 +11,9 @@
 #define NO_ENERGY  "fail nvmlDeviceGetTotalEnergyConsumption * 3\n"
 #define NO_SAMPLES "fail nvmlDeviceGetSamples * 3\n"
 
-static int setup(void **state)
-{
-    (void)state;
-    nvml_fake_start(IPW_FAKES);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    nvml_fake_stop();
-    return 0;
-}
-
 static void open_card(struct sensor *sensor)
 {
     assert_int_equal(nvml_fake_open("nvml:0", sensor), ERR_OK);
-}
-
-static const struct sensor_channel *channel(const struct sensor *sensor, const char *name)
-{
-    int index = nvml_fake_channel(sensor, name);
-    return index < 0 ? NULL : &sensor->channels[index];
 }
 
 /* Reads a channel's group and gives its one value. */
@@ -44,14 +24,6 @@ static double value_of(struct sensor *sensor, const char *name)
     assert_non_null(o);
     assert_int_equal(o->missing, ERR_OK);
     return o->value;
-}
-
-static const char *fact(const struct sensor *sensor, const char *key)
-{
-    for (size_t i = 0; i < sensor->fact_count; i++)
-        if (!strcmp(sensor->facts[i].key, key))
-            return sensor->facts[i].text;
-    return NULL;
 }
 
 static void each_gpu_is_a_finding(void **state)
@@ -103,7 +75,7 @@ static void a_full_card_has_every_channel(void **state)
     assert_int_equal(nvml_fake_open("nvml:1", &sensor), ERR_OK);
     assert_int_equal(sensor.channel_count, sizeof EXPECTED / sizeof *EXPECTED);
     for (size_t i = 0; i < sizeof EXPECTED / sizeof *EXPECTED; i++) {
-        const struct sensor_channel *c = channel(&sensor, EXPECTED[i].name);
+        const struct sensor_channel *c = channel_named(&sensor, EXPECTED[i].name);
         assert_non_null(c);
         assert_string_equal(c->device, "gpu1");
         assert_int_equal(c->location, 1);
@@ -116,8 +88,8 @@ static void a_full_card_has_every_channel(void **state)
             assert_near(c->relative_accuracy, 0.05 / sqrt(3), 1e-6);
         }
     }
-    assert_near(channel(&sensor, "energy")->joules_per_count, 1e-3, 0);
-    assert_int_equal(channel(&sensor, "energy")->wraps_at, 0);
+    assert_near(channel_named(&sensor, "energy")->joules_per_count, 1e-3, 0);
+    assert_int_equal(channel_named(&sensor, "energy")->wraps_at, 0);
     sensor_close(&sensor);
 }
 
@@ -301,7 +273,7 @@ static void one_channel_is_the_figure(void **state)
         for (size_t k = 0; k < sensor.channel_count; k++)
             figures += sensor.channels[k].scope == SCOPE_GPU && !sensor.channels[k].secondary;
         assert_int_equal(figures, 1);
-        const struct sensor_channel *figure = channel(&sensor, CASES[i].figure);
+        const struct sensor_channel *figure = channel_named(&sensor, CASES[i].figure);
         assert_non_null(figure);
         assert_false(figure->secondary);
         assert_int_equal(sensor.group_count, CASES[i].groups);
@@ -322,12 +294,12 @@ static void a_module_is_not_a_gpu(void **state)
                      "fail samples:0 0 3\nfail field:186:0 0 3\nfail field:185:0 0 3\n");
     struct sensor sensor;
     open_card(&sensor);
-    assert_int_equal(channel(&sensor, "power.samples")->scope, SCOPE_MODULE);
-    assert_false(channel(&sensor, "power.samples")->secondary);
-    assert_int_equal(channel(&sensor, "power.instant")->scope, SCOPE_MODULE);
-    assert_true(channel(&sensor, "power.instant")->secondary);
-    assert_int_equal(channel(&sensor, "power.average")->scope, SCOPE_MODULE);
-    assert_null(channel(&sensor, "power.memory"));
+    assert_int_equal(channel_named(&sensor, "power.samples")->scope, SCOPE_MODULE);
+    assert_false(channel_named(&sensor, "power.samples")->secondary);
+    assert_int_equal(channel_named(&sensor, "power.instant")->scope, SCOPE_MODULE);
+    assert_true(channel_named(&sensor, "power.instant")->secondary);
+    assert_int_equal(channel_named(&sensor, "power.average")->scope, SCOPE_MODULE);
+    assert_null(channel_named(&sensor, "power.memory"));
     assert_near(value_of(&sensor, "power.instant"), 900, 1e-3);
     nvml_fake_time(10.1);
     assert_near(value_of(&sensor, "power.samples"), 900, 1e-3);
@@ -344,8 +316,8 @@ static void memory_power_must_be_credible(void **state)
         nvml_fake_script("%s", SCRIPTS[i]);
         struct sensor sensor;
         open_card(&sensor);
-        assert_null(channel(&sensor, "power.memory"));
-        assert_non_null(channel(&sensor, "power.instant"));
+        assert_null(channel_named(&sensor, "power.memory"));
+        assert_non_null(channel_named(&sensor, "power.instant"));
         sensor_close(&sensor);
     }
 }
@@ -357,8 +329,8 @@ static void memory_power_may_be_an_average_only(void **state)
     nvml_fake_script("power 0 constant 500\nmemory_share 0 0.2\nfail field:186:2 0 3\n");
     struct sensor sensor;
     open_card(&sensor);
-    assert_non_null(channel(&sensor, "power.memory"));
-    assert_int_equal(channel(&sensor, "power.memory")->scope, SCOPE_GPU_MEMORY);
+    assert_non_null(channel_named(&sensor, "power.memory"));
+    assert_int_equal(channel_named(&sensor, "power.memory")->scope, SCOPE_GPU_MEMORY);
     assert_near(value_of(&sensor, "power.memory"), 100, 1e-3);
     sensor_close(&sensor);
 }
@@ -369,7 +341,7 @@ static void without_samples_every_tick_of_the_counter_is_read(void **state)
     nvml_fake_script("fail nvmlDeviceGetSamples 0 3\n");
     struct sensor sensor;
     open_card(&sensor);
-    assert_null(channel(&sensor, "power.samples"));
+    assert_null(channel_named(&sensor, "power.samples"));
     assert_int_equal(sensor.groups[0].period_default, 100 * NS_PER_MS);
     sensor_close(&sensor);
 }
@@ -396,8 +368,8 @@ static void what_a_card_lacks_is_no_channel(void **state)
         nvml_fake_script("%s", CASES[i].script);
         struct sensor sensor;
         open_card(&sensor);
-        assert_null(channel(&sensor, CASES[i].channel));
-        assert_non_null(channel(&sensor, "energy"));
+        assert_null(channel_named(&sensor, CASES[i].channel));
+        assert_non_null(channel_named(&sensor, "energy"));
         sensor_close(&sensor);
     }
 }
@@ -419,8 +391,8 @@ static void an_unknown_limit_leaves_a_wide_bound(void **state)
     nvml_fake_script("fail nvmlDeviceGetPowerManagementLimitConstraints 0 3\n");
     struct sensor sensor;
     open_card(&sensor);
-    assert_near(channel(&sensor, "energy")->watts_max, 3000, 0);
-    assert_null(fact(&sensor, "power_limit_range"));
+    assert_near(channel_named(&sensor, "energy")->watts_max, 3000, 0);
+    assert_null(fact_named(&sensor, "power_limit_range"));
     sensor_close(&sensor);
 }
 
@@ -430,16 +402,16 @@ static void facts_name_the_card(void **state)
     nvml_fake_script("devices 1\nuuid 0 GPU-8932f937-d72c-4106-c12f-20bd9faed9f6\n");
     struct sensor sensor;
     open_card(&sensor);
-    assert_string_equal(fact(&sensor, "uuid"), "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6");
-    assert_string_equal(fact(&sensor, "pci_bus_id"), "00000000:18:00.0");
-    assert_string_equal(fact(&sensor, "driver_version"), "580.95.05");
-    assert_string_equal(fact(&sensor, "architecture"), "Hopper");
-    assert_string_equal(fact(&sensor, "compute_capability"), "9.0");
-    assert_string_equal(fact(&sensor, "power_limit_range"), "200 to 700 W");
-    assert_string_equal(fact(&sensor, "persistence_mode"), "enabled");
-    assert_string_equal(fact(&sensor, "mig"), "disabled");
-    assert_null(fact(&sensor, "mig_energy"));
-    assert_null(fact(&sensor, "index_order"));
+    assert_string_equal(fact_named(&sensor, "uuid"), "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6");
+    assert_string_equal(fact_named(&sensor, "pci_bus_id"), "00000000:18:00.0");
+    assert_string_equal(fact_named(&sensor, "driver_version"), "580.95.05");
+    assert_string_equal(fact_named(&sensor, "architecture"), "Hopper");
+    assert_string_equal(fact_named(&sensor, "compute_capability"), "9.0");
+    assert_string_equal(fact_named(&sensor, "power_limit_range"), "200 to 700 W");
+    assert_string_equal(fact_named(&sensor, "persistence_mode"), "enabled");
+    assert_string_equal(fact_named(&sensor, "mig"), "disabled");
+    assert_null(fact_named(&sensor, "mig_energy"));
+    assert_null(fact_named(&sensor, "index_order"));
     sensor_close(&sensor);
 }
 
@@ -449,11 +421,11 @@ static void a_mixed_machine_warns_of_the_order(void **state)
     nvml_fake_script("devices 2\nname 1 NVIDIA L4\n");
     struct sensor sensor;
     open_card(&sensor);
-    assert_non_null(strstr(fact(&sensor, "index_order"), "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
+    assert_non_null(strstr(fact_named(&sensor, "index_order"), "CUDA_DEVICE_ORDER=PCI_BUS_ID"));
     sensor_close(&sensor);
     setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
     open_card(&sensor);
-    assert_null(fact(&sensor, "index_order"));
+    assert_null(fact_named(&sensor, "index_order"));
     sensor_close(&sensor);
 }
 
@@ -464,37 +436,37 @@ static void a_cut_card_is_measured_whole(void **state)
     assert_int_equal(nvml_fake_probe(NULL)->count, 1);
     struct sensor sensor;
     open_card(&sensor);
-    assert_string_equal(fact(&sensor, "mig"), "enabled, 3 instances");
-    assert_non_null(strstr(fact(&sensor, "mig_energy"), "no energy per MIG instance"));
-    assert_non_null(channel(&sensor, "energy"));
-    assert_null(channel(&sensor, "utilisation.tensor")); /* GPM has no figure for the whole card */
+    assert_string_equal(fact_named(&sensor, "mig"), "enabled, 3 instances");
+    assert_non_null(strstr(fact_named(&sensor, "mig_energy"), "no energy per MIG instance"));
+    assert_non_null(channel_named(&sensor, "energy"));
+    assert_null(
+        channel_named(&sensor, "utilisation.tensor")); /* GPM has no figure for the whole card */
     sensor_close(&sensor);
 }
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(each_gpu_is_a_finding),
-        TEST(a_full_card_has_every_channel),
-        TEST(groups_follow_the_cost_of_their_calls),
-        TEST(the_counter_counts_millijoules),
-        TEST(a_counter_that_starts_again_is_passed_on_as_it_is),
-        TEST(power_fields_are_told_apart),
-        TEST(values_of_every_type_are_understood),
-        TEST(slow_readings_are_in_base_units),
-        TEST(throttle_reasons_become_our_words),
-        TEST(one_channel_is_the_figure),
-        TEST(a_module_is_not_a_gpu),
-        TEST(memory_power_must_be_credible),
-        TEST(memory_power_may_be_an_average_only),
-        TEST(without_samples_every_tick_of_the_counter_is_read),
-        TEST(what_a_card_lacks_is_no_channel),
-        TEST(an_old_driver_counts_reserved_memory_as_used),
-        TEST(an_unknown_limit_leaves_a_wide_bound),
-        TEST(facts_name_the_card),
-        TEST(a_mixed_machine_warns_of_the_order),
-        TEST(a_cut_card_is_measured_whole),
+        NVML_TEST(each_gpu_is_a_finding),
+        NVML_TEST(a_full_card_has_every_channel),
+        NVML_TEST(groups_follow_the_cost_of_their_calls),
+        NVML_TEST(the_counter_counts_millijoules),
+        NVML_TEST(a_counter_that_starts_again_is_passed_on_as_it_is),
+        NVML_TEST(power_fields_are_told_apart),
+        NVML_TEST(values_of_every_type_are_understood),
+        NVML_TEST(slow_readings_are_in_base_units),
+        NVML_TEST(throttle_reasons_become_our_words),
+        NVML_TEST(one_channel_is_the_figure),
+        NVML_TEST(a_module_is_not_a_gpu),
+        NVML_TEST(memory_power_must_be_credible),
+        NVML_TEST(memory_power_may_be_an_average_only),
+        NVML_TEST(without_samples_every_tick_of_the_counter_is_read),
+        NVML_TEST(what_a_card_lacks_is_no_channel),
+        NVML_TEST(an_old_driver_counts_reserved_memory_as_used),
+        NVML_TEST(an_unknown_limit_leaves_a_wide_bound),
+        NVML_TEST(facts_name_the_card),
+        NVML_TEST(a_mixed_machine_warns_of_the_order),
+        NVML_TEST(a_cut_card_is_measured_whole),
     };
     return RUN_TESTS(tests);
 }

@@ -10,20 +10,6 @@
 #include "sensors/registry.h"
 #include "support/nvml_fake.h"
 
-static int setup(void **state)
-{
-    (void)state;
-    nvml_fake_start(IPW_FAKES);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    nvml_fake_stop();
-    return 0;
-}
-
 static const struct {
     int code;
     enum err expected; /* ERR_LOST is the answer of the read, the others of the channel */
@@ -236,8 +222,8 @@ static void one_call_of_unknown_trouble_costs_one_channel(void **state)
     nvml_fake_script("fail nvmlDeviceGetTotalEnergyConsumption 0 999\n");
     struct sensor sensor;
     assert_int_equal(nvml_fake_open("nvml:0", &sensor), ERR_OK);
-    assert_int_equal(nvml_fake_channel(&sensor, "energy"), -1);
-    assert_false(sensor.channels[nvml_fake_channel(&sensor, "power.samples")].secondary);
+    assert_null(channel_named(&sensor, "energy"));
+    assert_false(channel_named(&sensor, "power.samples")->secondary);
     sensor_close(&sensor);
 }
 
@@ -406,23 +392,22 @@ static void sensors_are_used_by_several_threads(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(every_error_code_has_a_meaning),
-        TEST(a_start_that_fails_says_why),
-        TEST(no_library_is_absence),
-        TEST(a_driver_without_cards_is_absence),
-        TEST(a_forbidden_card_is_denied_and_the_other_read),
-        TEST(a_jetson_is_left_to_its_own_driver),
-        TEST(absurd_values_are_missing),
-        TEST(a_call_that_blocks_is_timed_inside_itself),
-        TEST(a_driver_that_was_busy_at_open_keeps_its_channels),
-        TEST(one_call_of_unknown_trouble_costs_one_channel),
-        TEST(a_lost_card_comes_back),
-        TEST(a_reloaded_driver_is_started_afresh),
-        TEST(a_card_is_known_by_its_uuid),
-        TEST(the_library_is_shut_down_with_its_last_user),
-        TEST(sensors_are_used_by_several_threads),
+        NVML_TEST(every_error_code_has_a_meaning),
+        NVML_TEST(a_start_that_fails_says_why),
+        NVML_TEST(no_library_is_absence),
+        NVML_TEST(a_driver_without_cards_is_absence),
+        NVML_TEST(a_forbidden_card_is_denied_and_the_other_read),
+        NVML_TEST(a_jetson_is_left_to_its_own_driver),
+        NVML_TEST(absurd_values_are_missing),
+        NVML_TEST(a_call_that_blocks_is_timed_inside_itself),
+        NVML_TEST(a_driver_that_was_busy_at_open_keeps_its_channels),
+        NVML_TEST(one_call_of_unknown_trouble_costs_one_channel),
+        NVML_TEST(a_lost_card_comes_back),
+        NVML_TEST(a_reloaded_driver_is_started_afresh),
+        NVML_TEST(a_card_is_known_by_its_uuid),
+        NVML_TEST(the_library_is_shut_down_with_its_last_user),
+        NVML_TEST(sensors_are_used_by_several_threads),
     };
     return RUN_TESTS(tests);
 }

@@ -9,20 +9,6 @@
 
 static const double SPACING = 0.02;
 
-static int setup(void **state)
-{
-    (void)state;
-    nvml_fake_start(IPW_FAKES);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    nvml_fake_stop();
-    return 0;
-}
-
 /* What the drains of one test have given. */
 struct gathered {
     struct sensor sensor;
@@ -141,11 +127,10 @@ static void padding_is_no_sample(void **state)
 /* The wall clock is set between drains, for us and for the driver alike. */
 static void a_wall_clock_step_loses_nothing(void **state)
 {
-    (void)state;
     static const double STEPS[] = {3600, -3600, 0.5, -0.5, 0.05, -0.05, 0.008, -0.008, 1e8, -1e8};
     for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
-        nvml_fake_stop();
-        nvml_fake_start(IPW_FAKES);
+        nvml_fake_stop(state);
+        nvml_fake_start(state);
         open_card("");
         drain(10.5);
         drain(11);
@@ -164,11 +149,10 @@ static void a_wall_clock_step_loses_nothing(void **state)
 /* The driver's stamps leave our clock: times are anchored, but nothing is lost or doubled. */
 static void a_driver_with_another_clock_loses_nothing(void **state)
 {
-    (void)state;
     static const double STEPS[] = {3600, -3600, 2, -0.303, -0.507};
     for (size_t i = 0; i < sizeof STEPS / sizeof *STEPS; i++) {
-        nvml_fake_stop();
-        nvml_fake_start(IPW_FAKES);
+        nvml_fake_stop(state);
+        nvml_fake_start(state);
         open_card("");
         drain(10.5);
         nvml_fake_time(10.71);
@@ -239,18 +223,17 @@ static void a_failed_drain_is_made_up_for(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(every_sample_comes_once),
-        TEST(the_past_is_not_repeated_after_opening_again),
-        TEST(an_overrun_buffer_gives_what_it_still_has),
-        TEST(what_finds_no_room_waits),
-        TEST(padding_is_no_sample),
-        TEST(a_wall_clock_step_loses_nothing),
-        TEST(a_driver_with_another_clock_loses_nothing),
-        TEST(a_step_of_our_clock_alone_loses_nothing),
-        TEST(an_absurd_sample_is_missing_and_the_rest_goes_on),
-        TEST(a_failed_drain_is_made_up_for),
+        NVML_TEST(every_sample_comes_once),
+        NVML_TEST(the_past_is_not_repeated_after_opening_again),
+        NVML_TEST(an_overrun_buffer_gives_what_it_still_has),
+        NVML_TEST(what_finds_no_room_waits),
+        NVML_TEST(padding_is_no_sample),
+        NVML_TEST(a_wall_clock_step_loses_nothing),
+        NVML_TEST(a_driver_with_another_clock_loses_nothing),
+        NVML_TEST(a_step_of_our_clock_alone_loses_nothing),
+        NVML_TEST(an_absurd_sample_is_missing_and_the_rest_goes_on),
+        NVML_TEST(a_failed_drain_is_made_up_for),
     };
     return RUN_TESTS(tests);
 }

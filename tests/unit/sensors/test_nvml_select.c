@@ -16,16 +16,8 @@ static const char *const MACHINE = "devices 4\n"
 
 static int setup(void **state)
 {
-    (void)state;
-    nvml_fake_start(IPW_FAKES);
+    nvml_fake_start(state);
     nvml_fake_script("%s", MACHINE);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    nvml_fake_stop();
     return 0;
 }
 
@@ -149,7 +141,7 @@ static void an_endless_entry_is_cut_not_overrun(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, nvml_fake_stop)
     const struct CMUnitTest tests[] = {
         TEST(cuda_visible_devices_means_what_cuda_means),
         TEST(hidden_cards_are_absent_with_the_reason),

@@ -11,45 +11,27 @@
 #include "support/sensing.h"
 #include "support/tree.h"
 
-struct fixture {
-    struct tree tree;
-    struct sensing s;
-    pthread_t thread;
+/* What plays the hardware: a thread that moves perf package counters. */
+struct hardware {
+    struct tree *tree;
     atomic_bool stop;
-    const int *cpus; /* whose perf package counters the thread moves */
+    const int *cpus; /* whose counters it moves */
     size_t cpu_count;
     unsigned noise; /* counts that a step of one may differ by from a step of another */
 };
 
-static int setup(void **state)
-{
-    static struct fixture fixture;
-    memset(&fixture, 0, sizeof fixture);
-    tree_new(&fixture.tree);
-    *state = &fixture;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    sensing_release(&f->s);
-    tree_free(&f->tree);
-    return 0;
-}
-
 /* A package at some 65 W: a step of 2^-14 J a quarter of a millisecond, plus its own noise. */
 static void *run_counters(void *argument)
 {
-    struct fixture *f = argument;
+    struct hardware *hardware = argument;
     const struct timespec pause = {.tv_nsec = 250000};
     uint64_t counts[2] = {UINT64_C(6868) << 32, UINT64_C(7000) << 32};
     unsigned seed = 7;
-    while (!atomic_load(&f->stop)) {
-        for (size_t i = 0; i < f->cpu_count; i++) {
-            uint64_t units = 266 + (f->noise ? (unsigned)rand_r(&seed) % f->noise : 0);
-            counts[i] += units << 18;
-            machine_set_perf(&f->tree, PERF_PACKAGE, f->cpus[i], counts[i]);
+    while (!atomic_load(&hardware->stop)) {
+        for (size_t i = 0; i < hardware->cpu_count; i++) {
+            unsigned noise = hardware->noise ? (unsigned)rand_r(&seed) % hardware->noise : 0;
+            counts[i] += (uint64_t)(266 + noise) << 18;
+            machine_set_perf(hardware->tree, PERF_PACKAGE, hardware->cpus[i], counts[i]);
         }
         nanosleep(&pause, NULL);
     }
@@ -58,14 +40,12 @@ static void *run_counters(void *argument)
 
 static void probe_while_running(struct fixture *f, const int *cpus, size_t count, unsigned noise)
 {
-    f->cpus = cpus;
-    f->cpu_count = count;
-    f->noise = noise;
-    atomic_store(&f->stop, false);
-    assert_int_equal(pthread_create(&f->thread, NULL, run_counters, f), 0);
+    struct hardware hardware = {.tree = &f->tree, .cpus = cpus, .cpu_count = count, .noise = noise};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_counters, &hardware), 0);
     sensing_probe(&f->s, "rapl");
-    atomic_store(&f->stop, true);
-    pthread_join(f->thread, NULL);
+    atomic_store(&hardware.stop, true);
+    pthread_join(thread, NULL);
 }
 
 static void assert_mirrored(const struct sensing *s)
@@ -90,14 +70,14 @@ static void two_dies_that_show_one_register_are_one(void **state)
 {
     static const unsigned PATHS[] = {MACHINE_POWERCAP, MACHINE_MSR};
     for (size_t i = 0; i < 2; i++) {
-        setup(state);
+        fixture_setup(state);
         struct fixture *f = *state;
         machine_amd_mirrored(&f->tree, PATHS[i]);
         sensing_probe(&f->s, "rapl");
         assert_mirrored(&f->s);
         assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);
         assert_int_equal(sensing_channel(&f->s, "package")->location, 0);
-        teardown(state);
+        fixture_teardown(state);
     }
 }
 
@@ -178,15 +158,14 @@ static void one_platform_counter_seen_from_two_packages_is_the_whole_machine(voi
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_dies_that_show_one_register_are_one),
-        TEST(perf_counters_that_move_as_one_are_one),
-        TEST(two_sockets_that_move_by_themselves_stay_two),
-        TEST(perf_counters_that_are_equal_but_still_prove_nothing),
-        TEST(registers_that_differ_or_read_zero_are_two),
-        TEST(of_three_dies_only_the_copy_goes),
-        TEST(one_platform_counter_seen_from_two_packages_is_the_whole_machine),
+        FIXTURE_TEST(perf_counters_that_move_as_one_are_one),
+        FIXTURE_TEST(two_sockets_that_move_by_themselves_stay_two),
+        FIXTURE_TEST(perf_counters_that_are_equal_but_still_prove_nothing),
+        FIXTURE_TEST(registers_that_differ_or_read_zero_are_two),
+        FIXTURE_TEST(of_three_dies_only_the_copy_goes),
+        FIXTURE_TEST(one_platform_counter_seen_from_two_packages_is_the_whole_machine),
     };
     return RUN_TESTS(tests);
 }

@@ -7,40 +7,12 @@
 #include "support/sensing.h"
 #include "support/tree.h"
 
-struct fixture {
-    struct tree tree;
-    struct sensing s;
-};
-
-static int setup(void **state)
-{
-    static struct fixture fixture;
-    fixture = (struct fixture){0};
-    tree_new(&fixture.tree);
-    *state = &fixture;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    sensing_release(&f->s);
-    tree_free(&f->tree);
-    return 0;
-}
-
 static void assert_status(const struct sensing *s, const char *id, enum sensor_status status)
 {
     const struct sensor_finding *finding = sensing_find(s, id);
     if (!finding)
         fail_msg("no finding %s", id);
     assert_string_equal(sensor_status_name(finding->status), sensor_status_name(status));
-}
-
-static void assert_contains(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not say \"%s\"", text, part);
 }
 
 /* ---- two sockets, by every path ---- */
@@ -99,7 +71,7 @@ static void two_sockets_are_measured_by_every_path(void **state)
         {MACHINE_MSR | MACHINE_POWERCAP | MACHINE_PERF, "perf_event", 0},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        setup(state);
+        fixture_setup(state);
         struct fixture *f = *state;
         machine_intel_two_socket(&f->tree, CASES[i].paths);
         sensing_probe(&f->s, "rapl");
@@ -107,7 +79,7 @@ static void two_sockets_are_measured_by_every_path(void **state)
         assert_socket(&f->s, 0, CASES[i].name, 5000, 900);
         assert_socket(&f->s, 1, CASES[i].name, 5731, 953);
         assert_int_equal(sensing_channel(&f->s, "package")->wraps_at, CASES[i].wraps_at);
-        teardown(state);
+        fixture_teardown(state);
     }
 }
 
@@ -168,7 +140,7 @@ static void amd_has_a_package_on_every_path(void **state)
 {
     static const unsigned PATHS[] = {MACHINE_PERF, MACHINE_POWERCAP, MACHINE_MSR};
     for (size_t i = 0; i < 3; i++) {
-        setup(state);
+        fixture_setup(state);
         struct fixture *f = *state;
         machine_amd(&f->tree, PATHS[i]);
         sensing_probe(&f->s, "rapl");
@@ -178,7 +150,7 @@ static void amd_has_a_package_on_every_path(void **state)
         assert_int_equal(sensing_read(&f->s), ERR_OK);
         assert_near(sensing_joules(&f->s, "package"), 4321, 1e-3);
         assert_int_equal(f->s.sensor.channel_count, PATHS[i] == MACHINE_POWERCAP ? 2 : 1);
-        teardown(state);
+        fixture_teardown(state);
     }
 }
 
@@ -356,25 +328,24 @@ static void registers_that_read_zero_are_not_there(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_sockets_are_measured_by_every_path),
-        TEST(sparse_sockets_and_ranges_of_cpus_are_understood),
-        TEST(the_die_stands_in_for_a_package_number_that_is_missing),
-        TEST(dies_with_counters_of_their_own_are_all_kept),
+        FIXTURE_TEST(sparse_sockets_and_ranges_of_cpus_are_understood),
+        FIXTURE_TEST(the_die_stands_in_for_a_package_number_that_is_missing),
+        FIXTURE_TEST(dies_with_counters_of_their_own_are_all_kept),
         cmocka_unit_test(amd_has_a_package_on_every_path),
-        TEST(a_laptop_counts_its_package_once_and_psys_apart),
-        TEST(an_mmio_zone_serves_where_it_is_the_only_one),
-        TEST(each_package_may_have_its_own_psys),
-        TEST(a_lone_psys_is_found_and_the_missing_package_is_explained),
-        TEST(an_empty_machine_is_absent_for_three_reasons),
-        TEST(a_tree_without_anything_is_absent_too),
-        TEST(a_virtual_machine_is_called_one),
-        TEST(arm_has_no_rapl),
-        TEST(events_nobody_knows_are_unsupported),
-        TEST(an_event_without_a_clear_unit_is_not_guessed_at),
-        TEST(zones_hidden_by_a_container_are_named_as_such),
-        TEST(registers_that_read_zero_are_not_there),
+        FIXTURE_TEST(a_laptop_counts_its_package_once_and_psys_apart),
+        FIXTURE_TEST(an_mmio_zone_serves_where_it_is_the_only_one),
+        FIXTURE_TEST(each_package_may_have_its_own_psys),
+        FIXTURE_TEST(a_lone_psys_is_found_and_the_missing_package_is_explained),
+        FIXTURE_TEST(an_empty_machine_is_absent_for_three_reasons),
+        FIXTURE_TEST(a_tree_without_anything_is_absent_too),
+        FIXTURE_TEST(a_virtual_machine_is_called_one),
+        FIXTURE_TEST(arm_has_no_rapl),
+        FIXTURE_TEST(events_nobody_knows_are_unsupported),
+        FIXTURE_TEST(an_event_without_a_clear_unit_is_not_guessed_at),
+        FIXTURE_TEST(zones_hidden_by_a_container_are_named_as_such),
+        FIXTURE_TEST(registers_that_read_zero_are_not_there),
     };
     return RUN_TESTS(tests);
 }

@@ -29,28 +29,16 @@ ssize_t pread(int fd, void *to, size_t size, off_t offset)
     return syscall(SYS_pread64, fd, to, size, offset);
 }
 
-struct fixture {
-    struct tree tree;
-    struct sensing s;
-};
-
 static int setup(void **state)
 {
-    static struct fixture fixture;
-    fixture = (struct fixture){0};
     injected_errno = 0;
-    tree_new(&fixture.tree);
-    *state = &fixture;
-    return 0;
+    return fixture_setup(state);
 }
 
 static int teardown(void **state)
 {
-    struct fixture *f = *state;
     injected_errno = 0;
-    sensing_release(&f->s);
-    tree_free(&f->tree);
-    return 0;
+    return fixture_teardown(state);
 }
 
 static void open_two_socket(struct fixture *f, unsigned paths)

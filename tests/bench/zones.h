@@ -1,0 +1,22 @@
+/* Eight powercap zones on a fake machine, and what reading them costs at the least. */
+#ifndef TESTS_BENCH_ZONES_H
+#define TESTS_BENCH_ZONES_H
+
+#include <stdint.h>
+
+#include "support/tree.h"
+
+enum { ZONES = 8 };
+
+struct zones {
+    struct tree tree;
+    int fds[ZONES];
+};
+
+void zones_new(struct zones *zones);
+void zones_free(struct zones *zones);
+
+/* One bare pread a zone; returns the bytes read, so that the calls are not optimised away. */
+uint64_t zones_pread(const struct zones *zones);
+
+#endif
