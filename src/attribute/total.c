@@ -26,16 +26,14 @@ static bool has_platform_at(const struct sampler *sampler, const struct figure *
     return false;
 }
 
-/* Is it uncertain what this figure spans?  perf lists a psys for every socket; on some machines all
- * of them count, on others one does, and whether for its socket or for all nobody says.  While
- * another socket that is measured has no living psys, such a one may stand neither beside that
- * socket's package (joules counted twice) nor in its place (joules lost): the packages, whose reach
- * is certain, are summed, and psys is shown beside the sum. */
-static bool reach_is_unknown(const struct sampler *sampler, const struct figure *const *main_of,
-                             size_t devices, size_t self)
+/* perf lists a psys for every socket; on some machines all of them count, on others one does, and
+ * whether for its socket or for all nobody says.  Uncertain while another socket that is measured
+ * has no living psys. */
+static bool psys_reach_is_unknown(const struct sampler *sampler,
+                                  const struct figure *const *main_of, size_t devices,
+                                  const struct sensor_channel *row)
 {
-    const struct sensor_channel *row = figure_row(sampler, main_of[self]);
-    if (row->scope != SCOPE_PLATFORM || row->location < 0)
+    if (row->location < 0)
         return false;
     for (size_t i = 0; i < devices; i++) {
         const struct figure *f = main_of[i];
@@ -47,6 +45,33 @@ static bool reach_is_unknown(const struct sampler *sampler, const struct figure 
             return true;
     }
     return false;
+}
+
+static size_t count_measured(const struct sampler *sampler, const struct figure *const *main_of,
+                             size_t devices, enum scope scope)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < devices; i++)
+        count += figure_is_measured(main_of[i]) && figure_row(sampler, main_of[i])->scope == scope;
+    return count;
+}
+
+/* Is it uncertain what this figure spans?  Then it may stand neither beside what it perhaps contains
+ * (joules counted twice) nor in its place (joules lost): those, whose reach is certain, are summed,
+ * and it is shown beside the sum.
+ *
+ * A module's meter contains its GPUs, but nothing tells which they are: with one GPU a module the
+ * numbers agree; with two (GB200), or with other cards in the machine, they do not. */
+static bool reach_is_unknown(const struct sampler *sampler, const struct figure *const *main_of,
+                             size_t devices, size_t self)
+{
+    const struct sensor_channel *row = figure_row(sampler, main_of[self]);
+    if (row->scope == SCOPE_PLATFORM)
+        return psys_reach_is_unknown(sampler, main_of, devices, row);
+    if (row->scope != SCOPE_MODULE)
+        return false;
+    size_t gpus = count_measured(sampler, main_of, devices, SCOPE_GPU);
+    return gpus > 0 && gpus != count_measured(sampler, main_of, devices, SCOPE_MODULE);
 }
 
 /* Does some other device's figure already contain this one's joules?  An estimate never displaces
@@ -175,8 +200,10 @@ void total_take(const struct sampler *sampler, const struct figure *const *main_
             continue;
         if (reach_is_unknown(sampler, main_of, ledger->count, i)) {
             str_copy(device->energy.note, sizeof device->energy.note,
-                     "not in the total: another socket has no psys, so what this one spans is "
-                     "unknown");
+                     figure_row(sampler, f)->scope == SCOPE_MODULE
+                         ? "not in the total: which of the GPUs it contains is unknown"
+                         : "not in the total: another socket has no psys, so what this one spans "
+                           "is unknown");
             continue;
         }
         if (is_contained(sampler, main_of, ledger->count, i))
