@@ -67,12 +67,13 @@ static int doctor_run(int argc, char **argv)
         return code;
     struct check_row *checked = calloc(session.findings.count + 1, sizeof *checked);
     if (checked) {
+        static const char WAITING[] = "watching the sensors under a short load ...";
         bool shows = isatty(STDERR_FILENO);
         if (shows)
-            fprintf(stderr, "watching the sensors under a short load ...");
+            fputs(WAITING, stderr);
         check_run(&session, checked);
-        if (shows)
-            fprintf(stderr, "\r\033[K");
+        if (shows) /* blanks wipe the line on any terminal */
+            fprintf(stderr, "\r%*s\r", (int)sizeof WAITING, "");
         code = write_report(&session, checked, json, output);
     } else {
         code = complain("doctor", EXIT_FAILED, "out of memory");
