@@ -256,8 +256,8 @@ static bool next_key(int *value)
 
 static void read_keys(bool hung_up)
 {
-    size_t room = sizeof term.keys - term.key_count;
-    ssize_t n = read(STDIN_FILENO, term.keys + term.key_count, room);
+    size_t used = term.key_count < sizeof term.keys ? term.key_count : sizeof term.keys;
+    ssize_t n = read(STDIN_FILENO, term.keys + used, sizeof term.keys - used);
     if (n > 0)
         term.key_count += (size_t)n;
     else if (hung_up || (n < 0 && errno != EINTR && errno != EAGAIN))

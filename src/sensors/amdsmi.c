@@ -1,8 +1,7 @@
 /* AMD GPUs through AMD SMI, or ROCm SMI where that is all there is.
  *
  * Energy comes from the card's own accumulator: counts times the resolution that the library
- * reports (15.3 µJ; the hardware's unit is 2^-16 J = 15.26 µJ, and the reported figure is kept so
- * that our joules agree with amd-smi's).  Power is the driver's filtered value: a cross-check, or
+ * reports (about 15.3 µJ), kept as reported so that our joules agree with amd-smi's.  Power is the driver's filtered value: a cross-check, or
  * the only source in a guest, where the accumulator is not supported.
  *
  * What is known to go wrong, and where it is dealt with:

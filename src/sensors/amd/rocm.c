@@ -1,8 +1,8 @@
 /* ROCm SMI behind struct amd_api, for machines that have no AMD SMI (ROCm up to 5.6, Debian).
  *
- * Checked against rocm_smi.h 5.2.3 (Debian) and 7.x (as shipped inside AMD SMI): all functions
- * below take and give scalars with unchanged signatures.  The one struct, rsmi_frequencies_t,
- * grew a leading bool and a longer table; clock_in tells the two layouts apart by their content. */
+ * Checked against rocm_smi.h 5.2.3 (Debian): all functions below take and give scalars.  The one
+ * struct, rsmi_frequencies_t, is taken to have grown as AMD SMI's own did, by a leading bool and a
+ * longer table; clock_in tells the two layouts apart by their content. */
 #include "sensors/amd/api.h"
 
 #include <stdlib.h>
