@@ -201,7 +201,10 @@ static void bench_run(void)
     floors[3] = bare_cpu();
     /* One percent of a core, unless waking up and reading alone take most of that here. */
     double least = bench_median(floors, 4), due = RUN_SECONDS * 1000;
-    at_most("cpu at 1 kHz", cpu, "% of a core", 1.5 * least > 1 ? 1.5 * least : 1);
+    /* The goal is 1 % of a core.  A machine whose bare wake-ups cost more than that cannot show it,
+     * so the share is told and the ratio to what cannot be avoided is held. */
+    at_most("cpu at 1 kHz over bare wake-ups and preads", cpu / least, "ratio", 1.5);
+    at_most("cpu at 1 kHz, the goal being 1", cpu, "% of a core", 100);
     at_most("cpu of bare wake-ups and preads", least, "% of a core", 100);
     at_least("reads made of those due", 100 * (double)(end.reads - begin.reads) / due, "%", 99);
     /* A late read makes up for those it swallowed: a counter loses resolution, not joules. */
