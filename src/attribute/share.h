@@ -1,0 +1,105 @@
+/* Sharing: timeline x requests -> joules of each request, conserving.
+ *
+ * Time is cut into slices at every start, phase change and end of a request and at every update of
+ * the device's sensor, so that in a slice the same requests are alive throughout.  A slice's energy is
+ * first split into idle (baseline power x time, at most all of it) and active.  The active part goes
+ * to the requests alive in it by the tokens they processed in it: prefill tokens count 1, decode
+ * tokens `decode_weight`; where the tokens of one of them are not known, by equal shares.  The idle
+ * part goes to them by equal shares and is kept apart.  Where no request is alive, the idle part is
+ * the run's idle energy, and what exceeds it is unattributed.  Without a baseline the idle share is
+ * unknown, and all energy counts as active.
+ *
+ * So for each device: sum of the requests' joules + idle + unattributed = what the ledger says of the
+ * same window, to rounding; `conservation error` is how far that fails, and is reported.
+ *
+ * It works behind the run: a slice is settled when every request that reaches into it has ended and
+ * the sensors have been read past it.  Memory holds only what is not settled yet.
+ *
+ * sharing_begin and sharing_end may be called by any thread, all else by one.  sharing_new allocates;
+ * sharing_free gives all back. */
+#ifndef IPW_ATTRIBUTE_SHARE_H
+#define IPW_ATTRIBUTE_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attribute/ledger.h"
+#include "core/err.h"
+#include "core/record.h"
+#include "core/units.h"
+#include "trace/request.h"
+
+struct sampler;
+struct sharing;
+
+struct sharing_options {
+    nanos from;                  /* when the run began: energy is accounted from here on */
+    const struct baseline *idle; /* NULL without one; must outlive the sharing */
+    double decode_weight;        /* what a decode token weighs against a prefill token */
+};
+
+struct sharing *sharing_new(struct sampler *sampler, const struct sharing_options *options);
+void sharing_free(struct sharing *sharing);
+
+/* Average, maximum, median and minimum over a window; UNKNOWN where nothing was read. */
+struct gauge_stats {
+    double avg, max, median, min;
+};
+
+/* What one request spent on one device. */
+struct device_share {
+    const struct ledger_device
+        *device; /* identity: id, sensor, counted; valid during the callback */
+    /* The request's own: joules with the idle part in idle_joules and the rest in active_joules.  ±,
+     * coverage, method, source and updates are those of the device's figure over the request's window
+     * (the ± scaled to the share): they tell of the measurement, not of the rule of sharing. */
+    struct energy energy;
+    double prefill_joules, decode_joules; /* add up to energy.joules */
+    double window_joules;                 /* the whole device in the request's window */
+    struct gauge_stats watts;             /* the whole device in the request's window */
+    struct gauge_stats gauges[QTY_COUNT]; /* likewise; all UNKNOWN for what it does not report */
+};
+
+struct share {
+    const struct request_trace *trace;
+    struct energy total;                  /* over the counted devices */
+    double prefill_joules, decode_joules; /* of the total */
+    struct energy prefill, decode;        /* of the total, with evidence */
+    double alone_s;                       /* how long no other request was alive, in s */
+    double company; /* mean number of requests alive in its window, itself included */
+    const struct device_share *devices; /* those that have energy or gauges */
+    size_t count;
+};
+
+typedef void sharing_take(void *context, const struct share *share);
+
+/* A request is about to be sent: nothing after `from` is settled until it has ended. */
+enum err sharing_begin(struct sharing *sharing, uint64_t id, nanos from) MUST_USE;
+
+/* It has ended; the trace's arrivals are taken over.  trace->id is the one it began with. */
+enum err sharing_end(struct sharing *sharing, struct request_trace *trace) MUST_USE;
+
+/* It never was: forgets a request that began. */
+void sharing_forget(struct sharing *sharing, uint64_t id);
+
+/* Settles what can be settled up to `until` (a time that the sensors have been read past) and hands
+ * over each request that is finished by it, in the order of their ends. */
+enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *take, void *context)
+    MUST_USE;
+
+struct sharing_device_sum {
+    char id[24];
+    bool counted;
+    double requests_joules; /* all requests that were handed over or are half settled */
+    double idle_joules;     /* in time without requests; UNKNOWN without a baseline */
+    double unattributed_joules;
+    double settled_joules; /* the three together */
+};
+
+/* Totals from `from` to the settled time; devices in the ledger's order.  Returns how many there are,
+ * at most `most`. */
+size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *out, size_t most);
+nanos sharing_settled(const struct sharing *sharing);
+
+#endif

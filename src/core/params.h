@@ -1,0 +1,55 @@
+/* Parameters that a user gives as key=value, for a driver, a request or a grader.
+ * Several may stand in one word, separated by commas: "a=1, b=2".  Each piece is split at its first
+ * "=", both sides are trimmed, a piece without a key is dropped, one without "=" has the value "",
+ * and a key that is given again replaces the earlier one.  A comma inside a value is written "\,".
+ * Values stay text.  A struct params owns its strings: zero-initialise, params_release. */
+#ifndef IPW_CORE_PARAMS_H
+#define IPW_CORE_PARAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+
+struct param {
+    char *key;
+    char *value;
+};
+
+struct params {
+    struct param *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* What a driver understands, for its help and for refusing the rest.  Ends with a NULL name. */
+struct param_spec {
+    const char *name;
+    const char *value; /* what help calls it: "FILE", "TOKENS" */
+    const char *help;  /* with unit and default */
+};
+
+enum err params_add(struct params *params, const char *words) MUST_USE;
+enum err params_set(struct params *params, const char *key, const char *value) MUST_USE;
+enum err params_copy(struct params *to, const struct params *from) MUST_USE;
+void params_release(struct params *params);
+
+/* NULL when it was not given. */
+const char *params_get(const struct params *params, const char *key);
+
+/* The value parsed, or `otherwise` when the key was not given; ERR_USAGE names the key and says what
+ * was expected.  Truth is true/false, yes/no, on/off, 1/0. */
+enum err params_count(const struct params *params, const char *key, uint64_t otherwise,
+                      uint64_t *out, struct error *why) MUST_USE;
+enum err params_number(const struct params *params, const char *key, double otherwise, double *out,
+                       struct error *why) MUST_USE;
+enum err params_truth(const struct params *params, const char *key, bool otherwise, bool *out,
+                      struct error *why) MUST_USE;
+
+/* ERR_USAGE for a key that no spec names, with the nearest one suggested; `owner` is for the
+ * message: "dataset jsonl". */
+enum err params_check(const struct params *params, const struct param_spec *specs,
+                      const char *owner, struct error *why) MUST_USE;
+
+#endif

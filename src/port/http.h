@@ -1,0 +1,65 @@
+/* An HTTP client, by libcurl: the only file that knows that library.  A build without it says so in
+ * http_available.
+ *
+ * A struct http keeps its connection between requests and is used by one thread at a time; open one
+ * a thread.  Times are clock_now at the moment that bytes reached us: the library's own figures tell
+ * of headers, not of content. */
+#ifndef IPW_PORT_HTTP_H
+#define IPW_PORT_HTTP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/params.h"
+#include "core/text.h"
+#include "core/units.h"
+
+struct http;
+
+enum { HTTP_ERROR_BODY_MAX = 64 * 1024 };
+
+struct http_request {
+    const char *method; /* "GET" or "POST" */
+    const char *url;
+    const struct params *headers; /* may be NULL */
+    const char *body;             /* may be NULL */
+    size_t body_length;
+    nanos connect_timeout;     /* 0: 10 s */
+    nanos timeout;             /* for the whole exchange; 0: none */
+    const atomic_bool *cancel; /* may be NULL; set by any thread: ERR_INTERRUPTED soon after */
+    /* Gets the decoded body (gzip undone) of a 2xx answer as it arrives.  Anything but ERR_OK ends the
+     * exchange, and http_perform returns it; take sets its own *why. */
+    enum err (*take)(void *context, const char *bytes, size_t length, nanos t);
+    void *context;
+};
+
+struct http_response {
+    int status;       /* 0 when none came */
+    nanos sent;       /* the exchange began */
+    nanos first_byte; /* of the body; 0 when there was none */
+    nanos done;
+    char content_type[96];  /* lower case, without parameters */
+    double retry_after_s;   /* from the header; UNKNOWN without */
+    struct text error_body; /* of an answer that is not 2xx, at most HTTP_ERROR_BODY_MAX */
+    bool connected;         /* false: the server was never reached */
+};
+
+enum err http_available(struct error *why) MUST_USE;
+enum err http_open(struct http **out, struct error *why) MUST_USE;
+void http_close(struct http *http);
+
+/* ERR_OK when an answer arrived whole, whatever its status; otherwise ERR_TIMEOUT, ERR_INTERRUPTED,
+ * ERR_NOT_FOUND (no such host), ERR_LOST (the connection broke or was refused), ERR_IO or what take
+ * returned, with one line in *why that names the server.  Release the response in any case. */
+enum err http_perform(struct http *http, const struct http_request *request,
+                      struct http_response *out, struct error *why) MUST_USE;
+void http_response_release(struct http_response *response);
+
+/* A GET whose body is taken whole, at most `most` bytes. */
+enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
+                    size_t most, struct text *body, struct http_response *out, struct error *why)
+    MUST_USE;
+
+#endif

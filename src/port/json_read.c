@@ -1,0 +1,184 @@
+#include "port/json_read.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cjson/cJSON.h>
+
+#include "core/text.h"
+#include "core/units.h"
+
+/* A struct jv is a cJSON under another name. */
+static const cJSON *of(const struct jv *value)
+{
+    return (const cJSON *)(const void *)value;
+}
+
+static struct jv *as(cJSON *item)
+{
+    return (struct jv *)(void *)item;
+}
+
+enum err jv_available(struct error *why)
+{
+    (void)why;
+    return ERR_OK;
+}
+
+static size_t skip_space(const char *bytes, size_t length, size_t at)
+{
+    while (at < length && strchr(" \t\r\n", bytes[at]) && bytes[at])
+        at++;
+    return at;
+}
+
+enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
+{
+    const char *end = NULL;
+    cJSON *item = cJSON_ParseWithLengthOpts(bytes, length, &end, 0);
+    *out = NULL;
+    size_t stopped = end ? (size_t)(end - bytes) : 0;
+    if (!item)
+        return err_set(why, ERR_BAD_VALUE, "not JSON at byte %zu", stopped);
+    if (skip_space(bytes, length, stopped) != length) {
+        cJSON_Delete(item);
+        return err_set(why, ERR_BAD_VALUE, "something follows the JSON value at byte %zu", stopped);
+    }
+    *out = as(item);
+    return ERR_OK;
+}
+
+void jv_free(struct jv *value)
+{
+    cJSON_Delete((cJSON *)(void *)value);
+}
+
+bool jv_is_null(const struct jv *value)
+{
+    return !value || cJSON_IsNull(of(value));
+}
+
+bool jv_is_object(const struct jv *value)
+{
+    return cJSON_IsObject(of(value));
+}
+
+bool jv_is_array(const struct jv *value)
+{
+    return cJSON_IsArray(of(value));
+}
+
+bool jv_is_bool(const struct jv *value)
+{
+    return cJSON_IsBool(of(value));
+}
+
+const struct jv *jv_get(const struct jv *object, const char *key)
+{
+    return cJSON_IsObject(of(object)) ? as(cJSON_GetObjectItemCaseSensitive(of(object), key))
+                                      : NULL;
+}
+
+const struct jv *jv_path(const struct jv *value, const char *path)
+{
+    char step[128];
+    while (value && *path) {
+        size_t length = strcspn(path, ".");
+        if (length >= sizeof step)
+            return NULL;
+        memcpy(step, path, length);
+        step[length] = '\0';
+        path += length + (path[length] == '.');
+        uint64_t index;
+        if (jv_is_array(value))
+            value = parse_u64(step, &index) == ERR_OK && index < jv_count(value)
+                        ? as(cJSON_GetArrayItem(of(value), (int)index))
+                        : NULL;
+        else
+            value = jv_get(value, step);
+    }
+    return value;
+}
+
+const char *jv_text(const struct jv *value)
+{
+    return cJSON_IsString(of(value)) ? of(value)->valuestring : NULL;
+}
+
+double jv_number(const struct jv *value)
+{
+    return cJSON_IsNumber(of(value)) ? of(value)->valuedouble : UNKNOWN;
+}
+
+bool jv_integer(const struct jv *value, int64_t *out)
+{
+    double number = jv_number(value);
+    /* Beyond 2^53 a double has no room for every whole number. */
+    if (!is_known(number) || floor(number) != number || fabs(number) > 9007199254740992.0)
+        return false;
+    *out = (int64_t)number;
+    return true;
+}
+
+bool jv_truth(const struct jv *value, bool otherwise)
+{
+    return jv_is_bool(value) ? cJSON_IsTrue(of(value)) : otherwise;
+}
+
+size_t jv_count(const struct jv *value)
+{
+    size_t count = 0;
+    for (const struct jv *child = jv_first(value); child; child = jv_next(child))
+        count++;
+    return count;
+}
+
+const struct jv *jv_first(const struct jv *value)
+{
+    return jv_is_array(value) || jv_is_object(value) ? as(of(value)->child) : NULL;
+}
+
+const struct jv *jv_next(const struct jv *child)
+{
+    return child ? as(of(child)->next) : NULL;
+}
+
+const char *jv_key(const struct jv *child)
+{
+    return child ? of(child)->string : NULL;
+}
+
+enum err jv_merge(struct jv *into, const struct jv *from)
+{
+    cJSON *target = (cJSON *)(void *)into;
+    for (const cJSON *child = of(from)->child; child; child = child->next) {
+        cJSON *known = cJSON_GetObjectItemCaseSensitive(target, child->string);
+        if (cJSON_IsObject(known) && cJSON_IsObject(child)) {
+            enum err err = jv_merge(as(known), (const struct jv *)(const void *)child);
+            if (err)
+                return err;
+            continue;
+        }
+        cJSON *copy = cJSON_Duplicate(child, 1);
+        if (!copy)
+            return ERR_NO_MEMORY;
+        cJSON_bool done = known
+                              ? cJSON_ReplaceItemInObjectCaseSensitive(target, child->string, copy)
+                              : cJSON_AddItemToObject(target, child->string, copy);
+        if (!done) {
+            cJSON_Delete(copy);
+            return ERR_NO_MEMORY;
+        }
+    }
+    return ERR_OK;
+}
+
+enum err jv_print(const struct jv *value, struct text *out)
+{
+    char *printed = cJSON_PrintUnformatted(of(value));
+    if (!printed)
+        return ERR_NO_MEMORY;
+    text_add(out, printed);
+    cJSON_free(printed);
+    return out->failed ? ERR_NO_MEMORY : ERR_OK;
+}

@@ -1,0 +1,119 @@
+/* A build without cJSON: nothing can be read, and that is told. */
+#include "port/json_read.h"
+
+#include "core/text.h"
+#include "core/units.h"
+
+enum err jv_available(struct error *why)
+{
+    return err_set(why, ERR_UNSUPPORTED,
+                   "built without cJSON: install libcjson-dev and build again");
+}
+
+enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
+{
+    (void)bytes, (void)length;
+    *out = NULL;
+    return jv_available(why);
+}
+
+void jv_free(struct jv *value)
+{
+    (void)value;
+}
+
+bool jv_is_null(const struct jv *value)
+{
+    (void)value;
+    return true;
+}
+
+bool jv_is_object(const struct jv *value)
+{
+    (void)value;
+    return false;
+}
+
+bool jv_is_array(const struct jv *value)
+{
+    (void)value;
+    return false;
+}
+
+bool jv_is_bool(const struct jv *value)
+{
+    (void)value;
+    return false;
+}
+
+const struct jv *jv_get(const struct jv *object, const char *key)
+{
+    (void)object, (void)key;
+    return NULL;
+}
+
+const struct jv *jv_path(const struct jv *value, const char *path)
+{
+    (void)value, (void)path;
+    return NULL;
+}
+
+const char *jv_text(const struct jv *value)
+{
+    (void)value;
+    return NULL;
+}
+
+double jv_number(const struct jv *value)
+{
+    (void)value;
+    return UNKNOWN;
+}
+
+bool jv_integer(const struct jv *value, int64_t *out)
+{
+    (void)value, (void)out;
+    return false;
+}
+
+bool jv_truth(const struct jv *value, bool otherwise)
+{
+    (void)value;
+    return otherwise;
+}
+
+size_t jv_count(const struct jv *value)
+{
+    (void)value;
+    return 0;
+}
+
+const struct jv *jv_first(const struct jv *value)
+{
+    (void)value;
+    return NULL;
+}
+
+const struct jv *jv_next(const struct jv *child)
+{
+    (void)child;
+    return NULL;
+}
+
+const char *jv_key(const struct jv *child)
+{
+    (void)child;
+    return NULL;
+}
+
+enum err jv_merge(struct jv *into, const struct jv *from)
+{
+    (void)into, (void)from;
+    return ERR_UNSUPPORTED;
+}
+
+enum err jv_print(const struct jv *value, struct text *out)
+{
+    (void)value, (void)out;
+    return ERR_UNSUPPORTED;
+}

@@ -1,0 +1,41 @@
+/* Names and files of a run directory: profile_<hardware>_<model>_<dataset>, as the Python IPW names
+ * them (docs/formats.md).  Nothing here keeps state. */
+#ifndef IPW_STORE_RUN_DIR_H
+#define IPW_STORE_RUN_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct text;
+
+/* Each character that is neither letter nor digit becomes "_" (none is collapsed), those at the ends
+ * are dropped; "model" when nothing is left.  UTF-8 letters and digits count as such. */
+void model_slug(const char *model, char *to, size_t size);
+
+/* The directory's name, without its parent.  The dataset's name stays as it is, but for "/". */
+void run_dir_name(const char *hardware, const char *model, const char *dataset, char *to,
+                  size_t size);
+
+enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
+
+/* What stands there: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or
+ * something else, which is never deleted. */
+enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *why) MUST_USE;
+
+/* Makes it with its parents; tells a read-only place or a file in the way. */
+enum err run_dir_make(const char *path, struct error *why) MUST_USE;
+
+/* Deletes the files that a run makes, and only those, then the directory when it is empty. */
+enum err run_dir_clear(const char *path, struct error *why) MUST_USE;
+
+/* Held while a run writes there, so that two do not: ERR_BUSY names the process.  Released by the
+ * kernel when the process ends, however it ends. */
+enum err run_dir_lock(const char *path, int *fd, struct error *why) MUST_USE;
+
+/* Writes a small file whole or not at all: a temporary one beside it, synced, renamed. */
+enum err run_dir_put(const char *directory, const char *name, const struct text *content,
+                     struct error *why) MUST_USE;
+
+#endif
