@@ -417,7 +417,7 @@ static enum err next_points(struct sampler *sampler, const struct timeline *time
     return err;
 }
 
-enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
+enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, nanos after,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context)
 {
@@ -427,7 +427,6 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
     struct channel_state newest;
     sampler_channel(sampler, source, channel, &newest);
     /* By time, not by index: the history may be thinned while the callback works. */
-    nanos after = INT64_MIN;
     for (;;) {
         size_t count = CHUNK;
         enum err err = next_points(sampler, timeline, after, newest.t, chunk, &count);

@@ -75,9 +75,9 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high) MUST_USE;
 
-/* Walks the points that a channel has by now, oldest first, in chunks; stops when the callback
- * returns false.  The callback may take its time and ask the sampler questions. */
-enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
+/* Walks the points later than `after` that a channel has by now, oldest first, in chunks; stops when
+ * the callback returns false.  The callback may take its time and ask the sampler questions. */
+enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, nanos after,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context) MUST_USE;
 

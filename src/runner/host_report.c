@@ -1,4 +1,4 @@
-#include "report/host_report.h"
+#include "runner/host_report.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Fields of CSV (RFC 4180). */
-#ifndef IPW_REPORT_CSV_H
-#define IPW_REPORT_CSV_H
+#ifndef IPW_CORE_CSV_H
+#define IPW_CORE_CSV_H
 
 struct text;
 

@@ -1,15 +1,12 @@
-/* Energies, devices and ledgers as JSON, the same shape in every command. */
-#ifndef IPW_REPORT_ENERGY_JSON_H
-#define IPW_REPORT_ENERGY_JSON_H
+/* Devices and ledgers as JSON, the same shape in every command. */
+#ifndef IPW_REPORT_LEDGER_JSON_H
+#define IPW_REPORT_LEDGER_JSON_H
 
 #include <stdbool.h>
 
 struct json;
-struct energy;
 struct ledger;
 struct ledger_device;
-
-void energy_to_json(struct json *json, const char *key, const struct energy *energy);
 
 /* One element of "devices"; the fields alone let a caller add its own to the object it opened. */
 void device_fields_to_json(struct json *json, const struct ledger_device *device);

@@ -1,6 +1,6 @@
 /* The machine a figure was measured on: every report carries it. */
-#ifndef IPW_REPORT_HOST_REPORT_H
-#define IPW_REPORT_HOST_REPORT_H
+#ifndef IPW_RUNNER_HOST_REPORT_H
+#define IPW_RUNNER_HOST_REPORT_H
 
 #include "sensors/system/host_info.h"
 #include "sensors/sensor.h"
