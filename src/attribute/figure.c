@@ -9,7 +9,7 @@
 /* Coverages are told apart in steps of a twentieth of the window. */
 #define COVERAGE_STEPS 20
 
-static enum method method_of(const struct sensor_channel *channel)
+enum method figure_method(const struct sensor_channel *channel)
 {
     if (channel->estimated)
         return METHOD_ESTIMATED;
@@ -78,13 +78,18 @@ static enum err take_window(struct sampler *sampler, size_t source, size_t chann
     return sampler_extremes(sampler, source, channel, from, to, &low, power_max);
 }
 
-static void add_notes(const struct channel_state *state, struct energy *energy)
+void figure_note_coverage(struct energy *energy)
 {
     if (energy->coverage < 0.995)
         str_format(energy->note, sizeof energy->note,
                    "%.1f %% of the window was not covered; its joules are not in the figure",
                    100 * (1 - energy->coverage));
-    else if (state->thinned)
+}
+
+static void add_notes(const struct channel_state *state, struct energy *energy)
+{
+    figure_note_coverage(energy);
+    if (energy->note[0] == '\0' && state->thinned)
         str_copy(energy->note, sizeof energy->note,
                  "older samples were thinned for want of scratch space");
 }
@@ -119,7 +124,7 @@ void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos f
         .coverage = window.coverage,
         .idle_joules = UNKNOWN,
         .active_joules = UNKNOWN,
-        .method = method_of(row),
+        .method = figure_method(row),
         .updates = window.updates,
         .low_confidence = window.updates < FIGURE_CONFIDENT_UPDATES,
     };

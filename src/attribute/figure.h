@@ -35,6 +35,11 @@ long figure_shape(const struct sensor *sensor, size_t channel);
 enum err figure_window(struct sampler *sampler, size_t source, size_t channel, long shape,
                        nanos from, nanos to, struct window *out) MUST_USE;
 
+enum method figure_method(const struct sensor_channel *channel);
+
+/* Says in the note that part of the window is not covered, if that is so. */
+void figure_note_coverage(struct energy *energy);
+
 /* The channel it is of. */
 const struct sensor_channel *figure_row(const struct sampler *sampler, const struct figure *figure);
 

@@ -19,8 +19,7 @@ void request_trace_release(struct request_trace *trace)
     trace->arrival_count = 0;
 }
 
-/* Where prefill gives way to decode: the end where there is no decode. */
-static nanos phase_change(const struct request_trace *trace)
+nanos request_phase_change(const struct request_trace *trace)
 {
     if (trace->first_token == 0)
         return trace->to;
@@ -34,17 +33,17 @@ static nanos overlap(nanos a_from, nanos a_to, nanos b_from, nanos b_to)
 
 double request_prefill_s(const struct request_trace *trace, nanos from, nanos to)
 {
-    return seconds(overlap(trace->from, phase_change(trace), from, to));
+    return seconds(overlap(trace->from, request_phase_change(trace), from, to));
 }
 
 double request_decode_s(const struct request_trace *trace, nanos from, nanos to)
 {
-    return seconds(overlap(phase_change(trace), trace->to, from, to));
+    return seconds(overlap(request_phase_change(trace), trace->to, from, to));
 }
 
 double request_prefill_tokens(const struct request_trace *trace, nanos from, nanos to)
 {
-    nanos end = phase_change(trace);
+    nanos end = request_phase_change(trace);
     nanos inside = overlap(trace->from, end, from, to);
     if (inside == 0)
         return 0;
@@ -99,7 +98,7 @@ static double output_of(const struct request_trace *trace)
 
 double request_decode_tokens(const struct request_trace *trace, nanos from, nanos to)
 {
-    nanos begin = phase_change(trace), end = trace->to;
+    nanos begin = request_phase_change(trace), end = trace->to;
     double output = output_of(trace);
     bool has_decode = begin < end;
     if (!has_decode) {

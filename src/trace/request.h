@@ -22,6 +22,9 @@ struct request_trace {
 
 void request_trace_release(struct request_trace *trace);
 
+/* Where its prefill gives way to decode; its end where it has no decode. */
+nanos request_phase_change(const struct request_trace *trace);
+
 /* Tokens processed in [from, to].
  *
  * Of the prompt: laid evenly over the prefill.
