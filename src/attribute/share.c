@@ -25,6 +25,7 @@ struct sharing {
     struct sampler *sampler;
     const struct baseline *idle;
     nanos from, settled;
+    double busy_s; /* with at least one request alive */
     double decode_weight;
     struct backlog backlog;
     struct sharers coming; /* begin in the stretch to be settled next, in that order */
@@ -275,6 +276,8 @@ static void settle_slice(struct sharing *sharing, const nanos *edges, size_t k)
         given = slice_share(&slice, sharing->alive.items, sharing->alive.count, sharing->weights);
     for (size_t d = 0; d < sharing->device_count; d++)
         share_device_settle(&sharing->devices[d], k, &sharing->slice[d], shared ? &given : NULL);
+    if (shared)
+        sharing->busy_s += seconds(edges[k + 1] - edges[k]);
     sharing->settled = edges[k + 1];
 }
 
@@ -371,4 +374,9 @@ size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *ou
 nanos sharing_settled(const struct sharing *sharing)
 {
     return sharing->settled;
+}
+
+double sharing_busy_s(const struct sharing *sharing)
+{
+    return sharing->busy_s;
 }

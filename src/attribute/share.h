@@ -115,4 +115,7 @@ struct sharing_device_sum {
 size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *out, size_t most);
 nanos sharing_settled(const struct sharing *sharing);
 
+/* How long at least one request was alive, up to the settled time, in s. */
+double sharing_busy_s(const struct sharing *sharing);
+
 #endif

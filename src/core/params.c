@@ -57,10 +57,12 @@ enum err params_add(struct params *params, const char *words)
         return ERR_NO_MEMORY;
     enum err err = ERR_OK;
     size_t length = 0;
+    int depth = 0; /* of brackets: a list or object of JSON is one value */
     for (const char *c = words; !err; c++) {
+        depth += (*c == '[' || *c == '{') - (*c == ']' || *c == '}');
         if (*c == '\\' && c[1] == ',') {
             piece[length++] = *++c;
-        } else if (*c == ',' || *c == '\0') {
+        } else if ((*c == ',' && depth <= 0) || *c == '\0') {
             piece[length] = '\0';
             length = 0;
             err = add_piece(params, piece);

@@ -148,27 +148,32 @@ const char *jv_key(const struct jv *child)
     return child ? of(child)->string : NULL;
 }
 
+enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+{
+    cJSON *target = (cJSON *)(void *)object;
+    cJSON *copy = cJSON_Duplicate(of(value), 1);
+    if (!copy)
+        return ERR_NO_MEMORY;
+    cJSON_bool done = cJSON_GetObjectItemCaseSensitive(target, key)
+                          ? cJSON_ReplaceItemInObjectCaseSensitive(target, key, copy)
+                          : cJSON_AddItemToObject(target, key, copy);
+    if (!done) {
+        cJSON_Delete(copy);
+        return ERR_NO_MEMORY;
+    }
+    return ERR_OK;
+}
+
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
-    cJSON *target = (cJSON *)(void *)into;
-    for (const cJSON *child = of(from)->child; child; child = child->next) {
-        cJSON *known = cJSON_GetObjectItemCaseSensitive(target, child->string);
-        if (cJSON_IsObject(known) && cJSON_IsObject(child)) {
-            enum err err = jv_merge(as(known), (const struct jv *)(const void *)child);
-            if (err)
-                return err;
-            continue;
-        }
-        cJSON *copy = cJSON_Duplicate(child, 1);
-        if (!copy)
-            return ERR_NO_MEMORY;
-        cJSON_bool done = known
-                              ? cJSON_ReplaceItemInObjectCaseSensitive(target, child->string, copy)
-                              : cJSON_AddItemToObject(target, child->string, copy);
-        if (!done) {
-            cJSON_Delete(copy);
-            return ERR_NO_MEMORY;
-        }
+    for (const struct jv *child = jv_first(from); child; child = jv_next(child)) {
+        cJSON *known =
+            cJSON_GetObjectItemCaseSensitive((cJSON *)(void *)into, of(child)->string);
+        enum err err = cJSON_IsObject(known) && jv_is_object(child)
+                           ? jv_merge(as(known), child)
+                           : jv_put(into, of(child)->string, child);
+        if (err)
+            return err;
     }
     return ERR_OK;
 }

@@ -45,6 +45,9 @@ const struct jv *jv_first(const struct jv *value);
 const struct jv *jv_next(const struct jv *child);
 const char *jv_key(const struct jv *child); /* NULL in an array */
 
+/* A copy of the value under that key, in place of what was there. */
+enum err jv_put(struct jv *object, const char *key, const struct jv *value) MUST_USE;
+
 /* Copies `from` into the object `into`: objects are merged key by key, all else is replaced. */
 enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;
 
