@@ -12,6 +12,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "port/arrow/column.h"
+#include "port/arrow/header.h"
 
 /* A stream is a schema message, then a message a record batch.  A message is a marker and the length
  * of its header, the header, and a body.  We read the parts ourselves rather than let the library do
@@ -134,6 +135,9 @@ static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageTyp
                        message_name(reader->decoder.message_type));
     if (reader->decoder.message_type != wanted)
         return err_set(why, ERR_BAD_VALUE, "%s is damaged: a second schema", reader->path);
+    if (!arrow_header_is_complete(reader->header.data + PREFIX))
+        return err_set(why, ERR_BAD_VALUE, "%s is damaged: a header without its content",
+                       reader->path);
     code = ArrowIpcDecoderDecodeHeader(&reader->decoder, header, &said);
     return code ? refused(reader, code, &said, why) : ERR_OK;
 }
