@@ -28,6 +28,9 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
+/* Attribution settles whole slices of a millisecond. */
+#define SHARING_LAG (3 * NS_PER_MS)
+
 /* All that one profile owns, so that one release gives it back. */
 struct profile {
     struct profile_run run;
@@ -42,6 +45,7 @@ struct profile {
     struct ledger ledger; /* while the queries ran */
     bool has_ledger;
     double accounted_joules, idle_joules, unattributed_joules;
+    struct busy_energy busy; /* while at least one request was alive */
     struct keeping keeping;
     double cpu_s_before;
 };
@@ -319,6 +323,8 @@ static enum err write_end_line(struct profile *profile, const struct energy *ene
     json_number(&json, "accounted_joules", profile->accounted_joules);
     json_number(&json, "idle_joules", profile->idle_joules);
     json_number(&json, "unattributed_joules", profile->unattributed_joules);
+    json_number(&json, "busy_joules", profile->busy.joules);
+    json_number(&json, "busy_s", profile->busy.seconds);
     json_object_end(&json);
     enum err err = journal_append(&run->journal, &line, why);
     text_release(&line);
@@ -338,25 +344,29 @@ static enum err new_sharing(struct profile *profile, nanos from, struct error *w
 }
 
 /* What the machine spent while the queries ran, by the ledger; and what attribution made of it. */
-static enum err close_account(struct profile *profile, nanos from, nanos to, struct error *why)
+static enum err close_account(struct profile *profile, nanos from, struct error *why)
 {
     enum { DEVICES_MOST = 64 };
     struct sharing_device_sum sums[DEVICES_MOST];
     struct profile_run *run = &profile->run;
-    enum err err = ledger_take(run->session->sampler, from, to,
+    enum err err = ledger_take(run->session->sampler, from, sharing_settled(run->sharing),
                                profile->has_idle ? &profile->idle : NULL, &profile->ledger);
     if (err)
         return err_set(why, err, "cannot add up the energy: %s", err_text(err));
     profile->has_ledger = true;
     size_t count = sharing_sums(run->sharing, sums, DEVICES_MOST);
+    double relative = profile->ledger.total.plus_minus / profile->ledger.total.joules;
     profile->accounted_joules = profile->idle_joules = profile->unattributed_joules = 0;
+    profile->busy = (struct busy_energy){.seconds = sharing_busy_s(run->sharing)};
     for (size_t i = 0; i < count; i++) {
         if (!sums[i].counted)
             continue;
+        profile->busy.joules += sums[i].requests_joules;
         profile->accounted_joules += sums[i].settled_joules;
         profile->idle_joules += sums[i].idle_joules;
         profile->unattributed_joules += sums[i].unattributed_joules;
     }
+    profile->busy.plus_minus = relative * profile->busy.joules;
     return ERR_OK;
 }
 
@@ -379,10 +389,10 @@ static enum err run_queries(struct profile *profile, struct profile_result *out,
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted three times: what was in flight is lost");
     workers_join(workers);
-    nanos to = clock_now();
-    err = settle_all(&profile->keeping, to);
+    thread_sleep(SHARING_LAG); /* so that the last answer's end is well before what is settled */
+    err = settle_all(&profile->keeping, clock_now());
     if (!err)
-        err = close_account(profile, from, to, why);
+        err = close_account(profile, from, why);
     if (err)
         return err_set(why, err, "cannot attribute the energy: %s", err_text(err));
     return write_end_line(profile, &profile->ledger.total, why);
@@ -426,6 +436,7 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted three times");
     judging_join(judging);
+    thread_sleep(SHARING_LAG);
     err = settle_all(&profile->keeping, clock_now());
     return err ? err_set(why, err, "cannot attribute the judge's energy: %s", err_text(err)) : ERR_OK;
 }
@@ -443,6 +454,18 @@ static void energy_of_all_starts(struct profile *profile, struct energy *out)
                    resume->starts - resume->ended, resume->starts - resume->ended == 1 ? "" : "s");
 }
 
+static struct busy_energy busy_of_all_starts(const struct profile *profile)
+{
+    struct busy_energy busy = profile->busy;
+    const struct resume *resume = &profile->place.resume;
+    if (!profile->has_ledger)
+        return resume->busy;
+    busy.plus_minus += resume->busy.plus_minus; /* the same sensors: wrong alike */
+    busy.joules += resume->busy.joules;
+    busy.seconds += resume->busy.seconds;
+    return busy;
+}
+
 static enum err finish(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
@@ -455,6 +478,7 @@ static enum err finish(struct profile *profile, struct profile_result *out, stru
         .ledger = profile->has_ledger ? &profile->ledger : NULL,
         .idle = profile->has_idle ? &profile->idle : NULL,
         .starts = run->context.start,
+        .busy = busy_of_all_starts(profile),
         .conservation_error = fabs(profile->accounted_joules - total) / total,
         .idle_joules = profile->idle_joules,
         .unattributed_joules = profile->unattributed_joules,

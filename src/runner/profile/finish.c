@@ -13,8 +13,6 @@
 #include "store/run_dir.h"
 #include "store/store.h"
 
-/* Records that wait for their energy or their grade while the journal is read. */
-enum { WAITING_MOST = 100000 };
 
 static void journal_path(const char *directory, char *to, size_t size)
 {
@@ -39,7 +37,7 @@ static enum err sum_up(const struct profile_context *context, const char *journa
 {
     struct summing summing = {sums, context->options->model};
     uint64_t damaged = 0;
-    enum err err = journal_records(journal, WAITING_MOST, take_for_sums, &summing, &damaged, why);
+    enum err err = journal_records(journal, 0, take_for_sums, &summing, &damaged, why);
     if (!err && damaged)
         log_warn("%s: %llu damaged lines were left out", journal, (unsigned long long)damaged);
     return err;
@@ -116,7 +114,7 @@ static enum err fill_stores(const struct profile_context *context, const char *d
     uint64_t damaged;
     enum err err = open_stores(context, directory, sums, &storing);
     if (!err)
-        err = journal_records(journal, WAITING_MOST, take_for_stores, &storing, &damaged,
+        err = journal_records(journal, 0, take_for_stores, &storing, &damaged,
                               &storing.why);
     if (!err)
         err = finish_stores(&storing, summary);

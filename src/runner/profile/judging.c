@@ -12,7 +12,7 @@
 #include "runner/profile/record.h"
 #include "runner/profile/run.h"
 
-enum { WAITING_MOST = 100000, QUEUE_MOST = 64 };
+enum { QUEUE_MOST = 64 };
 
 /* One answer that waits for the judge. */
 struct job {
@@ -91,7 +91,7 @@ enum err judging_count(struct profile_run *run, const char *journal, uint64_t *o
 {
     struct counting counting = {run, 0};
     uint64_t damaged;
-    enum err err = journal_records(journal, WAITING_MOST, count_one, &counting, &damaged, why);
+    enum err err = journal_records(journal, 0, count_one, &counting, &damaged, why);
     *out = counting.count;
     return err;
 }
@@ -165,7 +165,7 @@ static void *reader_main(void *argument)
     struct error why = {0};
     uint64_t damaged;
     enum err err =
-        journal_records(judging->journal, WAITING_MOST, push, judging, &damaged, &why);
+        journal_records(judging->journal, 0, push, judging, &damaged, &why);
     if (err && err != ERR_INTERRUPTED)
         run_fail(judging->run, err, &why);
     pthread_mutex_lock(&judging->lock);

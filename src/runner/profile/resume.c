@@ -78,7 +78,10 @@ static void take_end(struct resume *resume, const struct jv *line)
     energy_from_json(jv_get(line, "energy"), &energy);
     resume->ended++;
     energy_add(&resume->energy, &energy);
-    resume->accounted_joules += jv_number(jv_get(line, "accounted_joules"));
+    double joules = jv_number(jv_get(line, "busy_joules"));
+    resume->busy.joules += joules;
+    resume->busy.seconds += jv_number(jv_get(line, "busy_s"));
+    resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
 }
 
 static enum err take_line(void *context, const struct jv *line)

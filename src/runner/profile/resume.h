@@ -5,6 +5,7 @@
 
 #include "core/err.h"
 #include "core/record.h"
+#include "estimate/intelligence.h"
 #include "runner/profile.h"
 #include "runner/profile/supply.h"
 
@@ -13,8 +14,7 @@ struct resume {
     unsigned starts;
     unsigned ended; /* starts whose energy is known because they came to an end */
     struct energy energy; /* of those together; unknown when there is none */
-    double attributed_joules; /* of those: what went to queries, for the conservation error */
-    double accounted_joules;  /* requests + idle + unattributed */
+    struct busy_energy busy; /* of those */
 };
 
 /* The settings that must not change within one directory, as one JSON object. */
