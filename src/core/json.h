@@ -30,4 +30,7 @@ void json_integer(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 
+/* A value that is JSON already, taken as it stands: a number keeps its digits. */
+void json_raw(struct json *json, const char *key, const char *value);
+
 #endif
