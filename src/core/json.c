@@ -184,9 +184,3 @@ void json_null(struct json *json, const char *key)
     begin_item(json, key);
     text_add(json->out, "null");
 }
-
-void json_raw(struct json *json, const char *key, const char *value)
-{
-    begin_item(json, key);
-    text_add(json->out, value);
-}

@@ -140,9 +140,12 @@ enum err params_truth(const struct params *params, const char *key, bool otherwi
 
 static bool is_known_key(const struct param_spec *specs, const char *key)
 {
-    for (; specs && specs->name; specs++)
-        if (strcmp(specs->name, key) == 0)
+    for (; specs && specs->name; specs++) {
+        size_t stem = strcspn(specs->name, "*");
+        if (specs->name[stem] ? strncmp(specs->name, key, stem) == 0 && key[stem]
+                              : strcmp(specs->name, key) == 0)
             return true;
+    }
     return false;
 }
 

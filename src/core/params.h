@@ -26,7 +26,7 @@ struct params {
 
 /* What a driver understands, for its help and for refusing the rest.  Ends with a NULL name. */
 struct param_spec {
-    const char *name;
+    const char *name;  /* one that ends with "*" stands for every longer key: "header.*" */
     const char *value; /* what help calls it: "FILE", "TOKENS" */
     const char *help;  /* with unit and default */
 };
