@@ -162,9 +162,8 @@ static enum err read_whole(const char *path, struct text *out, struct error *why
     if (!file)
         return err_set(why, err_from_errno(errno), "%s: %s", path, strerror(errno));
     char chunk[4096];
-    size_t got;
-    while (out->length <= FILE_MAX && (got = fread(chunk, 1, sizeof chunk, file)) > 0)
-        text_add_bytes(out, chunk, got);
+    while (out->length <= FILE_MAX && !out->failed && !feof(file) && !ferror(file))
+        text_add_bytes(out, chunk, fread(chunk, 1, sizeof chunk, file));
     bool failed = ferror(file);
     int number = errno;
     fclose(file);
