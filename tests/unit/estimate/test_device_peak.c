@@ -100,8 +100,8 @@ static void another_product_is_not_taken_for_a_known_one(void **state)
         "NVIDIA L400",
         "Radeon RX 7900 XT/7900 XTX",
         "AMD EPYC 9654 96-Core Processor",
-        "a b c d e f g h i j k l m n o p q r L4",
-        "NVIDIA L4 with-a-word-that-is-farlongerthananydevicesnamehas",
+        "NVIDIA L4 x888888888888888888888888888888", /* longer than any device's word */
+        "L4 gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu gpu", /* more words than any */
     };
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         struct device_peak peak;
