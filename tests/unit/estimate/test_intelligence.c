@@ -57,6 +57,22 @@ static void figures_are_as_worked_out_by_hand(void **state)
     assert_near(is.ipw_plus_minus, hypot(1. / 30, 2. / 30 * 0.05), 1e-12);
 }
 
+static void a_query_of_unknown_energy_stays_in_the_accuracy(void **state)
+{
+    (void)state;
+    struct intelligence_tally tally = example();
+    struct intelligence is;
+    add(&tally, OUTCOME_INCORRECT, UNKNOWN, UNKNOWN);
+    intelligence_of(&tally, &BUSY, 0, &is);
+    assert_near(is.accuracy, 0.5, 1e-12);
+    assert_int_equal(is.answered, 5);
+    assert_int_equal(is.energy_queries, 4);
+    assert_near(is.ipj, 0.02, 1e-12);
+    /* As above, with four graded queries of which three have an energy. */
+    double variance = 0.25 / 3 + 0.02 * 0.02 * 125 / 3 + 2 * 0.02 * 5 * 3 / (4 * 4);
+    assert_near(is.ipj_statistical, sqrt(variance) / 25, 1e-12);
+}
+
 /* Wilson's interval, against published values. */
 static void accuracy_has_an_interval(void **state)
 {
@@ -169,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_as_worked_out_by_hand),
+        cmocka_unit_test(a_query_of_unknown_energy_stays_in_the_accuracy),
         cmocka_unit_test(accuracy_has_an_interval),
         cmocka_unit_test(what_is_not_known_is_unknown),
         cmocka_unit_test(upstream_has_figures_of_its_own),
