@@ -16,7 +16,7 @@ const struct client_driver *const CLIENT_DRIVERS[] = {
 const struct client_driver *client_driver_find(const char *name, struct error *why)
 {
     enum { MOST = 64 };
-    const char *names[MOST];
+    const char *names[MOST] = {NULL};
     size_t count = 0;
     for (const struct client_driver *const *d = CLIENT_DRIVERS; *d; d++) {
         if (strcmp((*d)->name, name) == 0)

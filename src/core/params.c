@@ -152,7 +152,7 @@ static bool is_known_key(const struct param_spec *specs, const char *key)
 enum err params_check(const struct params *params, const struct param_spec *specs,
                       const char *owner, struct error *why)
 {
-    const char *names[64];
+    const char *names[64] = {NULL};
     size_t count = 0;
     for (const struct param_spec *s = specs; s && s->name && count < 64; s++)
         names[count++] = s->name;
