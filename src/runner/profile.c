@@ -231,7 +231,7 @@ static void *warm_main(void *argument)
 {
     struct warming *warming = argument;
     struct profile_run *run = &warming->profile->run;
-    warming->err = warm_up(run, run->context.options->warmup_queries, warmed_one, warming->profile,
+    warming->err = warm_up_queries(run, run->context.options->warmup_queries, warmed_one, warming->profile,
                            &warming->asked, &warming->why);
     atomic_fetch_sub(&run->working, 1);
     return NULL;

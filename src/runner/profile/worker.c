@@ -318,7 +318,7 @@ enum err workers_start(struct profile_run *run, unsigned count, struct workers *
 
 /* ---- warming up ---- */
 
-enum err warm_up(struct profile_run *run, unsigned wanted, void (*each)(void *context, unsigned done),
+enum err warm_up_queries(struct profile_run *run, unsigned wanted, void (*each)(void *context, unsigned done),
                  void *context, unsigned *asked, struct error *why)
 {
     const struct profile_options *options = run->context.options;
