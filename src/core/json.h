@@ -28,7 +28,7 @@ void json_array_end(struct json *json);
 void json_string(struct json *json, const char *key, const char *value); /* NULL gives null */
 /* A string that need not end in NUL and may hold some. */
 void json_string_bytes(struct json *json, const char *key, const char *bytes, size_t length);
-void json_number(struct json *json, const char *key, double value);   /* not finite: null */
+void json_number(struct json *json, const char *key, double value); /* not finite: null */
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);

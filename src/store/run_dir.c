@@ -45,24 +45,13 @@ static bool is_alnum(uint32_t code)
     return low < sizeof RANGES / sizeof *RANGES && code >= RANGES[low].first;
 }
 
-/* The code point at s and its length in bytes; a byte that begins none is a character of its own. */
-static size_t utf8_decode(const unsigned char *s, uint32_t *code)
+/* The code point of a character of `length` bytes. */
+static uint32_t utf8_decode(const unsigned char *s, size_t length)
 {
-    static const uint32_t LEAST[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = s[0] < 0x80 ? 1 : s[0] < 0xC0 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-    *code = length < 2 ? s[0] : s[0] & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xC0) != 0x80)
-            length = 0;
-        else
-            *code = *code << 6 | (s[i] & 0x3Fu);
-    }
-    bool is_surrogate = *code >= 0xD800 && *code < 0xE000;
-    if (length == 0 || s[0] >= 0xF8 || *code < LEAST[length] || is_surrogate || *code > 0x10FFFF) {
-        *code = UINT32_MAX; /* no letter */
-        return 1;
-    }
-    return length;
+    uint32_t code = length < 2 ? s[0] : s[0] & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (s[i] & 0x3Fu);
+    return code;
 }
 
 /* Copies without the underscores at both ends, and never half a character. */
@@ -84,14 +73,13 @@ static void copy_stripped(const char *from, char *to, size_t size)
 void model_slug(const char *model, char *to, size_t size)
 {
     struct text slug = {0};
-    for (const unsigned char *s = (const unsigned char *)model; *s;) {
-        uint32_t code;
-        size_t length = utf8_decode(s, &code);
-        if (is_alnum(code))
-            text_add_bytes(&slug, (const char *)s, length);
+    for (const char *s = model; *s;) {
+        size_t length = utf8_length(s, strlen(s));
+        if (length > 0 && is_alnum(utf8_decode((const unsigned char *)s, length)))
+            text_add_bytes(&slug, s, length);
         else
             text_add(&slug, "_");
-        s += length;
+        s += length ? length : 1; /* a byte that begins no character is one by itself */
     }
     copy_stripped(text_get(&slug), to, size);
     if (!to[0])
