@@ -82,6 +82,21 @@ static void an_unknown_name_gets_the_near_one(void **state)
     assert_null(client_driver_find("", NULL));
 }
 
+static void a_driver_that_cannot_work_here_says_why(void **state)
+{
+    (void)state;
+    FOR_EACH_DRIVER(d)
+    {
+        struct client client;
+        struct error why = {0};
+        const struct client_config config = {0};
+        if (!(*d)->available || (*d)->available(&why) == ERR_OK)
+            continue;
+        HOLD(client_open(*d, &config, &client, &why) == ERR_UNSUPPORTED, *d);
+        HOLD(is_line(why.text) && strstr(why.text, "install") && !client.driver, *d);
+    }
+}
+
 static void opening_speaks_to_no_server_and_leaves_nothing(void **state)
 {
     (void)state;
@@ -310,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_driver_is_complete),
         cmocka_unit_test(an_unknown_name_gets_the_near_one),
+        cmocka_unit_test(a_driver_that_cannot_work_here_says_why),
         cmocka_unit_test(opening_speaks_to_no_server_and_leaves_nothing),
         cmocka_unit_test(a_service_that_is_not_there_is_told),
         cmocka_unit_test(a_service_that_is_well_answers),

@@ -433,7 +433,7 @@ static void a_timeout_keeps_what_had_arrived(void **state)
     const struct client_request request = {
         .model = "tiny-1b",
         .prompt = "Q",
-        .timeout = (getenv("IPW_SLOW") ? 4000 : 500) * NS_PER_MS,
+        .timeout = (getenv("IPW_SLOW") ? 4000 : 1000) * NS_PER_MS,
     };
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_TIMEOUT);
     assert_true(reply.retryable);
