@@ -45,6 +45,7 @@ static const struct {
     {"data:a\n\n", "|a;"},
     {"data:  a\n\n", "| a;"},
     {"data: one\ndata: two\ndata\ndata: four\n\n", "|one\ntwo\n\nfour;"},
+    {"data: one\r\ndata: two\r\n\r\n", "|one\ntwo;"},
     {": a comment\n\n:\ndata: a\n: another\n\n", "|a;"},
     {"event: error\ndata: a\n\ndata: b\n\n", "error|a;|b;"},
     {"event: lonely\n\ndata: b\n\n", "|b;"},
