@@ -67,12 +67,12 @@ int inference_start(void **state)
     close(to[0]);
     close(from[1]);
     server.stop = to[1];
-    char line[32];
-    ssize_t length = read(from[0], line, sizeof line - 1);
+    char line[32] = "";
+    size_t length = 0;
+    while (length < sizeof line - 1 && !strchr(line, '\n') &&
+           read(from[0], line + length, 1) == 1) /* its line may come in pieces */
+        length++;
     close(from[0]);
-    if (length <= 0)
-        return -1;
-    line[length] = '\0';
     server.port = (int)strtol(line, NULL, 10);
     return server.port > 0 ? 0 : -1;
 }
