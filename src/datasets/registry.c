@@ -71,13 +71,14 @@ static enum err driver_of_path(const char *path, const struct dataset_driver **o
     const struct ending *ending = find_ending(path);
     if (!file_exists(path))
         return err_set(why, ERR_NOT_FOUND, "%s: no such file or directory", path);
-    *out = find_driver(file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl");
-    if (*out)
-        return ERR_OK;
-    return err_set(why, ERR_UNSUPPORTED,
-                   "%s is not read by itself: give JSON lines, CSV or the directory of "
-                   "save_to_disk",
-                   path);
+    const char *name = file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl";
+    if (!name)
+        return err_set(why, ERR_UNSUPPORTED,
+                       "%s is not read by itself: give JSON lines, CSV or the directory of "
+                       "save_to_disk",
+                       path);
+    *out = find_driver(name);
+    return ERR_OK;
 }
 
 static enum err unknown_name(const char *name, struct error *why)
