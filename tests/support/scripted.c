@@ -65,12 +65,25 @@ static enum err scripted_open(const struct sensor_finding *finding, struct senso
     return ERR_OK;
 }
 
-/* The integral of the row's value from 0 to s. */
+/* The integral of the row's value from 0 to s, which is a step where there is a profile. */
 static double integral(const struct scripted_channel *row, double s)
 {
+    if (row->profile) {
+        double sum = 0;
+        for (nanos t = SCRIPTED_STEP; t <= from_seconds(s); t += SCRIPTED_STEP)
+            sum += row->profile[t / SCRIPTED_STEP] * seconds(SCRIPTED_STEP);
+        return sum;
+    }
     bool stepped = row->step_s > 0 && s > row->step_s;
     return stepped ? row->value * row->step_s + row->step_value * (s - row->step_s)
                    : row->value * s;
+}
+
+static double value_at(const struct scripted_channel *row, nanos t)
+{
+    if (row->profile)
+        return row->profile[t / SCRIPTED_STEP];
+    return row->step_s > 0 && seconds(t) > row->step_s ? row->step_value : row->value;
 }
 
 static void play(const struct scripted_channel *row, unsigned channel, struct observations *out)
@@ -79,6 +92,8 @@ static void play(const struct scripted_channel *row, unsigned channel, struct ob
         double s = seconds(t);
         if (row->ends_s > 0 && s > row->ends_s)
             return;
+        if (s > row->gap_from_s && s < row->gap_to_s)
+            continue;
         double joules = integral(row, s);
         if (row->reset_s > 0 && s >= row->reset_s)
             joules -= integral(row, row->reset_s);
@@ -88,8 +103,7 @@ static void play(const struct scripted_channel *row, unsigned channel, struct ob
             observe_count(out, channel, start + t,
                           row->dead ? 7 : (uint64_t)llround(joules / JOULES_PER_COUNT) + 1);
         else
-            observe_value(out, channel, start + t,
-                          row->step_s > 0 && s > row->step_s ? row->step_value : row->value);
+            observe_value(out, channel, start + t, value_at(row, t));
     }
 }
 
