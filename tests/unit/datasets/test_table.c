@@ -37,11 +37,11 @@ static void assert_rows(const char *bytes, size_t length, char separator, size_t
     struct text row = {0}, all = {0};
     struct error why = {0};
     write_file(bytes, length);
-    assert_int_equal(table_open(path, separator, most, &table, &why), ERR_OK);
+    assert_int_equal(csv_table_open(path, separator, most, &table, &why), ERR_OK);
     for (int i = 0; i < 20; i++) {
         uint64_t line;
         bool end;
-        enum err err = table_next(&table, &row, &line, &end, &why);
+        enum err err = csv_table_next(&table, &row, &line, &end, &why);
         if (end)
             break;
         assert_true(err == ERR_OK || err == ERR_BAD_VALUE);
@@ -50,7 +50,7 @@ static void assert_rows(const char *bytes, size_t length, char separator, size_t
     assert_string_equal(text_get(&all), expected);
     text_release(&row);
     text_release(&all);
-    table_close(&table);
+    csv_table_close(&table);
 }
 
 #define ASSERT_ROWS(bytes, expected)                                                               \
@@ -107,10 +107,10 @@ static void files_without_a_header_are_refused(void **state)
     struct table table;
     struct error why;
     write_file("\n\n", 2);
-    assert_int_equal(table_open(path, ',', 100, &table, &why), ERR_BAD_VALUE);
+    assert_int_equal(csv_table_open(path, ',', 100, &table, &why), ERR_BAD_VALUE);
     assert_contains(why.text, "no header");
     write_file("\"a", 2);
-    assert_int_equal(table_open(path, ',', 100, &table, &why), ERR_BAD_VALUE);
+    assert_int_equal(csv_table_open(path, ',', 100, &table, &why), ERR_BAD_VALUE);
     assert_contains(why.text, "header");
     assert_contains(why.text, "never closed");
 }

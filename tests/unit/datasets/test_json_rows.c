@@ -2,7 +2,7 @@
 #include "support/unit.h"
 
 #include "core/text.h"
-#include "datasets/rows/lines.h"
+#include "datasets/rows/json_rows.h"
 #include "support/tree.h"
 
 static struct tree tree;
@@ -26,16 +26,16 @@ static int tear_down(void **state)
 /* Reads all rows: "LINE:row|LINE:row|", with ! for one that cannot be used. */
 static void assert_rows(const char *bytes, size_t length, size_t most, const char *expected)
 {
-    struct lines lines;
+    struct json_rows rows;
     struct text row = {0}, all = {0};
     struct error why = {0};
     tree_remove(&tree, "/rows");
     tree_write_bytes(&tree, "/rows", 0, bytes, length);
-    assert_int_equal(lines_open(path, most, &lines, &why), ERR_OK);
+    assert_int_equal(json_rows_open(path, most, &rows, &why), ERR_OK);
     for (int i = 0; i < 20; i++) {
         uint64_t line;
         bool end;
-        enum err err = lines_next(&lines, &row, &line, &end, &why);
+        enum err err = json_rows_next(&rows, &row, &line, &end, &why);
         if (end)
             break;
         assert_true(err == ERR_OK || err == ERR_BAD_VALUE);
@@ -44,7 +44,7 @@ static void assert_rows(const char *bytes, size_t length, size_t most, const cha
     assert_string_equal(text_get(&all), expected);
     text_release(&row);
     text_release(&all);
-    lines_close(&lines);
+    json_rows_close(&rows);
 }
 
 #define ASSERT_ROWS(bytes, most, expected) assert_rows(bytes, sizeof(bytes) - 1, most, expected)
@@ -89,17 +89,17 @@ static void other_files_are_refused(void **state)
         {"", "is empty"},        {"\xFF\xFEh", "UTF-16"}, {"\x1F\x8B\x08", "compressed"},
         {"PAR1....", "Parquet"}, {"PK\x03\x04", "zip"},
     };
-    struct lines lines;
+    struct json_rows rows;
     struct error why;
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
         tree_write(&tree, "/rows", "%s", FILES[i].bytes);
-        assert_int_not_equal(lines_open(path, 100, &lines, &why), ERR_OK);
+        assert_int_not_equal(json_rows_open(path, 100, &rows, &why), ERR_OK);
         assert_contains(why.text, FILES[i].told);
         assert_contains(why.text, path);
     }
     tree_remove(&tree, "/rows");
-    assert_int_equal(lines_open(path, 100, &lines, &why), ERR_NOT_FOUND);
-    assert_int_equal(lines_open(tree.root, 100, &lines, &why), ERR_UNSUPPORTED);
+    assert_int_equal(json_rows_open(path, 100, &rows, &why), ERR_NOT_FOUND);
+    assert_int_equal(json_rows_open(tree.root, 100, &rows, &why), ERR_UNSUPPORTED);
     assert_contains(why.text, "directory");
 }
 
