@@ -204,6 +204,7 @@ static void config_and_split_are_found(void **state)
                          ERR_OK);
         assert_contains(http_fake.urls[http_fake.count - 1], CASES[i].url);
     }
+    items_release(&items);
     assert_int_equal(items_read(&items, "hub", "dataset=o/n, base_url=" BASE ", split=dev"),
                      ERR_NOT_FOUND);
     assert_contains(items.why.text, "it has main/train, main/test, other/train");

@@ -32,13 +32,9 @@ static void bad_bytes_are_replaced(void **state)
         const struct sample *sample = &SAMPLES[i];
         struct text text = {0};
         text_add_bytes(&text, sample->bytes, sample->length);
-        bool was_valid = utf8_is_valid(sample->bytes, sample->length);
-        utf8_repair(&text);
+        utf8_repair_json(&text);
         assert_string_equal(text_get(&text), sample->repaired);
         assert_int_equal(text.length, strlen(sample->repaired));
-        assert_true(utf8_is_valid(text_get(&text), text.length));
-        assert_int_equal(was_valid, sample->length == text.length &&
-                                        memcmp(sample->bytes, text.bytes, text.length) == 0);
         text_release(&text);
     }
 }
