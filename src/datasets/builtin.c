@@ -55,7 +55,7 @@ static enum err add_task(struct builtin *builtin, const char *word, struct error
 {
     const char *names[TASK_COUNT_MAX];
     size_t count = 0;
-    for (const struct task *const *task = TASKS; *task; task++) {
+    for (const struct task *const *task = BUILTIN_TASKS; *task; task++) {
         names[count++] = (*task)->name;
         if (strcmp((*task)->name, word) == 0 && builtin->task_count < TASK_COUNT_MAX) {
             builtin->tasks[builtin->task_count++] = *task;
@@ -77,7 +77,7 @@ static enum err read_tasks(struct builtin *builtin, const char *list, struct err
         err = add_task(builtin, word, why);
     if (err || builtin->task_count)
         return err;
-    for (const struct task *const *task = TASKS; *task; task++)
+    for (const struct task *const *task = BUILTIN_TASKS; *task; task++)
         builtin->tasks[builtin->task_count++] = *task;
     return ERR_OK;
 }

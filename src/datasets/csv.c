@@ -11,12 +11,12 @@
 static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
                          struct error *why)
 {
-    return table_next(state, row, number, end, why);
+    return csv_table_next(state, row, number, end, why);
 }
 
 static void close_rows(void *state)
 {
-    table_close(state);
+    csv_table_close(state);
     free(state);
 }
 
@@ -55,7 +55,7 @@ static enum err csv_open(const struct dataset_config *config, struct dataset *ou
     struct table *table = malloc(sizeof *table);
     if (!table)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    err = table_open(path, separator, ROW_BYTES_MAX, table, why);
+    err = csv_table_open(path, separator, ROW_BYTES_MAX, table, why);
     if (err) {
         free(table);
         return err;

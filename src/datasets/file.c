@@ -11,13 +11,13 @@
 
 #include "core/text.h"
 
-bool file_is_directory(const char *path)
+bool user_file_is_directory(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-bool file_exists(const char *path)
+bool user_file_exists(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0;
@@ -29,7 +29,7 @@ static enum err failed(const char *path, const char *doing, struct error *why)
     return err_set(why, err_from_errno(number), "cannot %s %s: %s", doing, path, strerror(number));
 }
 
-enum err file_read(const char *path, size_t most, struct text *out, struct error *why)
+enum err user_file_read(const char *path, size_t most, struct text *out, struct error *why)
 {
     char buffer[16384];
     text_clear(out);
@@ -80,7 +80,7 @@ static bool write_all(int fd, const char *bytes, size_t length)
     return fsync(fd) == 0;
 }
 
-enum err file_write(const char *path, const char *bytes, size_t length, struct error *why)
+enum err user_file_write(const char *path, const char *bytes, size_t length, struct error *why)
 {
     char beside[FILE_PATH_MAX];
     enum err err = make_parents(path, why);

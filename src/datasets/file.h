@@ -12,14 +12,16 @@ struct text;
 
 enum { FILE_PATH_MAX = 1024 };
 
-bool file_is_directory(const char *path);
-bool file_exists(const char *path);
+bool user_file_is_directory(const char *path);
+bool user_file_exists(const char *path);
 
 /* Into *out, cleared first; longer than `most` is ERR_BAD_VALUE. */
-enum err file_read(const char *path, size_t most, struct text *out, struct error *why) MUST_USE;
+enum err user_file_read(const char *path, size_t most, struct text *out, struct error *why)
+    MUST_USE;
 
 /* Makes the directories above it, writes beside it and renames: a reader sees all of it or nothing,
  * and a write that was cut off leaves the old file. */
-enum err file_write(const char *path, const char *bytes, size_t length, struct error *why) MUST_USE;
+enum err user_file_write(const char *path, const char *bytes, size_t length, struct error *why)
+    MUST_USE;
 
 #endif

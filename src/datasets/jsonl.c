@@ -4,18 +4,18 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/rows/feed.h"
-#include "datasets/rows/lines.h"
+#include "datasets/rows/json_rows.h"
 #include "port/json_read.h"
 
 static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
                          struct error *why)
 {
-    return lines_next(state, row, number, end, why);
+    return json_rows_next(state, row, number, end, why);
 }
 
 static void close_rows(void *state)
 {
-    lines_close(state);
+    json_rows_close(state);
     free(state);
 }
 
@@ -25,18 +25,18 @@ static enum err jsonl_open(const struct dataset_config *config, struct dataset *
     const char *path = params_get(config->params, "path");
     if (!path || !*path)
         return err_set(why, ERR_USAGE, "dataset %s needs path=FILE", out->name);
-    struct lines *lines = malloc(sizeof *lines);
-    if (!lines)
+    struct json_rows *rows = malloc(sizeof *rows);
+    if (!rows)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    enum err err = lines_open(path, ROW_BYTES_MAX, lines, why);
+    enum err err = json_rows_open(path, ROW_BYTES_MAX, rows, why);
     if (err) {
-        free(lines);
+        free(rows);
         return err;
     }
     struct row_source source = {
         .next = next_row,
         .close = close_rows,
-        .state = lines,
+        .state = rows,
         .unit = "line",
         .count = -1,
     };
@@ -44,14 +44,14 @@ static enum err jsonl_open(const struct dataset_config *config, struct dataset *
 }
 
 static const struct param_spec PARAMS[] = {
-    {"path", "FILE", "the file: JSON lines, or one array of objects"},
+    {"path", "FILE", "the file: JSON rows, or one array of objects"},
     FEED_PARAMS,
     {NULL, NULL, NULL},
 };
 
 const struct dataset_driver dataset_jsonl = {
     .name = "jsonl",
-    .summary = "a file of JSON lines, or one JSON array",
+    .summary = "a file of JSON rows, or one JSON array",
     .params = PARAMS,
     .available = jv_available,
     .open = jsonl_open,

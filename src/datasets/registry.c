@@ -61,7 +61,7 @@ static const struct ending *find_ending(const char *path)
 
 static bool is_path(const char *name)
 {
-    return strchr(name, '/') || find_ending(name) || file_exists(name);
+    return strchr(name, '/') || find_ending(name) || user_file_exists(name);
 }
 
 /* A directory is a saved dataset; a file is what its name ends with, or else JSON lines. */
@@ -69,15 +69,16 @@ static enum err driver_of_path(const char *path, const struct dataset_driver **o
                                struct error *why)
 {
     const struct ending *ending = find_ending(path);
-    if (!file_exists(path))
+    if (!user_file_exists(path))
         return err_set(why, ERR_NOT_FOUND, "%s: no such file or directory", path);
-    *out = find_driver(file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl");
-    if (*out)
-        return ERR_OK;
-    return err_set(why, ERR_UNSUPPORTED,
-                   "%s is not read by itself: give JSON lines, CSV or the directory of "
-                   "save_to_disk",
-                   path);
+    const char *name = user_file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl";
+    if (!name)
+        return err_set(why, ERR_UNSUPPORTED,
+                       "%s is not read by itself: give JSON lines, CSV or the directory of "
+                       "save_to_disk",
+                       path);
+    *out = find_driver(name);
+    return ERR_OK;
 }
 
 static enum err unknown_name(const char *name, struct error *why)

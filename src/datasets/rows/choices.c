@@ -109,6 +109,9 @@ static size_t meant(const struct choices *given, const struct jv *answer, const 
 {
     size_t none = given->count;
     *ambiguous = false;
+    for (size_t i = 0; i < given->count; i++)
+        if (given->options[i] == answer)
+            return i; /* its field is itself one of the choices */
     if (kind == ANSWER_LETTER)
         return by_letter(given, text);
     if (kind == ANSWER_INDEX || (kind == ANSWER_ANY && !jv_text(answer)))

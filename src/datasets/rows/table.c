@@ -117,8 +117,8 @@ static enum err read_record(struct table *table, struct record *to, uint64_t *li
     return err;
 }
 
-enum err table_open(const char *path, char separator, size_t most, struct table *out,
-                    struct error *why)
+enum err csv_table_open(const char *path, char separator, size_t most, struct table *out,
+                        struct error *why)
 {
     uint64_t line;
     bool end;
@@ -133,11 +133,11 @@ enum err table_open(const char *path, char separator, size_t most, struct table 
     else if (end)
         err = err_set(why, ERR_BAD_VALUE, "%s has no header and no rows", path);
     if (err)
-        table_close(out);
+        csv_table_close(out);
     return err;
 }
 
-void table_close(struct table *table)
+void csv_table_close(struct table *table)
 {
     bytes_close(&table->bytes);
     text_release(&table->names.bytes);
@@ -158,8 +158,8 @@ static void write_row(const struct table *table, struct text *row)
     json_object_end(&json);
 }
 
-enum err table_next(struct table *table, struct text *row, uint64_t *line, bool *end,
-                    struct error *why)
+enum err csv_table_next(struct table *table, struct text *row, uint64_t *line, bool *end,
+                        struct error *why)
 {
     text_clear(row);
     enum err err = read_record(table, &table->fields, line, end, why);

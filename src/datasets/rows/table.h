@@ -1,5 +1,5 @@
 /* A CSV file (RFC 4180) as rows of JSON: the first record names the columns, each later one becomes
- * an object of strings.  A struct table owns its file and texts: table_open, table_close. */
+ * an object of strings.  A struct table owns its file and texts: csv_table_open, csv_table_close. */
 #ifndef IPW_DATASETS_ROWS_TABLE_H
 #define IPW_DATASETS_ROWS_TABLE_H
 
@@ -24,14 +24,14 @@ struct table {
     struct record fields;
 };
 
-enum err table_open(const char *path, char separator, size_t most, struct table *out,
-                    struct error *why) MUST_USE;
-void table_close(struct table *table);
+enum err csv_table_open(const char *path, char separator, size_t most, struct table *out,
+                        struct error *why) MUST_USE;
+void csv_table_close(struct table *table);
 
 /* The next record in *row (cleared first) and the line on which it begins.  Blank lines are passed
  * over.  ERR_BAD_VALUE for a record with more or fewer fields than there are columns, with a quote
  * out of place, or that is too long; the next call goes on after it. */
-enum err table_next(struct table *table, struct text *row, uint64_t *line, bool *end,
-                    struct error *why) MUST_USE;
+enum err csv_table_next(struct table *table, struct text *row, uint64_t *line, bool *end,
+                        struct error *why) MUST_USE;
 
 #endif

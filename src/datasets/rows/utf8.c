@@ -1,8 +1,7 @@
 #include "datasets/rows/utf8.h"
 
 #include <ctype.h>
-#include <stdint.h>
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -43,14 +42,9 @@ static size_t valid_run(const char *bytes, size_t length)
     return at;
 }
 
-bool utf8_is_valid(const char *bytes, size_t length)
+static void repair_bytes(struct text *text)
 {
-    return valid_run(bytes, length) == length;
-}
-
-void utf8_repair(struct text *text)
-{
-    if (text->failed || !text->bytes || utf8_is_valid(text->bytes, text->length))
+    if (valid_run(text_get(text), text->length) == text->length)
         return; /* nearly always: no copy is made */
     struct text valid = {0};
     for (size_t at = 0; at < text->length;) {
@@ -92,10 +86,20 @@ static bool is_low(int unit)
     return unit >= 0xDC00 && unit < 0xE000;
 }
 
+/* \uXXXX becomes \ufffd, in its place. */
+static void put_replacement(char *escape)
+{
+    static const char DIGITS[] = "fffd";
+    for (int i = 0; i < 4; i++)
+        escape[2 + i] = DIGITS[i];
+}
+
 void utf8_repair_json(struct text *json)
 {
-    utf8_repair(json);
     if (json->failed || !json->bytes)
+        return;
+    repair_bytes(json);
+    if (json->failed)
         return;
     for (char *s = strchr(json->bytes, '\\'); s; s = strchr(s, '\\')) {
         int unit = escaped_unit(s);
@@ -105,7 +109,7 @@ void utf8_repair_json(struct text *json)
             s += 12;
         } else {
             if (unit == 0 || is_high(unit) || is_low(unit))
-                memcpy(s + 2, "fffd", 4);
+                put_replacement(s);
             s += 6;
         }
     }

@@ -4,17 +4,9 @@
 #ifndef IPW_DATASETS_ROWS_UTF8_H
 #define IPW_DATASETS_ROWS_UTF8_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 struct text;
 
-bool utf8_is_valid(const char *bytes, size_t length); /* NUL is not */
-
-/* Repairs a text in place. */
-void utf8_repair(struct text *text);
-
-/* Repairs JSON in place before it is parsed: bad bytes as above, and the escapes of NUL and of half
+/* Repairs JSON in place before it is parsed: bad bytes, and the escapes of NUL and of half
  * a surrogate pair, which no C string and no UTF-8 can hold. */
 void utf8_repair_json(struct text *json);
 

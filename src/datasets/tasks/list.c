@@ -6,7 +6,7 @@
 #include "datasets/tasks/tasks.def"
 #undef TASK
 
-const struct task *const TASKS[] = {
+const struct task *const BUILTIN_TASKS[] = {
 #define TASK(name) &task_##name,
 #include "datasets/tasks/tasks.def"
 #undef TASK

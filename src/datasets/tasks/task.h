@@ -21,6 +21,6 @@ struct task {
 };
 
 /* Ends with a NULL. */
-extern const struct task *const TASKS[];
+extern const struct task *const BUILTIN_TASKS[];
 
 #endif

@@ -1,4 +1,4 @@
-#include "datasets/rows/lines.h"
+#include "datasets/rows/json_rows.h"
 
 #include "core/text.h"
 
@@ -14,9 +14,9 @@ static int skip_space(struct bytes *bytes)
     return bytes_peek(bytes);
 }
 
-enum err lines_open(const char *path, size_t most, struct lines *out, struct error *why)
+enum err json_rows_open(const char *path, size_t most, struct json_rows *out, struct error *why)
 {
-    *out = (struct lines){.most = most};
+    *out = (struct json_rows){.most = most};
     enum err err = bytes_open(path, &out->bytes, why);
     if (err)
         return err;
@@ -27,9 +27,9 @@ enum err lines_open(const char *path, size_t most, struct lines *out, struct err
     return ERR_OK;
 }
 
-void lines_close(struct lines *lines)
+void json_rows_close(struct json_rows *rows)
 {
-    bytes_close(&lines->bytes);
+    bytes_close(&rows->bytes);
 }
 
 /* Bytes are added in pieces: one at a time would cost more than reading them. */
@@ -86,46 +86,46 @@ static void read_element(struct bytes *bytes, struct piece *piece)
 }
 
 /* To the first byte of the next row; false at the end. */
-static bool find_row(struct lines *lines)
+static bool find_row(struct json_rows *rows)
 {
-    struct bytes *bytes = &lines->bytes;
-    if (!lines->is_array)
+    struct bytes *bytes = &rows->bytes;
+    if (!rows->is_array)
         return skip_space(bytes) != BYTES_END;
-    while (!lines->array_closed && skip_space(bytes) == ',')
+    while (!rows->array_closed && skip_space(bytes) == ',')
         (void)bytes_next(bytes);
     if (bytes_peek(bytes) == ']')
-        lines->array_closed = true;
-    return !lines->array_closed && bytes_peek(bytes) != BYTES_END;
+        rows->array_closed = true;
+    return !rows->array_closed && bytes_peek(bytes) != BYTES_END;
 }
 
 /* The end that was reached: a true one, a failure, or that of an array which was cut off. */
-static enum err end_of(struct lines *lines, bool *end, struct error *why)
+static enum err end_of(struct json_rows *rows, bool *end, struct error *why)
 {
-    if (lines->bytes.err || !lines->is_array || lines->array_closed)
-        return bytes_failure(&lines->bytes, why);
-    lines->array_closed = true; /* told once */
+    if (rows->bytes.err || !rows->is_array || rows->array_closed)
+        return bytes_failure(&rows->bytes, why);
+    rows->array_closed = true; /* told once */
     *end = false;
     return err_set(why, ERR_BAD_VALUE, "the file ends within its array: it was cut off");
 }
 
-enum err lines_next(struct lines *lines, struct text *row, uint64_t *line, bool *end,
-                    struct error *why)
+enum err json_rows_next(struct json_rows *rows, struct text *row, uint64_t *line, bool *end,
+                        struct error *why)
 {
-    struct piece piece = {.to = row, .most = lines->most};
+    struct piece piece = {.to = row, .most = rows->most};
     text_clear(row);
-    *end = !find_row(lines);
-    *line = lines->bytes.line;
+    *end = !find_row(rows);
+    *line = rows->bytes.line;
     if (*end)
-        return end_of(lines, end, why);
-    if (lines->is_array)
-        read_element(&lines->bytes, &piece);
+        return end_of(rows, end, why);
+    if (rows->is_array)
+        read_element(&rows->bytes, &piece);
     else
-        read_line(&lines->bytes, &piece);
+        read_line(&rows->bytes, &piece);
     piece_flush(&piece);
-    if (lines->bytes.err)
-        return bytes_failure(&lines->bytes, why);
-    if (piece.length > lines->most)
+    if (rows->bytes.err)
+        return bytes_failure(&rows->bytes, why);
+    if (piece.length > rows->most)
         return err_set(why, ERR_BAD_VALUE, "a row of %zu bytes: the most is %zu", piece.length,
-                       lines->most);
+                       rows->most);
     return row->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
 }
