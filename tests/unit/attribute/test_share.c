@@ -417,6 +417,8 @@ static void test_another_channel_goes_on_where_one_ends(void **state)
     assert_int_equal(energy->method, METHOD_INTEGRAL);
     assert_near(energy->coverage, 1, DATING);
     assert_string_equal(energy->source, "test:0 energy + test:0 power");
+    /* The running sums of the two have nothing to do with each other. */
+    assert_near(sum_of(&f, "gpu0").settled_joules, 1.5 * 100 + 1.5 * 110, DATING * 100);
     release(&f);
 }
 
@@ -539,7 +541,9 @@ static void test_request_without_length_is_unknown(void **state)
     (void)state;
     struct fixture f;
     begin(&f, ONE_GPU, 20);
-    run(&f, (const struct scripted_request[]){{1, 1, 0, 1, 10, 0, NULL, 0}, {0}});
+    scripted_requests(f.sharing,
+                      (const struct scripted_request[]){{1, 1, 0, 1, 10, 0, NULL, 0}, {0}});
+    advance(&f, 1); /* its end, so it is finished by then */
     assert_true(isnan(joules(&f, 1)));
     assert_contains(shares_of(&f.shares, 1)->share.total.note, "took no time");
     release(&f);
@@ -666,8 +670,12 @@ static void test_late_request_gets_what_is_not_settled(void **state)
     struct fixture f;
     begin(&f, ONE_GPU, 20);
     advance(&f, 1.5);
-    run(&f, (const struct scripted_request[]){
-                {1, 1, 0, 2, 10, 0, NULL, 0}, {2, 1, 0, 1.25, 10, 0, NULL, 0}, {0}});
+    run(&f, (const struct scripted_request[]){{1, 1, 0, 2, 10, 0, NULL, 0},
+                                              {2, 1, 0, 1.25, 10, 0, NULL, 0},
+                                              {3, 0.9, 0, 1.3, 10, 0, NULL, 0},
+                                              {0}});
+    assert_int_equal(f.shares.items[0].id, 2);
+    assert_int_equal(f.shares.items[1].id, 3);
     assert_near(joules(&f, 1), 50, 0.001);
     assert_near(shares_of(&f.shares, 1)->share.total.coverage, 0.5, 1e-9);
     assert_true(isnan(joules(&f, 2)));
@@ -741,7 +749,7 @@ static void test_clients_of_several_threads(void **state)
         clients[i] = (struct client){f.sharing, i, &running};
         assert_int_equal(pthread_create(&threads[i], NULL, client_main, &clients[i]), 0);
     }
-    for (double t = BEGIN; atomic_load(&running) > 0; t = t < END ? t + 0.01 : t)
+    for (double t = BEGIN; atomic_load(&running) > 0; t = fmin(END, t + 0.01))
         assert_int_equal(sharing_advance(f.sharing, scripted_time(t), count_share, &handed),
                          ERR_OK);
     for (unsigned i = 0; i < THREADS; i++)
