@@ -7,6 +7,7 @@
 #include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "estimate/derived.h"
 #include "estimate/intelligence.h"
 #include "estimate/price.h"
 #include "runner/profile/context.h"
@@ -87,6 +88,14 @@ static struct intelligence intelligence_in(const struct finish_facts *facts,
     return figures;
 }
 
+/* A service that counts no tokens leaves their number unknown, not 0. */
+static double known_tokens(const struct sums *sums, unsigned row)
+{
+    if (sums->rows[row].moments.count == 0)
+        return UNKNOWN;
+    return row == SUM_INPUT ? sums->input_tokens : sums->output_tokens;
+}
+
 static void put_contract(struct json *json, const struct finish_facts *facts,
                          const struct sums *sums)
 {
@@ -101,9 +110,7 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
     json_number(json, "joules_per_output_token",
                 ratio(sums->measured ? sums->paid_joules : UNKNOWN, sums->paid_output_tokens));
     json_number(json, "output_tokens_per_s",
-                sums->rows[SUM_OUTPUT].moments.count
-                    ? ratio(sums->output_tokens, sums_seconds(sums))
-                    : UNKNOWN);
+                ratio(known_tokens(sums, SUM_OUTPUT), sums_seconds(sums)));
     json_number(json, "ipj", score.ipj);
     json_number(json, "ipw", score.ipw);
     json_object(json, "time_to_first_token_s");
@@ -170,11 +177,18 @@ static void put_more(struct json *json, const struct profile_context *context,
     json_integer(json, "ungraded", (int64_t)sums->tally.ungraded);
     json_integer(json, "energy_known", (int64_t)sums->measured);
     json_number(json, "seconds", sums_seconds(sums));
-    json_number(json, "input_tokens", sums->input_tokens);
-    json_number(json, "output_tokens", sums->output_tokens);
+    json_number(json, "input_tokens", known_tokens(sums, SUM_INPUT));
+    json_number(json, "output_tokens", known_tokens(sums, SUM_OUTPUT));
     json_number(json, "cost", sums->cost);
     put_prices(json, context, facts);
-    json_number(json, "flops_per_token", model_flops_per_token(&context->facts.model));
+    double flops_per_token = model_flops_per_token(&context->facts.model);
+    double flops =
+        flops_per_token * (known_tokens(sums, SUM_INPUT) + known_tokens(sums, SUM_OUTPUT));
+    json_number(json, "flops_per_token", flops_per_token);
+    json_number(json, "flops", flops);
+    json_number(
+        json, "mfu",
+        derived_mfu(flops, facts->busy.seconds, &context->facts.peak, context->facts.devices));
     sums_to_json(json, "statistics", sums);
 }
 
@@ -196,8 +210,11 @@ void summary_report(const struct profile_context *context, const struct finish_f
 static void put_params(struct json *json, const char *key, const struct params *params)
 {
     json_object(json, key);
-    for (size_t i = 0; i < params->count; i++)
-        json_string(json, params->items[i].key, params->items[i].value);
+    for (size_t i = 0; i < params->count; i++) {
+        const struct param *item = &params->items[i];
+        /* A header may hold a key: nothing that is kept may tell it. */
+        json_string(json, item->key, str_starts(item->key, "header.") ? "(not kept)" : item->value);
+    }
     json_object_end(json);
 }
 
