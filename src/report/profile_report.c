@@ -108,7 +108,7 @@ static void write_statistics(const struct jv *statistics, bool colour, struct te
 static void add_part(struct text *out, double joules, const char *what)
 {
     char cell[FORMAT_MAX];
-    if (is_known(joules) && joules != 0)
+    if (is_known(joules) && fabs(joules) >= 1e-9) /* less is rounding */
         text_addf(out, ", %s %s", format_si(cell, joules, "J"), what);
 }
 
