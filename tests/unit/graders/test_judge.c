@@ -159,7 +159,7 @@ static void an_answer_cannot_pose_as_the_verdict(void **state)
     assert_string_not_equal(first, second);
     /* Ours stands once in the rules and six times in the fences; the attack is between them. */
     assert_int_equal(count_of(script.prompt, second), 7);
-    char fence[64];
+    char fence[128];
     snprintf(fence, sizeof fence, "=== begin given answer %s ===\n", second);
     const char *inside = strstr(script.prompt, fence);
     assert_non_null(inside);
