@@ -95,7 +95,8 @@ static double variable(struct walk *walk)
 /* Brackets of any shape, and what stands in them. */
 static double bracketed(struct walk *walk)
 {
-    char sign = walk->at++->sign;
+    char sign = walk->at->sign;
+    walk->at++;
     bool bars = walk->in_bars;
     walk->in_bars = false;
     double value = sum(walk);
