@@ -6,13 +6,10 @@
 #include "core/text.h"
 #include "sampler/sampler.h"
 
-/* Ten sensor updates are what a window needs before its edges stop mattering. */
-#define CONFIDENT_UPDATES 10
-
 /* Coverages are told apart in steps of a twentieth of the window. */
 #define COVERAGE_STEPS 20
 
-static enum method method_of(const struct sensor_channel *channel)
+enum method figure_method(const struct sensor_channel *channel)
 {
     if (channel->estimated)
         return METHOD_ESTIMATED;
@@ -44,11 +41,12 @@ static struct energy silent(const struct sensor *sensor, const struct sensor_cha
     return energy;
 }
 
-/* The finest power channel of the same thing, to lay out a counter's joules between its reads;
- * -1 without one.  Drivers list their channels in order of preference. */
-static long find_shape(const struct sensor *sensor, size_t counter)
+/* The finest power channel of the same thing.  Drivers list their channels in order of preference. */
+long figure_shape(const struct sensor *sensor, size_t channel)
 {
-    const struct sensor_channel *row = &sensor->channels[counter];
+    const struct sensor_channel *row = &sensor->channels[channel];
+    if (row->quantity != QTY_ENERGY)
+        return -1;
     for (size_t i = 0; i < sensor->channel_count; i++) {
         const struct sensor_channel *other = &sensor->channels[i];
         if (other->quantity == QTY_POWER && other->secondary && other->scope == row->scope &&
@@ -58,16 +56,20 @@ static long find_shape(const struct sensor *sensor, size_t counter)
     return -1;
 }
 
+enum err figure_window(struct sampler *sampler, size_t source, size_t channel, long shape,
+                       nanos from, nanos to, struct window *out)
+{
+    return shape < 0
+               ? sampler_window(sampler, source, channel, from, to, out)
+               : sampler_window_shaped(sampler, source, channel, (size_t)shape, from, to, out);
+}
+
 static enum err take_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                             nanos to, struct window *window, double *power_max)
 {
-    const struct sensor *sensor = sampler_sensor(sampler, source);
     double low;
-    long shape =
-        sensor->channels[channel].quantity == QTY_ENERGY ? find_shape(sensor, channel) : -1;
-    enum err err = shape < 0 ? sampler_window(sampler, source, channel, from, to, window)
-                             : sampler_window_shaped(sampler, source, channel, (size_t)shape, from,
-                                                     to, window);
+    long shape = figure_shape(sampler_sensor(sampler, source), channel);
+    enum err err = figure_window(sampler, source, channel, shape, from, to, window);
     if (err)
         return err;
     if (shape >= 0 &&
@@ -76,13 +78,18 @@ static enum err take_window(struct sampler *sampler, size_t source, size_t chann
     return sampler_extremes(sampler, source, channel, from, to, &low, power_max);
 }
 
-static void add_notes(const struct channel_state *state, struct energy *energy)
+void figure_note_coverage(struct energy *energy)
 {
     if (energy->coverage < 0.995)
         str_format(energy->note, sizeof energy->note,
                    "%.1f %% of the window was not covered; its joules are not in the figure",
                    100 * (1 - energy->coverage));
-    else if (state->thinned)
+}
+
+static void add_notes(const struct channel_state *state, struct energy *energy)
+{
+    figure_note_coverage(energy);
+    if (energy->note[0] == '\0' && state->thinned)
         str_copy(energy->note, sizeof energy->note,
                  "older samples were thinned for want of scratch space");
 }
@@ -117,9 +124,9 @@ void figure_take(struct sampler *sampler, size_t source, size_t channel, nanos f
         .coverage = window.coverage,
         .idle_joules = UNKNOWN,
         .active_joules = UNKNOWN,
-        .method = method_of(row),
+        .method = figure_method(row),
         .updates = window.updates,
-        .low_confidence = window.updates < CONFIDENT_UPDATES,
+        .low_confidence = window.updates < FIGURE_CONFIDENT_UPDATES,
     };
     name_source(sensor, row, &out->energy);
     add_notes(&state, &out->energy);

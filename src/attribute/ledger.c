@@ -56,6 +56,7 @@ struct choice {
     struct figure *figures; /* of all energy channels of the machine */
     size_t count;
     const struct figure **main_of; /* per device: its chosen figure, or NULL */
+    struct total_part *counted;    /* room for the parts of the total */
 };
 
 static bool same_thing(const struct sensor_channel *a, const struct sensor_channel *b)
@@ -177,6 +178,7 @@ static void fill_device(struct sampler *sampler, const struct choice *choice,
 {
     device->has_energy = true;
     device->source = main_figure->source;
+    device->channel = main_figure->channel;
     device->sensor = sampler_sensor(sampler, main_figure->source);
     device->energy = main_figure->energy;
     device->power_max = main_figure->power_max;
@@ -233,21 +235,23 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
     struct choice choice = {
         .figures = calloc(most + 1, sizeof *choice.figures),
         .main_of = calloc(most + 1, sizeof *choice.main_of),
+        .counted = calloc(most + 1, sizeof *choice.counted),
     };
     out->devices = calloc(most + 1, sizeof *out->devices);
     enum err err = ERR_NO_MEMORY;
-    if (choice.figures && choice.main_of && out->devices) {
+    if (choice.figures && choice.main_of && choice.counted && out->devices) {
         collect(sampler, out, &choice);
         for (size_t i = 0; i < out->count; i++) {
             choice.main_of[i] = choose_main(sampler, &choice, out->devices[i].id);
             if (choice.main_of[i])
                 fill_device(sampler, &choice, idle, &out->devices[i], choice.main_of[i]);
         }
-        total_take(sampler, choice.main_of, out);
+        total_take(sampler, choice.main_of, choice.counted, out);
         err = ERR_OK;
     }
     free(choice.figures);
     free(choice.main_of);
+    free(choice.counted);
     if (err)
         ledger_release(out);
     return err;

@@ -35,6 +35,7 @@ struct ledger_device {
     char id[24];                 /* "gpu0", "cpu0", "dram0" */
     const struct sensor *sensor; /* of its main channel, or the only one; owned by the sampler */
     size_t source;               /* index of that sensor in the sampler */
+    size_t channel;              /* of the sensor: where the joules come from, with has_energy */
     bool has_energy;             /* it has an energy or power channel, living or not */
     bool counted;                /* its joules are in the total */
     struct energy energy;

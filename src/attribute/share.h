@@ -1,22 +1,27 @@
 /* Sharing: timeline x requests -> joules of each request, conserving.
  *
- * Time is cut into slices at every start, phase change and end of a request and at every update of
- * the device's sensor, so that in a slice the same requests are alive throughout.  A slice's energy is
- * first split into idle (baseline power x time, at most all of it) and active.  The active part goes
- * to the requests alive in it by the tokens they processed in it: prefill tokens count 1, decode
- * tokens `decode_weight`; where the tokens of one of them are not known, by equal shares.  The idle
- * part goes to them by equal shares and is kept apart.  Where no request is alive, the idle part is
- * the run's idle energy, and what exceeds it is unattributed.  Without a baseline the idle share is
- * unknown, and all energy counts as active.
+ * Time is cut into slices at every start, phase change and end of a request and at every millisecond
+ * from the beginning of the run, so that in a slice the same requests are alive throughout and no
+ * burst is blurred that a sensor can tell.  A slice's energy is first split into idle (baseline power
+ * x time, at most all of it) and active.  The active part goes to the requests alive in it by the
+ * tokens they processed in it: prefill tokens count 1, decode tokens `decode_weight`; where the
+ * tokens of one of them are not known, or nobody processed any, by equal shares.  The idle part goes
+ * to them by equal shares and is kept apart.  Where no request is alive, the idle part is the run's
+ * idle energy, and what exceeds it is unattributed.  Without a baseline the idle share is unknown, and
+ * all energy is shared as if it were active.
  *
  * So for each device: sum of the requests' joules + idle + unattributed = what the ledger says of the
- * same window, to rounding; `conservation error` is how far that fails, and is reported.
+ * same window, to rounding; `conservation error` is how far that fails, and is reported.  Time that no
+ * sensor covers is in neither.  Joules that a sensor tells only after their time was settled are
+ * unattributed.
  *
  * It works behind the run: a slice is settled when every request that reaches into it has ended and
- * the sensors have been read past it.  Memory holds only what is not settled yet.
+ * the sensors have been read past it.  Memory holds only what is not settled yet.  The shares do not
+ * depend on how often and how far the run is advanced, but for the channel that measures a device:
+ * that is chosen for each stretch of time that is settled at once.
  *
- * sharing_begin and sharing_end may be called by any thread, all else by one.  sharing_new allocates;
- * sharing_free gives all back. */
+ * sharing_begin, sharing_end and sharing_forget may be called by any thread, all else by one.
+ * sharing_new allocates; sharing_free gives all back. */
 #ifndef IPW_ATTRIBUTE_SHARE_H
 #define IPW_ATTRIBUTE_SHARE_H
 
@@ -36,9 +41,10 @@ struct sharing;
 struct sharing_options {
     nanos from;                  /* when the run began: energy is accounted from here on */
     const struct baseline *idle; /* NULL without one; must outlive the sharing */
-    double decode_weight;        /* what a decode token weighs against a prefill token */
+    double decode_weight; /* what a decode token weighs against a prefill token; not above 0: 1 */
 };
 
+/* The sampler has its sensors already, and outlives the sharing.  NULL when out of memory. */
 struct sharing *sharing_new(struct sampler *sampler, const struct sharing_options *options);
 void sharing_free(struct sharing *sharing);
 
@@ -53,11 +59,12 @@ struct device_share {
         *device; /* identity: id, sensor, counted; valid during the callback */
     /* The request's own: joules with the idle part in idle_joules and the rest in active_joules.  ±,
      * coverage, method, source and updates are those of the device's figure over the request's window
-     * (the ± scaled to the share): they tell of the measurement, not of the rule of sharing. */
+     * (the ± scaled to the share): they tell of the measurement, not of the rule of sharing.  Unknown,
+     * with the reason, where nothing measured the device in that window. */
     struct energy energy;
     double prefill_joules, decode_joules; /* add up to energy.joules */
     double window_joules;                 /* the whole device in the request's window */
-    struct gauge_stats watts;             /* the whole device in the request's window */
+    struct gauge_stats watts;             /* likewise */
     struct gauge_stats gauges[QTY_COUNT]; /* likewise; all UNKNOWN for what it does not report */
 };
 
@@ -65,8 +72,9 @@ struct share {
     const struct request_trace *trace;
     struct energy total;                  /* over the counted devices */
     double prefill_joules, decode_joules; /* of the total */
-    struct energy prefill, decode;        /* of the total, with evidence */
-    double alone_s;                       /* how long no other request was alive, in s */
+    /* Of the total, with the evidence of each one's own window; unknown for a phase that was not. */
+    struct energy prefill, decode;
+    double alone_s; /* how long no other request was alive, in s */
     double company; /* mean number of requests alive in its window, itself included */
     const struct device_share *devices; /* those that have energy or gauges */
     size_t count;
@@ -74,17 +82,21 @@ struct share {
 
 typedef void sharing_take(void *context, const struct share *share);
 
-/* A request is about to be sent: nothing after `from` is settled until it has ended. */
+/* A request is about to be sent: nothing after `from` is settled until it has ended.  What is settled
+ * already stays as it is: a request that is told late gets none of it.  ERR_BAD_VALUE when one of this
+ * id is in flight. */
 enum err sharing_begin(struct sharing *sharing, uint64_t id, nanos from) MUST_USE;
 
-/* It has ended; the trace's arrivals are taken over.  trace->id is the one it began with. */
+/* It has ended; the trace's arrivals are taken over (not on failure).  trace->id is the one it began
+ * with; ERR_NOT_FOUND when none of that id is in flight. */
 enum err sharing_end(struct sharing *sharing, struct request_trace *trace) MUST_USE;
 
 /* It never was: forgets a request that began. */
 void sharing_forget(struct sharing *sharing, uint64_t id);
 
-/* Settles what can be settled up to `until` (a time that the sensors have been read past) and hands
- * over each request that is finished by it, in the order of their ends. */
+/* Settles what can be settled up to `until` (a time that the sensors have been read past, as after
+ * sampler_settle) and hands over each request that is finished by it, in the order of their ends.
+ * Only whole slices are settled, so sharing_settled may be up to a millisecond before `until`. */
 enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *take, void *context)
     MUST_USE;
 
@@ -97,9 +109,13 @@ struct sharing_device_sum {
     double settled_joules; /* the three together */
 };
 
-/* Totals from `from` to the settled time; devices in the ledger's order.  Returns how many there are,
- * at most `most`. */
+/* Totals from `from` to the settled time, of the devices that have an energy or power sensor, in the
+ * ledger's order; all UNKNOWN for one that measured nothing.  Returns how many there are, at most
+ * `most`. */
 size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *out, size_t most);
 nanos sharing_settled(const struct sharing *sharing);
+
+/* How long at least one request was alive, up to the settled time, in s. */
+double sharing_busy_s(const struct sharing *sharing);
 
 #endif

@@ -127,18 +127,24 @@ static double calibration_of(const struct energy *energy)
 
 /* Sensors of one kind are wrong alike (every card of a model reads a few per cent low), so their
  * calibration errors add up; those of different kinds have nothing to do with each other. */
-static double total_calibration(const struct sampler *sampler, const struct figure *const *main_of,
-                                const struct ledger *ledger)
+static double total_calibration(const struct total_part *parts, size_t count)
 {
     double squared = 0;
-    for (size_t i = 0; i < ledger->count; i++)
-        for (size_t j = 0; j < ledger->count; j++) {
-            const struct ledger_device *a = &ledger->devices[i], *b = &ledger->devices[j];
-            if (a->counted && b->counted && a->sensor->driver == b->sensor->driver &&
-                figure_row(sampler, main_of[i])->scope == figure_row(sampler, main_of[j])->scope)
-                squared += calibration_of(&a->energy) * calibration_of(&b->energy);
-        }
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count; j++)
+            if (parts[i].driver == parts[j].driver && parts[i].scope == parts[j].scope)
+                squared += calibration_of(parts[i].energy) * calibration_of(parts[j].energy);
     return sqrt(squared);
+}
+
+void total_add_up(const struct total_part *parts, size_t count, struct energy *out)
+{
+    if (count == 0)
+        return;
+    out->method = METHOD_NONE;
+    for (size_t i = 0; i < count; i++)
+        add_to_total(out, parts[i].energy);
+    out->plus_minus = hypot(out->statistical, total_calibration(parts, count));
 }
 
 /* Is what f is about in the sum under another name? */
@@ -184,9 +190,10 @@ static void note_absent(const struct sampler *sampler, const struct figure *cons
 }
 
 void total_take(const struct sampler *sampler, const struct figure *const *main_of,
-                struct ledger *ledger)
+                struct total_part *room, struct ledger *ledger)
 {
     bool any_measured = false;
+    size_t counted = 0;
     for (size_t i = 0; i < ledger->count; i++)
         any_measured = any_measured || (figure_is_measured(main_of[i]) &&
                                         figure_row(sampler, main_of[i])->scope != SCOPE_NONE);
@@ -209,10 +216,9 @@ void total_take(const struct sampler *sampler, const struct figure *const *main_
         if (is_contained(sampler, main_of, ledger->count, i))
             continue;
         device->counted = true;
-        add_to_total(&ledger->total, &device->energy);
+        room[counted++] = (struct total_part){&device->energy, device->sensor->driver,
+                                              figure_row(sampler, f)->scope};
     }
-    if (ledger->total.method != METHOD_NONE)
-        ledger->total.plus_minus =
-            hypot(ledger->total.statistical, total_calibration(sampler, main_of, ledger));
+    total_add_up(room, counted, &ledger->total);
     note_absent(sampler, main_of, ledger);
 }

@@ -6,7 +6,7 @@
 #include "cli/common.h"
 #include "core/text.h"
 #include "report/doctor_report.h"
-#include "report/host_report.h"
+#include "runner/host_report.h"
 #include "runner/check.h"
 #include "sampler/session.h"
 
@@ -52,7 +52,7 @@ static int doctor_run(int argc, char **argv)
         {0, "json", OPTION_FLAG, &json, NULL, "machine-readable", 0, 0, NULL},
         {'o', "output", OPTION_TEXT, &output, "FILE", "write there instead of standard output", 0,
          0, NULL},
-        MEASURE_OPTION_ROWS(measure),
+        MEASURE_OPTION_ROWS(measure, "rate"),
         {0},
     };
     int rest, code = parse_or_help(&command_doctor, rows, argc, argv, false, &rest);

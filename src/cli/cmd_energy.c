@@ -284,7 +284,7 @@ static int energy_run(int argc, char **argv)
         {0, "json", OPTION_FLAG, &options.json, NULL, "the same as --format json", 0, 0, NULL},
         {'o', "output", OPTION_TEXT, &options.output, "FILE", "write there, not to stdout", 0, 0,
          NULL},
-        MEASURE_OPTION_ROWS(options.measure),
+        MEASURE_OPTION_ROWS(options.measure, "rate"),
         {0},
     };
     int rest, code = parse_or_help(&command_energy, rows, argc, argv, false, &rest);

@@ -12,9 +12,9 @@
 #include "cli/common.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/host_report.h"
+#include "runner/host_report.h"
 #include "report/run_report.h"
-#include "report/samples_csv.h"
+#include "runner/samples_csv.h"
 #include "runner/exec.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
@@ -188,7 +188,7 @@ static int run_run(int argc, char **argv)
         {0, "ignore-failure", OPTION_FLAG, &options.exec.ignore_failure, NULL,
          "go on with the repeats after a failed run", 0, 0, NULL},
         {'q', "quiet", OPTION_FLAG, &options.quiet, NULL, "no progress lines", 0, 0, NULL},
-        MEASURE_OPTION_ROWS(options.measure),
+        MEASURE_OPTION_ROWS(options.measure, "rate"),
         {0},
     };
     int rest, code = parse_or_help(&command_run, rows, argc, argv, true, &rest);

@@ -22,14 +22,14 @@ enum exit_code {
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */
 int complain(const char *command, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Options of every command that measures. */
+/* Options of every command that measures; rate_name is how the reads a second are asked for. */
 struct measure_options {
     const char *devices;
     const char *sensors;
     double rate_hz;
     bool require_energy;
 };
-#define MEASURE_OPTION_ROWS(m)                                                                     \
+#define MEASURE_OPTION_ROWS(m, rate_name)                                                          \
     {0,           "devices",                                                                       \
      OPTION_TEXT, &(m).devices,                                                                    \
      "LIST",      "GPUs by index or UUID (default: the visible ones)",                             \
@@ -41,7 +41,7 @@ struct measure_options {
          0,           0,                                                                           \
          NULL},                                                                                    \
         {0,                                                                                        \
-         "rate",                                                                                   \
+         rate_name,                                                                                \
          OPTION_NUMBER,                                                                            \
          &(m).rate_hz,                                                                             \
          "HZ",                                                                                     \

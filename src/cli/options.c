@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/params.h"
 #include "core/text.h"
 
 static const struct option_row *find_long(const struct option_row *rows, const char *name,
@@ -87,6 +88,10 @@ static enum err set_value(const struct option_row *row, const char *value, struc
         return ERR_OK;
     case OPTION_CHOICE:
         return set_choice(row, value, why);
+    case OPTION_PARAMS:
+        if (params_add(row->target, value) != ERR_OK)
+            return err_set(why, ERR_NO_MEMORY, "out of memory");
+        return ERR_OK;
     }
     return ERR_USAGE;
 }

@@ -1,6 +1,6 @@
 /* Options as tables: a command fills rows with targets, and parsing, checking, help and the
- * suggestion for a mistyped name come from the rows.  Nothing is allocated; values point into
- * argv. */
+ * suggestion for a mistyped name come from the rows.  Values point into argv; only OPTION_PARAMS
+ * allocates, and its owner releases it. */
 #ifndef IPW_CLI_OPTIONS_H
 #define IPW_CLI_OPTIONS_H
 
@@ -17,6 +17,7 @@ enum option_type {
     OPTION_NUMBER, /* double */
     OPTION_TEXT,   /* const char * */
     OPTION_CHOICE, /* const char *, one of choices */
+    OPTION_PARAMS, /* struct params; may be given several times */
 };
 
 struct option_row {

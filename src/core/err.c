@@ -34,6 +34,7 @@ enum err err_from_errno(int number)
         return ERR_OK;
     case EACCES:
     case EPERM:
+    case EROFS:
         return ERR_DENIED;
     case ENOENT:
     case ENOTDIR:
@@ -48,6 +49,7 @@ enum err err_from_errno(int number)
         return ERR_TOO_MANY_FILES;
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
         return ERR_NO_SPACE;
     case EOPNOTSUPP:
     case ENOSYS:

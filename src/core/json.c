@@ -22,30 +22,13 @@ static void new_line(struct json *json)
         text_add(json->out, "  ");
 }
 
-/* Length of the valid UTF-8 sequence at s, or 0: what a machine hands us (a command line, a
- * device name) may hold any bytes, and JSON must stay UTF-8. */
-static size_t utf8_length(const unsigned char *s)
-{
-    size_t n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
-               : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
-                                             : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
-    bool surrogate = s[0] == 0xED && n == 3 && s[1] >= 0xA0;
-    bool beyond = s[0] == 0xF4 && n == 4 && s[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : n;
-}
-
-static void add_quoted(struct text *out, const char *string)
+static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
 {
     text_add(out, "\"");
-    for (const unsigned char *s = (const unsigned char *)string; *s;) {
-        size_t n = utf8_length(s);
-        if (n == 0) {
+    const unsigned char *end = (const unsigned char *)bytes + length;
+    for (const unsigned char *s = (const unsigned char *)bytes; s < end;) {
+        size_t n = utf8_length((const char *)s, (size_t)(end - s));
+        if (n == 0) {                      /* JSON must stay UTF-8 */
             text_add(out, "\xEF\xBF\xBD"); /* the replacement character */
             s++;
             continue;
@@ -63,6 +46,11 @@ static void add_quoted(struct text *out, const char *string)
         s += n;
     }
     text_add(out, "\"");
+}
+
+static void add_quoted(struct text *out, const char *string)
+{
+    add_quoted_bytes(out, string, strlen(string));
 }
 
 static void begin_item(struct json *json, const char *key)
@@ -128,6 +116,12 @@ void json_string(struct json *json, const char *key, const char *value)
         text_add(json->out, "null");
 }
 
+void json_string_bytes(struct json *json, const char *key, const char *bytes, size_t length)
+{
+    begin_item(json, key);
+    add_quoted_bytes(json->out, bytes, length);
+}
+
 void json_number(struct json *json, const char *key, double value)
 {
     begin_item(json, key);
@@ -163,4 +157,10 @@ void json_null(struct json *json, const char *key)
 {
     begin_item(json, key);
     text_add(json->out, "null");
+}
+
+void json_raw(struct json *json, const char *key, const char *value)
+{
+    begin_item(json, key);
+    text_add(json->out, value);
 }

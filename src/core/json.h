@@ -5,6 +5,7 @@
 #define IPW_CORE_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct text;
@@ -25,9 +26,14 @@ void json_array(struct json *json, const char *key);
 void json_array_end(struct json *json);
 
 void json_string(struct json *json, const char *key, const char *value); /* NULL gives null */
-void json_number(struct json *json, const char *key, double value);      /* not finite: null */
+/* A string that need not end in NUL and may hold some. */
+void json_string_bytes(struct json *json, const char *key, const char *bytes, size_t length);
+void json_number(struct json *json, const char *key, double value); /* not finite: null */
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
+
+/* A value that is JSON already, taken as it stands: a number keeps its digits. */
+void json_raw(struct json *json, const char *key, const char *value);
 
 #endif

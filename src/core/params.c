@@ -57,10 +57,12 @@ enum err params_add(struct params *params, const char *words)
         return ERR_NO_MEMORY;
     enum err err = ERR_OK;
     size_t length = 0;
+    int depth = 0; /* of brackets: a list or object of JSON is one value */
     for (const char *c = words; !err; c++) {
+        depth += (*c == '[' || *c == '{') - (*c == ']' || *c == '}');
         if (*c == '\\' && c[1] == ',') {
             piece[length++] = *++c;
-        } else if (*c == ',' || *c == '\0') {
+        } else if ((*c == ',' && depth <= 0) || *c == '\0') {
             piece[length] = '\0';
             length = 0;
             err = add_piece(params, piece);
@@ -138,16 +140,19 @@ enum err params_truth(const struct params *params, const char *key, bool otherwi
 
 static bool is_known_key(const struct param_spec *specs, const char *key)
 {
-    for (; specs && specs->name; specs++)
-        if (strcmp(specs->name, key) == 0)
+    for (; specs && specs->name; specs++) {
+        size_t stem = strcspn(specs->name, "*");
+        if (specs->name[stem] ? strncmp(specs->name, key, stem) == 0 && key[stem]
+                              : strcmp(specs->name, key) == 0)
             return true;
+    }
     return false;
 }
 
 enum err params_check(const struct params *params, const struct param_spec *specs,
                       const char *owner, struct error *why)
 {
-    const char *names[64];
+    const char *names[64] = {NULL};
     size_t count = 0;
     for (const struct param_spec *s = specs; s && s->name && count < 64; s++)
         names[count++] = s->name;

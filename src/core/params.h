@@ -1,7 +1,8 @@
 /* Parameters that a user gives as key=value, for a driver, a request or a grader.
  * Several may stand in one word, separated by commas: "a=1, b=2".  Each piece is split at its first
  * "=", both sides are trimmed, a piece without a key is dropped, one without "=" has the value "",
- * and a key that is given again replaces the earlier one.  A comma inside a value is written "\,".
+ * and a key that is given again replaces the earlier one.  A comma inside a value is written "\,";
+ * inside [] and {} it needs no mark.
  * Values stay text.  A struct params owns its strings: zero-initialise, params_release. */
 #ifndef IPW_CORE_PARAMS_H
 #define IPW_CORE_PARAMS_H
@@ -25,7 +26,7 @@ struct params {
 
 /* What a driver understands, for its help and for refusing the rest.  Ends with a NULL name. */
 struct param_spec {
-    const char *name;
+    const char *name;  /* one that ends with "*" stands for every longer key: "header.*" */
     const char *value; /* what help calls it: "FILE", "TOKENS" */
     const char *help;  /* with unit and default */
 };

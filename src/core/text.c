@@ -92,6 +92,27 @@ bool str_format(char *to, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size;
 }
 
+size_t utf8_length(const char *string, size_t left)
+{
+    const unsigned char *s = (const unsigned char *)string;
+    if (left == 0)
+        return 0;
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
+               : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
+               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
+                                             : 0;
+    if (n > left)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
+    bool surrogate = s[0] == 0xED && n == 3 && s[1] >= 0xA0;
+    bool beyond = s[0] == 0xF4 && n == 4 && s[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : n;
+}
+
 char *str_trim(char *string)
 {
     while (isspace((unsigned char)*string))

@@ -29,6 +29,10 @@ bool str_copy(char *to, size_t size, const char *from);
 /* Formats into a fixed buffer; returns false when it had to cut. */
 bool str_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* Length in bytes of the UTF-8 character that the `left` bytes begin with; 0 when it is none: what a
+ * machine hands us (a command line, a device name) may hold any bytes. */
+size_t utf8_length(const char *string, size_t left);
+
 /* Removes white space at both ends, in place; returns its argument's first kept byte. */
 char *str_trim(char *string);
 

@@ -32,11 +32,10 @@ static size_t skip_space(const char *bytes, size_t length, size_t at)
     return at;
 }
 
-enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
+static enum err parse(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
     const char *end = NULL;
     cJSON *item = cJSON_ParseWithLengthOpts(bytes, length, &end, 0);
-    *out = NULL;
     size_t stopped = end ? (size_t)(end - bytes) : 0;
     if (!item)
         return err_set(why, ERR_BAD_VALUE, "not JSON at byte %zu", stopped);
@@ -46,6 +45,53 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     }
     *out = as(item);
     return ERR_OK;
+}
+
+/* The next escaped NUL at or after `from`, or NULL. */
+static char *find_escaped_nul(char *from, const char *end)
+{
+    while ((from = memchr(from, '\\', (size_t)(end - from)))) {
+        if (end - from >= 6 && memcmp(from, "\\u0000", 6) == 0)
+            return from;
+        from += end - from >= 2 ? 2 : 1; /* past what is escaped, which may be a backslash */
+    }
+    return NULL;
+}
+
+/* cJSON's strings end at a NUL, and would lose what follows one: it becomes U+FFFD. */
+static enum err parse_without_nul(const char *bytes, size_t length, struct jv **out,
+                                  struct error *why)
+{
+    char *copy = malloc(length);
+    if (!copy)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for JSON");
+    memcpy(copy, bytes, length);
+    for (char *at = copy; (at = find_escaped_nul(at, copy + length)); at += 6)
+        memcpy(at, "\\ufffd", 6);
+    enum err err = parse(copy, length, out, why);
+    free(copy);
+    return err;
+}
+
+static bool has_escaped_nul(const char *bytes, size_t length)
+{
+    static const char ESCAPE[] = "\\u0000";
+    for (const char *end = bytes + length; (bytes = memchr(bytes, '\\', (size_t)(end - bytes)));
+         bytes++)
+        if (end - bytes >= 6 && memcmp(bytes, ESCAPE, 6) == 0)
+            return true;
+    return false;
+}
+
+enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why)
+{
+    *out = NULL;
+    const char *nul = length ? memchr(bytes, '\0', length) : NULL;
+    if (nul)
+        return err_set(why, ERR_BAD_VALUE, "not JSON: a NUL at byte %zu", (size_t)(nul - bytes));
+    if (length && has_escaped_nul(bytes, length))
+        return parse_without_nul(bytes, length, out, why);
+    return parse(bytes, length, out, why);
 }
 
 void jv_free(struct jv *value)
@@ -148,27 +194,32 @@ const char *jv_key(const struct jv *child)
     return child ? of(child)->string : NULL;
 }
 
+enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+{
+    cJSON *target = (cJSON *)(void *)object;
+    cJSON *copy = cJSON_Duplicate(of(value), 1);
+    if (!copy)
+        return ERR_NO_MEMORY;
+    cJSON_bool done = cJSON_GetObjectItemCaseSensitive(target, key)
+                          ? cJSON_ReplaceItemInObjectCaseSensitive(target, key, copy)
+                          : cJSON_AddItemToObject(target, key, copy);
+    if (!done) {
+        cJSON_Delete(copy);
+        return ERR_NO_MEMORY;
+    }
+    return ERR_OK;
+}
+
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
-    cJSON *target = (cJSON *)(void *)into;
-    for (const cJSON *child = of(from)->child; child; child = child->next) {
-        cJSON *known = cJSON_GetObjectItemCaseSensitive(target, child->string);
-        if (cJSON_IsObject(known) && cJSON_IsObject(child)) {
-            enum err err = jv_merge(as(known), (const struct jv *)(const void *)child);
-            if (err)
-                return err;
-            continue;
-        }
-        cJSON *copy = cJSON_Duplicate(child, 1);
-        if (!copy)
-            return ERR_NO_MEMORY;
-        cJSON_bool done = known
-                              ? cJSON_ReplaceItemInObjectCaseSensitive(target, child->string, copy)
-                              : cJSON_AddItemToObject(target, child->string, copy);
-        if (!done) {
-            cJSON_Delete(copy);
-            return ERR_NO_MEMORY;
-        }
+    for (const struct jv *child = jv_first(from); child; child = jv_next(child)) {
+        cJSON *known =
+            cJSON_GetObjectItemCaseSensitive((cJSON *)(void *)into, of(child)->string);
+        enum err err = cJSON_IsObject(known) && jv_is_object(child)
+                           ? jv_merge(as(known), child)
+                           : jv_put(into, of(child)->string, child);
+        if (err)
+            return err;
     }
     return ERR_OK;
 }

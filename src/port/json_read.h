@@ -19,7 +19,7 @@ struct text;
 enum err jv_available(struct error *why) MUST_USE;
 
 /* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says
- * where. */
+ * where.  A NUL that a string holds in escaped form reads as U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
 void jv_free(struct jv *value);
 
@@ -44,6 +44,9 @@ size_t jv_count(const struct jv *value);
 const struct jv *jv_first(const struct jv *value);
 const struct jv *jv_next(const struct jv *child);
 const char *jv_key(const struct jv *child); /* NULL in an array */
+
+/* A copy of the value under that key, in place of what was there. */
+enum err jv_put(struct jv *object, const char *key, const struct jv *value) MUST_USE;
 
 /* Copies `from` into the object `into`: objects are merged key by key, all else is replaced. */
 enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;

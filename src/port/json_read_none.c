@@ -106,6 +106,12 @@ const char *jv_key(const struct jv *child)
     return NULL;
 }
 
+enum err jv_put(struct jv *object, const char *key, const struct jv *value)
+{
+    (void)object, (void)key, (void)value;
+    return ERR_UNSUPPORTED;
+}
+
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
     (void)into, (void)from;

@@ -99,3 +99,13 @@ void thread_settle(const char *name, int cpu)
     CPU_SET(cpu, &set);
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
+
+void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos most)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    nanos at = (nanos)until.tv_sec * NS_PER_S + until.tv_nsec + most;
+    until.tv_sec = (time_t)(at / NS_PER_S);
+    until.tv_nsec = (long)(at % NS_PER_S);
+    pthread_cond_timedwait(condition, lock, &until);
+}

@@ -29,6 +29,9 @@ enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument) 
 /* Sleeps that long, whatever interrupts. */
 void thread_sleep(nanos length);
 
+/* Waits for the condition, at most about that long; may wake for nothing. */
+void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos most);
+
 /* Names the calling thread (15 bytes) and moves it to a CPU (-1: leave it); a CPU that cannot be
  * had (cgroup, offline) is not an error, only slower. */
 void thread_settle(const char *name, int cpu);

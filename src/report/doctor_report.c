@@ -5,7 +5,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "report/format.h"
-#include "report/host_report.h"
+#include "runner/host_report.h"
 #include "runner/check.h"
 
 /* Drivers that exist for tests are nobody's business here. */

@@ -3,10 +3,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "report/csv.h"
-#include "report/energy_json.h"
+#include "core/csv.h"
+#include "report/ledger_json.h"
 #include "report/format.h"
 #include "report/reading.h"
 #include "sensors/sensor.h"

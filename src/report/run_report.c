@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "report/energy_json.h"
+#include "report/ledger_json.h"
 #include "report/format.h"
-#include "report/host_report.h"
+#include "runner/host_report.h"
 #include "report/table.h"
 #include "runner/exec.h"
 #include "stats/online.h"

@@ -5,6 +5,7 @@
 
 #include "attribute/mean.h"
 #include "core/clock.h"
+#include "runner/idle.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -15,23 +16,11 @@ static void report(const struct exec_options *options, enum exec_phase phase, un
         options->progress(phase, number, of, options->idle_s);
 }
 
-/* Watches the machine while nothing runs.  Returns the signal that cut it short, or 0. */
 static enum err measure_idle(struct session *session, const struct exec_options *options,
                              struct exec_result *out)
 {
     report(options, EXEC_IDLE, 1, 1);
-    sampler_mark(session->sampler);
-    nanos from = clock_now();
-    out->signal = proc_poll_signal(from_seconds(options->idle_s));
-    nanos to = clock_now();
-    if (out->signal)
-        return ERR_INTERRUPTED;
-    sampler_settle(session->sampler, to);
-    struct ledger ledger;
-    enum err err = ledger_take(session->sampler, from, to, NULL, &ledger);
-    if (!err)
-        err = baseline_from(&ledger, &out->idle);
-    ledger_release(&ledger);
+    enum err err = idle_measure(session, options->idle_s, &out->idle, &out->signal);
     out->has_idle = !err;
     return err;
 }

@@ -399,6 +399,36 @@ enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel
     return err;
 }
 
+enum err sampler_running(struct sampler *sampler, size_t source, size_t channel, long power_channel,
+                         const nanos *times, size_t count, double *sums, nanos *covered)
+{
+    struct source *asked = sampler->sources[source];
+    const struct timeline *timeline = &asked->series[channel].timeline;
+    struct shaped_cursor cursor = {0};
+    enum err err = ERR_OK;
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(asked);
+    for (size_t i = 0; i < count && !err; i++)
+        err = power_channel < 0
+                  ? timeline_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
+                  : shaped_running(timeline, &asked->series[power_channel].timeline, &cursor,
+                                   times[i], &sums[i], &covered[i]);
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
+enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                        nanos to, struct value_stats *out)
+{
+    struct source *asked = sampler->sources[source];
+    const struct series *series = &asked->series[channel];
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(asked);
+    enum err err = values_of(&series->timeline, from, to, series->gap_limit, out);
+    pthread_mutex_unlock(&sampler->lock);
+    return err;
+}
+
 /* The points of (after, until], as many as fit. */
 static enum err next_points(struct sampler *sampler, const struct timeline *timeline, nanos after,
                             nanos until, struct point *out, size_t *count)
@@ -417,7 +447,7 @@ static enum err next_points(struct sampler *sampler, const struct timeline *time
     return err;
 }
 
-enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
+enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, nanos after,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context)
 {
@@ -427,7 +457,6 @@ enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
     struct channel_state newest;
     sampler_channel(sampler, source, channel, &newest);
     /* By time, not by index: the history may be thinned while the callback works. */
-    nanos after = INT64_MIN;
     for (;;) {
         size_t count = CHUNK;
         enum err err = next_points(sampler, timeline, after, newest.t, chunk, &count);

@@ -12,6 +12,7 @@
 #include "core/err.h"
 #include "core/units.h"
 #include "sampler/timeline.h"
+#include "sampler/values.h"
 #include "sensors/sensor.h"
 
 struct sampler;
@@ -75,9 +76,19 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high) MUST_USE;
 
-/* Walks the points that a channel has by now, oldest first, in chunks; stops when the callback
- * returns false.  The callback may take its time and ask the sampler questions. */
-enum err sampler_points(struct sampler *sampler, size_t source, size_t channel,
+/* The running sum and the covered time of a channel at each of `count` ascending instants, under one
+ * lock: the differences are the windows between them.  power_channel lays out a counter's joules as
+ * in sampler_window_shaped; -1 for none. */
+enum err sampler_running(struct sampler *sampler, size_t source, size_t channel, long power_channel,
+                         const nanos *times, size_t count, double *sums, nanos *covered) MUST_USE;
+
+/* Mean, extremes and median of a channel's values in a window (values.h). */
+enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                        nanos to, struct value_stats *out) MUST_USE;
+
+/* Walks the points later than `after` that a channel has by now, oldest first, in chunks; stops when
+ * the callback returns false.  The callback may take its time and ask the sampler questions. */
+enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, nanos after,
                         bool (*take)(const struct point *points, size_t count, void *context),
                         void *context) MUST_USE;
 

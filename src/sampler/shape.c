@@ -115,3 +115,44 @@ enum err shaped_window(const struct timeline *counter, const struct timeline *po
         out->updates = fine.updates;
     return ERR_OK;
 }
+
+/* ---- running sums ---- */
+
+/* Finds out once for each interval of the counter whether samples lay it out. */
+static bool lays_out(const struct timeline *power, struct shaped_cursor *cursor)
+{
+    const struct point *a = &cursor->counter.before, *b = &cursor->counter.after;
+    if (cursor->asked && cursor->interval_from == a->t)
+        return cursor->shaped;
+    struct window whole;
+    cursor->asked = true;
+    cursor->interval_from = a->t;
+    cursor->shaped = false;
+    if (a->covered == b->covered || timeline_window(power, a->t, b->t, &whole) != ERR_OK ||
+        whole.coverage < COVERS_ENOUGH || whole.sum <= 0)
+        return false;
+    cursor->power_whole = whole.sum;
+    cursor->shaped = timeline_running(power, &cursor->power, a->t, &cursor->power_sum,
+                                      &cursor->power_covered) == ERR_OK;
+    return cursor->shaped;
+}
+
+enum err shaped_running(const struct timeline *counter, const struct timeline *power,
+                        struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
+{
+    enum err err = timeline_running(counter, &cursor->counter, t, sum, covered);
+    const struct point *a = &cursor->counter.before, *b = &cursor->counter.after;
+    if (err || !cursor->counter.between || t == a->t || !lays_out(power, cursor))
+        return err;
+    double power_sum;
+    nanos power_covered;
+    if (timeline_running(power, &cursor->power, t, &power_sum, &power_covered) != ERR_OK)
+        return ERR_OK;
+    double part = power_sum - cursor->power_sum;
+    double reach = (double)(power_covered - cursor->power_covered);
+    if (reach <= 0 || reach < COVERS_ENOUGH * (double)(t - a->t))
+        return ERR_OK; /* as for a window: too little is known of this side of it */
+    double straight = (double)(t - a->t) / (double)(b->t - a->t);
+    *sum += (b->sum - a->sum) * (part / cursor->power_whole - straight);
+    return ERR_OK;
+}

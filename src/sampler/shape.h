@@ -15,4 +15,18 @@
 enum err shaped_window(const struct timeline *counter, const struct timeline *power, nanos from,
                        nanos to, struct window *out) MUST_USE;
 
+/* The place of the last answer of shaped_running: zero it before the first. */
+struct shaped_cursor {
+    struct timeline_cursor counter, power;
+    bool asked, shaped;            /* whether samples lay out the counter's interval, once asked */
+    nanos interval_from;           /* the interval that this was found out for */
+    double power_sum, power_whole; /* the samples' sum where it begins, and over all of it */
+    nanos power_covered;           /* what they cover before it begins */
+};
+
+/* Like timeline_running(counter, ...): a shaped window's sum is the difference of two of these. */
+enum err shaped_running(const struct timeline *counter, const struct timeline *power,
+                        struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
+    MUST_USE;
+
 #endif

@@ -366,6 +366,38 @@ enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, 
     return ERR_OK;
 }
 
+enum err timeline_running(const struct timeline *timeline, struct timeline_cursor *cursor, nanos t,
+                          double *sum, nanos *covered)
+{
+    struct point *a = &cursor->before, *b = &cursor->after;
+    if (!cursor->between || t < a->t || t >= b->t) {
+        size_t count = timeline_count(timeline), index;
+        cursor->between = false;
+        if (count == 0)
+            return ERR_NO_DATA;
+        enum err err = timeline_after(timeline, t, &index);
+        if (err)
+            return err;
+        if (index == 0 || index == count) {
+            err = timeline_read(timeline, index == 0 ? 0 : count - 1, 1, a);
+            *sum = a->sum;
+            *covered = a->covered;
+            return err;
+        }
+        struct point around[2];
+        err = timeline_read(timeline, index - 1, 2, around);
+        if (err)
+            return err;
+        *a = around[0];
+        *b = around[1];
+        cursor->between = true;
+    }
+    double f = (double)(t - a->t) / (double)(b->t - a->t);
+    *sum = sum_between(timeline, a, b, f);
+    *covered = covered_between(a, b, t, f);
+    return ERR_OK;
+}
+
 /* Extremes over [first, last) of the history. */
 static enum err scan(const struct timeline *timeline, size_t first, size_t last, double *low,
                      double *high)

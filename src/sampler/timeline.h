@@ -89,6 +89,18 @@ size_t timeline_count(const struct timeline *timeline);
 enum err timeline_window(const struct timeline *timeline, nanos from, nanos to, struct window *out)
     MUST_USE;
 
+/* The place of the last answer of timeline_running: zero it before the first. */
+struct timeline_cursor {
+    struct point before, after;
+    bool between; /* the two hold points with nothing between them */
+};
+
+/* The running sum and the covered time at one instant: a window's sum is the difference of two of
+ * these.  Before the first and after the last point they stand still.  Quick where the instant is
+ * between the same two points as the last one asked for. */
+enum err timeline_running(const struct timeline *timeline, struct timeline_cursor *cursor, nanos t,
+                          double *sum, nanos *covered) MUST_USE;
+
 /* Smallest and largest value in the covered part of the window: of the means of every interval that
  * reaches into it; of the readings inside and the one that stood when it began. */
 enum err timeline_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,

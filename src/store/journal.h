@@ -48,9 +48,12 @@ enum err journal_read(const char *path, enum err (*take)(void *context, const st
                       void *context, uint64_t *damaged, struct error *why) MUST_USE;
 
 /* The same, with each query's later lines merged into it: take gets one finished record a query, in
- * the order of the query lines as far as memory for the waiting ones (`most_waiting`) allows.  A query
- * whose energy never came is given at the end as it is.  When a key was written twice (a query that
- * failed and was tried again by a resumed run), the last one counts. */
+ * the order of the query lines, however far behind its other lines stand.  A query whose energy never
+ * came is given as it is.  When a key was written twice (a query that failed and was tried again by a
+ * resumed run), the last one counts, with what came after it.
+ *
+ * Memory holds one record and the places (32 bytes each) of `most_waiting` lines, at least 16384; the
+ * places of more lines are sorted in a scratch file.  0 is a good choice. */
 enum err journal_records(const char *path, size_t most_waiting,
                          enum err (*take)(void *context, const struct jv *record), void *context,
                          uint64_t *damaged, struct error *why) MUST_USE;

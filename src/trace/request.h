@@ -22,10 +22,22 @@ struct request_trace {
 
 void request_trace_release(struct request_trace *trace);
 
-/* Tokens processed in [from, to]: of the prompt, laid evenly over the prefill; of the output, laid
- * evenly between arrivals and scaled so that they add up to output_tokens.  UNKNOWN where the request
- * is alive in that time and its tokens of that phase are not known.  A phase that does not reach into
- * the window gives 0. */
+/* Where its prefill gives way to decode; its end where it has no decode. */
+nanos request_phase_change(const struct request_trace *trace);
+
+/* Tokens processed in [from, to].
+ *
+ * Of the prompt: laid evenly over the prefill.
+ *
+ * Of the output: the pieces that came with the first token were made by the prefill and take no time
+ * of the decode; the ones after them are laid evenly between arrivals, and scaled so that the whole
+ * decode has all of output_tokens.  Where nothing arrived after the first token, the output is laid
+ * evenly over the decode; where there is no decode (first_token is 0 or the end) and yet an output,
+ * evenly over the whole request.  Without output_tokens (UNKNOWN or 0) each piece counts as one.
+ *
+ * So over adjoining windows they add up to prompt_tokens (where the prefill took any time) and to
+ * output_tokens.  UNKNOWN where the phase reaches into the window and its tokens are not known; 0
+ * where it does not reach into it.  O(log arrivals). */
 double request_prefill_tokens(const struct request_trace *trace, nanos from, nanos to);
 double request_decode_tokens(const struct request_trace *trace, nanos from, nanos to);
 

@@ -151,6 +151,11 @@ class Layers(Scratch):
                          f"int {one}(void) {{ return {other}(); }}\n")
         self.fails("check-layers", "files call each other: src/graph/planted_a.c -> ")
 
+    def test_one_name_defined_twice(self):
+        self.compile("src/graph/planted.c", "_Bool fs_exists(const char *);\n"
+                     "_Bool fs_exists(const char *path) { return path != 0; }\n")
+        self.fails("check-layers", "fs_exists is also defined in ")
+
     def test_source_without_object(self):
         self.commands.append({"file": f"{self.root}/src/core/x.c", "directory": "/",
                               "command": "cc -o /nowhere/x.o -c x.c"})

@@ -15,6 +15,7 @@ struct sampler;
 /* Readings are this far apart, and the history this long. */
 #define SCRIPTED_STEP   (10 * NS_PER_MS)
 #define SCRIPTED_LENGTH (4 * NS_PER_S)
+#define SCRIPTED_POINTS (SCRIPTED_LENGTH / SCRIPTED_STEP + 1)
 
 struct scripted_channel {
     const char *name, *device;
@@ -24,17 +25,23 @@ struct scripted_channel {
     double value; /* watts of a counter or a power sensor, else the reading itself */
     bool estimated, secondary;
     double relative_accuracy;
-    bool dead;                 /* a counter that stands still */
-    bool missing;              /* every reading fails with ERR_IO */
-    double ends_s;             /* no reading after this; 0: to the end */
-    double reset_s;            /* a counter starts again from 0 here; 0: never */
-    double step_s, step_value; /* from step_s on the value is another; 0: never */
+    bool dead;                   /* a counter that stands still */
+    bool missing;                /* every reading fails with ERR_IO */
+    double ends_s;               /* no reading after this; 0: to the end */
+    double reset_s;              /* a counter starts again from 0 here; 0: never */
+    double step_s, step_value;   /* from step_s on the value is another; 0: never */
+    const double *profile;       /* instead of all these: SCRIPTED_POINTS values, one a step */
+    double gap_from_s, gap_to_s; /* no reading between these; 0: none */
 };
 
 /* Starts a sampler over sensors "test:0", "test:1" ..., one for each NULL-name-ended list of
  * channels; `sensors` ends with NULL.  Returns when all of the script has been read. */
 struct sampler *scripted_start(const struct scripted_channel *const *sensors);
 void scripted_stop(struct sampler *sampler);
+
+/* The same, but readings later than s are there only after scripted_go: a sampler that is behind. */
+struct sampler *scripted_start_until(const struct scripted_channel *const *sensors, double s);
+void scripted_go(void);
 
 /* s seconds into the script. */
 nanos scripted_time(double s);

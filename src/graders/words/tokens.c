@@ -5,7 +5,7 @@
 #include "core/grow.h"
 #include "graders/words/utf8.h"
 
-enum err tokens_add(struct tokens *tokens, struct slice word)
+static enum err tokens_add(struct tokens *tokens, struct slice word)
 {
     struct slice *words = grow(tokens->words, &tokens->capacity, tokens->count, sizeof *words);
     if (!words)

@@ -434,7 +434,7 @@ static void points_are_walked_while_more_arrive(void **state)
     struct channel_state channel;
     sampler_channel(sampler, 0, 0, &channel);
     struct walk walk = {0};
-    assert_int_equal(sampler_points(sampler, 0, 0, take_points, &walk), ERR_OK);
+    assert_int_equal(sampler_points(sampler, 0, 0, INT64_MIN, take_points, &walk), ERR_OK);
     assert_true(walk.count >= channel.updates);
     assert_true(walk.last >= channel.t);
 }

@@ -1,0 +1,184 @@
+#include "attribute/backlog.h"
+
+#include <stdlib.h>
+
+#include "core/grow.h"
+
+/* ---- lists ---- */
+
+enum err sharers_reserve(struct sharers *list, size_t more)
+{
+    while (list->capacity - list->count < more) {
+        struct sharer **items = grow(list->items, &list->capacity, list->capacity, sizeof *items);
+        if (!items)
+            return ERR_NO_MEMORY;
+        list->items = items;
+    }
+    return ERR_OK;
+}
+
+void sharers_add(struct sharers *list, struct sharer *sharer)
+{
+    list->items[list->count++] = sharer;
+}
+
+void sharers_release(struct sharers *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        sharer_free(list->items[i]);
+    free(list->items);
+    *list = (struct sharers){0};
+}
+
+static int compare(nanos a, nanos b)
+{
+    return (a > b) - (a < b);
+}
+
+int backlog_by_start(const struct sharer *a, const struct sharer *b)
+{
+    int order = compare(a->trace.from, b->trace.from);
+    if (!order)
+        order = compare(a->trace.to, b->trace.to);
+    return order ? order : (a->trace.id > b->trace.id) - (a->trace.id < b->trace.id);
+}
+
+int backlog_by_end(const struct sharer *a, const struct sharer *b)
+{
+    int order = compare(a->trace.to, b->trace.to);
+    return order ? order : backlog_by_start(a, b);
+}
+
+/* ---- in flight ---- */
+
+void backlog_init(struct backlog *backlog)
+{
+    *backlog = (struct backlog){0};
+    pthread_mutex_init(&backlog->lock, NULL);
+}
+
+void backlog_release(struct backlog *backlog)
+{
+    free(backlog->flights);
+    sharers_release(&backlog->ended);
+    sharers_release(&backlog->waiting);
+    pthread_mutex_destroy(&backlog->lock);
+}
+
+/* Its place among those in flight; their count when it is not there.  Call with the lock held. */
+static size_t find_flight(const struct backlog *backlog, uint64_t id)
+{
+    size_t i = 0;
+    while (i < backlog->flight_count && backlog->flights[i].id != id)
+        i++;
+    return i;
+}
+
+static void remove_flight(struct backlog *backlog, size_t place)
+{
+    backlog->flights[place] = backlog->flights[--backlog->flight_count];
+}
+
+enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from)
+{
+    enum err err = ERR_OK;
+    pthread_mutex_lock(&backlog->lock);
+    struct flight *flights =
+        grow(backlog->flights, &backlog->flight_capacity, backlog->flight_count, sizeof *flights);
+    if (flights)
+        backlog->flights = flights;
+    if (!flights)
+        err = ERR_NO_MEMORY;
+    else if (find_flight(backlog, id) < backlog->flight_count)
+        err = ERR_BAD_VALUE;
+    else
+        flights[backlog->flight_count++] = (struct flight){id, from};
+    pthread_mutex_unlock(&backlog->lock);
+    return err;
+}
+
+enum err backlog_end(struct backlog *backlog, struct sharer *sharer)
+{
+    pthread_mutex_lock(&backlog->lock);
+    size_t place = find_flight(backlog, sharer->trace.id);
+    enum err err = place < backlog->flight_count ? ERR_OK : ERR_NOT_FOUND;
+    if (!err)
+        err = sharers_reserve(&backlog->ended, 1);
+    if (!err) {
+        sharers_add(&backlog->ended, sharer);
+        remove_flight(backlog, place);
+    }
+    pthread_mutex_unlock(&backlog->lock);
+    return err;
+}
+
+void backlog_forget(struct backlog *backlog, uint64_t id)
+{
+    pthread_mutex_lock(&backlog->lock);
+    size_t place = find_flight(backlog, id);
+    if (place < backlog->flight_count)
+        remove_flight(backlog, place);
+    pthread_mutex_unlock(&backlog->lock);
+}
+
+/* ---- ended and waiting: a heap, so that one long request that holds up thousands of short ones does
+ * not have them looked through every time ---- */
+
+static void swap(struct sharer **items, size_t a, size_t b)
+{
+    struct sharer *kept = items[a];
+    items[a] = items[b];
+    items[b] = kept;
+}
+
+static void push(struct sharers *heap, struct sharer *sharer)
+{
+    size_t at = heap->count;
+    sharers_add(heap, sharer);
+    while (at > 0 && backlog_by_start(heap->items[at], heap->items[(at - 1) / 2]) < 0) {
+        swap(heap->items, at, (at - 1) / 2);
+        at = (at - 1) / 2;
+    }
+}
+
+static struct sharer *pop(struct sharers *heap)
+{
+    struct sharer *top = heap->items[0];
+    heap->items[0] = heap->items[--heap->count];
+    for (size_t at = 0;;) {
+        size_t least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++)
+            if (backlog_by_start(heap->items[child], heap->items[least]) < 0)
+                least = child;
+        if (least == at)
+            return top;
+        swap(heap->items, at, least);
+        at = least;
+    }
+}
+
+enum err backlog_collect(struct backlog *backlog, nanos *earliest)
+{
+    *earliest = INT64_MAX;
+    pthread_mutex_lock(&backlog->lock);
+    enum err err = sharers_reserve(&backlog->waiting, backlog->ended.count);
+    for (size_t i = 0; i < backlog->ended.count && !err; i++)
+        push(&backlog->waiting, backlog->ended.items[i]);
+    if (!err)
+        backlog->ended.count = 0;
+    for (size_t i = 0; i < backlog->flight_count; i++)
+        if (backlog->flights[i].from < *earliest)
+            *earliest = backlog->flights[i].from;
+    pthread_mutex_unlock(&backlog->lock);
+    return err;
+}
+
+struct sharer *backlog_pop(struct backlog *backlog, nanos limit)
+{
+    struct sharers *heap = &backlog->waiting;
+    if (!heap->count)
+        return NULL;
+    /* One without length that stands at the limit is finished by it. */
+    const struct request_trace *top = &heap->items[0]->trace;
+    return top->from < limit || top->to <= limit ? pop(heap) : NULL;
+}

@@ -1,0 +1,272 @@
+/* ipw profile: a dataset through an inference service, every query in joules.
+ *
+ *   $ ipw profile --client openai --model llama3.2:1b --dataset builtin --concurrency 8
+ *
+ * Progress and the report for people go to stderr; with --json one object ends on stdout. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "port/proc.h"
+#include "port/term.h"
+#include "report/profile_report.h"
+#include "report/progress.h"
+#include "runner/host_report.h"
+#include "runner/profile.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+static int profile_main(int argc, char **argv);
+
+const struct command command_profile = {
+    .name = "profile",
+    .summary = "a dataset through an inference service, every query in joules",
+    .usage = "--client NAME --model NAME [OPTIONS]",
+    .details =
+        "Asks an inference service every question of a dataset and writes down, for each, what it\n"
+        "cost: joules with their uncertainty, seconds, tokens, and whether the answer was right.\n"
+        "Requests may run concurrently (--concurrency, --rate): what a device spends is then shared\n"
+        "among those alive by the tokens they process, and adds up to what it spent.\n\n"
+        "The run's directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"
+        "the queries end; a killed run continues with --resume), an Arrow dataset that Python's\n"
+        "datasets.load_from_disk reads, summary.json, samples and spans. Ctrl-C lets the queries in\n"
+        "flight end and writes everything; a second one breaks them off.\n\n"
+        "`ipw list` shows the clients, datasets and graders, and their parameters.",
+    .run = profile_main,
+};
+
+/* ---- progress ---- */
+
+static struct progress bar;
+static bool show_bar;
+
+static void put_stderr(const struct text *text)
+{
+    struct error why;
+    if (text->length && write_all(STDERR_FILENO, text, &why) != ERR_OK)
+        show_bar = false; /* nobody is there to see it */
+}
+
+static void show(const struct profile_progress *state)
+{
+    struct text text = {0};
+    if (!show_bar)
+        return;
+    progress_draw(&bar, state, clock_now(), &text);
+    put_stderr(&text);
+    text_release(&text);
+}
+
+static void wipe(void)
+{
+    struct text text = {0};
+    progress_clear(&bar, &text);
+    put_stderr(&text);
+    text_release(&text);
+}
+
+static void show_warning(const char *line)
+{
+    wipe();
+    complain("profile", 0, "warning: %s", line);
+}
+
+static void start_bar(bool quiet)
+{
+    unsigned columns, rows;
+    bool terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
+    term_size(&columns, &rows);
+    progress_init(&bar, terminal, term_is_utf8(), columns, clock_now());
+    show_bar = !quiet;
+}
+
+/* ---- a run that stands in the way ---- */
+
+static bool ask_to_overwrite(const char *path)
+{
+    char answer[16];
+    wipe();
+    fprintf(stderr, "ipw profile: %s holds a run already. Replace it? [y/N] ", path);
+    if (!fgets(answer, sizeof answer, stdin))
+        return false;
+    return answer[0] == 'y' || answer[0] == 'Y';
+}
+
+/* ---- the command ---- */
+
+struct profile_command {
+    struct measure_options measure;
+    struct profile_options profile;
+    unsigned seed;
+    bool resume, overwrite, yes, json, quiet;
+    const char *output;
+};
+
+static int settle_options(struct profile_command *command)
+{
+    struct profile_options *profile = &command->profile;
+    if (!profile->client || !profile->model)
+        return complain("profile", EXIT_USAGE, "%s is missing; usage: ipw profile %s",
+                        profile->client ? "--model" : "--client", command_profile.usage);
+    if (command->resume && (command->overwrite || command->yes))
+        return complain("profile", EXIT_USAGE, "--resume and --overwrite exclude each other");
+    if (command->resume)
+        profile->existing = EXISTING_RESUME;
+    else if (command->overwrite || command->yes)
+        profile->existing = EXISTING_OVERWRITE;
+    else if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        profile->may_overwrite = ask_to_overwrite;
+    /* Arrivals that nobody is free to serve would not be Poisson any more. */
+    if (profile->concurrency == 0)
+        profile->concurrency = profile->rate > 0 ? 64 : 1;
+    profile->seed = command->seed;
+    profile->progress = show;
+    profile->warn = show_warning;
+    return -1;
+}
+
+static int deliver(const struct profile_command *command, const struct profile_result *result)
+{
+    struct text text = {0};
+    struct error why = {0};
+    int code = 0;
+    if (!command->quiet) {
+        if (profile_text(result, wants_colour(STDERR_FILENO), &text, &why) != ERR_OK)
+            code = complain("profile", EXIT_FAILED, "%s", why.text);
+        else
+            put_stderr(&text);
+    }
+    text_release(&text);
+    if (command->output && write_file(command->output, &result->report, &why) != ERR_OK)
+        code = complain("profile", EXIT_FAILED, "%s", why.text);
+    if (command->json) {
+        int written = put_output("profile", &result->report);
+        code = written ? written : code;
+    }
+    return code;
+}
+
+static int exit_code_of(const struct profile_command *command, const struct profile_result *result,
+                        enum err err, int delivered)
+{
+    if (result->signal)
+        return EXIT_INTERRUPTED;
+    if (err)
+        return err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED;
+    if (delivered)
+        return delivered;
+    if (result->queries > 0 && result->completed == 0)
+        return complain("profile", EXIT_FAILED, "every query failed: see %s/records.jsonl",
+                        result->directory);
+    if (command->measure.require_energy)
+        return require_measured("profile", &result->energy);
+    return EXIT_DONE;
+}
+
+static int measure(const struct profile_command *command)
+{
+    /* Neither is released: the process ends next (see cmd_run.c), and after an impatient interruption
+     * threads still use them. */
+    static struct session session;
+    static struct host_report host;
+    struct profile_result result;
+    struct error why = {0};
+    proc_take_signals();
+    int code = open_session("profile", &command->measure, &session);
+    if (code)
+        return code;
+    host_report_take(&session.findings, &host);
+    start_bar(command->quiet);
+    enum err err = profile_run(&session, &host, &command->profile, &result, &why);
+    wipe();
+    if (err)
+        complain("profile", EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
+    if (result.report.length)
+        code = deliver(command, &result);
+    code = exit_code_of(command, &result, err, code);
+    profile_result_release(&result);
+    return code;
+}
+
+static int profile_main(int argc, char **argv)
+{
+    /* Static, and its parameters never released: threads that an interruption leaves behind use them
+     * until the process ends. */
+    static struct profile_command command = {
+        .profile = {.dataset = "builtin",
+                    .repeat = 1,
+                    .warmup_queries = 3,
+                    .retries = 3,
+                    .timeout_s = 600,
+                    .idle_s = 2,
+                    .decode_weight = 1,
+                    .judge_client = "openai"},
+    };
+    struct profile_options *p = &command.profile;
+    const struct option_row rows[] = {
+        {0, "client", OPTION_TEXT, &p->client, "NAME", "how to ask: openai, ollama, null", 0, 0, NULL},
+        {0, "model", OPTION_TEXT, &p->model, "NAME", "as the service calls it", 0, 0, NULL},
+        {0, "dataset", OPTION_TEXT, &p->dataset, "NAME",
+         "a dataset, a preset or a path (default: builtin)", 0, 0, NULL},
+        {0, "client-base-url", OPTION_TEXT, &p->base_url, "URL", "where the service is", 0, 0, NULL},
+        {0, "client-param", OPTION_PARAMS, &p->client_params, "K=V", "for the client", 0, 0, NULL},
+        {0, "dataset-param", OPTION_PARAMS, &p->dataset_params, "K=V", "for the dataset", 0, 0, NULL},
+        {0, "param", OPTION_PARAMS, &p->request_params, "K=V",
+         "sent with every request: max_tokens, temperature ...", 0, 0, NULL},
+        {0, "max-queries", OPTION_COUNT, &p->max_queries, "N", "the first N items (default: all)", 0,
+         4e9, NULL},
+        {0, "warmup-queries", OPTION_COUNT, &p->warmup_queries, "N",
+         "asked first and forgotten (default: 3)", 0, 100000, NULL},
+        {'c', "concurrency", OPTION_COUNT, &p->concurrency, "N",
+         "requests at the same time (default: 1)", 1, 4096, NULL},
+        {0, "rate", OPTION_NUMBER, &p->rate, "R", "arrivals a second, at random (Poisson)", 1e-6, 1e6,
+         NULL},
+        {0, "repeat", OPTION_COUNT, &p->repeat, "N", "the whole dataset N times", 1, 100000, NULL},
+        {0, "seed", OPTION_COUNT, &command.seed, "N", "of the arrivals (default: 0)", 0, 4e9, NULL},
+        {0, "timeout", OPTION_NUMBER, &p->timeout_s, "S", "for one answer (default: 600)", 0.001,
+         604800, NULL},
+        {0, "retries", OPTION_COUNT, &p->retries, "N",
+         "after a failure that may pass (default: 3)", 0, 100, NULL},
+        {0, "idle", OPTION_NUMBER, &p->idle_s, "S",
+         "watch the machine at rest first (default: 2; 0: no baseline)", 0, 86400, NULL},
+        {0, "system", OPTION_TEXT, &p->system, "TEXT", "system prompt", 0, 0, NULL},
+        {0, "template", OPTION_TEXT, &p->template_text, "TEXT",
+         "prompt around {problem}, {subject}, {id}, {KEY}", 0, 0, NULL},
+        {0, "grader", OPTION_TEXT, &p->grader, "NAME", "instead of the dataset's own", 0, 0, NULL},
+        {0, "grader-param", OPTION_PARAMS, &p->grader_params, "K=V", "for the grader", 0, 0, NULL},
+        {0, "eval-client", OPTION_TEXT, &p->judge_client, "NAME", "of a judge (default: openai)", 0,
+         0, NULL},
+        {0, "eval-base-url", OPTION_TEXT, &p->judge_url, "URL", "of a judge", 0, 0, NULL},
+        {0, "eval-model", OPTION_TEXT, &p->judge_model, "NAME", "of a judge", 0, 0, NULL},
+        {0, "eval-param", OPTION_PARAMS, &p->judge_params, "K=V", "sent to the judge", 0, 0, NULL},
+        {0, "prices", OPTION_TEXT, &p->price_file, "FILE", "JSON: what tokens cost", 0, 0, NULL},
+        {0, "parameters", OPTION_TEXT, &p->parameters, "N[,ACTIVE]",
+         "the model's size, e.g. 8.03B or 30B,3B", 0, 0, NULL},
+        {0, "weight-bits", OPTION_NUMBER, &p->weight_bits, "N",
+         "of a parameter as stored, for the memory's use (MBU)", 0.1, 64, NULL},
+        {0, "kv-bytes", OPTION_NUMBER, &p->kv_bytes, "N",
+         "keys and values of one token, for the same", 0, 1e9, NULL},
+        {0, "decode-weight", OPTION_NUMBER, &p->decode_weight, "W",
+         "of an output token against a prompt token when sharing", 1e-6, 1e6, NULL},
+        {0, "output-dir", OPTION_TEXT, &p->output_dir, "DIR", "parent of the run (default: runs)", 0, 0,
+         NULL},
+        {0, "resume", OPTION_FLAG, &command.resume, NULL, "continue the run that stands there", 0, 0,
+         NULL},
+        {0, "overwrite", OPTION_FLAG, &command.overwrite, NULL, "replace it", 0, 0, NULL},
+        {'y', "yes", OPTION_FLAG, &command.yes, NULL, "do not ask before replacing it", 0, 0, NULL},
+        {0, "json", OPTION_FLAG, &command.json, NULL, "one object on stdout at the end", 0, 0, NULL},
+        {'o', "output", OPTION_TEXT, &command.output, "FILE", "that object into a file", 0, 0, NULL},
+        {'q', "quiet", OPTION_FLAG, &command.quiet, NULL, "no progress, no table", 0, 0, NULL},
+        MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
+        {0},
+    };
+    int rest, code = parse_or_help(&command_profile, rows, argc, argv, false, &rest);
+    if (code >= 0)
+        return code;
+    code = settle_options(&command);
+    return code < 0 ? measure(&command) : code;
+}

@@ -1,0 +1,370 @@
+/* Ollama, by its own interface: it tells durations that its OpenAI one leaves out. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "clients/client.h"
+#include "clients/wire/endpoint.h"
+#include "clients/wire/ollama_answer.h"
+#include "clients/wire/request_json.h"
+#include "clients/wire/warm.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "port/json_read.h"
+
+struct ollama {
+    struct endpoint endpoint;
+    bool is_chat;
+};
+
+static const struct param_spec PARAMS[] = {
+    {"endpoint", "generate|chat", "what answers (generate)"},
+    {"header.*", "VALUE", "a header for every request: header.X-Name=value"},
+    {NULL, NULL, NULL},
+};
+
+/* ---- opening ---- */
+
+static enum err ollama_available(struct error *why)
+{
+    enum err err = http_available(why);
+    return err ? err : jv_available(why);
+}
+
+static void ollama_close(struct client *client)
+{
+    struct ollama *ollama = client->state;
+    endpoint_close(&ollama->endpoint);
+    free(ollama);
+}
+
+/* The address without "/api", which every path here has already. */
+static enum err make_url(char *url, size_t size, const char *given, struct error *why)
+{
+    enum err err = endpoint_url(url, size, given, why);
+    size_t length = err ? 0 : strlen(url);
+    if (length > 4 && strcmp(url + length - 4, "/api") == 0)
+        url[length - 4] = '\0';
+    return err;
+}
+
+static enum err configure(struct ollama *ollama, const struct client_config *config,
+                          struct error *why)
+{
+    struct endpoint *endpoint = &ollama->endpoint;
+    endpoint->start_it = "start it with: ollama serve";
+    endpoint->let_in = "give its key with header.Authorization";
+    const char *kind = params_get(config->params, "endpoint");
+    ollama->is_chat = kind && strcmp(kind, "chat") == 0;
+    if (kind && !ollama->is_chat && strcmp(kind, "generate") != 0)
+        return err_set(why, ERR_USAGE, "endpoint=%s: expected generate or chat", kind);
+    if (params_set(&endpoint->headers, "Content-Type", "application/json"))
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a header");
+    return endpoint_headers(endpoint, config->params, why);
+}
+
+static enum err ollama_open(const struct client_config *config, struct client *out,
+                            struct error *why)
+{
+    char url[512];
+    const char *given = config->base_url ? config->base_url : out->driver->default_url;
+    enum err err = make_url(url, sizeof url, given, why);
+    if (err)
+        return err;
+    struct ollama *ollama = calloc(1, sizeof *ollama);
+    if (!ollama)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    out->state = ollama;
+    err = endpoint_open(&ollama->endpoint, url, why);
+    if (!err)
+        err = configure(ollama, config, why);
+    if (err) {
+        ollama_close(out);
+        return err;
+    }
+    str_copy(out->base_url, sizeof out->base_url, ollama->endpoint.shown);
+    return ERR_OK;
+}
+
+/* ---- asking ---- */
+
+/* What stands beside the options and not among them. */
+static bool is_top_level(const char *key)
+{
+    static const char *const KEYS[] = {"keep_alive", "format",   "think",        "stream",
+                                       "raw",        "template", "suffix",       "images",
+                                       "context",    "tools",    "top_logprobs", "logprobs"};
+    for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+        if (strcmp(KEYS[i], key) == 0)
+            return true;
+    return false;
+}
+
+static void write_question(struct json *json, const struct ollama *ollama,
+                           const struct client_request *request)
+{
+    if (ollama->is_chat) {
+        request_json_messages(json, request);
+        return;
+    }
+    if (request->system)
+        json_string(json, "system", request->system);
+    json_string(json, "prompt", request->prompt);
+}
+
+static void write_params(struct json *json, const struct params *params)
+{
+    if (!params_get(params, "stream"))
+        json_bool(json, "stream", true);
+    size_t options = 0;
+    for (size_t i = 0; params && i < params->count; i++) {
+        const struct param *p = &params->items[i];
+        if (is_top_level(p->key))
+            request_json_value(json, p->key, p->value);
+        else
+            options++;
+    }
+    if (options == 0)
+        return;
+    json_object(json, "options");
+    for (size_t i = 0; i < params->count; i++) {
+        const struct param *p = &params->items[i];
+        bool is_limit = strcmp(p->key, "max_tokens") == 0;
+        if (is_limit && params_get(params, "num_predict"))
+            continue; /* its own name counts */
+        if (!is_top_level(p->key))
+            request_json_value(json, is_limit ? "num_predict" : p->key, p->value);
+    }
+    json_object_end(json);
+}
+
+static void write_body(struct text *body, const struct ollama *ollama,
+                       const struct client_request *request)
+{
+    struct json json;
+    json_init(&json, body, false);
+    json_object(&json, NULL);
+    json_string(&json, "model", request->model);
+    write_question(&json, ollama, request);
+    write_params(&json, request->params);
+    json_object_end(&json);
+}
+
+static enum err exchange(struct ollama *ollama, const struct client_request *request,
+                         const struct text *body, struct client_reply *out, struct error *why)
+{
+    struct endpoint *endpoint = &ollama->endpoint;
+    struct ollama_answer answer;
+    struct http_response response;
+    ollama_answer_init(&answer, request, out, endpoint->shown, why);
+    enum err err = endpoint_post(endpoint, ollama->is_chat ? "/api/chat" : "/api/generate", body,
+                                 request, ollama_answer_take, &answer, out, &response, why);
+    if (!err && (response.status < 200 || response.status > 299))
+        err = endpoint_refusal(endpoint, &response, out, why);
+    else
+        err = ollama_answer_end(&answer, err);
+    ollama_answer_release(&answer);
+    http_response_release(&response);
+    return err;
+}
+
+static enum err ollama_ask(struct client *client, const struct client_request *request,
+                           struct client_reply *out, struct error *why)
+{
+    static const char *const RESERVED[] = {"model",  "prompt",  "messages",
+                                           "system", "options", NULL};
+    client_reply_init(out);
+    out->sent = out->done = clock_now();
+    enum err err = request_json_check(request->params, RESERVED, why);
+    if (err)
+        return err;
+    struct text body = {0};
+    write_body(&body, client->state, request);
+    err = body.failed ? err_set(why, ERR_NO_MEMORY, "out of memory for the request")
+                      : exchange(client->state, request, &body, out, why);
+    text_release(&body);
+    if (!err)
+        out->retryable = false;
+    return err;
+}
+
+/* ---- what is there ---- */
+
+static enum err get(struct ollama *ollama, const char *path, nanos timeout, struct jv **out,
+                    struct error *why)
+{
+    char url[640];
+    str_format(url, sizeof url, "%s%s", ollama->endpoint.url, path);
+    return endpoint_get(&ollama->endpoint, url, timeout, out, NULL, why);
+}
+
+static enum err ollama_health(struct client *client, struct error *why)
+{
+    struct jv *root;
+    enum err err = get(client->state, "/api/version", LOOK_TIMEOUT, &root, why);
+    jv_free(root);
+    return err;
+}
+
+static const char *entry_name(const struct jv *entry)
+{
+    const char *name = jv_text(jv_get(entry, "name"));
+    return name ? name : jv_text(jv_get(entry, "model"));
+}
+
+static enum err list_models(struct ollama *ollama, nanos timeout, struct client_models *out,
+                            struct error *why)
+{
+    struct jv *root;
+    enum err err = get(ollama, "/api/tags", timeout, &root, why);
+    for (const struct jv *e = jv_first(jv_get(root, "models")); e && !err; e = jv_next(e)) {
+        const char *name = entry_name(e);
+        if (name && client_models_add(out, name))
+            err = err_set(why, ERR_NO_MEMORY, "out of memory for the list of models");
+    }
+    jv_free(root);
+    return err;
+}
+
+static enum err ollama_models(struct client *client, struct client_models *out, struct error *why)
+{
+    return list_models(client->state, LOOK_TIMEOUT, out, why);
+}
+
+/* A name without a tag means the tag "latest"; case does not count, as for Ollama itself. */
+static bool is_same_model(const char *listed, const char *asked)
+{
+    if (str_equal_nocase(listed, asked))
+        return true;
+    char full[256];
+    const char *slash = strrchr(asked, '/');
+    return !strchr(slash ? slash : asked, ':') &&
+           str_format(full, sizeof full, "%s:latest", asked) && str_equal_nocase(listed, full);
+}
+
+static enum err check_model(struct ollama *ollama, const char *model, nanos timeout,
+                            struct error *why)
+{
+    struct client_models models = {0};
+    bool is_there = false;
+    enum err err = list_models(ollama, timeout, &models, why);
+    for (size_t i = 0; i < models.count; i++)
+        is_there = is_there || is_same_model(models.names[i], model);
+    if (!err && !is_there) {
+        char advice[128];
+        str_format(advice, sizeof advice, "(get it with: ollama pull %.80s)", model);
+        err = endpoint_missing_model(&ollama->endpoint, model, &models, advice, why);
+    }
+    client_models_release(&models);
+    return err;
+}
+
+static enum err ollama_prepare(struct client *client, const char *model, nanos timeout,
+                               struct error *why)
+{
+    nanos began = clock_now();
+    enum err err = check_model(client->state, model, warm_look_timeout(timeout), why);
+    return err ? err : warm_up(client, model, "num_predict", began, timeout, why);
+}
+
+/* ---- describe ---- */
+
+static enum err take_document(void *context, const char *bytes, size_t length, nanos t)
+{
+    (void)t;
+    enum { LIMIT = 32 * 1024 * 1024 }; /* a vocabulary may come with it */
+    struct text *document = context;
+    if (length > LIMIT - document->length)
+        return ERR_BAD_VALUE;
+    text_add_bytes(document, bytes, length);
+    return document->failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+/* POST /api/show: NULL when it cannot be had. */
+static struct jv *show(struct ollama *ollama, const char *model)
+{
+    struct text body = {0}, document = {0};
+    struct json json;
+    json_init(&json, &body, false);
+    json_object(&json, NULL);
+    json_string(&json, "model", model);
+    json_object_end(&json);
+    const struct client_request request = {.model = model, .timeout = LOOK_TIMEOUT};
+    struct client_reply reply;
+    struct http_response response;
+    struct jv *root = NULL;
+    client_reply_init(&reply);
+    enum err err = endpoint_post(&ollama->endpoint, "/api/show", &body, &request, take_document,
+                                 &document, &reply, &response, NULL);
+    if (!err)
+        err = jv_parse(text_get(&document), document.length, &root, NULL);
+    http_response_release(&response);
+    client_reply_release(&reply);
+    text_release(&document);
+    text_release(&body);
+    return err ? NULL : root;
+}
+
+static void describe_model(struct ollama *ollama, const char *model, struct json *json)
+{
+    struct jv *root = show(ollama, model);
+    const struct jv *details = jv_get(root, "details");
+    const struct jv *info = jv_get(root, "model_info");
+    request_json_copy(json, "model_format", jv_get(details, "format"));
+    request_json_copy(json, "family", jv_get(details, "family"));
+    request_json_copy(json, "parameter_size", jv_get(details, "parameter_size"));
+    request_json_copy(json, "quantization", jv_get(details, "quantization_level"));
+    /* These keys have dots of their own, so they are no path. */
+    request_json_copy(json, "parameters", jv_get(info, "general.parameter_count"));
+    const char *architecture = jv_text(jv_get(info, "general.architecture"));
+    char key[128];
+    if (architecture && str_format(key, sizeof key, "%s.context_length", architecture))
+        request_json_copy(json, "context_length", jv_get(info, key));
+    jv_free(root);
+}
+
+/* Where the loaded model lies decides what it spends: bytes on the card, of all bytes. */
+static void describe_place(struct ollama *ollama, const char *model, struct json *json)
+{
+    struct jv *root;
+    if (get(ollama, "/api/ps", LOOK_TIMEOUT, &root, NULL))
+        return;
+    for (const struct jv *e = jv_first(jv_get(root, "models")); e; e = jv_next(e)) {
+        const char *name = entry_name(e);
+        if (!name || !is_same_model(name, model))
+            continue;
+        request_json_copy(json, "model_bytes", jv_get(e, "size"));
+        request_json_copy(json, "gpu_bytes", jv_get(e, "size_vram"));
+        request_json_copy(json, "context_used", jv_get(e, "context_length"));
+        request_json_copy(json, "digest", jv_get(e, "digest"));
+        break;
+    }
+    jv_free(root);
+}
+
+static void ollama_describe(struct client *client, const char *model, struct json *json)
+{
+    struct ollama *ollama = client->state;
+    struct jv *root;
+    json_string(json, "server", "ollama");
+    json_string(json, "endpoint", ollama->is_chat ? "chat" : "generate");
+    if (!get(ollama, "/api/version", LOOK_TIMEOUT, &root, NULL))
+        request_json_copy(json, "server_version", jv_get(root, "version"));
+    jv_free(root);
+    describe_model(ollama, model, json);
+    describe_place(ollama, model, json);
+}
+
+const struct client_driver client_ollama = {
+    .name = "ollama",
+    .summary = "Ollama, by its own interface",
+    .params = PARAMS,
+    .default_url = "http://127.0.0.1:11434",
+    .available = ollama_available,
+    .open = ollama_open,
+    .close = ollama_close,
+    .health = ollama_health,
+    .models = ollama_models,
+    .prepare = ollama_prepare,
+    .describe = ollama_describe,
+    .ask = ollama_ask,
+};

@@ -1,0 +1,463 @@
+/* Servers with OpenAI's interface: vLLM, SGLang, TGI, llama.cpp, LM Studio and the service itself.
+ *
+ * The model must be one of those that the server lists.  A server that lists exactly one is asked
+ * anyway: llama.cpp has one model, lists it by its file and answers whatever the name; a note tells
+ * what it has, and describe records it as served_model. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clients/client.h"
+#include "clients/wire/endpoint.h"
+#include "clients/wire/openai_answer.h"
+#include "clients/wire/request_json.h"
+#include "clients/wire/warm.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "port/json_read.h"
+
+struct openai {
+    struct endpoint endpoint;
+    bool is_completions;
+    /* What this server was found to refuse. */
+    bool refuses_usage_option; /* stream_options */
+    bool wants_other_limit;    /* max_completion_tokens, not max_tokens */
+};
+
+static const struct param_spec PARAMS[] = {
+    {"endpoint", "chat|completions", "what answers (chat)"},
+    {"api_key_env", "NAME", "environment variable with the key (IPW_API_KEY, then OPENAI_API_KEY)"},
+    {"header.*", "VALUE", "a header for every request: header.X-Name=value"},
+    {NULL, NULL, NULL},
+};
+
+/* ---- opening ---- */
+
+static enum err openai_available(struct error *why)
+{
+    enum err err = http_available(why);
+    return err ? err : jv_available(why);
+}
+
+/* Has the path a part such as "v1" or "v1beta"? */
+static bool has_version(const char *path)
+{
+    for (const char *c = path; (c = strchr(c, '/')); c++)
+        if (c[1] == 'v' && isdigit((unsigned char)c[2]))
+            return true;
+    return false;
+}
+
+/* The address with its version, however much of it the user gave. */
+static enum err make_url(char *url, size_t size, const char *given, struct error *why)
+{
+    static const char *const TAILS[] = {"/chat/completions", "/completions"};
+    enum err err = endpoint_url(url, size, given, why);
+    if (err)
+        return err;
+    for (size_t i = 0; i < sizeof TAILS / sizeof *TAILS; i++) {
+        size_t length = strlen(url), tail = strlen(TAILS[i]);
+        if (length > tail && strcmp(url + length - tail, TAILS[i]) == 0)
+            url[length - tail] = '\0';
+    }
+    const char *path = strchr(strstr(url, "://") + 3, '/');
+    if (path && has_version(path))
+        return ERR_OK;
+    size_t length = strlen(url);
+    return str_copy(url + length, size - length, "/v1")
+               ? ERR_OK
+               : err_set(why, ERR_USAGE, "the address is too long");
+}
+
+static enum err add_key(struct endpoint *endpoint, const struct params *params, struct error *why)
+{
+    const char *name = params_get(params, "api_key_env");
+    const char *key = name ? getenv(name) : getenv("IPW_API_KEY");
+    if (name && (!key || !*key))
+        return err_set(why, ERR_USAGE, "the environment variable %s (api_key_env) is not set",
+                       name);
+    if (!key || !*key)
+        key = getenv("OPENAI_API_KEY");
+    if (!key || !*key)
+        return ERR_OK;
+    struct text line = {0};
+    text_addf(&line, "Bearer %s", key);
+    if (!line.failed)
+        str_trim(line.bytes); /* a key out of a file often brings its newline */
+    enum err err =
+        line.failed ? ERR_NO_MEMORY : params_set(&endpoint->headers, "Authorization", line.bytes);
+    text_release(&line);
+    return err ? err_set(why, err, "out of memory for a header") : ERR_OK;
+}
+
+static enum err configure(struct openai *openai, const struct client_config *config,
+                          struct error *why)
+{
+    struct endpoint *endpoint = &openai->endpoint;
+    endpoint->start_it = "start a server there (llama-server -m FILE, vllm serve MODEL), or give "
+                         "its address";
+    endpoint->let_in = "put its key into IPW_API_KEY, or name its variable with api_key_env";
+    const char *kind = params_get(config->params, "endpoint");
+    openai->is_completions = kind && strcmp(kind, "completions") == 0;
+    if (kind && !openai->is_completions && strcmp(kind, "chat") != 0)
+        return err_set(why, ERR_USAGE, "endpoint=%s: expected chat or completions", kind);
+    if (params_set(&endpoint->headers, "Content-Type", "application/json"))
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a header");
+    enum err err = add_key(endpoint, config->params, why);
+    return err ? err : endpoint_headers(endpoint, config->params, why);
+}
+
+static void openai_close(struct client *client)
+{
+    struct openai *openai = client->state;
+    endpoint_close(&openai->endpoint);
+    free(openai);
+}
+
+static enum err openai_open(const struct client_config *config, struct client *out,
+                            struct error *why)
+{
+    char url[512];
+    const char *given = config->base_url ? config->base_url : out->driver->default_url;
+    enum err err = make_url(url, sizeof url, given, why);
+    if (err)
+        return err;
+    struct openai *openai = calloc(1, sizeof *openai);
+    if (!openai)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
+    out->state = openai;
+    err = endpoint_open(&openai->endpoint, url, why);
+    if (!err)
+        err = configure(openai, config, why);
+    if (err) {
+        openai_close(out);
+        return err;
+    }
+    str_copy(out->base_url, sizeof out->base_url, openai->endpoint.shown);
+    return ERR_OK;
+}
+
+/* ---- asking ---- */
+
+/* A bare completion has no roles: the system's words stand before the prompt. */
+static void write_prompt(struct json *json, const struct client_request *request)
+{
+    struct text prompt = {0};
+    if (request->system)
+        text_addf(&prompt, "%s\n\n", request->system);
+    text_add(&prompt, request->prompt);
+    json_string(json, "prompt", text_get(&prompt));
+    json->out->failed = json->out->failed || prompt.failed;
+    text_release(&prompt);
+}
+
+/* Streaming, with the usage at its end, unless the user wants it otherwise. */
+static void write_stream(struct json *json, const struct openai *openai,
+                         const struct params *params)
+{
+    const char *stream = params_get(params, "stream");
+    if (!stream)
+        json_bool(json, "stream", true);
+    if (openai->refuses_usage_option || params_get(params, "stream_options") ||
+        (stream && strcmp(stream, "true") != 0))
+        return;
+    json_object(json, "stream_options");
+    json_bool(json, "include_usage", true);
+    json_object_end(json);
+}
+
+static void write_body(struct text *body, const struct openai *openai,
+                       const struct client_request *request)
+{
+    struct json json;
+    const struct params *params = request->params;
+    json_init(&json, body, false);
+    json_object(&json, NULL);
+    json_string(&json, "model", request->model);
+    if (openai->is_completions)
+        write_prompt(&json, request);
+    else
+        request_json_messages(&json, request);
+    write_stream(&json, openai, params);
+    for (size_t i = 0; params && i < params->count; i++) {
+        const char *key = params->items[i].key;
+        if (openai->wants_other_limit && strcmp(key, "max_tokens") == 0)
+            key = "max_completion_tokens";
+        request_json_value(&json, key, params->items[i].value);
+    }
+    json_object_end(&json);
+}
+
+/* Learns from a refusal; true when the same question may now be put in a form that this server
+ * takes. */
+static bool adapt(struct openai *openai, const struct http_response *response,
+                  const struct params *params)
+{
+    if (response->status != 400 && response->status != 422)
+        return false;
+    const char *said = text_get(&response->error_body);
+    if (!openai->refuses_usage_option && !params_get(params, "stream_options") &&
+        (str_contains_nocase(said, "stream_options") ||
+         str_contains_nocase(said, "include_usage"))) {
+        openai->refuses_usage_option = true;
+        return true;
+    }
+    if (!openai->wants_other_limit && params_get(params, "max_tokens") &&
+        str_contains_nocase(said, "max_completion_tokens")) {
+        openai->wants_other_limit = true;
+        return true;
+    }
+    return false;
+}
+
+/* One exchange; *again is set when the question should be put in another form. */
+static enum err ask_once(struct openai *openai, const struct client_request *request,
+                         struct client_reply *out, bool *again, struct error *why)
+{
+    struct endpoint *endpoint = &openai->endpoint;
+    struct text body = {0};
+    *again = false;
+    write_body(&body, openai, request);
+    if (body.failed) {
+        text_release(&body);
+        return err_set(why, ERR_NO_MEMORY, "out of memory for the request");
+    }
+    struct openai_answer answer;
+    struct http_response response;
+    openai_answer_init(&answer, request, out, endpoint->shown, why);
+    enum err err =
+        endpoint_post(endpoint, openai->is_completions ? "/completions" : "/chat/completions",
+                      &body, request, openai_answer_take, &answer, out, &response, why);
+    if (!err && (response.status < 200 || response.status > 299)) {
+        err = endpoint_refusal(endpoint, &response, out, why);
+        *again = adapt(openai, &response, request->params);
+    } else {
+        err = openai_answer_end(&answer, err);
+    }
+    openai_answer_release(&answer);
+    http_response_release(&response);
+    text_release(&body);
+    return err;
+}
+
+static enum err openai_ask(struct client *client, const struct client_request *request,
+                           struct client_reply *out, struct error *why)
+{
+    static const char *const RESERVED[] = {"model", "messages", "prompt", NULL};
+    client_reply_init(out);
+    out->sent = out->done = clock_now();
+    enum err err = request_json_check(request->params, RESERVED, why);
+    for (bool again = !err; again;)
+        err = ask_once(client->state, request, out, &again, why);
+    if (!err) { /* whatever a first form of the question met with */
+        out->retryable = false;
+        out->retry_after_s = UNKNOWN;
+    }
+    return err;
+}
+
+/* ---- what is there ---- */
+
+/* Where a list of models stands: {"data":[...]}, {"models":[...]} or the document itself. */
+static const struct jv *find_list(const struct jv *root)
+{
+    const struct jv *list = jv_get(root, "data");
+    if (!list)
+        list = jv_get(root, "models");
+    return list ? list : root;
+}
+
+static const char *entry_name(const struct jv *entry)
+{
+    const char *name = jv_text(jv_get(entry, "id"));
+    return name ? name : jv_text(jv_get(entry, "name"));
+}
+
+static enum err get_models(struct openai *openai, nanos timeout, struct jv **out,
+                           struct http_response *response, struct error *why)
+{
+    char url[640];
+    str_format(url, sizeof url, "%s/models", openai->endpoint.url);
+    return endpoint_get(&openai->endpoint, url, timeout, out, response, why);
+}
+
+/* A document beside the versioned path: llama.cpp's /health, vLLM's /version. */
+static enum err get_beside(struct openai *openai, const char *path, struct jv **out,
+                           struct http_response *response, struct error *why)
+{
+    char url[640];
+    size_t root = strlen(openai->endpoint.url);
+    if (root > 3 && strcmp(openai->endpoint.url + root - 3, "/v1") == 0)
+        root -= 3;
+    str_format(url, sizeof url, "%.*s%s", (int)root, openai->endpoint.url, path);
+    return endpoint_get(&openai->endpoint, url, LOOK_TIMEOUT, out, response, why);
+}
+
+static bool has_no_list(int status)
+{
+    return status == 404 || status == 405 || status == 501;
+}
+
+static enum err openai_health(struct client *client, struct error *why)
+{
+    struct openai *openai = client->state;
+    struct jv *root;
+    struct http_response response;
+    enum err err = get_models(openai, LOOK_TIMEOUT, &root, &response, why);
+    jv_free(root);
+    if (!has_no_list(response.status))
+        return err;
+    err = get_beside(openai, "/health", &root, &response, why);
+    jv_free(root);
+    return response.status >= 200 && response.status < 300 ? ERR_OK : err;
+}
+
+static enum err list_models(const struct jv *root, struct client_models *out, struct error *why)
+{
+    for (const struct jv *e = jv_first(find_list(root)); e; e = jv_next(e)) {
+        const char *name = entry_name(e);
+        if (name && client_models_add(out, name))
+            return err_set(why, ERR_NO_MEMORY, "out of memory for the list of models");
+    }
+    return ERR_OK;
+}
+
+static enum err openai_models(struct client *client, struct client_models *out, struct error *why)
+{
+    struct jv *root;
+    enum err err = get_models(client->state, LOOK_TIMEOUT, &root, NULL, why);
+    if (!err)
+        err = list_models(root, out, why);
+    jv_free(root);
+    return err;
+}
+
+static bool is_listed(const struct client_models *models, const char *model)
+{
+    for (size_t i = 0; i < models->count; i++)
+        if (strcmp(models->names[i], model) == 0)
+            return true;
+    return false;
+}
+
+/* Looks the model up.  A server without a list is not asked for one. */
+static enum err check_model(struct openai *openai, const char *model, nanos timeout,
+                            struct error *why)
+{
+    struct jv *root;
+    struct http_response response;
+    struct client_models models = {0};
+    enum err err = get_models(openai, timeout, &root, &response, why);
+    if (err && has_no_list(response.status))
+        return ERR_OK;
+    if (!err)
+        err = list_models(root, &models, why);
+    if (!err && models.count == 1 && !is_listed(&models, model))
+        log_warn("%s lists '%s' only: it is asked for '%s'", openai->endpoint.shown,
+                 models.names[0], model);
+    else if (!err && models.count > 1 && !is_listed(&models, model))
+        err = endpoint_missing_model(&openai->endpoint, model, &models, "", why);
+    client_models_release(&models);
+    jv_free(root);
+    return err;
+}
+
+static enum err openai_prepare(struct client *client, const char *model, nanos timeout,
+                               struct error *why)
+{
+    nanos began = clock_now();
+    enum err err = check_model(client->state, model, warm_look_timeout(timeout), why);
+    return err ? err : warm_up(client, model, "max_tokens", began, timeout, why);
+}
+
+/* ---- describe ---- */
+
+/* The entry of the model, or the only one. */
+static const struct jv *find_entry(const struct jv *root, const char *model)
+{
+    const struct jv *list = find_list(root);
+    for (const struct jv *e = jv_first(list); e; e = jv_next(e)) {
+        const char *name = entry_name(e);
+        if (name && strcmp(name, model) == 0)
+            return e;
+    }
+    return jv_count(list) == 1 ? jv_first(list) : NULL;
+}
+
+/* The first of the paths, in the way of different servers, that tells it. */
+static void write_first(struct json *json, const char *key, const struct jv *root,
+                        const char *const *paths)
+{
+    for (; *paths; paths++) {
+        const struct jv *value = jv_path(root, *paths);
+        if (!jv_is_null(value)) {
+            request_json_copy(json, key, value);
+            return;
+        }
+    }
+}
+
+static void describe_server(struct openai *openai, const char *owner, struct json *json)
+{
+    bool is_llama = owner && strcmp(owner, "llamacpp") == 0;
+    bool is_vllm = owner && strcmp(owner, "vllm") == 0;
+    struct jv *root = NULL;
+    if (!is_llama && !is_vllm)
+        return;
+    if (!get_beside(openai, is_llama ? "/props" : "/version", &root, NULL, NULL)) {
+        request_json_copy(json, "server_version",
+                          jv_get(root, is_llama ? "build_info" : "version"));
+        request_json_copy(json, "model_file", jv_get(root, "model_path"));
+        request_json_copy(json, "context_used", jv_path(root, "default_generation_settings.n_ctx"));
+        request_json_copy(json, "slots", jv_get(root, "total_slots"));
+    }
+    jv_free(root);
+}
+
+static void openai_describe(struct client *client, const char *model, struct json *json)
+{
+    static const char *const CONTEXT[] = {"max_model_len",  "meta.n_ctx_train",
+                                          "context_length", "max_context_length",
+                                          "context_window", NULL};
+    static const char *const SIZE[] = {"meta.n_params", NULL};
+    static const char *const BYTES[] = {"meta.size", NULL};
+    static const char *const QUANTIZATION[] = {"quantization", NULL};
+    struct openai *openai = client->state;
+    struct jv *root;
+    struct http_response response;
+    json_string(json, "endpoint", openai->is_completions ? "completions" : "chat");
+    if (!get_models(openai, LOOK_TIMEOUT, &root, &response, NULL)) {
+        const struct jv *entry = find_entry(root, model);
+        const char *owner = jv_text(jv_get(entry, "owned_by"));
+        const char *name = entry_name(entry);
+        if (response.server[0])
+            json_string(json, "server", response.server);
+        if (owner)
+            json_string(json, "owned_by", owner);
+        if (name)
+            json_string(json, "served_model", name);
+        write_first(json, "context_length", entry, CONTEXT);
+        write_first(json, "parameters", entry, SIZE);
+        write_first(json, "model_bytes", entry, BYTES);
+        write_first(json, "quantization", entry, QUANTIZATION);
+        request_json_copy(json, "root", jv_get(entry, "root"));
+        describe_server(openai, owner, json);
+    }
+    jv_free(root);
+}
+
+const struct client_driver client_openai = {
+    .name = "openai",
+    .summary = "servers with OpenAI's interface: vLLM, SGLang, TGI, llama.cpp, LM Studio, OpenAI",
+    .params = PARAMS,
+    .default_url = "http://127.0.0.1:8000/v1",
+    .available = openai_available,
+    .open = openai_open,
+    .close = openai_close,
+    .health = openai_health,
+    .models = openai_models,
+    .prepare = openai_prepare,
+    .describe = openai_describe,
+    .ask = openai_ask,
+};

@@ -1,0 +1,26 @@
+#include "core/energy_json.h"
+
+#include <stddef.h>
+
+#include "core/json.h"
+#include "core/record.h"
+
+void energy_to_json(struct json *json, const char *key, const struct energy *energy)
+{
+    json_object(json, key);
+    json_number(json, "joules", energy->joules);
+    json_number(json, "plus_minus", energy->plus_minus);
+    json_number(json, "plus_minus_statistical", energy->statistical);
+    json_string(json, "method", method_name(energy->method));
+    json_string(json, "source", energy->source[0] ? energy->source : NULL);
+    json_number(json, "coverage", energy->coverage);
+    json_number(json, "idle_joules", energy->idle_joules);
+    json_number(json, "active_joules", energy->active_joules);
+    if (energy->method == METHOD_NONE)
+        json_null(json, "updates");
+    else
+        json_integer(json, "updates", (int64_t)energy->updates);
+    json_bool(json, "low_confidence", energy->low_confidence);
+    json_string(json, "note", energy->note[0] ? energy->note : NULL);
+    json_object_end(json);
+}

@@ -1,0 +1,170 @@
+/* Prompts of a given length, for measuring against length and nothing else.
+ *
+ * How many tokens a text has, only the model's own tokenizer knows.  The prompts are therefore made
+ * of short English words that nearly every vocabulary of today holds whole, with the space before
+ * them: N words are N tokens, give or take a token that a server adds at the start.  The length that
+ * was asked for stands in the metadata, beside which the server's own count can be held.  With
+ * chars_per_token the length is counted in characters instead, as the Python IPW does.
+ *
+ * Each prompt differs from its first word on: a server that keeps the prefix of an earlier prompt
+ * would otherwise have less to do. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "datasets/item.h"
+#include "datasets/random.h"
+
+#define LENGTH_MAX UINT64_C(4194304)
+
+static const char *const WORDS[] = {
+    "the",   "of",     "and",   "to",    "in",     "is",    "it",    "that",    "was",  "for",
+    "on",    "are",    "as",    "with",  "his",    "they",  "at",    "be",      "this", "from",
+    "have",  "or",     "by",    "one",   "had",    "not",   "but",   "what",    "all",  "were",
+    "when",  "we",     "there", "can",   "an",     "your",  "which", "their",   "said", "if",
+    "do",    "will",   "each",  "about", "how",    "up",    "out",   "them",    "then", "she",
+    "many",  "some",   "so",    "these", "would",  "other", "into",  "has",     "more", "her",
+    "two",   "like",   "him",   "see",   "time",   "could", "no",    "make",    "than", "first",
+    "been",  "its",    "who",   "now",   "people", "my",    "made",  "over",    "did",  "down",
+    "only",  "way",    "find",  "use",   "may",    "water", "long",  "little",  "very", "after",
+    "words", "called", "just",  "where", "most",   "know",  "get",   "through", "back", "much",
+};
+
+struct lengths {
+    uint64_t prompt, output, samples, seed;
+    uint64_t chars_per_token; /* 0: words */
+    uint64_t given;
+};
+
+static enum err in_range(const char *key, uint64_t value, uint64_t least, uint64_t most,
+                         struct error *why)
+{
+    if (value >= least && value <= most)
+        return ERR_OK;
+    return err_set(why, ERR_USAGE, "%s=%" PRIu64 ": expected %" PRIu64 " to %" PRIu64, key, value,
+                   least, most);
+}
+
+static enum err read_params(const struct params *params, struct lengths *out, struct error *why)
+{
+    const struct {
+        const char *key;
+        uint64_t otherwise, least, most;
+        uint64_t *to;
+    } NUMBERS[] = {
+        {"prompt_length", 100, 1, LENGTH_MAX, &out->prompt},
+        {"output_length", 0, 0, LENGTH_MAX, &out->output},
+        {"num_samples", 8, 1, INT64_MAX, &out->samples},
+        {"chars_per_token", 0, 0, 64, &out->chars_per_token},
+        {"seed", 0, 0, UINT64_MAX, &out->seed},
+    };
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS && !err; i++) {
+        err = params_count(params, NUMBERS[i].key, NUMBERS[i].otherwise, NUMBERS[i].to, why);
+        if (!err)
+            err = in_range(NUMBERS[i].key, *NUMBERS[i].to, NUMBERS[i].least, NUMBERS[i].most, why);
+    }
+    return err;
+}
+
+static enum err fixed_open(const struct dataset_config *config, struct dataset *out,
+                           struct error *why)
+{
+    struct lengths *lengths = calloc(1, sizeof *lengths);
+    if (!lengths)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = read_params(config->params, lengths, why);
+    if (err) {
+        free(lengths);
+        return err;
+    }
+    out->state = lengths;
+    out->count = (int64_t)lengths->samples;
+    return ERR_OK;
+}
+
+static void fixed_close(struct dataset *dataset)
+{
+    free(dataset->state);
+}
+
+/* The first word tells the number of the prompt, as far as there are words; the rest are drawn. */
+static void add_words(const struct lengths *lengths, uint64_t number, struct text *out)
+{
+    enum { COUNT = sizeof WORDS / sizeof *WORDS };
+    struct random random = random_from(lengths->seed, number);
+    uint64_t chars = lengths->chars_per_token * lengths->prompt;
+    for (uint64_t i = 0; lengths->chars_per_token ? out->length < chars : i < lengths->prompt;
+         i++) {
+        uint64_t word = i == 0 ? (number + lengths->seed) % COUNT : random_below(&random, COUNT);
+        text_addf(out, "%s%s", i ? " " : "", WORDS[word]);
+        if (out->failed)
+            return;
+    }
+    if (lengths->chars_per_token && out->length >= chars) {
+        out->length = (size_t)chars;
+        out->bytes[out->length] = '\0';
+        if (out->bytes[out->length - 1] == ' ')
+            out->bytes[out->length - 1] = 's'; /* a space at the end may get lost on the way */
+    }
+}
+
+static void add_metadata(const struct lengths *lengths, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, false);
+    json_object(&json, NULL);
+    json_integer(&json, "prompt_length", (int64_t)lengths->prompt);
+    if (lengths->output)
+        json_integer(&json, "output_length", (int64_t)lengths->output);
+    json_string(&json, "counted_in", lengths->chars_per_token ? "characters" : "words");
+    if (lengths->chars_per_token)
+        json_integer(&json, "chars_per_token", (int64_t)lengths->chars_per_token);
+    json_object_end(&json);
+}
+
+static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
+{
+    struct lengths *lengths = dataset->state;
+    *end = lengths->given == lengths->samples;
+    if (*end)
+        return ERR_OK;
+    struct text problem = {0}, metadata = {0};
+    char id[24];
+    str_format(id, sizeof id, "%" PRIu64, lengths->given);
+    add_words(lengths, lengths->given++, &problem);
+    add_metadata(lengths, &metadata);
+    enum err err = item_set(&out->id, id);
+    if (!err)
+        err = item_take(&out->problem, &problem);
+    if (!err)
+        err = item_take(&out->metadata, &metadata);
+    if (!err)
+        err = item_set(&out->subject, "synthetic");
+    if (!err)
+        err = item_complete(out);
+    text_release(&problem);
+    text_release(&metadata);
+    return err ? err_set(why, err, "out of memory") : ERR_OK;
+}
+
+static const struct param_spec PARAMS[] = {
+    {"prompt_length", "TOKENS", "length of each prompt (100)"},
+    {"output_length", "TOKENS", "length of the answer to ask for (the client's own)"},
+    {"num_samples", "ITEMS", "how many prompts (8)"},
+    {"chars_per_token", "CHARS", "count characters instead: so many a token (0: words)"},
+    {"seed", "NUMBER", "another seed, other words (0)"},
+    {NULL, NULL, NULL},
+};
+
+const struct dataset_driver dataset_fixed_length = {
+    .name = "fixed_length",
+    .summary = "synthetic prompts of a given length in tokens; not graded",
+    .params = PARAMS,
+    .open = fixed_open,
+    .next = fixed_next,
+    .close = fixed_close,
+};

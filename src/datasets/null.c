@@ -1,0 +1,70 @@
+/* The null dataset: the same question again and again, read from nowhere.  For the cost of a run by
+ * itself, for tests, and the smallest example of a driver. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "datasets/item.h"
+
+struct null {
+    char *problem;
+    uint64_t given, count;
+};
+
+static void null_close(struct dataset *dataset)
+{
+    struct null *null = dataset->state;
+    free(null->problem);
+    free(null);
+}
+
+static enum err null_open(const struct dataset_config *config, struct dataset *out,
+                          struct error *why)
+{
+    const char *problem = params_get(config->params, "problem");
+    struct null *null = calloc(1, sizeof *null);
+    if (!null)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    out->state = null;
+    enum err err = params_count(config->params, "count", 8, &null->count, why);
+    if (!err && (null->count == 0 || null->count > INT64_MAX))
+        err = err_set(why, ERR_USAGE, "count=%" PRIu64 ": expected 1 or more", null->count);
+    if (!err)
+        err = item_set(&null->problem, problem && *problem ? problem : "Hello.");
+    if (err) {
+        null_close(out);
+        return err;
+    }
+    out->count = (int64_t)null->count;
+    return ERR_OK;
+}
+
+static enum err null_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
+{
+    struct null *null = dataset->state;
+    char id[24];
+    *end = null->given == null->count;
+    if (*end)
+        return ERR_OK;
+    str_format(id, sizeof id, "%" PRIu64, null->given++);
+    if (item_set(&out->id, id) != ERR_OK || item_set(&out->problem, null->problem) != ERR_OK ||
+        item_complete(out) != ERR_OK)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    return ERR_OK;
+}
+
+static const struct param_spec PARAMS[] = {
+    {"count", "ITEMS", "how many (8)"},
+    {"problem", "TEXT", "the question (Hello.)"},
+    {NULL, NULL, NULL},
+};
+
+const struct dataset_driver dataset_null = {
+    .name = "null",
+    .summary = "one short question, again and again; for the cost of a run by itself",
+    .params = PARAMS,
+    .open = null_open,
+    .next = null_next,
+    .close = null_close,
+};

@@ -1,0 +1,247 @@
+/* From a name to a dataset: a driver, a preset, or a file or directory. */
+#include <string.h>
+
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "datasets/file.h"
+#include "datasets/item.h"
+
+#define DATASET(name) extern const struct dataset_driver dataset_##name;
+#include "datasets/datasets.def"
+#undef DATASET
+
+const struct dataset_driver *const DATASET_DRIVERS[] = {
+#define DATASET(name) &dataset_##name,
+#include "datasets/datasets.def"
+#undef DATASET
+    NULL,
+};
+
+const struct dataset_preset DATASET_PRESETS[] = {
+#define PRESET(name, summary, driver, params, grader) {name, summary, driver, params, grader},
+#include "datasets/presets.def"
+#undef PRESET
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+/* ---- finding ---- */
+
+static const struct dataset_driver *find_driver(const char *name)
+{
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++)
+        if (strcmp((*driver)->name, name) == 0)
+            return *driver;
+    return NULL;
+}
+
+static const struct dataset_preset *find_preset(const char *name)
+{
+    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++)
+        if (strcmp(preset->name, name) == 0)
+            return preset;
+    return NULL;
+}
+
+static const struct ending {
+    const char *text;
+    const char *driver; /* NULL: known, and not read */
+} ENDINGS[] = {
+    {".jsonl", "jsonl"}, {".ndjson", "jsonl"}, {".json", "jsonl"}, {".csv", "csv"},
+    {".tsv", "csv"},     {".parquet", NULL},   {".arrow", NULL},
+};
+
+static const struct ending *find_ending(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof ENDINGS / sizeof *ENDINGS; i++)
+        if (str_equal_nocase(dot, ENDINGS[i].text))
+            return &ENDINGS[i];
+    return NULL;
+}
+
+static bool is_path(const char *name)
+{
+    return strchr(name, '/') || find_ending(name) || user_file_exists(name);
+}
+
+/* A directory is a saved dataset; a file is what its name ends with, or else JSON lines. */
+static enum err driver_of_path(const char *path, const struct dataset_driver **out,
+                               struct error *why)
+{
+    const struct ending *ending = find_ending(path);
+    if (!user_file_exists(path))
+        return err_set(why, ERR_NOT_FOUND, "%s: no such file or directory", path);
+    const char *name = user_file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl";
+    if (!name)
+        return err_set(why, ERR_UNSUPPORTED,
+                       "%s is not read by itself: give JSON lines, CSV or the directory of "
+                       "save_to_disk",
+                       path);
+    *out = find_driver(name);
+    return ERR_OK;
+}
+
+static enum err unknown_name(const char *name, struct error *why)
+{
+    const char *names[64];
+    size_t count = 0;
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++)
+        names[count++] = (*driver)->name;
+    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name && count < 64;
+         preset++)
+        names[count++] = preset->name;
+    const char *near = nearest_name(name, names, count);
+    if (near)
+        return err_set(why, ERR_NOT_FOUND, "no dataset '%s': did you mean '%s'?", name, near);
+    struct text known = {0};
+    for (size_t i = 0; i < count; i++)
+        text_addf(&known, "%s%s", i ? ", " : "", names[i]);
+    enum err err =
+        err_set(why, ERR_NOT_FOUND, "no dataset '%.60s', and no such file: there are %.220s", name,
+                text_get(&known));
+    text_release(&known);
+    return err;
+}
+
+/* ---- opening ---- */
+
+/* What is to be opened, put together from the name and the user's parameters. */
+struct plan {
+    const struct dataset_driver *driver;
+    const struct dataset_preset *preset; /* or NULL */
+    struct params params;
+};
+
+static bool knows(const struct dataset_driver *driver, const char *key)
+{
+    for (const struct param_spec *spec = driver->params; spec && spec->name; spec++)
+        if (strcmp(spec->name, key) == 0)
+            return true;
+    return false;
+}
+
+/* The preset's own parameters, without those that mean nothing to the driver of a local copy. */
+static enum err add_preset_params(struct plan *plan)
+{
+    struct params all = {0};
+    enum err err = params_add(&all, plan->preset->params);
+    for (size_t i = 0; i < all.count && !err; i++)
+        if (knows(plan->driver, all.items[i].key))
+            err = params_set(&plan->params, all.items[i].key, all.items[i].value);
+    params_release(&all);
+    return err;
+}
+
+static enum err find_what(struct plan *plan, const char *name, const struct params *given,
+                          struct error *why)
+{
+    const char *path = params_get(given, "path");
+    plan->driver = find_driver(name);
+    if (plan->driver)
+        return ERR_OK;
+    plan->preset = find_preset(name);
+    if (plan->preset && path && *path)
+        return driver_of_path(path, &plan->driver, why);
+    if (plan->preset) {
+        plan->driver = find_driver(plan->preset->driver);
+        return ERR_OK;
+    }
+    return is_path(name) ? driver_of_path(name, &plan->driver, why) : unknown_name(name, why);
+}
+
+static enum err make_plan(struct plan *plan, const char *name, const struct params *given,
+                          struct error *why)
+{
+    char owner[64];
+    enum err err = find_what(plan, name, given, why);
+    if (err)
+        return err;
+    bool is_named = plan->preset || find_driver(name);
+    if (plan->preset)
+        err = add_preset_params(plan);
+    if (!err && !is_named)
+        err = params_set(&plan->params, "path", name);
+    if (!err)
+        err = params_copy(&plan->params, given);
+    if (err)
+        return err_set(why, err, "out of memory");
+    str_format(owner, sizeof owner, "dataset %s", plan->driver->name);
+    return params_check(&plan->params, plan->driver->params, owner, why);
+}
+
+/* For people and directories: a preset's name, a file's without its ending, a repository's last part,
+ * or the driver's. */
+static void set_name(const struct plan *plan, struct dataset *out)
+{
+    const char *path = params_get(&plan->params, "path");
+    const char *from = path && *path ? path : params_get(&plan->params, "dataset");
+    if (plan->preset || !from) {
+        str_copy(out->name, sizeof out->name,
+                 plan->preset ? plan->preset->name : plan->driver->name);
+        return;
+    }
+    size_t length = strlen(from);
+    while (length > 1 && from[length - 1] == '/')
+        length--;
+    size_t start = length;
+    while (start > 0 && from[start - 1] != '/')
+        start--;
+    str_format(out->name, sizeof out->name, "%.*s", (int)(length - start), from + start);
+    const struct ending *ending = find_ending(out->name);
+    if (ending && strlen(out->name) > strlen(ending->text))
+        out->name[strlen(out->name) - strlen(ending->text)] = '\0';
+}
+
+/* "judge, key=value": the grader of a preset and its parameters. */
+static enum err set_grader(const struct dataset_preset *preset, struct dataset *out)
+{
+    size_t length = strcspn(preset->grader, ",");
+    str_format(out->grader, sizeof out->grader, "%.*s", (int)length, preset->grader);
+    return preset->grader[length] ? params_add(&out->grading, preset->grader + length + 1) : ERR_OK;
+}
+
+enum err dataset_open(const char *name, const struct dataset_config *config, struct dataset *out,
+                      struct error *why)
+{
+    struct plan plan = {0};
+    *out = (struct dataset){.count = -1};
+    enum err err = make_plan(&plan, name, config ? config->params : NULL, why);
+    if (!err && plan.driver->available)
+        err = plan.driver->available(why);
+    if (!err) {
+        set_name(&plan, out);
+        if (plan.preset && set_grader(plan.preset, out) != ERR_OK)
+            err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    if (!err) {
+        struct dataset_config full = {.params = &plan.params};
+        out->driver = plan.driver;
+        err = plan.driver->open(&full, out, why);
+    }
+    params_release(&plan.params);
+    if (err) {
+        params_release(&out->grading);
+        *out = (struct dataset){.count = -1};
+    }
+    return err;
+}
+
+enum err dataset_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
+{
+    *out = (struct item){0};
+    *end = false;
+    enum err err = dataset->driver->next(dataset, out, end, why);
+    if (!err && !*end && item_complete(out) != ERR_OK)
+        err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    if (err || *end)
+        item_release(out);
+    return err;
+}
+
+void dataset_close(struct dataset *dataset)
+{
+    if (dataset->driver)
+        dataset->driver->close(dataset);
+    params_release(&dataset->grading);
+    *dataset = (struct dataset){.count = -1};
+}

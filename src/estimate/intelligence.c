@@ -1,0 +1,157 @@
+#include "estimate/intelligence.h"
+
+#include <math.h>
+
+#include "core/units.h"
+
+/* The Python IPW takes a figure at or below this for missing. */
+#define UPSTREAM_LEAST 1e-12
+
+#define Z_95           1.959963984540054
+
+static double over(double a, double b)
+{
+    return is_known(a) && is_known(b) && b > 0 ? a / b : UNKNOWN;
+}
+
+static bool upstream_has(double value)
+{
+    return is_known(value) && value > UPSTREAM_LEAST;
+}
+
+/* Its rules: missing energy is power x time, and a query's power is energy / time where both are
+ * there, else the sampled mean. */
+static void add_upstream(struct intelligence_tally *tally, const struct intelligence_query *query)
+{
+    double joules = query->gpu_joules, watts = query->gpu_watts, seconds = query->seconds;
+    if (!upstream_has(joules))
+        joules = upstream_has(watts) && upstream_has(seconds) ? watts * seconds : UNKNOWN;
+    if (upstream_has(joules) && upstream_has(seconds))
+        watts = joules / seconds;
+    if (upstream_has(joules)) {
+        online_add(&tally->upstream_joules, joules);
+        tally->upstream_seconds += upstream_has(seconds) ? seconds : UNKNOWN;
+    }
+    if (upstream_has(watts))
+        online_add(&tally->upstream_watts, watts);
+}
+
+static void add_pair(struct intelligence_tally *tally, double right, double joules)
+{
+    if (!is_known(joules))
+        return;
+    double distance = right - tally->graded_right.mean; /* from the mean before this query */
+    online_add(&tally->graded_right, right);
+    online_add(&tally->graded_joules, joules);
+    tally->right_by_joules += distance * (joules - tally->graded_joules.mean);
+}
+
+void intelligence_add(struct intelligence_tally *tally, const struct intelligence_query *query)
+{
+    switch (query->outcome) {
+    case OUTCOME_CORRECT:
+        tally->correct++;
+        add_pair(tally, 1, query->joules);
+        break;
+    case OUTCOME_INCORRECT:
+        tally->incorrect++;
+        add_pair(tally, 0, query->joules);
+        break;
+    case OUTCOME_UNGRADED:
+        tally->ungraded++;
+        break;
+    case OUTCOME_FAILED:
+        tally->failed++;
+        online_add(&tally->failed_joules, query->joules);
+        return;
+    }
+    online_add(&tally->joules, query->joules);
+    online_add(&tally->active_joules, query->active_joules);
+    add_upstream(tally, query);
+}
+
+static void fill_accuracy(const struct intelligence_tally *tally, struct intelligence *out)
+{
+    double n = (double)(tally->correct + tally->incorrect);
+    double p = over((double)tally->correct, n);
+    out->accuracy = p;
+    double z2 = Z_95 * Z_95;
+    double middle = over(p + z2 / (2 * n), 1 + z2 / n);
+    double half = over(Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)), 1 + z2 / n);
+    /* Rounding may step over the ends by a last digit. */
+    out->accuracy_low = is_known(p) ? fmax(0, middle - half) : UNKNOWN;
+    out->accuracy_high = is_known(p) ? fmin(1, middle + half) : UNKNOWN;
+}
+
+/* Variance of the accuracy; UNKNOWN under two graded queries. */
+static double accuracy_variance(const struct intelligence_tally *tally, double accuracy)
+{
+    return over(accuracy * (1 - accuracy), (double)(tally->correct + tally->incorrect) - 1);
+}
+
+/* Covariance of the accuracy and the mean of the joules: only queries that are in both add to it. */
+static double mean_covariance(const struct intelligence_tally *tally)
+{
+    double pairs = (double)tally->graded_right.count;
+    double graded = (double)(tally->correct + tally->incorrect);
+    double of_one = over(tally->right_by_joules, pairs - 1);
+    return of_one * over(over(pairs, graded), (double)tally->joules.count);
+}
+
+/* First order.  Right answers and joules vary from query to query, and together: a long answer costs
+ * more, and is right more or less often. */
+static double ipj_error(const struct intelligence_tally *tally, double accuracy)
+{
+    double joules = online_mean(&tally->joules), error = online_standard_error(&tally->joules);
+    double slope = over(accuracy, joules);
+    double variance = accuracy_variance(tally, accuracy) + slope * slope * error * error -
+                      2 * slope * mean_covariance(tally);
+    if (!is_known(variance))
+        return UNKNOWN;
+    return over(sqrt(variance > 0 ? variance : 0), joules);
+}
+
+static void fill_ipj(const struct intelligence_tally *tally, double calibration,
+                     struct intelligence *out)
+{
+    out->energy_queries = tally->joules.count;
+    out->joules_per_query = online_mean(&tally->joules);
+    out->active_joules_per_query = online_mean(&tally->active_joules);
+    out->ipj = over(out->accuracy, out->joules_per_query);
+    out->ipj_active = over(out->accuracy, out->active_joules_per_query);
+    out->ipj_statistical = ipj_error(tally, out->accuracy);
+    out->ipj_plus_minus = hypot(out->ipj_statistical, out->ipj * calibration);
+}
+
+static void fill_ipw(const struct intelligence_tally *tally, const struct busy_energy *busy,
+                     struct intelligence *out)
+{
+    double deviation = sqrt(accuracy_variance(tally, out->accuracy));
+    out->busy_watts = over(busy->joules, busy->seconds);
+    out->ipw = over(out->accuracy, out->busy_watts);
+    out->ipw_plus_minus =
+        hypot(over(deviation, out->busy_watts), out->ipw * over(busy->plus_minus, busy->joules));
+}
+
+static void fill_upstream(const struct intelligence_tally *tally, struct intelligence *out)
+{
+    double mean = online_mean(&tally->upstream_joules);
+    double total = mean * (double)tally->upstream_joules.count;
+    out->upstream_ipj_mean_query = over(out->accuracy, mean);
+    out->upstream_ipj_total = over(out->accuracy, total);
+    out->upstream_ipw_mean_query = over(out->accuracy, online_mean(&tally->upstream_watts));
+    out->upstream_ipw_total = over(out->accuracy, over(total, tally->upstream_seconds));
+}
+
+void intelligence_of(const struct intelligence_tally *tally, const struct busy_energy *busy,
+                     double calibration, struct intelligence *out)
+{
+    *out = (struct intelligence){
+        .answered = tally->correct + tally->incorrect + tally->ungraded,
+        .failed_joules = online_mean(&tally->failed_joules) * (double)tally->failed_joules.count,
+    };
+    fill_accuracy(tally, out);
+    fill_ipj(tally, calibration, out);
+    fill_ipw(tally, busy, out);
+    fill_upstream(tally, out);
+}

@@ -1,0 +1,374 @@
+#include "port/arrow/column.h"
+
+#include <inttypes.h>
+#include <nanoarrow.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/json.h"
+#include "core/text.h"
+
+enum {
+    DEEPEST = 24,              /* the JSON writer's nesting is limited, a column or two are ours */
+    WIDEST_BITS = 1 << 30,     /* of a fixed-size element: no product with a length overflows */
+    LONGEST_BATCH = INT32_MAX, /* rows, or elements of one list column in a batch */
+};
+
+struct arrow_column {
+    char *name;
+    enum ArrowType type;
+    enum ArrowTimeUnit unit;
+    bool in_utc; /* a timestamp that has a time zone: the value is an instant */
+    size_t child_count;
+    struct arrow_column **children;
+};
+
+/* ---- the tree ---- */
+
+static bool is_read(enum ArrowType type)
+{
+    switch (type) {
+    case NANOARROW_TYPE_NA:
+    case NANOARROW_TYPE_BOOL:
+    case NANOARROW_TYPE_UINT8:
+    case NANOARROW_TYPE_INT8:
+    case NANOARROW_TYPE_UINT16:
+    case NANOARROW_TYPE_INT16:
+    case NANOARROW_TYPE_UINT32:
+    case NANOARROW_TYPE_INT32:
+    case NANOARROW_TYPE_UINT64:
+    case NANOARROW_TYPE_INT64:
+    case NANOARROW_TYPE_HALF_FLOAT:
+    case NANOARROW_TYPE_FLOAT:
+    case NANOARROW_TYPE_DOUBLE:
+    case NANOARROW_TYPE_STRING:
+    case NANOARROW_TYPE_LARGE_STRING:
+    case NANOARROW_TYPE_BINARY:
+    case NANOARROW_TYPE_LARGE_BINARY:
+    case NANOARROW_TYPE_FIXED_SIZE_BINARY:
+    case NANOARROW_TYPE_DATE32:
+    case NANOARROW_TYPE_DATE64:
+    case NANOARROW_TYPE_TIMESTAMP:
+    case NANOARROW_TYPE_LIST:
+    case NANOARROW_TYPE_LARGE_LIST:
+    case NANOARROW_TYPE_FIXED_SIZE_LIST:
+    case NANOARROW_TYPE_STRUCT:
+    case NANOARROW_TYPE_MAP:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A list has one child; a map one, which has two; a fixed size is a sensible one. */
+static bool has_shape(const struct ArrowSchema *schema, const struct ArrowSchemaView *view)
+{
+    bool sized = view->fixed_size >= 0 && view->fixed_size <= WIDEST_BITS / 8;
+    switch (view->type) {
+    case NANOARROW_TYPE_FIXED_SIZE_BINARY:
+        return sized;
+    case NANOARROW_TYPE_FIXED_SIZE_LIST:
+        return sized && schema->n_children == 1;
+    case NANOARROW_TYPE_LIST:
+    case NANOARROW_TYPE_LARGE_LIST:
+        return schema->n_children == 1;
+    case NANOARROW_TYPE_MAP:
+        return schema->n_children == 1 && schema->children[0]->n_children == 2;
+    default:
+        return true;
+    }
+}
+
+static enum err column_make(const struct ArrowSchema *schema, unsigned depth,
+                            struct arrow_column *column, struct error *why);
+
+static enum err add_children(const struct ArrowSchema *schema, unsigned depth,
+                             struct arrow_column *column, struct error *why)
+{
+    if (schema->n_children <= 0)
+        return ERR_OK;
+    column->children = calloc((size_t)schema->n_children, sizeof *column->children);
+    if (!column->children)
+        return ERR_NO_MEMORY;
+    for (int64_t i = 0; i < schema->n_children; i++) {
+        struct arrow_column *child = calloc(1, sizeof *child);
+        if (!child)
+            return ERR_NO_MEMORY;
+        column->children[column->child_count++] = child;
+        enum err err = column_make(schema->children[i], depth + 1, child, why);
+        if (err)
+            return err;
+    }
+    return ERR_OK;
+}
+
+static enum err column_make(const struct ArrowSchema *schema, unsigned depth,
+                            struct arrow_column *column, struct error *why)
+{
+    struct ArrowSchemaView view = {0};
+    struct ArrowError said = {0};
+    const char *name = schema->name ? schema->name : "";
+    if (depth > DEEPEST)
+        return err_set(why, ERR_UNSUPPORTED, "columns nested deeper than %d levels", DEEPEST);
+    if (ArrowSchemaViewInit(&view, schema, &said))
+        return err_set(why, ERR_BAD_VALUE, "column '%.60s': %.160s", name, said.message);
+    if (!is_read(view.type) || !is_read(view.storage_type))
+        return err_set(why, ERR_UNSUPPORTED, "column '%.60s' is of type %s, which is not supported",
+                       name, ArrowTypeString(view.type));
+    if (!has_shape(schema, &view))
+        return err_set(why, ERR_BAD_VALUE, "column '%.60s' does not make a %s", name,
+                       ArrowTypeString(view.type));
+    column->type = view.type;
+    column->unit = view.time_unit;
+    column->in_utc = view.type == NANOARROW_TYPE_TIMESTAMP && view.timezone && *view.timezone;
+    column->name = strdup(name);
+    if (!column->name)
+        return ERR_NO_MEMORY;
+    return add_children(schema, depth, column, why);
+}
+
+enum err arrow_column_new(const struct ArrowSchema *schema, struct arrow_column **out,
+                          struct error *why)
+{
+    *out = NULL;
+    struct arrow_column *column = calloc(1, sizeof *column);
+    enum err err = column ? column_make(schema, 0, column, why) : ERR_NO_MEMORY;
+    if (err == ERR_NO_MEMORY)
+        err_set(why, err, "%s", err_text(err));
+    if (err)
+        arrow_column_free(column);
+    else
+        *out = column;
+    return err;
+}
+
+void arrow_column_free(struct arrow_column *column)
+{
+    if (!column)
+        return;
+    for (size_t i = 0; i < column->child_count; i++)
+        arrow_column_free(column->children[i]);
+    free((void *)column->children);
+    free(column->name);
+    free(column);
+}
+
+/* ---- what is in a batch ---- */
+
+static bool buffer_is_inside(const struct ArrowBufferView *buffer, const uint8_t *body,
+                             int64_t size)
+{
+    if (buffer->size_bytes == 0)
+        return true;
+    const uint8_t *start = buffer->data.as_uint8;
+    return buffer->size_bytes > 0 && start >= body && buffer->size_bytes <= size &&
+           start - body <= size - buffer->size_bytes && (start - body) % 8 == 0;
+}
+
+enum err arrow_column_check(const struct ArrowArrayView *view, const uint8_t *body, int64_t size,
+                            struct error *why)
+{
+    if (view->length < 0 || view->length > LONGEST_BATCH || view->offset != 0)
+        return err_set(why, ERR_BAD_VALUE, "a column of %" PRId64 " values", view->length);
+    for (int i = 0; i < NANOARROW_MAX_FIXED_BUFFERS; i++)
+        if (view->layout.buffer_type[i] != NANOARROW_BUFFER_TYPE_NONE &&
+            !buffer_is_inside(&view->buffer_views[i], body, size))
+            return err_set(why, ERR_BAD_VALUE, "a column's values lie outside their message");
+    for (int64_t i = 0; i < view->n_children; i++) {
+        enum err err = arrow_column_check(view->children[i], body, size, why);
+        if (err)
+            return err;
+    }
+    return ERR_OK;
+}
+
+/* ---- values as JSON ---- */
+
+static void print_base64(const uint8_t *bytes, size_t length, const char *key, struct json *json)
+{
+    static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    struct text text = {0};
+    text_add(&text, "\"");
+    for (size_t i = 0; i < length; i += 3) {
+        size_t have = length - i < 3 ? length - i : 3;
+        uint32_t word = (uint32_t)bytes[i] << 16;
+        word |= have > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
+        word |= have > 2 ? bytes[i + 2] : 0;
+        char four[4] = {DIGITS[word >> 18], DIGITS[word >> 12 & 63],
+                        have > 1 ? DIGITS[word >> 6 & 63] : '=',
+                        have > 2 ? DIGITS[word & 63] : '='};
+        text_add_bytes(&text, four, sizeof four);
+    }
+    text_add(&text, "\"");
+    json->out->failed |= text.failed;
+    json_raw(json, key, text_get(&text));
+    text_release(&text);
+}
+
+/* `units` of 1/per_second s since 1970, with as many digits as the unit has.  Seconds are rounded
+ * down, also before 1970, so that the rest is never negative. */
+static void print_moment(int64_t units, int64_t per_second, int digits, bool date_only,
+                         const char *suffix, const char *key, struct json *json)
+{
+    int64_t whole = units / per_second - (units % per_second < 0);
+    int64_t rest = units % per_second + (units % per_second < 0 ? per_second : 0);
+    time_t at = (time_t)whole;
+    struct tm tm;
+    char date[64], text[128];
+    if (!gmtime_r(&at, &tm) || !strftime(date, sizeof date, date_only ? "%F" : "%FT%T", &tm))
+        str_format(text, sizeof text, "%" PRId64, units); /* a year beyond any calendar's */
+    else if (digits > 0 && !date_only)
+        str_format(text, sizeof text, "%s.%0*" PRId64 "%s", date, digits, rest, suffix);
+    else
+        str_format(text, sizeof text, "%s%s", date, suffix);
+    json_string(json, key, text);
+}
+
+static void print_timestamp(const struct arrow_column *column, int64_t value, const char *key,
+                            struct json *json)
+{
+    const char *suffix = column->in_utc ? "Z" : "";
+    switch (column->unit) {
+    case NANOARROW_TIME_UNIT_SECOND:
+        print_moment(value, 1, 0, false, suffix, key, json);
+        break;
+    case NANOARROW_TIME_UNIT_MILLI:
+        print_moment(value, 1000, 3, false, suffix, key, json);
+        break;
+    case NANOARROW_TIME_UNIT_MICRO:
+        print_moment(value, 1000000, 6, false, suffix, key, json);
+        break;
+    case NANOARROW_TIME_UNIT_NANO:
+        print_moment(value, 1000000000, 9, false, suffix, key, json);
+        break;
+    }
+}
+
+static void print_list(const struct arrow_column *column, const struct ArrowArrayView *view,
+                       int64_t at, const char *key, struct json *json)
+{
+    int64_t from, to;
+    if (column->type == NANOARROW_TYPE_FIXED_SIZE_LIST) {
+        from = at * view->layout.child_size_elements;
+        to = from + view->layout.child_size_elements;
+    } else {
+        from = ArrowArrayViewListChildOffset(view, at);
+        to = ArrowArrayViewListChildOffset(view, at + 1);
+    }
+    json_array(json, key);
+    for (int64_t i = from; i < to; i++)
+        arrow_column_print(column->children[0], view->children[0], i, NULL, json);
+    json_array_end(json);
+}
+
+static void print_struct(const struct arrow_column *column, const struct ArrowArrayView *view,
+                         int64_t at, const char *key, struct json *json)
+{
+    json_object(json, key);
+    for (size_t i = 0; i < column->child_count; i++)
+        arrow_column_print(column->children[i], view->children[i], at, column->children[i]->name,
+                           json);
+    json_object_end(json);
+}
+
+static bool is_text(enum ArrowType type)
+{
+    return type == NANOARROW_TYPE_STRING || type == NANOARROW_TYPE_LARGE_STRING;
+}
+
+static void print_map(const struct arrow_column *column, const struct ArrowArrayView *view,
+                      int64_t at, const char *key, struct json *json)
+{
+    const struct arrow_column *const *of =
+        (const struct arrow_column *const *)column->children[0]->children;
+    struct ArrowArrayView *const *in = view->children[0]->children;
+    const int32_t *offsets = view->buffer_views[1].data.as_int32;
+    bool as_object = is_text(of[0]->type);
+    if (as_object)
+        json_object(json, key);
+    else
+        json_array(json, key);
+    for (int64_t i = offsets[at]; i < offsets[at + 1]; i++) {
+        if (as_object) {
+            struct ArrowStringView name = ArrowArrayViewGetStringUnsafe(in[0], i);
+            struct text copy = {0};
+            text_add_bytes(&copy, name.data ? name.data : "", (size_t)name.size_bytes);
+            arrow_column_print(of[1], in[1], i, text_get(&copy), json);
+            text_release(&copy);
+        } else {
+            json_array(json, NULL);
+            arrow_column_print(of[0], in[0], i, NULL, json);
+            arrow_column_print(of[1], in[1], i, NULL, json);
+            json_array_end(json);
+        }
+    }
+    if (as_object)
+        json_object_end(json);
+    else
+        json_array_end(json);
+}
+
+static void print_unsigned(uint64_t value, const char *key, struct json *json)
+{
+    char digits[24];
+    str_format(digits, sizeof digits, "%" PRIu64, value);
+    json_raw(json, key, digits);
+}
+
+void arrow_column_print(const struct arrow_column *column, const struct ArrowArrayView *view,
+                        int64_t at, const char *key, struct json *json)
+{
+    if (ArrowArrayViewIsNull(view, at)) {
+        json_null(json, key);
+        return;
+    }
+    switch (column->type) {
+    case NANOARROW_TYPE_BOOL:
+        json_bool(json, key, ArrowArrayViewGetIntUnsafe(view, at) != 0);
+        break;
+    case NANOARROW_TYPE_HALF_FLOAT:
+    case NANOARROW_TYPE_FLOAT:
+    case NANOARROW_TYPE_DOUBLE:
+        json_number(json, key, ArrowArrayViewGetDoubleUnsafe(view, at));
+        break;
+    case NANOARROW_TYPE_UINT64:
+        print_unsigned(ArrowArrayViewGetUIntUnsafe(view, at), key, json);
+        break;
+    case NANOARROW_TYPE_STRING:
+    case NANOARROW_TYPE_LARGE_STRING: {
+        struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(view, at);
+        json_string_bytes(json, key, text.data ? text.data : "", (size_t)text.size_bytes);
+        break;
+    }
+    case NANOARROW_TYPE_BINARY:
+    case NANOARROW_TYPE_LARGE_BINARY:
+    case NANOARROW_TYPE_FIXED_SIZE_BINARY: {
+        struct ArrowBufferView bytes = ArrowArrayViewGetBytesUnsafe(view, at);
+        print_base64(bytes.data.as_uint8, (size_t)bytes.size_bytes, key, json);
+        break;
+    }
+    case NANOARROW_TYPE_DATE32:
+        print_moment(ArrowArrayViewGetIntUnsafe(view, at) * 86400, 1, 0, true, "", key, json);
+        break;
+    case NANOARROW_TYPE_DATE64:
+        print_moment(ArrowArrayViewGetIntUnsafe(view, at), 1000, 0, true, "", key, json);
+        break;
+    case NANOARROW_TYPE_TIMESTAMP:
+        print_timestamp(column, ArrowArrayViewGetIntUnsafe(view, at), key, json);
+        break;
+    case NANOARROW_TYPE_LIST:
+    case NANOARROW_TYPE_LARGE_LIST:
+    case NANOARROW_TYPE_FIXED_SIZE_LIST:
+        print_list(column, view, at, key, json);
+        break;
+    case NANOARROW_TYPE_STRUCT:
+        print_struct(column, view, at, key, json);
+        break;
+    case NANOARROW_TYPE_MAP:
+        print_map(column, view, at, key, json);
+        break;
+    default:
+        json_integer(json, key, ArrowArrayViewGetIntUnsafe(view, at));
+    }
+}

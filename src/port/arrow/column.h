@@ -1,0 +1,29 @@
+/* The columns of an Arrow stream as a tree, and a row of them as JSON; for arrow_read.c alone.
+ * arrow_column_new gives a tree that arrow_column_free takes back; it keeps nothing of the schema. */
+#ifndef IPW_PORT_ARROW_COLUMN_H
+#define IPW_PORT_ARROW_COLUMN_H
+
+#include <stdint.h>
+
+#include "core/err.h"
+
+struct ArrowArrayView;
+struct ArrowSchema;
+struct arrow_column;
+struct json;
+
+/* ERR_UNSUPPORTED names the column and its type when it is one that we do not read. */
+enum err arrow_column_new(const struct ArrowSchema *schema, struct arrow_column **out,
+                          struct error *why) MUST_USE;
+void arrow_column_free(struct arrow_column *column);
+
+/* What the library's own validation takes for granted: sane lengths, and every buffer aligned and
+ * inside the message's body of `size` bytes. */
+enum err arrow_column_check(const struct ArrowArrayView *view, const uint8_t *body, int64_t size,
+                            struct error *why) MUST_USE;
+
+/* Value `at` of the column, under `key` (NULL at the top and in arrays). */
+void arrow_column_print(const struct arrow_column *column, const struct ArrowArrayView *view,
+                        int64_t at, const char *key, struct json *json);
+
+#endif

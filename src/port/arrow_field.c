@@ -1,0 +1,38 @@
+/* The tree of an Arrow file's fields: of no library, so that it is there without one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "port/arrow_write.h"
+
+struct arrow_field *arrow_field_add(struct arrow_field *parent, const char *name,
+                                    enum arrow_type type)
+{
+    struct arrow_field *field = calloc(1, sizeof *field);
+    if (!field)
+        return NULL;
+    field->name = strdup(name);
+    field->type = type;
+    if (!field->name) {
+        free(field);
+        return NULL;
+    }
+    if (parent && parent->last)
+        parent->last->next = field;
+    else if (parent)
+        parent->first = field;
+    if (parent)
+        parent->last = field;
+    return field;
+}
+
+void arrow_field_free(struct arrow_field *root)
+{
+    if (!root)
+        return;
+    for (struct arrow_field *child = root->first, *next; child; child = next) {
+        next = child->next;
+        arrow_field_free(child);
+    }
+    free(root->name);
+    free(root);
+}

@@ -1,0 +1,294 @@
+#include "port/arrow_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <nanoarrow.h>
+#include <nanoarrow_ipc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+
+/* A batch ends at either: what Hugging Face writes by default, and a bound on memory. */
+enum { BATCH_ROWS = 1000, BATCH_BYTES = 16 << 20 };
+
+struct arrow_writer {
+    const struct arrow_field *root;
+    int fd;
+    uint64_t fingerprint;
+    struct ArrowIpcWriter ipc;
+    struct ArrowSchema schema;
+    struct ArrowArray batch;
+    struct ArrowArrayView view;
+    int64_t bytes;    /* of text in the batch */
+    struct text text; /* a value on its way */
+    char path[512];
+};
+
+enum err arrow_write_available(struct error *why)
+{
+    (void)why;
+    return ERR_OK;
+}
+
+static enum err told(const struct arrow_writer *writer, int code, const struct ArrowError *said,
+                     struct error *why)
+{
+    enum err err = code == EINVAL || code == ENOTSUP ? ERR_BAD_VALUE : err_from_errno(code);
+    return err_set(why, err, "cannot write %s: %.160s", writer->path,
+                   said && said->message[0] ? said->message : strerror(code));
+}
+
+/* ---- the file ---- */
+
+/* FNV-1a: a name for the content, not a proof of it. */
+static uint64_t hash_bytes(uint64_t hash, const unsigned char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001B3);
+    return hash;
+}
+
+static ArrowErrorCode write_bytes(struct ArrowIpcOutputStream *stream, const void *bytes,
+                                  int64_t size, int64_t *written, struct ArrowError *error)
+{
+    (void)error;
+    struct arrow_writer *writer = stream->private_data;
+    ssize_t n;
+    do
+        n = write(writer->fd, bytes, (size_t)size);
+    while (n < 0 && errno == EINTR);
+    *written = n < 0 ? 0 : n;
+    if (n < 0)
+        return errno;
+    writer->fingerprint = hash_bytes(writer->fingerprint, bytes, (size_t)n);
+    return NANOARROW_OK;
+}
+
+static void release_stream(struct ArrowIpcOutputStream *stream)
+{
+    stream->release = NULL;
+}
+
+/* ---- the schema ---- */
+
+static int set_type(struct ArrowSchema *schema, const struct arrow_field *field)
+{
+    static const enum ArrowType TYPES[] = {
+        [ARROW_TEXT] = NANOARROW_TYPE_STRING,
+        [ARROW_DOUBLE] = NANOARROW_TYPE_DOUBLE,
+        [ARROW_INT64] = NANOARROW_TYPE_INT64,
+        [ARROW_BOOL] = NANOARROW_TYPE_BOOL,
+    };
+    if (field->type != ARROW_STRUCT)
+        return ArrowSchemaSetType(schema, TYPES[field->type]);
+    int64_t count = 0, i = 0;
+    for (const struct arrow_field *child = field->first; child; child = child->next)
+        count++;
+    int code = ArrowSchemaSetTypeStruct(schema, count);
+    for (const struct arrow_field *child = field->first; !code && child; child = child->next, i++) {
+        ArrowSchemaInit(schema->children[i]);
+        if (!(code = set_type(schema->children[i], child)))
+            code = ArrowSchemaSetName(schema->children[i], child->name);
+    }
+    return code;
+}
+
+static int set_metadata(struct ArrowSchema *schema, const char *key, const char *value)
+{
+    struct ArrowBuffer buffer;
+    ArrowBufferInit(&buffer);
+    int code = ArrowMetadataBuilderInit(&buffer, NULL);
+    if (!code)
+        code = ArrowMetadataBuilderAppend(&buffer, ArrowCharView(key), ArrowCharView(value));
+    if (!code)
+        code = ArrowSchemaSetMetadata(schema, (const char *)buffer.data);
+    ArrowBufferReset(&buffer);
+    return code;
+}
+
+/* ---- batches ---- */
+
+static int begin_batch(struct arrow_writer *writer, struct ArrowError *said)
+{
+    writer->bytes = 0;
+    int code = ArrowArrayInitFromSchema(&writer->batch, &writer->schema, said);
+    return code ? code : ArrowArrayStartAppending(&writer->batch);
+}
+
+static int end_batch(struct arrow_writer *writer, struct ArrowError *said)
+{
+    if (!writer->batch.release)
+        return EIO; /* an earlier write failed */
+    if (writer->batch.length == 0)
+        return NANOARROW_OK;
+    int code = ArrowArrayFinishBuildingDefault(&writer->batch, said);
+    if (!code)
+        code = ArrowArrayViewSetArray(&writer->view, &writer->batch, said);
+    if (!code)
+        code = ArrowIpcWriterWriteArrayView(&writer->ipc, &writer->view, said);
+    ArrowArrayRelease(&writer->batch);
+    return code ? code : begin_batch(writer, said);
+}
+
+/* ---- rows ---- */
+
+static bool is_utf8(const char *string, size_t length)
+{
+    for (size_t n; length > 0; string += n, length -= n)
+        if (!(n = utf8_length(string, length)))
+            return false;
+    return true;
+}
+
+static void add_repaired(struct text *out, const char *string)
+{
+    for (size_t left = strlen(string), n; left > 0; string += n, left -= n) {
+        n = utf8_length(string, left);
+        text_add_bytes(out, n ? string : "\xEF\xBF\xBD", n ? n : 3);
+        n = n ? n : 1;
+    }
+}
+
+static int append_text(struct arrow_writer *writer, struct ArrowArray *array,
+                       const struct jv *value)
+{
+    const char *string = jv_text(value);
+    size_t length = string ? strlen(string) : 0;
+    if (!string || !is_utf8(string, length)) {
+        struct text whole = {0};
+        if (!string && jv_print(value, &whole))
+            writer->text.failed = true;
+        text_clear(&writer->text);
+        add_repaired(&writer->text, string ? string : text_get(&whole));
+        text_release(&whole);
+        if (writer->text.failed)
+            return ENOMEM;
+        string = text_get(&writer->text);
+        length = writer->text.length;
+    }
+    writer->bytes += (int64_t)length;
+    return ArrowArrayAppendString(
+        array, (struct ArrowStringView){.data = string, .size_bytes = (int64_t)length});
+}
+
+/* A double has no room for every int64, but each whole double within its range is one. */
+static bool whole_number(double number, int64_t *out)
+{
+    if (!is_known(number) || floor(number) != number || number < -0x1p63 || number >= 0x1p63)
+        return false;
+    *out = (int64_t)number;
+    return true;
+}
+
+static int append_value(struct arrow_writer *writer, const struct arrow_field *field,
+                        struct ArrowArray *array, const struct jv *value)
+{
+    int64_t integer;
+    if (field->type == ARROW_STRUCT && (jv_is_object(value) || !field->may_be_null)) {
+        int code = NANOARROW_OK;
+        int64_t i = 0;
+        for (const struct arrow_field *child = field->first; !code && child; child = child->next)
+            code = append_value(writer, child, array->children[i++], jv_get(value, child->name));
+        return code ? code : ArrowArrayFinishElement(array);
+    }
+    if (field->type == ARROW_TEXT && !jv_is_null(value))
+        return append_text(writer, array, value);
+    if (field->type == ARROW_DOUBLE && is_known(jv_number(value)))
+        return ArrowArrayAppendDouble(array, jv_number(value));
+    if (field->type == ARROW_INT64 && whole_number(jv_number(value), &integer))
+        return ArrowArrayAppendInt(array, integer);
+    if (field->type == ARROW_BOOL && jv_is_bool(value))
+        return ArrowArrayAppendInt(array, jv_truth(value, false));
+    return ArrowArrayAppendNull(array, 1);
+}
+
+enum err arrow_writer_add(struct arrow_writer *writer, const struct jv *row, struct error *why)
+{
+    struct ArrowError said = {0};
+    if (!jv_is_object(row))
+        return err_set(why, ERR_BAD_VALUE, "a row is an object");
+    int code =
+        writer->batch.release ? append_value(writer, writer->root, &writer->batch, row) : EIO;
+    if (!code && (writer->batch.length >= BATCH_ROWS || writer->bytes >= BATCH_BYTES))
+        code = end_batch(writer, &said);
+    return code ? told(writer, code, &said, why) : ERR_OK;
+}
+
+/* ---- from open to close ---- */
+
+static int start(struct arrow_writer *writer, const char *key, const char *value,
+                 struct ArrowError *said)
+{
+    struct ArrowIpcOutputStream stream = {write_bytes, release_stream, writer};
+    ArrowSchemaInit(&writer->schema);
+    int code = set_type(&writer->schema, writer->root);
+    if (!code)
+        code = set_metadata(&writer->schema, key, value);
+    if (!code)
+        code = ArrowArrayViewInitFromSchema(&writer->view, &writer->schema, said);
+    if (!code)
+        code = ArrowIpcWriterInit(&writer->ipc, &stream);
+    if (!code)
+        code = ArrowIpcWriterWriteSchema(&writer->ipc, &writer->schema, said);
+    return code ? code : begin_batch(writer, said);
+}
+
+enum err arrow_writer_open(const char *path, const struct arrow_field *root, const char *key,
+                           const char *value, struct arrow_writer **out, struct error *why)
+{
+    *out = NULL;
+    struct arrow_writer *writer = calloc(1, sizeof *writer);
+    if (!writer)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    struct ArrowError said = {0};
+    writer->root = root;
+    writer->fingerprint = UINT64_C(0xCBF29CE484222325);
+    enum err err = ERR_OK;
+    if (!str_copy(writer->path, sizeof writer->path, path))
+        err = err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
+    writer->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int code = writer->fd < 0 ? errno : start(writer, key, value, &said);
+    if (!err && code)
+        err = told(writer, code, &said, why);
+    if (err)
+        arrow_writer_close(writer);
+    else
+        *out = writer;
+    return err;
+}
+
+enum err arrow_writer_finish(struct arrow_writer *writer, uint64_t *fingerprint, struct error *why)
+{
+    struct ArrowError said = {0};
+    int code = end_batch(writer, &said);
+    if (!code)
+        code = ArrowIpcWriterWriteArrayView(&writer->ipc, NULL, &said);
+    if (!code && fsync(writer->fd) && errno != EINVAL) /* a pipe or a device cannot */
+        code = errno;
+    if (code)
+        return told(writer, code, &said, why);
+    *fingerprint = writer->fingerprint;
+    return ERR_OK;
+}
+
+void arrow_writer_close(struct arrow_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->ipc.private_data)
+        ArrowIpcWriterReset(&writer->ipc);
+    if (writer->batch.release)
+        ArrowArrayRelease(&writer->batch);
+    ArrowArrayViewReset(&writer->view);
+    if (writer->schema.release)
+        ArrowSchemaRelease(&writer->schema);
+    if (writer->fd >= 0)
+        close(writer->fd);
+    text_release(&writer->text);
+    free(writer);
+}

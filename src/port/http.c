@@ -1,0 +1,550 @@
+/* libcurl's multi interface: its easy one looks at a cancellation only about once a second while
+ * nothing arrives. */
+#include "port/http.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <curl/curl.h>
+
+#include "core/clock.h"
+#include "port/dl.h"
+
+enum {
+    CONNECT_SECONDS = 10,
+    CANCEL_LOOK_MS = 40, /* how often a flag is looked at while nothing arrives */
+    IDLE_LOOK_MS = 1000,
+    MOST_REDIRECTIONS = 5,
+};
+
+/* ---- the library ---- */
+
+static struct {
+    CURLcode (*global_init)(long flags);
+    CURL *(*easy_init)(void);
+    void (*easy_cleanup)(CURL *easy);
+    void (*easy_reset)(CURL *easy);
+    CURLcode (*easy_setopt)(CURL *easy, CURLoption option, ...);
+    CURLcode (*easy_getinfo)(CURL *easy, CURLINFO info, ...);
+    const char *(*easy_strerror)(CURLcode code);
+    CURLM *(*multi_init)(void);
+    CURLMcode (*multi_cleanup)(CURLM *multi);
+    CURLMcode (*multi_add_handle)(CURLM *multi, CURL *easy);
+    CURLMcode (*multi_remove_handle)(CURLM *multi, CURL *easy);
+    CURLMcode (*multi_perform)(CURLM *multi, int *running);
+    CURLMcode (*multi_poll)(CURLM *multi, struct curl_waitfd *extra, unsigned count, int wait_ms,
+                            int *ready);
+    CURLMsg *(*multi_info_read)(CURLM *multi, int *left);
+    struct curl_slist *(*slist_append)(struct curl_slist *list, const char *line);
+    void (*slist_free_all)(struct curl_slist *list);
+    time_t (*getdate)(const char *date, const time_t *unused);
+} curl;
+
+static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
+static enum err load_result;
+static struct error load_error;
+
+/* Once, and for good: a library that started threads and registered handlers cannot be unloaded. */
+static void load_library(void)
+{
+    static const char *const NAMES[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL};
+    static const struct dl_symbol SYMBOLS[] = {
+        {"curl_global_init", &curl.global_init, true},
+        {"curl_easy_init", &curl.easy_init, true},
+        {"curl_easy_cleanup", &curl.easy_cleanup, true},
+        {"curl_easy_reset", &curl.easy_reset, true},
+        {"curl_easy_setopt", &curl.easy_setopt, true},
+        {"curl_easy_getinfo", &curl.easy_getinfo, true},
+        {"curl_easy_strerror", &curl.easy_strerror, true},
+        {"curl_multi_init", &curl.multi_init, true},
+        {"curl_multi_cleanup", &curl.multi_cleanup, true},
+        {"curl_multi_add_handle", &curl.multi_add_handle, true},
+        {"curl_multi_remove_handle", &curl.multi_remove_handle, true},
+        {"curl_multi_perform", &curl.multi_perform, true},
+        {"curl_multi_poll", &curl.multi_poll, true},
+        {"curl_multi_info_read", &curl.multi_info_read, true},
+        {"curl_slist_append", &curl.slist_append, true},
+        {"curl_slist_free_all", &curl.slist_free_all, true},
+        {"curl_getdate", &curl.getdate, true},
+    };
+    struct dl library;
+    struct error absence;
+    if (dl_open(&library, NAMES, &absence)) {
+        load_result =
+            err_set(&load_error, ERR_UNSUPPORTED, "libcurl is not installed: apt install libcurl4");
+        return;
+    }
+    load_result = dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
+    if (!load_result && curl.global_init(CURL_GLOBAL_DEFAULT))
+        load_result = err_set(&load_error, ERR_UNSUPPORTED, "libcurl does not start");
+}
+
+enum err http_available(struct error *why)
+{
+    pthread_once(&loaded_once, load_library);
+    return load_result ? err_set(why, load_result, "%s", load_error.text) : ERR_OK;
+}
+
+struct http {
+    CURLM *multi; /* keeps the connections */
+    CURL *easy;
+};
+
+enum err http_open(struct http **out, struct error *why)
+{
+    *out = NULL;
+    enum err err = http_available(why);
+    if (err)
+        return err;
+    struct http *http = calloc(1, sizeof *http);
+    if (http) {
+        http->multi = curl.multi_init();
+        http->easy = curl.easy_init();
+    }
+    if (!http || !http->multi || !http->easy) {
+        http_close(http);
+        return err_set(why, ERR_NO_MEMORY, "out of memory for an HTTP connection");
+    }
+    *out = http;
+    return ERR_OK;
+}
+
+void http_close(struct http *http)
+{
+    if (!http)
+        return;
+    if (http->easy)
+        curl.easy_cleanup(http->easy);
+    if (http->multi)
+        curl.multi_cleanup(http->multi);
+    free(http);
+}
+
+/* ---- addresses ---- */
+
+struct address {
+    char server[200]; /* "http://host:port", without the user's name and password: for messages */
+    char host[160];
+};
+
+/* Splits what is needed of "scheme://user:password@host:port/path". */
+static enum err read_address(const char *url, struct address *out, struct error *why)
+{
+    *out = (struct address){0};
+    const char *after = strstr(url, "://");
+    size_t scheme = after ? (size_t)(after - url) : 0;
+    bool is_http = (scheme == 4 || scheme == 5) && str_starts(url, "http");
+    if (!is_http || (scheme == 5 && url[4] != 's'))
+        return err_set(why, ERR_USAGE, "'%.80s' is not an address: expected http:// or https://",
+                       strchr(url, '@') ? "it" : url); /* before an @ there may be a password */
+    const char *host = after + 3;
+    size_t length = strcspn(host, "/?#");
+    const char *at;
+    while ((at = memchr(host, '@', length))) {
+        length -= (size_t)(at + 1 - host);
+        host = at + 1;
+    }
+    str_format(out->server, sizeof out->server, "%.*s://%.*s", (int)scheme, url, (int)length, host);
+    size_t name = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?#");
+    if (name > length)
+        name = length;
+    str_format(out->host, sizeof out->host, "%.*s", (int)name, host);
+    if (!out->host[0])
+        return err_set(why, ERR_USAGE, "'%s' is not an address: it names no host", out->server);
+    return ERR_OK;
+}
+
+static bool is_loopback(const char *host)
+{
+    size_t length = strlen(host);
+    static const char SUFFIX[] = ".localhost";
+    return str_equal_nocase(host, "localhost") || str_starts(host, "127.") ||
+           strcmp(host, "[::1]") == 0 ||
+           (length > strlen(SUFFIX) && str_equal_nocase(host + length - strlen(SUFFIX), SUFFIX));
+}
+
+/* ---- one exchange ---- */
+
+struct exchange {
+    struct http *http;
+    const struct http_request *request;
+    struct http_response *response;
+    struct address address;
+    enum err taken;   /* what take returned */
+    bool body_is_cut; /* an error's body was longer than anybody reads */
+};
+
+static bool is_success(int status)
+{
+    return status >= 200 && status < 300;
+}
+
+static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
+{
+    nanos t = clock_now(); /* first of all: this is the time that callers are told */
+    struct exchange *x = context;
+    size_t length = unit * count;
+    if (length == 0)
+        return 0;
+    if (!x->response->first_byte)
+        x->response->first_byte = t;
+    if (is_success(x->response->status)) {
+        if (x->request->take)
+            x->taken = x->request->take(x->request->context, bytes, length, t);
+        return x->taken ? 0 : length;
+    }
+    struct text *body = &x->response->error_body;
+    size_t room = HTTP_ERROR_BODY_MAX - body->length;
+    text_add_bytes(body, bytes, length < room ? length : room);
+    x->body_is_cut = length > room;
+    return x->body_is_cut ? 0 : length;
+}
+
+static void read_content_type(struct http_response *response, char *value)
+{
+    value[strcspn(value, ";")] = '\0';
+    value = str_trim(value);
+    for (char *c = value; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    str_copy(response->content_type, sizeof response->content_type, value);
+}
+
+/* Seconds, or a date by the server's calendar. */
+static void read_retry_after(struct http_response *response, const char *value)
+{
+    double s;
+    time_t date;
+    if (parse_double(value, &s) == ERR_OK)
+        response->retry_after_s = s > 0 ? s : 0;
+    else if ((date = curl.getdate(value, NULL)) > 0) {
+        s = (double)date - seconds(clock_wall());
+        response->retry_after_s = s > 0 ? s : 0;
+    }
+}
+
+static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
+{
+    struct exchange *x = context;
+    struct http_response *response = x->response;
+    size_t length = unit * count;
+    char line[1024];
+    str_format(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
+               bytes);
+    if (str_starts(line, "HTTP/")) { /* a redirection or "100 Continue" may have come before */
+        long status = strtol(line + strcspn(line, " "), NULL, 10);
+        response->status = (int)status;
+        response->content_type[0] = response->server[0] = '\0';
+        response->retry_after_s = UNKNOWN;
+        text_clear(&response->error_body);
+        return length;
+    }
+    char *colon = strchr(line, ':');
+    if (!colon)
+        return length;
+    *colon = '\0';
+    char *value = str_trim(colon + 1);
+    if (str_equal_nocase(line, "content-type"))
+        read_content_type(response, value);
+    else if (str_equal_nocase(line, "server"))
+        str_copy(response->server, sizeof response->server, value);
+    else if (str_equal_nocase(line, "retry-after"))
+        read_retry_after(response, value);
+    return length;
+}
+
+/* A header may not bring another one with it. */
+static bool is_one_line(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 && *text != '\t')
+            return false;
+    return true;
+}
+
+static enum err add_header(struct curl_slist **list, const char *line)
+{
+    struct curl_slist *longer = curl.slist_append(*list, line);
+    if (!longer)
+        return ERR_NO_MEMORY;
+    *list = longer;
+    return ERR_OK;
+}
+
+static enum err build_headers(const struct http_request *request, struct curl_slist **list,
+                              struct error *why)
+{
+    /* "Expect: 100-continue" would make a long prompt wait for a second. */
+    enum err err = add_header(list, "Expect:");
+    const struct params *headers = request->headers;
+    for (size_t i = 0; headers && i < headers->count && !err; i++) {
+        const struct param *h = &headers->items[i];
+        if (!is_one_line(h->key) || !is_one_line(h->value) || strpbrk(h->key, ": "))
+            return err_set(why, ERR_USAGE, "'%.60s' cannot be an HTTP header", h->key);
+        struct text line = {0};
+        /* For libcurl "Name:" takes a header away, and "Name;" sends it empty. */
+        if (h->value[0])
+            text_addf(&line, "%s: %s", h->key, h->value);
+        else
+            text_addf(&line, "%s;", h->key);
+        err = line.failed ? ERR_NO_MEMORY : add_header(list, text_get(&line));
+        text_release(&line);
+    }
+    return err ? err_set(why, err, "out of memory for HTTP headers") : ERR_OK;
+}
+
+static long milliseconds(nanos t)
+{
+    return (long)((t + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+static void set_trust(CURL *easy)
+{
+    const char *bundle = getenv("CURL_CA_BUNDLE");
+    if (!bundle || !*bundle)
+        bundle = getenv("SSL_CERT_FILE");
+    if (bundle && *bundle)
+        curl.easy_setopt(easy, CURLOPT_CAINFO, bundle);
+}
+
+static void set_transport(CURL *easy, const struct http_request *request, const char *host)
+{
+    curl.easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    curl.easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
+                     request->connect_timeout > 0 ? milliseconds(request->connect_timeout)
+                                                  : CONNECT_SECONDS * 1000L);
+    if (request->timeout > 0)
+        curl.easy_setopt(easy, CURLOPT_TIMEOUT_MS, milliseconds(request->timeout));
+    if (is_loopback(host))
+        curl.easy_setopt(easy, CURLOPT_NOPROXY, "*");
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* A cancelled request does not wait for a name server that does not answer. */
+    curl.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
+    set_trust(easy);
+}
+
+static void set_request(CURL *easy, const struct http_request *request, struct curl_slist *headers)
+{
+    curl.easy_setopt(easy, CURLOPT_URL, request->url);
+    curl.easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    curl.easy_setopt(easy, CURLOPT_USERAGENT, "ipw/" IPW_VERSION);
+    curl.easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip, deflate");
+    if (strcmp(request->method, "POST") == 0) {
+        curl.easy_setopt(easy, CURLOPT_POST, 1L);
+        curl.easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_length);
+        curl.easy_setopt(easy, CURLOPT_POSTFIELDS, request->body ? request->body : "");
+        return;
+    }
+    curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl.easy_setopt(easy, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTIONS);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl.easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+#endif
+}
+
+static void set_callbacks(CURL *easy, struct exchange *x)
+{
+    curl.easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    curl.easy_setopt(easy, CURLOPT_WRITEDATA, x);
+    curl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    curl.easy_setopt(easy, CURLOPT_HEADERDATA, x);
+}
+
+static bool is_cancelled(const struct http_request *request)
+{
+    return request->cancel && atomic_load(request->cancel);
+}
+
+/* Runs the prepared exchange to its end; true when it was cancelled before. */
+static bool drive(struct exchange *x, CURLcode *result)
+{
+    CURLM *multi = x->http->multi;
+    int running = 1, left;
+    *result = CURLE_FAILED_INIT;
+    if (curl.multi_add_handle(multi, x->http->easy))
+        return false;
+    bool cancelled = false;
+    while (running && !(cancelled = is_cancelled(x->request))) {
+        if (curl.multi_perform(multi, &running))
+            break;
+        if (running)
+            curl.multi_poll(multi, NULL, 0, x->request->cancel ? CANCEL_LOOK_MS : IDLE_LOOK_MS,
+                            NULL);
+    }
+    for (CURLMsg *message; (message = curl.multi_info_read(multi, &left));)
+        if (message->msg == CURLMSG_DONE)
+            *result = message->data.result;
+    return cancelled;
+}
+
+/* Was there ever a connection?  A reused one has no connect time of its own. */
+static bool was_connected(const struct exchange *x)
+{
+    curl_off_t connect_us = 0;
+    long request_bytes = 0;
+    curl.easy_getinfo(x->http->easy, CURLINFO_CONNECT_TIME_T, &connect_us);
+    curl.easy_getinfo(x->http->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
+    return connect_us > 0 || request_bytes > 0 || x->response->status > 0;
+}
+
+static enum err explain_timeout(const struct exchange *x, struct error *why)
+{
+    const struct http_request *request = x->request;
+    nanos connect =
+        request->connect_timeout > 0 ? request->connect_timeout : CONNECT_SECONDS * NS_PER_S;
+    nanos limit = x->response->connected || (request->timeout > 0 && request->timeout < connect)
+                      ? request->timeout
+                      : connect;
+    const char *missing = !x->response->connected   ? "no connection"
+                          : x->response->first_byte ? "the answer did not end"
+                                                    : "no answer";
+    return err_set(why, ERR_TIMEOUT, "%s: %s within %.3g s", x->address.server, missing,
+                   seconds(limit));
+}
+
+static enum err explain_refusal(const struct exchange *x, struct error *why)
+{
+    long number = 0;
+    curl.easy_getinfo(x->http->easy, CURLINFO_OS_ERRNO, &number);
+    char reason[64] = "no connection";
+    if (number)
+        strerror_r((int)number, reason, sizeof reason);
+    return err_set(why, ERR_LOST, "cannot reach %s (%s): is the server running there?",
+                   x->address.server, reason);
+}
+
+static enum err explain(const struct exchange *x, CURLcode result, struct error *why)
+{
+    const char *server = x->address.server;
+    switch (result) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return err_set(why, ERR_NOT_FOUND, "%s: there is no host of that name: check the address",
+                       server);
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return err_set(why, ERR_NOT_FOUND,
+                       "%s: its proxy is not found: check http_proxy and "
+                       "https_proxy",
+                       server);
+    case CURLE_COULDNT_CONNECT:
+        return explain_refusal(x, why);
+    case CURLE_OPERATION_TIMEDOUT:
+        return explain_timeout(x, why);
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+        return err_set(why, ERR_LOST, "%s broke the connection %s: look at its log", server,
+                       x->response->first_byte ? "in the middle of the answer"
+                                               : "without an answer");
+    case CURLE_URL_MALFORMAT:
+        return err_set(why, ERR_USAGE, "%s is not an address that can be used", server);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+        return err_set(why, ERR_IO, "%s does not speak HTTP: check the port", server);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return err_set(why, ERR_IO,
+                       "%s: its certificate is not trusted (set CURL_CA_BUNDLE to a "
+                       "file that has it)",
+                       server);
+    case CURLE_OUT_OF_MEMORY:
+        return err_set(why, ERR_NO_MEMORY, "%s: out of memory", server);
+    default:
+        return err_set(why, ERR_IO, "%s: %s", server, curl.easy_strerror(result));
+    }
+}
+
+static enum err perform(struct exchange *x, struct error *why)
+{
+    struct http_response *response = x->response;
+    struct curl_slist *headers = NULL;
+    enum err err = read_address(x->request->url, &x->address, why);
+    if (!err)
+        err = build_headers(x->request, &headers, why);
+    if (err) {
+        curl.slist_free_all(headers);
+        return err;
+    }
+    CURL *easy = x->http->easy;
+    curl.easy_reset(easy); /* options only: connections stay */
+    set_transport(easy, x->request, x->address.host);
+    set_request(easy, x->request, headers);
+    set_callbacks(easy, x);
+
+    CURLcode result;
+    response->sent = clock_now();
+    bool cancelled = drive(x, &result);
+    response->done = clock_now();
+    response->connected = was_connected(x);
+    if (cancelled)
+        err = err_set(why, ERR_INTERRUPTED, "%s: the request was cancelled", x->address.server);
+    else if (x->taken)
+        err = x->taken;
+    else if (response->error_body.failed)
+        err = err_set(why, ERR_NO_MEMORY, "%s: out of memory", x->address.server);
+    else if (result != CURLE_OK && !x->body_is_cut)
+        err = explain(x, result, why);
+    curl.multi_remove_handle(x->http->multi, easy);
+    curl.slist_free_all(headers);
+    return err;
+}
+
+enum err http_perform(struct http *http, const struct http_request *request,
+                      struct http_response *out, struct error *why)
+{
+    *out = (struct http_response){.sent = clock_now(), .retry_after_s = UNKNOWN};
+    struct exchange x = {.http = http, .request = request, .response = out};
+    enum err err = perform(&x, why);
+    if (!out->done)
+        out->done = clock_now();
+    return err;
+}
+
+void http_response_release(struct http_response *response)
+{
+    text_release(&response->error_body);
+}
+
+/* ---- a whole body ---- */
+
+struct fetch {
+    const char *url;
+    struct text *body;
+    size_t most;
+    struct error *why;
+};
+
+static enum err fetch_take(void *context, const char *bytes, size_t length, nanos t)
+{
+    (void)t;
+    struct fetch *fetch = context;
+    if (length > fetch->most - fetch->body->length) {
+        struct address address;
+        if (read_address(fetch->url, &address, NULL))
+            address.server[0] = '\0';
+        return err_set(fetch->why, ERR_BAD_VALUE, "%s: the answer is longer than %zu bytes",
+                       address.server, fetch->most);
+    }
+    text_add_bytes(fetch->body, bytes, length);
+    return fetch->body->failed ? err_set(fetch->why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+}
+
+enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
+                    size_t most, struct text *body, struct http_response *out, struct error *why)
+{
+    text_clear(body);
+    struct fetch fetch = {.url = url, .body = body, .most = most, .why = why};
+    const struct http_request request = {
+        .method = "GET",
+        .url = url,
+        .headers = headers,
+        .timeout = timeout,
+        .take = fetch_take,
+        .context = &fetch,
+    };
+    return http_perform(http, &request, out, why);
+}

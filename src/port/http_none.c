@@ -1,0 +1,41 @@
+/* A build without libcurl's header: nothing can be asked for, and that is told. */
+#include "core/clock.h"
+#include "port/http.h"
+
+enum err http_available(struct error *why)
+{
+    return err_set(why, ERR_UNSUPPORTED,
+                   "built without libcurl's header: install libcurl4-openssl-dev and build again");
+}
+
+enum err http_open(struct http **out, struct error *why)
+{
+    *out = NULL;
+    return http_available(why);
+}
+
+void http_close(struct http *http)
+{
+    (void)http;
+}
+
+enum err http_perform(struct http *http, const struct http_request *request,
+                      struct http_response *out, struct error *why)
+{
+    (void)http, (void)request;
+    *out = (struct http_response){.sent = clock_now(), .retry_after_s = UNKNOWN};
+    out->done = out->sent;
+    return http_available(why);
+}
+
+void http_response_release(struct http_response *response)
+{
+    text_release(&response->error_body);
+}
+
+enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
+                    size_t most, struct text *body, struct http_response *out, struct error *why)
+{
+    (void)url, (void)headers, (void)timeout, (void)most, (void)body;
+    return http_perform(http, NULL, out, why);
+}

@@ -1,0 +1,31 @@
+/* One line that tells how far a long job is: a bar that is drawn over itself on a terminal, a plain
+ * line every now and then elsewhere.  A struct progress is owned by the caller. */
+#ifndef IPW_REPORT_PROGRESS_H
+#define IPW_REPORT_PROGRESS_H
+
+#include <stdbool.h>
+
+#include "core/units.h"
+
+struct profile_progress;
+struct text;
+
+struct progress {
+    bool terminal; /* draw over the line */
+    bool utf8;
+    unsigned columns;
+    nanos next;          /* when the next line is due */
+    const char *phase;   /* that was shown last */
+    bool drawn;          /* a bar stands on the terminal */
+};
+
+void progress_init(struct progress *progress, bool terminal, bool utf8, unsigned columns, nanos now);
+
+/* What to write now, if anything. */
+void progress_draw(struct progress *progress, const struct profile_progress *state, nanos now,
+                   struct text *out);
+
+/* Wipes the bar. */
+void progress_clear(struct progress *progress, struct text *out);
+
+#endif

@@ -1,0 +1,64 @@
+#include "runner/host_report.h"
+
+#include <string.h>
+
+#include "core/hardware_label.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+
+/* "<name> xN" for N equal cards, "<vendor> (N GPUs)" for a mixture; the names that runs of the
+ * Python IPW carry. */
+static void name_gpus(const struct sensor_findings *findings, char *to, size_t size)
+{
+    const char *first = NULL;
+    unsigned count = 0;
+    bool equal = true;
+    to[0] = '\0';
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *finding = &findings->items[i];
+        if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK || !finding->name[0])
+            continue;
+        equal = equal && (!first || !strcmp(first, finding->name));
+        first = first ? first : finding->name;
+        count++;
+    }
+    if (count && equal)
+        str_format(to, size, "%s x%u", first, count);
+    else if (count)
+        str_format(to, size, "%.*s (%u GPUs)", (int)strcspn(first, " "), first, count);
+}
+
+void host_report_take(const struct sensor_findings *findings, struct host_report *out)
+{
+    host_info_read(&out->info);
+    name_gpus(findings, out->gpu, sizeof out->gpu);
+    hardware_label(out->gpu, out->info.cpu_brand, out->label, sizeof out->label);
+}
+
+static const char *or_null(const char *text)
+{
+    return text[0] ? text : NULL;
+}
+
+void host_to_json(struct json *json, const char *key, const struct host_report *host)
+{
+    const struct host_info *info = &host->info;
+    json_object(json, key);
+    json_string(json, "hardware_label", host->label);
+    json_string(json, "os_name", or_null(info->os_name));
+    json_string(json, "os_version", or_null(info->os_version));
+    json_string(json, "kernel_version", or_null(info->kernel));
+    json_string(json, "host_name", or_null(info->host_name));
+    json_string(json, "machine", or_null(info->machine));
+    json_string(json, "cpu_brand", or_null(info->cpu_brand));
+    json_string(json, "cpu_product", or_null(info->cpu_product));
+    json_number(json, "cpu_count", info->cpu_count ? (double)info->cpu_count : UNKNOWN);
+    json_number(json, "sockets", info->sockets ? (double)info->sockets : UNKNOWN);
+    json_number(json, "memory_mb",
+                info->memory_bytes ? (double)info->memory_bytes / (1 << 20) : UNKNOWN);
+    json_string(json, "board", or_null(info->board));
+    json_string(json, "gpu", or_null(host->gpu));
+    json_bool(json, "virtualised", info->virtualised);
+    json_object_end(json);
+}

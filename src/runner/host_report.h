@@ -1,0 +1,19 @@
+/* The machine a figure was measured on: every report carries it. */
+#ifndef IPW_RUNNER_HOST_REPORT_H
+#define IPW_RUNNER_HOST_REPORT_H
+
+#include "sensors/system/host_info.h"
+#include "sensors/sensor.h"
+
+struct json;
+
+struct host_report {
+    struct host_info info;
+    char gpu[128];  /* "NVIDIA H200 x8"; "" without one */
+    char label[64]; /* short hardware name for run directories */
+};
+
+void host_report_take(const struct sensor_findings *findings, struct host_report *out);
+void host_to_json(struct json *json, const char *key, const struct host_report *host);
+
+#endif

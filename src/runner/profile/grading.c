@@ -1,0 +1,88 @@
+#include "runner/profile/grading.h"
+
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "datasets/dataset.h"
+#include "runner/profile.h"
+
+void graders_init(struct graders *graders, const struct profile_options *options,
+                  const struct dataset *dataset)
+{
+    *graders = (struct graders){.options = options, .grading = &dataset->grading};
+    str_copy(graders->usual, sizeof graders->usual, dataset->grader);
+}
+
+void graders_release(struct graders *graders)
+{
+    for (size_t i = 0; i < graders->count; i++)
+        if (graders->items[i].opened)
+            grader_close(&graders->items[i].grader);
+    graders->count = 0;
+}
+
+const char *graders_choose(const struct graders *graders, const struct item *item)
+{
+    if (graders->options->grader)
+        return graders->options->grader;
+    if (item->grader && item->grader[0])
+        return item->grader;
+    return graders->usual[0] ? graders->usual : NULL;
+}
+
+bool graders_is_judge(const char *name)
+{
+    const struct grader_driver *driver = grader_driver_find(name, NULL);
+    return driver && driver->needs_judge;
+}
+
+/* The dataset's parameters are for the dataset's grader; the user's are for the one they named, or for
+ * every one when they named none. */
+static enum err open_one(struct graders *graders, struct open_grader *slot)
+{
+    struct params params = {0};
+    enum err err = ERR_OK;
+    if (strcmp(slot->name, graders->usual) == 0)
+        err = params_copy(&params, graders->grading);
+    if (!err)
+        err = params_copy(&params, &graders->options->grader_params);
+    const struct grader_driver *driver = grader_driver_find(slot->name, &slot->why);
+    struct grader_config config = {.params = &params, .judge = graders->judge};
+    if (!err)
+        err = driver ? grader_open(driver, &config, &slot->grader, &slot->why) : ERR_NOT_FOUND;
+    params_release(&params);
+    return err;
+}
+
+static struct open_grader *find(struct graders *graders, const char *name)
+{
+    for (size_t i = 0; i < graders->count; i++)
+        if (strcmp(graders->items[i].name, name) == 0)
+            return &graders->items[i];
+    if (graders->count == GRADERS_MOST)
+        return NULL;
+    struct open_grader *slot = &graders->items[graders->count++];
+    *slot = (struct open_grader){0};
+    str_copy(slot->name, sizeof slot->name, name);
+    slot->opened = open_one(graders, slot) == ERR_OK;
+    return slot;
+}
+
+void graders_grade(struct graders *graders, const char *name, const struct item *item,
+                   const char *answer, struct grade *out)
+{
+    struct error why = {0};
+    *out = (struct grade){.score = UNKNOWN};
+    struct open_grader *slot = find(graders, name);
+    if (!slot || !slot->opened) {
+        str_copy(out->reason, sizeof out->reason, slot ? slot->why.text : "too many graders");
+        return;
+    }
+    struct grading what = {item->problem, item->answer, answer, item->metadata};
+    enum err err = grader_grade(&slot->grader, &what, out, &why);
+    if (err) {
+        *out = (struct grade){.score = UNKNOWN};
+        str_copy(out->reason, sizeof out->reason, why.text[0] ? why.text : err_text(err));
+    }
+}

@@ -1,0 +1,135 @@
+#include "runner/profile/keeping.h"
+
+#include "core/clock.h"
+#include "port/proc.h"
+#include "port/thread.h"
+#include "runner/profile/run.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+#define TICK          (50 * NS_PER_MS)
+#define SETTLE_PERIOD NS_PER_S
+#define COMMIT_PERIOD (50 * NS_PER_MS)
+
+enum { DEVICES_MOST = 64 };
+
+/* ---- how far ---- */
+
+/* What the requests and the machine have spent, over the devices that count. */
+static void sum_devices(const struct sharing *sharing, double *requests, double *all)
+{
+    struct sharing_device_sum sums[DEVICES_MOST];
+    size_t count = sharing_sums(sharing, sums, DEVICES_MOST);
+    *requests = *all = UNKNOWN;
+    for (size_t i = 0; i < count; i++) {
+        if (!sums[i].counted || !is_known(sums[i].settled_joules))
+            continue;
+        *requests = (is_known(*requests) ? *requests : 0) + sums[i].requests_joules;
+        *all = (is_known(*all) ? *all : 0) + sums[i].settled_joules;
+    }
+}
+
+void show_progress(const struct keeping *keeping)
+{
+    struct profile_run *run = keeping->run;
+    if (!run->context.options->progress)
+        return;
+    double requests = UNKNOWN, all = UNKNOWN;
+    if (run->sharing)
+        sum_devices(run->sharing, &requests, &all);
+    double elapsed = seconds(clock_now() - keeping->began);
+    double tokens = (double)atomic_load(&run->output_tokens) - keeping->tokens_before;
+    struct profile_progress progress = {
+        .phase = keeping->phase,
+        .done = atomic_load(&run->done),
+        .failed = atomic_load(&run->failed),
+        .total = keeping->total,
+        .elapsed_s = elapsed,
+        .watts = keeping->watts,
+        .joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN,
+        .output_tokens_per_s = tokens > 0 && elapsed > 0 ? tokens / elapsed : UNKNOWN,
+        .stopping = keeping->signals > 0,
+    };
+    run->context.options->progress(&progress);
+}
+
+/* ---- attribution behind the run ---- */
+
+enum err settle_all(struct keeping *keeping, nanos now)
+{
+    struct profile_run *run = keeping->run;
+    double requests, before, after;
+    nanos settled = sharing_settled(run->sharing);
+    sum_devices(run->sharing, &requests, &before);
+    sampler_settle(run->session->sampler, now);
+    enum err err = sharing_advance(run->sharing, now, keeping->take, run);
+    if (!err && keeping->samples)
+        err = samples_log_append(keeping->samples);
+    sum_devices(run->sharing, &requests, &after);
+    double span = seconds(sharing_settled(run->sharing) - settled);
+    if (span > 0)
+        keeping->watts = (after - (is_known(before) ? before : 0)) / span;
+    keeping->settled_at = clock_now();
+    return err;
+}
+
+/* ---- the loop ---- */
+
+static enum err take_signal(struct keeping *keeping, int number)
+{
+    if (keeping->signals++ == 0)
+        keeping->signal = number;
+    atomic_store(&keeping->run->stop, true);
+    if (keeping->signals >= 2)
+        atomic_store(&keeping->run->cancel, true);
+    return keeping->signals >= 3 ? ERR_INTERRUPTED : ERR_OK;
+}
+
+enum err keep_house(struct keeping *keeping)
+{
+    struct profile_run *run = keeping->run;
+    enum err err = ERR_OK;
+    while (atomic_load(&run->working) > 0 && err != ERR_INTERRUPTED) {
+        int number = proc_poll_signal(TICK);
+        if (number)
+            err = take_signal(keeping, number);
+        if (!err && clock_now() - keeping->settled_at >= SETTLE_PERIOD) {
+            err = settle_all(keeping, clock_now());
+            if (err)
+                run_fail(run, err, NULL);
+        }
+        show_progress(keeping);
+    }
+    return err;
+}
+
+/* ---- to the disk ---- */
+
+static void *committer_main(void *argument)
+{
+    struct committer *committer = argument;
+    struct error why = {0};
+    thread_settle("ipw-commit", -1);
+    while (!atomic_load(&committer->stop)) {
+        thread_sleep(COMMIT_PERIOD);
+        enum err err = journal_sync(&committer->run->journal, &why);
+        if (!err)
+            err = journal_sync(&committer->run->spans, &why);
+        if (err)
+            run_fail(committer->run, err, &why);
+    }
+    return NULL;
+}
+
+enum err committer_start(struct committer *committer, struct profile_run *run)
+{
+    committer->run = run;
+    atomic_store(&committer->stop, false);
+    return thread_start(&committer->thread, committer_main, committer);
+}
+
+void committer_stop(struct committer *committer)
+{
+    atomic_store(&committer->stop, true);
+    pthread_join(committer->thread, NULL);
+}

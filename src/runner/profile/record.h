@@ -1,0 +1,57 @@
+/* The lines of the journal.  Only what is known is written: a key that is missing is null. */
+#ifndef IPW_RUNNER_PROFILE_RECORD_H
+#define IPW_RUNNER_PROFILE_RECORD_H
+
+#include <stdbool.h>
+
+#include "clients/client.h"
+#include "core/err.h"
+#include "graders/grader.h"
+
+struct profile_context;
+struct query;
+struct share;
+struct text;
+
+/* How one query went. */
+struct answered {
+    const struct query *query;
+    const struct client_reply *reply; /* of the last attempt */
+    enum err err;                     /* of the last attempt */
+    const char *why;                  /* one line; "" when it went well */
+    unsigned attempts;
+    nanos first_sent;   /* of the first attempt */
+    const char *grader; /* NULL when it was not graded */
+    struct grade grade;
+};
+
+/* What attribution needs to know of a request until its energy is settled; freed by who takes it from
+ * the trace's id. */
+struct pending {
+    char key[40];
+    unsigned attempt; /* from 1 */
+    bool last;        /* the attempt that the query's record is about */
+    double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
+    double prefill_s, decode_s;
+    bool completed;
+};
+
+void record_query(const struct profile_context *context, const struct answered *outcome,
+                  struct text *line);
+
+/* What the request spent; of an attempt that was tried again only that. */
+void record_energy(const struct profile_context *context, const struct pending *pending,
+                   const struct share *share, struct text *line);
+
+/* Request, prefill and decode, and when each piece arrived, in seconds from the start's zero. */
+void record_span(const struct profile_context *context, const struct answered *outcome,
+                 struct text *line);
+
+/* A judge's finding, and what it cost. */
+void record_grade(const struct profile_context *context, const char *key, const char *grader,
+                  const struct grade *grade, struct text *line);
+void record_judge_energy(const struct profile_context *context, const char *key,
+                         const struct share *share, double gpu_joules, double cpu_joules,
+                         struct text *line);
+
+#endif

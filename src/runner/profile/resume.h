@@ -1,0 +1,28 @@
+/* What an earlier start has left in a journal: which queries are done, with which settings, and what
+ * the machine spent.  resume_release gives the memory back. */
+#ifndef IPW_RUNNER_PROFILE_RESUME_H
+#define IPW_RUNNER_PROFILE_RESUME_H
+
+#include "core/err.h"
+#include "core/record.h"
+#include "estimate/intelligence.h"
+#include "runner/profile.h"
+#include "runner/profile/supply.h"
+
+struct resume {
+    struct done_set done; /* completed queries; failed ones are asked again */
+    unsigned starts;
+    unsigned ended; /* starts whose energy is known because they came to an end */
+    struct energy energy; /* of those together; unknown when there is none */
+    struct busy_energy busy; /* of those */
+};
+
+/* The settings that must not change within one directory, as one JSON object. */
+void resume_settings(const struct profile_options *options, struct text *out);
+
+/* ERR_USAGE names the setting that differs. */
+enum err resume_read(const char *journal, const struct profile_options *options,
+                     struct resume *out, struct error *why) MUST_USE;
+void resume_release(struct resume *resume);
+
+#endif

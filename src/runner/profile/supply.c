@@ -1,0 +1,192 @@
+#include "runner/profile/supply.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+
+void query_release(struct query *query)
+{
+    item_release(&query->item);
+    *query = (struct query){0};
+}
+
+/* ---- what is done already ---- */
+
+static uint64_t place_of(uint64_t index, unsigned repeat, unsigned repeats)
+{
+    return index * repeats + repeat;
+}
+
+enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
+{
+    uint64_t place = place_of(index, repeat, repeats);
+    size_t need = (size_t)(place / 8) + 1;
+    if (need > done->bytes) {
+        size_t bytes = need * 2 + 64;
+        unsigned char *bits = realloc(done->bits, bytes);
+        if (!bits)
+            return ERR_NO_MEMORY;
+        memset(bits + done->bytes, 0, bytes - done->bytes);
+        done->bits = bits;
+        done->bytes = bytes;
+    }
+    unsigned char bit = (unsigned char)(1U << (place % 8));
+    done->count += !(done->bits[place / 8] & bit);
+    done->bits[place / 8] |= bit;
+    return ERR_OK;
+}
+
+static bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
+{
+    uint64_t place = place_of(index, repeat, repeats);
+    return done && place / 8 < done->bytes && (done->bits[place / 8] >> (place % 8) & 1);
+}
+
+void done_release(struct done_set *done)
+{
+    free(done->bits);
+    *done = (struct done_set){0};
+}
+
+static void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
+{
+    if (repeat == 0)
+        str_format(to, size, "q%06" PRIu64, index);
+    else
+        str_format(to, size, "q%06" PRIu64 ".r%u", index, repeat);
+}
+
+bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat)
+{
+    char number[40];
+    uint64_t again = 0;
+    if (!key || key[0] != 'q')
+        return false;
+    const char *dot = strstr(key, ".r");
+    if (!str_format(number, sizeof number, "%.*s", dot ? (int)(dot - key - 1) : 30, key + 1) ||
+        parse_u64(number, index) != ERR_OK || (dot && parse_u64(dot + 2, &again) != ERR_OK))
+        return false;
+    *repeat = (unsigned)again;
+    return true;
+}
+
+/* ---- the supply ---- */
+
+static enum err open_dataset(struct supply *supply, struct error *why)
+{
+    return dataset_open(supply->name, &supply->config, &supply->dataset, why);
+}
+
+enum err supply_open(struct supply *supply, const struct supply_options *options, struct error *why)
+{
+    *supply = (struct supply){
+        .name = options->dataset,
+        .config.params = options->params,
+        .done = options->done,
+        .most = options->most,
+        .repeats = options->repeats,
+        .rate = options->rate,
+        .random = options->seed,
+        .total = -1,
+    };
+    enum err err = open_dataset(supply, why);
+    if (err)
+        return err;
+    pthread_mutex_init(&supply->lock, NULL);
+    int64_t items = supply->dataset.count;
+    if (items >= 0 && (uint64_t)items > supply->most)
+        items = (int64_t)supply->most;
+    if (items >= 0)
+        supply->total = items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
+    return ERR_OK;
+}
+
+void supply_close(struct supply *supply)
+{
+    dataset_close(&supply->dataset);
+    pthread_mutex_destroy(&supply->lock);
+}
+
+/* A uniform number in (0, 1), by splitmix64: arrivals are the same for the same seed everywhere. */
+static double uniform(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9E3779B97F4A7C15U);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+    z ^= z >> 31;
+    return ((double)(z >> 11) + 0.5) * 0x1p-53;
+}
+
+static nanos next_due(struct supply *supply)
+{
+    if (supply->rate <= 0)
+        return 0;
+    if (supply->due == 0)
+        supply->due = clock_now();
+    else
+        supply->due += from_seconds(-log(uniform(&supply->random)) / supply->rate);
+    return supply->due;
+}
+
+/* The dataset is read from its front again; an empty second reading ends it too. */
+static enum err next_repeat(struct supply *supply, struct error *why)
+{
+    supply->repeat++;
+    supply->ended = supply->repeat >= supply->repeats || supply->index == 0;
+    supply->index = 0;
+    if (supply->ended)
+        return ERR_OK;
+    dataset_close(&supply->dataset);
+    enum err err = open_dataset(supply, why);
+    supply->ended = err != ERR_OK;
+    return err;
+}
+
+static enum err take_row(struct supply *supply, struct query *out, bool *usable, struct error *why)
+{
+    bool end = supply->index >= supply->most;
+    *usable = false;
+    enum err err = end ? ERR_OK : dataset_next(&supply->dataset, &out->item, &end, why);
+    if (!err && end)
+        return next_repeat(supply, why);
+    if (err == ERR_BAD_VALUE) {
+        if (supply->bad_rows++ == 0)
+            supply->first_bad = *why;
+        item_release(&out->item);
+        return ERR_OK;
+    }
+    if (err)
+        return err;
+    out->index = supply->index++;
+    out->repeat = supply->repeat;
+    *usable = !done_has(supply->done, out->index, out->repeat, supply->repeats);
+    if (!*usable)
+        item_release(&out->item);
+    return ERR_OK;
+}
+
+enum err supply_next(struct supply *supply, struct query *out, bool *end, struct error *why)
+{
+    enum err err = ERR_OK;
+    bool usable = false;
+    *out = (struct query){0};
+    pthread_mutex_lock(&supply->lock);
+    while (!err && !supply->ended && !usable)
+        err = take_row(supply, out, &usable, why);
+    if (err)
+        supply->ended = true; /* what cannot be read further is not tried by the other workers */
+    if (usable) {
+        query_key(out->index, out->repeat, out->key, sizeof out->key);
+        out->due = next_due(supply);
+    }
+    *end = !usable;
+    pthread_mutex_unlock(&supply->lock);
+    if (err)
+        query_release(out);
+    return err;
+}

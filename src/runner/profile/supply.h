@@ -1,0 +1,73 @@
+/* The supply of queries: items of the dataset, as often as they are to be repeated, without those that
+ * an earlier start has done, each with the moment it is due.  Any thread may take from it. */
+#ifndef IPW_RUNNER_PROFILE_SUPPLY_H
+#define IPW_RUNNER_PROFILE_SUPPLY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/units.h"
+#include "datasets/dataset.h"
+
+struct query {
+    struct item item;
+    uint64_t index;  /* in the dataset, from 0 */
+    unsigned repeat; /* from 0 */
+    char key[40];    /* names it within the run: "q000012", "q000012.r1" */
+    nanos due;       /* when it should be sent; 0: at once */
+};
+void query_release(struct query *query);
+
+/* The queries that earlier starts have done. */
+struct done_set {
+    unsigned char *bits;
+    size_t bytes;
+    uint64_t count;
+};
+enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
+    MUST_USE;
+void done_release(struct done_set *done);
+
+/* "q000012.r1" into its numbers; false for anything else. */
+bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat);
+
+struct supply {
+    const char *name;
+    struct dataset_config config;
+    struct dataset dataset;
+    pthread_mutex_t lock;
+    const struct done_set *done;
+    uint64_t most; /* items of one repeat; UINT64_MAX for all */
+    unsigned repeats;
+    double rate;
+    uint64_t random; /* state of the arrivals' generator */
+    uint64_t index;
+    unsigned repeat;
+    nanos due;
+    bool ended;
+    uint64_t bad_rows;
+    struct error first_bad;
+    int64_t total; /* queries that this start will make; -1 unknown */
+};
+
+struct supply_options {
+    const char *dataset;
+    const struct params *params;
+    const struct done_set *done;
+    uint64_t most;
+    unsigned repeats;
+    double rate;
+    uint64_t seed;
+};
+
+enum err supply_open(struct supply *supply, const struct supply_options *options,
+                     struct error *why) MUST_USE;
+void supply_close(struct supply *supply);
+
+/* The next query in *out, or *end set.  Rows that cannot be used are counted and left out. */
+enum err supply_next(struct supply *supply, struct query *out, bool *end, struct error *why)
+    MUST_USE;
+
+#endif

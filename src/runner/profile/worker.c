@@ -1,0 +1,378 @@
+#include "runner/profile/worker.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/share.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "port/thread.h"
+#include "runner/profile/grading.h"
+#include "runner/profile/prompt.h"
+#include "runner/profile/record.h"
+#include "runner/profile/run.h"
+
+/* Between attempts: half a second, doubled each time, a minute at most. */
+#define RETRY_FIRST_S 0.5
+#define RETRY_MOST_S  60.0
+
+/* How often a sleeping worker looks whether it should stop. */
+#define NAP (20 * NS_PER_MS)
+
+struct worker {
+    struct profile_run *run;
+    struct client client;
+    struct graders graders;
+    struct text prompt, line;
+    pthread_t thread;
+};
+
+struct workers {
+    struct worker *items;
+    size_t count, started;
+};
+
+/* ---- waiting ---- */
+
+/* Sleeps until `when`; false when the run was told to stop first. */
+static bool wait_until(struct profile_run *run, nanos when)
+{
+    for (;;) {
+        nanos left = when - clock_now();
+        if (left <= 0)
+            return true;
+        if (atomic_load(&run->stop))
+            return false;
+        thread_sleep(left < NAP ? left : NAP);
+    }
+}
+
+static double pause_before(unsigned attempt, const struct client_reply *reply)
+{
+    if (is_known(reply->retry_after_s))
+        return fmin(fmax(reply->retry_after_s, 0), RETRY_MOST_S);
+    return fmin(RETRY_FIRST_S * exp2(attempt - 1), RETRY_MOST_S);
+}
+
+/* ---- one attempt ---- */
+
+static struct pending *new_pending(const struct query *query, unsigned attempt)
+{
+    struct pending *pending = calloc(1, sizeof *pending);
+    if (pending) {
+        str_copy(pending->key, sizeof pending->key, query->key);
+        pending->attempt = attempt;
+    }
+    return pending;
+}
+
+static double count_or_unknown(int64_t count)
+{
+    return count >= 0 ? (double)count : UNKNOWN;
+}
+
+static void fill_pending(struct pending *pending, const struct client_reply *reply, bool completed)
+{
+    pending->input_tokens = count_or_unknown(reply->prompt_tokens);
+    pending->output_tokens = count_or_unknown(reply->output_tokens);
+    pending->seconds = seconds(reply->done - reply->sent);
+    pending->prefill_s = reply->first_token ? seconds(reply->first_token - reply->sent) : UNKNOWN;
+    pending->decode_s = reply->first_token ? seconds(reply->done - reply->first_token) : UNKNOWN;
+    pending->completed = completed;
+}
+
+/* Hands the request over to attribution; arrivals are copied, the record needs them too. */
+static enum err end_request(struct profile_run *run, struct pending *pending,
+                            const struct client_reply *reply)
+{
+    struct request_trace trace = {
+        .id = (uint64_t)(uintptr_t)pending,
+        .from = reply->sent,
+        .first_token = reply->first_token,
+        .to = reply->done,
+        .prompt_tokens = pending->input_tokens,
+        .output_tokens = pending->output_tokens,
+        .arrival_count = reply->arrivals.count,
+    };
+    if (trace.arrival_count) {
+        trace.arrivals = malloc(trace.arrival_count * sizeof *trace.arrivals);
+        if (!trace.arrivals)
+            return ERR_NO_MEMORY;
+        memcpy(trace.arrivals, reply->arrivals.times,
+               trace.arrival_count * sizeof *trace.arrivals);
+    }
+    enum err err = sharing_end(run->sharing, &trace);
+    if (err)
+        request_trace_release(&trace);
+    return err;
+}
+
+/* An item may say how long its answer is to be ("output_length"); the user's own max_tokens is stronger.
+ * *own is the caller's to release. */
+static const struct params *params_for(const struct profile_options *options,
+                                       const struct item *item, struct params *own)
+{
+    char digits[24];
+    int64_t length;
+    struct jv *metadata;
+    *own = (struct params){0};
+    if (!strstr(item->metadata, "\"output_length\"") ||
+        params_get(&options->request_params, "max_tokens") ||
+        jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) != ERR_OK)
+        return &options->request_params;
+    bool given = jv_integer(jv_get(metadata, "output_length"), &length) && length > 0;
+    jv_free(metadata);
+    if (!given || !str_format(digits, sizeof digits, "%" PRId64, length) ||
+        params_copy(own, &options->request_params) || params_set(own, "max_tokens", digits))
+        return &options->request_params;
+    return own;
+}
+
+static enum err ask(struct worker *worker, const struct query *query, struct client_reply *reply,
+                    struct error *why)
+{
+    const struct profile_options *options = worker->run->context.options;
+    struct params own;
+    prompt_render(options->template_text, &query->item, &worker->prompt);
+    struct client_request request = {
+        .model = options->model,
+        .system = options->system,
+        .prompt = text_get(&worker->prompt),
+        .params = params_for(options, &query->item, &own),
+        .timeout = from_seconds(options->timeout_s),
+        .cancel = &worker->run->cancel,
+    };
+    client_reply_init(reply);
+    *why = (struct error){0};
+    enum err err = worker->client.driver->ask(&worker->client, &request, reply, why);
+    params_release(&own);
+    return err;
+}
+
+/* Asks once, and tells attribution.  *broken is set when the run itself cannot go on. */
+static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
+                        struct client_reply *reply, struct error *why, enum err *broken)
+{
+    struct profile_run *run = worker->run;
+    struct pending *pending = new_pending(query, number);
+    *broken = pending ? sharing_begin(run->sharing, (uint64_t)(uintptr_t)pending, clock_now())
+                      : ERR_NO_MEMORY;
+    if (*broken) {
+        free(pending);
+        client_reply_init(reply);
+        return *broken;
+    }
+    enum err err = ask(worker, query, reply, why);
+    bool again = err && reply->retryable && number <= run->context.options->retries &&
+                 !atomic_load(&run->stop);
+    if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
+        sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
+        free(pending);
+        return err;
+    }
+    pending->last = !again;
+    fill_pending(pending, reply, !err);
+    *broken = end_request(run, pending, reply);
+    return err;
+}
+
+/* ---- one query ---- */
+
+static void grade(struct worker *worker, const struct query *query, struct answered *outcome)
+{
+    const char *name = graders_choose(&worker->graders, &query->item);
+    if (outcome->err || !name || graders_is_judge(name))
+        return;
+    outcome->grader = name;
+    graders_grade(&worker->graders, name, &query->item, text_get(&outcome->reply->content),
+                  &outcome->grade);
+}
+
+static enum err write_down(struct worker *worker, const struct answered *outcome, struct error *why)
+{
+    struct profile_run *run = worker->run;
+    /* The span first: a query that is in the journal is done and will not be repeated. */
+    record_span(&run->context, outcome, &worker->line);
+    enum err err = journal_append(&run->spans, &worker->line, why);
+    if (err)
+        return err;
+    record_query(&run->context, outcome, &worker->line);
+    if (worker->line.failed)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    return journal_append(&run->journal, &worker->line, why);
+}
+
+static void count(struct profile_run *run, const struct answered *outcome)
+{
+    atomic_fetch_add(&run->done, 1);
+    if (outcome->err)
+        atomic_fetch_add(&run->failed, 1);
+    if (outcome->reply->output_tokens > 0)
+        atomic_fetch_add(&run->output_tokens, (uint64_t)outcome->reply->output_tokens);
+}
+
+static enum err finish_query(struct worker *worker, struct answered *outcome, struct error *why)
+{
+    grade(worker, outcome->query, outcome);
+    enum err err = write_down(worker, outcome, why);
+    if (!err)
+        count(worker->run, outcome);
+    return err;
+}
+
+/* Returns an error only when the run cannot go on; a query that fails is a record. */
+static enum err do_query(struct worker *worker, const struct query *query, struct error *why)
+{
+    struct client_reply reply;
+    struct error reason = {0};
+    struct answered outcome = {.query = query, .reply = &reply};
+    enum err broken = ERR_OK;
+    for (;;) {
+        outcome.attempts++;
+        outcome.err = attempt(worker, query, outcome.attempts, &reply, &reason, &broken);
+        if (outcome.attempts == 1)
+            outcome.first_sent = reply.sent;
+        bool again = outcome.err && !broken && reply.retryable &&
+                     outcome.attempts <= worker->run->context.options->retries &&
+                     !atomic_load(&worker->run->stop);
+        if (!again)
+            break;
+        double pause_s = pause_before(outcome.attempts, &reply);
+        client_reply_release(&reply);
+        if (!wait_until(worker->run, clock_now() + from_seconds(pause_s)))
+            return ERR_OK; /* interrupted between attempts: as if never asked */
+    }
+    outcome.why = outcome.err ? (reason.text[0] ? reason.text : err_text(outcome.err)) : "";
+    if (broken)
+        err_set(why, broken, "%s", err_text(broken));
+    else if (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->run->cancel))
+        broken = finish_query(worker, &outcome, why);
+    client_reply_release(&reply);
+    return broken;
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct profile_run *run = worker->run;
+    struct error why = {0};
+    thread_settle("ipw-worker", -1);
+    while (!atomic_load(&run->stop)) {
+        struct query query;
+        bool end;
+        enum err err = supply_next(&run->supply, &query, &end, &why);
+        if (!err && end)
+            break;
+        if (!err && wait_until(run, query.due))
+            err = do_query(worker, &query, &why);
+        query_release(&query);
+        if (err)
+            run_fail(run, err, &why);
+    }
+    atomic_fetch_sub(&run->working, 1);
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static void worker_release(struct worker *worker)
+{
+    client_close(&worker->client);
+    graders_release(&worker->graders);
+    text_release(&worker->prompt);
+    text_release(&worker->line);
+}
+
+static enum err worker_init(struct worker *worker, struct profile_run *run, struct error *why)
+{
+    *worker = (struct worker){.run = run};
+    enum err err = client_open(run->client_driver, &run->client_config, &worker->client, why);
+    if (!err)
+        graders_init(&worker->graders, run->context.options, &run->supply.dataset);
+    return err;
+}
+
+void workers_join(struct workers *workers)
+{
+    for (size_t i = 0; i < workers->started; i++)
+        pthread_join(workers->items[i].thread, NULL);
+    for (size_t i = 0; i < workers->count; i++)
+        worker_release(&workers->items[i]);
+    free(workers->items);
+    free(workers);
+}
+
+enum err workers_start(struct profile_run *run, unsigned count, struct workers **out,
+                       struct error *why)
+{
+    struct workers *workers = calloc(1, sizeof *workers);
+    enum err err = workers ? ERR_OK : ERR_NO_MEMORY;
+    if (workers) {
+        workers->items = calloc(count, sizeof *workers->items);
+        err = workers->items ? ERR_OK : ERR_NO_MEMORY;
+    }
+    for (; !err && workers->count < count; workers->count++) {
+        err = worker_init(&workers->items[workers->count], run, why);
+        if (err)
+            break;
+    }
+    for (; !err && workers->started < count; workers->started++) {
+        struct worker *worker = &workers->items[workers->started];
+        atomic_fetch_add(&run->working, 1);
+        err = thread_start(&worker->thread, worker_main, worker);
+        if (err) {
+            atomic_fetch_sub(&run->working, 1);
+            err_set(why, err, "cannot start %u workers: %s", count, err_text(err));
+            break;
+        }
+    }
+    if (!err) {
+        *out = workers;
+        return ERR_OK;
+    }
+    if (err == ERR_NO_MEMORY)
+        err_set(why, err, "out of memory");
+    atomic_store(&run->stop, true);
+    if (workers)
+        workers_join(workers);
+    return err;
+}
+
+/* ---- warming up ---- */
+
+enum err warm_up_queries(struct profile_run *run, unsigned wanted, void (*each)(void *context, unsigned done),
+                 void *context, unsigned *asked, struct error *why)
+{
+    const struct profile_options *options = run->context.options;
+    struct supply supply;
+    struct worker worker;
+    *asked = 0;
+    enum err err = supply_open(&supply,
+                               &(struct supply_options){.dataset = options->dataset,
+                                                        .params = &options->dataset_params,
+                                                        .most = wanted,
+                                                        .repeats = wanted},
+                               why);
+    if (err)
+        return err;
+    err = worker_init(&worker, run, why);
+    for (unsigned i = 0; i < wanted && !err && !atomic_load(&run->stop); i++) {
+        struct query query;
+        struct client_reply reply;
+        bool end;
+        err = supply_next(&supply, &query, &end, why);
+        if (err || end)
+            break;
+        if (ask(&worker, &query, &reply, why) == ERR_OK)
+            ++*asked;
+        client_reply_release(&reply);
+        query_release(&query);
+        each(context, i + 1);
+    }
+    worker_release(&worker);
+    supply_close(&supply);
+    return err;
+}

@@ -1,0 +1,120 @@
+#include "trace/request.h"
+
+#include <stdlib.h>
+
+static nanos later(nanos a, nanos b)
+{
+    return a > b ? a : b;
+}
+
+static nanos earlier(nanos a, nanos b)
+{
+    return a < b ? a : b;
+}
+
+void request_trace_release(struct request_trace *trace)
+{
+    free(trace->arrivals);
+    trace->arrivals = NULL;
+    trace->arrival_count = 0;
+}
+
+nanos request_phase_change(const struct request_trace *trace)
+{
+    if (trace->first_token == 0)
+        return trace->to;
+    return earlier(later(trace->first_token, trace->from), trace->to);
+}
+
+static nanos overlap(nanos a_from, nanos a_to, nanos b_from, nanos b_to)
+{
+    return later(0, earlier(a_to, b_to) - later(a_from, b_from));
+}
+
+double request_prefill_s(const struct request_trace *trace, nanos from, nanos to)
+{
+    return seconds(overlap(trace->from, request_phase_change(trace), from, to));
+}
+
+double request_decode_s(const struct request_trace *trace, nanos from, nanos to)
+{
+    return seconds(overlap(request_phase_change(trace), trace->to, from, to));
+}
+
+double request_prefill_tokens(const struct request_trace *trace, nanos from, nanos to)
+{
+    nanos end = request_phase_change(trace);
+    nanos inside = overlap(trace->from, end, from, to);
+    if (inside == 0)
+        return 0;
+    if (!is_known(trace->prompt_tokens) || trace->prompt_tokens < 0)
+        return UNKNOWN;
+    return trace->prompt_tokens * ((double)inside / (double)(end - trace->from));
+}
+
+/* ---- the output, laid out over time ---- */
+
+/* How many arrivals are not later than t. */
+static size_t arrived(const struct request_trace *trace, nanos t)
+{
+    size_t low = 0, high = trace->arrival_count;
+    if (high && trace->arrivals[high - 1] <= t)
+        return high;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (trace->arrivals[middle] <= t)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Pieces made up to t: as many as have arrived, and of those that arrive next the part of the time
+ * since the last ones.  Pieces that arrive together were made together. */
+static double pieces_made(const struct request_trace *trace, nanos begin, nanos t)
+{
+    size_t before = arrived(trace, t);
+    if (before == trace->arrival_count)
+        return (double)before;
+    nanos next = trace->arrivals[before];
+    nanos last = before ? later(begin, trace->arrivals[before - 1]) : begin;
+    size_t with_next = before + 1;
+    if (with_next < trace->arrival_count && trace->arrivals[with_next] == next)
+        with_next = arrived(trace, next);
+    if (next <= last || t <= last)
+        return (double)before;
+    double part = (double)(t - last) / (double)(next - last);
+    return (double)before + (double)(with_next - before) * part;
+}
+
+/* The output's tokens; UNKNOWN when neither the service nor the pieces tell. */
+static double output_of(const struct request_trace *trace)
+{
+    if (is_known(trace->output_tokens) && trace->output_tokens > 0)
+        return trace->output_tokens;
+    return trace->arrival_count ? (double)trace->arrival_count : UNKNOWN;
+}
+
+double request_decode_tokens(const struct request_trace *trace, nanos from, nanos to)
+{
+    nanos begin = request_phase_change(trace), end = trace->to;
+    double output = output_of(trace);
+    bool has_decode = begin < end;
+    if (!has_decode) {
+        if (!is_known(output))
+            return 0;
+        begin = trace->from; /* an answer in one piece: it was made at some time in all of it */
+    }
+    from = later(from, begin);
+    to = earlier(to, end);
+    if (to <= from)
+        return 0;
+    if (!is_known(output))
+        return UNKNOWN;
+    double at_begin = pieces_made(trace, begin, begin), at_end = pieces_made(trace, begin, end);
+    if (!has_decode || at_end <= at_begin)
+        return output * ((double)(to - from) / (double)(end - begin));
+    double made = pieces_made(trace, begin, to) - pieces_made(trace, begin, from);
+    return output * fmax(0, made) / (at_end - at_begin);
+}

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""Datasets from outside: the answers of our own tasks computed again from the text of the problem,
+large files in little memory, and public sets over a socket."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+DUMP = Path(os.environ.get("IPW_BUILD", "build")) / "tests" / "tools" / "dump_items"
+SANITIZED = any(mark in DUMP.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+PATIENCE_S = 120
+
+
+def dump(*arguments, env=None):
+    return subprocess.run([DUMP, *map(str, arguments)], text=True, capture_output=True,
+                          timeout=PATIENCE_S, env={**os.environ, **(env or {})}, check=False)
+
+
+def items(*arguments, env=None):
+    """The items, and the summary after them."""
+    result = dump(*arguments, env=env)
+    assert result.returncode == 0, result.stderr + result.stdout
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    return lines[:-1], lines[-1]
+
+
+# ---- an oracle for our own tasks ----
+
+def numbers(text):
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def arithmetic(problem):
+    terms = re.fullmatch(r"What is ([\d +*()-]+)\?", problem).group(1)
+    return str(eval(terms))  # pylint: disable=eval-used  # digits and signs alone
+
+
+def comparison(problem):
+    pick = max if re.match(r"Which is (the )?larg", problem) else min
+    if "\n" not in problem:
+        return str(pick(numbers(problem)))
+    choices = {letter: eval(terms)  # pylint: disable=eval-used
+               for letter, terms in re.findall(r"^([A-Z])\. ([\d +*]+)$", problem, re.M)}
+    assert len(set(choices.values())) == len(choices) >= 2, problem
+    return pick(choices, key=choices.get)
+
+
+def sequences(problem):
+    row = numbers(problem)
+    steps = [after - before for before, after in zip(row, row[1:])]
+    growth = {after - before for before, after in zip(steps, steps[1:])}
+    if len(growth) == 1 and len(row) > 3:
+        return str(row[-1] + steps[-1] + growth.pop())
+    factor, rest = divmod(row[1], row[0])
+    assert rest == 0 and row[2] == row[1] * factor, problem
+    return str(row[2] * factor)
+
+
+def sorting(problem):
+    order = re.match(r"Sort from (small to large|large to small): ", problem)
+    row = sorted(numbers(problem), reverse=order.group(1) == "large to small")
+    assert len(set(row)) == len(row), problem
+    return ", ".join(map(str, row))
+
+
+def reading(problem):
+    facts = {thing: [name, colour] for name, colour, thing
+             in re.findall(r"(\w+) has a (\w+) (\w+)\.", problem)}
+    for giver, thing, taker in re.findall(r"(\w+) gives the (\w+) to (\w+)\.", problem):
+        assert facts[thing][0] == giver != taker, problem
+        facts[thing][0] = taker
+    question = problem.removesuffix(" Answer with one word.").rsplit(". ", 1)[1]
+    if found := re.fullmatch(r"What colour is the (\w+)\?", question):
+        return facts[found.group(1)][1]
+    if found := re.fullmatch(r"Who has the (\w+)(?: now)?\?", question):
+        return facts[found.group(1)][0]
+    name = re.fullmatch(r"What does (\w+) have\?", question).group(1)
+    (thing,) = [thing for thing, (owner, _) in facts.items() if owner == name]
+    return thing
+
+
+ORACLE = {"arithmetic": arithmetic, "comparison": comparison, "sequences": sequences,
+          "sorting": sorting, "reading": reading}
+GRADERS = {"arithmetic": {"numeric"}, "comparison": {"numeric", "choice"}, "sequences": {"numeric"},
+           "sorting": {"list"}, "reading": {"exact"}}
+
+
+class OwnTasks(unittest.TestCase):
+    def test_answers_are_right(self):
+        for split, count in (("test", 2500), ("train", 5000)):
+            rows, summary = items("builtin", f"split={split}", f"count={count}", "seed=11")
+            self.assertEqual(summary["items"], count)
+            for row in rows:
+                self.assertEqual(ORACLE[row["subject"]](row["problem"]), row["answer"], row)
+                self.assertIn(row["grader"], GRADERS[row["subject"]])
+
+    def test_harder_levels_are_longer_or_larger(self):
+        rows, _ = items("builtin", "count=2500")
+        mean = {}
+        for row in rows:
+            level = json.loads(row["metadata"])["level"]
+            mean.setdefault((row["subject"], level), []).append(len(row["problem"]))
+        for subject in ORACLE:
+            lengths = [sum(mean[subject, level]) / 100 for level in range(1, 6)]
+            self.assertGreater(lengths[4], lengths[0], subject)
+
+    def test_answers_do_not_lean(self):
+        """No answer of a choice or a yes-or-no can be had by always saying the same."""
+        rows, _ = items("builtin", "tasks=comparison", "level=4|5", "count=1000")
+        for level, letters in ((4, "ABCD"), (5, "AB")):
+            answers = [row["answer"] for row in rows if json.loads(row["metadata"])["level"] == level]
+            for letter in letters:
+                share = answers.count(letter) / len(answers)
+                self.assertAlmostEqual(share, 1 / len(letters), delta=0.08)
+
+
+# ---- large files ----
+
+@unittest.skipIf(SANITIZED, "a sanitizer keeps memory to itself")
+class LargeFiles(unittest.TestCase):
+    ROWS = 400_000
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-datasets-")
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+
+    def check(self, path, *arguments, most_kb=12_000):
+        _, summary = items("--quiet", path, *arguments)
+        self.assertEqual(summary["items"], self.ROWS)
+        self.assertLess(summary["rss_kb"], most_kb)
+
+    def test_memory_does_not_grow_with_the_file(self):
+        filler = "x" * 100
+        lines = self.root / "large.jsonl"
+        with lines.open("w") as file:
+            for i in range(self.ROWS):
+                file.write(f'{{"problem": "question {i}", "answer": "{i}", "more": "{filler}"}}\n')
+        self.check(lines)
+        # Places of the rows are kept, the rows are not.
+        self.check(lines, "shuffle=1", most_kb=12_000 + self.ROWS * 64 // 1024)
+        table = self.root / "large.csv"
+        with table.open("w") as file:
+            file.write("problem,answer,more\n")
+            for i in range(self.ROWS):
+                file.write(f'"question\n{i}",{i},{filler}\n')
+        self.check(table)
+
+    def test_a_huge_line_is_told_and_passed_over(self):
+        path = self.root / "huge.jsonl"
+        with path.open("w") as file:
+            file.write('{"problem": "first"}\n{"problem": "')
+            for _ in range(65):
+                file.write("y" * 1024 * 1024)
+            file.write('"}\n{"problem": "last"}\n')
+        rows, _ = items(path)
+        self.assertEqual([row.get("problem") for row in rows], ["first", None, "last"])
+        self.assertRegex(rows[1]["error"], r"line 2: a row of \d+ bytes: the most is 67108864")
+
+
+# ---- public sets over a socket ----
+
+class Hub(BaseHTTPRequestHandler):
+    """A server of the row protocol that is busy every third time."""
+    rows, seen, busy = [], [], True
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, value, **headers):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        for key, text in headers.items():
+            self.send_header(key.replace("_", "-"), text)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        url = urlparse(self.path)
+        query = {key: values[0] for key, values in parse_qs(url.query).items()}
+        self.seen.append((self.path, self.headers.get("Authorization")))
+        if self.busy and len(self.seen) % 3 == 1:
+            self.reply(429, {"error": "too many requests"}, Retry_After="0")
+        elif query.get("dataset") == "gated/set" and not self.headers.get("Authorization"):
+            self.reply(401, {"error": "The dataset does not exist, or is not accessible."})
+        elif url.path == "/splits":
+            self.reply(200, {"splits": [{"dataset": query["dataset"], "config": "default",
+                                         "split": split} for split in ("train", "test")]})
+        elif url.path == "/rows":
+            first, length = int(query["offset"]), int(query["length"])
+            if length > 100:
+                return self.reply(422, {"error": "length must not exceed 100"})
+            part = list(enumerate(self.rows))[first:first + length]
+            self.reply(200, {"features": [], "num_rows_total": len(self.rows), "rows": [
+                {"row_idx": i, "row": row, "truncated_cells": []} for i, row in part]})
+        else:
+            self.reply(404, {"error": "Not found."})
+        return None
+
+
+def http_is_missing():
+    return "built without libcurl" in dump("hub", "dataset=a/b").stderr
+
+
+@unittest.skipIf(http_is_missing(), "this build has no HTTP client")
+class PublicSets(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-hub-")
+        self.addCleanup(scratch.cleanup)
+        Hub.rows = [{"question": f"Wer ist Nr. {i}? é \U0001F600", "options": ["x", "y"],
+                     "answer": "AB"[i % 2], "question_id": i, "category": "c"} for i in range(230)]
+        Hub.seen = []
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.addCleanup(self.server.server_close)
+        self.addCleanup(self.server.shutdown)
+        self.base = f"base_url=http://127.0.0.1:{self.server.server_port}"
+        self.env = {"XDG_CACHE_HOME": scratch.name, "HF_TOKEN": "", "no_proxy": "127.0.0.1"}
+
+    def test_a_preset_over_the_socket_and_again_from_the_cache(self):
+        arguments = ("mmlu-pro", self.base, "retry_delay=0")
+        rows, summary = items(*arguments, env=self.env)
+        self.assertEqual((len(rows), summary["count"], summary["grader"]), (230, 230, "choice"))
+        self.assertEqual(rows[229]["problem"],
+                         "Wer ist Nr. 229? é \U0001F600\n\nA. x\nB. y\n\n"
+                         "Answer with the letter of the right choice.")
+        self.assertEqual([row["answer"] for row in rows[:4]], ["A", "B", "A", "B"])
+        asked = len(Hub.seen)
+        self.assertEqual(asked, 5)  # three pages, and twice it was busy
+        self.assertEqual(items(*arguments, env=self.env)[0], rows)
+        self.assertEqual(len(Hub.seen), asked)
+
+    def test_config_and_split_are_asked_for(self):
+        rows, _ = items("hub", "dataset=some/set", self.base, "retry_delay=0", "limit=3",
+                        env=self.env)
+        self.assertEqual(len(rows), 3)
+        self.assertTrue(any("config=default&split=test" in path for path, _ in Hub.seen))
+
+    def test_a_gated_set_needs_the_token(self):
+        arguments = ("hub", "dataset=gated/set", "config=c", "split=s", self.base, "retry_delay=0")
+        result = dump(*arguments, env=self.env)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("set HF_TOKEN", result.stderr)
+        items(*arguments, "limit=1", env={**self.env, "HF_TOKEN": "hf_secret"})
+        self.assertEqual(Hub.seen[-1][1], "Bearer hf_secret")
+
+    def test_a_server_that_is_away(self):
+        self.server.shutdown()
+        self.server.server_close()
+        result = dump("hub", "dataset=a/b", "config=c", "split=s", self.base, "retry_delay=0",
+                      "tries=2", env=self.env)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("127.0.0.1", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

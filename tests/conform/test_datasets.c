@@ -1,0 +1,295 @@
+/* Every dataset driver in the registry, held to the contract of datasets/dataset.h.  A driver added
+ * to datasets.def is under test the same day: it needs a row in SAMPLES, which says how to open it. */
+#define _GNU_SOURCE
+#include "support/unit.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "datasets/rows/utf8.h"
+#include "port/json_read.h"
+#include "support/arrow_fake.h"
+#include "support/http_fake.h"
+#include "support/tree.h"
+
+#define HOLD(condition, subject)                                                                   \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s: broken: %s\n", (subject), #condition);                                \
+            _fail(__FILE__, __LINE__);                                                             \
+        }                                                                                          \
+    } while (0)
+
+static struct tree tree;
+
+/* How to open each driver on what build_files made; %s is the folder. */
+static const struct sample {
+    const char *driver, *words;
+    unsigned bad; /* rows that cannot be used */
+} SAMPLES[] = {
+    {"builtin", "count=40", 0},
+    {"jsonl", "path=%s/q.jsonl", 1},
+    {"csv", "path=%s/q.csv", 1},
+    {"hf", "path=%s/saved", 1},
+    {"hub", "dataset=o/n, config=c, split=s, base_url=http://127.0.0.1:1", 1},
+    {"fixed_length", "prompt_length=10", 0},
+    {"null", "count=3", 0},
+};
+
+#define ROWS                                                                                       \
+    "{\"problem\":\"caf\xE9\",\"answer\":\"a\\u0000\",\"k\":\"\xFF\"}\n"                           \
+    "{\"problem\":7}\n{\"problem\":\"\"}\n{\"problem\":\"last\",\"subject\":\"s\"}\n"
+
+static void build_files(void)
+{
+    tree_write(&tree, "/q.jsonl", "%s", ROWS);
+    tree_write(&tree, "/q.csv", "problem,answer\ncaf\xE9,\xFF\n1\nlast,\"a\nb\"\n");
+    tree_write(&tree, "/saved/state.json", "{\"_data_files\":[{\"filename\":\"a.arrow\"}]}");
+    tree_write(&tree, "/saved/a.arrow", "%s", ROWS);
+}
+
+static enum err answer(const char *url, struct text *body, int *status, double *retry_after_s)
+{
+    (void)url, (void)status, (void)retry_after_s;
+    text_add(body, "{\"rows\":[{\"row_idx\":0,\"row\":{\"problem\":\"a\",\"x\":null}},"
+                   "{\"row_idx\":1,\"row\":{\"problem\":\"b\"},\"truncated_cells\":[\"problem\"]},"
+                   "{\"row_idx\":2,\"row\":{\"problem\":\"c\"}}],\"num_rows_total\":3}");
+    return ERR_OK;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    tree_new(&tree);
+    setenv("XDG_CACHE_HOME", tree.root, 1);
+    http_fake = (struct http_fake){.answer = answer};
+    build_files();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tree_free(&tree);
+    return 0;
+}
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static const struct sample *sample_of(const char *driver)
+{
+    for (size_t i = 0; i < sizeof SAMPLES / sizeof *SAMPLES; i++)
+        if (strcmp(SAMPLES[i].driver, driver) == 0)
+            return &SAMPLES[i];
+    return NULL;
+}
+
+static enum err open_with(const char *driver, const char *words, const char *more,
+                          struct dataset *out, struct error *why)
+{
+    struct text all = {0};
+    struct params params = {0};
+    const char *hole = strstr(words, "%s");
+    text_add_bytes(&all, words, hole ? (size_t)(hole - words) : strlen(words));
+    text_addf(&all, "%s%s,%s", hole ? tree.root : "", hole ? hole + 2 : "", more);
+    assert_int_equal(params_add(&params, text_get(&all)), ERR_OK);
+    struct dataset_config config = {.params = &params};
+    enum err err = dataset_open(driver, &config, out, why);
+    params_release(&params);
+    text_release(&all);
+    return err;
+}
+
+/* ---- what holds ---- */
+
+static void hold_driver(const struct dataset_driver *driver)
+{
+    HOLD(driver->name && driver->name[0], "a driver");
+    HOLD(driver->summary && driver->summary[0], driver->name);
+    HOLD(driver->params && driver->open && driver->next && driver->close, driver->name);
+    HOLD(sample_of(driver->name), driver->name); /* add a row to SAMPLES */
+    for (const struct param_spec *spec = driver->params; spec->name; spec++) {
+        HOLD(spec->value && spec->value[0] && spec->help && spec->help[0], spec->name);
+        HOLD(strlen(spec->help) < 90, spec->name);
+        for (const struct param_spec *other = driver->params; other != spec; other++)
+            HOLD(strcmp(other->name, spec->name) != 0, spec->name);
+    }
+}
+
+/* There, and valid: a repair finds nothing to do. */
+static void hold_text(const char *text, const char *driver)
+{
+    struct text repaired = {0};
+    HOLD(text, driver);
+    text_add(&repaired, text);
+    utf8_repair_json(&repaired);
+    HOLD(strcmp(text_get(&repaired), text) == 0, driver);
+    text_release(&repaired);
+}
+
+static void hold_item(const struct item *item, const char *driver)
+{
+    hold_text(item->id, driver);
+    hold_text(item->problem, driver);
+    hold_text(item->answer, driver);
+    hold_text(item->subject, driver);
+    hold_text(item->metadata, driver);
+    hold_text(item->grader, driver);
+    HOLD(item->id[0] && item->problem[0] && item->subject[0], driver);
+    struct jv *metadata = NULL;
+    HOLD(jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) == ERR_OK, driver);
+    HOLD(jv_is_object(metadata), driver);
+    jv_free(metadata);
+}
+
+/* Everything that a dataset gives, as one text: two openings must give the same. */
+static void read_all(const struct sample *sample, const char *more, struct text *out)
+{
+    struct dataset dataset;
+    struct error why = {0};
+    unsigned items = 0, bad = 0;
+    bool end = false;
+    enum err err = open_with(sample->driver, sample->words, more, &dataset, &why);
+    if (err)
+        print_error("%s: %s\n", sample->driver, why.text);
+    HOLD(err == ERR_OK, sample->driver);
+    HOLD(dataset.name[0] && dataset.driver, sample->driver);
+    while (!end) {
+        struct item item;
+        why = (struct error){0};
+        err = dataset_next(&dataset, &item, &end, &why);
+        HOLD(err == ERR_OK || (err == ERR_BAD_VALUE && why.text[0] && !end), sample->driver);
+        if (err)
+            text_addf(out, "!%s\n", why.text);
+        else if (!end)
+            hold_item(&item, sample->driver);
+        if (!err && !end)
+            text_addf(out, "%s|%s|%s|%s|%s|%s\n", item.id, item.problem, item.answer, item.subject,
+                      item.metadata, item.grader);
+        items += !err && !end;
+        bad += err == ERR_BAD_VALUE;
+        HOLD(items + bad < 1000, sample->driver);
+        item_release(&item);
+    }
+    HOLD(items > 1, sample->driver);
+    HOLD(bad == sample->bad || *more, sample->driver);
+    HOLD(dataset.count == -1 || dataset.count == (int64_t)(items + bad), sample->driver);
+    for (int i = 0; i < 3; i++) { /* the end stays the end */
+        struct item item;
+        end = false;
+        HOLD(dataset_next(&dataset, &item, &end, &why) == ERR_OK && end, sample->driver);
+        HOLD(!item.problem, sample->driver);
+    }
+    dataset_close(&dataset);
+    dataset_close(&dataset); /* harmless */
+}
+
+static void every_driver_is_described(void **state)
+{
+    (void)state;
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++)
+        hold_driver(*driver);
+}
+
+static void every_driver_gives_the_same_again(void **state)
+{
+    (void)state;
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++) {
+        const struct sample *sample = sample_of((*driver)->name);
+        struct text once = {0}, again = {0};
+        read_all(sample, "", &once);
+        read_all(sample, "", &again);
+        assert_string_equal(text_get(&once), text_get(&again));
+        text_release(&once);
+        text_release(&again);
+    }
+}
+
+static bool has_param(const struct dataset_driver *driver, const char *name)
+{
+    for (const struct param_spec *spec = driver->params; spec->name; spec++)
+        if (strcmp(spec->name, name) == 0)
+            return true;
+    return false;
+}
+
+static void drivers_of_rows_shuffle_and_leave_out(void **state)
+{
+    (void)state;
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++) {
+        if (!has_param(*driver, "shuffle"))
+            continue;
+        struct text once = {0}, again = {0}, whole = {0};
+        read_all(sample_of((*driver)->name), "shuffle=3, skip_bad=true", &once);
+        read_all(sample_of((*driver)->name), "shuffle=3, skip_bad=true", &again);
+        read_all(sample_of((*driver)->name), "skip_bad=true", &whole);
+        assert_string_equal(text_get(&once), text_get(&again));
+        HOLD(once.length == whole.length, (*driver)->name);
+        HOLD(!strchr(text_get(&whole), '!'), (*driver)->name);
+        text_release(&once);
+        text_release(&again);
+        text_release(&whole);
+    }
+}
+
+static void wrong_parameters_are_told(void **state)
+{
+    (void)state;
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++) {
+        const struct sample *sample = sample_of((*driver)->name);
+        struct dataset dataset;
+        struct error why = {0};
+        HOLD(open_with(sample->driver, sample->words, "xyzzy=1", &dataset, &why) == ERR_USAGE,
+             sample->driver);
+        assert_contains(why.text, "xyzzy");
+        assert_contains(why.text, sample->driver);
+        HOLD(!dataset.driver && !dataset.state, sample->driver);
+        dataset_close(&dataset); /* of one that did not open: harmless */
+    }
+}
+
+/* Closed in the middle, with nothing left open. */
+static void nothing_stays_open(void **state)
+{
+    (void)state;
+    int before = open_descriptors();
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++) {
+        const struct sample *sample = sample_of((*driver)->name);
+        struct dataset dataset;
+        struct item item;
+        struct error why = {0};
+        bool end;
+        HOLD(open_with(sample->driver, sample->words, "", &dataset, &why) == ERR_OK,
+             sample->driver);
+        HOLD(dataset_next(&dataset, &item, &end, &why) == ERR_OK && !end, sample->driver);
+        item_release(&item);
+        dataset_close(&dataset);
+        HOLD(open_descriptors() == before, sample->driver);
+    }
+    assert_int_equal(arrow_fake_open_count(), 0);
+    assert_int_equal(http_fake.open, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(every_driver_is_described),
+        TEST(every_driver_gives_the_same_again),
+        TEST(drivers_of_rows_shuffle_and_leave_out),
+        TEST(wrong_parameters_are_told),
+        TEST(nothing_stays_open),
+    };
+    return RUN_TESTS(tests);
+}

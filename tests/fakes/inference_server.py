@@ -1,0 +1,456 @@
+#!/usr/bin/env python3
+"""An inference server that plays what a test asks for: OpenAI's interface and Ollama's, with faults.
+
+The play stands in the path, so one server serves every test and every thread at once:
+
+    http://127.0.0.1:PORT/PLAY[:option=value,option=value]/v1/chat/completions
+    http://127.0.0.1:PORT/PLAY[:option=value,option=value]/api/generate
+
+Run as a program, it prints its port, writes each request as a line of JSON into the file that it is
+given, and ends when its standard input does:  inference_server.py LOG.  In Python, use Server().
+
+Plays (of asking; the lists of models and the like are answered alike in most):
+    normal      an answer in pieces, with its usage
+    empty       an answer of zero tokens
+    whole       one JSON document, whatever the request says of streaming
+    no_usage    no counts;  no_done: a finish_reason but no [DONE];  cut: neither
+    status      code=503, body=openai|ollama|text|html|none, retry_after=SECONDS
+    hang        after=request|headers|content
+    die         how=rst|close, after=request|headers|content
+    malformed   an event that is not JSON, after the first piece
+    error       an error object in the stream
+    huge_line   mb=100: one line that does not end
+    many        mb=70: content without end, in lines of a decent length
+    old         refuses stream_options;  new: refuses max_tokens
+    llama       llama.cpp: timings, one model under a file's name;  thinking: reasoning apart
+    no_list     no list of models;  loading: 503 to all
+    moved       a redirection to the play normal;  garbage: not HTTP
+
+Options of every play: head_ms before the headers, first_ms between headers and content, gap_ms
+between pieces, frame=chunked|length|close, gzip=1, eol=lf|crlf|cr, split=BYTES a write.
+"""
+
+import gzip
+import http.server
+import json
+import socket
+import struct
+import sys
+import threading
+import time
+import zlib
+
+PIECES = ["Hello", ", w\u00f6rld", " \U0001f389", " and\n", "\"good\" bye\\", "."]
+TEXT = "".join(PIECES)
+MODELS = ["tiny-1b", "tiny-3b-chat", "other/large:70b"]
+END = {"cr": "\r", "crlf": "\r\n", "lf": "\n"}
+
+
+class Gone(Exception):
+    """The play ends the connection here."""
+
+
+def openai_chunk(piece=None, reason=None, chat=True, **more):
+    choice = {"index": 0, "finish_reason": reason}
+    if chat:
+        choice["delta"] = {"content": piece} if piece is not None else {}
+    else:
+        choice["text"] = piece or ""
+    return {"id": "x", "object": "chunk", "choices": [choice], **more}
+
+
+def openai_usage(count):
+    return {"prompt_tokens": 11, "completion_tokens": count, "total_tokens": 11 + count,
+            "prompt_tokens_details": {"cached_tokens": 4},
+            "completion_tokens_details": {"reasoning_tokens": 0}}
+
+
+def ollama_chunk(piece, chat, **more):
+    body = {"message": {"role": "assistant", "content": piece}} if chat else {"response": piece}
+    return {"model": "tiny-1b", "done": False, **body, **more}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server_version = "PlayServer/1"
+    sys_version = ""
+
+    def log_message(self, *args):
+        pass
+
+    def setup(self):
+        super().setup()
+        self.connection_number = self.server.next_connection()
+
+    # ---- how the answer is sent
+
+    def pause(self, name):
+        time.sleep(float(self.options.get(name, 0)) / 1000)
+
+    def begin(self, kind, length=None, code=200, **headers):
+        self.pause("head_ms")
+        self.frame = self.options.get("frame", "chunked") if length is None else "length"
+        self.squeeze = None
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        elif self.frame == "chunked":
+            self.send_header("Transfer-Encoding", "chunked")
+        else:
+            self.send_header("Connection", "close")
+            self.close_connection = True
+        if self.options.get("gzip"):
+            self.squeeze = zlib.compressobj(wbits=31)
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.flush()
+        self.pause("first_ms")
+
+    def send(self, data):
+        if self.squeeze:
+            data = self.squeeze.compress(data) + self.squeeze.flush(zlib.Z_SYNC_FLUSH)
+        step = int(self.options.get("split", 0)) or len(data) or 1
+        for at in range(0, len(data), step):
+            self.send_frame(data[at:at + step])
+
+    def send_frame(self, data):
+        if self.frame == "chunked":
+            data = b"%x\r\n%s\r\n" % (len(data), data)
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def finish_body(self):
+        if self.squeeze:
+            self.send_frame(self.squeeze.flush())
+        if self.frame == "chunked":
+            self.wfile.write(b"0\r\n\r\n")
+            self.wfile.flush()
+
+    def document(self, value, code=200, kind="application/json", **headers):
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        if self.options.get("gzip"):
+            data = gzip.compress(data)
+        options, self.options = self.options, dict(self.options, split=0, gzip="")
+        if options.get("gzip"):
+            headers["Content_Encoding"] = "gzip"
+        self.begin(kind, len(data), code, **headers)
+        self.send(data)
+        self.options = options
+
+    def hang(self):
+        self.connection.settimeout(60)
+        try:
+            while self.connection.recv(4096):
+                pass
+        except OSError:
+            pass
+        raise Gone
+
+    def die(self):
+        if self.options.get("how", "rst") == "rst":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+        raise Gone
+
+    # ---- answers in pieces
+
+    def is_ollama(self):
+        return self.rest.startswith("/api/")
+
+    def start_stream(self):
+        kind = "application/x-ndjson" if self.is_ollama() else "text/event-stream; charset=utf-8"
+        self.begin(kind)
+
+    def event(self, value):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        end = END[self.options.get("eol", "lf")]
+        if self.is_ollama():
+            self.send((text + (end if end != "\r" else "\n")).encode())
+        else:
+            self.send(f": ping{end}data: {text}{end}{end}".encode())
+
+    def piece(self, text, **more):
+        if self.is_ollama():
+            self.event(ollama_chunk(text, self.rest == "/api/chat", **more))
+        else:
+            self.event(openai_chunk(text, None, "chat" in self.rest, **more))
+
+    def ending(self, count, usage=True, done=True, reason="stop"):
+        if self.is_ollama():
+            last = {"done": True, "done_reason": reason, "total_duration": 5000000000}
+            if usage:
+                last |= {"load_duration": 1500000000, "prompt_eval_count": 11,
+                         "prompt_eval_duration": 250000000, "eval_count": count,
+                         "eval_duration": 3000000000}
+            self.event(ollama_chunk("", self.rest == "/api/chat", **last))
+            return
+        wanted = (self.asked.get("stream_options") or {}).get("include_usage")
+        self.event(openai_chunk(None, reason, "chat" in self.rest))
+        if usage and wanted:
+            self.event({"id": "x", "choices": [], "usage": openai_usage(count)})
+        if done:
+            self.event("[DONE]")
+
+    def stream(self, pieces=PIECES, **ending):
+        self.start_stream()
+        limit = self.asked.get("max_tokens", self.asked.get("max_completion_tokens"))
+        limit = self.asked.get("options", {}).get("num_predict", limit)
+        if isinstance(limit, int) and limit < len(pieces):
+            pieces, ending = pieces[:limit], dict(ending, reason="length")
+        for number, piece in enumerate(pieces):
+            if number:
+                self.pause("gap_ms")
+            self.piece(piece)
+        self.ending(len(pieces), **ending)
+        self.finish_body()
+
+    # ---- the plays of asking
+
+    def play_normal(self):
+        self.stream()
+
+    def play_empty(self):
+        self.stream([])
+
+    def play_no_usage(self):
+        self.stream(usage=False)
+
+    def play_no_done(self):
+        self.stream(done=False)
+
+    def play_cut(self):
+        self.start_stream()
+        self.piece("Hel")
+        self.piece("lo")
+        self.finish_body()
+
+    def play_whole(self):
+        if self.is_ollama():
+            chat = self.rest == "/api/chat"
+            self.document(ollama_chunk(TEXT, chat, done=True, done_reason="stop", eval_count=6))
+        elif "chat" in self.rest:
+            choice = {"index": 0, "finish_reason": "stop", "message": {"content": TEXT}}
+            self.document({"choices": [choice], "usage": openai_usage(6)})
+        else:
+            choice = {"index": 0, "finish_reason": "stop", "text": TEXT}
+            self.document({"choices": [choice], "usage": openai_usage(6)})
+
+    def play_status(self):
+        bodies = {"openai": b'{"error":{"message":"the moon is\\nfull","type":"lunar"}}',
+                  "ollama": b'{"error":"the moon is full"}', "text": b"the moon is full\n",
+                  "html": b"<html>the moon is full</html>", "none": b""}
+        headers = {}
+        if "retry_after" in self.options:
+            headers["Retry_After"] = self.options["retry_after"].replace("_", " ")
+        body = bodies[self.options.get("body", "openai")] * int(self.options.get("times", 1))
+        self.document(body, int(self.options.get("code", 503)), **headers)
+
+    def fault(self, act):
+        after = self.options.get("after", "content")
+        if after == "request":
+            act()
+        self.start_stream()
+        if after == "headers":
+            act()
+        self.piece("Hel")
+        self.piece("lo")
+        time.sleep(0.02)  # let the pieces leave before a reset overtakes them
+        act()
+
+    def play_hang(self):
+        self.fault(self.hang)
+
+    def play_die(self):
+        self.fault(self.die)
+
+    def play_malformed(self):
+        self.start_stream()
+        self.piece("Hello")
+        self.event('{"choices": [oops')
+        self.ending(1)
+        self.finish_body()
+
+    def play_error(self):
+        self.start_stream()
+        self.piece("Hello")
+        self.event({"error": "out of moons" if self.is_ollama() else
+                    {"message": "out of moons", "type": "server_error", "code": 500}})
+        self.finish_body()
+
+    def play_huge_line(self):
+        self.start_stream()
+        self.piece("Hello")
+        self.send(b"data: " if not self.is_ollama() else b"{")
+        for _ in range(int(self.options.get("mb", 100))):
+            self.send(b"a" * (1 << 20))
+        self.finish_body()
+
+    def play_many(self):
+        self.start_stream()
+        for _ in range(int(self.options.get("mb", 70))):
+            self.piece("a" * (1 << 20))
+        self.ending(1)
+        self.finish_body()
+
+    def play_old(self):
+        if "stream_options" in self.asked:
+            self.document({"error": {"message": "Unrecognized request argument: stream_options"}},
+                          400)
+        else:
+            self.stream()
+
+    def play_new(self):
+        if "max_tokens" in self.asked:
+            self.document({"error": {"message": "Unsupported parameter: 'max_tokens'. Use "
+                                                "'max_completion_tokens' instead."}}, 400)
+        else:
+            self.stream()
+
+    def play_llama(self):
+        self.start_stream()
+        for number, piece in enumerate(PIECES):
+            self.piece(piece, timings={"prompt_n": 7, "cache_n": 4, "prompt_ms": 125.0,
+                                       "predicted_n": number + 1, "predicted_ms": 100.0 * number})
+        self.ending(len(PIECES), usage=False)
+        self.finish_body()
+
+    def play_thinking(self):
+        self.start_stream()
+        for name in ("reasoning_content", "reasoning"):
+            if self.is_ollama():
+                self.event(ollama_chunk("", self.rest == "/api/chat", thinking=f"{name}? "))
+            else:
+                self.event({"choices": [{"delta": {name: f"{name}? ", "content": None}}]})
+        self.piece("42")
+        self.ending(3)
+        self.finish_body()
+
+    def play_no_list(self):
+        self.stream()
+
+    def play_loading(self):
+        self.document({"error": {"message": "Loading model", "code": 503}}, 503)
+
+    def play_moved(self):
+        self.document(b"", 307, Location=f"/normal{self.rest}")
+
+    def play_garbage(self):
+        self.wfile.write(b"220 mail.example ESMTP\r\n\r\n")
+        self.wfile.flush()
+        raise Gone
+
+    # ---- what else a service answers
+
+    def look(self):
+        """GET, and Ollama's show; true when answered."""
+        name = self.play
+        if name in ("status", "loading", "moved", "garbage") or self.options.get("all"):
+            return False
+        if name == "no_list" and self.rest in ("/v1/models", "/api/tags"):
+            self.document({"detail": "Not Found"}, 404)
+            return True
+        models = ["/models/tiny-1b.Q4_K_M.gguf"] if name == "llama" else MODELS
+        owner = "llamacpp" if name == "llama" else "vllm"
+        extra = ({"meta": {"n_ctx_train": 32768, "n_params": 1200000000, "size": 800000000}}
+                 if name == "llama" else {"max_model_len": 8192, "root": "/weights/tiny"})
+        documents = {
+            "/v1/models": {"object": "list",
+                           "data": [{"id": m, "owned_by": owner, **extra} for m in models]},
+            "/health": {"status": "ok"},
+            "/version": {"version": "0.9.1"},
+            "/props": {"build_info": "b4242-abc", "model_path": models[0], "total_slots": 4,
+                       "default_generation_settings": {"n_ctx": 4096}},
+            "/api/version": {"version": "0.12.3"},
+            "/api/tags": {"models": [{"name": m} for m in ["tiny-1b:latest", "tiny-3b-chat:q8"]]},
+            "/api/show": {"details": {"format": "gguf", "family": "llama", "parameter_size": "1.2B",
+                                      "quantization_level": "Q4_K_M"},
+                          "model_info": {"general.architecture": "llama",
+                                         "general.parameter_count": 1235814432,
+                                         "llama.context_length": 131072}},
+            "/api/ps": {"models": [{"name": "tiny-1b:latest", "size": 900, "size_vram": 450,
+                                    "context_length": 4096, "digest": "d1"}]},
+        }
+        if self.rest in documents:
+            self.document(documents[self.rest])
+            return True
+        return False
+
+    def read_path(self):
+        path = self.path
+        if path.startswith("http://"):  # as a proxy is asked
+            path = "/" + path.split("/", 3)[3]
+        _, play, *rest = path.split("/")
+        self.play, _, options = play.partition(":")
+        self.options = dict(pair.partition("=")[::2] for pair in options.split(",") if pair)
+        self.rest = "/" + "/".join(rest)
+
+    def answer(self):
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length).decode()
+        self.read_path()
+        self.server.record({"method": self.command, "path": self.path, "body": body,
+                            "headers": {k.lower(): v for k, v in self.headers.items()},
+                            "connection": self.connection_number})
+        try:
+            self.asked = json.loads(body) if body else {}
+        except ValueError:
+            self.asked = {}
+        act = getattr(self, "play_" + self.play, None)
+        try:
+            if not act:
+                self.document({"error": f"no play {self.play}"}, 404)
+            elif not self.look():
+                act()
+        except (Gone, ConnectionError):
+            self.close_connection = True
+
+    do_GET = do_POST = answer
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves from a thread of its own; `requests` has what was asked."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, log=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.port = self.server_address[1]
+        self.requests = []
+        self.log = log
+        self.lock = threading.Lock()
+        self.connections = 0
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def next_connection(self):
+        with self.lock:
+            self.connections += 1
+            return self.connections
+
+    def record(self, request):
+        with self.lock:
+            self.requests.append(request)
+            if self.log:
+                self.log.write(json.dumps(request) + "\n")
+                self.log.flush()
+
+    def url(self, play="normal"):
+        return f"http://127.0.0.1:{self.port}/{play}"
+
+    def handle_error(self, request, client_address):
+        pass  # a client that went away is part of many plays
+
+
+def main():
+    with open(sys.argv[1], "w", encoding="utf-8") as log:
+        server = Server(log)
+        print(server.port, flush=True)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+#define _GNU_SOURCE
+#include "support/arrow_fake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "port/arrow_read.h"
+
+struct arrow_reader {
+    FILE *file;
+};
+
+static int open_count;
+
+int arrow_fake_open_count(void)
+{
+    return open_count;
+}
+
+enum err arrow_read_available(struct error *why)
+{
+    (void)why;
+    return ERR_OK;
+}
+
+enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct error *why)
+{
+    *out = NULL;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    *out = malloc(sizeof **out);
+    (*out)->file = file;
+    open_count++;
+    return ERR_OK;
+}
+
+enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *end,
+                           struct error *why)
+{
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t length = getline(&line, &size, reader->file);
+    enum err err = ERR_OK;
+    text_clear(row);
+    *end = length < 0;
+    if (length > 0 && strcmp(line, "broken\n") == 0)
+        err = err_set(why, ERR_BAD_VALUE, "the file breaks off");
+    else if (length > 0)
+        text_add_bytes(row, line, (size_t)length);
+    free(line);
+    return err;
+}
+
+void arrow_reader_close(struct arrow_reader *reader)
+{
+    fclose(reader->file);
+    free(reader);
+    open_count--;
+}

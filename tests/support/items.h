@@ -1,0 +1,26 @@
+/* A dataset read to its end, for tests.  items_read fills, items_release gives back. */
+#ifndef TESTS_SUPPORT_ITEMS_H
+#define TESTS_SUPPORT_ITEMS_H
+
+#include "core/err.h"
+#include "datasets/dataset.h"
+
+enum { ITEMS_ERRORS_MAX = 16 };
+
+struct items {
+    struct item *all;
+    size_t count, capacity;
+    char errors[ITEMS_ERRORS_MAX][320]; /* of rows that could not be used, in their order */
+    size_t error_count;
+    char name[96], grader[48];
+    int64_t told;     /* dataset.count */
+    struct error why; /* why it did not open, or ended early */
+};
+
+/* Opens `name` with the words of parameters and reads it all.  Returns what opening said, or the
+ * error that ended the reading; a row that cannot be used is not one. */
+enum err items_read(struct items *out, const char *name, const char *words, ...)
+    __attribute__((format(printf, 3, 4)));
+void items_release(struct items *items);
+
+#endif

@@ -1,0 +1,238 @@
+/* Public datasets over the row protocol, with a server that is busy, forgetful, or in need of a
+ * token.  The client is faked; tests/cli/test_datasets.py does the same over a socket. */
+#define _GNU_SOURCE
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+#include "support/http_fake.h"
+#include "support/items.h"
+#include "support/tree.h"
+
+#define BASE "http://127.0.0.1:1"
+
+static struct tree tree;
+static struct items items;
+static unsigned total;    /* rows that the server has */
+static unsigned failures; /* requests that it still refuses */
+static int failure;       /* the status with which it does; 0: the connection breaks */
+
+static unsigned number_after(const char *url, const char *key)
+{
+    const char *at = strstr(url, key);
+    return at ? (unsigned)strtoul(at + strlen(key), NULL, 10) : 0;
+}
+
+static enum err answer(const char *url, struct text *body, int *status, double *retry_after_s)
+{
+    if (failures > 0) {
+        failures--;
+        *retry_after_s = 0.001;
+        *status = failure;
+        text_add(body, "{\"error\":\"come back later\"}");
+        return failure ? ERR_OK : ERR_LOST;
+    }
+    if (strstr(url, "/splits?")) {
+        text_add(body, "{\"splits\":[{\"config\":\"main\",\"split\":\"train\"},"
+                       "{\"config\":\"main\",\"split\":\"test\"},"
+                       "{\"config\":\"other\",\"split\":\"train\"}]}");
+        return ERR_OK;
+    }
+    unsigned first = number_after(url, "offset="), length = number_after(url, "length=");
+    assert_in_range(length, 1, 100);
+    text_add(body, "{\"features\":[],\"rows\":[");
+    for (unsigned i = first; i < total && i < first + length; i++)
+        text_addf(body,
+                  "%s{\"row_idx\":%u,\"row\":{\"question\":\"q%u\",\"answer\":\"a\"},"
+                  "\"truncated_cells\":[%s]}",
+                  i == first ? "" : ",", i, i, i == 7 ? "\"question\"" : "");
+    text_addf(body, "],\"num_rows_total\":%u}", total);
+    return ERR_OK;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    tree_new(&tree);
+    setenv("XDG_CACHE_HOME", tree.root, 1);
+    unsetenv("HF_TOKEN");
+    http_fake = (struct http_fake){.answer = answer};
+    total = 250;
+    failures = 0;
+    failure = 503;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    items_release(&items);
+    assert_int_equal(http_fake.open, 0);
+    tree_free(&tree);
+    return 0;
+}
+
+static enum err read_hub(const char *words)
+{
+    items_release(&items);
+    http_fake.count = 0;
+    return items_read(&items, "hub",
+                      "dataset=o/n, config=c, split=s, base_url=" BASE ", retry_delay=0, %s",
+                      words);
+}
+
+static void pages_follow_each_other(void **state)
+{
+    (void)state;
+    assert_int_equal(read_hub(""), ERR_OK);
+    assert_int_equal(items.count, 249); /* one was cut by the server */
+    assert_int_equal(items.told, 250);
+    assert_string_equal(items.name, "n");
+    assert_contains(items.errors[0], "o/n, row 7: the server cut its field 'question'");
+    assert_string_equal(items.all[248].problem, "q249");
+    assert_string_equal(items.all[248].id, "249");
+    assert_int_equal(http_fake.count, 3);
+    assert_string_equal(http_fake.urls[0],
+                        BASE "/rows?dataset=o%2Fn&config=c&split=s&offset=0&length=100");
+    assert_contains(http_fake.urls[2], "offset=200");
+}
+
+static void what_was_fetched_is_not_fetched_again(void **state)
+{
+    (void)state;
+    assert_int_equal(read_hub("limit=150"), ERR_OK);
+    assert_int_equal(http_fake.count, 2);
+    assert_int_equal(read_hub("skip_bad=true"), ERR_OK); /* goes on where it stopped */
+    assert_int_equal(items.count, 249);
+    assert_int_equal(http_fake.count, 1);
+    assert_contains(http_fake.urls[0], "offset=200");
+    assert_int_equal(read_hub(""), ERR_OK);
+    assert_int_equal(http_fake.count, 0);
+    assert_int_equal(read_hub("refresh=true"), ERR_OK);
+    assert_int_equal(http_fake.count, 3);
+    /* A page that was spoilt is asked for again. */
+    tree_write(&tree, "/ipw/hub/127.0.0.1%3A1/o%2Fn/c/s/rows-0000000100.json", "{\"rows\":[");
+    assert_int_equal(read_hub(""), ERR_OK);
+    assert_int_equal(http_fake.count, 1);
+    assert_int_equal(items.count, 249);
+}
+
+static void an_offset_asks_for_its_page_only(void **state)
+{
+    (void)state;
+    assert_int_equal(read_hub("offset=210, limit=5"), ERR_OK);
+    assert_string_equal(items.all[0].problem, "q210");
+    assert_int_equal(items.count, 5);
+    assert_int_equal(items.told, 5);
+    assert_int_equal(http_fake.count, 2); /* the first tells how many rows there are */
+    assert_contains(http_fake.urls[1], "offset=200");
+    assert_int_equal(read_hub("offset=300"), ERR_BAD_VALUE);
+    assert_contains(items.why.text, "no rows after offset=300");
+    total = 0;
+    assert_int_equal(read_hub("refresh=true"), ERR_BAD_VALUE);
+    assert_contains(items.why.text, "has no rows");
+}
+
+static void a_busy_server_is_asked_again(void **state)
+{
+    (void)state;
+    static const int STATUSES[] = {503, 429, 0};
+    for (size_t i = 0; i < sizeof STATUSES / sizeof *STATUSES; i++) {
+        failure = STATUSES[i];
+        failures = 2;
+        assert_int_equal(read_hub("limit=1, refresh=true"), ERR_OK);
+        assert_int_equal(http_fake.count, 3);
+        failures = 99;
+        assert_int_equal(read_hub("refresh=true, tries=3"), failure ? ERR_BUSY : ERR_LOST);
+        assert_int_equal(http_fake.count, 3);
+    }
+    failure = 503;
+    assert_int_equal(read_hub("refresh=true"), ERR_BUSY);
+    assert_contains(items.why.text, "come back later");
+    assert_contains(items.why.text, "4 times");
+}
+
+static void a_refusal_is_final(void **state)
+{
+    (void)state;
+    failure = 404;
+    failures = 1;
+    assert_int_equal(read_hub(""), ERR_NOT_FOUND);
+    assert_contains(items.why.text, "come back later");
+    assert_int_equal(http_fake.count, 1);
+    failure = 401;
+    failures = 1;
+    assert_int_equal(read_hub(""), ERR_DENIED);
+    assert_contains(items.why.text, "set HF_TOKEN");
+}
+
+static void the_token_goes_where_it_may(void **state)
+{
+    (void)state;
+    setenv("HF_TOKEN", "secret", 1);
+    assert_int_equal(read_hub("limit=1"), ERR_OK);
+    assert_string_equal(http_fake.authorizations[0], "Bearer secret");
+    items_release(&items);
+    http_fake.count = 0;
+    assert_int_equal(
+        items_read(&items, "hub", "dataset=o/n, config=c, split=s, base_url=http://example.org/"),
+        ERR_OK);
+    assert_string_equal(http_fake.authorizations[0], ""); /* everybody could read it on its way */
+    assert_contains(http_fake.urls[0], "http://example.org/rows?");
+    failure = 403;
+    failures = 1;
+    assert_int_equal(read_hub("refresh=true"), ERR_DENIED);
+    assert_contains(items.why.text, "token in HF_TOKEN does not open it");
+    assert_null(strstr(items.why.text, "secret"));
+}
+
+static void config_and_split_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *url;
+    } CASES[] = {
+        {"", "config=main&split=test"},
+        {"config=other", "config=other&split=train"},
+        {"split=train", "config=main&split=train"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        items_release(&items);
+        http_fake.count = 0;
+        assert_int_equal(items_read(&items, "hub", "dataset=o/n, base_url=" BASE ", limit=1, %s",
+                                    CASES[i].words),
+                         ERR_OK);
+        assert_contains(http_fake.urls[http_fake.count - 1], CASES[i].url);
+    }
+    items_release(&items);
+    assert_int_equal(items_read(&items, "hub", "dataset=o/n, base_url=" BASE ", split=dev"),
+                     ERR_NOT_FOUND);
+    assert_contains(items.why.text, "it has main/train, main/test, other/train");
+}
+
+static void wrong_parameters_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(items_read(&items, "hub", "%s", ""), ERR_USAGE);
+    assert_contains(items.why.text, "dataset=OWNER/NAME");
+    assert_int_equal(read_hub("tries=0"), ERR_USAGE);
+    assert_int_equal(read_hub("base_url=ftp://x"), ERR_USAGE);
+    assert_int_equal(read_hub("refesh=true"), ERR_USAGE);
+    assert_contains(items.why.text, "did you mean 'refresh'");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(pages_follow_each_other),
+        TEST(what_was_fetched_is_not_fetched_again),
+        TEST(an_offset_asks_for_its_page_only),
+        TEST(a_busy_server_is_asked_again),
+        TEST(a_refusal_is_final),
+        TEST(the_token_goes_where_it_may),
+        TEST(config_and_split_are_found),
+        TEST(wrong_parameters_are_refused),
+    };
+    return RUN_TESTS(tests);
+}

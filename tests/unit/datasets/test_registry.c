@@ -1,0 +1,221 @@
+/* From a name to a dataset: drivers, presets, paths, and names that are none of these. */
+#include "support/unit.h"
+
+#include "support/arrow_fake.h"
+#include "support/http_fake.h"
+#include "support/items.h"
+#include "support/tree.h"
+
+static struct tree tree;
+static struct items items;
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_int_equal(arrow_fake_open_count(), 0);
+    tree_new(&tree);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    items_release(&items);
+    tree_free(&tree);
+    return 0;
+}
+
+static void names_that_are_nothing(void **state)
+{
+    (void)state;
+    static const char *const CASES[][2] = {
+        {"bultin", "did you mean 'builtin'"}, {"mmlu_pro", "did you mean 'mmlu-pro'"},
+        {"gpq", "did you mean 'gpqa'"},       {"qwertyuiop", "there are builtin, jsonl"},
+        {"nothing/here", "no such file"},     {"questions.csv", "no such file"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        assert_int_equal(items_read(&items, CASES[i][0], "%s", ""), ERR_NOT_FOUND);
+        assert_contains(items.why.text, CASES[i][1]);
+    }
+}
+
+static void paths_find_their_driver(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *file, *text, *name;
+    } CASES[] = {
+        {"a.jsonl", "{\"problem\":\"p\"}\n", "a"},
+        {"b.JSON", "[{\"problem\":\"p\"}]", "b"},
+        {"c.csv", "problem\np\n", "c"},
+        {"d.tsv", "problem\tx\np\ty\n", "d"},
+        {"e", "{\"problem\":\"p\"}\n", "e"}, /* no ending: JSON lines */
+        {"f.v2.ndjson", "{\"problem\":\"p\"}\n", "f.v2"},
+    };
+    char path[300];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char file[32];
+        snprintf(file, sizeof file, "/%s", CASES[i].file);
+        tree_write(&tree, file, "%s", CASES[i].text);
+        snprintf(path, sizeof path, "%s%s", tree.root, file);
+        assert_int_equal(items_read(&items, path, "%s", ""), ERR_OK);
+        assert_string_equal(items.all[0].problem, "p");
+        assert_string_equal(items.name, CASES[i].name);
+        items_release(&items);
+    }
+    tree_write(&tree, "/x.parquet", "PAR1");
+    snprintf(path, sizeof path, "%s/x.parquet", tree.root);
+    assert_int_equal(items_read(&items, path, "%s", ""), ERR_UNSUPPORTED);
+    assert_contains(items.why.text, "JSON lines, CSV");
+    tree_write(&tree, "/set/state.json", "{\"_data_files\":[{\"filename\":\"a.arrow\"}]}");
+    tree_write(&tree, "/set/a.arrow", "{\"problem\":\"p\"}\n");
+    snprintf(path, sizeof path, "%s/set/", tree.root);
+    assert_int_equal(items_read(&items, path, "%s", ""), ERR_OK);
+    assert_string_equal(items.name, "set");
+}
+
+static const struct dataset_driver *driver_named(const char *name)
+{
+    for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++)
+        if (strcmp((*driver)->name, name) == 0)
+            return *driver;
+    return NULL;
+}
+
+/* Every preset names a driver, and parameters that this driver knows. */
+static void presets_fit_their_drivers(void **state)
+{
+    (void)state;
+    static const char *const GRADERS =
+        " exact contains choice numeric math list regex f1 bleu rouge_l judge ";
+    for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name; preset++) {
+        struct params params = {0};
+        struct error why = {0};
+        char word[64];
+        const struct dataset_driver *driver = driver_named(preset->driver);
+        assert_non_null(driver);
+        assert_true(preset->summary[0] && strlen(preset->summary) < 90);
+        assert_int_equal(params_add(&params, preset->params), ERR_OK);
+        assert_int_equal(params_check(&params, driver->params, preset->name, &why), ERR_OK);
+        snprintf(word, sizeof word, " %.*s ", (int)strcspn(preset->grader, ","), preset->grader);
+        assert_contains(GRADERS, word);
+        params_release(&params);
+    }
+}
+
+/* A row as the public set has it, and the item that its preset makes of it. */
+static const struct {
+    const char *preset, *row, *problem, *answer, *subject, *id, *grader;
+} ROWS[] = {
+    {"mmlu-pro",
+     "{\"question_id\":70,\"question\":\"Which?\",\"options\":[\"B\",\"A\",\"C\"],\"answer\":\"B\","
+     "\"answer_index\":1,\"cot_content\":\"\",\"category\":\"law\",\"src\":\"x\"}",
+     "Which?\n\nA. B\nB. A\nC. C\n\nAnswer with the letter of the right choice.", "B", "law", "70",
+     "choice"},
+    {"supergpqa",
+     "{\"uuid\":\"u1\",\"question\":\"Which?\",\"answer\":\"y\",\"answer_letter\":\"B\","
+     "\"options\":[\"x\",\"y\"],\"discipline\":\"Law\",\"field\":\"f\",\"subfield\":\"g\"}",
+     "Which?\n\nA. x\nB. y\n\nAnswer with the letter of the right choice.", "B", "Law", "u1",
+     "choice"},
+    {"gpqa",
+     "{\"Record ID\":\"r\",\"Question\":\"Why?\",\"Correct Answer\":\"yes\",\"Incorrect Answer 1\":"
+     "\"yes\",\"Incorrect Answer 2\":\"yes\",\"Incorrect Answer 3\":\"yes\",\"High-level domain\":"
+     "\"Physics\"}",
+     "Why?\n\nA. yes\nB. yes\nC. yes\nD. yes\n\nAnswer with the letter of the right choice.", NULL,
+     "Physics", "r", "choice"},
+    {"math500",
+     "{\"problem\":\"1+1\",\"solution\":\"s\",\"answer\":\"2\",\"subject\":\"Algebra\",\"level\":1,"
+     "\"unique_id\":\"test/1.json\"}",
+     "1+1", "2", "Algebra", "test/1.json", "math"},
+    {"gsm8k", "{\"question\":\"q\",\"answer\":\"1 + 1 = <<1+1=2>>2\\n#### 2\"}", "q", "2",
+     "general", "1", "numeric"},
+    {"natural-reasoning", "{\"question\":\"q\",\"reference_answer\":\"r\",\"responses\":[]}", "q",
+     "r", "general", "1", "judge"},
+    {"wildchat",
+     "{\"conversation_hash\":\"h\",\"model\":\"m\",\"language\":\"English\",\"conversation\":["
+     "{\"content\":\"hi\",\"role\":\"user\"},{\"content\":\"hello\",\"role\":\"assistant\"}]}",
+     "hi", "hello", "English", "h", "judge"},
+    {"simpleqa", "{\"metadata\":\"{'topic': 'x'}\",\"problem\":\"p\",\"answer\":\"a\"}", "p", "a",
+     "general", "1", "judge"},
+    {"hle",
+     "{\"id\":\"h\",\"question\":\"q\",\"image\":\"\",\"answer\":\"a\",\"answer_type\":"
+     "\"exactMatch\","
+     "\"category\":\"Math\"}",
+     "q", "a", "Math", "h", "judge"},
+    {"gaia",
+     "{\"task_id\":\"t\",\"Question\":\"q\",\"Level\":\"1\",\"Final answer\":\"a, b\","
+     "\"file_name\":\"\"}",
+     "q", "a, b", "1", "t", "list"},
+    {"frames",
+     "{\"Unnamed: 0\":0,\"Prompt\":\"p\",\"Answer\":\"a\",\"reasoning_types\":\"Tabular\"}", "p",
+     "a", "Tabular", "1", "judge"},
+};
+
+static void presets_map_the_rows_of_their_sets(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        tree_write(&tree, "/copy.jsonl", "%s\n", ROWS[i].row);
+        enum err err = items_read(&items, ROWS[i].preset, "path=%s/copy.jsonl", tree.root);
+        if (err)
+            print_error("%s: %s\n", ROWS[i].preset, items.why.text);
+        assert_int_equal(err, ERR_OK);
+        assert_int_equal(items.count, 1);
+        assert_string_equal(items.name, ROWS[i].preset);
+        assert_string_equal(items.grader, ROWS[i].grader);
+        assert_string_equal(items.all[0].problem, ROWS[i].problem);
+        if (ROWS[i].answer)
+            assert_string_equal(items.all[0].answer, ROWS[i].answer);
+        assert_string_equal(items.all[0].subject, ROWS[i].subject);
+        assert_string_equal(items.all[0].id, ROWS[i].id);
+        items_release(&items);
+    }
+}
+
+static void presets_leave_out_what_a_text_model_cannot_see(void **state)
+{
+    (void)state;
+    tree_write(&tree, "/copy.jsonl",
+               "{\"id\":\"1\",\"question\":\"q\",\"image\":\"data:...\",\"answer\":\"a\","
+               "\"category\":\"c\"}\n");
+    assert_int_equal(items_read(&items, "hle", "path=%s/copy.jsonl", tree.root), ERR_OK);
+    assert_int_equal(items.count, 0);
+    assert_int_equal(items.told, -1);
+    items_release(&items);
+    assert_int_equal(items_read(&items, "hle", "path=%s/copy.jsonl, without=", tree.root), ERR_OK);
+    assert_int_equal(items.count, 1);
+}
+
+static enum err busy(const char *url, struct text *body, int *status, double *retry_after_s)
+{
+    (void)url, (void)body, (void)retry_after_s;
+    *status = 404;
+    return ERR_OK;
+}
+
+/* Without a local copy a preset asks the public server, and a user's parameter beats its own. */
+static void presets_ask_the_hub(void **state)
+{
+    (void)state;
+    http_fake = (struct http_fake){.answer = busy};
+    assert_int_equal(items_read(&items, "gsm8k", "split=train, refresh=true"), ERR_NOT_FOUND);
+    assert_string_equal(http_fake.urls[0],
+                        "https://datasets-server.huggingface.co/rows?dataset=openai%2Fgsm8k"
+                        "&config=main&split=train&offset=0&length=100");
+    assert_int_equal(items_read(&items, "ipw", "%s", ""), ERR_USAGE);
+    assert_contains(items.why.text, "dataset ipw needs path=DIR");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(names_that_are_nothing),
+        TEST(paths_find_their_driver),
+        TEST(presets_fit_their_drivers),
+        TEST(presets_map_the_rows_of_their_sets),
+        TEST(presets_leave_out_what_a_text_model_cannot_see),
+        TEST(presets_ask_the_hub),
+    };
+    return RUN_TESTS(tests);
+}

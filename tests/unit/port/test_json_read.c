@@ -1,0 +1,218 @@
+/* Reading JSON: what is taken and refused, paths, types, merging. */
+#include "support/unit.h"
+
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+
+#define NEEDS_JSON()                                                                               \
+    do {                                                                                           \
+        if (jv_available(NULL))                                                                    \
+            skip();                                                                                \
+    } while (0)
+
+static struct jv *parse(const char *text)
+{
+    struct jv *value;
+    struct error why;
+    if (jv_parse(text, strlen(text), &value, &why))
+        fail_msg("%s: %s", text, why.text);
+    return value;
+}
+
+static void one_value_and_nothing_else_is_taken(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *says; /* NULL: taken */
+    } CASES[] = {
+        {"{}", 2, NULL},
+        {" \t\r\n[1] \n", 8, NULL},
+        {"null", 4, NULL},
+        {"\"a\"xyz", 3, NULL}, /* the length counts, not a NUL */
+        {"", 0, "not JSON"},
+        {"  ", 2, "not JSON"},
+        {"{", 1, "not JSON"},
+        {"{\"a\":1,}", 8, "not JSON at byte 7"},
+        {"[1,]", 4, "not JSON at byte 3"},
+        {"{\"a\" 1}", 7, "not JSON"},
+        {"{} {}", 5, "something follows the JSON value at byte 2"},
+        {"1 2", 3, "something follows"},
+        {"[DONE]", 6, "not JSON"},
+        {"\"a\0b\"", 5, "a NUL at byte 2"},
+        {"{}\0", 3, "a NUL at byte 2"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct jv *value = NULL;
+        struct error why = {0};
+        enum err err = jv_parse(CASES[i].bytes, CASES[i].length, &value, &why);
+        assert_int_equal(err, CASES[i].says ? ERR_BAD_VALUE : ERR_OK);
+        assert_contains(why.text, CASES[i].says ? CASES[i].says : "");
+        assert_int_equal(value == NULL, CASES[i].says != NULL);
+        jv_free(value);
+    }
+}
+
+static void a_text_of_any_length_cut_anywhere_is_refused(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const char WHOLE[] = "{\"a\":[1,2.5e3,\"x\\u00e9\\n\"],\"b\":{\"c\":null,\"d\":true}}";
+    for (size_t length = 0; length < sizeof WHOLE - 1; length++) {
+        struct jv *value;
+        assert_int_equal(jv_parse(WHOLE, length, &value, NULL), ERR_BAD_VALUE);
+        assert_null(value);
+    }
+}
+
+static void strings_are_decoded(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *json, *expected;
+    } CASES[] = {
+        {"\"\"", ""},
+        {"\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "a\"\\/\b\f\n\r\t"},
+        {"\"\\u00e9\\u20ac\\ud83c\\udf89\"", "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x8E\x89"},
+        {"\"\xC3\xA9\"", "\xC3\xA9"},
+        /* a NUL would end a C string: it is shown as what cannot be shown */
+        {"\"a\\u0000b\"", "a\xEF\xBF\xBD"
+                          "b"},
+        {"\"\\u0000\\u0000\"", "\xEF\xBF\xBD\xEF\xBF\xBD"},
+        {"\"\\\\u0000\"", "\\u0000"}, /* an escaped backslash, and then letters */
+        {"\"\\\\\\u0000\"", "\\\xEF\xBF\xBD"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct jv *value = parse(CASES[i].json);
+        assert_string_equal(jv_text(value), CASES[i].expected);
+        jv_free(value);
+    }
+}
+
+static void types_are_not_mixed(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct jv *v = parse("{\"s\":\"1\",\"n\":1.5,\"i\":-3,\"t\":true,\"z\":null,\"a\":[],"
+                         "\"o\":{},\"big\":9007199254740992,\"huge\":1e300}");
+    int64_t integer = 7;
+    assert_string_equal(jv_text(jv_get(v, "s")), "1");
+    assert_null(jv_text(jv_get(v, "n")));
+    assert_near(jv_number(jv_get(v, "n")), 1.5, 0);
+    assert_false(is_known(jv_number(jv_get(v, "s"))));
+    assert_false(is_known(jv_number(NULL)));
+    assert_false(jv_integer(jv_get(v, "n"), &integer));
+    assert_false(jv_integer(jv_get(v, "s"), &integer));
+    assert_false(jv_integer(jv_get(v, "huge"), &integer));
+    assert_int_equal(integer, 7);
+    assert_true(jv_integer(jv_get(v, "i"), &integer));
+    assert_int_equal(integer, -3);
+    assert_true(jv_integer(jv_get(v, "big"), &integer));
+    assert_true(integer == INT64_C(9007199254740992));
+    assert_true(jv_truth(jv_get(v, "t"), false));
+    assert_true(jv_truth(jv_get(v, "i"), true));
+    assert_false(jv_truth(NULL, false));
+    assert_true(jv_is_bool(jv_get(v, "t")) && !jv_is_bool(jv_get(v, "i")));
+    assert_true(jv_is_null(jv_get(v, "z")) && jv_is_null(jv_get(v, "none")) && jv_is_null(NULL));
+    assert_false(jv_is_null(jv_get(v, "a")));
+    assert_true(jv_is_array(jv_get(v, "a")) && !jv_is_array(jv_get(v, "o")));
+    assert_true(jv_is_object(jv_get(v, "o")) && !jv_is_object(NULL));
+    assert_null(jv_get(jv_get(v, "a"), "x"));
+    assert_null(jv_get(v, "S"));
+    jv_free(v);
+}
+
+static void paths_lead_through_objects_and_arrays(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct jv *v = parse("{\"choices\":[{\"delta\":{\"content\":\"hi\"}},{\"x\":[[],[5]]}]}");
+    static const char *const MISSING[] = {
+        "choices.2", "choices.x", "choices.0.delta.none", "choices.0.delta.content.x",
+        "none.0",    "choices.-1"};
+    assert_string_equal(jv_text(jv_path(v, "choices.0.delta.content")), "hi");
+    assert_near(jv_number(jv_path(v, "choices.1.x.1.0")), 5, 0);
+    assert_ptr_equal(jv_path(v, ""), v);
+    for (size_t i = 0; i < sizeof MISSING / sizeof *MISSING; i++)
+        assert_null(jv_path(v, MISSING[i]));
+    assert_null(jv_path(NULL, "a"));
+    jv_free(v);
+}
+
+static void children_come_in_order(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct jv *v = parse("{\"b\":1,\"a\":2,\"c\":[7,8]}");
+    char keys[8] = "";
+    for (const struct jv *c = jv_first(v); c; c = jv_next(c))
+        strncat(keys, jv_key(c), sizeof keys - strlen(keys) - 1);
+    assert_string_equal(keys, "bac");
+    assert_int_equal(jv_count(v), 3);
+    const struct jv *list = jv_get(v, "c");
+    assert_int_equal(jv_count(list), 2);
+    assert_null(jv_key(jv_first(list)));
+    assert_near(jv_number(jv_next(jv_first(list))), 8, 0);
+    assert_null(jv_next(jv_next(jv_first(list))));
+    assert_null(jv_first(jv_get(v, "a")));
+    assert_int_equal(jv_count(NULL), 0);
+    assert_null(jv_next(NULL));
+    assert_null(jv_key(NULL));
+    jv_free(v);
+}
+
+static void merging_goes_key_by_key(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *into, *from, *expected;
+    } CASES[] = {
+        {"{}", "{\"a\":1}", "{\"a\":1}"},
+        {"{\"a\":1,\"b\":2}", "{\"b\":3}", "{\"a\":1,\"b\":3}"},
+        {"{\"o\":{\"x\":1,\"y\":2}}", "{\"o\":{\"y\":5,\"z\":6}}",
+         "{\"o\":{\"x\":1,\"y\":5,\"z\":6}}"},
+        {"{\"o\":{\"x\":1}}", "{\"o\":[1]}", "{\"o\":[1]}"},
+        {"{\"o\":[1,2]}", "{\"o\":{\"x\":1}}", "{\"o\":{\"x\":1}}"},
+        {"{\"a\":1}", "{\"a\":null}", "{\"a\":null}"},
+        {"{\"a\":1}", "{\"A\":2}", "{\"a\":1,\"A\":2}"},
+        {"{\"a\":1}", "{}", "{\"a\":1}"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct jv *into = parse(CASES[i].into), *from = parse(CASES[i].from);
+        struct text out = {0};
+        assert_int_equal(jv_merge(into, from), ERR_OK);
+        jv_free(from); /* nothing of it is still in use */
+        assert_int_equal(jv_print(into, &out), ERR_OK);
+        assert_string_equal(text_get(&out), CASES[i].expected);
+        jv_free(into);
+        text_release(&out);
+    }
+}
+
+static void freeing_nothing_is_harmless(void **state)
+{
+    (void)state;
+    jv_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_value_and_nothing_else_is_taken),
+        cmocka_unit_test(a_text_of_any_length_cut_anywhere_is_refused),
+        cmocka_unit_test(strings_are_decoded),
+        cmocka_unit_test(types_are_not_mixed),
+        cmocka_unit_test(paths_lead_through_objects_and_arrays),
+        cmocka_unit_test(children_come_in_order),
+        cmocka_unit_test(merging_goes_key_by_key),
+        cmocka_unit_test(freeing_nothing_is_harmless),
+    };
+    return RUN_TESTS(tests);
+}
