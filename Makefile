@@ -116,5 +116,8 @@ format: ## let clang-format rewrite our files
 clean: ## remove every build folder
 	rm -rf build build-*
 
+distclean: clean ## and what set-up brought for the tests
+	rm -rf .test-env
+
 comma := ,
 .PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)

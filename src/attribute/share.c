@@ -1,7 +1,6 @@
 #include "attribute/share.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "attribute/backlog.h"
 #include "attribute/handover.h"
@@ -237,7 +236,7 @@ static size_t next_row(const struct sharing *sharing, nanos frontier, size_t *ev
             (*event)++;
         if (*event < events->count && events->items[*event] < next)
             next = events->items[*event];
-        edges[count++] = next;
+        edges[count++] = next < frontier ? next : frontier;
     }
     return count;
 }
@@ -298,9 +297,10 @@ static enum err settle_until(struct sharing *sharing, nanos frontier)
     }
     if (!err)
         change_guard(sharing, sharing->settled, &started);
-    memmove(sharing->coming.items, sharing->coming.items + started,
-            (sharing->coming.count - started) * sizeof *sharing->coming.items);
-    sharing->coming.count -= started;
+    struct sharers *coming = &sharing->coming;
+    for (size_t i = started; i < coming->count; i++)
+        coming->items[i - started] = coming->items[i];
+    coming->count -= started;
     return err;
 }
 

@@ -251,7 +251,7 @@ static enum err check_model(struct ollama *ollama, const char *model, nanos time
         is_there = is_there || is_same_model(models.names[i], model);
     if (!err && !is_there) {
         char advice[128];
-        str_format(advice, sizeof advice, "get it with: ollama pull %.80s", model);
+        str_format(advice, sizeof advice, "(get it with: ollama pull %.80s)", model);
         err = endpoint_missing_model(&ollama->endpoint, model, &models, advice, why);
     }
     client_models_release(&models);

@@ -63,7 +63,7 @@ struct grader_driver {
      * of memory, interrupted). */
     enum err (*grade)(struct grader *grader, const struct grading *what, struct grade *out,
                       struct error *why);
-    void (*close)(struct grader *grader);
+    void (*close)(struct grader *grader); /* NULL: nothing to give back */
 };
 
 /* NULL-terminated, in the order of graders.def. */

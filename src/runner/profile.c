@@ -50,20 +50,6 @@ struct profile {
     double cpu_s_before;
 };
 
-void run_fail(struct profile_run *run, enum err err, const struct error *why)
-{
-    pthread_mutex_lock(&run->lock);
-    if (!run->err) {
-        run->err = err;
-        if (why && why->text[0])
-            run->why = *why;
-        else
-            err_set(&run->why, err, "%s", err_text(err));
-    }
-    pthread_mutex_unlock(&run->lock);
-    atomic_store(&run->stop, true);
-}
-
 static void warn(const struct profile *profile, const char *line)
 {
     if (profile->run.context.options->warn)
@@ -84,46 +70,55 @@ static void begin_phase(struct profile *profile, const char *phase, int64_t tota
 
 /* ---- before the queries ---- */
 
-static enum err learn_model(struct profile *profile, struct error *why)
+static enum err find_model_size(const struct profile_options *options, struct model_size *out,
+                                struct error *why)
+{
+    char total[64];
+    if (!options->parameters) {
+        model_size_find(options->model, out); /* unknown stays unknown */
+        return ERR_OK;
+    }
+    const char *comma = strchr(options->parameters, ',');
+    str_format(total, sizeof total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
+               options->parameters);
+    return model_size_given(total, comma ? comma + 1 : NULL, out, why);
+}
+
+/* The GPUs' peak, where a table knows them and all are of one kind. */
+static void find_peak(const struct sensor_findings *findings, struct query_facts *facts)
+{
+    const char *name = NULL;
+    unsigned count = 0;
+    bool equal = true;
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *finding = &findings->items[i];
+        if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK)
+            continue;
+        equal = equal && (!name || strcmp(name, finding->name) == 0);
+        name = finding->name;
+        count++;
+    }
+    if (name && equal && device_peak_find(name, &facts->peak))
+        facts->devices = count;
+}
+
+static enum err learn_facts(struct profile *profile, struct error *why)
 {
     struct profile_context *context = &profile->run.context;
     const struct profile_options *options = context->options;
-    struct model_size size;
-    context->flops_per_token = context->peak_flops = UNKNOWN;
-    if (options->parameters) {
-        char total[64];
-        const char *comma = strchr(options->parameters, ',');
-        str_format(total, sizeof total, "%.*s",
-                   comma ? (int)(comma - options->parameters) : 60, options->parameters);
-        enum err err = model_size_given(total, comma ? comma + 1 : NULL, &size, why);
-        if (err)
-            return err;
-        context->flops_per_token = model_flops_per_token(&size);
-    } else if (model_size_find(options->model, &size)) {
-        context->flops_per_token = model_flops_per_token(&size);
+    struct query_facts *facts = &context->facts;
+    *facts = query_facts_unknown();
+    find_peak(&profile->run.session->findings, facts);
+    enum err err = find_model_size(options, &facts->model, why);
+    if (!err && options->weight_bits > 0) {
+        facts->weight_bytes = facts->model.active * options->weight_bits / 8;
+        facts->kv_bytes_per_token = options->kv_bytes;
     }
-    if (!options->price_file)
-        return ERR_OK;
-    enum err err = prices_load(options->price_file, &profile->prices, why);
+    if (err || !options->price_file)
+        return err;
+    err = prices_load(options->price_file, &profile->prices, why);
     context->prices = profile->prices;
     return err;
-}
-
-/* The peak of all visible GPUs together, where a table knows each. */
-static void learn_peak(struct profile *profile)
-{
-    const struct sensor_findings *findings = &profile->run.session->findings;
-    double sum = 0;
-    unsigned count = 0;
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct sensor_finding *finding = &findings->items[i];
-        struct device_peak peak;
-        if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK)
-            continue;
-        count++;
-        sum += device_peak_find(finding->name, &peak) ? peak.tflops * 1e12 : UNKNOWN;
-    }
-    profile->run.context.peak_flops = count ? sum : UNKNOWN;
 }
 
 static void tick(void *context)
@@ -271,7 +266,7 @@ static enum err warm(struct profile *profile, struct profile_result *out, struct
 
 /* ---- the queries ---- */
 
-void run_take_share(void *context, const struct share *share)
+static void take_share(void *context, const struct share *share)
 {
     struct profile_run *run = context;
     struct pending *pending = (struct pending *)(uintptr_t)share->trace->id;
@@ -382,7 +377,7 @@ static enum err run_queries(struct profile *profile, struct profile_result *out,
         err = workers_start(run, run->context.options->concurrency, &workers, why);
     if (err)
         return err;
-    profile->keeping.take = run_take_share;
+    profile->keeping.take = take_share;
     profile->keeping.samples = &profile->samples;
     err = keep_house(&profile->keeping);
     out->signal = profile->keeping.signal;
@@ -553,8 +548,7 @@ static enum err set_up(struct profile *profile, struct profile_result *out, stru
     const struct profile_options *options = run->context.options;
     enum err err = jv_available(why);
     if (!err)
-        err = learn_model(profile, why);
-    learn_peak(profile);
+        err = learn_facts(profile, why);
     if (!err)
         err = open_supply(profile, why); /* refuses early what cannot work */
     if (!err)
@@ -612,5 +606,4 @@ void profile_result_release(struct profile_result *result)
 {
     text_release(&result->summary);
     text_release(&result->report);
-    text_release(&result->table);
 }

@@ -59,6 +59,8 @@ struct profile_options {
     struct params judge_params;
     const char *price_file;
     const char *parameters; /* the model's size when no table knows it: "8.03B" or "30B,3B" */
+    double weight_bits; /* of one parameter as the service stores it; 0: unknown */
+    double kv_bytes;    /* keys and values of one token; 0: their traffic is not counted */
     double decode_weight;
     enum profile_existing existing;
     bool no_stores; /* the journal alone */
@@ -77,7 +79,6 @@ struct profile_result {
     struct energy energy;          /* of the machine while the queries ran */
     struct text summary;           /* summary.json */
     struct text report;            /* the contract for scripts: one JSON object */
-    struct text table;             /* the same for people, filled by the report layer */
 };
 
 /* The calling thread must have called proc_take_signals before the session was opened. */

@@ -11,7 +11,7 @@
 enum { LEAST_WAITING = 1 << 14 };
 
 /* NULL in *out, and counted, when the line is no JSON object. */
-static enum err parse(const struct line *line, struct jv **out, uint64_t *damaged)
+static enum err parse(const struct journal_line *line, struct jv **out, uint64_t *damaged)
 {
     *out = NULL;
     enum err err = line->bytes ? jv_parse(line->bytes, line->length, out, NULL) : ERR_BAD_VALUE;
@@ -29,19 +29,19 @@ static enum err parse(const struct line *line, struct jv **out, uint64_t *damage
 /* Gives every line that can be read, with its place. */
 static enum err each_line(const char *path,
                           enum err (*take)(void *context, const struct jv *value,
-                                           const struct line *line, struct error *why),
+                                           const struct journal_line *line, struct error *why),
                           void *context, uint64_t *damaged, struct error *why)
 {
-    struct lines lines;
-    struct line line;
+    struct journal_lines lines;
+    struct journal_line line;
     bool end = false;
     *damaged = 0;
     enum err err = jv_available(why);
     if (!err)
-        err = lines_open(&lines, path, why);
+        err = journal_lines_open(&lines, path, why);
     if (err)
         return err;
-    while (!err && !(err = lines_next(&lines, &line, &end, why)) && !end) {
+    while (!err && !(err = journal_lines_next(&lines, &line, &end, why)) && !end) {
         struct jv *value = NULL;
         if (line.bytes && line.length == 0)
             continue;
@@ -50,7 +50,7 @@ static enum err each_line(const char *path,
             err = take(context, value, &line, why);
         jv_free(value);
     }
-    lines_close(&lines);
+    journal_lines_close(&lines);
     return err;
 }
 
@@ -61,7 +61,7 @@ struct taker {
     void *context;
 };
 
-static enum err pass_line(void *context, const struct jv *value, const struct line *line,
+static enum err pass_line(void *context, const struct jv *value, const struct journal_line *line,
                           struct error *why)
 {
     (void)line, (void)why;
@@ -101,7 +101,7 @@ static void hash_key(const char *key, uint64_t out[2])
 }
 
 /* The place's length has the kind in its lowest bit: 1 for a query, 0 for what came later. */
-static enum err find_place(void *context, const struct jv *value, const struct line *line,
+static enum err find_place(void *context, const struct jv *value, const struct journal_line *line,
                            struct error *why)
 {
     const struct finding *finding = context;
@@ -178,13 +178,13 @@ static enum err choose(struct sorter *by_key, struct sorter *by_query, struct er
 }
 
 /* Merges one line into the record that it belongs to, or begins it. */
-static enum err merge_line(struct lines *lines, const struct place *place, struct jv **record,
-                           uint64_t *damaged, struct error *why)
+static enum err merge_line(struct journal_lines *lines, const struct place *place,
+                           struct jv **record, uint64_t *damaged, struct error *why)
 {
     static const char QUERY[] = "{\"kind\":\"query\"}"; /* what a record stays */
-    struct line line;
+    struct journal_line line;
     struct jv *value, *kind = NULL;
-    enum err err = lines_at(lines, place->order[2], (size_t)place->length, &line, why);
+    enum err err = journal_lines_at(lines, place->order[2], (size_t)place->length, &line, why);
     if (!err)
         err = parse(&line, &value, damaged);
     if (err || !value)
@@ -203,7 +203,7 @@ static enum err merge_line(struct lines *lines, const struct place *place, struc
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-static enum err give_records(struct sorter *by_query, struct lines *lines,
+static enum err give_records(struct sorter *by_query, struct journal_lines *lines,
                              const struct taker *taker, uint64_t *damaged, struct error *why)
 {
     struct jv *record = NULL;
@@ -234,7 +234,7 @@ enum err journal_records(const char *path, size_t most_waiting,
     const struct taker taker = {take, context};
     struct sorter by_key, by_query = {.fd = -1};
     struct finding finding = {&by_key};
-    struct lines lines;
+    struct journal_lines lines;
     size_t capacity = most_waiting > LEAST_WAITING ? most_waiting : LEAST_WAITING;
     *damaged = 0;
     enum err err = sorter_init(&by_key, capacity, why);
@@ -245,9 +245,9 @@ enum err journal_records(const char *path, size_t most_waiting,
     if (!err)
         err = choose(&by_key, &by_query, why);
     sorter_release(&by_key);
-    if (!err && !(err = lines_open(&lines, path, why))) {
+    if (!err && !(err = journal_lines_open(&lines, path, why))) {
         err = give_records(&by_query, &lines, &taker, damaged, why);
-        lines_close(&lines);
+        journal_lines_close(&lines);
     }
     sorter_release(&by_query);
     return err;

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
-DUMP = Path(os.environ.get("IPW_BUILD", "build")) / "tests" / "dump_items"
+DUMP = Path(os.environ.get("IPW_BUILD", "build")) / "tests" / "tools" / "dump_items"
 SANITIZED = any(mark in DUMP.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
 PATIENCE_S = 120
 

@@ -15,8 +15,9 @@ enum { SENSORS_MAX = 8 };
 
 struct player {
     const struct scripted_channel *channels;
-    unsigned next;      /* channel whose history the next read gives */
-    atomic_bool played; /* a read came after the last of them: all that was given is in */
+    unsigned next;     /* channel whose history the next read gives */
+    bool second;       /* it is the part after the pause */
+    atomic_int played; /* parts of which all is in: a read came after the last of them */
 };
 
 static void must(bool holds, const char *what)
@@ -30,7 +31,10 @@ static void must(bool holds, const char *what)
 /* Of the machine being started; each belongs to its sensor, so that the sensors of a test that
  * failed half-way do not play the next one's script. */
 static struct player *players[SENSORS_MAX];
+static unsigned player_count;
 static nanos start;
+static nanos pause_at = SCRIPTED_LENGTH; /* what is later is played only when this is over */
+static atomic_bool going;
 
 nanos scripted_time(double s)
 {
@@ -86,10 +90,13 @@ static double value_at(const struct scripted_channel *row, nanos t)
     return row->step_s > 0 && seconds(t) > row->step_s ? row->step_value : row->value;
 }
 
-static void play(const struct scripted_channel *row, unsigned channel, struct observations *out)
+static void play(const struct scripted_channel *row, unsigned channel, bool second,
+                 struct observations *out)
 {
     for (nanos t = 0; t <= SCRIPTED_LENGTH; t += SCRIPTED_STEP) {
         double s = seconds(t);
+        if ((t > pause_at) != second)
+            continue;
         if (row->ends_s > 0 && s > row->ends_s)
             return;
         if (s > row->gap_from_s && s < row->gap_to_s)
@@ -113,10 +120,14 @@ static enum err scripted_read(struct sensor *sensor, unsigned group, struct obse
     struct player *player = sensor->state;
     const struct scripted_channel *row = &player->channels[player->next];
     if (!row->name) {
-        atomic_store(&player->played, true);
+        atomic_store(&player->played, player->second ? 2 : 1);
+        if (!player->second && atomic_load(&going)) {
+            player->second = true;
+            player->next = 0;
+        }
         return ERR_OK;
     }
-    play(row, player->next++, out);
+    play(row, player->next++, player->second, out);
     must(out->dropped == 0, "the script is too long for one read");
     return ERR_OK;
 }
@@ -136,15 +147,15 @@ static const struct sensor_driver DRIVER = {
     .close = scripted_close,
 };
 
-static void await(struct player *player)
+static void await(struct player *player, int parts)
 {
-    while (!atomic_load(&player->played)) {
+    while (atomic_load(&player->played) < parts) {
         struct timespec nap = {.tv_nsec = NS_PER_MS};
         nanosleep(&nap, NULL);
     }
 }
 
-struct sampler *scripted_start(const struct scripted_channel *const *sensors)
+static struct sampler *start_all(const struct scripted_channel *const *sensors)
 {
     struct error why;
     struct sampler *sampler = sampler_new(NS_PER_MS);
@@ -161,9 +172,31 @@ struct sampler *scripted_start(const struct scripted_channel *const *sensors)
         must(sampler_add(sampler, &finding, &why) == ERR_OK, "a sensor does not open");
     }
     must(sampler_start(sampler, &why) == ERR_OK, "the sampler does not start");
+    player_count = count;
     for (unsigned i = 0; i < count; i++)
-        await(players[i]);
+        await(players[i], 1);
     return sampler;
+}
+
+struct sampler *scripted_start(const struct scripted_channel *const *sensors)
+{
+    pause_at = SCRIPTED_LENGTH;
+    atomic_store(&going, false);
+    return start_all(sensors);
+}
+
+struct sampler *scripted_start_until(const struct scripted_channel *const *sensors, double s)
+{
+    pause_at = from_seconds(s);
+    atomic_store(&going, false);
+    return start_all(sensors);
+}
+
+void scripted_go(void)
+{
+    atomic_store(&going, true);
+    for (unsigned i = 0; i < player_count; i++)
+        await(players[i], 2);
 }
 
 void scripted_stop(struct sampler *sampler)

@@ -39,6 +39,10 @@ struct scripted_channel {
 struct sampler *scripted_start(const struct scripted_channel *const *sensors);
 void scripted_stop(struct sampler *sampler);
 
+/* The same, but readings later than s are there only after scripted_go: a sampler that is behind. */
+struct sampler *scripted_start_until(const struct scripted_channel *const *sensors, double s);
+void scripted_go(void);
+
 /* s seconds into the script. */
 nanos scripted_time(double s);
 

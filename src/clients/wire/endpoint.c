@@ -160,7 +160,7 @@ enum err endpoint_get(struct endpoint *endpoint, const char *url, nanos timeout,
                       struct http_response *response, struct error *why)
 {
     struct text body = {0};
-    struct http_response own;
+    struct http_response own = {0};
     struct http_response *answer = response ? response : &own;
     struct error cause;
     *out = NULL;
@@ -210,30 +210,43 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
 
 /* ---- models ---- */
 
+/* Does one name hold the other, tags aside: "tiny" and "tiny-1b:q8"? */
+static bool is_related(const char *name, const char *model)
+{
+    char stem[128];
+    str_format(stem, sizeof stem, "%.*s", (int)strcspn(model, ":"), model);
+    return (*stem && str_contains_nocase(name, stem)) || str_contains_nocase(model, name);
+}
+
+/* Adds names that pass (NULL test: all) until three are listed; returns how many are. */
+static size_t list_names(struct text *list, size_t listed, const struct client_models *models,
+                         const char *near, const char *related_to)
+{
+    enum { SHOWN = 3 };
+    for (size_t i = 0; i < models->count && listed < SHOWN; i++) {
+        const char *name = models->names[i];
+        if ((near && strcmp(name, near) == 0) || (related_to && !is_related(name, related_to)))
+            continue;
+        text_addf(list, "%s%s", listed++ ? ", " : "", name);
+    }
+    return listed;
+}
+
 enum err endpoint_missing_model(const struct endpoint *endpoint, const char *model,
                                 const struct client_models *models, const char *advice,
                                 struct error *why)
 {
-    enum { SHOWN = 3 };
     struct text list = {0};
-    size_t listed = 0;
     const char *near = nearest_name(model, (const char *const *)models->names, models->count);
-    if (near && ++listed)
+    if (near)
         text_add(&list, near);
-    for (size_t i = 0; i < models->count && listed < SHOWN; i++) {
-        const char *name = models->names[i];
-        if (near && strcmp(name, near) == 0)
-            continue;
-        /* Names that share the word come first; any others only where nothing is near. */
-        if (near && !str_contains_nocase(name, model) && !str_contains_nocase(model, name))
-            continue;
-        text_addf(&list, "%s%s", listed++ ? ", " : "", name);
-    }
-    size_t more = models->count - listed;
+    size_t listed = list_names(&list, near ? 1 : 0, models, near, model);
+    const char *lead = listed ? ": did you mean " : models->count ? ": it has " : "";
+    if (!listed)
+        list_names(&list, 0, models, NULL, NULL);
     enum err err =
         err_set(why, ERR_NOT_FOUND, "%.100s has no model '%.60s'%s%.90s%s%s%s", endpoint->shown,
-                model, listed ? near ? ": did you mean " : ": it has " : "", text_get(&list),
-                more > 0 && listed && !near ? " and more" : "", *advice ? "; " : "", advice);
+                model, lead, text_get(&list), listed ? "?" : "", *advice ? " " : "", advice);
     text_release(&list);
     return err;
 }

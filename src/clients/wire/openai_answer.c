@@ -139,7 +139,7 @@ static enum openai_form find_form(const char *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         if (!strchr(" \t\r\n", bytes[i]) || !bytes[i])
-            return bytes[i] == '{' ? OPENAI_WHOLE : OPENAI_STREAM;
+            return bytes[i] == '{' ? OPENAI_WHOLE : bytes[i] == '<' ? OPENAI_PAGE : OPENAI_STREAM;
     return OPENAI_UNDECIDED;
 }
 
@@ -158,6 +158,10 @@ enum err openai_answer_take(void *context, const char *bytes, size_t length, nan
     answer->last = t;
     if (answer->form == OPENAI_UNDECIDED)
         answer->form = find_form(bytes, length);
+    if (answer->form == OPENAI_PAGE)
+        return err_set(answer->in.why, ERR_BAD_VALUE,
+                       "%s sent a page for people, not an answer: check the address",
+                       answer->in.server);
     if (answer->form == OPENAI_STREAM)
         return sse_feed(&answer->sse, bytes, length, t);
     if (length > WHOLE_LIMIT - answer->whole.length)

@@ -6,7 +6,7 @@
 #include "clients/wire/intake.h"
 #include "clients/wire/sse.h"
 
-enum openai_form { OPENAI_UNDECIDED, OPENAI_STREAM, OPENAI_WHOLE };
+enum openai_form { OPENAI_UNDECIDED, OPENAI_STREAM, OPENAI_WHOLE, OPENAI_PAGE };
 
 struct openai_answer {
     struct intake in;

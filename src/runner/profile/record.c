@@ -95,15 +95,18 @@ static void put_tokens(struct json *json, const struct client_reply *reply)
 static void put_compute(struct json *json, const struct profile_context *context,
                         const struct client_reply *reply)
 {
-    double tokens = known_count(reply->prompt_tokens) + known_count(reply->output_tokens);
-    double flops = context->flops_per_token * tokens;
-    if (!is_known(flops))
+    struct query_facts facts = context->facts;
+    struct query_figures figures;
+    facts.prompt_tokens = known_count(reply->prompt_tokens);
+    facts.output_tokens = known_count(reply->output_tokens);
+    query_derive(&facts, &figures);
+    if (!is_known(figures.flops))
         return;
     json_object(json, "compute_metrics");
-    json_number(json, "flops_per_request", flops);
-    json_number(json, "macs_per_request", flops / 2);
-    json_number(json, "total_flops", flops);
-    json_number(json, "flops_per_token", context->flops_per_token);
+    json_number(json, "flops_per_request", figures.flops);
+    json_number(json, "macs_per_request", figures.flops / 2);
+    json_number(json, "total_flops", figures.flops);
+    json_number(json, "flops_per_token", figures.flops_per_token);
     json_object_end(json);
 }
 

@@ -19,6 +19,21 @@ static double ratio(double a, double b)
     return is_known(a) && b > 0 ? a / b : UNKNOWN;
 }
 
+static void derive(const struct profile_context *context, const struct pending *pending,
+                   const struct share *share, struct query_figures *out)
+{
+    struct query_facts facts = context->facts;
+    facts.prompt_tokens = pending->input_tokens;
+    facts.output_tokens = pending->output_tokens;
+    facts.seconds = pending->seconds;
+    facts.decode_seconds = pending->decode_s;
+    facts.joules = share->total.joules;
+    facts.prefill_joules = share->prefill_joules;
+    facts.decode_joules = share->decode_joules;
+    facts.batch = share->company;
+    query_derive(&facts, out);
+}
+
 static void put_stats(struct json *json, const char *key, const struct gauge_stats *stats,
                       double scale)
 {
@@ -34,10 +49,9 @@ static void put_stats(struct json *json, const char *key, const struct gauge_sta
 
 /* ---- energy and power by kind of device ---- */
 
-static void put_energy(struct json *json, const struct share *share, const struct kinds *kinds,
-                       const struct pending *pending)
+static void put_energy(struct json *json, const struct kinds *kinds,
+                       const struct query_figures *figures)
 {
-    double joules = share->total.joules;
     json_object(json, "energy_metrics");
     put_known(json, "per_query_joules", kinds->gpu.joules);
     put_known(json, "total_joules", kinds->gpu.window_joules);
@@ -45,9 +59,8 @@ static void put_energy(struct json *json, const struct share *share, const struc
     put_known(json, "cpu_total_joules", kinds->cpu.window_joules);
     put_known(json, "soc_per_query_joules", kinds->soc.joules);
     put_known(json, "soc_total_joules", kinds->soc.window_joules);
-    put_known(json, "energy_per_output_token_joules", ratio(joules, pending->output_tokens));
-    put_known(json, "energy_per_total_token_joules",
-              ratio(joules, pending->input_tokens + pending->output_tokens));
+    put_known(json, "energy_per_output_token_joules", figures->joules_per_output_token);
+    put_known(json, "energy_per_total_token_joules", figures->joules_per_token);
     json_string(json, "basis", kinds_basis(kinds));
     json_object_end(json);
 }
@@ -82,7 +95,8 @@ static void put_power(struct json *json, const struct kinds *kinds, double query
     json_object_end(json);
 }
 
-static void put_phases(struct json *json, const struct share *share, const struct pending *pending)
+static void put_phases(struct json *json, const struct share *share, const struct pending *pending,
+                       const struct query_figures *figures)
 {
     json_object(json, "phase_metrics");
     put_known(json, "prefill_energy_j", share->prefill_joules);
@@ -91,10 +105,8 @@ static void put_phases(struct json *json, const struct share *share, const struc
     put_known(json, "decode_duration_ms", 1e3 * pending->decode_s);
     put_known(json, "prefill_power_avg_w", ratio(share->prefill_joules, pending->prefill_s));
     put_known(json, "decode_power_avg_w", ratio(share->decode_joules, pending->decode_s));
-    put_known(json, "prefill_energy_per_input_token_j",
-              ratio(share->prefill_joules, pending->input_tokens));
-    put_known(json, "decode_energy_per_output_token_j",
-              ratio(share->decode_joules, pending->output_tokens));
+    put_known(json, "prefill_energy_per_input_token_j", figures->prefill_joules_per_token);
+    put_known(json, "decode_energy_per_output_token_j", figures->decode_joules_per_token);
     json_object_end(json);
 }
 
@@ -109,11 +121,10 @@ static void put_memory(struct json *json, const struct kinds *kinds)
     json_object_end(json);
 }
 
-static void put_utilisation(struct json *json, const struct profile_context *context,
-                            const struct kinds *kinds, const struct pending *pending)
+static void put_utilisation(struct json *json, const struct kinds *kinds,
+                            const struct query_figures *figures)
 {
     const double gb = 1e-9;
-    double flops = context->flops_per_token * (pending->input_tokens + pending->output_tokens);
     json_object(json, "hardware_utilization");
     json_object(json, "gpu");
     put_known(json, "compute_utilization_pct", kinds->utilisation);
@@ -123,20 +134,20 @@ static void put_utilisation(struct json *json, const struct profile_context *con
     put_known(json, "memory_total_gb", kinds->gpu_memory_total * gb);
     json_object_end(json);
     json_object(json, "derived");
-    put_known(json, "mfu", ratio(ratio(flops, pending->seconds), context->peak_flops));
+    put_known(json, "mfu", figures->mfu);
+    put_known(json, "mbu", figures->mbu);
+    put_known(json, "arithmetic_intensity", figures->arithmetic_intensity);
     json_object_end(json);
     json_object_end(json);
 }
 
-static void put_efficiency(struct json *json, const struct profile_context *context,
-                           const struct share *share, const struct pending *pending)
+static void put_efficiency(struct json *json, const struct query_figures *figures)
 {
-    double flops = context->flops_per_token * (pending->input_tokens + pending->output_tokens);
     json_object(json, "efficiency");
-    put_known(json, "throughput_per_watt", ratio(pending->output_tokens, share->total.joules));
-    put_known(json, "flops_per_joule", ratio(flops, share->total.joules));
+    put_known(json, "throughput_per_watt", figures->tokens_per_joule);
+    put_known(json, "flops_per_joule", figures->flops_per_joule);
     /* A rate over a power: the same number, under the name that older readers look for. */
-    put_known(json, "flops_per_watt", ratio(flops, share->total.joules));
+    put_known(json, "flops_per_watt", figures->flops_per_joule);
     json_object_end(json);
 }
 
@@ -214,21 +225,23 @@ void record_energy(const struct profile_context *context, const struct pending *
 {
     struct json json;
     struct kinds kinds;
+    struct query_figures figures;
     if (!pending->last) {
         record_failed_attempt(pending, share, line);
         return;
     }
     kinds_of(share, &kinds);
+    derive(context, pending, share, &figures);
     begin_line(&json, pending->key, line);
     json_object(&json, "model_metrics");
     json_object(&json, context->options->model);
-    put_energy(&json, share, &kinds, pending);
+    put_energy(&json, &kinds, &figures);
     put_memory(&json, &kinds);
     put_power(&json, &kinds, pending->seconds);
     put_stats(&json, "temperature_metrics", &kinds.temperature, 1);
-    put_phases(&json, share, pending);
-    put_utilisation(&json, context, &kinds, pending);
-    put_efficiency(&json, context, share, pending);
+    put_phases(&json, share, pending, &figures);
+    put_utilisation(&json, &kinds, &figures);
+    put_efficiency(&json, &figures);
     json_object_end(&json);
     json_object_end(&json);
     put_own(&json, share, &kinds);

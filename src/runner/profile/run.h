@@ -40,8 +40,4 @@ struct profile_run {
 /* The first error that ends the run is kept; the workers take no new query after it. */
 void run_fail(struct profile_run *run, enum err err, const struct error *why);
 
-/* The energy of what was asked is known: writes it.  For sharing_advance. */
-struct share;
-void run_take_share(void *context, const struct share *share);
-
 #endif

@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "estimate/intelligence.h"
+#include "estimate/price.h"
 #include "runner/profile/context.h"
 #include "runner/profile/finish.h"
 #include "runner/profile/sums.h"
@@ -130,6 +131,15 @@ static void put_where_it_went(struct json *json, const struct finish_facts *fact
     json_object_end(json);
 }
 
+static void put_prices(struct json *json, const struct profile_context *context,
+                       const struct finish_facts *facts)
+{
+    const struct prices *prices = context->prices;
+    json_string(json, "currency", prices ? prices_currency(prices) : NULL);
+    json_number(json, "electricity_cost",
+                prices ? prices_electricity(prices, facts->energy.joules) : UNKNOWN);
+}
+
 static void put_more(struct json *json, const struct profile_context *context,
                      const struct finish_facts *facts, const struct sums *sums)
 {
@@ -162,8 +172,9 @@ static void put_more(struct json *json, const struct profile_context *context,
     json_number(json, "seconds", sums_seconds(sums));
     json_number(json, "input_tokens", sums->input_tokens);
     json_number(json, "output_tokens", sums->output_tokens);
-    json_number(json, "cost_usd", sums->cost);
-    json_number(json, "flops_per_token", context->flops_per_token);
+    json_number(json, "cost", sums->cost);
+    put_prices(json, context, facts);
+    json_number(json, "flops_per_token", model_flops_per_token(&context->facts.model));
     sums_to_json(json, "statistics", sums);
 }
 

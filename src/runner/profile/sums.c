@@ -7,34 +7,11 @@
 #include "core/units.h"
 #include "port/json_read.h"
 
-static const struct {
-    const char *key, *label, *unit;
-    double scale;
-} ROWS[] = {
-#define ROW(constant, key, label, unit, scale) {key, label, unit, scale},
+static const char *const KEYS[] = {
+#define ROW(constant, key, label, unit, scale) key,
 #include "runner/profile_rows.def"
 #undef ROW
 };
-
-const char *sum_key(enum sum_row row)
-{
-    return ROWS[row].key;
-}
-
-const char *sum_label(enum sum_row row)
-{
-    return ROWS[row].label;
-}
-
-const char *sum_unit(enum sum_row row)
-{
-    return ROWS[row].unit;
-}
-
-double sum_scale(enum sum_row row)
-{
-    return ROWS[row].scale;
-}
 
 enum err sums_init(struct sums *sums)
 {
@@ -220,7 +197,7 @@ void sums_to_json(struct json *json, const char *key, const struct sums *sums)
         const struct sketch *row = &sums->rows[i];
         if (row->moments.count == 0)
             continue;
-        json_object(json, ROWS[i].key);
+        json_object(json, KEYS[i]);
         json_number(json, "avg", online_mean(&row->moments));
         json_number(json, "median", sketch_quantile(row, 0.5));
         json_number(json, "min", online_min(&row->moments));

@@ -47,11 +47,6 @@ void sums_release(struct sums *sums);
 
 double sums_seconds(const struct sums *sums);  /* from the first query to the last, all starts */
 
-const char *sum_key(enum sum_row row);
-const char *sum_label(enum sum_row row);
-const char *sum_unit(enum sum_row row);
-double sum_scale(enum sum_row row); /* from the record's unit to the table's */
-
 /* "statistics": {key: {avg, median, min, max, std, p95, count}}. */
 void sums_to_json(struct json *json, const char *key, const struct sums *sums);
 

@@ -41,7 +41,7 @@ enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsign
     return ERR_OK;
 }
 
-bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
+static bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
 {
     uint64_t place = place_of(index, repeat, repeats);
     return done && place / 8 < done->bytes && (done->bits[place / 8] >> (place % 8) & 1);
@@ -53,7 +53,7 @@ void done_release(struct done_set *done)
     *done = (struct done_set){0};
 }
 
-void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
+static void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
 {
     if (repeat == 0)
         str_format(to, size, "q%06" PRIu64, index);

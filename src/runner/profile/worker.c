@@ -1,5 +1,6 @@
 #include "runner/profile/worker.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/text.h"
+#include "port/json_read.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/prompt.h"
@@ -108,23 +110,46 @@ static enum err end_request(struct profile_run *run, struct pending *pending,
     return err;
 }
 
+/* An item may say how long its answer is to be ("output_length"); the user's own max_tokens is stronger.
+ * *own is the caller's to release. */
+static const struct params *params_for(const struct profile_options *options,
+                                       const struct item *item, struct params *own)
+{
+    char digits[24];
+    int64_t length;
+    struct jv *metadata;
+    *own = (struct params){0};
+    if (!strstr(item->metadata, "\"output_length\"") ||
+        params_get(&options->request_params, "max_tokens") ||
+        jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) != ERR_OK)
+        return &options->request_params;
+    bool given = jv_integer(jv_get(metadata, "output_length"), &length) && length > 0;
+    jv_free(metadata);
+    if (!given || !str_format(digits, sizeof digits, "%" PRId64, length) ||
+        params_copy(own, &options->request_params) || params_set(own, "max_tokens", digits))
+        return &options->request_params;
+    return own;
+}
+
 static enum err ask(struct worker *worker, const struct query *query, struct client_reply *reply,
                     struct error *why)
 {
     const struct profile_options *options = worker->run->context.options;
+    struct params own;
+    prompt_render(options->template_text, &query->item, &worker->prompt);
     struct client_request request = {
         .model = options->model,
         .system = options->system,
         .prompt = text_get(&worker->prompt),
-        .params = &options->request_params,
+        .params = params_for(options, &query->item, &own),
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->run->cancel,
     };
-    prompt_render(options->template_text, &query->item, &worker->prompt);
-    request.prompt = text_get(&worker->prompt);
     client_reply_init(reply);
     *why = (struct error){0};
-    return worker->client.driver->ask(&worker->client, &request, reply, why);
+    enum err err = worker->client.driver->ask(&worker->client, &request, reply, why);
+    params_release(&own);
+    return err;
 }
 
 /* Asks once, and tells attribution.  *broken is set when the run itself cannot go on. */

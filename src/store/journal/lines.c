@@ -13,7 +13,7 @@ enum {
     LONGEST = 1 << 26, /* 64 MiB: a file that lost its newlines must not eat the memory */
 };
 
-static enum err failed(const struct lines *lines, int problem, struct error *why)
+static enum err failed(const struct journal_lines *lines, int problem, struct error *why)
 {
     return err_set(why, err_from_errno(problem), "cannot read %s: %s", lines->path,
                    strerror(problem));
@@ -24,9 +24,9 @@ static enum err no_memory(struct error *why)
     return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
-enum err lines_open(struct lines *lines, const char *path, struct error *why)
+enum err journal_lines_open(struct journal_lines *lines, const char *path, struct error *why)
 {
-    *lines = (struct lines){.capacity = FIRST, .fd = -1};
+    *lines = (struct journal_lines){.capacity = FIRST, .fd = -1};
     str_copy(lines->path, sizeof lines->path, path);
     lines->buffer = malloc(FIRST);
     if (!lines->buffer)
@@ -34,21 +34,21 @@ enum err lines_open(struct lines *lines, const char *path, struct error *why)
     lines->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (lines->fd < 0) {
         enum err err = failed(lines, errno, why);
-        lines_close(lines);
+        journal_lines_close(lines);
         return err;
     }
     return ERR_OK;
 }
 
-void lines_close(struct lines *lines)
+void journal_lines_close(struct journal_lines *lines)
 {
     if (lines->fd >= 0)
         close(lines->fd);
     free(lines->buffer);
-    *lines = (struct lines){.fd = -1};
+    *lines = (struct journal_lines){.fd = -1};
 }
 
-static enum err make_room(struct lines *lines, size_t wanted, struct error *why)
+static enum err make_room(struct journal_lines *lines, size_t wanted, struct error *why)
 {
     if (wanted <= lines->capacity)
         return ERR_OK;
@@ -64,7 +64,7 @@ static enum err make_room(struct lines *lines, size_t wanted, struct error *why)
 }
 
 /* Reads on after what is there, which is first moved to the front. */
-static enum err read_more(struct lines *lines, struct error *why)
+static enum err read_more(struct journal_lines *lines, struct error *why)
 {
     memmove(lines->buffer, lines->buffer + lines->start, lines->end - lines->start);
     lines->end -= lines->start;
@@ -83,13 +83,14 @@ static enum err read_more(struct lines *lines, struct error *why)
     return ERR_OK;
 }
 
-static void drop(struct lines *lines, size_t length)
+static void drop(struct journal_lines *lines, size_t length)
 {
     lines->start += length;
     lines->at += length;
 }
 
-enum err lines_next(struct lines *lines, struct line *out, bool *end, struct error *why)
+enum err journal_lines_next(struct journal_lines *lines, struct journal_line *out, bool *end,
+                            struct error *why)
 {
     bool too_long = false;
     uint64_t at = lines->at;
@@ -101,13 +102,14 @@ enum err lines_next(struct lines *lines, struct line *out, bool *end, struct err
             have > searched ? memchr(from + searched, '\n', have - searched) : NULL;
         if (newline) {
             size_t length = (size_t)(newline - from);
-            *out = (struct line){.bytes = too_long ? NULL : from, .length = length, .at = at};
+            *out =
+                (struct journal_line){.bytes = too_long ? NULL : from, .length = length, .at = at};
             drop(lines, length + 1);
             return ERR_OK;
         }
         if (lines->eof) {
             *end = have == 0 && !too_long;
-            *out = (struct line){.at = at}; /* whatever there is was cut short */
+            *out = (struct journal_line){.at = at}; /* whatever there is was cut short */
             drop(lines, have);
             return ERR_OK;
         }
@@ -123,8 +125,8 @@ enum err lines_next(struct lines *lines, struct line *out, bool *end, struct err
     }
 }
 
-enum err lines_at(struct lines *lines, uint64_t at, size_t length, struct line *out,
-                  struct error *why)
+enum err journal_lines_at(struct journal_lines *lines, uint64_t at, size_t length,
+                          struct journal_line *out, struct error *why)
 {
     enum err err = make_room(lines, length, why);
     lines->start = lines->end = 0;
@@ -137,6 +139,6 @@ enum err lines_at(struct lines *lines, uint64_t at, size_t length, struct line *
         else
             have += (size_t)n;
     }
-    *out = (struct line){.bytes = lines->buffer, .length = length, .at = at};
+    *out = (struct journal_line){.bytes = lines->buffer, .length = length, .at = at};
     return err;
 }

@@ -1,5 +1,5 @@
 /* The lines of a file with their places, read in constant memory.
- * A struct lines is owned by the caller: lines_open, lines_next, lines_close. */
+ * A struct journal_lines is owned by the caller: journal_lines_open, journal_lines_next, journal_lines_close. */
 #ifndef IPW_STORE_JOURNAL_LINES_H
 #define IPW_STORE_JOURNAL_LINES_H
 
@@ -9,14 +9,14 @@
 
 #include "core/err.h"
 
-struct line {
+struct journal_line {
     const char *bytes; /* without its newline; valid until the next call; NULL when not whole: cut
                           short, or longer than any line of ours */
     size_t length;
     uint64_t at;
 };
 
-struct lines {
+struct journal_lines {
     int fd;
     char *buffer;
     size_t capacity, start, end; /* what was read and not given yet: buffer[start, end) */
@@ -25,12 +25,14 @@ struct lines {
     char path[256];
 };
 
-enum err lines_open(struct lines *lines, const char *path, struct error *why) MUST_USE;
-enum err lines_next(struct lines *lines, struct line *out, bool *end, struct error *why) MUST_USE;
+enum err journal_lines_open(struct journal_lines *lines, const char *path, struct error *why)
+    MUST_USE;
+enum err journal_lines_next(struct journal_lines *lines, struct journal_line *out, bool *end,
+                            struct error *why) MUST_USE;
 
 /* One line again, by its place; its bytes are valid until the next call of either. */
-enum err lines_at(struct lines *lines, uint64_t at, size_t length, struct line *out,
-                  struct error *why) MUST_USE;
-void lines_close(struct lines *lines);
+enum err journal_lines_at(struct journal_lines *lines, uint64_t at, size_t length,
+                          struct journal_line *out, struct error *why) MUST_USE;
+void journal_lines_close(struct journal_lines *lines);
 
 #endif

@@ -156,6 +156,53 @@ static void a_window_inside_one_tick_gets_its_share(void **state)
     release(&pair);
 }
 
+/* One cursor walked over the whole history, in strides that sometimes skip intervals, and back. */
+static void running_sums_are_what_windows_are_made_of(void **state)
+{
+    (void)state;
+    static const nanos STRIDES[] = {NS_PER_MS, 7 * NS_PER_MS, 131 * NS_PER_MS, -60 * NS_PER_MS};
+    struct pair pair;
+    build(&pair, 0.9, LENGTH / 2);
+    struct shaped_cursor cursor = {0};
+    double last_sum, sum;
+    nanos last_covered, covered, t = 5 * NS_PER_MS;
+    assert_int_equal(
+        shaped_running(&pair.counter, &pair.power, &cursor, t, &last_sum, &last_covered), ERR_OK);
+    for (int i = 0; t < LENGTH * TICK + 2 * TICK; i++) {
+        nanos stride = STRIDES[i % 4];
+        struct window window;
+        t += stride;
+        assert_int_equal(shaped_running(&pair.counter, &pair.power, &cursor, t, &sum, &covered),
+                         ERR_OK);
+        if (stride > 0) {
+            enum err err = shaped_window(&pair.counter, &pair.power, t - stride, t, &window);
+            if (err)
+                assert_int_equal(covered, last_covered);
+            else
+                assert_near(sum - last_sum, window.sum, 1e-9);
+            assert_near(seconds(covered - last_covered), window.covered_s, 1e-9);
+        }
+        last_sum = sum;
+        last_covered = covered;
+    }
+    release(&pair);
+}
+
+static void running_sum_of_nothing_is_no_data(void **state)
+{
+    (void)state;
+    struct spill spill;
+    struct timeline empty;
+    struct timeline_cursor cursor = {0};
+    double sum;
+    nanos covered;
+    spill_init(&spill);
+    timeline_init(&empty, &spill, SHAPE_POINTS);
+    assert_int_equal(timeline_running(&empty, &cursor, 1, &sum, &covered), ERR_NO_DATA);
+    timeline_release(&empty);
+    spill_release(&spill);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +210,8 @@ int main(void)
         cmocka_unit_test(adjacent_windows_add_up_to_the_counter),
         cmocka_unit_test(an_edge_without_samples_is_a_straight_line),
         cmocka_unit_test(a_window_inside_one_tick_gets_its_share),
+        cmocka_unit_test(running_sums_are_what_windows_are_made_of),
+        cmocka_unit_test(running_sum_of_nothing_is_no_data),
     };
     return RUN_TESTS(tests);
 }

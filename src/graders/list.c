@@ -1,0 +1,254 @@
+/* The list grader: several things, each compared as a number or as text.  Without parameters it is
+ * GAIA's rule: an expected number is compared as a number, an expected list item by item in order,
+ * anything else as text, without regard to case, white space and punctuation. */
+#include <stdlib.h>
+
+#include "core/grow.h"
+#include "graders/grader.h"
+#include "graders/words/final.h"
+#include "graders/words/fold.h"
+#include "graders/words/number.h"
+#include "graders/words/reply.h"
+
+/* Items in any order are paired by trying: with more than this, n times n would be too many. */
+enum { ITEMS_MAX = 2000 };
+
+struct list {
+    enum final_rule final;
+    struct tolerance tolerance;
+    bool any_order;
+};
+
+struct items {
+    struct slice *at;
+    size_t count, capacity;
+};
+
+static enum err list_open(const struct grader_config *config, struct grader *out, struct error *why)
+{
+    struct list *list = calloc(1, sizeof *list);
+    const char *order = params_get(config->params, "order");
+    if (!list)
+        return out_of_memory(why);
+    enum err err = final_read(config->params, &list->final, why);
+    if (!err)
+        err = tolerance_read(config->params, &list->tolerance, why);
+    list->any_order = order && strcmp(order, "any") == 0;
+    if (!err && order && !list->any_order && strcmp(order, "keep") != 0)
+        err = err_set(why, ERR_USAGE, "order=%s: expected keep or any", order);
+    if (err) {
+        free(list);
+        return err;
+    }
+    out->state = list;
+    return ERR_OK;
+}
+
+/* ---- splitting ---- */
+
+/* Without a bullet or a number before it: "- x", "* x", "2. x", "3) x". */
+static struct slice without_bullet(struct slice item)
+{
+    item = slice_trim(item);
+    size_t mark = 0, digits = 0;
+    while (digits < item.length && item.start[digits] >= '0' && item.start[digits] <= '9')
+        digits++;
+    if (digits && digits <= 3 && digits < item.length && strchr(".)", item.start[digits]))
+        mark = digits + 1;
+    else if (slice_starts(item, "\xE2\x80\xA2")) /* the bullet itself needs no space after it */
+        return slice_trim((struct slice){item.start + 3, item.length - 3});
+    else if (item.length && strchr("-*+", item.start[0]))
+        mark = 1;
+    if (mark && mark < item.length && slice_is_space(item.start[mark]))
+        item = slice_trim((struct slice){item.start + mark, item.length - mark});
+    return item;
+}
+
+static enum err add_item(struct items *items, struct slice item, bool starts_line)
+{
+    if (starts_line)
+        item = without_bullet(item);
+    item = slice_trim(item);
+    if (slice_starts(item, "and ") || slice_starts(item, "And "))
+        item = slice_trim((struct slice){item.start + 4, item.length - 4});
+    if (fold_edges(item).length == 0)
+        return ERR_OK;
+    struct slice *at = grow(items->at, &items->capacity, items->count, sizeof *at);
+    if (!at)
+        return ERR_NO_MEMORY;
+    items->at = at;
+    at[items->count++] = item;
+    return ERR_OK;
+}
+
+/* The length of what separates items at `at`; 0 when nothing does. */
+static size_t separator(const char *at, const char *end)
+{
+    struct slice rest = slice_between(at, end);
+    if (strchr(",;\n", *at) && *at)
+        return 1;
+    return slice_starts(rest, " and ") ? 5 : slice_starts(rest, " & ") ? 3 : 0;
+}
+
+static enum err split(struct items *items, struct slice text)
+{
+    enum err err = ERR_OK;
+    bool starts_line = true;
+    const char *from = text.start, *end = slice_end(text);
+    for (const char *c = from; c < end && !err;) {
+        size_t length = separator(c, end);
+        if (!length) {
+            c++;
+            continue;
+        }
+        err = add_item(items, slice_between(from, c), starts_line);
+        starts_line = *c == '\n';
+        c += length;
+        from = c;
+    }
+    return err ? err : add_item(items, slice_between(from, end), starts_line);
+}
+
+/* [1, 2], {1, 2} and (1, 2) are lists in brackets. */
+static struct slice without_brackets(struct slice text)
+{
+    static const char PAIRS[][2] = {{'[', ']'}, {'{', '}'}, {'(', ')'}};
+    text = slice_trim(text);
+    for (size_t i = 0; text.length > 1 && i < sizeof PAIRS / sizeof *PAIRS; i++)
+        if (text.start[0] == PAIRS[i][0] && text.start[text.length - 1] == PAIRS[i][1])
+            return slice_trim((struct slice){text.start + 1, text.length - 2});
+    return text;
+}
+
+/* ---- comparing ---- */
+
+static enum err same_item(const struct list *list, struct slice expected, struct slice item,
+                          bool *same, struct error *why)
+{
+    static const struct fold FOLD = {.strip = FOLD_ALL};
+    struct number wanted, value;
+    if (number_whole(fold_edges(expected), &wanted)) {
+        *same = number_whole(fold_edges(item), &value) &&
+                number_equal(&list->tolerance, &wanted, &value);
+        return ERR_OK;
+    }
+    return fold_equal(&FOLD, expected, item, same, why);
+}
+
+/* Pairs the expected item with one that is not taken yet. */
+static enum err pair(const struct list *list, struct slice expected, const struct items *answer,
+                     bool *taken, bool *found, struct error *why)
+{
+    enum err err = ERR_OK;
+    *found = false;
+    for (size_t i = 0; i < answer->count && !*found && !err; i++) {
+        if (taken[i])
+            continue;
+        err = same_item(list, expected, answer->at[i], found, why);
+        taken[i] = *found;
+    }
+    return err;
+}
+
+static enum err compare_items(const struct list *list, const struct items *expected,
+                              const struct items *answer, struct grade *out, struct error *why)
+{
+    bool taken[ITEMS_MAX] = {false};
+    for (size_t i = 0; i < expected->count; i++) {
+        bool same = false;
+        enum err err = list->any_order
+                           ? pair(list, expected->at[i], answer, taken, &same, why)
+                           : same_item(list, expected->at[i], answer->at[i], &same, why);
+        if (err)
+            return err;
+        if (!same) {
+            grade_say(out, VERDICT_FALSE,
+                      list->any_order ? "item %zu is missing: %.*s"
+                                      : "item %zu differs, expected %.*s",
+                      i + 1, (int)(expected->at[i].length < 80 ? expected->at[i].length : 80),
+                      expected->at[i].start);
+            return ERR_OK;
+        }
+    }
+    grade_say(out, VERDICT_TRUE, "%s", "");
+    return ERR_OK;
+}
+
+static enum err compare_lists(const struct list *list, struct slice expected, struct slice answer,
+                              struct grade *out, struct error *why)
+{
+    struct items wanted = {0}, found = {0};
+    enum err err = split(&wanted, without_brackets(expected));
+    if (!err)
+        err = split(&found, without_brackets(fold_edges(answer)));
+    if (err)
+        out_of_memory(why);
+    else if (wanted.count == 0 || wanted.count > ITEMS_MAX)
+        grade_say(out, VERDICT_NULL, "the expected list has %zu items; 1 to %d can be compared",
+                  wanted.count, ITEMS_MAX);
+    else if (wanted.count != found.count)
+        grade_say(out, VERDICT_FALSE, "%zu items, expected %zu", found.count, wanted.count);
+    else
+        err = compare_items(list, &wanted, &found, out, why);
+    free(wanted.at);
+    free(found.at);
+    return err;
+}
+
+static enum err compare(const struct list *list, const struct grading *what, struct slice reply,
+                        struct grade *out, struct error *why)
+{
+    struct slice expected = final_expected(slice_of(what->expected));
+    struct final final;
+    if (!final_find(reply, list->final, &final)) {
+        grade_say(out, VERDICT_FALSE, "no marked answer");
+        return ERR_OK;
+    }
+    grade_extracted(out, final.block);
+    struct number wanted, value;
+    if (!number_whole(fold_edges(expected), &wanted))
+        return compare_lists(list, expected, final.block, out, why);
+    /* One number: its commas are no separators. */
+    if (!(final.kind ? number_first(final.line, &value) : number_last(final.line, &value)))
+        grade_say(out, VERDICT_FALSE, "no number in the answer");
+    else if (number_equal(&list->tolerance, &wanted, &value))
+        grade_say(out, VERDICT_TRUE, "%s", "");
+    else
+        grade_say(out, VERDICT_FALSE, "%.10g, expected %.10g", value.value, wanted.value);
+    return ERR_OK;
+}
+
+static enum err list_grade(struct grader *grader, const struct grading *what, struct grade *out,
+                           struct error *why)
+{
+    struct reply reply;
+    bool empty;
+    enum err err = reply_open(&reply, what->answer, &empty, out, why);
+    if (err)
+        return err;
+    if (!empty)
+        err = compare(grader->state, what, reply_slice(&reply), out, why);
+    reply_release(&reply);
+    return err;
+}
+
+static void list_close(struct grader *grader)
+{
+    free(grader->state);
+}
+
+static const struct param_spec PARAMS[] = {
+    {"order", "RULE", "keep: the same order, any: any order (keep)"},
+    FINAL_PARAM,
+    TOLERANCE_PARAMS,
+    {NULL, NULL, NULL},
+};
+
+const struct grader_driver grader_list = {
+    .name = "list",
+    .summary = "several things with commas or lines between, as numbers or text (GAIA's rule)",
+    .params = PARAMS,
+    .open = list_open,
+    .grade = list_grade,
+    .close = list_close,
+};

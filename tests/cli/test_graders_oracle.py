@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""The graders by score agree with the packages that define them: bleu with sacrebleu, rouge_l with
+rouge-score, f1 with SQuAD's definition written out here; math agrees with sympy where that is there.
+Texts are made by chance from a fixed seed.  Skips what is not installed."""
+
+import collections
+import json
+import os
+import random
+import re
+import string
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+try:
+    import sacrebleu
+except ImportError:
+    sacrebleu = None
+try:
+    from rouge_score import rouge_scorer
+except ImportError:
+    rouge_scorer = None
+try:
+    import sympy
+except ImportError:
+    sympy = None
+
+GRADE = Path(os.environ.get("IPW_BUILD", "build")) / "tests/tools/grade"
+CASES = 1500
+
+
+def grade(lines):
+    """The grades of many lines by one run of the helper."""
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run([GRADE], input=text, capture_output=True, text=True, timeout=120)
+    if done.returncode == 77:
+        raise unittest.SkipTest(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    grades = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(grades) == len(lines)
+    return grades
+
+
+# ---- texts ----
+
+WORDS = ("the cat sat on a mat and an owl flew over it The Cat U.S.A. 3.14 1,000 10-20 don't "
+         "e-mail AT&T &amp; &lt;b&gt; &quot;x&quot; <skipped> $5.00 50% (yes) [no] {maybe} a/b "
+         "C++ x=1 end. stop, what? why! semi; colon: \"quoted\" 'single' well-known 2024-01-15 "
+         "caf\u00e9 \u00dcber na\u00efve \u041c\u043e\u0441\u043a\u0432\u0430 \u6771\u4eac \u20ac5 "
+         "\u201ccurly\u201d \u2014 _under_ *star* ~ ^ | \\ # @ 1. .5 , . - -- ...").split(" ")
+GAPS = [" "] * 12 + ["\n", "\t", "  ", "-\n", "\u00a0", "\u2009", ""]
+
+
+def sentence(chance, longest=14):
+    return "".join(chance.choice(WORDS) + chance.choice(GAPS)
+                   for _ in range(chance.randint(1, longest))).strip() or "x"
+
+
+def varied(chance, text):
+    """A text that shares something with another."""
+    words = text.split(" ")
+    for _ in range(chance.randint(0, 4)):
+        place = chance.randrange(len(words) + 1)
+        words[place:place + chance.randint(0, 2)] = sentence(chance, 3).split(" ")
+    chance.random() < 0.1 and chance.shuffle(words)
+    return " ".join(words).strip() or "x"
+
+
+def pairs(seed):
+    chance = random.Random(seed)
+    for _ in range(CASES):
+        expected = sentence(chance)
+        answer = varied(chance, expected) if chance.random() < 0.8 else sentence(chance)
+        yield expected, answer
+
+
+# ---- oracles ----
+
+def squad_words(text):
+    text = "".join(c for c in text.lower() if c not in set(string.punctuation))
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+
+def squad_f1(expected, answer):
+    gold, guess = squad_words(expected), squad_words(answer)
+    if not gold or not guess:
+        return float(gold == guess)
+    same = sum((collections.Counter(gold) & collections.Counter(guess)).values())
+    if not same:
+        return 0.0
+    precision, recall = same / len(guess), same / len(gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+class Scores(unittest.TestCase):
+    def compare(self, grader, cases, oracle, several=False):
+        lines = [{"grader": grader, "expected": expected if not several else expected[0],
+                  "answer": answer,
+                  "metadata": {"references": expected[1:]} if several else {}}
+                 for expected, answer in cases]
+        scores = []
+        for line, got, (expected, answer) in zip(lines, grade(lines), cases):
+            wanted = oracle(expected, answer)
+            scores.append(wanted)
+            self.assertIsNotNone(got.get("score"), (line, got))
+            self.assertAlmostEqual(got["score"], wanted, delta=1e-9, msg=json.dumps(line))
+        self.assertGreater(sum(0 < score < 1 for score in scores), len(scores) // 3)
+
+    def test_f1(self):
+        self.compare("f1", list(pairs(1)), squad_f1)
+
+    @unittest.skipUnless(sacrebleu, "sacrebleu is not installed")
+    def test_bleu(self):
+        self.compare("bleu", list(pairs(2)), lambda expected, answer: sacrebleu.sentence_bleu(
+            answer, [expected]).score / 100)
+
+    @unittest.skipUnless(sacrebleu, "sacrebleu is not installed")
+    def test_bleu_with_several_references(self):
+        chance = random.Random(3)
+        cases = [([expected, varied(chance, expected), sentence(chance)], answer)
+                 for expected, answer in pairs(3)]
+        self.compare("bleu", cases, lambda expected, answer: sacrebleu.sentence_bleu(
+            answer, expected).score / 100, several=True)
+
+    @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
+    def test_rouge_l(self):
+        scorer = rouge_scorer.RougeScorer(["rougeL"])
+        self.compare("rouge_l", list(pairs(4)), lambda expected, answer: scorer.score(
+            expected, answer)["rougeL"].fmeasure)
+
+    @unittest.skipUnless(rouge_scorer, "rouge-score is not installed")
+    def test_rouge_l_with_several_references(self):
+        chance = random.Random(5)
+        scorer = rouge_scorer.RougeScorer(["rougeL"])
+        cases = [([expected, varied(chance, expected)], answer) for expected, answer in pairs(5)]
+        self.compare("rouge_l", cases, lambda expected, answer: scorer.score_multi(
+            expected, answer)["rougeL"].fmeasure, several=True)
+
+
+# ---- math ----
+
+@unittest.skipUnless(sympy, "sympy is not installed")
+class Math(unittest.TestCase):
+    def expression(self, chance, depth):
+        if depth == 0 or chance.random() < 0.2:
+            return chance.choice([sympy.Symbol("x"), sympy.Symbol("y"), sympy.pi,
+                                  sympy.Integer(chance.randint(-9, 9)),
+                                  sympy.Rational(chance.randint(1, 9), chance.randint(2, 9))])
+        left, right = (self.expression(chance, depth - 1) for _ in range(2))
+        return chance.choice([lambda: left + right, lambda: left * right, lambda: left - right,
+                              lambda: left ** chance.randint(2, 3), lambda: sympy.sin(left),
+                              lambda: sympy.sqrt(left ** 2 + 1)])()
+
+    def test_rewritten_expressions_are_equal_and_changed_ones_are_not(self):
+        chance = random.Random(6)
+        lines, wanted = [], []
+        while len(lines) < 300:
+            one = self.expression(chance, 3)
+            if one.has(sympy.zoo, sympy.nan, sympy.oo):
+                continue
+            other = chance.choice([sympy.expand, sympy.factor, lambda e: e])(one)
+            for form, equal in ((other, True), (other + sympy.Rational(1, 7), False)):
+                lines.append({"grader": "math", "params": {"final": "whole"},
+                              "expected": sympy.latex(one),
+                              "answer": chance.choice([sympy.latex, lambda e: str(e)])(form)})
+                wanted.append(equal)
+        for line, got, equal in zip(lines, grade(lines), wanted):
+            self.assertEqual(got.get("verdict"), equal, json.dumps(line))
+
+
+if __name__ == "__main__":
+    if not GRADE.exists():
+        print(f"{GRADE} was not built")
+        sys.exit(77)
+    if not (sacrebleu and rouge_scorer):
+        missing = [name for name, module in (("sacrebleu", sacrebleu), ("rouge-score", rouge_scorer))
+                   if not module]
+        print(f"not installed: {', '.join(missing)} (see tests/requirements.txt)")
+        result = unittest.main(exit=False).result
+        sys.exit(77 if result.wasSuccessful() else 1)
+    unittest.main()

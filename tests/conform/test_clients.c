@@ -1,0 +1,339 @@
+/* Every client driver in the registry, held to the contract of clients/client.h: without a service,
+ * with one that is well, and with one that is not.  A driver added to clients.def is under test the
+ * same day; the server of the tests must then speak its language. */
+#include "support/unit.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/json.h"
+#include "port/json_read.h"
+#include "port/thread.h"
+#include "support/asking.h"
+#include "support/inference.h"
+
+/* cmocka stops at a failed assertion; this says which driver it was about. */
+#define HOLD(condition, driver)                                                                    \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s: broken: %s\n", (driver)->name, #condition);                           \
+            _fail(__FILE__, __LINE__);                                                             \
+        }                                                                                          \
+    } while (0)
+
+#define FOR_EACH_DRIVER(d) for (const struct client_driver *const *d = CLIENT_DRIVERS; *d; d++)
+
+/* Opens on a play of the server, for drivers that have an address at all. */
+static enum err open_on(const struct client_driver *driver, const char *play, struct client *client)
+{
+    struct error why = {0};
+    const struct client_config config = {.base_url =
+                                             driver->default_url ? inference_url(play) : NULL};
+    enum err err = client_open(driver, &config, client, &why);
+    if (err)
+        print_error("%s: %s\n", driver->name, why.text);
+    return err;
+}
+
+static bool is_line(const char *text)
+{
+    return text && *text && !strchr(text, '\n');
+}
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static void a_driver_is_complete(void **state)
+{
+    (void)state;
+    FOR_EACH_DRIVER(d)
+    {
+        const struct client_driver *driver = *d;
+        HOLD(is_line(driver->name) && is_line(driver->summary), driver);
+        HOLD(strlen(driver->summary) <= 90, driver);
+        HOLD(driver->open && driver->close && driver->health && driver->models, driver);
+        HOLD(driver->prepare && driver->describe && driver->ask, driver);
+        HOLD(client_driver_find(driver->name, NULL) == driver, driver);
+        for (const struct param_spec *p = driver->params; p && p->name; p++)
+            HOLD(is_line(p->name) && is_line(p->value) && is_line(p->help), driver);
+        for (const struct client_driver *const *other = CLIENT_DRIVERS; other != d; other++)
+            HOLD(strcmp((*other)->name, driver->name) != 0, driver);
+    }
+}
+
+static void an_unknown_name_gets_the_near_one(void **state)
+{
+    (void)state;
+    struct error why;
+    assert_null(client_driver_find("olama", &why));
+    assert_int_equal(why.code, ERR_NOT_FOUND);
+    assert_contains(why.text, "did you mean 'ollama'?");
+    assert_null(client_driver_find("something-else", &why));
+    assert_contains(why.text, "openai, ollama");
+    assert_null(client_driver_find("", NULL));
+}
+
+static void a_driver_that_cannot_work_here_says_why(void **state)
+{
+    (void)state;
+    FOR_EACH_DRIVER(d)
+    {
+        struct client client;
+        struct error why = {0};
+        const struct client_config config = {0};
+        if (!(*d)->available || (*d)->available(&why) == ERR_OK)
+            continue;
+        HOLD(client_open(*d, &config, &client, &why) == ERR_UNSUPPORTED, *d);
+        HOLD(is_line(why.text) && strstr(why.text, "install") && !client.driver, *d);
+    }
+}
+
+static void opening_speaks_to_no_server_and_leaves_nothing(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    FOR_EACH_DRIVER(d)
+    {
+        struct client client;
+        struct error why = {0};
+        const struct client_config nobody = {.base_url =
+                                                 (*d)->default_url ? inference_nobody() : NULL};
+        HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, *d); /* loads what is loaded once */
+        client_close(&client);
+        int before = open_descriptors();
+        for (int i = 0; i < 3; i++) {
+            HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, *d);
+            HOLD(client.driver == *d && client.state, *d);
+            client_close(&client);
+            HOLD(!client.state, *d);
+            client_close(&client); /* twice is harmless */
+        }
+        struct params unknown = {0};
+        assert_int_equal(params_add(&unknown, "no_such_parameter=1"), ERR_OK);
+        const struct client_config wrong = {.params = &unknown};
+        HOLD(client_open(*d, &wrong, &client, &why) == ERR_USAGE, *d);
+        HOLD(strstr(why.text, "no_such_parameter") && strstr(why.text, (*d)->name), *d);
+        HOLD(!client.state && !client.driver, *d);
+        params_release(&unknown);
+        HOLD(open_descriptors() == before, *d);
+    }
+}
+
+static void a_service_that_is_not_there_is_told(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    FOR_EACH_DRIVER(d)
+    {
+        if (!(*d)->default_url)
+            continue;
+        struct client client;
+        struct error why = {0};
+        struct client_models models = {0};
+        const struct client_config nobody = {.base_url = inference_nobody()};
+        HOLD(client_open(*d, &nobody, &client, &why) == ERR_OK, *d);
+        HOLD((*d)->health(&client, &why) == ERR_LOST, *d);
+        HOLD(is_line(why.text) && strstr(why.text, "http://127.0.0.1:"), *d);
+        HOLD((*d)->models(&client, &models, &why) == ERR_LOST, *d);
+        HOLD((*d)->prepare(&client, "m", NS_PER_S, &why) == ERR_LOST, *d);
+        struct asked a = ask_client(&client, NULL);
+        HOLD(a.err == ERR_LOST && a.reply.retryable && is_line(a.why.text), *d);
+        HOLD(a.reply.status == 0 && a.reply.done >= a.reply.sent && a.reply.sent > 0, *d);
+        asked_release(&a);
+        client_models_release(&models);
+        client_close(&client);
+    }
+}
+
+static void check_times(const struct client_driver *driver, const struct client_reply *r)
+{
+    HOLD(r->sent > 0 && r->sent <= r->first_token && r->first_token <= r->last_token, driver);
+    HOLD(r->last_token <= r->done, driver);
+    HOLD(r->arrivals.count > 0 && r->arrivals.times[0] == r->first_token, driver);
+    HOLD(r->arrivals.times[r->arrivals.count - 1] == r->last_token, driver);
+    for (size_t i = 1; i < r->arrivals.count; i++)
+        HOLD(r->arrivals.times[i - 1] <= r->arrivals.times[i], driver);
+}
+
+static void see(void *context, const char *bytes, size_t length, nanos t)
+{
+    (void)t;
+    text_add_bytes(context, bytes, length);
+}
+
+static void a_service_that_is_well_answers(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    FOR_EACH_DRIVER(d)
+    {
+        struct client client;
+        struct error why = {0};
+        struct client_models models = {0};
+        HOLD(open_on(*d, "normal:first_ms=5", &client) == ERR_OK, *d);
+        HOLD((*d)->health(&client, &why) == ERR_OK, *d);
+        HOLD((*d)->models(&client, &models, &why) == ERR_OK && models.count > 0, *d);
+        HOLD((*d)->prepare(&client, models.names[0], 60 * NS_PER_S, &why) == ERR_OK, *d);
+        for (int i = 0; i < 3; i++) {
+            struct client_reply reply;
+            struct text seen = {0};
+            nanos before = clock_now();
+            const struct client_request request = {
+                .model = models.names[0], .prompt = "Q", .saw = see, .context = &seen};
+            HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
+            HOLD(reply.sent >= before && reply.done <= clock_now(), *d);
+            HOLD(reply.content.length > 0, *d);
+            HOLD(strcmp(text_get(&seen), text_get(&reply.content)) == 0, *d);
+            HOLD(reply.prompt_tokens > 0 && reply.output_tokens > 0, *d);
+            HOLD(!reply.retryable && strcmp(reply.finish_reason, "stop") == 0, *d);
+            check_times(*d, &reply);
+            client_reply_release(&reply);
+            text_release(&seen);
+        }
+        client_models_release(&models);
+        client_close(&client);
+    }
+}
+
+static void describing_adds_members_to_an_object(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    static const char *const PLAYS[] = {"normal", "loading", "status:code=404"};
+    for (size_t i = 0; i < sizeof PLAYS / sizeof *PLAYS; i++)
+        FOR_EACH_DRIVER(d)
+        {
+            struct client client;
+            struct text out = {0};
+            struct json json;
+            struct jv *root;
+            HOLD(open_on(*d, PLAYS[i], &client) == ERR_OK, *d);
+            json_init(&json, &out, false);
+            json_object(&json, NULL);
+            json_string(&json, "before", "x");
+            (*d)->describe(&client, "tiny-1b", &json);
+            json_string(&json, "after", "x");
+            json_object_end(&json);
+            HOLD(json.depth == 0, *d);
+            HOLD(jv_parse(text_get(&out), out.length, &root, NULL) == ERR_OK, *d);
+            HOLD(jv_count(root) >= 2 && jv_get(root, "after"), *d);
+            for (const struct jv *c = jv_first(root); c; c = jv_next(c))
+                HOLD(!jv_is_null(c), *d); /* what is not known is left out */
+            jv_free(root);
+            text_release(&out);
+            client_close(&client);
+        }
+}
+
+static void a_cancelled_question_ends(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    FOR_EACH_DRIVER(d)
+    {
+        struct client client;
+        struct client_reply reply;
+        struct error why = {0};
+        atomic_bool cancel = true;
+        HOLD(open_on(*d, "hang:after=request", &client) == ERR_OK, *d);
+        const struct client_request request = {.model = "m", .prompt = "Q", .cancel = &cancel};
+        HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_INTERRUPTED, *d);
+        HOLD(!reply.retryable && is_line(why.text) && reply.done >= reply.sent, *d);
+        client_reply_release(&reply);
+        client_close(&client);
+    }
+}
+
+static void a_client_survives_a_failure(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    FOR_EACH_DRIVER(d)
+    {
+        if (!(*d)->default_url)
+            continue;
+        struct client client;
+        HOLD(open_on(*d, "die:after=content,how=close", &client) == ERR_OK, *d);
+        for (int i = 0; i < 3; i++) {
+            struct asked a = ask_client(&client, NULL);
+            HOLD(a.err == ERR_LOST && a.reply.retryable, *d);
+            HOLD(strcmp(text_get(&a.reply.content), "Hello") == 0, *d);
+            HOLD(a.reply.output_tokens == -1 && a.reply.prompt_tokens == -1, *d);
+            asked_release(&a);
+        }
+        struct client_models models = {0};
+        HOLD((*d)->models(&client, &models, NULL) == ERR_OK && models.count > 0, *d);
+        client_models_release(&models);
+        client_close(&client);
+    }
+}
+
+struct worker {
+    const struct client_driver *driver;
+    struct client client;
+    pthread_t thread;
+    int good;
+};
+
+static void *work(void *argument)
+{
+    struct worker *w = argument;
+    for (int i = 0; i < 4; i++) {
+        struct client_reply reply;
+        const struct client_request request = {.model = "tiny-1b", .prompt = "Q"};
+        if (!w->driver->ask(&w->client, &request, &reply, NULL) && reply.content.length > 0)
+            w->good++;
+        client_reply_release(&reply);
+    }
+    return NULL;
+}
+
+static void several_clients_work_at_once(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    enum { WORKERS = 4 };
+    FOR_EACH_DRIVER(d)
+    {
+        struct worker workers[WORKERS];
+        for (int i = 0; i < WORKERS; i++) {
+            workers[i] = (struct worker){.driver = *d};
+            HOLD(open_on(*d, "normal:gap_ms=1", &workers[i].client) == ERR_OK, *d);
+        }
+        for (int i = 0; i < WORKERS; i++)
+            assert_int_equal(thread_start(&workers[i].thread, work, &workers[i]), ERR_OK);
+        for (int i = 0; i < WORKERS; i++)
+            pthread_join(workers[i].thread, NULL);
+        for (int i = 0; i < WORKERS; i++) {
+            HOLD(workers[i].good == 4, *d);
+            client_close(&workers[i].client);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_driver_is_complete),
+        cmocka_unit_test(an_unknown_name_gets_the_near_one),
+        cmocka_unit_test(a_driver_that_cannot_work_here_says_why),
+        cmocka_unit_test(opening_speaks_to_no_server_and_leaves_nothing),
+        cmocka_unit_test(a_service_that_is_not_there_is_told),
+        cmocka_unit_test(a_service_that_is_well_answers),
+        cmocka_unit_test(describing_adds_members_to_an_object),
+        cmocka_unit_test(a_cancelled_question_ends),
+        cmocka_unit_test(a_client_survives_a_failure),
+        cmocka_unit_test(several_clients_work_at_once),
+    };
+    return cmocka_run_group_tests(tests, inference_start, inference_stop);
+}

@@ -1,0 +1,323 @@
+/* Every grader in the registry, held to the contract of graders/grader.h: what is unknown is null,
+ * an empty answer is false, and no bytes, however many or however broken, do harm. */
+#include "support/unit.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/text.h"
+#include "graders/grader.h"
+
+#define HOLD(condition, subject)                                                                   \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s: broken: %s\n", (subject), #condition);                                \
+            _fail(__FILE__, __LINE__);                                                             \
+        }                                                                                          \
+    } while (0)
+
+static enum err agreeable(void *context, const char *prompt, struct text *reply, struct error *why)
+{
+    (void)context;
+    (void)prompt;
+    (void)why;
+    text_add(reply, "TRUE");
+    return ERR_OK;
+}
+
+static const struct judge JUDGE = {agreeable, NULL};
+
+static struct grader opened(const struct grader_driver *driver)
+{
+    struct grader_config config = {.judge = &JUDGE};
+    struct grader grader;
+    struct error why = {0};
+    enum err err = grader_open(driver, &config, &grader, &why);
+    HOLD(err == ERR_OK, driver->name);
+    HOLD(grader.driver == driver, driver->name);
+    return grader;
+}
+
+/* Valid UTF-8 on one line: these fields go into JSON and onto the terminal. */
+static void hold_words(const char *words, size_t size, const char *subject)
+{
+    HOLD(memchr(words, '\0', size), subject);
+    for (const unsigned char *c = (const unsigned char *)words; *c;) {
+        size_t more = *c < 0x80 ? 0 : *c >= 0xF0 ? 3 : *c >= 0xE0 ? 2 : *c >= 0xC2 ? 1 : 9;
+        HOLD(more < 9 && *c >= ' ' && *c != 0x7F, subject);
+        for (c++; more; more--, c++)
+            HOLD((*c & 0xC0) == 0x80, subject);
+    }
+}
+
+static struct grade graded(struct grader *grader, const char *expected, const char *answer)
+{
+    struct grading what = {.problem = "p", .expected = expected, .answer = answer};
+    struct error why = {0};
+    struct grade grade;
+    memset(&grade, 0x5A, sizeof grade);
+    HOLD(grader_grade(grader, &what, &grade, &why) == ERR_OK, grader->driver->name);
+    hold_words(grade.label, sizeof grade.label, grader->driver->name);
+    hold_words(grade.extracted, sizeof grade.extracted, grader->driver->name);
+    hold_words(grade.reason, sizeof grade.reason, grader->driver->name);
+    HOLD(grade.verdict == VERDICT_TRUE || grade.reason[0], grader->driver->name);
+    HOLD(grade.verdict <= VERDICT_TRUE, grader->driver->name);
+    HOLD(isnan(grade.score) || (grade.score >= 0 && grade.score <= 1.0000001),
+         grader->driver->name);
+    HOLD(grade.attempts == 0 || grader->driver->needs_judge, grader->driver->name);
+    return grade;
+}
+
+static void drivers_are_well_formed(void **state)
+{
+    (void)state;
+    assert_non_null(GRADER_DRIVERS[0]);
+    for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+        HOLD((*d)->name && (*d)->name[0], "a driver without a name");
+        for (const char *c = (*d)->name; *c; c++)
+            HOLD(islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '_', (*d)->name);
+        HOLD((*d)->summary && (*d)->summary[0], (*d)->name);
+        HOLD((*d)->open && (*d)->grade, (*d)->name);
+        HOLD(grader_driver_find((*d)->name, NULL) == *d, (*d)->name);
+        for (const struct param_spec *p = (*d)->params; p && p->name; p++)
+            HOLD(p->name[0] && p->value[0] && p->help[0], (*d)->name);
+    }
+}
+
+static void names_are_found_or_suggested(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    assert_null(grader_driver_find("numerc", &why));
+    assert_contains(why.text, "did you mean 'numeric'");
+    assert_null(grader_driver_find("zzzzzzzz", &why));
+    assert_ptr_equal(grader_driver_find("none", &why), grader_driver_find("null", &why));
+}
+
+static void parameters_and_judges_are_checked(void **state)
+{
+    (void)state;
+    for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+        struct params params = {0};
+        struct error why = {0};
+        struct grader grader;
+        assert_int_equal(params_add(&params, "no_such_parameter=1"), ERR_OK);
+        struct grader_config config = {.params = &params, .judge = &JUDGE};
+        HOLD(grader_open(*d, &config, &grader, &why) == ERR_USAGE, (*d)->name);
+        HOLD(strstr(why.text, "no_such_parameter"), (*d)->name);
+        HOLD(!grader.driver, (*d)->name);
+        grader_close(&grader); /* closing what did not open does no harm */
+        params_release(&params);
+        config = (struct grader_config){0};
+        enum err err = grader_open(*d, &config, &grader, &why);
+        HOLD((err == ERR_OK) == !(*d)->needs_judge, (*d)->name);
+        grader_close(&grader);
+    }
+}
+
+static void the_same_answer_is_right(void **state)
+{
+    (void)state;
+    static const char *const EITHER[] = {"7", "B"}; /* one that each grader understands */
+    for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+        struct grader grader = opened(*d);
+        bool right = false;
+        for (size_t i = 0; i < 2; i++)
+            right = right || graded(&grader, EITHER[i], EITHER[i]).verdict == VERDICT_TRUE;
+        HOLD(right == (strcmp((*d)->name, "null") != 0), (*d)->name);
+        grader_close(&grader);
+    }
+}
+
+static void what_is_unknown_is_null_and_nothing_is_false(void **state)
+{
+    (void)state;
+    static const char *const NOTHING[] = {
+        "", " ", "\n\t ", "<think>7</think>", "<think>7", "<think></think> \n"};
+    for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+        struct grader grader = opened(*d);
+        bool grades = strcmp((*d)->name, "null") != 0;
+        HOLD(graded(&grader, "", "7").verdict == VERDICT_NULL, (*d)->name);
+        HOLD(graded(&grader, " \n", "7").verdict == VERDICT_NULL, (*d)->name);
+        HOLD(graded(&grader, "", "").verdict == VERDICT_NULL, (*d)->name);
+        for (size_t i = 0; i < sizeof NOTHING / sizeof *NOTHING; i++) {
+            struct grade grade = graded(&grader, "7", NOTHING[i]);
+            HOLD(grade.verdict == (grades ? VERDICT_FALSE : VERDICT_NULL), (*d)->name);
+            HOLD(!grades || str_starts(grade.reason, "empty answer"), (*d)->name);
+            HOLD(grade.attempts == 0, (*d)->name);
+        }
+        grader_close(&grader);
+    }
+}
+
+static void broken_text_does_no_harm(void **state)
+{
+    (void)state;
+    static const char *const ODD[] = {
+        "\xFF\xFE",
+        "\xC3",
+        "caf\xE9",
+        "\xF0\x9F\x98",
+        "\xED\xA0\x80",
+        "\xC0\xAF",
+        "\x01\x02\x7F",
+        "7\xFF",
+        "\xE2\x88\x92",
+        "B\xC2",
+        "\\boxed{\xFF}",
+        "answer: \xE2\x80",
+        "\\",
+        "\\boxed",
+        "\\boxed{",
+        "}{",
+        "####",
+        "#### ",
+        "answer",
+        "answer is",
+        "answer:",
+        "%",
+        "$",
+        "-",
+        ".",
+        "*",
+        "**",
+        "<think",
+        "</think>",
+        "{\"a\":1}",
+        "\xF4\x8F\xBF\xBF",
+        "\xEF\xBB\xBF"
+        "7",
+        "%s%n%d",
+    };
+    enum { COUNT = sizeof ODD / sizeof *ODD };
+    for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+        struct grader grader = opened(*d);
+        for (size_t i = 0; i < COUNT; i++)
+            for (size_t k = 0; k < COUNT; k++)
+                graded(&grader, ODD[i], ODD[k]);
+        grader_close(&grader);
+    }
+}
+
+static void metadata_of_any_kind_does_no_harm(void **state)
+{
+    (void)state;
+    static const char *const METADATA[] = {
+        NULL,
+        "",
+        "{",
+        "null",
+        "[]",
+        "{}",
+        "{\"references\": 5}",
+        "{\"references\": []}",
+        "{\"references\": [null, {}, \"\", \"7\"]}",
+        "\xFF",
+    };
+    for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+        struct grader grader = opened(*d);
+        for (size_t i = 0; i < sizeof METADATA / sizeof *METADATA; i++) {
+            struct grading what = {
+                .problem = "p", .expected = "x", .answer = "y", .metadata = METADATA[i]};
+            struct grade grade;
+            struct error why = {0};
+            HOLD(grader_grade(&grader, &what, &grade, &why) == ERR_OK, (*d)->name);
+        }
+        grader_close(&grader);
+    }
+}
+
+/* ---- size ---- */
+
+static char *repeated(const char *piece, size_t bytes)
+{
+    size_t length = strlen(piece), count = bytes / length;
+    char *text = malloc(count * length + 1);
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++)
+        memcpy(text + i * length, piece, length);
+    text[count * length] = '\0';
+    return text;
+}
+
+/* Pieces that make some search start again at every place.  Seconds would mean that time grows with
+ * the square of the length; a busy machine gets its allowance. */
+static void long_answers_take_no_time(void **state)
+{
+    (void)state;
+    static const char *const PIECES[] = {
+        "a",          "7",
+        "(",          "{",
+        "\\boxed{",   "\\(",
+        "$",          "$$",
+        "\\text{",    "answer ",
+        "answer: ",   "the answer is ",
+        "answer to ", "A. ",
+        "(A",         "**",
+        "*",          " ",
+        "\n",         "1,",
+        "1/",         "1 ",
+        "-",          "\\frac",
+        "<think>",    "</think>",
+        "word ",      "a, ",
+        "a and ",     "#### 1\n",
+        "\xFF",       "\xC3\xA9",
+        "1e",         "&amp;",
+        ".,",         "option ",
+        "^{",         "B is correct ",
+        "\\begin{",   "x^",
+    };
+    bool slow = getenv("IPW_SLOW");
+    size_t bytes = slow ? 10000 : 300000;
+    for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
+        char *text = repeated(PIECES[i], bytes);
+        for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+            struct grader grader = opened(*d);
+            nanos before = clock_now();
+            graded(&grader, "7", text);
+            double took = (double)(clock_now() - before) * 1e-9;
+            if (took > 2)
+                print_error("%s: %.1f s for \"%s\"\n", (*d)->name, took, PIECES[i]);
+            HOLD(took <= 15, (*d)->name);
+            grader_close(&grader);
+        }
+        free(text);
+    }
+}
+
+static void expected_answers_may_be_long_too(void **state)
+{
+    (void)state;
+    static const char *const PIECES[] = {"word ", "a", "(", "1, ", "a and ", "x+"};
+    size_t bytes = getenv("IPW_SLOW") ? 5000 : 200000;
+    for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
+        char *text = repeated(PIECES[i], bytes);
+        for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
+            if (strcmp((*d)->name, "regex") == 0)
+                continue; /* a pattern of that size is the user's own doing */
+            struct grader grader = opened(*d);
+            graded(&grader, text, text);
+            graded(&grader, text, "7");
+            grader_close(&grader);
+        }
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drivers_are_well_formed),
+        cmocka_unit_test(names_are_found_or_suggested),
+        cmocka_unit_test(parameters_and_judges_are_checked),
+        cmocka_unit_test(the_same_answer_is_right),
+        cmocka_unit_test(what_is_unknown_is_null_and_nothing_is_false),
+        cmocka_unit_test(broken_text_does_no_harm),
+        cmocka_unit_test(metadata_of_any_kind_does_no_harm),
+        cmocka_unit_test(long_answers_take_no_time),
+        cmocka_unit_test(expected_answers_may_be_long_too),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""Ollama, where it was asked for, answers as the tests that measure it need."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import servers  # noqa: E402
+from answering import Answering  # noqa: E402
+
+
+class OllamaTest(Answering, unittest.TestCase):
+    serve = staticmethod(servers.ollama_server)
+
+    def test_its_own_protocol_counts_and_times(self):
+        answer = servers.post(f"{self.url}/api/chat", {
+            "model": self.url.model, "stream": False, "options": {"num_predict": 20},
+            "messages": [{"role": "user", "content": "How warm is a joule?"}]})
+        self.assertEqual(answer["eval_count"], 20)
+        self.assertGreater(answer["prompt_eval_count"], 0)
+        self.assertGreater(answer["eval_duration"], 0)
+
+
+if __name__ == "__main__":
+    servers.main()

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""llama.cpp's server, as set-up brings it, answers as the tests that measure it need."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import make_gguf  # noqa: E402
+import servers  # noqa: E402
+from answering import AT_ONCE, Answering  # noqa: E402
+
+
+class LlamaTest(Answering, unittest.TestCase):
+    serve = staticmethod(servers.llama_server)
+
+    def test_it_has_the_slots_it_was_asked_for(self):
+        self.assertEqual(len(servers.get(f"{self.url}/slots")), AT_ONCE)
+
+    def test_what_cannot_start_says_why(self):
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as empty:
+            with self.assertRaisesRegex(RuntimeError, "failed to load model"):
+                with servers.llama_server(empty.name):
+                    pass
+
+    def test_the_same_options_give_the_same_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            again, other = Path(folder, "again.gguf"), Path(folder, "other.gguf")
+            make_gguf.make(again)
+            make_gguf.make(other, seed=2)
+            self.assertEqual(again.read_bytes(), self.model_path.read_bytes())
+            self.assertNotEqual(other.read_bytes(), self.model_path.read_bytes())
+
+    def test_a_server_that_set_up_did_not_bring_is_a_skip(self):
+        with mock.patch.object(servers, "ENVIRONMENT", Path("/nonexistent")):
+            for serve in servers.llama_server, servers.ollama_server:
+                with self.assertRaisesRegex(servers.Skip, "tools/setup"):
+                    with serve(self.model_path):
+                        pass
+
+
+if __name__ == "__main__":
+    servers.main()

@@ -1,0 +1,35 @@
+/* Grading one answer in a test: open, grade, close, with everything checked on the way. */
+#ifndef TESTS_SUPPORT_GRADING_H
+#define TESTS_SUPPORT_GRADING_H
+
+#include <stddef.h>
+
+#include "graders/grader.h"
+
+/* Fails the test unless the grader opens and grades. */
+struct grade grade_with(const char *grader, const char *params, const struct grading *what,
+                        const struct judge *judge);
+struct grade grade_one(const char *grader, const char *params, const char *expected,
+                       const char *answer);
+
+/* The error of opening it so; ERR_OK when it opens. */
+enum err grade_refusal(const char *grader, const char *params, struct error *why);
+
+/* Short, for tables. */
+#define T VERDICT_TRUE
+#define F VERDICT_FALSE
+#define N VERDICT_NULL
+
+struct grade_case {
+    const char *expected, *answer;
+    enum verdict verdict;
+};
+
+/* Holds every case, and names those that fail. */
+void grade_cases(const char *grader, const char *params, const struct grade_case *cases,
+                 size_t count);
+
+#define GRADE_CASES(grader, params, cases)                                                         \
+    grade_cases((grader), (params), (cases), sizeof(cases) / sizeof *(cases))
+
+#endif

@@ -1,0 +1,160 @@
+/* The null driver: what it answers, when, and how often it fails. */
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "support/asking.h"
+
+static enum err open_null(const char *params, struct client *client, struct error *why)
+{
+    struct params given = {0};
+    assert_int_equal(params_add(&given, params), ERR_OK);
+    const struct client_config config = {.params = &given};
+    enum err err = client_open(client_driver_find("null", NULL), &config, client, why);
+    params_release(&given);
+    return err;
+}
+
+static struct asked ask_null(const char *params, const char *request_params)
+{
+    struct client client;
+    assert_int_equal(open_null(params, &client, NULL), ERR_OK);
+    struct asked asked = ask_client(&client, request_params);
+    client_close(&client);
+    return asked;
+}
+
+static void it_answers_what_it_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *params, *request_params, *content;
+        int64_t pieces, prompt;
+        const char *reason;
+    } CASES[] = {
+        {"", NULL, "ok", 1, 2, "stop"},
+        {"answer=echo", NULL, "Say hello", 2, 2, "stop"},
+        {"answer=one two  three", NULL, "one two  three", 3, 2, "stop"},
+        {"answer=a b,tokens=5", NULL, "a b a b a", 5, 2, "stop"},
+        {"answer=a b,tokens=1", NULL, "a", 1, 2, "stop"},
+        {"tokens=0", NULL, "", 0, 2, "stop"},
+        {"answer=,tokens=3", NULL, "", 0, 2, "stop"},
+        {"prompt_tokens=77", NULL, "ok", 1, 77, "stop"},
+        {"answer=a b c", "max_tokens=2", "a b", 2, 2, "length"},
+        {"answer=a b c", "max_tokens=3,temperature=1", "a b c", 3, 2, "stop"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct asked a = ask_null(CASES[i].params, CASES[i].request_params);
+        assert_int_equal(a.err, ERR_OK);
+        assert_string_equal(text_get(&a.reply.content), CASES[i].content);
+        assert_int_equal(a.reply.arrivals.count, CASES[i].pieces);
+        assert_int_equal(a.reply.output_tokens, CASES[i].pieces);
+        assert_int_equal(a.reply.prompt_tokens, CASES[i].prompt);
+        assert_string_equal(a.reply.finish_reason, CASES[i].reason);
+        asked_release(&a);
+    }
+}
+
+static void pieces_come_no_earlier_than_their_time(void **state)
+{
+    (void)state;
+    struct asked a = ask_null("ttft_ms=30,tokens=5,tokens_per_s=100", NULL);
+    assert_int_equal(a.err, ERR_OK);
+    assert_int_equal(a.reply.arrivals.count, 5);
+    for (int i = 0; i < 5; i++)
+        assert_true(a.reply.arrivals.times[i] - a.reply.sent >= (30 + 10 * i) * NS_PER_MS);
+    assert_int_equal(a.reply.first_token, a.reply.arrivals.times[0]);
+    assert_int_equal(a.reply.last_token, a.reply.arrivals.times[4]);
+    assert_true(a.reply.done >= a.reply.last_token);
+    asked_release(&a);
+}
+
+static void every_so_many_fails(void **state)
+{
+    (void)state;
+    struct client client;
+    assert_int_equal(open_null("fail_every=3", &client, NULL), ERR_OK);
+    for (int i = 1; i <= 9; i++) {
+        struct asked a = ask_client(&client, NULL);
+        assert_int_equal(a.err, i % 3 == 0 ? ERR_BUSY : ERR_OK);
+        assert_int_equal(a.reply.retryable, i % 3 == 0);
+        assert_int_equal(a.reply.status, i % 3 == 0 ? 503 : 0);
+        assert_int_equal(a.reply.output_tokens, i % 3 == 0 ? -1 : 1);
+        asked_release(&a);
+    }
+    client_close(&client);
+}
+
+static void a_timeout_ends_it_and_keeps_what_came(void **state)
+{
+    (void)state;
+    struct client client;
+    struct client_reply reply;
+    struct error why;
+    assert_int_equal(open_null("tokens=3,tokens_per_s=0.01", &client, NULL), ERR_OK);
+    const struct client_request request = {.model = "m", .prompt = "Q", .timeout = 30 * NS_PER_MS};
+    assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_TIMEOUT);
+    assert_true(reply.retryable);
+    assert_true(reply.done - reply.sent >= 30 * NS_PER_MS);
+    assert_true(reply.done - reply.sent < 50 * NS_PER_S); /* the next piece is due after 100 s */
+    assert_string_equal(text_get(&reply.content), "ok");
+    assert_int_equal(reply.output_tokens, 1);
+    client_reply_release(&reply);
+    client_close(&client);
+}
+
+static void bad_parameters_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *params, *says;
+    } CASES[] = {
+        {"ttft_ms=-1", "ttft_ms"},           {"ttft_ms=soon", "ttft_ms=soon: expected a number"},
+        {"tokens=-1", "tokens=-1"},          {"tokens=99999999999", "at most"},
+        {"tokens_per_s=-5", "tokens_per_s"}, {"token=5", "did you mean 'tokens'?"},
+        {"fail_every=x", "fail_every=x"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct client client;
+        struct error why;
+        assert_int_equal(open_null(CASES[i].params, &client, &why), ERR_USAGE);
+        assert_contains(why.text, CASES[i].says);
+        assert_null(client.driver);
+    }
+}
+
+static void see(void *context, const char *bytes, size_t length, nanos t)
+{
+    (void)t;
+    text_add_bytes(context, bytes, length);
+}
+
+static void all_of_it_is_shown(void **state)
+{
+    (void)state;
+    struct client client;
+    struct client_reply reply;
+    struct text seen = {0};
+    assert_int_equal(open_null("answer=a b,tokens=5", &client, NULL), ERR_OK);
+    const struct client_request request = {
+        .model = "m", .prompt = "Q", .saw = see, .context = &seen};
+    assert_int_equal(client.driver->ask(&client, &request, &reply, NULL), ERR_OK);
+    assert_string_equal(text_get(&seen), text_get(&reply.content));
+    client_reply_release(&reply);
+    client_close(&client);
+    text_release(&seen);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_answers_what_it_is_told),
+        cmocka_unit_test(pieces_come_no_earlier_than_their_time),
+        cmocka_unit_test(every_so_many_fails),
+        cmocka_unit_test(a_timeout_ends_it_and_keeps_what_came),
+        cmocka_unit_test(bad_parameters_are_refused),
+        cmocka_unit_test(all_of_it_is_shown),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,138 @@
+#include "support/unit.h"
+
+#include "support/grading.h"
+
+static void letters_are_found(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"B", "B", T},
+        {"B", "b", T},
+        {"B", "(B)", T},
+        {"B", "(b)", T},
+        {"B", "B.", T},
+        {"B", "B)", T},
+        {"B", "**B**", T},
+        {"B", "**B.** Paris", T},
+        {"B", "B. Paris", T},
+        {"B", "B: Paris", T},
+        {"B", "B, because it is large", T},
+        {"B", "\\boxed{B}", T},
+        {"B", "\\boxed{\\text{B}}", T},
+        {"B", "\\boxed{\\textbf{(B)}}", T},
+        {"B", "$\\boxed{B}$", T},
+        {"B", "The answer is B", T},
+        {"B", "The answer is B.", T},
+        {"B", "The answer is (B).", T},
+        {"B", "The answer is **B**.", T},
+        {"B", "The answer is: B", T},
+        {"B", "The answer is option B.", T},
+        {"B", "**Answer:** B", T},
+        {"B", "**Answer: B**", T},
+        {"B", "Answer:\n\nB", T},
+        {"B", "Final Answer: (B) Paris", T},
+        {"B", "The correct option is B because A is too small.", T},
+        {"B", "The correct choice would be B", T},
+        {"B", "Option B is correct.", T},
+        {"B", "(B) is the best answer.", T},
+        {"B", "So B is correct.", T},
+        {"B", "I think it is option B.", T},
+        {"B", "I would say (B).", T},
+        {"B", "Paris it is.\n\nB", T},
+        {"J", "The answer is J", T},
+        {"A", "A", T},
+        {"A", "The answer is A.", T},
+        {"A", "The answer is A because it is large.", T},
+        {"A", "A) Paris", T},
+        {"A", "Answer: A\n\nIt is a city.", T},
+        {"(C)", "C", T},
+        {"c", "C", T},
+        {"C. Paris", "C", T},
+        {"B", "C", F},
+        {"B", "The answer is C.", F},
+    };
+    GRADE_CASES("choice", "", CASES);
+}
+
+static void words_are_not_taken_for_letters(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"A", "A dog is an animal.", F},
+        {"A", "The answer is a dog.", F},
+        {"A", "The answer is A dog.", F},
+        {"A", "a large city", F},
+        {"I", "I think so.", F},
+        {"I", "The answer is I think Paris.", F},
+        {"B", "Vitamin B12 helps.", F},
+        {"B", "The answer is B-cells.", F},
+        {"C", "The answer is C++.", F},
+        {"B", "The answer is Berlin.", F},
+        {"D", "I don't know", F},
+        {"B", "The answer is not B.", F},
+        {"A", "Statement A is correct in part; the answer is C.", F},
+    };
+    GRADE_CASES("choice", "", CASES);
+    assert_string_equal(grade_one("choice", "", "A", "A dog is an animal.").reason,
+                        "no letter from A to J in the answer");
+}
+
+static void the_last_definite_statement_wins(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"C", "The answer is A. Wait, no: the answer is C.", T},
+        {"C", "Let us see.\nA. too small\nB. too large\nC. fits\n\nThe answer is C.", T},
+        {"C", "\\boxed{A} ... on reflection \\boxed{C}", T},
+        {"C", "A is wrong. B is wrong. The answer is C. D is wrong.", T},
+        {"C", "<think>The answer is A.</think>The answer is C.", T},
+        {"C", "At first the answer is A.\nC", T},
+        {"C", "Answer: C\nA is wrong because it is a dog.", T},
+        {"A", "The answer is A. Wait, no: the answer is C.", F},
+    };
+    GRADE_CASES("choice", "", CASES);
+}
+
+static void several_letters_are_ambiguous(void **state)
+{
+    (void)state;
+    static const char *const ANSWERS[] = {
+        "The answer is A or B.", "The answer is (A) and (B).",   "Answer: A, B",
+        "A. small\nB. large",    "Either (A) or (B).",           "It is option A, maybe option B",
+        "\\boxed{A, B}",         "The answer is A and option B",
+    };
+    for (size_t i = 0; i < sizeof ANSWERS / sizeof *ANSWERS; i++) {
+        struct grade grade = grade_one("choice", "", "A", ANSWERS[i]);
+        if (grade.verdict != VERDICT_FALSE || strcmp(grade.reason, "ambiguous: both A and B"))
+            print_error("%s: %s\n", ANSWERS[i], grade.reason);
+        assert_int_equal(grade.verdict, VERDICT_FALSE);
+        assert_string_equal(grade.reason, "ambiguous: both A and B");
+        assert_string_equal(grade.extracted, "A/B");
+    }
+}
+
+static void the_number_of_options_counts(void **state)
+{
+    (void)state;
+    static const struct grade_case FOUR[] = {
+        {"D", "D", T},     {"D", "E", F},    {"E", "E", N}, /* there is no E */
+        {"Paris", "A", N}, {"A, B", "A", N},
+    };
+    GRADE_CASES("choice", "options=4", FOUR);
+    assert_int_equal(grade_one("choice", "options=26", "Z", "Answer: Z").verdict, VERDICT_TRUE);
+    struct error why;
+    assert_int_equal(grade_refusal("choice", "options=27", &why), ERR_USAGE);
+    assert_int_equal(grade_refusal("choice", "options=1", &why), ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(letters_are_found),
+        cmocka_unit_test(words_are_not_taken_for_letters),
+        cmocka_unit_test(the_last_definite_statement_wins),
+        cmocka_unit_test(several_letters_are_ambiguous),
+        cmocka_unit_test(the_number_of_options_counts),
+    };
+    return RUN_TESTS(tests);
+}

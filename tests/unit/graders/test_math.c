@@ -1,0 +1,268 @@
+#include "support/unit.h"
+
+#include "support/grading.h"
+
+static void numbers_are_equal_in_any_form(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"\\frac{1}{2}", "0.5", T},
+        {"\\frac{1}{2}", "1/2", T},
+        {"\\frac12", "\\dfrac{1}{2}", T},
+        {"\\frac{1}{2}", "\\tfrac{2}{4}", T},
+        {"\\frac{1}{2}", "\\frac{1}{3}", F},
+        {"\\frac{1}{3}", "0.333", F},
+        {"-\\frac{1}{2}", "\\frac{-1}{2}", T},
+        {"1\\frac{1}{2}", "\\frac{3}{2}", T},
+        {"1 1/2", "1.5", T},
+        {"2\\sqrt{3}", "\\sqrt{12}", T},
+        {"2\\sqrt{3}", "2 \\sqrt 3", T},
+        {"2\\sqrt{3}", "sqrt(12)", T},
+        {"2\\sqrt{3}",
+         "2\xE2\x88\x9A"
+         "3",
+         T},
+        {"\\sqrt[3]{27}", "3", T},
+        {"\\sqrt[3]{-8}", "-2", T},
+        {"\\frac{\\sqrt{2}}{2}", "\\frac{1}{\\sqrt{2}}", T},
+        {"\\frac{\\pi}{2}", "\xCF\x80/2", T},
+        {"\\frac{\\pi}{2}", "0.5\\pi", T},
+        {"3 \\cdot 2^{10}", "3072", T},
+        {"3 \\times 10^3", "3000", T},
+        {"2^{-3}", "\\frac{1}{8}", T},
+        {"5!", "120", T},
+        {"\\binom{5}{2}", "10", T},
+        {"\\log_2 8", "3", T},
+        {"\\ln e^2", "2", T},
+        {"\\sin 30^\\circ", "\\frac{1}{2}", T},
+        {"\\sin^2 x + \\cos^2 x", "1", T},
+        {"\\arcsin 1", "\\frac{\\pi}{2}", T},
+        {"\\tan^{-1} 1", "\\pi/4", T},
+        {"|-3|", "3", T},
+        {"\\left|-3\\right|", "3", T},
+        {"\\lfloor 2.7 \\rfloor", "2", T},
+        {"10,000", "10000", T},
+        {"10,\\!000", "10000", T},
+        {"10{,}000", "10,000", T},
+        {"\\$5.50", "5.5", T},
+        {"50\\%", "50", T},
+        {"50\\%", "0.5", T},
+        {"90^\\circ", "90", T},
+        {"90^{\\circ}", "90\xC2\xB0", T},
+        {"-3",
+         "\xE2\x88\x92"
+         "3",
+         T},
+        {"1000000", "1000001", F},
+        {"\\infty", "\xE2\x88\x9E", T},
+        {"2^{100}", "4^{50}", T},
+        {"7", "8", F},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
+static void expressions_are_equal_at_every_point(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"x^2+2x+1", "(x+1)^2", T},
+        {"x^2+2x+1", "(x+1)^2+1", F},
+        {"2x+3y", "3y + 2x", T},
+        {"xy", "yx", T},
+        {"xy^2", "x \\cdot y \\cdot y", T},
+        {"\\frac{x}{2}", "0.5x", T},
+        {"\\frac{x+1}{x-1}", "1 + \\frac{2}{x-1}", T},
+        {"e^{2x}", "(e^x)^2", T},
+        {"\\sqrt{x^2}", "x", F},
+        {"\\sqrt{x^2}", "|x|", T},
+        {"x_1 + x_2", "x_{2} + x_{1}", T},
+        {"x_1 + x_2", "x_1 + x_3", F},
+        {"3+4i", "4i+3", T},
+        {"a^2-b^2", "(a-b)(a+b)", T},
+        {"\\theta", "\\alpha", F},
+        {"y = 2x + 1", "y = 1 + 2x", T},
+        {"y = 2x + 1", "2x - y + 1 = 0", T},
+        {"y = 2x + 1", "2x - y + 2 = 0", F},
+        {"x = 5", "5", T},
+        {"5", "x = 5", T},
+        {"5", "$x=5$", T},
+        {"f(x) = x^2", "x^2", T},
+        {"x > 3", "3 < x", T},
+        {"x \\ge 3", "x > 3", F},
+        {"2 \\le x < 5", "5 > x \\geq 2", T},
+        {"-x^2", "(-x)^2", F},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
+static void collections_are_compared_by_part(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"(1, 2)", "\\left( 1, 2 \\right)", T},
+        {"(1, 2)", "(2, 1)", F},
+        {"(1, 2)", "[1, 2]", F},
+        {"[0, 1)", "[0,1)", T},
+        {"[0, 1)", "[0,1]", F},
+        {"(3, \\frac{\\pi}{2})", "(3, \\pi/2)", T},
+        {"\\{1, 2\\}", "\\{2, 1\\}", T},
+        {"\\{1, 2\\}", "1, 2", T},
+        {"1, 2", "2 and 1", T},
+        {"1, -2", "x = -2 \\text{ or } x = 1", T},
+        {"1, 2", "1, 3", F},
+        {"1, 2", "1, 2, 2", F},
+        {"1, 1, 2", "1, 2, 2", F},
+        {"(-\\infty, 2) \\cup (3, \\infty)", "(3, \\infty) \\cup (-\\infty, 2)", T},
+        {"(-\\infty, 2) \\cup (3, \\infty)", "(-\\infty, 2] \\cup (3, \\infty)", F},
+        {"x \\in [0, 1]", "[0, 1]", T},
+        {"3 \\pm \\sqrt{2}", "3 - \\sqrt{2}, 3 + \\sqrt{2}", T},
+        {"\\pm 2", "2, -2", T},
+        {"\\pm 2", "2", F},
+        {"\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}",
+         "\\begin{bmatrix}1&\\frac{4}{2}\\\\3&4\\end{bmatrix}", T},
+        {"\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}",
+         "\\begin{pmatrix} 1 & 2 & 3 & 4 \\end{pmatrix}", F},
+        {"\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix} 1 \\\\ 3 \\end{pmatrix}", F},
+        {"(1,234)", "(1, 234)", T}, /* in brackets a comma separates */
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
+static void words_and_units_are_known(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"\\text{Evelyn}", "Evelyn", T},
+        {"\\text{Evelyn}", "Evelin", F},
+        {"\\text{even}", "neve", F},
+        {"\\text{(C)}", "C", T},
+        {"10\\text{ cm}", "10", T},
+        {"10", "10 \\text{ cm}^2", T},
+        {"10", "10 cm^2", T},
+        {"10\\text{ feet}", "10 ft", T},
+        {"10\\text{ cm}", "10 km", F},
+        {"10", "10 square units", T},
+        {"10 cm", "x = 10 km", F},
+        {"0.5", "x = 50\\%", T},
+        {"11 \\mbox{ inches}", "11", T},
+        {"\\text{no solution}", "no solution", T},
+        {"2516_8", "2516_8", T},
+        {"2516_8", "2516_7", F},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
+static void the_final_answer_is_found(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"\\frac{3}{4}", "So we get $x=2$. The answer is $\\boxed{\\frac{3}{4}}$.", T},
+        {"\\frac{3}{4}", "The answer is $\\frac{3}{4}$.", T},
+        {"\\frac{3}{4}", "The final answer is 3/4.", T},
+        {"\\frac{3}{4}", "Hence\n\\[ x = \\frac{3}{4} \\]", T},
+        {"\\frac{3}{4}", "First $x = 1$, therefore $y = \\frac34$ holds.", T},
+        {"7", "Therefore 3 + 4 = 7.", T},
+        {"7", "Answer: 7. This is because 3 + 4 is.", T},
+        {"7", "\\boxed{\\boxed{7}}", T},
+        {"7", "\\boxed{7", F}, /* cut off: it might have been 70 */
+        {"\\boxed{7}", "7", T},
+        {"(1,2)", "$(1,2)$", T},
+        {"1,2", "The solutions are $1$ and $2$. \\boxed{1, 2}", T},
+        {"7", "<think>\\boxed{8}</think>\\boxed{7}", T},
+        {"\\frac{3}{4}", "I cannot say.", F},
+    };
+    GRADE_CASES("math", "", CASES);
+}
+
+static void odd_formulas_do_no_harm(void **state)
+{
+    (void)state;
+    static const char *const ODD[] = {
+        "\\frac",
+        "\\frac{1}",
+        "\\frac{}{}",
+        "\\sqrt",
+        "\\sqrt[",
+        "((((",
+        "))))",
+        "{",
+        "}",
+        "^",
+        "_",
+        "x_",
+        "x_{",
+        "x^",
+        "|",
+        "||",
+        "|x",
+        "+",
+        "-",
+        "\\",
+        "\\\\",
+        "&",
+        "\\begin{pmatrix}",
+        "\\begin",
+        "\\end{pmatrix}",
+        "\\text{",
+        "\\text",
+        "1/0",
+        "0/0",
+        "\\log_",
+        "\\sin",
+        "\\sin^",
+        "\\binom{5}",
+        "=",
+        "x=",
+        "=5",
+        ",",
+        ",,",
+        "(,)",
+        "()",
+        "[]",
+        "\\{\\}",
+        "\\pm",
+        "!",
+        "%",
+        "$",
+        "$$",
+        "\\(",
+        "\\left.",
+        "1e5",
+        "\xC2",
+        "\xFF\xFE",
+        "\xE2\x88",
+        "1.2.3",
+        "..",
+        "\\cup",
+        "x<",
+        "<",
+        "\\circ",
+        "\\frac{1}{2",
+        "1\\frac",
+        "1 1/",
+        "1_2",
+        "log_2",
+        "-",
+        "--",
+        "5 5",
+    };
+    for (size_t i = 0; i < sizeof ODD / sizeof *ODD; i++)
+        for (size_t k = 0; k < sizeof ODD / sizeof *ODD; k += 7) {
+            struct grade grade = grade_one("math", "final=whole", ODD[i], ODD[k]);
+            assert_true(grade.verdict != VERDICT_TRUE || i == k || grade.extracted[0]);
+            assert_int_equal(grade_one("math", "", "7", ODD[i]).verdict, VERDICT_FALSE);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_equal_in_any_form),
+        cmocka_unit_test(expressions_are_equal_at_every_point),
+        cmocka_unit_test(collections_are_compared_by_part),
+        cmocka_unit_test(words_and_units_are_known),
+        cmocka_unit_test(the_final_answer_is_found),
+        cmocka_unit_test(odd_formulas_do_no_harm),
+    };
+    return RUN_TESTS(tests);
+}

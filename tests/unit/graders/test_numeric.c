@@ -1,0 +1,161 @@
+#include "support/unit.h"
+
+#include "support/grading.h"
+
+static void numbers_are_read_as_people_write_them(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"42", "42", T},
+        {"42", "42.", T},
+        {"42", "The total is 42 apples.", T},
+        {"42", "43", F},
+        {"-7",
+         "\xE2\x88\x92"
+         "7",
+         T},
+        {"-7", "-7", T},
+        {"-7", "7", F},
+        {"1234567", "1,234,567", T},
+        {"1234567", "1{,}234{,}567", T},
+        {"1234567.5", "$1,234,567.50", T},
+        {"1000",
+         "1\xE2\x80\xAF"
+         "000",
+         T},
+        {"3", "1,2,3", T}, /* commas without groups of three separate */
+        {"0.5", ".5", T},
+        {"0.75", "3/4", T},
+        {"3/4", "0.75", T},
+        {"1.5", "1 1/2", T},
+        {"1.5", "1\\frac{1}{2}", T},
+        {"0.25", "\\dfrac14", T},
+        {"-0.5", "-\\frac{1}{2}", T},
+        {"6.02e23", "6.02 x 10^23", T},
+        {"6.02e23", "6.02 \\times 10^{23}", T},
+        {"6.02e23",
+         "6.02\xC3\x97"
+         "10^23",
+         T},
+        {"1e-5", "0.00001", T},
+        {"1e-5", "1 \\times 10^{-5}", T},
+        {"1024", "2^10", T},
+        {"18", "It costs $18", T},
+        {"18",
+         "It costs \xE2\x82\xAC"
+         "18",
+         T},
+        {"-18", "-$18", T},
+        {"-18", "$-18", T},
+        {"25", "The area is 25 cm^2", T},
+        {"25", "The area is 25 m\xC2\xB2", T},
+        {"18", "18 H2O molecules", T},
+        {"5", "x_1 = 5", T},
+        {"20", "10-20", T},      /* a dash between numbers is no sign */
+        {"2024", "3/4/2024", T}, /* a date is no fraction */
+        {"3", "3rd", T},
+        {"500", "Rs.500", T},
+        {"1e400", "5", N},
+        {"a lot", "5", N},
+        {"5", "many", F},
+        {"5", "gpt4 and H2O", F},
+        {"5", "1e400", F},
+    };
+    GRADE_CASES("numeric", "", CASES);
+}
+
+static void percent_and_million_count_with_and_without(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"50", "50%", T},      {"0.5", "50%", T},
+        {"50%", "0.5", T},     {"50%", "50 percent", T},
+        {"50%", "5%", F},      {"5 million", "5,000,000", T},
+        {"5", "5 million", T}, {"5 million", "5 billion", F},
+        {"50\\%", "50", T},
+    };
+    GRADE_CASES("numeric", "", CASES);
+}
+
+static void the_final_answer_is_found(void **state)
+{
+    (void)state;
+    static const struct grade_case CASES[] = {
+        {"18", "She has 16 - 3 - 4 = 9 eggs and makes 9 * 2 = $18 a day.\n#### 18", T},
+        {"Natalia sold 48/2 = 24 clips.\n#### 72", "The answer is 72.", T},
+        {"72", "#### Step 3: add\nThe answer is 72", T}, /* a heading is no answer */
+        {"72", "The answer is 72, not 71.", T},
+        {"72", "The answer is 71 because 72 is too many.", F},
+        {"72", "Answer: 8 * 9 = 72", T},
+        {"72", "**Answer:** 72 clips in 2 months", T},
+        {"72", "**Final Answer**: 72", T},
+        {"72", "## Answer\n\n72\n", T},
+        {"72", "The final answer is \\(\\boxed{72}\\). It took 3 steps.", T},
+        {"72", "\\boxed{71} no wait, \\boxed{72} by rule 5", T},
+        {"72", "\\boxed{72} ... but the answer is 71", F}, /* the last mark wins */
+        {"72", "The answer to problem 3 is 72", T},
+        {"72", "the answer is not 71; it is 72", T},
+        {"72", "First 10, then 20, at last 72", T},
+        {"5", "\\boxed{5 \\text{ km}^2}", T},
+        {"12", "so x = 12 meters in 3 hours? Answer: x = 12 meters", T},
+        {"7", "The answer is\n\n$$\n7\n$$", T},
+        {"7", "<think>maybe the answer is 8</think>7", T},
+        {"7", "maybe the answer is 8</think>7", T},
+        {"8", "7 <think>the answer is 8", F},
+        {"7", "Answer:", F},
+    };
+    GRADE_CASES("numeric", "", CASES);
+    static const struct grade_case MARKED[] = {{"7", "7", F}, {"7", "Answer: 7", T}};
+    GRADE_CASES("numeric", "final=marked", MARKED);
+    static const struct grade_case LINE[] = {{"7", "Answer: 8\nor 7", T}};
+    GRADE_CASES("numeric", "final=line", LINE);
+}
+
+static void tolerances_hold(void **state)
+{
+    (void)state;
+    static const struct grade_case PLAIN[] = {
+        {"3.1415926", "3.1415927", T},
+        {"3.14", "3.15", F},
+        {"1000000", "1000001", F}, /* whole numbers must be the same */
+        {"1000000.5", "1000000.6", T},
+        {"0", "0.0", T},
+        {"0", "1e-9", F},
+    };
+    GRADE_CASES("numeric", "", PLAIN);
+    static const struct grade_case WIDE[] = {
+        {"100", "101", T},
+        {"100", "99", T},
+        {"100", "102", F},
+        {"-100", "-101", T},
+    };
+    GRADE_CASES("numeric", "rel=0.01", WIDE);
+    static const struct grade_case NEAR[] = {{"0", "0.4", T}, {"0", "0.6", F}, {"10", "10.5", T}};
+    GRADE_CASES("numeric", "abs=0.5", NEAR);
+}
+
+static void what_was_compared_is_told(void **state)
+{
+    (void)state;
+    struct grade grade = grade_one("numeric", "", "72", "The answer is $1,071.50 in all");
+    assert_string_equal(grade.extracted, "$1,071.50");
+    assert_string_equal(grade.reason, "1071.5, expected 72");
+    assert_string_equal(grade_one("numeric", "", "72", "none").reason, "no number in the answer");
+    struct error why;
+    assert_int_equal(grade_refusal("numeric", "rel=-1", &why), ERR_USAGE);
+    assert_int_equal(grade_refusal("numeric", "final=first", &why), ERR_USAGE);
+    assert_contains(why.text, "expected auto");
+    assert_int_equal(grade_refusal("numeric", "toler=1", &why), ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_read_as_people_write_them),
+        cmocka_unit_test(percent_and_million_count_with_and_without),
+        cmocka_unit_test(the_final_answer_is_found),
+        cmocka_unit_test(tolerances_hold),
+        cmocka_unit_test(what_was_compared_is_told),
+    };
+    return RUN_TESTS(tests);
+}

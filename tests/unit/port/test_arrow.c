@@ -1,0 +1,405 @@
+/* Arrow files: what is written comes back, and what is damaged is told. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "port/arrow_read.h"
+#include "port/arrow_write.h"
+#include "port/json_read.h"
+#include "support/tree.h"
+#include "support/unit.h"
+
+static struct tree tree;
+static char path[256];
+
+static int set_up(void **state)
+{
+    (void)state;
+    tree_new(&tree);
+    snprintf(path, sizeof path, "%s/file.arrow", tree.root);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tree_free(&tree);
+    return 0;
+}
+
+static bool usable(void)
+{
+    struct error why = {0};
+    bool able = !arrow_write_available(&why) && !arrow_read_available(&why) && !jv_available(&why);
+    if (!able) {
+        struct arrow_reader *reader;
+        struct arrow_writer *writer;
+        assert_true(why.text[0]);
+        if (arrow_read_available(NULL)) {
+            assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_UNSUPPORTED);
+            assert_null(reader);
+            assert_int_equal(arrow_writer_open(path, NULL, "", "", &writer, &why), ERR_UNSUPPORTED);
+            assert_null(writer);
+        }
+    }
+    return able;
+}
+
+/* text, double, int64, bool, and a struct of a text and of a struct that may be null */
+static struct arrow_field *tree_of_fields(void)
+{
+    struct arrow_field *root = arrow_field_add(NULL, "", ARROW_STRUCT);
+    assert_non_null(arrow_field_add(root, "t", ARROW_TEXT));
+    assert_non_null(arrow_field_add(root, "d", ARROW_DOUBLE));
+    assert_non_null(arrow_field_add(root, "i", ARROW_INT64));
+    assert_non_null(arrow_field_add(root, "b", ARROW_BOOL));
+    struct arrow_field *group = arrow_field_add(root, "s", ARROW_STRUCT);
+    assert_non_null(arrow_field_add(group, "x:y", ARROW_TEXT));
+    struct arrow_field *maybe = arrow_field_add(group, "m", ARROW_STRUCT);
+    maybe->may_be_null = true;
+    assert_non_null(arrow_field_add(maybe, "z", ARROW_DOUBLE));
+    assert_non_null(arrow_field_add(root, "e", ARROW_STRUCT));
+    return root;
+}
+
+static void add_row(struct arrow_writer *writer, const char *json)
+{
+    struct jv *row;
+    struct error why = {0};
+    assert_int_equal(jv_parse(json, strlen(json), &row, &why), ERR_OK);
+    assert_int_equal(arrow_writer_add(writer, row, &why), ERR_OK);
+    jv_free(row);
+}
+
+static void write_rows(const char *const *rows, size_t count, uint64_t *fingerprint)
+{
+    struct arrow_field *root = tree_of_fields();
+    struct arrow_writer *writer;
+    struct error why = {0};
+    assert_int_equal(arrow_writer_open(path, root, "key", "value", &writer, &why), ERR_OK);
+    for (size_t i = 0; i < count; i++)
+        add_row(writer, rows[i]);
+    assert_int_equal(arrow_writer_finish(writer, fingerprint, &why), ERR_OK);
+    arrow_writer_close(writer);
+    arrow_field_free(root);
+}
+
+#define NOTHING "\"s\":{\"x:y\":null,\"m\":null},\"e\":{}}"
+
+static const struct {
+    const char *given, *read;
+} ROWS[] = {
+    {"{\"t\":\"a\",\"d\":0.1,\"i\":3,\"b\":true,\"s\":{\"x:y\":\"k\",\"m\":{\"z\":2}},\"e\":{\"q\":"
+     "1}}",
+     "{\"t\":\"a\",\"d\":0.1,\"i\":3,\"b\":true,\"s\":{\"x:y\":\"k\",\"m\":{\"z\":2}},\"e\":{}}"},
+    {"{}", "{\"t\":null,\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    /* wrong types */
+    {"{\"t\":null,\"d\":\"1\",\"i\":1.5,\"b\":1,\"s\":7,\"e\":[]}",
+     "{\"t\":null,\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    {"{\"d\":true,\"i\":true,\"s\":{\"x:y\":null,\"m\":\"no\"}}",
+     "{\"t\":null,\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    /* an int where a double goes; the largest whole numbers */
+    {"{\"d\":7,\"i\":4611686018427387904,\"b\":false}",
+     "{\"t\":null,\"d\":7,\"i\":4611686018427387904,\"b\":false," NOTHING},
+    {"{\"d\":-0.0,\"i\":-9223372036854775808}",
+     "{\"t\":null,\"d\":-0,\"i\":-9223372036854775808,\"b\":null," NOTHING},
+    {"{\"i\":9223372036854775808}", "{\"t\":null,\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    /* text takes anything */
+    {"{\"t\":[1,{\"a\":\"\xC3\xA9\"}]}",
+     "{\"t\":\"[1,{\\\"a\\\":\\\"\xC3\xA9\\\"}]\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    {"{\"t\":12.5}", "{\"t\":\"12.5\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    {"{\"t\":\"\"}", "{\"t\":\"\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    {"{\"t\":\"\xF0\x9F\x98\x80\\n\\\"\"}",
+     "{\"t\":\"\xF0\x9F\x98\x80\\n\\\"\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
+    /* bytes that are no UTF-8 */
+    {"{\"t\":\"a\xFF"
+     "b\xC3\"}",
+     "{\"t\":\"a\xEF\xBF\xBD"
+     "b\xEF\xBF\xBD\",\"d\":null,\"i\":null,\"b\":null," NOTHING},
+};
+enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS };
+
+static void write_all_rows(uint64_t *fingerprint)
+{
+    const char *given[ROW_COUNT];
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        given[i] = ROWS[i].given;
+    write_rows(given, ROW_COUNT, fingerprint);
+}
+
+static void test_rows_come_back(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    struct arrow_reader *reader;
+    struct text row = {0};
+    struct error why = {0};
+    uint64_t fingerprint;
+    bool end;
+    write_all_rows(&fingerprint);
+    assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_OK);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        assert_int_equal(arrow_reader_next(reader, &row, &end, &why), ERR_OK);
+        assert_false(end);
+        assert_string_equal(text_get(&row), ROWS[i].read);
+    }
+    for (int i = 0; i < 2; i++) { /* the end stays the end */
+        assert_int_equal(arrow_reader_next(reader, &row, &end, &why), ERR_OK);
+        assert_true(end);
+        assert_string_equal(text_get(&row), "");
+    }
+    arrow_reader_close(reader);
+    text_release(&row);
+}
+
+static void test_the_fingerprint_is_the_contents(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    static const char *const ONE[] = {"{\"i\":1}"}, *const OTHER[] = {"{\"i\":2}"};
+    uint64_t first, again, other;
+    write_rows(ONE, 1, &first);
+    write_rows(ONE, 1, &again);
+    write_rows(OTHER, 1, &other);
+    assert_int_equal(first, again);
+    assert_int_not_equal(first, other);
+}
+
+/* Several batches: by rows, and by bytes when rows are large. */
+static void test_many_and_large_rows(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    struct arrow_field *root = tree_of_fields();
+    struct arrow_writer *writer;
+    struct arrow_reader *reader;
+    struct error why = {0};
+    struct text row = {0};
+    uint64_t fingerprint;
+    const int small = 2500, large = 10;
+    assert_int_equal(arrow_writer_open(path, root, "key", "value", &writer, &why), ERR_OK);
+    for (int i = 0; i < small + large; i++) {
+        text_clear(&row);
+        text_addf(&row, "{\"i\":%d,\"t\":\"", i);
+        for (int k = 0; i >= small && k < 1 << 18; k++)
+            text_add(&row, "0123456789");
+        text_add(&row, "\"}");
+        add_row(writer, text_get(&row));
+    }
+    assert_int_equal(arrow_writer_finish(writer, &fingerprint, &why), ERR_OK);
+    arrow_writer_close(writer);
+    arrow_field_free(root);
+
+    bool end = false;
+    int count = 0;
+    assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_OK);
+    while (!arrow_reader_next(reader, &row, &end, &why) && !end) {
+        char expected[32];
+        snprintf(expected, sizeof expected, "\"i\":%d,", count);
+        assert_contains(text_get(&row), expected);
+        assert_true((row.length > 1 << 18) == (count >= small));
+        count++;
+    }
+    assert_true(end);
+    assert_int_equal(count, small + large);
+    arrow_reader_close(reader);
+    text_release(&row);
+}
+
+static void test_no_rows(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    struct arrow_reader *reader;
+    struct text row = {0};
+    struct error why = {0};
+    uint64_t fingerprint;
+    bool end = false;
+    write_rows(NULL, 0, &fingerprint);
+    assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_OK);
+    assert_int_equal(arrow_reader_next(reader, &row, &end, &why), ERR_OK);
+    assert_true(end);
+    arrow_reader_close(reader);
+}
+
+/* ---- files that are not right ---- */
+
+static void test_what_is_no_stream_is_told(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    static const struct {
+        const char *bytes, *says;
+    } FILES[] = {
+        {"", "empty"},
+        {"hello", "cut short"},
+        {"hello world, this is text", "not an Arrow stream"},
+        {"PAR1 and so on and so on", "not an Arrow stream"},
+        {"\xFF\xFF\xFF\xFF\x10\x27\x00\x00", "cut short"},
+        {"ARROW1", "cut short"},
+    };
+    struct arrow_reader *reader;
+    struct error why = {0};
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        size_t length = i == 4 ? 8 : strlen(FILES[i].bytes);
+        tree_remove(&tree, "/file.arrow");
+        tree_write_bytes(&tree, "/file.arrow", 0, FILES[i].bytes, length);
+        assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_BAD_VALUE);
+        assert_null(reader);
+        assert_contains(why.text, FILES[i].says);
+        assert_contains(why.text, "file.arrow");
+    }
+    assert_int_equal(arrow_reader_open("/no/such.arrow", &reader, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "/no/such.arrow");
+    assert_int_equal(arrow_reader_open(tree.root, &reader, &why), ERR_BAD_VALUE);
+}
+
+/* Reads all it can; what fails must say why. */
+static void read_through(size_t *rows, enum err *err)
+{
+    struct arrow_reader *reader;
+    struct text row = {0};
+    struct error why = {0};
+    bool end = false;
+    *rows = 0;
+    *err = arrow_reader_open(path, &reader, &why);
+    while (!*err && !(*err = arrow_reader_next(reader, &row, &end, &why)) && !end)
+        ++*rows;
+    if (*err)
+        assert_true(why.text[0]);
+    arrow_reader_close(reader);
+    text_release(&row);
+}
+
+static size_t read_file(char *to, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = read(fd, to, size);
+    close(fd);
+    assert_true(n > 0 && (size_t)n < size);
+    return (size_t)n;
+}
+
+static void test_a_file_cut_anywhere_is_told(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    static char bytes[1 << 16];
+    uint64_t fingerprint;
+    size_t rows;
+    enum err err;
+    write_all_rows(&fingerprint);
+    size_t length = read_file(bytes, sizeof bytes), ends = 0;
+    for (size_t cut = 0; cut < length; cut++) {
+        assert_int_equal(truncate(path, (off_t)(length - cut - 1)), 0);
+        read_through(&rows, &err);
+        if (err == ERR_OK)
+            ends++; /* cut between two messages: before the mark, or before the only batch */
+        else
+            assert_int_equal(err, ERR_BAD_VALUE);
+    }
+    assert_int_equal(ends, 2);
+}
+
+/* Every byte changed in several ways: any answer will do, but one. */
+static void test_a_damaged_byte_does_no_harm(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    static const unsigned char CHANGES[] = {0x01, 0x80, 0xFF};
+    static char bytes[1 << 16];
+    uint64_t fingerprint;
+    write_all_rows(&fingerprint);
+    size_t length = read_file(bytes, sizeof bytes);
+    size_t step = getenv("IPW_SLOW") ? 37 : 1;
+    for (size_t at = 0; at < length; at += step)
+        for (size_t i = 0; i < sizeof CHANGES; i++) {
+            char changed = (char)((unsigned char)bytes[at] ^ CHANGES[i]);
+            size_t rows;
+            enum err err;
+            tree_write_bytes(&tree, "/file.arrow", (long)at, &changed, 1);
+            read_through(&rows, &err);
+            assert_true(err == ERR_OK || err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED ||
+                        err == ERR_NO_MEMORY);
+            tree_write_bytes(&tree, "/file.arrow", (long)at, &bytes[at], 1);
+        }
+}
+
+/* ---- writing where there is no room ---- */
+
+static int write_until_full(void)
+{
+    struct rlimit limit = {.rlim_cur = 20000, .rlim_max = 20000};
+    struct arrow_field *root = tree_of_fields();
+    struct arrow_writer *writer;
+    struct error why = {0};
+    struct jv *row;
+    uint64_t fingerprint;
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) || jv_parse("{\"t\":\"text\"}", 12, &row, &why) ||
+        arrow_writer_open(path, root, "k", "v", &writer, &why))
+        return 2;
+    enum err err = ERR_OK;
+    for (int i = 0; i < 5000 && !err; i++)
+        err = arrow_writer_add(writer, row, &why);
+    if (err != ERR_NO_SPACE || !strstr(why.text, "file.arrow"))
+        return 3;
+    /* What follows fails too, and does no harm. */
+    if (!arrow_writer_add(writer, row, &why) || !arrow_writer_finish(writer, &fingerprint, &why))
+        return 4;
+    arrow_writer_close(writer);
+    arrow_field_free(root);
+    jv_free(row);
+    return 0;
+}
+
+static void test_a_full_disk_is_told(void **state)
+{
+    (void)state;
+    if (!usable())
+        skip();
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(write_until_full());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+
+    struct arrow_field *root = tree_of_fields();
+    struct arrow_writer *writer;
+    struct error why = {0};
+    assert_int_equal(arrow_writer_open("/dev/full", root, "k", "v", &writer, &why), ERR_NO_SPACE);
+    assert_null(writer);
+    assert_int_equal(arrow_writer_open("/no/such/dir/x", root, "k", "v", &writer, &why),
+                     ERR_NOT_FOUND);
+    assert_contains(why.text, "/no/such/dir/x");
+    arrow_field_free(root);
+}
+
+#define IN_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_TREE(test_rows_come_back),
+        IN_TREE(test_the_fingerprint_is_the_contents),
+        IN_TREE(test_many_and_large_rows),
+        IN_TREE(test_no_rows),
+        IN_TREE(test_what_is_no_stream_is_told),
+        IN_TREE(test_a_file_cut_anywhere_is_told),
+        IN_TREE(test_a_damaged_byte_does_no_harm),
+        IN_TREE(test_a_full_disk_is_told),
+    };
+    return RUN_TESTS(tests);
+}
