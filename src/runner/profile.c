@@ -1,6 +1,7 @@
 #include "runner/profile.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -529,6 +530,17 @@ static void release(struct profile *profile)
     pthread_mutex_destroy(&run->lock);
 }
 
+static void warn_of_rows(const struct profile *profile)
+{
+    const struct supply *supply = &profile->run.supply;
+    char line[sizeof supply->first_bad.text + 64];
+    if (supply->bad_rows == 0)
+        return;
+    str_format(line, sizeof line, "%" PRIu64 " row%s of the dataset left out: %s", supply->bad_rows,
+               supply->bad_rows == 1 ? "" : "s", supply->first_bad.text);
+    warn(profile, line);
+}
+
 /* From the directory on: whatever happens now, what was measured is written. */
 static enum err run_in_place(struct profile *profile, struct profile_result *out, struct error *why)
 {
@@ -557,6 +569,7 @@ static enum err run_in_place(struct profile *profile, struct profile_result *out
     }
     if (profile->samples_err)
         warn(profile, "the disk is full: samples.csv is incomplete");
+    warn_of_rows(profile);
     return err;
 }
 

@@ -67,9 +67,9 @@ enum err place_take(struct place *place, const struct profile_options *options,
     *place = (struct place){.lock = -1};
     enum err err = name_directory(place, options, hardware, dataset_name, why);
     if (!err)
-        err = refuse_foreign(place, why);
-    if (!err)
         err = run_dir_make(place->directory, why);
+    if (!err)
+        err = refuse_foreign(place, why);
     /* Held before anything is looked at or deleted: another process may be writing there. */
     if (!err)
         err = run_dir_lock(place->directory, &place->lock, why);

@@ -100,10 +100,7 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
     energy_to_json(json, "energy", &facts->energy);
     json_number(json, "joules_per_output_token",
                 ratio(sums->measured ? sums->paid_joules : UNKNOWN, sums->paid_output_tokens));
-    json_number(json, "output_tokens_per_s",
-                sums->rows[SUM_OUTPUT].moments.count
-                    ? ratio(sums->output_tokens, sums_seconds(sums))
-                    : UNKNOWN);
+    json_number(json, "output_tokens_per_s", ratio(sums->output_tokens, sums_seconds(sums)));
     json_number(json, "ipj", score.ipj);
     json_number(json, "ipw", score.ipw);
     json_object(json, "time_to_first_token_s");
