@@ -84,9 +84,11 @@ static void write_energy(const struct jv *report, struct text *out)
         text_addf(out, ", %s failed", format_si(cell, figure(report, "joules.failed"), "J"));
     if (is_known(figure(report, "joules.idle")))
         text_addf(out, ", %s idle between", format_si(cell, figure(report, "joules.idle"), "J"));
-    text_addf(out, ", %s unattributed; adds up to %.2g\n",
-              format_si(cell, figure(report, "joules.unattributed"), "J"),
-              figure(report, "conservation_error"));
+    text_addf(out, ", %s unattributed",
+              format_si(cell, figure(report, "joules.unattributed"), "J"));
+    if (is_known(figure(report, "conservation_error")))
+        text_addf(out, "; adds up to %.2g", figure(report, "conservation_error"));
+    text_add(out, "\n");
     if (note)
         text_addf(out, "   note: %s\n", note);
     if (estimated)
@@ -100,9 +102,11 @@ static void write_score(const struct jv *report, struct text *out)
 {
     char cell[FORMAT_MAX];
     double accuracy = figure(report, "accuracy");
-    text_addf(out, "   tokens        %s per output token, %.4g output tokens/s\n",
-              format_si(cell, figure(report, "joules_per_output_token"), "J"),
-              figure(report, "output_tokens_per_s"));
+    text_addf(out, "   tokens        %s per output token",
+              format_si(cell, figure(report, "joules_per_output_token"), "J"));
+    if (is_known(figure(report, "output_tokens_per_s")))
+        text_addf(out, ", %.4g output tokens/s", figure(report, "output_tokens_per_s"));
+    text_add(out, "\n");
     if (!is_known(accuracy)) {
         text_add(out, "   accuracy      not graded\n");
         return;

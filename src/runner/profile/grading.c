@@ -55,6 +55,26 @@ static enum err open_one(struct graders *graders, struct open_grader *slot)
     return err;
 }
 
+enum err graders_check(const struct profile_options *options, const struct dataset *dataset,
+                       struct error *why)
+{
+    static const struct judge NOBODY = {0}; /* never asked: only the parameters are looked at */
+    struct graders graders;
+    struct open_grader slot = {0};
+    graders_init(&graders, options, dataset);
+    graders.judge = &NOBODY;
+    const char *name = options->grader ? options->grader : graders.usual;
+    if (!name[0])
+        return ERR_OK;
+    str_copy(slot.name, sizeof slot.name, name);
+    enum err err = open_one(&graders, &slot);
+    if (err)
+        *why = slot.why;
+    else
+        grader_close(&slot.grader);
+    return err == ERR_NOT_FOUND ? ERR_USAGE : err;
+}
+
 static struct open_grader *find(struct graders *graders, const char *name)
 {
     for (size_t i = 0; i < graders->count; i++)

@@ -63,8 +63,9 @@ enum err settle_all(struct keeping *keeping, nanos now)
     sum_devices(run->sharing, &requests, &before);
     sampler_settle(run->session->sampler, now);
     enum err err = sharing_advance(run->sharing, now, keeping->take, run);
-    if (!err && keeping->samples)
-        err = samples_log_append(keeping->samples);
+    /* Samples are for later: when they cannot be written, the run goes on without them. */
+    if (!err && keeping->samples && samples_log_append(keeping->samples) != ERR_OK)
+        keeping->samples = NULL;
     sum_devices(run->sharing, &requests, &after);
     double span = seconds(sharing_settled(run->sharing) - settled);
     if (span > 0)
