@@ -100,9 +100,9 @@ def metrics_type():
 
 def ipw_type():
     return pa.struct(
-        fields(TEXT, "key") + fields(INTEGER, "index repeat") + fields(TEXT, "status error")
-        + fields(INTEGER, "attempts") + fields(TEXT, "finish_reason")
-        + fields(DOUBLE, """started_at queue_s prefill_s decode_s first_token_s server_prefill_s
+        fields(TEXT, "key id") + fields(INTEGER, "index repeat start")
+        + fields(TEXT, "status error") + fields(INTEGER, "http_status attempts") + fields(TEXT, "finish_reason")
+        + fields(DOUBLE, """started_at queue_s prefill_s decode_s server_load_s server_prefill_s
                             server_decode_s""")
         + fields(INTEGER, "prompt_cached_tokens reasoning_tokens pieces")
         + fields(DOUBLE, "company alone_s")

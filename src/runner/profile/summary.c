@@ -74,8 +74,8 @@ void summary_constants(const struct profile_context *context, struct text *out)
 /* The share of the sensors' calibration in the ±: the part that repeating does not shrink. */
 static double calibration_of(const struct energy *energy)
 {
-    double squared = energy->plus_minus * energy->plus_minus -
-                     energy->statistical * energy->statistical;
+    double squared =
+        energy->plus_minus * energy->plus_minus - energy->statistical * energy->statistical;
     return ratio(sqrt(fmax(0, squared)), energy->joules);
 }
 
@@ -280,6 +280,7 @@ static void put_ours(struct json *json, const struct profile_context *context,
     put_more(json, context, facts, sums);
     put_idle(json, facts->idle);
     put_devices(json, facts->ledger);
+    json_number(json, "started_at", facts->started_at);
     json_integer(json, "starts", facts->starts);
     json_bool(json, "interrupted", facts->interrupted);
     json_integer(json, "rows_left_out", (int64_t)facts->bad_rows);
