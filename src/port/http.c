@@ -140,7 +140,8 @@ static enum err read_address(const char *url, struct address *out, struct error 
                        strchr(url, '@') ? "it" : url); /* before an @ there may be a password */
     const char *host = after + 3;
     size_t length = strcspn(host, "/?#");
-    for (const char *at = host; (at = memchr(host, '@', length));) {
+    const char *at;
+    while ((at = memchr(host, '@', length))) {
         length -= (size_t)(at + 1 - host);
         host = at + 1;
     }

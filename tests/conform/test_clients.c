@@ -46,9 +46,10 @@ static int open_descriptors(void)
 {
     int count = 0;
     DIR *dir = opendir("/proc/self/fd");
-    while (readdir(dir))
+    while (dir && readdir(dir))
         count++;
-    closedir(dir);
+    if (dir)
+        closedir(dir);
     return count;
 }
 

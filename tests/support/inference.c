@@ -114,6 +114,8 @@ const char *inference_nobody(void)
         socklen_t length = sizeof address;
         address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (taken < 0)
+            return "http://no-socket.invalid";
         assert_int_equal(bind(taken, (struct sockaddr *)&address, length), 0);
         assert_int_equal(getsockname(taken, (struct sockaddr *)&address, &length), 0);
     }
@@ -126,21 +128,17 @@ const char *inference_nobody(void)
 /* The log, and the number of its lines. */
 static char *read_log(unsigned *lines)
 {
-    FILE *file = fopen(server.log, "r");
-    assert_non_null(file);
-    size_t length = 0, capacity = 1 << 16;
-    char *text = malloc(capacity);
-    for (size_t got; (got = fread(text + length, 1, capacity - length - 1, file)) > 0;) {
-        length += got;
-        if (capacity - length < 2)
-            text = realloc(text, capacity *= 2);
-    }
-    fclose(file);
-    text[length] = '\0';
+    struct text text = {0};
+    char block[1 << 14];
+    int file = open(server.log, O_RDONLY | O_CLOEXEC);
+    assert_true(file >= 0);
+    for (ssize_t got; (got = read(file, block, sizeof block)) > 0;)
+        text_add_bytes(&text, block, (size_t)got);
+    close(file);
     *lines = 0;
-    for (size_t i = 0; i < length; i++)
-        *lines += text[i] == '\n';
-    return text;
+    for (size_t i = 0; i < text.length; i++)
+        *lines += text.bytes[i] == '\n';
+    return text.bytes; /* NULL when nothing was asked yet */
 }
 
 unsigned inference_request_count(void)

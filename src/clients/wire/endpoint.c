@@ -160,7 +160,7 @@ enum err endpoint_get(struct endpoint *endpoint, const char *url, nanos timeout,
                       struct http_response *response, struct error *why)
 {
     struct text body = {0};
-    struct http_response own;
+    struct http_response own = {0};
     struct http_response *answer = response ? response : &own;
     struct error cause;
     *out = NULL;

@@ -16,9 +16,6 @@ struct tokens {
     size_t capacity;
 };
 
-/* Adds a word. */
-enum err tokens_add(struct tokens *tokens, struct slice word) MUST_USE;
-
 /* Adds the words that stand between white space (Unicode's). */
 enum err tokens_split(struct tokens *tokens, struct slice text) MUST_USE;
 

@@ -276,16 +276,15 @@ struct canceller {
 static void *cancel_later(void *argument)
 {
     struct canceller *c = argument;
-    thread_sleep(200 * NS_PER_MS);
+    thread_sleep(300 * NS_PER_MS); /* after a timer of the library at 200 ms */
     c->set_at = clock_now();
     atomic_store(&c->flag, true);
     return NULL;
 }
 
-static void a_cancelled_request_ends_soon_though_nothing_arrives(void **state)
+/* Cancels a request to which nothing arrives; how long the end took. */
+static nanos cancel_once(void)
 {
-    (void)state;
-    NEEDS_HTTP();
     struct http *http = open_http();
     struct canceller c = {0};
     struct taken taken = {0};
@@ -300,14 +299,39 @@ static void a_cancelled_request_ends_soon_though_nothing_arrives(void **state)
     assert_int_equal(thread_start(&thread, cancel_later, &c), ERR_OK);
     assert_int_equal(http_perform(http, &request, &response, &why), ERR_INTERRUPTED);
     pthread_join(thread, NULL);
-    nanos reaction = response.done - c.set_at;
-    assert_true(reaction >= 0);
-    assert_true(reaction < (getenv("IPW_SLOW") ? 10 : 1) * NS_PER_S);
     assert_contains(why.text, "cancelled");
+    nanos reaction = response.done - c.set_at;
     http_response_release(&response);
-    /* Cancelled before it began: nothing is sent. */
+    http_close(http);
+    return reaction;
+}
+
+static void a_cancelled_request_ends_soon_though_nothing_arrives(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    /* The library by itself would look once a second, which is 700 ms after the flag.  On a busy
+     * machine one of several tries must do. */
+    nanos best = NS_PER_S;
+    for (int i = 0; i < 5 && best > 300 * NS_PER_MS; i++) {
+        nanos reaction = cancel_once();
+        assert_true(reaction >= 0);
+        best = reaction < best ? reaction : best;
+    }
+    assert_true(best <= 300 * NS_PER_MS || getenv("IPW_SLOW"));
+}
+
+static void a_request_cancelled_before_it_began_is_not_sent(void **state)
+{
+    (void)state;
+    NEEDS_HTTP();
+    struct http *http = open_http();
+    atomic_bool cancel = true;
+    struct http_response response;
     unsigned before = inference_request_count();
-    assert_int_equal(http_perform(http, &request, &response, &why), ERR_INTERRUPTED);
+    const struct http_request request = {
+        .method = "GET", .url = url_of("normal", "/health"), .cancel = &cancel};
+    assert_int_equal(http_perform(http, &request, &response, NULL), ERR_INTERRUPTED);
     assert_int_equal(inference_request_count(), before);
     http_response_release(&response);
     http_close(http);
@@ -337,7 +361,7 @@ static void a_request_arrives_as_it_was_meant(void **state)
     assert_int_equal(params_add(&headers, "X-One=1,X-Empty=,Content-Type=application/json"),
                      ERR_OK);
     struct text body = {0};
-    for (int i = 0; i < 3000; i++) /* beyond the size at which a server would be asked first */
+    for (int i = 0; i < 300000; i++) /* beyond the size at which a server would be asked first */
         text_add(&body, "[1]\n");
     const struct http_request request = {.method = "POST",
                                          .url = url_of("normal", "/api/generate"),
@@ -524,6 +548,7 @@ int main(void)
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(silence_ends_with_the_timeout),
         cmocka_unit_test(a_cancelled_request_ends_soon_though_nothing_arrives),
+        cmocka_unit_test(a_request_cancelled_before_it_began_is_not_sent),
         cmocka_unit_test(what_take_returns_ends_the_exchange),
         cmocka_unit_test(a_request_arrives_as_it_was_meant),
         cmocka_unit_test(a_header_cannot_bring_another),
