@@ -139,7 +139,7 @@ def made_up(kind, rng):
 
 
 def tool(name, *arguments):
-    done = subprocess.run([BUILD / "tests" / name, *map(str, arguments)], capture_output=True,
+    done = subprocess.run([BUILD / "tests" / "tools" / name, *map(str, arguments)], capture_output=True,
                           timeout=150)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
