@@ -10,8 +10,8 @@
 #include "datasets/dataset.h"
 #include "datasets/rows/utf8.h"
 #include "port/json_read.h"
-#include "support/arrow_fake.h"
-#include "support/http_fake.h"
+#include "standins/arrow_fake.h"
+#include "standins/http_fake.h"
 #include "support/tree.h"
 
 #define HOLD(condition, subject)                                                                   \

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "support/http_fake.h"
+#include "standins/http_fake.h"
 #include "support/items.h"
 #include "support/tree.h"
 
