@@ -206,7 +206,7 @@ static int profile_main(int argc, char **argv)
                     .retries = 3,
                     .timeout_s = 600,
                     .idle_s = 2,
-                    .decode_weight = 1,
+                    .decode_weight = 64, /* measured: docs/measurements.md */
                     .judge_client = "openai"},
     };
     struct profile_options *p = &command.profile;
@@ -268,7 +268,7 @@ static int profile_main(int argc, char **argv)
         {0, "kv-bytes", OPTION_NUMBER, &p->kv_bytes, "N",
          "bytes of one token's keys and values, for the same", 0, 1e9, NULL},
         {0, "decode-weight", OPTION_NUMBER, &p->decode_weight, "W",
-         "weight of an output token against a prompt token (default: 1)", 1e-6, 1e6, NULL},
+         "weight of an output token against a prompt token (default: 64)", 1e-6, 1e6, NULL},
         {0, "output-dir", OPTION_TEXT, &p->output_dir, "DIR",
          "where run directories are made (default: runs)", 0, 0, NULL},
         {0, "resume", OPTION_FLAG, &command.resume, NULL, "continue the run that is there already",

@@ -1,6 +1,7 @@
 #include "runner/profile.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,7 @@ static enum err find_model_size(const struct profile_options *options, struct mo
     const char *comma = strchr(options->parameters, ',');
     str_format(total, sizeof total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
                options->parameters);
+    /* Whatever is wrong with it, the user wrote it. */
     return model_size_given(total, comma ? comma + 1 : NULL, out, why) ? ERR_USAGE : ERR_OK;
 }
 
@@ -339,6 +341,13 @@ static enum err new_sharing(struct profile *profile, nanos from, struct error *w
     return run->sharing ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
 }
 
+/* An unknown sum becomes its first known part. */
+static void add_known(double *sum, double part)
+{
+    if (is_known(part))
+        *sum = (is_known(*sum) ? *sum : 0) + part;
+}
+
 /* What the machine spent while the queries ran, by the ledger; and what attribution made of it. */
 static enum err close_account(struct profile *profile, nanos from, struct error *why)
 {
@@ -352,15 +361,15 @@ static enum err close_account(struct profile *profile, nanos from, struct error 
     profile->has_ledger = true;
     size_t count = sharing_sums(run->sharing, sums, DEVICES_MOST);
     double relative = profile->ledger.total.plus_minus / profile->ledger.total.joules;
-    profile->accounted_joules = profile->idle_joules = profile->unattributed_joules = 0;
-    profile->busy = (struct busy_energy){.seconds = sharing_busy_s(run->sharing)};
+    profile->busy =
+        (struct busy_energy){.joules = UNKNOWN, .seconds = sharing_busy_s(run->sharing)};
     for (size_t i = 0; i < count; i++) {
         if (!sums[i].counted)
             continue;
-        profile->busy.joules += sums[i].requests_joules;
-        profile->accounted_joules += sums[i].settled_joules;
-        profile->idle_joules += sums[i].idle_joules;
-        profile->unattributed_joules += sums[i].unattributed_joules;
+        add_known(&profile->busy.joules, sums[i].requests_joules);
+        add_known(&profile->accounted_joules, sums[i].settled_joules);
+        add_known(&profile->idle_joules, sums[i].idle_joules);
+        add_known(&profile->unattributed_joules, sums[i].unattributed_joules);
     }
     profile->busy.plus_minus = relative * profile->busy.joules;
     return ERR_OK;
@@ -526,6 +535,17 @@ static void release(struct profile *profile)
     pthread_mutex_destroy(&run->lock);
 }
 
+static void warn_of_rows(const struct profile *profile)
+{
+    const struct supply *supply = &profile->run.supply;
+    char line[sizeof supply->first_bad.text + 64];
+    if (supply->bad_rows == 0)
+        return;
+    str_format(line, sizeof line, "%" PRIu64 " row%s of the dataset left out: %s", supply->bad_rows,
+               supply->bad_rows == 1 ? "" : "s", supply->first_bad.text);
+    warn(profile, line);
+}
+
 /* From the directory on: whatever happens now, what was measured is written. */
 static enum err run_in_place(struct profile *profile, struct profile_result *out, struct error *why)
 {
@@ -554,6 +574,7 @@ static enum err run_in_place(struct profile *profile, struct profile_result *out
     }
     if (profile->samples_err)
         warn(profile, "the disk is full: samples.csv is incomplete");
+    warn_of_rows(profile);
     return err;
 }
 

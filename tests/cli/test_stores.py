@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
-TOOL = BUILD / "tests" / "run_store"
+TOOL = BUILD / "tests" / "tools" / "run_store"
 
 SUMMARY = {
     "model": "llama3.2:1b", "dataset": "set", "dataset_name": "A set", "hardware_label": "H200",

@@ -51,7 +51,7 @@ static void put_system(struct json *json, const struct profile_context *context)
     json_string(json, "os_version", or_null(info->os_version));
     json_string(json, "kernel_version", or_null(info->kernel));
     json_string(json, "host_name", or_null(info->host_name));
-    json_integer(json, "cpu_count", info->cpu_count);
+    json_number(json, "cpu_count", info->cpu_count ? (double)info->cpu_count : UNKNOWN);
     json_string(json, "cpu_brand", or_null(info->cpu_brand));
     json_object_end(json);
 }
@@ -88,14 +88,6 @@ static struct intelligence intelligence_in(const struct finish_facts *facts,
     return figures;
 }
 
-/* A service that counts no tokens leaves their number unknown, not 0. */
-static double known_tokens(const struct sums *sums, unsigned row)
-{
-    if (sums->rows[row].moments.count == 0)
-        return UNKNOWN;
-    return row == SUM_INPUT ? sums->input_tokens : sums->output_tokens;
-}
-
 static void put_contract(struct json *json, const struct finish_facts *facts,
                          const struct sums *sums)
 {
@@ -109,8 +101,7 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
     energy_to_json(json, "energy", &facts->energy);
     json_number(json, "joules_per_output_token",
                 ratio(sums->measured ? sums->paid_joules : UNKNOWN, sums->paid_output_tokens));
-    json_number(json, "output_tokens_per_s",
-                ratio(known_tokens(sums, SUM_OUTPUT), sums_seconds(sums)));
+    json_number(json, "output_tokens_per_s", ratio(sums->output_tokens, sums_seconds(sums)));
     json_number(json, "ipj", score.ipj);
     json_number(json, "ipw", score.ipw);
     json_object(json, "time_to_first_token_s");
@@ -129,7 +120,7 @@ static void put_where_it_went(struct json *json, const struct finish_facts *fact
     json_number(json, "queries_idle_share", sums->measured ? sums->idle_joules : UNKNOWN);
     json_number(json, "prefill", sums->measured ? sums->prefill_joules : UNKNOWN);
     json_number(json, "decode", sums->measured ? sums->decode_joules : UNKNOWN);
-    json_number(json, "failed", sums->failed_joules);
+    json_number(json, "failed", is_known(facts->energy.joules) ? sums->failed_joules : UNKNOWN);
     json_number(json, "idle", facts->idle_joules);
     json_number(json, "unattributed", facts->unattributed_joules);
     json_number(json, "judge", sums->judge_joules);
@@ -177,13 +168,12 @@ static void put_more(struct json *json, const struct profile_context *context,
     json_integer(json, "ungraded", (int64_t)sums->tally.ungraded);
     json_integer(json, "energy_known", (int64_t)sums->measured);
     json_number(json, "seconds", sums_seconds(sums));
-    json_number(json, "input_tokens", known_tokens(sums, SUM_INPUT));
-    json_number(json, "output_tokens", known_tokens(sums, SUM_OUTPUT));
+    json_number(json, "input_tokens", sums->input_tokens);
+    json_number(json, "output_tokens", sums->output_tokens);
     json_number(json, "cost", sums->cost);
     put_prices(json, context, facts);
     double flops_per_token = model_flops_per_token(&context->facts.model);
-    double flops =
-        flops_per_token * (known_tokens(sums, SUM_INPUT) + known_tokens(sums, SUM_OUTPUT));
+    double flops = flops_per_token * (sums->input_tokens + sums->output_tokens);
     json_number(json, "flops_per_token", flops_per_token);
     json_number(json, "flops", flops);
     json_number(

@@ -15,8 +15,12 @@ static const char *const KEYS[] = {
 
 enum err sums_init(struct sums *sums)
 {
-    *sums = (struct sums){
-        .judge_joules = UNKNOWN, .gpu_joules = UNKNOWN, .cpu_joules = UNKNOWN, .cost = UNKNOWN};
+    *sums = (struct sums){.judge_joules = UNKNOWN,
+                          .gpu_joules = UNKNOWN,
+                          .cpu_joules = UNKNOWN,
+                          .input_tokens = UNKNOWN,
+                          .output_tokens = UNKNOWN,
+                          .cost = UNKNOWN};
     for (unsigned i = 0; i < STARTS_MOST; i++)
         sums->from[i] = sums->to[i] = UNKNOWN;
     return jv_parse("{}", 2, &sums->metadata, NULL);
@@ -84,10 +88,8 @@ static void add_energy(struct sums *sums, const struct jv *metrics, const struct
     double input = jv_number(jv_path(metrics, "token_metrics.input"));
     double output = jv_number(jv_path(metrics, "token_metrics.output"));
     sums->failed_joules += failed_attempts(own);
-    if (is_known(output))
-        sums->output_tokens += output;
-    if (is_known(input))
-        sums->input_tokens += input;
+    add_known(&sums->output_tokens, output);
+    add_known(&sums->input_tokens, input);
     add_known(&sums->judge_joules, jv_number(jv_path(own, "judge_energy.joules")));
     add_known(&sums->cost, jv_number(jv_path(metrics, "cost.total_cost_usd")));
     if (!is_known(joules))

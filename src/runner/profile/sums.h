@@ -30,7 +30,7 @@ struct sums {
     double failed_joules;          /* of queries that failed and of attempts that were repeated */
     double judge_joules;           /* UNKNOWN without a judge */
     double gpu_joules, cpu_joules; /* UNKNOWN without any */
-    double output_tokens, input_tokens;     /* of completed queries that have a count */
+    double output_tokens, input_tokens; /* of completed queries that have a count; else UNKNOWN */
     double paid_output_tokens, paid_joules; /* of those that have a count and an energy */
     double paid_input_tokens;
     double prefill_joules, decode_joules;
