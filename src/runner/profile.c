@@ -502,6 +502,10 @@ static enum err finish(struct profile *profile, struct profile_result *out, stru
         .reads = sampler_reads(run->session->sampler),
     };
     energy_of_all_starts(profile, &facts.energy);
+    if (profile->place.resume.starts > 0) {
+        add_known(&facts.idle_joules, profile->place.resume.idle_joules);
+        add_known(&facts.unattributed_joules, profile->place.resume.unattributed_joules);
+    }
     proc_own_cost(&facts.own);
     facts.own.cpu_s -= profile->cpu_s_before;
     begin_phase(profile, "writing", -1);

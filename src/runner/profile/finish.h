@@ -25,8 +25,8 @@ struct finish_facts {
     struct busy_energy busy; /* while at least one query was under way, all starts */
     unsigned starts;
     double conservation_error;
-    double idle_joules;         /* in time without requests, this start */
-    double unattributed_joules; /* this start */
+    double idle_joules;         /* in time without requests, all starts */
+    double unattributed_joules; /* all starts */
     uint64_t bad_rows;
     const char *first_bad;
     bool interrupted;

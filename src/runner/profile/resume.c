@@ -72,6 +72,13 @@ static enum err take_query(struct reading *reading, const struct jv *line)
     return done_add(&reading->resume->done, index, repeat, reading->options->repeat);
 }
 
+/* An unknown sum becomes its first known part. */
+static void add_known(double *sum, double part)
+{
+    if (is_known(part))
+        *sum = (is_known(*sum) ? *sum : 0) + part;
+}
+
 static void take_end(struct resume *resume, const struct jv *line)
 {
     struct energy energy;
@@ -82,6 +89,8 @@ static void take_end(struct resume *resume, const struct jv *line)
     resume->busy.joules += joules;
     resume->busy.seconds += jv_number(jv_get(line, "busy_s"));
     resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
+    add_known(&resume->idle_joules, jv_number(jv_get(line, "idle_joules")));
+    add_known(&resume->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
 }
 
 static enum err take_line(void *context, const struct jv *line)
@@ -107,7 +116,9 @@ enum err resume_read(const char *journal, const struct profile_options *options,
     struct reading reading = {.options = options, .resume = out};
     struct text settings = {0};
     uint64_t damaged;
-    *out = (struct resume){.energy = energy_unknown("no earlier start came to its end")};
+    *out = (struct resume){.energy = energy_unknown("no earlier start came to its end"),
+                           .idle_joules = UNKNOWN,
+                           .unattributed_joules = UNKNOWN};
     resume_settings(options, &settings);
     enum err err = settings.failed ? err_set(why, ERR_NO_MEMORY, "out of memory")
                                    : jv_parse(settings.bytes, settings.length, &reading.settings, why);

@@ -15,6 +15,7 @@ struct resume {
     unsigned ended; /* starts whose energy is known because they came to an end */
     struct energy energy; /* of those together; unknown when there is none */
     struct busy_energy busy; /* of those */
+    double idle_joules, unattributed_joules; /* of those; UNKNOWN when none says */
 };
 
 /* The settings that must not change within one directory, as one JSON object. */
