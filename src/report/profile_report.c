@@ -108,7 +108,7 @@ static void write_statistics(const struct jv *statistics, bool colour, struct te
 static void add_part(struct text *out, double joules, const char *what)
 {
     char cell[FORMAT_MAX];
-    if (is_known(joules) && joules != 0)
+    if (is_known(joules) && fabs(joules) >= 1e-9) /* less is rounding */
         text_addf(out, ", %s %s", format_si(cell, joules, "J"), what);
 }
 
@@ -206,8 +206,10 @@ static void write_score(const struct jv *run, struct text *out)
     }
     text_addf(out, "   accuracy      %s, %.0f of %.0f right",
               format_percent(cell, figure(run, "accuracy")), right, right + wrong);
-    text_addf(out, " (95 %% interval %.1f to %.1f %%)", 100 * figure(run, "accuracy_interval_95.0"),
-              100 * figure(run, "accuracy_interval_95.1"));
+    if (is_known(figure(run, "accuracy_interval_95.0")))
+        text_addf(out, " (95 %% interval %.1f to %.1f %%)",
+                  100 * figure(run, "accuracy_interval_95.0"),
+                  100 * figure(run, "accuracy_interval_95.1"));
     if (figure(run, "ungraded") > 0)
         text_addf(out, ", %.0f not graded", figure(run, "ungraded"));
     text_add(out, "\n");

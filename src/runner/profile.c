@@ -507,6 +507,8 @@ static enum err finish(struct profile *profile, struct profile_result *out, stru
     facts.conservation_error = fabs(accounted - facts.energy.joules) / facts.energy.joules;
     proc_own_cost(&facts.own);
     facts.own.cpu_s -= profile->cpu_s_before;
+    atomic_store(&run->done, 0); /* this phase counts nothing */
+    atomic_store(&run->failed, 0);
     begin_phase(profile, "writing", -1);
     return finish_run(&run->context, &facts, out, why);
 }
