@@ -21,11 +21,26 @@ static void new_line(struct json *json)
         text_add(json->out, "  ");
 }
 
+/* How many bytes at the front need no thought: most texts are one such run. */
+static size_t plain_length(const unsigned char *s, const unsigned char *end)
+{
+    const unsigned char *at = s;
+    while (at < end && *at >= 0x20 && *at < 0x7F && *at != '"' && *at != '\\')
+        at++;
+    return (size_t)(at - s);
+}
+
 static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
 {
-    text_add(out, "\"");
+    text_add_bytes(out, "\"", 1);
     const unsigned char *end = (const unsigned char *)bytes + length;
     for (const unsigned char *s = (const unsigned char *)bytes; s < end;) {
+        size_t plain = plain_length(s, end);
+        if (plain > 0) {
+            text_add_bytes(out, (const char *)s, plain);
+            s += plain;
+            continue;
+        }
         size_t n = utf8_length((const char *)s, (size_t)(end - s));
         if (n == 0) {                      /* JSON must stay UTF-8 */
             text_add(out, "\xEF\xBF\xBD"); /* the replacement character */
@@ -33,7 +48,7 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
             continue;
         }
         if (*s == '"' || *s == '\\')
-            text_addf(out, "\\%c", *s);
+            text_add_bytes(out, (const char[]){'\\', (char)*s}, 2);
         else if (*s == '\n')
             text_add(out, "\\n");
         else if (*s == '\t')
@@ -44,7 +59,7 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
             text_add_bytes(out, (const char *)s, n);
         s += n;
     }
-    text_add(out, "\"");
+    text_add_bytes(out, "\"", 1);
 }
 
 static void add_quoted(struct text *out, const char *string)
