@@ -1,6 +1,7 @@
 #include "runner/profile.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "runner/idle.h"
 #include "runner/profile/energy_read.h"
 #include "runner/profile/finish.h"
+#include "runner/profile/grading.h"
 #include "runner/profile/judging.h"
 #include "runner/profile/keeping.h"
 #include "runner/profile/place.h"
@@ -81,7 +83,8 @@ static enum err find_model_size(const struct profile_options *options, struct mo
     const char *comma = strchr(options->parameters, ',');
     str_format(total, sizeof total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
                options->parameters);
-    return model_size_given(total, comma ? comma + 1 : NULL, out, why);
+    /* Whatever is wrong with it, the user wrote it. */
+    return model_size_given(total, comma ? comma + 1 : NULL, out, why) ? ERR_USAGE : ERR_OK;
 }
 
 /* The GPUs' peak, where a table knows them and all are of one kind. */
@@ -126,8 +129,7 @@ static void tick(void *context)
     show_progress(&((struct profile *)context)->keeping);
 }
 
-static enum err find_service(struct profile *profile, struct profile_result *out,
-                             struct error *why)
+static enum err find_service(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
     const struct profile_options *options = run->context.options;
@@ -189,8 +191,8 @@ static enum err open_files(struct profile *profile, struct error *why)
         open(profile->place.samples, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (profile->samples_fd < 0)
         return err_set(why, ERR_IO, "cannot write %s: %m", profile->place.samples);
-    err = samples_log_init(&profile->samples, run->session->sampler, run->context.zero,
-                           put_samples, profile);
+    err = samples_log_init(&profile->samples, run->session->sampler, run->context.zero, put_samples,
+                           profile);
     return err ? err_set(why, err, "cannot write %s: %s", profile->place.samples, err_text(err))
                : ERR_OK;
 }
@@ -204,7 +206,8 @@ static enum err watch_idle(struct profile *profile, struct profile_result *out, 
     enum err err =
         idle_measure(profile->run.session, options->idle_s, &profile->idle, &out->signal);
     profile->has_idle = !err;
-    return err ? err_set(why, err, "while watching the machine at rest: %s", err_text(err)) : ERR_OK;
+    return err ? err_set(why, err, "while watching the machine at rest: %s", err_text(err))
+               : ERR_OK;
 }
 
 /* ---- warming up, in a thread of its own so that signals are heard ---- */
@@ -226,8 +229,8 @@ static void *warm_main(void *argument)
 {
     struct warming *warming = argument;
     struct profile_run *run = &warming->profile->run;
-    warming->err = warm_up_queries(run, run->context.options->warmup_queries, warmed_one, warming->profile,
-                           &warming->asked, &warming->why);
+    warming->err = warm_up_queries(run, run->context.options->warmup_queries, warmed_one,
+                                   warming->profile, &warming->asked, &warming->why);
     atomic_fetch_sub(&run->working, 1);
     return NULL;
 }
@@ -338,6 +341,13 @@ static enum err new_sharing(struct profile *profile, nanos from, struct error *w
     return run->sharing ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
 }
 
+/* An unknown sum becomes its first known part. */
+static void add_known(double *sum, double part)
+{
+    if (is_known(part))
+        *sum = (is_known(*sum) ? *sum : 0) + part;
+}
+
 /* What the machine spent while the queries ran, by the ledger; and what attribution made of it. */
 static enum err close_account(struct profile *profile, nanos from, struct error *why)
 {
@@ -351,15 +361,15 @@ static enum err close_account(struct profile *profile, nanos from, struct error 
     profile->has_ledger = true;
     size_t count = sharing_sums(run->sharing, sums, DEVICES_MOST);
     double relative = profile->ledger.total.plus_minus / profile->ledger.total.joules;
-    profile->accounted_joules = profile->idle_joules = profile->unattributed_joules = 0;
-    profile->busy = (struct busy_energy){.seconds = sharing_busy_s(run->sharing)};
+    profile->busy =
+        (struct busy_energy){.joules = UNKNOWN, .seconds = sharing_busy_s(run->sharing)};
     for (size_t i = 0; i < count; i++) {
         if (!sums[i].counted)
             continue;
-        profile->busy.joules += sums[i].requests_joules;
-        profile->accounted_joules += sums[i].settled_joules;
-        profile->idle_joules += sums[i].idle_joules;
-        profile->unattributed_joules += sums[i].unattributed_joules;
+        add_known(&profile->busy.joules, sums[i].requests_joules);
+        add_known(&profile->accounted_joules, sums[i].settled_joules);
+        add_known(&profile->idle_joules, sums[i].idle_joules);
+        add_known(&profile->unattributed_joules, sums[i].unattributed_joules);
     }
     profile->busy.plus_minus = relative * profile->busy.joules;
     return ERR_OK;
@@ -433,7 +443,8 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
     judging_join(judging);
     thread_sleep(SHARING_LAG);
     err = settle_all(&profile->keeping, clock_now());
-    return err ? err_set(why, err, "cannot attribute the judge's energy: %s", err_text(err)) : ERR_OK;
+    return err ? err_set(why, err, "cannot attribute the judge's energy: %s", err_text(err))
+               : ERR_OK;
 }
 
 /* ---- the end ---- */
@@ -461,10 +472,19 @@ static struct busy_energy busy_of_all_starts(const struct profile *profile)
     return busy;
 }
 
+/* A sum over this start and the earlier ones that came to an end; UNKNOWN when none did. */
+static double of_all_starts(const struct profile *profile, double this_start, double earlier)
+{
+    if (!profile->has_ledger)
+        return profile->place.resume.ended ? earlier : UNKNOWN;
+    return this_start + earlier;
+}
+
 static enum err finish(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
-    double total = profile->has_ledger ? profile->ledger.total.joules : UNKNOWN;
+    const struct resume *resume = &profile->place.resume;
+    double accounted = of_all_starts(profile, profile->accounted_joules, resume->accounted_joules);
     struct finish_facts facts = {
         .directory = profile->place.directory,
         .dataset_name = run->supply.dataset.name,
@@ -474,15 +494,17 @@ static enum err finish(struct profile *profile, struct profile_result *out, stru
         .idle = profile->has_idle ? &profile->idle : NULL,
         .starts = run->context.start,
         .busy = busy_of_all_starts(profile),
-        .conservation_error = fabs(profile->accounted_joules - total) / total,
-        .idle_joules = profile->idle_joules,
-        .unattributed_joules = profile->unattributed_joules,
+        .started_at = resume->starts ? resume->started_at : seconds(run->context.zero_wall),
+        .idle_joules = of_all_starts(profile, profile->idle_joules, resume->idle_joules),
+        .unattributed_joules =
+            of_all_starts(profile, profile->unattributed_joules, resume->unattributed_joules),
         .bad_rows = run->supply.bad_rows,
         .first_bad = run->supply.first_bad.text,
         .interrupted = out->signal != 0,
         .reads = sampler_reads(run->session->sampler),
     };
     energy_of_all_starts(profile, &facts.energy);
+    facts.conservation_error = fabs(accounted - facts.energy.joules) / facts.energy.joules;
     proc_own_cost(&facts.own);
     facts.own.cpu_s -= profile->cpu_s_before;
     begin_phase(profile, "writing", -1);
@@ -509,6 +531,17 @@ static void release(struct profile *profile)
     prices_free(profile->prices);
     place_release(&profile->place);
     pthread_mutex_destroy(&run->lock);
+}
+
+static void warn_of_rows(const struct profile *profile)
+{
+    const struct supply *supply = &profile->run.supply;
+    char line[sizeof supply->first_bad.text + 64];
+    if (supply->bad_rows == 0)
+        return;
+    str_format(line, sizeof line, "%" PRIu64 " row%s of the dataset left out: %s", supply->bad_rows,
+               supply->bad_rows == 1 ? "" : "s", supply->first_bad.text);
+    warn(profile, line);
 }
 
 /* From the directory on: whatever happens now, what was measured is written. */
@@ -539,6 +572,7 @@ static enum err run_in_place(struct profile *profile, struct profile_result *out
     }
     if (profile->samples_err)
         warn(profile, "the disk is full: samples.csv is incomplete");
+    warn_of_rows(profile);
     return err;
 }
 
@@ -551,6 +585,8 @@ static enum err set_up(struct profile *profile, struct profile_result *out, stru
         err = learn_facts(profile, why);
     if (!err)
         err = open_supply(profile, why); /* refuses early what cannot work */
+    if (!err)
+        err = graders_check(options, &run->supply.dataset, why);
     if (!err)
         err = find_service(profile, out, why);
     if (!err)

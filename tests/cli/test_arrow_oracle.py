@@ -111,7 +111,7 @@ def ipw_type():
         fields(TEXT, "key id") + fields(INTEGER, "index repeat start")
         + fields(TEXT, "status error") + fields(INTEGER, "http_status attempts")
         + fields(TEXT, "finish_reason")
-        + fields(DOUBLE, """started_at queue_s prefill_s decode_s first_token_s server_load_s
+        + fields(DOUBLE, """started_at queue_s prefill_s decode_s server_load_s
                             server_prefill_s server_decode_s""")
         + fields(INTEGER, "prompt_cached_tokens reasoning_tokens pieces")
         + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]

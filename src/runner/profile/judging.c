@@ -64,14 +64,29 @@ static const char *text_or_empty(const struct jv *value)
     return jv_text(value) ? jv_text(value) : "";
 }
 
+/* Was it put to a judge, who came to no verdict?  Perhaps it could not be reached: ask again. */
+static bool judged_in_vain(const struct jv *evaluation)
+{
+    const char *text = jv_text(jv_get(evaluation, "metadata"));
+    struct jv *metadata;
+    if (!text || jv_parse(text, strlen(text), &metadata, NULL) != ERR_OK)
+        return false;
+    const char *grader = jv_text(jv_get(metadata, "grader"));
+    bool judge = grader && graders_is_judge(grader);
+    jv_free(metadata);
+    return judge;
+}
+
 /* The grader of a record is the user's or the dataset's: the only ones that can be a judge. */
 static bool waits(const struct profile_run *run, const struct jv *record)
 {
     const char *status = jv_text(jv_path(record, "ipw.status"));
     const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), run->context.options->model);
-    return status && strcmp(status, "completed") == 0 &&
-           !jv_is_bool(jv_path(metrics, "evaluation.is_correct")) &&
-           jv_is_null(jv_get(metrics, "evaluation"));
+    const struct jv *evaluation = jv_get(metrics, "evaluation");
+    if (!status || strcmp(status, "completed") != 0)
+        return false;
+    return jv_is_null(evaluation) ||
+           (!jv_is_bool(jv_get(evaluation, "is_correct")) && judged_in_vain(evaluation));
 }
 
 struct counting {

@@ -9,6 +9,7 @@
 
 #define TICK          (50 * NS_PER_MS)
 #define SETTLE_PERIOD NS_PER_S
+#define SETTLE_EARLY  (PENDING_MOST / 2)
 #define COMMIT_PERIOD (50 * NS_PER_MS)
 
 enum { DEVICES_MOST = 64 };
@@ -63,8 +64,9 @@ enum err settle_all(struct keeping *keeping, nanos now)
     sum_devices(run->sharing, &requests, &before);
     sampler_settle(run->session->sampler, now);
     enum err err = sharing_advance(run->sharing, now, keeping->take, run);
-    if (!err && keeping->samples)
-        err = samples_log_append(keeping->samples);
+    /* Samples are for later: when they cannot be written, the run goes on without them. */
+    if (!err && keeping->samples && samples_log_append(keeping->samples) != ERR_OK)
+        keeping->samples = NULL;
     sum_devices(run->sharing, &requests, &after);
     double span = seconds(sharing_settled(run->sharing) - settled);
     if (span > 0)
@@ -85,6 +87,12 @@ static enum err take_signal(struct keeping *keeping, int number)
     return keeping->signals >= 3 ? ERR_INTERRUPTED : ERR_OK;
 }
 
+static bool is_time_to_settle(const struct keeping *keeping)
+{
+    return clock_now() - keeping->settled_at >= SETTLE_PERIOD ||
+           sharing_ended(keeping->run->sharing) >= SETTLE_EARLY;
+}
+
 enum err keep_house(struct keeping *keeping)
 {
     struct profile_run *run = keeping->run;
@@ -93,7 +101,7 @@ enum err keep_house(struct keeping *keeping)
         int number = proc_poll_signal(TICK);
         if (number)
             err = take_signal(keeping, number);
-        if (!err && clock_now() - keeping->settled_at >= SETTLE_PERIOD) {
+        if (!err && is_time_to_settle(keeping)) {
             err = settle_all(keeping, clock_now());
             if (err)
                 run_fail(run, err, NULL);

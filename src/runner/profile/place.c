@@ -27,19 +27,29 @@ static enum err refuse(const struct place *place, struct error *why)
                    place->directory);
 }
 
+/* What is not ours is left as it is, without even a lock in it. */
+static enum err refuse_foreign(const struct place *place, struct error *why)
+{
+    enum run_dir_state state;
+    enum err err = run_dir_look(place->directory, &state, why);
+    if (!err && state == RUN_DIR_FOREIGN)
+        err = err_set(why, ERR_USAGE,
+                      "%s holds files that are no run's: move them, or choose another --output-dir",
+                      place->directory);
+    return err;
+}
+
 /* What to do with what stands there; *resume is set when it is to be continued. */
 static enum err decide(const struct place *place, const struct profile_options *options,
                        bool *resume, struct error *why)
 {
     enum run_dir_state state;
     *resume = false;
-    enum err err = run_dir_look(place->directory, &state, why);
+    enum err err = refuse_foreign(place, why);
+    if (!err)
+        err = run_dir_look(place->directory, &state, why);
     if (err || state == RUN_DIR_NEW || state == RUN_DIR_EMPTY)
         return err;
-    if (state == RUN_DIR_FOREIGN)
-        return err_set(why, ERR_USAGE,
-                       "%s holds files that are no run's: move them, or choose another --output-dir",
-                       place->directory);
     if (options->existing == EXISTING_RESUME) {
         *resume = true;
         return ERR_OK;
@@ -58,6 +68,8 @@ enum err place_take(struct place *place, const struct profile_options *options,
     enum err err = name_directory(place, options, hardware, dataset_name, why);
     if (!err)
         err = run_dir_make(place->directory, why);
+    if (!err)
+        err = refuse_foreign(place, why);
     /* Held before anything is looked at or deleted: another process may be writing there. */
     if (!err)
         err = run_dir_lock(place->directory, &place->lock, why);

@@ -50,7 +50,7 @@ static void put_system(struct json *json, const struct profile_context *context)
     json_string(json, "os_version", or_null(info->os_version));
     json_string(json, "kernel_version", or_null(info->kernel));
     json_string(json, "host_name", or_null(info->host_name));
-    json_integer(json, "cpu_count", info->cpu_count);
+    json_number(json, "cpu_count", info->cpu_count ? (double)info->cpu_count : UNKNOWN);
     json_string(json, "cpu_brand", or_null(info->cpu_brand));
     json_object_end(json);
 }
@@ -74,8 +74,8 @@ void summary_constants(const struct profile_context *context, struct text *out)
 /* The share of the sensors' calibration in the ±: the part that repeating does not shrink. */
 static double calibration_of(const struct energy *energy)
 {
-    double squared = energy->plus_minus * energy->plus_minus -
-                     energy->statistical * energy->statistical;
+    double squared =
+        energy->plus_minus * energy->plus_minus - energy->statistical * energy->statistical;
     return ratio(sqrt(fmax(0, squared)), energy->joules);
 }
 
@@ -100,10 +100,7 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
     energy_to_json(json, "energy", &facts->energy);
     json_number(json, "joules_per_output_token",
                 ratio(sums->measured ? sums->paid_joules : UNKNOWN, sums->paid_output_tokens));
-    json_number(json, "output_tokens_per_s",
-                sums->rows[SUM_OUTPUT].moments.count
-                    ? ratio(sums->output_tokens, sums_seconds(sums))
-                    : UNKNOWN);
+    json_number(json, "output_tokens_per_s", ratio(sums->output_tokens, sums_seconds(sums)));
     json_number(json, "ipj", score.ipj);
     json_number(json, "ipw", score.ipw);
     json_object(json, "time_to_first_token_s");
@@ -122,7 +119,7 @@ static void put_where_it_went(struct json *json, const struct finish_facts *fact
     json_number(json, "queries_idle_share", sums->measured ? sums->idle_joules : UNKNOWN);
     json_number(json, "prefill", sums->measured ? sums->prefill_joules : UNKNOWN);
     json_number(json, "decode", sums->measured ? sums->decode_joules : UNKNOWN);
-    json_number(json, "failed", sums->failed_joules);
+    json_number(json, "failed", is_known(facts->energy.joules) ? sums->failed_joules : UNKNOWN);
     json_number(json, "idle", facts->idle_joules);
     json_number(json, "unattributed", facts->unattributed_joules);
     json_number(json, "judge", sums->judge_joules);
@@ -283,6 +280,7 @@ static void put_ours(struct json *json, const struct profile_context *context,
     put_more(json, context, facts, sums);
     put_idle(json, facts->idle);
     put_devices(json, facts->ledger);
+    json_number(json, "started_at", facts->started_at);
     json_integer(json, "starts", facts->starts);
     json_bool(json, "interrupted", facts->interrupted);
     json_integer(json, "rows_left_out", (int64_t)facts->bad_rows);

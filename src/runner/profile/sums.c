@@ -8,15 +8,19 @@
 #include "port/json_read.h"
 
 static const char *const KEYS[] = {
-#define ROW(constant, key, label, unit, scale) key,
+#define ROW(constant, key, label, unit) key,
 #include "runner/profile_rows.def"
 #undef ROW
 };
 
 enum err sums_init(struct sums *sums)
 {
-    *sums = (struct sums){
-        .judge_joules = UNKNOWN, .gpu_joules = UNKNOWN, .cpu_joules = UNKNOWN, .cost = UNKNOWN};
+    *sums = (struct sums){.judge_joules = UNKNOWN,
+                          .gpu_joules = UNKNOWN,
+                          .cpu_joules = UNKNOWN,
+                          .input_tokens = UNKNOWN,
+                          .output_tokens = UNKNOWN,
+                          .cost = UNKNOWN};
     for (unsigned i = 0; i < STARTS_MOST; i++)
         sums->from[i] = sums->to[i] = UNKNOWN;
     return jv_parse("{}", 2, &sums->metadata, NULL);
@@ -55,8 +59,8 @@ static void add_to_tally(struct sums *sums, const struct jv *metrics, const stru
 {
     const struct jv *verdict = jv_path(metrics, "evaluation.is_correct");
     struct intelligence_query query = {
-        .outcome = !completed              ? OUTCOME_FAILED
-                   : !jv_is_bool(verdict)  ? OUTCOME_UNGRADED
+        .outcome = !completed                 ? OUTCOME_FAILED
+                   : !jv_is_bool(verdict)     ? OUTCOME_UNGRADED
                    : jv_truth(verdict, false) ? OUTCOME_CORRECT
                                               : OUTCOME_INCORRECT,
         .joules = jv_number(jv_path(own, "energy.joules")),
@@ -84,10 +88,8 @@ static void add_energy(struct sums *sums, const struct jv *metrics, const struct
     double input = jv_number(jv_path(metrics, "token_metrics.input"));
     double output = jv_number(jv_path(metrics, "token_metrics.output"));
     sums->failed_joules += failed_attempts(own);
-    if (is_known(output))
-        sums->output_tokens += output;
-    if (is_known(input))
-        sums->input_tokens += input;
+    add_known(&sums->output_tokens, output);
+    add_known(&sums->input_tokens, input);
     add_known(&sums->judge_joules, jv_number(jv_path(own, "judge_energy.joules")));
     add_known(&sums->cost, jv_number(jv_path(metrics, "cost.total_cost_usd")));
     if (!is_known(joules))
@@ -147,8 +149,9 @@ static enum err add_metadata(struct sums *sums, const struct jv *metadata)
     for (const struct jv *value = jv_first(metadata); value; value = jv_next(value)) {
         const struct jv *known = jv_get(sums->metadata, jv_key(value));
         int64_t whole;
-        bool better = jv_is_null(known) || (is_known(jv_number(known)) && jv_integer(known, &whole) &&
-                                            is_known(jv_number(value)) && !jv_integer(value, &whole));
+        bool better =
+            jv_is_null(known) || (is_known(jv_number(known)) && jv_integer(known, &whole) &&
+                                  is_known(jv_number(value)) && !jv_integer(value, &whole));
         if (jv_is_null(value) || !better)
             continue;
         enum err err = jv_put(sums->metadata, jv_key(value), value);

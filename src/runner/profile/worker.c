@@ -11,6 +11,7 @@
 #include "port/json_read.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
+#include "runner/profile/keeping.h"
 #include "runner/profile/prompt.h"
 #include "runner/profile/record.h"
 #include "runner/profile/run.h"
@@ -152,10 +153,13 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
     return err;
 }
 
-/* Asks once, and tells attribution.  *broken is set when the run itself cannot go on. */
+/* Asks once, and tells attribution.  *again is set when another attempt is to follow, *broken when the
+ * run itself cannot go on. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
-                        struct client_reply *reply, struct error *why, enum err *broken)
+                        struct client_reply *reply, struct error *why, bool *again,
+                        enum err *broken)
 {
+    *again = false;
     struct profile_run *run = worker->run;
     struct pending *pending = new_pending(query, number);
     *broken = pending ? sharing_begin(run->sharing, (uint64_t)(uintptr_t)pending, clock_now())
@@ -166,14 +170,14 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
         return *broken;
     }
     enum err err = ask(worker, query, reply, why);
-    bool again = err && reply->retryable && number <= run->context.options->retries &&
-                 !atomic_load(&run->stop);
     if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
         sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
         free(pending);
         return err;
     }
-    pending->last = !again;
+    *again = err && reply->retryable && number <= run->context.options->retries &&
+             !atomic_load(&run->stop);
+    pending->last = !*again;
     fill_pending(pending, reply, !err);
     *broken = end_request(run, pending, reply);
     return err;
@@ -232,13 +236,11 @@ static enum err do_query(struct worker *worker, const struct query *query, struc
     enum err broken = ERR_OK;
     for (;;) {
         outcome.attempts++;
-        outcome.err = attempt(worker, query, outcome.attempts, &reply, &reason, &broken);
+        bool again;
+        outcome.err = attempt(worker, query, outcome.attempts, &reply, &reason, &again, &broken);
         if (outcome.attempts == 1)
             outcome.first_sent = reply.sent;
-        bool again = outcome.err && !broken && reply.retryable &&
-                     outcome.attempts <= worker->run->context.options->retries &&
-                     !atomic_load(&worker->run->stop);
-        if (!again)
+        if (!again || broken)
             break;
         double pause_s = pause_before(outcome.attempts, &reply);
         client_reply_release(&reply);
@@ -263,6 +265,8 @@ static void *worker_main(void *argument)
     while (!atomic_load(&run->stop)) {
         struct query query;
         bool end;
+        if (!sharing_has_room(run->sharing, PENDING_MOST, NAP))
+            continue;
         enum err err = supply_next(&run->supply, &query, &end, &why);
         if (!err && end)
             break;

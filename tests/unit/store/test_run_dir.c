@@ -183,6 +183,7 @@ static const char *const OURS[] = {
     "data-00000-of-00001.arrow",
     "data-00002-of-00003.arrow",
     "samples.csv",
+    "samples-2.csv",
     "spans.jsonl",
     "traces.jsonl",
     "report.html",

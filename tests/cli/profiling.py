@@ -1,0 +1,225 @@
+"""Running ipw profile against the scripted inference server, and reading what it left behind."""
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "fakes"))
+from inference_server import PIECES, TEXT, Handler, Server  # noqa: E402,F401
+from machines import Machine  # noqa: E402
+from program import IPW, MachineTest, ipw  # noqa: E402
+
+MODEL = "tiny-1b"
+TOKENS = len(PIECES)
+SAY = re.compile(r"\[(\w+)(?::([^\]]*))?\]")
+
+
+class Player(Handler):
+    """More plays, which look at the question.
+
+    mixed       each question names its own play: "What is it? [status:code=500]"; normal otherwise
+    say         text=TEXT: that answer, in one piece
+    flaky       fails=N: a question is answered by an error N times, then as normal
+    judge       TRUE when the given answer is the reference answer, FALSE otherwise
+    """
+
+    def question(self):
+        messages = self.asked.get("messages") or [{"content": self.asked.get("prompt", "")}]
+        return messages[-1]["content"]
+
+    def answer(self):
+        asking = self.command == "POST"
+        if asking:
+            self.server.enter()
+        try:
+            super().answer()
+        finally:
+            if asking:
+                self.server.leave()
+
+    do_GET = do_POST = answer
+
+    def play_mixed(self):
+        found = SAY.search(self.question())
+        if found:
+            self.play = found[1]
+            more = (pair.partition("=")[::2] for pair in (found[2] or "").split(",") if pair)
+            self.options = {**self.options, **dict(more)}
+            getattr(self, "play_" + self.play)()
+        else:
+            self.stream()
+
+    def play_say(self):
+        self.stream([self.options["text"]])
+
+    def play_flaky(self):
+        asked = self.question().startswith("question")  # and not what a client asks to begin with
+        if asked and self.server.times(self.question()) <= int(self.options.get("fails", 1)):
+            self.play_status()
+        else:
+            self.stream()
+
+    def play_judge(self):
+        parts = re.findall(r"=== begin [^=]*===\n(.*?)\n=== end", self.question(), re.DOTALL)
+        self.stream(["TRUE" if parts[1] == parts[2] else "FALSE"])
+
+
+class Service(Server):
+    """The server, which counts: how many requests at once, and how often each question came."""
+
+    def __init__(self):
+        super().__init__()
+        self.RequestHandlerClass = Player
+        self.now = self.most = 0
+
+    def enter(self):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def leave(self):
+        with self.lock:
+            self.now -= 1
+
+    def bodies(self, play=None):
+        """What was asked, in order; of one play only."""
+        with self.lock:
+            asked = [r for r in self.requests if r["method"] == "POST"]
+        return [json.loads(r["body"]) for r in asked
+                if play is None or r["path"].split("/")[1].partition(":")[0] == play]
+
+    def questions(self, play=None):
+        return [body["messages"][-1]["content"] for body in self.bodies(play)]
+
+    def times(self, question):
+        return self.questions().count(question)
+
+
+def merged(into, more):
+    """As store/journal.h merges the later lines of a query into it."""
+    for key, value in more.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            merged(into[key], value)
+        else:
+            into[key] = value
+    return into
+
+
+class Run:
+    """A run directory, read without any help of ipw."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def lines(self, name="records.jsonl"):
+        return [json.loads(line) for line in (self.path / name).read_text().split("\n")[:-1]]
+
+    def records(self):
+        """Key to record, the later lines merged into the query's."""
+        found = {}
+        for line in self.lines():
+            if line["kind"] == "query":
+                found[line["key"]] = line
+            elif line.get("key") in found:
+                merged(found[line["key"]], {k: v for k, v in line.items() if k != "kind"})
+        return found
+
+    def summary(self):
+        return json.loads((self.path / "summary.json").read_text())
+
+    def metrics(self, key):
+        return self.records()[key]["model_metrics"][MODEL]
+
+    def answers(self):
+        """Key to what the model said."""
+        return {key: r["model_answers"][MODEL] for key, r in self.records().items()}
+
+    def verdicts(self):
+        return {key: r["model_metrics"][MODEL].get("evaluation", {}).get("is_correct")
+                for key, r in self.records().items()}
+
+
+class ProfileTest(MachineTest):
+    """One server for the class; a machine without sensors and an output directory for each test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.service = Service()
+        cls.addClassCleanup(cls.service.server_close)
+        cls.addClassCleanup(cls.service.shutdown)
+
+    def setUp(self):
+        self.on = self.machine(Machine)
+        self.out = self.on.root / "out"
+        with self.service.lock:
+            self.service.requests.clear()
+            self.service.most = 0
+
+    def dataset(self, *rows, name="questions"):
+        """A file of rows: texts are problems, which are their own answers."""
+        rows = [row if isinstance(row, dict) else {"problem": row, "answer": row} for row in rows]
+        return self.on.put(f"/{name}.jsonl", "\n".join(json.dumps(row) for row in rows))
+
+    def numbered(self, count):
+        return self.dataset(*(f"question {n}" for n in range(count)))
+
+    def arguments(self, *more, play="normal", dataset=None, machine=None):
+        """Those of a quick run; what `more` says is stronger."""
+        where = dataset if isinstance(dataset, str) else str(dataset or self.numbered(4))
+        return ["profile", "--client", "openai", "--model", MODEL, "--idle", "0", "--warmup-queries",
+                "0", "--retries", "0", "--output-dir", self.out, "--client-base-url",
+                self.service.url(play), "--dataset", where, *more]
+
+    def profile(self, *more, code=0, machine=None, env=None, timeout=60, **options):
+        """To its end; gives the report (None without one) and leaves the rest in self.done."""
+        arguments = self.arguments("--json", *more, **options)
+        self.done = ipw(machine or self.on, *arguments, env=env, timeout=timeout)
+        self.assertEqual(self.done.returncode, code, self.done.stderr)
+        report = json.loads(self.done.stdout) if self.done.stdout else None
+        self.run = Run(report["output_dir"]) if report else None
+        return report
+
+    def start(self, *more, machine=None, env=None, **options):
+        """In the background; ended when the test is, whatever becomes of it."""
+        process = subprocess.Popen([IPW, *map(str, self.arguments("--json", *more, **options))],
+                                   env={**(machine or self.on).environment(), **(env or {})},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.stop, process)
+        return process
+
+    @staticmethod
+    def stop(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def until(self, holds, what, patience_s=40):
+        """Waits for something that will happen; the machine may be slow."""
+        deadline = time.monotonic() + patience_s
+        while not holds():
+            self.assertLess(time.monotonic(), deadline, f"waited in vain for {what}")
+            time.sleep(0.005)
+
+    def directory(self):
+        """The one run directory below the output directory."""
+        found = [path for path in self.out.iterdir() if path.is_dir()]
+        self.assertEqual(len(found), 1, found)
+        return found[0]
+
+    def assertComplains(self, *words, lines=1):
+        """One line on stderr that says it all."""
+        self.assertEqual(self.done.stderr.count("\n"), lines, self.done.stderr)
+        self.assertTrue(self.done.stderr.startswith("ipw profile: "), self.done.stderr)
+        for word in words:
+            self.assertIn(word, self.done.stderr)
+
+
+def in_thread(action):
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    return thread

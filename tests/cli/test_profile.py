@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+"""ipw profile from outside: the report, the summary and the options, with a scripted server."""
+
+import json
+import math
+import shutil
+import statistics
+import sys
+import unittest
+from collections import Counter
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
+from program import ipw  # noqa: E402
+
+CONTRACT = {"output_dir", "queries", "completed", "failed", "accuracy", "energy",
+            "joules_per_output_token", "output_tokens_per_s", "ipj", "ipw", "time_to_first_token_s",
+            "conservation_error"}
+ENERGY = {"joules", "plus_minus", "method", "source", "coverage", "idle_joules", "active_joules"}
+SUMMARY = {"model", "profiler_config", "dataset", "dataset_name", "hardware_label", "generated_at",
+           "total_queries", "system_info", "gpu_info", "output_dir", "versions", "client_info"}
+CONFIG = {"dataset_id", "client_id", "client_base_url", "dataset_params", "client_params", "model",
+          "output_dir", "max_concurrency", "max_queries", "additional_parameters", "warmup_queries"}
+
+
+def quantile(values, p):
+    """As numpy's default: linear between the two nearest."""
+    values = sorted(values)
+    at = p * (len(values) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (at - low) * (values[high] - values[low])
+
+
+class TheReport(ProfileTest):
+    """What scripts rely on."""
+
+    def graded(self):
+        rows = [{"problem": f"{n} [say:text={n}]", "answer": str(n if n % 3 else -1)}
+                for n in range(9)]
+        return self.dataset(*rows, {"problem": "[status:code=500]", "answer": "?"})
+
+    def test_one_object_with_every_key(self):
+        report = self.profile()
+        self.assertLessEqual(CONTRACT, set(report))
+        self.assertLessEqual(ENERGY, set(report["energy"]))
+        self.assertEqual(set(report["time_to_first_token_s"]), {"p50", "p95"})
+        self.assertEqual((report["queries"], report["completed"], report["failed"]), (4, 4, 0))
+
+    def test_without_a_sensor_all_energy_is_null(self):
+        report = self.profile("--grader", "exact")
+        self.assertUnknown(report["energy"])
+        for key in ("joules_per_output_token", "ipj", "ipw", "conservation_error", "busy_watts",
+                    "joules_per_query"):
+            self.assertIsNone(report[key], key)
+        for key, value in report["joules"].items():
+            self.assertIsNone(value, key)
+        for record in self.run.records().values():
+            self.assertUnknown(record["ipw"]["energy"])
+            self.assertEqual(record["model_metrics"][MODEL]["energy_metrics"], {"basis": None})
+
+    def test_figures_are_those_of_the_records(self):
+        report = self.profile("--grader", "exact", "--concurrency", 3, play="mixed",
+                              dataset=self.graded())
+        records = self.run.records().values()
+        good = [r for r in records if r["ipw"]["status"] == "completed"]
+        verdicts = [v for v in self.run.verdicts().values() if v is not None]
+        self.assertEqual((report["queries"], report["completed"], report["failed"]), (10, 9, 1))
+        self.assertEqual((len(records), len(good)), (10, 9))
+        self.assertEqual(report["accuracy"], sum(verdicts) / len(verdicts))
+        self.assertEqual(Counter(verdicts), {True: 6, False: 3})
+        self.assertEqual((report["correct"], report["incorrect"], report["ungraded"]), (6, 3, 0))
+        metrics = [r["model_metrics"][MODEL] for r in good]
+        self.assertEqual(report["output_tokens"], sum(m["token_metrics"]["output"] for m in metrics))
+        self.assertEqual(report["input_tokens"], sum(m["token_metrics"]["input"] for m in metrics))
+        begun = [r["ipw"]["started_at"] for r in records]
+        ended = [r["ipw"]["started_at"] + r["model_metrics"][MODEL]["latency_metrics"]
+                 ["total_query_seconds"] for r in records]
+        self.assertAlmostEqual(report["seconds"], max(ended) - min(begun), places=5)
+        self.assertAlmostEqual(report["output_tokens_per_s"] * report["seconds"],
+                               report["output_tokens"], places=6)
+        for key, path in (("latency_s", "total_query_seconds"),
+                          ("time_to_first_token_s", "time_to_first_token_seconds"),
+                          ("throughput_tokens_per_s", "throughput_tokens_per_sec")):
+            values = [m["latency_metrics"][path] for m in metrics]
+            row = report["statistics"][key]
+            for figure, value in (("avg", statistics.fmean(values)), ("min", min(values)),
+                                  ("median", statistics.median(values)), ("max", max(values)),
+                                  ("std", statistics.stdev(values)), ("count", len(values)),
+                                  ("p95", quantile(values, 0.95))):
+                self.assertAlmostEqual(row[figure] / value, 1, places=9, msg=f"{key} {figure}")
+        firsts = [m["latency_metrics"]["time_to_first_token_seconds"] for m in metrics]
+        for name, p in (("p50", 0.5), ("p95", 0.95)):
+            self.assertAlmostEqual(report["time_to_first_token_s"][name], quantile(firsts, p))
+
+    def test_summary_has_the_keys_of_the_python_version(self):
+        report = self.profile("--param", "max_tokens=3", "--max-queries", 2, "--concurrency", 2)
+        summary = self.run.summary()
+        self.assertLessEqual(SUMMARY, set(summary))
+        self.assertLessEqual(CONFIG, set(summary["profiler_config"]))
+        config = summary["profiler_config"]
+        self.assertEqual(config["client_base_url"], self.service.url() + "/v1")
+        self.assertEqual((config["client_id"], config["model"]), ("openai", MODEL))
+        self.assertEqual((config["max_concurrency"], config["max_queries"]), (2, 2))
+        self.assertEqual(summary["total_queries"], 2)
+        self.assertEqual(summary["output_dir"], report["output_dir"])
+        self.assertEqual(summary["client_info"]["served_model"], MODEL)
+        self.assertIsNone(summary["gpu_info"])
+        self.assertIsNone(summary["system_info"]["cpu_count"])
+        for key in CONTRACT:
+            self.assertEqual(summary["ipw"][key], report[key], key)
+
+    def test_a_record_says_what_happened(self):
+        self.profile("--grader", "contains", dataset=self.dataset(
+            {"problem": "say it", "answer": "bye", "subject": "manners", "level": 3}))
+        record = self.run.records()["q000000"]
+        self.assertEqual((record["problem"], record["answer"]), ("say it", "bye"))
+        self.assertEqual(record["model_answers"][MODEL], TEXT)
+        metrics = record["model_metrics"][MODEL]
+        self.assertEqual(metrics["token_metrics"], {"input": 11, "output": TOKENS,
+                                                    "total": 11 + TOKENS})
+        self.assertTrue(metrics["evaluation"]["is_correct"])
+        self.assertEqual(record["ipw"]["status"], "completed")
+        self.assertEqual(record["ipw"]["finish_reason"], "stop")
+        self.assertEqual(record["ipw"]["pieces"], TOKENS)
+
+    def test_the_object_goes_into_a_file_too_and_quiet_is_quiet(self):
+        file = self.on.root / "report.json"
+        self.profile("-q", "-o", file)
+        self.assertEqual(json.loads(file.read_text()), json.loads(self.done.stdout))
+        self.assertEqual(self.done.stderr, "")
+
+    def test_people_get_a_table_on_stderr_and_nothing_on_stdout(self):
+        done = ipw(self.on, *self.arguments("--grader", "exact"))
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        for words in ("4 queries: 4 completed, 0 failed", "Time to first token", "energy unknown",
+                      "accuracy", str(self.directory())):
+            self.assertIn(words, done.stderr)
+        self.assertNotIn("\x1b", done.stderr)
+
+
+class WhatIsAsked(ProfileTest):
+    """Which questions the server sees, and how."""
+
+    def test_the_first_items_only(self):
+        report = self.profile("--max-queries", 2)
+        self.assertEqual(report["queries"], 2)
+        self.assertEqual(self.service.questions()[-2:], ["question 0", "question 1"])
+        self.assertEqual(set(self.run.records()), {"q000000", "q000001"})
+
+    def test_warm_up_comes_on_top(self):
+        self.profile()
+        plain = len(self.service.questions())
+        for extra in (1, 6):  # fewer and more than the dataset has
+            self.service.requests.clear()
+            report = self.profile("--warmup-queries", extra, "--overwrite")
+            self.assertEqual(len(self.service.questions()), plain + extra)
+            self.assertEqual(report["queries"], 4)
+            self.assertEqual(self.service.questions()[-4:], [f"question {n}" for n in range(4)])
+            self.assertEqual(len(self.run.records()), 4)
+
+    def test_repeats_have_keys_of_their_own(self):
+        report = self.profile("--repeat", 3, "--max-queries", 2)
+        self.assertEqual(report["queries"], 6)
+        asked = Counter(self.service.questions()[-6:])
+        self.assertEqual(asked, {"question 0": 3, "question 1": 3})
+        self.assertEqual(set(self.run.records()), {"q000000", "q000000.r1", "q000000.r2", "q000001",
+                                                   "q000001.r1", "q000001.r2"})
+
+    def test_as_many_at_once_as_was_said(self):
+        self.profile("--concurrency", 5, play="normal:gap_ms=30", dataset=self.numbered(15))
+        self.assertEqual(self.service.most, 5)
+        self.profile("--overwrite", dataset=self.numbered(15))
+        self.assertEqual(len(self.run.records()), 15)
+
+    def test_arrivals_are_the_same_for_the_same_seed(self):
+        def gaps(seed):
+            self.profile("--rate", 40, "--seed", seed, "--overwrite", dataset=self.numbered(12))
+            spans = {s["key"]: s["from_s"] for s in self.run.lines("spans.jsonl")}
+            due = [spans[key] - record["ipw"]["queue_s"]
+                   for key, record in sorted(self.run.records().items())]
+            for record in self.run.records().values():
+                self.assertGreaterEqual(record["ipw"]["queue_s"], 0)
+            return [b - a for a, b in zip(due, due[1:])]
+        first, again, other = gaps(7), gaps(7), gaps(8)
+        for a, b in zip(first, again):
+            self.assertAlmostEqual(a, b, places=6)
+        self.assertGreater(max(abs(a - b) for a, b in zip(first, other)), 1e-3)
+        self.assertGreater(min(first), 0)
+        self.assertGreater(statistics.stdev(first), 0.2 * statistics.fmean(first))
+
+    def test_without_a_rate_nobody_queues(self):
+        report = self.profile()
+        self.assertNotIn("queue_s", self.run.records()["q000000"]["ipw"])
+        self.assertNotIn("queue_s", report["statistics"])
+
+    def test_parameters_have_types(self):
+        self.profile("--param", "max_tokens=2", "--param", "temperature=0.5", "--param", "echo=false",
+                     "--param", "user=me", "--param", "stop=[\"x\", \"y\"]", "--max-queries", 1)
+        body = self.service.bodies()[-1]
+        self.assertEqual(
+            [body[key] for key in ("max_tokens", "temperature", "echo", "user", "stop")],
+            [2, 0.5, False, "me", ["x", "y"]])
+        self.assertEqual(self.run.metrics("q000000")["token_metrics"]["output"], 2)
+        self.assertEqual(self.run.records()["q000000"]["ipw"]["finish_reason"], "length")
+
+    def test_system_prompt_and_template(self):
+        self.profile("--system", "Be brief.", "--template", "Q{id}: {problem}\\n({colour}, {nothing})",
+                     dataset=self.dataset({"id": "x7", "problem": "why?", "colour": 3}))
+        messages = self.service.bodies()[-1]["messages"]
+        self.assertEqual(messages, [{"role": "system", "content": "Be brief."},
+                                    {"role": "user", "content": "Qx7: why?\n(3, {nothing})"}])
+
+    def test_prices_make_a_cost(self):
+        prices = self.on.put("/prices.json", json.dumps(
+            {"currency": "EUR", "models": {MODEL: {"input_per_million": 2e6, "output_per_million": 3e6,
+                                                   "cached_input_per_million": 1e6}}}))
+        report = self.profile("--prices", prices)
+        each = 2 * (11 - 4) + 1 * 4 + 3 * TOKENS  # the server says that 4 of the 11 were cached
+        self.assertAlmostEqual(report["cost"], 4 * each)
+        self.assertEqual(report["currency"], "EUR")
+        self.assertAlmostEqual(self.run.metrics("q000000")["cost"]["total_cost_usd"], each)
+
+    def test_a_models_size_makes_flops(self):
+        report = self.profile("--parameters", "30B,3B", "--weight-bits", 16)
+        self.assertEqual(report["flops_per_token"], 6e9)
+        compute = self.run.metrics("q000000")["compute_metrics"]
+        self.assertAlmostEqual(compute["flops_per_request"] / (6e9 * (11 + TOKENS)), 1, places=2)
+
+
+class Names(ProfileTest):
+    """A name that does not exist is answered with the nearest that does, before anything runs."""
+
+    def test_unknown_names(self):
+        for options, word in ((("--client", "opnai"), "openai"),
+                              (("--dataset", "builtn"), "builtin"),
+                              (("--grader", "exactt"), "exact"),
+                              (("--grader", "judge", "--grader-param", "retrie=1"), "retries"),
+                              (("--client-param", "endpoin=chat"), "endpoint"),
+                              (("--dataset-param", "problm=x"), "problem"),
+                              (("--grader", "judge", "--eval-model", "x", "--eval-client", "olama"),
+                               "ollama"),
+                              (("--concurency", "3"), "concurrency")):
+            with self.subTest(options):
+                self.service.requests.clear()
+                self.profile(*options, code=2)
+                self.assertComplains(word)
+                self.assertEqual(self.service.questions(), [])
+                self.assertFalse(self.out.exists())
+                shutil.rmtree(self.out, ignore_errors=True)
+
+    def test_a_model_that_the_service_has_not(self):
+        self.profile("--model", "tiny-1c", code=2)
+        self.assertComplains("tiny-1c", "tiny-1b")
+        self.assertFalse(self.out.exists())
+
+    def test_what_must_be_given(self):
+        for arguments, word in (((), "--client"), (("--client", "null"), "--model"),
+                                (("--client", "null", "--model", "m", "--resume", "--overwrite"),
+                                 "exclude each other"),
+                                (("--client", "null", "--model", "m", "--parameters", "huge"), "huge"),
+                                (("--client", "null", "--model", "m", "--prices", "/nowhere"),
+                                 "/nowhere")):
+            done = ipw(self.on, "profile", *arguments, "--output-dir", self.out)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(word, done.stderr)
+            self.assertFalse(self.out.exists())
+
+
+class Judges(ProfileTest):
+    """Answers that only another model can grade."""
+
+    def rows(self):
+        return self.dataset({"problem": "a [say:text=yes]", "answer": "yes"},
+                            {"problem": "b [say:text=no]", "answer": "yes"},
+                            {"problem": "c [status:code=500]", "answer": "yes"})
+
+    def judged(self, *more, judge="judge", **options):
+        return self.profile("--grader", "judge", "--eval-base-url", self.service.url(judge),
+                            *more, play="mixed", dataset=self.rows(), **options)
+
+    def test_true_and_false(self):
+        report = self.judged("--eval-model", "tiny-3b-chat", "--eval-param", "temperature=0")
+        self.assertEqual(self.run.verdicts(), {"q000000": True, "q000001": False, "q000002": None})
+        self.assertEqual((report["accuracy"], report["failed"]), (0.5, 1))
+        bodies = self.service.bodies("judge")
+        self.assertEqual({body["model"] for body in bodies}, {"tiny-3b-chat"})
+        self.assertEqual({body["temperature"] for body in bodies}, {0})
+        self.assertEqual(len(bodies), 2)  # what failed is not judged
+
+    def test_without_a_judge_a_warning_and_later_the_verdicts(self):
+        report = self.judged("--concurrency", 2)
+        self.assertIn("warning: the answers wait for a judge", self.done.stderr)
+        self.assertIsNone(report["accuracy"])
+        asked = len(self.service.questions("mixed"))
+        report = self.judged("--eval-model", "tiny-3b-chat", "--resume")
+        self.assertEqual(report["accuracy"], 0.5)
+        self.assertEqual(self.run.verdicts(), {"q000000": True, "q000001": False, "q000002": None})
+        again = self.service.questions("mixed")[asked:]
+        self.assertFalse([q for q in again if "say" in q], again)  # only what had failed
+
+    def test_a_judge_that_is_not_there(self):
+        report = self.judged("--eval-model", "x", judge="status:code=500", code=1)
+        self.assertEqual(report["completed"], 2)
+        self.assertIsNone(report["accuracy"])
+        report = self.judged("--eval-model", "x", "--resume")
+        self.assertEqual(report["accuracy"], 0.5)
+
+    def test_a_judge_that_fails_is_asked_again_by_a_resumed_run(self):
+        report = self.judged("--eval-model", "tiny-3b-chat", judge="die")
+        self.assertIsNone(report["accuracy"])
+        self.assertEqual(report["ungraded"], 2)
+        report = self.judged("--eval-model", "tiny-3b-chat", "--resume")
+        self.assertEqual(report["accuracy"], 0.5)
+
+
+class Lists(ProfileTest):
+    """ipw list, where the names above come from."""
+
+    def test_text_and_json(self):
+        text = ipw(self.on, "list")
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        kinds = json.loads(ipw(self.on, "list", "--json").stdout)
+        for kind, name in (("clients", "openai"), ("datasets", "builtin"), ("graders", "judge"),
+                           ("sensors", "rapl"), ("stores", "arrow"), ("presets", "gsm8k")):
+            self.assertIn(f"{kind}:", text.stdout)
+            self.assertIn(name, text.stdout)
+            self.assertIn(name, [row["name"] for row in kinds[kind]])
+
+    def test_one_kind(self):
+        done = ipw(self.on, "list", "graders")
+        self.assertIn("numeric", done.stdout)
+        self.assertNotIn("openai", done.stdout)
+        self.assertIn("retries=COUNT", ipw(self.on, "list", "graders", "-v").stdout)
+        self.assertEqual(set(json.loads(ipw(self.on, "list", "graders", "--json").stdout)),
+                         {"graders"})
+
+    def test_an_unknown_kind(self):
+        done = ipw(self.on, "list", "grader")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("graders", done.stderr)
+
+
+class OtherClients(ProfileTest):
+    def test_ollama_and_null(self):
+        self.profile("--client", "ollama", "--model", "tiny-1b:latest")
+        record = self.run.records()["q000000"]
+        self.assertEqual(record["model_answers"]["tiny-1b:latest"], TEXT)
+        self.assertEqual(record["ipw"]["server_load_s"], 1.5)
+        done = ipw(self.on, "profile", "--client", "null", "--model", "m", "--idle", 0, "--json",
+                   "--output-dir", self.on.root / "null", "--max-queries", 3, "--warmup-queries", 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(Run(json.loads(done.stdout)["output_dir"]).records()), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

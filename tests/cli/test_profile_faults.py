@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""ipw profile when things go wrong: the service, the dataset, the directory, the disk."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from profiling import MODEL, TEXT, TOKENS, ProfileTest, Run  # noqa: E402
+from program import IPW, ipw  # noqa: E402
+
+
+def listing(path):
+    """Everything below it, with its bytes; only who held the lock last may change."""
+    return {str(p.relative_to(path)): p.name != ".lock" and p.is_file() and p.read_bytes()
+            for p in Path(path).rglob("*")}
+
+
+class OneBadAnswer(ProfileTest):
+    """A query that fails is a record with the reason, and the run goes on."""
+
+    def mixed(self, fault, *more, **options):
+        report = self.profile(*more, play="mixed", dataset=self.dataset(
+            "first", f"second [{fault}]", "third"), **options)
+        return report, self.run.records()["q000001"]
+
+    def test_what_a_service_can_do(self):
+        for fault, reason, status in (
+                ("status:code=400", "the moon is full", 400),
+                ("status:code=404,body=text", "the moon is full", 404),
+                ("status:code=500,body=none", "500", 500),
+                ("status:code=503,body=html", "503", 503),
+                ("die:after=request", "", None),
+                ("die:after=content", "", 200),
+                ("die:how=close", "", 200),
+                ("malformed", "", 200),
+                ("error", "out of moons", 200),
+                ("cut", "", 200),
+                ("garbage", "", None)):
+            with self.subTest(fault):
+                report, record = self.mixed(fault, "--overwrite", "--grader", "exact")
+                self.assertEqual((report["completed"], report["failed"]), (2, 1))
+                own = record["ipw"]
+                self.assertEqual(own["status"], "failed")
+                self.assertTrue(own["error"])
+                self.assertIn(reason, own["error"])
+                self.assertNotIn("\n", own["error"])
+                self.assertEqual(own.get("http_status"), status)
+                self.assertNotIn("evaluation", record["model_metrics"][MODEL])
+                seconds = record["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]
+                self.assertTrue(0 <= seconds < 30, seconds)
+                self.assertLess(abs(own["started_at"] - time.time()), 60)
+                self.assertEqual(set(self.run.records()), {"q000000", "q000001", "q000002"})
+
+    def test_what_had_arrived_is_kept(self):
+        _, record = self.mixed("die:after=content")
+        self.assertEqual(record["model_answers"][MODEL], "Hello")
+
+    def test_one_that_hangs_is_given_up(self):
+        for after in ("request", "headers", "content"):
+            report, record = self.mixed(f"hang:after={after}", "--timeout", 1, "--overwrite")
+            self.assertEqual((report["completed"], report["failed"]), (2, 1))
+            self.assertIn("1 s", record["ipw"]["error"])
+            seconds = record["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]
+            self.assertGreater(seconds, 0.9)
+
+    def test_a_line_of_a_hundred_megabytes(self):
+        report, record = self.mixed("huge_line:mb=100")
+        self.assertEqual((report["completed"], report["failed"]), (2, 1))
+        self.assertTrue(record["ipw"]["error"])
+        self.assertLess((self.run.path / "records.jsonl").stat().st_size, 1 << 20)
+
+    def test_no_counts_are_null_not_0(self):
+        report, record = self.mixed("no_usage")
+        self.assertEqual(report["completed"], 3)
+        self.assertEqual(record["model_answers"][MODEL], TEXT)
+        metrics = record["model_metrics"][MODEL]
+        self.assertEqual(metrics["token_metrics"], {})
+        self.assertNotIn("throughput_tokens_per_sec", metrics["latency_metrics"])
+        self.assertEqual(report["statistics"]["output_tokens"]["count"], 2)
+        self.assertEqual(report["output_tokens"], 2 * TOKENS)
+
+    def test_no_counts_at_all(self):
+        report = self.profile(play="no_usage")
+        for key in ("output_tokens", "input_tokens", "output_tokens_per_s"):
+            self.assertIsNone(report[key], key)
+        self.assertNotIn("nan", self.done.stderr)
+
+    def test_an_answer_of_nothing(self):
+        report, record = self.mixed("empty", "--grader", "exact")
+        self.assertEqual(report["completed"], 3)
+        metrics = record["model_metrics"][MODEL]
+        self.assertEqual(metrics["token_metrics"]["output"], 0)
+        self.assertEqual(record["model_answers"][MODEL], "")
+        self.assertNotIn("time_to_first_token_seconds", metrics["latency_metrics"])
+        self.assertIs(metrics["evaluation"]["is_correct"], False)
+
+    def test_ways_to_send_an_answer(self):
+        for play in ("normal:gzip=1", "normal:frame=close", "normal:split=1", "normal:eol=crlf",
+                     "whole", "no_done", "old", "new"):
+            self.profile("--overwrite", "--param", "max_tokens=100", play=play)
+            self.assertEqual(set(self.run.answers().values()), {TEXT}, play)
+
+    def test_thoughts_are_kept_apart(self):
+        _, record = self.mixed("thinking")
+        self.assertEqual(record["model_answers"][MODEL], "42")
+        self.assertIn("reasoning?", record["reasoning"])
+
+
+class Retries(ProfileTest):
+    def test_a_failure_that_passes(self):
+        began = time.monotonic()
+        report = self.profile("--retries", 2, "--max-queries", 1,
+                              play="flaky:fails=2,code=503,retry_after=0.2")
+        self.assertGreater(time.monotonic() - began, 0.4)
+        self.assertEqual((report["completed"], report["failed"]), (1, 0))
+        record = self.run.records()["q000000"]
+        self.assertEqual(record["ipw"]["attempts"], 3)
+        self.assertEqual(set(record["ipw"]["failed_attempts"]), {"1", "2"})
+        self.assertEqual(self.service.times("question 0"), 3)
+
+    def test_what_the_server_asks_for_is_kept_to(self):
+        began = time.monotonic()
+        self.profile("--retries", 1, "--max-queries", 1,
+                     play="flaky:fails=1,code=429,retry_after=1")
+        self.assertGreater(time.monotonic() - began, 1)
+
+    def test_not_more_often_than_said(self):
+        report = self.profile("--retries", 1, "--max-queries", 1, code=1,
+                              play="flaky:fails=9,code=503,retry_after=0")
+        self.assertEqual(report["failed"], 1)
+        self.assertEqual(self.service.times("question 0"), 2)
+        self.assertEqual(self.run.records()["q000000"]["ipw"]["attempts"], 2)
+
+    def test_what_will_not_pass_is_not_tried_again(self):
+        self.profile("--retries", 3, "--max-queries", 1, code=1, play="flaky:fails=9,code=400")
+        self.assertEqual(self.service.times("question 0"), 1)
+
+
+class NoService(ProfileTest):
+    def test_nobody_listens(self):
+        self.profile("--client-base-url", "http://127.0.0.1:9", code=1)
+        self.assertComplains("127.0.0.1:9")
+        self.assertFalse(self.out.exists())
+
+    def test_it_refuses_or_is_something_else(self):
+        for play in ("loading", "garbage", "status:code=500"):
+            self.profile(code=1, play=play)
+            self.assertComplains(f"127.0.0.1:{self.service.port}")
+            self.assertFalse(self.out.exists(), play)
+
+    def test_it_hangs(self):
+        began = time.monotonic()
+        self.profile("--timeout", 1, "--quiet", code=1, play="hang:after=request,all=1")
+        self.assertLess(time.monotonic() - began, 40)
+        self.assertComplains(f"127.0.0.1:{self.service.port}", "no answer within")
+
+    def test_if_all_queries_fail_the_run_has_failed(self):
+        report = self.profile(code=1, play="mixed", dataset=self.dataset(
+            "a [error]", "b [die]", "c [status:code=500]"))
+        self.assertEqual((report["completed"], report["failed"]), (0, 3))
+        self.assertIsNone(report["accuracy"])
+        self.assertIsNone(report["time_to_first_token_s"]["p50"])
+        self.assertIn("every query failed", self.done.stderr)
+        self.assertEqual(len(self.run.records()), 3)
+
+    def test_a_warm_up_that_fails_says_why(self):
+        self.profile("--warmup-queries", 2, code=1, play="mixed",
+                     dataset=self.dataset("a [status:code=500]"))
+        self.assertComplains("warm-up", "the moon is full")
+
+
+class Datasets(ProfileTest):
+    def file(self, content, name="rows.jsonl"):
+        path = self.on.root / name
+        path.write_bytes(content)
+        return path
+
+    def test_none_and_empty(self):
+        for path, words in ((self.on.root / "none.jsonl", "none.jsonl"),
+                            (self.file(b"", "empty.jsonl"), "empty.jsonl"),
+                            (self.file(b"\n\n", "blank.jsonl"), "blank.jsonl")):
+            self.profile(code=2 if "none" in words else 1, dataset=path)
+            self.assertComplains(words)
+            self.assertFalse(self.out.exists())
+
+    def test_line_ends_and_marks(self):
+        rows = b'{"problem": "p\xc3\xb6", "answer": "x"}\r\n{"problem": "q", "answer": "y"}\r\n'
+        report = self.profile(dataset=self.file(b"\xef\xbb\xbf" + rows))
+        self.assertEqual(report["queries"], 2)
+        self.assertEqual(self.service.questions()[-2:], ["p\u00f6", "q"])
+
+    def test_rows_that_cannot_be_used_are_left_out_and_told(self):
+        rows = (b'{"problem": "p"}', b'{"answer": "x"}', b'{"problem": ', b'{"problem": "z"}')
+        report = self.profile(dataset=self.file(b"\n".join(rows)))
+        self.assertEqual(report["queries"], 2)
+        self.assertEqual(self.service.questions()[-2:], ["p", "z"])
+        summary = self.run.summary()["ipw"]
+        self.assertEqual(summary["rows_left_out"], 2)
+        self.assertIn("rows.jsonl", summary["first_row_left_out"])
+        self.assertIn("warning: 2 rows of the dataset left out: ", self.done.stderr)
+        self.assertIn(summary["first_row_left_out"], self.done.stderr)
+
+    def test_bytes_that_are_no_text_are_replaced(self):
+        self.profile(dataset=self.file(b'{"problem": "a\xff\xfeb"}'))
+        self.assertRegex(self.service.questions()[-1], "^a\ufffd+b$")
+        self.assertEqual(self.run.records()["q000000"]["problem"], self.service.questions()[-1])
+
+    def test_csv(self):
+        path = self.file(b"\xef\xbb\xbfquestion,answer\r\n\"a,\"\"b\"\"\",c\r\n", "rows.csv")
+        self.profile(dataset=path)
+        self.assertEqual(self.service.questions()[-1], 'a,"b"')
+
+    def test_odd_characters_come_back_as_they_were(self):
+        odd = 'tab\t quote" back\\ nul-free \u2028 \U0001f600 </script>'
+        self.profile(dataset=self.dataset(odd))
+        self.assertEqual(self.service.questions()[-1], odd)
+        self.assertEqual(self.run.records()["q000000"]["problem"], odd)
+
+
+class Directories(ProfileTest):
+    """What stands in the way is not touched unless the user says so."""
+
+    def test_a_run_is_not_replaced_unasked(self):
+        self.profile()
+        before = listing(self.directory())
+        self.profile(code=2)
+        self.assertComplains("holds a run already", "--resume", "--overwrite")
+        self.assertEqual(listing(self.directory()), before)
+
+    def test_overwrite_and_yes_replace_it(self):
+        for word in ("--overwrite", "--yes"):
+            self.profile()
+            report = self.profile(word, "--max-queries", 1)
+            self.assertEqual(report["queries"], 1)
+            self.assertEqual(len(self.run.records()), 1)
+            shutil.rmtree(self.out)
+
+    def test_replacing_a_resumed_run_leaves_nothing_of_it(self):
+        self.profile("--max-queries", 1)
+        self.profile("--resume")
+        self.assertTrue((self.directory() / "samples-2.csv").exists())
+        self.profile("--overwrite")
+        self.assertFalse((self.directory() / "samples-2.csv").exists())
+
+    def test_foreign_files_are_refused_and_left_alone(self):
+        self.profile()
+        where = self.directory()
+        shutil.rmtree(where)
+        (where / "deep").mkdir(parents=True)
+        (where / "deep" / "thesis.tex").write_text("years of work")
+        before = listing(where)
+        for word in ((), ("--overwrite",), ("--resume",), ("--yes",)):
+            self.profile(*word, code=2)
+            self.assertComplains("no run's", str(where))
+            self.assertEqual(listing(where), before)
+
+    def test_a_file_beside_a_run_survives_its_replacement(self):
+        self.profile()
+        (self.directory() / "notes.txt").write_text("mine")
+        self.profile("--overwrite")
+        self.assertEqual((self.directory() / "notes.txt").read_text(), "mine")
+
+    def test_a_file_where_the_directory_should_be(self):
+        self.out.write_text("a file")
+        self.profile(code=1)
+        self.assertComplains("not a directory")
+
+    def test_a_place_that_cannot_be_written(self):
+        self.out.mkdir(mode=0o555)
+        if os.geteuid() == 0:  # whom no mode holds back
+            mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", self.out],
+                                     capture_output=True, check=False)
+            if mounted.returncode:
+                self.skipTest("root, and cannot mount a read-only file system here")
+            self.addCleanup(subprocess.run, ["umount", "-l", self.out], check=False)
+        self.profile(code=1)
+        self.assertComplains(str(self.out))
+        self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_two_at_once(self):
+        first = self.start("--concurrency", 1, play="normal:gap_ms=200")
+        self.until(lambda: self.service.now > 0 and list(self.out.glob("*/records.jsonl")),
+                   "the first run")
+        for word in ("--resume", "--overwrite"):
+            self.profile(word, code=1)
+            self.assertComplains("another run is writing", str(first.pid))
+        out, err = first.communicate(timeout=60)
+        self.assertEqual(first.returncode, 0, err)
+        self.assertEqual(json.loads(out)["completed"], 4)
+
+
+class FullDisks(ProfileTest):
+    """A clear error, and a journal that is whole and can be resumed."""
+
+    ROWS = 400
+
+    def long(self):
+        return self.dataset(*(f"{n} " + "long " * 200 for n in range(self.ROWS)))
+
+    def check(self, process, dataset):
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("ipw profile: ", err)
+        self.assertRegex(err, "(?i)no space|too large|full")
+        for name in ("records.jsonl", "spans.jsonl"):
+            text = (self.directory() / name).read_text()
+            self.assertTrue(text.endswith("\n"))
+            for line in text.splitlines():
+                json.loads(line)
+        temporary = [p.name for p in self.directory().iterdir() if p.name.endswith(".tmp")]
+        self.assertEqual(temporary, [])
+        done = set(Run(self.directory()).records())
+        self.assertTrue(0 < len(done) < self.ROWS, len(done))
+        return done
+
+    def test_a_small_file_system(self):
+        self.out.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=640k", "none", self.out],
+                          capture_output=True, check=False).returncode:
+            self.skipTest("cannot mount a small file system here")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.out], check=False)
+        dataset = self.long()
+        done = self.check(self.start("--concurrency", 2, dataset=dataset), dataset)
+        subprocess.run(["mount", "-o", "remount,size=64m", self.out], check=True)
+        self.service.requests.clear()
+        report = self.profile("--resume", "--concurrency", 4, dataset=dataset)
+        self.assertEqual(report["completed"], self.ROWS)
+        asked = {int(q.split()[0]) for q in self.service.questions() if "long" in q}
+        self.assertEqual(asked, set(range(self.ROWS)) - {int(key[1:]) for key in done})
+
+    def test_a_limit_on_the_size_of_files(self):
+        dataset = self.long()
+        process = subprocess.Popen(
+            [IPW, *map(str, self.arguments("--json", dataset=dataset))], text=True,
+            env=self.on.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            restore_signals=False,  # SIGXFSZ stays ignored, so that a write tells
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)))
+        self.addCleanup(self.stop, process)
+        self.check(process, dataset)
+
+    def test_nowhere_to_put_the_report(self):
+        done = ipw(self.on, *self.arguments("-o", "/dev/full"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("/dev/full", done.stderr)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = ipw(self.on, *self.arguments("--json", "--overwrite"), stdout=full,
+                       stderr=subprocess.PIPE, capture_output=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
