@@ -54,7 +54,9 @@ bool term_is_utf8(void)
 void term_size(unsigned *columns, unsigned *rows)
 {
     struct winsize size = {0};
-    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    /* A bar is drawn on stderr while stdout goes into a file. */
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ||
+                 ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
     *columns = known && size.ws_col ? size.ws_col : 80;
     *rows = known && size.ws_row ? size.ws_row : 24;
 }

@@ -65,7 +65,7 @@ static void begin_phase(struct profile *profile, const char *phase, int64_t tota
     profile->keeping.phase = phase;
     profile->keeping.total = total;
     profile->keeping.began = profile->keeping.settled_at = clock_now();
-    profile->keeping.watts = UNKNOWN;
+    profile->keeping.watts = profile->keeping.joules_per_token = UNKNOWN;
     profile->keeping.tokens_before = (double)atomic_load(&run->output_tokens);
     show_progress(&profile->keeping);
 }

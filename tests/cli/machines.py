@@ -77,7 +77,7 @@ class Nvidia(Machine):
         os.rename(self.root / "nvml.new", self.root / "nvml.txt")
 
     def environment(self):
-        visible = {k: v for k, v in super().environment().items() if k != "CUDA_VISIBLE_DEVICES"}
+        visible = {k: v for k, v in Machine.environment(self).items() if k != "CUDA_VISIBLE_DEVICES"}
         return {**visible, "IPW_NVML": FAKE_NVML,
                 "IPW_FAKE_NVML": str(self.root / "nvml.txt")}
 

@@ -30,16 +30,18 @@ static void sum_devices(const struct sharing *sharing, double *requests, double 
     }
 }
 
+static double tokens_so_far(const struct keeping *keeping)
+{
+    return (double)atomic_load(&keeping->run->output_tokens) - keeping->tokens_before;
+}
+
 void show_progress(const struct keeping *keeping)
 {
     struct profile_run *run = keeping->run;
     if (!run->context.options->progress)
         return;
-    double requests = UNKNOWN, all = UNKNOWN;
-    if (run->sharing)
-        sum_devices(run->sharing, &requests, &all);
     double elapsed = seconds(clock_now() - keeping->began);
-    double tokens = (double)atomic_load(&run->output_tokens) - keeping->tokens_before;
+    double tokens = tokens_so_far(keeping);
     struct profile_progress progress = {
         .phase = keeping->phase,
         .done = atomic_load(&run->done),
@@ -47,7 +49,7 @@ void show_progress(const struct keeping *keeping)
         .total = keeping->total,
         .elapsed_s = elapsed,
         .watts = keeping->watts,
-        .joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN,
+        .joules_per_token = keeping->joules_per_token,
         .output_tokens_per_s = tokens > 0 && elapsed > 0 ? tokens / elapsed : UNKNOWN,
         .stopping = keeping->signals > 0,
     };
@@ -71,6 +73,9 @@ enum err settle_all(struct keeping *keeping, nanos now)
     double span = seconds(sharing_settled(run->sharing) - settled);
     if (span > 0)
         keeping->watts = (after - (is_known(before) ? before : 0)) / span;
+    /* Here both are of the same moment; a little later the tokens would be ahead. */
+    double tokens = tokens_so_far(keeping);
+    keeping->joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN;
     keeping->settled_at = clock_now();
     return err;
 }

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""ipw profile on fake machines whose power is known: joules add up, and can be recomputed."""
+
+import csv
+import json
+import sys
+import unittest
+from bisect import bisect_right
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Modelled, Nvidia  # noqa: E402
+from profiling import MODEL, TOKENS, ProfileTest  # noqa: E402
+
+CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
+
+
+class Both(Intel):
+    """Two packages and two GPUs, one of them restless."""
+
+    def __init__(self):
+        super().__init__(40, 25)
+        Nvidia.script(self, "devices 2\npower 0 constant 300\npower 1 square 100 500 0.3\n"
+                      "tick * 0.02")
+
+    def environment(self):
+        return {**super().environment(), **Nvidia.environment(self)}
+
+
+def joules_of(record):
+    """Of a query, with the attempts before its last one."""
+    own = record["ipw"]
+    return own["energy"]["joules"] + sum(
+        attempt["joules"] for attempt in own.get("failed_attempts", {}).values())
+
+
+class Sums:
+    """The running sums of samples.csv: joules between two moments."""
+
+    def __init__(self, path):
+        self.points = {}  # device -> channel -> [(t, sum)]
+        with open(path, encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if row["quantity"] == "energy" or row["channel"] == "power.samples":
+                    channels = self.points.setdefault(row["device"], {})
+                    points = channels.setdefault(row["quantity"], [])
+                    points.append((float(row["t_s"]), float(row["sum"])))
+
+    def between(self, device, begin, end):
+        """By the counter; where that is read now and then only, its course is that of the power."""
+        counter = self.points[device]["energy"]
+        course = self.points[device].get("power", counter)
+        first, last = counter[0], counter[-1]
+        scale = (last[1] - first[1]) / (self.at(course, last[0]) - self.at(course, first[0]))
+        return scale * (self.at(course, end) - self.at(course, begin))
+
+    @staticmethod
+    def at(points, t):
+        place = min(max(bisect_right(points, (t, 0)), 1), len(points) - 1)
+        (t0, s0), (t1, s1) = points[place - 1], points[place]
+        return s0 + (s1 - s0) * (t - t0) / (t1 - t0)
+
+
+class EnergyTest(ProfileTest):
+    def profile(self, *more, machine=None, **options):
+        """Once more when the fake machine stood still meanwhile, which looks like a dead sensor."""
+        for _ in range(4):
+            if machine:
+                machine.worst_s = 0
+            report = super().profile(*more, machine=machine, **options)
+            if not machine or machine.worst_s < 0.08 or "--resume" in more:
+                break
+            if "--overwrite" not in more:
+                more = ("--overwrite", *more)
+        return report
+
+
+class Conservation(EnergyTest):
+    """Nothing is lost and nothing counted twice."""
+
+    def check(self, report):
+        records = self.run.records()
+        total = report["energy"]["joules"]
+        queries = sum(joules_of(r) for r in records.values())
+        # Without a baseline nobody can say what is idle: it is all unattributed.
+        parts = queries + (report["joules"]["idle"] or 0) + report["joules"]["unattributed"]
+        self.assertAlmostEqual(parts / total, 1, delta=1e-3)
+        self.assertLess(report["conservation_error"], 1e-3)
+        good = sum(r["ipw"]["energy"]["joules"] for r in records.values()
+                   if r["ipw"]["status"] == "completed")
+        self.assertAlmostEqual(report["joules"]["queries"] / good, 1, places=6)
+        self.assertAlmostEqual(report["joules"]["failed"], queries - good, places=6)
+        self.assertAlmostEqual(self.run.summary()["ipw"]["energy"]["joules"], total)
+        return records
+
+    def test_eight_at_once_on_four_devices(self):
+        machine = self.machine(Both)
+        report = self.profile("--concurrency", 8, "--idle", 0.5, machine=machine,
+                              play="normal:gap_ms=40", dataset=self.numbered(40))
+        records = self.check(report)
+        self.assertEqual(report["energy"]["method"], "counter")
+        devices = {d["id"]: d for d in self.run.summary()["ipw"]["devices"]}
+        counted = {name for name, d in devices.items() if d["in_total"]}
+        self.assertEqual(len(counted), 4, devices)
+        self.assertAlmostEqual(sum(devices[name]["energy"]["joules"] for name in counted)
+                               / report["energy"]["joules"], 1, places=6)
+        shares = dict.fromkeys(devices, 0)
+        for record in records.values():
+            own = json.loads(record["ipw"]["devices"])
+            for share in own:
+                self.assertEqual(share["in_total"], share["id"] in counted)
+                for key in CARRIES:
+                    self.assertIsNotNone(share[key], share)
+                self.assertEqual(share["method"], "counter")
+                shares[share["id"]] += share["joules"]
+            self.assertAlmostEqual(sum(s["joules"] for s in own if s["in_total"])
+                                   / record["ipw"]["energy"]["joules"], 1, places=6)
+            self.assertGreater(record["ipw"]["company"], 1)
+        for name in counted:
+            self.assertLessEqual(shares[name], devices[name]["energy"]["joules"] * 1.001)
+            self.assertGreater(shares[name], 0.8 * devices[name]["energy"]["joules"])
+        gpu = sum(r["model_metrics"][MODEL]["energy_metrics"]["per_query_joules"]
+                  for r in records.values())
+        cpu = sum(r["model_metrics"][MODEL]["energy_metrics"]["cpu_per_query_joules"]
+                  for r in records.values())
+        self.assertAlmostEqual((gpu + cpu) / report["joules"]["queries"], 1, places=6)
+        self.assertAlmostEqual(report["joules"]["gpu"] / gpu, 1, places=6)
+        watts = {40, 25}
+        means = sorted(devices[name]["power_mean_w"] for name in counted)
+        for expected, mean in zip(sorted(watts), means):
+            self.assertAlmostEqual(mean / expected, 1, delta=0.05)
+
+    def test_failures_and_their_attempts_have_a_place(self):
+        machine = self.machine(Intel, 50)
+        report = self.profile("--concurrency", 2, "--retries", 1, machine=machine,
+                              play="flaky:fails=1,code=503,retry_after=0,head_ms=100")
+        records = self.check(report)
+        for record in records.values():
+            self.assertEqual(set(record["ipw"]["failed_attempts"]), {"1"})
+        self.assertGreater(report["joules"]["failed"], 0)
+        report = self.profile("--overwrite", machine=machine, play="mixed:head_ms=100",
+                              dataset=self.dataset("a", "b [status:code=500]", "c"))
+        records = self.check(report)
+        failed = records["q000001"]["ipw"]["energy"]["joules"]
+        self.assertAlmostEqual(report["joules"]["failed"], failed, places=9)
+        self.assertGreater(failed, 50 * 0.09)
+
+    def test_pauses_between_arrivals_are_idle(self):
+        machine = self.machine(Intel, 50)
+        report = self.profile("--rate", 4, "--seed", 3, "--idle", 0.5, machine=machine,
+                              dataset=self.numbered(6))
+        self.check(report)
+        self.assertGreater(report["joules"]["idle"], 0.8 * report["energy"]["joules"])
+        report = self.profile("--rate", 4, "--overwrite", machine=machine, dataset=self.numbered(6))
+        self.check(report)
+        self.assertIsNone(report["joules"]["idle"])
+        self.assertGreater(report["joules"]["unattributed"], 0.8 * report["energy"]["joules"])
+
+
+class Figures(EnergyTest):
+    def test_energies_carry_what_they_are_worth(self):
+        machine = self.machine(Intel, 50)
+        report = self.profile("--idle", 0.5, "--grader", "contains", machine=machine,
+                              play="normal:gap_ms=60", dataset=self.dataset(
+                                  {"problem": "a", "answer": "bye"}, {"problem": "b", "answer": "?"},
+                                  {"problem": "c", "answer": "Hello"}))
+        records = self.run.records().values()
+        for energy in [report["energy"], *(r["ipw"]["energy"] for r in records)]:
+            for key in (*CARRIES, "idle_joules", "active_joules"):
+                self.assertIsNotNone(energy[key], energy)
+            self.assertGreater(energy["plus_minus"], 0)
+            self.assertEqual(energy["method"], "counter")
+            self.assertGreater(energy["coverage"], 0.99)
+            self.assertAlmostEqual(energy["idle_joules"] + energy["active_joules"],
+                                   energy["joules"], places=6)
+            # At rest the machine draws what it draws at work: all of it is idle.
+            self.assertAlmostEqual(energy["idle_joules"] / energy["joules"], 1, delta=0.1)
+        for record in records:
+            seconds = record["model_metrics"][MODEL]["latency_metrics"]["total_query_seconds"]
+            self.assertAlmostEqual(record["ipw"]["energy"]["joules"] / (50 * seconds), 1, delta=0.1)
+        joules = sum(r["ipw"]["energy"]["joules"] for r in records)
+        self.assertAlmostEqual(report["joules_per_output_token"], joules / (3 * TOKENS))
+        self.assertAlmostEqual(report["accuracy"], 2 / 3)
+        self.assertAlmostEqual(report["ipj"], report["accuracy"] / (joules / 3))
+        self.assertAlmostEqual(report["busy_watts"] / 50, 1, delta=0.05)
+        self.assertAlmostEqual(report["ipw"], report["accuracy"] / report["busy_watts"])
+        prefill = sum(r["model_metrics"][MODEL]["phase_metrics"]["prefill_energy_j"] for r in records)
+        decode = sum(r["model_metrics"][MODEL]["phase_metrics"]["decode_energy_j"] for r in records)
+        self.assertAlmostEqual((prefill + decode) / joules, 1, places=6)
+        idle = self.run.summary()["ipw"]["idle"]
+        self.assertAlmostEqual(sum(d["power_w"] for d in idle["devices"]) / 50, 1, delta=0.05)
+
+    def test_an_estimate_is_not_a_measurement(self):
+        modelled = self.machine(Modelled)
+        report = self.profile("--require-energy", machine=modelled, play="normal:gap_ms=20", code=3)
+        self.assertEqual(report["energy"]["method"], "estimated")
+        self.assertEqual(report["completed"], 4)
+        self.profile("--overwrite", "--require-energy", code=3)  # no sensor at all
+        self.profile("--overwrite", "--require-energy", machine=self.machine(Intel, 50),
+                     play="normal:gap_ms=20")
+
+    def test_windows_can_be_recomputed_from_the_samples(self):
+        machine = self.machine(Both)
+        self.profile(machine=machine, play="normal:gap_ms=60", dataset=self.numbered(6))
+        sums = Sums(self.run.path / "samples.csv")
+        records = self.run.records()
+        checked = 0
+        for span in self.run.lines("spans.jsonl"):
+            record = records[span["key"]]
+            if record["ipw"]["energy"]["coverage"] < 0.99:
+                continue  # the machine was too busy to be read all the time
+            window, checked = 0, checked + 1
+            for share in json.loads(record["ipw"]["devices"]):
+                if not share["in_total"]:
+                    continue
+                joules = sums.between(share["id"], span["from_s"], span["to_s"])
+                self.assertAlmostEqual(joules / share["window_joules"], 1, delta=0.1, msg=share)
+                window += joules
+            self.assertAlmostEqual(window / record["ipw"]["window_joules"], 1, delta=0.04)
+            # It had the machine to itself.
+            self.assertAlmostEqual(window / record["ipw"]["energy"]["joules"], 1, delta=0.04)
+        self.assertGreater(checked, 1)
+
+    def test_a_judge_is_accounted_apart(self):
+        machine = self.machine(Intel, 50)
+        rows = self.dataset({"problem": "a [say:text=yes]", "answer": "yes"},
+                            {"problem": "b [say:text=no]", "answer": "yes"})
+        judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--eval-base-url",
+                 self.service.url("judge:head_ms=200"))
+        report = self.profile(*judge, machine=machine, play="mixed:head_ms=100", dataset=rows)
+        self.assertEqual(report["accuracy"], 0.5)
+        records = self.run.records().values()
+        judged = [r["ipw"]["judge_energy"]["joules"] for r in records]
+        for joules in judged:
+            self.assertGreater(joules, 50 * 0.15)
+        self.assertAlmostEqual(report["joules"]["judge"], sum(judged), places=9)
+        queries = sum(r["ipw"]["energy"]["joules"] for r in records)
+        self.assertAlmostEqual(report["joules"]["queries"], queries, places=9)
+        self.assertLess(report["energy"]["joules"], queries + min(judged))
+        for record in records:
+            metrics = record["model_metrics"][MODEL]["energy_metrics"]
+            self.assertAlmostEqual(metrics["total_task_cpu_joules"],
+                                   metrics["cpu_per_query_joules"] + metrics["judge_cpu_joules"])
+
+    def test_starts_add_up(self):
+        machine = self.machine(Intel, 50)
+        first = self.profile("--max-queries", 2, "--idle", 0.3, machine=machine,
+                             play="normal:gap_ms=40")
+        both = self.profile("--resume", "--idle", 0.3, machine=machine, play="normal:gap_ms=40")
+        ends = [line for line in self.run.lines() if line["kind"] == "end"]
+        self.assertEqual(len(ends), 2)
+        self.assertAlmostEqual(ends[0]["energy"]["joules"], first["energy"]["joules"])
+        self.assertAlmostEqual(both["energy"]["joules"],
+                               sum(end["energy"]["joules"] for end in ends))
+        self.assertAlmostEqual(both["joules"]["queries"], sum(
+            r["ipw"]["energy"]["joules"] for r in self.run.records().values()))
+        parts = both["joules"]["queries"] + both["joules"]["idle"] + both["joules"]["unattributed"]
+        self.assertAlmostEqual(parts / both["energy"]["joules"], 1, delta=1e-3)
+
+    def test_electricity_has_a_price(self):
+        machine = self.machine(Intel, 50)
+        prices = self.on.put("/prices.json", '{"currency": "EUR", "electricity_per_kwh": 0.36}')
+        report = self.profile("--prices", prices, machine=machine, play="normal:gap_ms=20")
+        self.assertAlmostEqual(report["electricity_cost"] / (report["energy"]["joules"] * 1e-7), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

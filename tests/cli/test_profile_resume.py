@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""ipw profile interrupted, killed and resumed; and what it shows while it runs."""
+
+import fcntl
+import json
+import os
+import pty
+import random
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unittest
+from collections import Counter
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel  # noqa: E402
+from profiling import TEXT, ProfileTest, Run  # noqa: E402
+from program import IPW  # noqa: E402
+
+
+class Signals(ProfileTest):
+    def begin(self, play, *more, dataset=None):
+        process = self.start("--concurrency", 3, *more, play=play,
+                             dataset=dataset or self.numbered(30))
+        self.until(lambda: self.asked() >= 3, "three queries in flight")
+        return process
+
+    def asked(self):
+        return sum(q.startswith("question") for q in self.service.questions())
+
+    def ended(self, process, number=signal.SIGINT):
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + number, err)
+        report = json.loads(out)
+        self.assertTrue(report["interrupted"])
+        self.run = Run(report["output_dir"])
+        names = {p.name for p in self.run.path.iterdir()}
+        self.assertLessEqual({"records.jsonl", "summary.json", "dataset_info.json", "state.json",
+                              "data-00000-of-00001.arrow"}, names)
+        self.assertEqual(self.run.summary()["total_queries"], report["queries"])
+        self.assertTrue(self.run.summary()["ipw"]["interrupted"])
+        self.assertEqual(self.run.lines()[-1]["kind"], "end")
+        return report
+
+    def test_one_lets_the_queries_in_flight_end(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.begin("normal:gap_ms=150", "--overwrite")
+            process.send_signal(number)
+            report = self.ended(process, number)
+            self.assertEqual(report["queries"], self.asked())
+            self.assertTrue(3 <= report["completed"] < 30)
+            self.assertEqual(report["failed"], 0)
+            self.assertEqual(set(self.run.answers().values()), {TEXT})
+            self.service.requests.clear()
+
+    def test_a_second_breaks_them_off(self):
+        hanging = self.dataset(*(f"question {n} [hang]" for n in range(9)))
+        process = self.begin("mixed", dataset=hanging)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # two signals at once would be one
+        self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        report = self.ended(process)
+        self.assertEqual((report["queries"], report["failed"]), (0, 0))  # as if never asked
+
+    def test_in_a_warm_up_and_at_rest(self):
+        process = self.start("--warmup-queries", 3, play="normal:gap_ms=300")
+        self.until(lambda: self.asked() > 0, "a warm-up query")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.out = self.on.root / "rest"
+        process = self.start("--idle", 50)
+        self.until(lambda: self.out.exists() and list(self.out.glob("*/.lock")), "the directory")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
+
+    def test_an_interrupted_run_is_resumed(self):
+        process = self.begin("normal:gap_ms=50")
+        process.send_signal(signal.SIGINT)
+        first = self.ended(process)
+        report = self.profile("--resume", "--concurrency", 3, dataset=self.numbered(30))
+        self.assertEqual((report["queries"], report["completed"]), (30, 30))
+        self.assertFalse(report["interrupted"])
+        self.assertEqual(self.asked(), 30)
+        self.assertGreater(first["completed"], 0)
+
+
+class Killed(ProfileTest):
+    """kill -9 at a random moment: nothing that ended is lost or asked again."""
+
+    ROWS = 60
+
+    def test_kill_and_resume(self):
+        for seed in range(5):
+            with self.subTest(seed):
+                self.kill_and_resume(random.Random(seed))
+
+    def kill_and_resume(self, chance):
+        self.service.requests.clear()
+        dataset = self.numbered(self.ROWS)
+        kills = 0
+        for attempt in range(3):
+            word = "--resume" if attempt else "--overwrite"
+            process = self.start(word, "--concurrency", 4, play="normal:gap_ms=5", dataset=dataset)
+            goal = len(self.service.questions()) + chance.randrange(2, 15)
+            self.until(lambda: len(self.service.questions()) >= goal or process.poll() is not None,
+                       "some queries")
+            time.sleep(chance.random() * 0.05)
+            process.kill()
+            process.communicate(timeout=60)
+            kills += 1
+        # What was in the journal when the last kill came may not be asked once more.
+        path = self.directory() / "records.jsonl"
+        whole = path.read_bytes().rpartition(b"\n")[0].decode().split("\n")
+        done = {line["problem"] for line in map(json.loads, whole) if line["kind"] == "query"}
+        before = len(self.service.requests)
+        report = self.profile("--resume", "--concurrency", 4, dataset=dataset)
+        again = [json.loads(r["body"])["messages"][-1]["content"]
+                 for r in self.service.requests[before:] if r["method"] == "POST"]
+        self.assertFalse(done & set(again))
+        self.assertEqual((report["queries"], report["completed"]), (self.ROWS, self.ROWS))
+        self.assertEqual(sorted(self.run.records()), [f"q{n:06d}" for n in range(self.ROWS)])
+        keys = Counter(line["key"] for line in self.run.lines() if line["kind"] == "query")
+        self.assertEqual(set(keys.values()), {1})
+        # At most what was in flight at each kill came twice.
+        asked = [q for q in self.service.questions() if q.startswith("question")]
+        self.assertLessEqual(len(asked) - self.ROWS, 4 * kills)
+        self.assertEqual(len(set(asked)), self.ROWS)
+        self.assertEqual(self.run.summary()["ipw"]["starts"], kills + 1)
+        self.assertIn("did not come to an end", self.run.summary()["ipw"]["energy"]["note"] or "")
+
+
+class Resuming(ProfileTest):
+    def test_a_cut_line_at_the_end_is_cut_off(self):
+        self.profile()
+        journal = self.directory() / "records.jsonl"
+        whole = journal.read_bytes()
+        journal.write_bytes(whole + b'{"kind":"query","key":"q0000')
+        report = self.profile("--resume")
+        self.assertEqual(report["queries"], 4)
+        self.assertTrue(journal.read_bytes().startswith(whole))
+        self.assertEqual(len(self.run.records()), 4)
+
+    def test_failed_queries_are_asked_again(self):
+        rows = self.dataset("question 0", "question 1 [status:code=500]", "question 2")
+        report = self.profile("--max-queries", 3, play="mixed", dataset=rows)
+        self.assertEqual((report["completed"], report["failed"]), (2, 1))
+        report = self.profile("--resume", dataset=rows)
+        self.assertEqual((report["queries"], report["completed"], report["failed"]), (3, 3, 0))
+        self.assertEqual(self.service.times("question 0"), 1)
+
+    def test_one_that_is_complete_stays_as_it_is(self):
+        first = self.profile("--grader", "exact")
+        asked = len(self.service.questions())
+        again = self.profile("--grader", "exact", "--resume")
+        self.assertEqual(len([q for q in self.service.questions()[asked:]
+                              if q.startswith("question")]), 0)
+        for key in ("queries", "completed", "accuracy", "output_tokens", "time_to_first_token_s"):
+            self.assertEqual(again[key], first[key], key)
+
+    def test_more_and_fewer_queries(self):
+        self.profile("--max-queries", 2, dataset=self.numbered(6))
+        report = self.profile("--resume", "--max-queries", 5, dataset=self.numbered(6))
+        self.assertEqual(report["queries"], 5)
+        report = self.profile("--resume", "--max-queries", 3, dataset=self.numbered(6))
+        self.assertEqual(report["queries"], 5)  # what is there is there
+
+    def test_changed_settings_are_refused(self):
+        self.profile("--system", "a", "--param", "max_tokens=5")
+        before = (self.directory() / "records.jsonl").read_bytes()
+        for changed, word in ((("--system", "b", "--param", "max_tokens=5"), "system"),
+                              (("--param", "max_tokens=5"), "system"),
+                              (("--system", "a", "--param", "max_tokens=6"), "request_params"),
+                              (("--system", "a"), "request_params"),
+                              (("--system", "a", "--param", "max_tokens=5", "--template", "{id}"),
+                               "template"),
+                              (("--system", "a", "--param", "max_tokens=5", "--repeat", "2"),
+                               "repeat"),
+                              (("--system", "a", "--param", "max_tokens=5", "--dataset-param",
+                                "offset=1"), "dataset_params")):
+            self.profile("--resume", *changed, code=2)
+            self.assertComplains("cannot resume", word)
+        self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
+
+    def test_nothing_to_resume_is_a_new_run(self):
+        self.assertEqual(self.profile("--resume")["queries"], 4)
+
+
+class Terminal:
+    """A program on a pseudo-terminal of 100 columns."""
+
+    def __init__(self, arguments, environment, columns=100):
+        self.screen = b""
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.process = subprocess.Popen([IPW, *map(str, arguments)], stdin=slave, stderr=slave,
+                                        stdout=subprocess.DEVNULL, env=environment)
+        os.close(slave)
+
+    def read(self, until=None, patience_s=60):
+        """Until a text appears, or the program ends."""
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline and not (until and until in self.text()):
+            if select.select([self.master], [], [], 0.2)[0]:
+                try:
+                    self.screen += os.read(self.master, 65536)
+                except OSError:  # nobody has the other end open
+                    break
+        return self.text()
+
+    def text(self):
+        return self.screen.decode(errors="replace")
+
+    def say(self, line):
+        os.write(self.master, line.encode())
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+
+
+class OnATerminal(ProfileTest):
+    def terminal(self, *more, machine=None, env=None, **options):
+        environment = {**(machine or self.on).environment(), "TERM": "xterm", "LANG": "C.UTF-8",
+                       **(env or {})}
+        if not (env or {}).get("NO_COLOR"):
+            environment.pop("NO_COLOR", None)
+        terminal = Terminal(self.arguments(*more, **options), environment)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def test_a_bar_with_rate_time_left_watts_and_joules(self):
+        machine = self.machine(Intel, 50)
+        terminal = self.terminal("--concurrency", 2, "--max-queries", 30, machine=machine,
+                                 play="normal:gap_ms=40", dataset="builtin")
+        shown = terminal.read()
+        self.assertEqual(terminal.process.wait(), 0, shown)
+        frames = [f for f in shown.split("\r\x1b[K") if f.startswith("queries ")]
+        self.assertTrue(frames, shown)
+        full = [f for f in frames if re.search(
+            r"\[[^\]]+\] \d+/30  [\d.]+/s  .+ left  .*W  .*tok/s  .*J/tok", f)]
+        self.assertTrue(full, frames[-3:])
+        for frame in frames:
+            self.assertLess(len(frame.rstrip("\r\n").split("\r")[0].split("\n")[0]), 101)
+        self.assertIn("energy of 30 queries", shown)
+
+    def test_without_colour_no_bar(self):
+        terminal = self.terminal(env={"NO_COLOR": "1"})
+        shown = terminal.read()
+        self.assertEqual(terminal.process.wait(), 0, shown)
+        self.assertNotIn("\x1b", shown)
+        self.assertIn("energy of 4 queries", shown)
+
+    def test_not_on_a_terminal_plain_lines(self):
+        self.profile("--concurrency", 2)
+        self.assertNotIn("\x1b", self.done.stderr)
+        self.assertNotIn("\r", self.done.stderr)
+
+    def test_the_question_before_replacing_a_run(self):
+        self.profile()
+        before = (self.directory() / "records.jsonl").read_bytes()
+        for answer in ("n\n", "\n", "\x04"):
+            terminal = self.terminal()
+            self.assertIn("Replace it? [y/N]", terminal.read("[y/N] "))
+            terminal.say(answer)
+            shown = terminal.read()
+            self.assertEqual(terminal.process.wait(), 2, shown)
+            self.assertEqual((self.directory() / "records.jsonl").read_bytes(), before)
+        terminal = self.terminal("--max-queries", 1)
+        terminal.read("[y/N] ")
+        terminal.say("y\n")
+        shown = terminal.read()
+        self.assertEqual(terminal.process.wait(), 0, shown)
+        self.assertEqual(len(Run(self.directory()).records()), 1)
+        self.assertEqual(Run(self.directory()).answers()["q000000"], TEXT)
+
+
+if __name__ == "__main__":
+    unittest.main()
