@@ -50,6 +50,7 @@ struct profile {
     struct busy_energy busy; /* while at least one request was alive */
     struct keeping keeping;
     double cpu_s_before;
+    bool abandoned; /* an impatient user left threads behind that still use all of this */
 };
 
 static void warn(const struct profile *profile, const char *line)
@@ -140,8 +141,11 @@ static enum err find_service(struct profile *profile, struct profile_result *out
     run->client_config =
         (struct client_config){.base_url = options->base_url, .params = &options->client_params};
     begin_phase(profile, "preparing", -1);
-    return service_prepare(run->client_driver, &run->client_config, options->model,
-                           options->timeout_s, &profile->service, &out->signal, tick, profile, why);
+    enum err err =
+        service_prepare(run->client_driver, &run->client_config, options->model, options->timeout_s,
+                        &profile->service, &out->signal, tick, profile, why);
+    profile->abandoned = err == ERR_INTERRUPTED;
+    return err;
 }
 
 static enum err open_supply(struct profile *profile, struct error *why)
@@ -400,6 +404,7 @@ static enum err run_queries(struct profile *profile, struct profile_result *out,
     profile->keeping.samples = &profile->samples;
     err = keep_house(&profile->keeping);
     out->signal = profile->keeping.signal;
+    profile->abandoned = err == ERR_INTERRUPTED;
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted three times: what was in flight is lost");
     workers_join(workers);
@@ -447,6 +452,7 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
     profile->keeping.take = judging_take_share;
     err = keep_house(&profile->keeping);
     out->signal = profile->keeping.signal;
+    profile->abandoned = err == ERR_INTERRUPTED;
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted three times");
     judging_join(judging);
@@ -631,8 +637,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     enum err err = set_up(profile, out, why);
     if (!err)
         err = run_in_place(profile, out, why);
-    /* Threads that an impatient user left behind still use all of it; the program ends next. */
-    if (err == ERR_INTERRUPTED)
+    if (profile->abandoned) /* the program ends next */
         return err;
     release(profile);
     free(profile);
