@@ -50,7 +50,7 @@ struct profile {
     struct busy_energy busy; /* while at least one request was alive */
     struct keeping keeping;
     double cpu_s_before;
-    bool abandoned; /* an impatient user left threads behind that still use all of this */
+    bool abandoned; /* an impatient user left workers behind that still use all of this */
 };
 
 static void warn(const struct profile *profile, const char *line)
@@ -141,11 +141,8 @@ static enum err find_service(struct profile *profile, struct profile_result *out
     run->client_config =
         (struct client_config){.base_url = options->base_url, .params = &options->client_params};
     begin_phase(profile, "preparing", -1);
-    enum err err =
-        service_prepare(run->client_driver, &run->client_config, options->model, options->timeout_s,
-                        &profile->service, &out->signal, tick, profile, why);
-    profile->abandoned = err == ERR_INTERRUPTED;
-    return err;
+    return service_prepare(run->client_driver, &run->client_config, options->model,
+                           options->timeout_s, &profile->service, &out->signal, tick, profile, why);
 }
 
 static enum err open_supply(struct profile *profile, struct error *why)
