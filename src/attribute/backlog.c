@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/grow.h"
+#include "port/thread.h"
 
 /* ---- lists ---- */
 
@@ -55,6 +56,7 @@ void backlog_init(struct backlog *backlog)
 {
     *backlog = (struct backlog){0};
     pthread_mutex_init(&backlog->lock, NULL);
+    pthread_cond_init(&backlog->collected, NULL);
 }
 
 void backlog_release(struct backlog *backlog)
@@ -62,6 +64,7 @@ void backlog_release(struct backlog *backlog)
     free(backlog->flights);
     sharers_release(&backlog->ended);
     sharers_release(&backlog->waiting);
+    pthread_cond_destroy(&backlog->collected);
     pthread_mutex_destroy(&backlog->lock);
 }
 
@@ -121,6 +124,24 @@ void backlog_forget(struct backlog *backlog, uint64_t id)
     pthread_mutex_unlock(&backlog->lock);
 }
 
+size_t backlog_ended(struct backlog *backlog)
+{
+    pthread_mutex_lock(&backlog->lock);
+    size_t count = backlog->ended.count;
+    pthread_mutex_unlock(&backlog->lock);
+    return count;
+}
+
+bool backlog_has_room(struct backlog *backlog, size_t most, nanos patience)
+{
+    pthread_mutex_lock(&backlog->lock);
+    if (backlog->ended.count >= most)
+        thread_wait(&backlog->collected, &backlog->lock, patience);
+    bool room = backlog->ended.count < most;
+    pthread_mutex_unlock(&backlog->lock);
+    return room;
+}
+
 /* ---- ended and waiting: a heap, so that one long request that holds up thousands of short ones does
  * not have them looked through every time ---- */
 
@@ -169,6 +190,7 @@ enum err backlog_collect(struct backlog *backlog, nanos *earliest)
     for (size_t i = 0; i < backlog->flight_count; i++)
         if (backlog->flights[i].from < *earliest)
             *earliest = backlog->flights[i].from;
+    pthread_cond_broadcast(&backlog->collected);
     pthread_mutex_unlock(&backlog->lock);
     return err;
 }

@@ -1,10 +1,12 @@
 /* The requests that sharing has not come to yet: those in flight, and those that have ended and wait
  * for their time to be settled.  Private to sharing.  Owns the sharers it was given until they are
- * popped.  begin, end and forget may be called by any thread, the rest by one. */
+ * popped.  begin, end, forget and the two that tell of room may be called by any thread, the rest by
+ * one. */
 #ifndef IPW_ATTRIBUTE_BACKLOG_H
 #define IPW_ATTRIBUTE_BACKLOG_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +36,7 @@ struct backlog {
     pthread_mutex_t lock; /* guards flights and ended */
     struct flight *flights;
     size_t flight_count, flight_capacity;
+    pthread_cond_t collected;
     struct sharers ended;   /* since the last collect */
     struct sharers waiting; /* a heap: the one that began first on top */
 };
@@ -45,6 +48,11 @@ enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from) MUST_US
 /* Takes the sharer when it succeeds; ERR_NOT_FOUND when none of that id is in flight. */
 enum err backlog_end(struct backlog *backlog, struct sharer *sharer) MUST_USE;
 void backlog_forget(struct backlog *backlog, uint64_t id);
+
+/* How many have ended since the last collect. */
+size_t backlog_ended(struct backlog *backlog);
+/* Waits, at most about `patience`, until they are fewer than `most`; false when they are not. */
+bool backlog_has_room(struct backlog *backlog, size_t most, nanos patience);
 
 /* Makes those that have ended ready to be popped, and tells when the first of those in flight began;
  * INT64_MAX when none is. */

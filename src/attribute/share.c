@@ -105,6 +105,16 @@ void sharing_forget(struct sharing *sharing, uint64_t id)
     backlog_forget(&sharing->backlog, id);
 }
 
+size_t sharing_ended(struct sharing *sharing)
+{
+    return backlog_ended(&sharing->backlog);
+}
+
+bool sharing_has_room(struct sharing *sharing, size_t most, nanos patience)
+{
+    return backlog_has_room(&sharing->backlog, most, patience);
+}
+
 /* Clocks of clients may be careless at the edges: nothing arrives after the end or out of order. */
 static void tidy(struct request_trace *trace)
 {

@@ -20,7 +20,8 @@
  * depend on how often and how far the run is advanced, but for the channel that measures a device:
  * that is chosen for each stretch of time that is settled at once.
  *
- * sharing_begin, sharing_end and sharing_forget may be called by any thread, all else by one.
+ * sharing_begin, sharing_end, sharing_forget, sharing_ended and sharing_has_room may be called by any
+ * thread, all else by one.
  * sharing_new allocates; sharing_free gives all back. */
 #ifndef IPW_ATTRIBUTE_SHARE_H
 #define IPW_ATTRIBUTE_SHARE_H
@@ -93,6 +94,13 @@ enum err sharing_end(struct sharing *sharing, struct request_trace *trace) MUST_
 
 /* It never was: forgets a request that began. */
 void sharing_forget(struct sharing *sharing, uint64_t id);
+
+/* For who makes requests faster than their energy can be settled: how many have ended since the last
+ * sharing_advance began; and a wait, of about `patience` at most, until they are fewer than `most`
+ * (false when they are not).  Requests that wait for a long one in flight do not count: the advance has
+ * taken them in, and more speed of settling would not help. */
+size_t sharing_ended(struct sharing *sharing);
+bool sharing_has_room(struct sharing *sharing, size_t most, nanos patience);
 
 /* Settles what can be settled up to `until` (a time that the sensors have been read past, as after
  * sampler_settle) and hands over each request that is finished by it, in the order of their ends.

@@ -93,8 +93,7 @@ static void check_sensor(const struct sensor_driver *driver, struct listing_row 
         usable = usable || status == SENSOR_OK || status == SENSOR_ESTIMATED;
     }
     if (!usable && findings.count)
-        str_format(row->missing, sizeof row->missing, "%s: %s",
-                   sensor_status_name(findings.items[0].status), findings.items[0].reason);
+        str_copy(row->missing, sizeof row->missing, findings.items[0].reason);
     sensor_findings_release(&findings);
 }
 
@@ -124,8 +123,8 @@ static const struct {
     const char *name;
     void (*list)(struct listing *listing);
 } KINDS[] = {
-    {"clients", list_clients}, {"datasets", list_datasets}, {"graders", list_graders},
-    {"analyses", list_analyses}, {"plots", list_plots},     {"sensors", list_sensors},
+    {"clients", list_clients},   {"datasets", list_datasets}, {"graders", list_graders},
+    {"analyses", list_analyses}, {"plots", list_plots},       {"sensors", list_sensors},
     {"stores", list_stores},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
@@ -136,8 +135,9 @@ static int unknown_kind(const char *word)
     for (size_t i = 0; i < KIND_COUNT; i++)
         names[i + 1] = KINDS[i].name;
     const char *near = nearest_name(word, names, KIND_COUNT + 1);
-    return complain("list", EXIT_USAGE, "there are no '%s'%s%s%s; usage: ipw list %s", word,
-                    near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "",
+    if (near)
+        return complain("list", EXIT_USAGE, "there are no '%s': did you mean '%s'?", word, near);
+    return complain("list", EXIT_USAGE, "there are no '%s'; usage: ipw list %s", word,
                     command_list.usage);
 }
 
@@ -150,12 +150,12 @@ static int list_main(int argc, char **argv)
         {0},
     };
     const char *wanted = "all";
-    if (argc > 1 && argv[1][0] != '-') { /* the kind comes first, as in `ipw list clients -v` */
-        wanted = argv[1];
-        argv[1] = argv[0];
-        argc--;
-        argv++;
-    }
+    for (int i = 1; i < argc; i++) /* no option takes a value, so the first word is the kind */
+        if (argv[i][0] != '-') {
+            wanted = argv[i];
+            for (argc--; i < argc; i++)
+                argv[i] = argv[i + 1];
+        }
     int rest, code = parse_or_help(&command_list, rows, argc, argv, false, &rest);
     if (code >= 0)
         return code;

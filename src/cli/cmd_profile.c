@@ -29,13 +29,16 @@ const struct command command_profile = {
     .details =
         "Asks an inference service every question of a dataset and writes down, for each, what it\n"
         "cost: joules with their uncertainty, seconds, tokens, and whether the answer was right.\n"
-        "Requests may run concurrently (--concurrency, --rate): what a device spends is then shared\n"
+        "Requests may run concurrently (--concurrency, --rate): what a device spends is then "
+        "shared\n"
         "among those alive by the tokens they process, and adds up to what it spent.\n\n"
-        "The run's directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written as\n"
+        "The run's directory, runs/profile_HARDWARE_MODEL_DATASET, holds records.jsonl (written "
+        "as\n"
         "the queries end; a killed run continues with --resume), an Arrow dataset that Python's\n"
-        "datasets.load_from_disk reads, summary.json, samples and spans. Ctrl-C lets the queries in\n"
+        "datasets.load_from_disk reads, summary.json, samples and spans. Ctrl-C lets the queries "
+        "in\n"
         "flight end and writes everything; a second one breaks them off.\n\n"
-        "`ipw list` shows the clients, datasets and graders, and their parameters.",
+        "`ipw list -v` shows the clients, datasets and graders with their settings (K=V).",
     .run = profile_main,
 };
 
@@ -154,7 +157,7 @@ static int exit_code_of(const struct profile_command *command, const struct prof
                         enum err err, int delivered)
 {
     if (result->signal)
-        return EXIT_INTERRUPTED;
+        return 128 + result->signal;
     if (err)
         return err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED;
     if (delivered)
@@ -203,64 +206,80 @@ static int profile_main(int argc, char **argv)
                     .retries = 3,
                     .timeout_s = 600,
                     .idle_s = 2,
-                    .decode_weight = 1,
+                    .decode_weight = 64, /* measured: docs/measurements.md */
                     .judge_client = "openai"},
     };
     struct profile_options *p = &command.profile;
     const struct option_row rows[] = {
-        {0, "client", OPTION_TEXT, &p->client, "NAME", "how to ask: openai, ollama, null", 0, 0, NULL},
-        {0, "model", OPTION_TEXT, &p->model, "NAME", "as the service calls it", 0, 0, NULL},
+        {0, "client", OPTION_TEXT, &p->client, "NAME", "how to ask: openai, ollama or null", 0, 0,
+         NULL},
+        {0, "model", OPTION_TEXT, &p->model, "NAME", "the model, as the service calls it", 0, 0,
+         NULL},
         {0, "dataset", OPTION_TEXT, &p->dataset, "NAME",
-         "a dataset, a preset or a path (default: builtin)", 0, 0, NULL},
-        {0, "client-base-url", OPTION_TEXT, &p->base_url, "URL", "where the service is", 0, 0, NULL},
-        {0, "client-param", OPTION_PARAMS, &p->client_params, "K=V", "for the client", 0, 0, NULL},
-        {0, "dataset-param", OPTION_PARAMS, &p->dataset_params, "K=V", "for the dataset", 0, 0, NULL},
+         "questions: of `ipw list datasets`, or a file (default: builtin)", 0, 0, NULL},
+        {0, "client-base-url", OPTION_TEXT, &p->base_url, "URL",
+         "where the service is (default: the client's own)", 0, 0, NULL},
+        {0, "client-param", OPTION_PARAMS, &p->client_params, "K=V",
+         "a setting of the client; this and its like may be repeated", 0, 0, NULL},
+        {0, "dataset-param", OPTION_PARAMS, &p->dataset_params, "K=V", "a setting of the dataset",
+         0, 0, NULL},
         {0, "param", OPTION_PARAMS, &p->request_params, "K=V",
-         "sent with every request: max_tokens, temperature ...", 0, 0, NULL},
-        {0, "max-queries", OPTION_COUNT, &p->max_queries, "N", "the first N items (default: all)", 0,
-         4e9, NULL},
+         "sent with every request: max_tokens=256, temperature=0 ...", 0, 0, NULL},
+        {0, "max-queries", OPTION_COUNT, &p->max_queries, "N",
+         "only the first N questions (default: all)", 0, 4e9, NULL},
         {0, "warmup-queries", OPTION_COUNT, &p->warmup_queries, "N",
-         "asked first and forgotten (default: 3)", 0, 100000, NULL},
+         "questions asked first and forgotten (default: 3)", 0, 100000, NULL},
         {'c', "concurrency", OPTION_COUNT, &p->concurrency, "N",
-         "requests at the same time (default: 1)", 1, 4096, NULL},
-        {0, "rate", OPTION_NUMBER, &p->rate, "R", "arrivals a second, at random (Poisson)", 1e-6, 1e6,
-         NULL},
-        {0, "repeat", OPTION_COUNT, &p->repeat, "N", "the whole dataset N times", 1, 100000, NULL},
-        {0, "seed", OPTION_COUNT, &command.seed, "N", "of the arrivals (default: 0)", 0, 4e9, NULL},
-        {0, "timeout", OPTION_NUMBER, &p->timeout_s, "S", "for one answer (default: 600)", 0.001,
-         604800, NULL},
+         "requests at the same time, at most (default: 1; with --rate: 64)", 1, 4096, NULL},
+        {0, "rate", OPTION_NUMBER, &p->rate, "R",
+         "R new requests a second, at random times (default: when one ends)", 1e-6, 1e6, NULL},
+        {0, "repeat", OPTION_COUNT, &p->repeat, "N", "the whole dataset N times (default: 1)", 1,
+         100000, NULL},
+        {0, "seed", OPTION_COUNT, &command.seed, "N", "of the random times of --rate (default: 0)",
+         0, 4e9, NULL},
+        {0, "timeout", OPTION_NUMBER, &p->timeout_s, "S", "seconds for one answer (default: 600)",
+         0.001, 604800, NULL},
         {0, "retries", OPTION_COUNT, &p->retries, "N",
-         "after a failure that may pass (default: 3)", 0, 100, NULL},
+         "more tries after a failure that may pass (default: 3)", 0, 100, NULL},
         {0, "idle", OPTION_NUMBER, &p->idle_s, "S",
-         "watch the machine at rest first (default: 2; 0: no baseline)", 0, 86400, NULL},
-        {0, "system", OPTION_TEXT, &p->system, "TEXT", "system prompt", 0, 0, NULL},
+         "watch the machine at rest first, S seconds (default: 2; 0: do not)", 0, 86400, NULL},
+        {0, "system", OPTION_TEXT, &p->system, "TEXT", "system prompt of every request", 0, 0,
+         NULL},
         {0, "template", OPTION_TEXT, &p->template_text, "TEXT",
-         "prompt around {problem}, {subject}, {id}, {KEY}", 0, 0, NULL},
-        {0, "grader", OPTION_TEXT, &p->grader, "NAME", "instead of the dataset's own", 0, 0, NULL},
-        {0, "grader-param", OPTION_PARAMS, &p->grader_params, "K=V", "for the grader", 0, 0, NULL},
-        {0, "eval-client", OPTION_TEXT, &p->judge_client, "NAME", "of a judge (default: openai)", 0,
+         "the prompt, with {problem}, {subject}, {id}, {KEY} filled in", 0, 0, NULL},
+        {0, "grader", OPTION_TEXT, &p->grader, "NAME",
+         "what finds answers right or wrong (default: the dataset's own)", 0, 0, NULL},
+        {0, "grader-param", OPTION_PARAMS, &p->grader_params, "K=V", "a setting of the grader", 0,
          0, NULL},
-        {0, "eval-base-url", OPTION_TEXT, &p->judge_url, "URL", "of a judge", 0, 0, NULL},
-        {0, "eval-model", OPTION_TEXT, &p->judge_model, "NAME", "of a judge", 0, 0, NULL},
-        {0, "eval-param", OPTION_PARAMS, &p->judge_params, "K=V", "sent to the judge", 0, 0, NULL},
-        {0, "prices", OPTION_TEXT, &p->price_file, "FILE", "JSON: what tokens cost", 0, 0, NULL},
+        {0, "eval-client", OPTION_TEXT, &p->judge_client, "NAME",
+         "how to ask the model of --grader judge (default: openai)", 0, 0, NULL},
+        {0, "eval-base-url", OPTION_TEXT, &p->judge_url, "URL", "where that model's service is", 0,
+         0, NULL},
+        {0, "eval-model", OPTION_TEXT, &p->judge_model, "NAME",
+         "its name; without one the answers wait for a judge", 0, 0, NULL},
+        {0, "eval-param", OPTION_PARAMS, &p->judge_params, "K=V", "sent with every request to it",
+         0, 0, NULL},
+        {0, "prices", OPTION_TEXT, &p->price_file, "FILE", "JSON: what tokens and electricity cost",
+         0, 0, NULL},
         {0, "parameters", OPTION_TEXT, &p->parameters, "N[,ACTIVE]",
-         "the model's size, e.g. 8.03B or 30B,3B", 0, 0, NULL},
+         "the model's size where it is not known: 8.03B, or 30B,3B", 0, 0, NULL},
         {0, "weight-bits", OPTION_NUMBER, &p->weight_bits, "N",
-         "of a parameter as stored, for the memory's use (MBU)", 0.1, 64, NULL},
+         "bits of a stored parameter, for the use of memory bandwidth (MBU)", 0.1, 64, NULL},
         {0, "kv-bytes", OPTION_NUMBER, &p->kv_bytes, "N",
-         "keys and values of one token, for the same", 0, 1e9, NULL},
+         "bytes of one token's keys and values, for the same", 0, 1e9, NULL},
         {0, "decode-weight", OPTION_NUMBER, &p->decode_weight, "W",
-         "of an output token against a prompt token when sharing", 1e-6, 1e6, NULL},
-        {0, "output-dir", OPTION_TEXT, &p->output_dir, "DIR", "parent of the run (default: runs)", 0, 0,
-         NULL},
-        {0, "resume", OPTION_FLAG, &command.resume, NULL, "continue the run that stands there", 0, 0,
-         NULL},
+         "weight of an output token against a prompt token (default: 64)", 1e-6, 1e6, NULL},
+        {0, "output-dir", OPTION_TEXT, &p->output_dir, "DIR",
+         "where run directories are made (default: runs)", 0, 0, NULL},
+        {0, "resume", OPTION_FLAG, &command.resume, NULL, "continue the run that is there already",
+         0, 0, NULL},
         {0, "overwrite", OPTION_FLAG, &command.overwrite, NULL, "replace it", 0, 0, NULL},
-        {'y', "yes", OPTION_FLAG, &command.yes, NULL, "do not ask before replacing it", 0, 0, NULL},
-        {0, "json", OPTION_FLAG, &command.json, NULL, "one object on stdout at the end", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &command.output, "FILE", "that object into a file", 0, 0, NULL},
-        {'q', "quiet", OPTION_FLAG, &command.quiet, NULL, "no progress, no table", 0, 0, NULL},
+        {'y', "yes", OPTION_FLAG, &command.yes, NULL, "the same as --overwrite", 0, 0, NULL},
+        {0, "json", OPTION_FLAG, &command.json, NULL, "one JSON object on stdout at the end", 0, 0,
+         NULL},
+        {'o', "output", OPTION_TEXT, &command.output, "FILE", "that object into FILE", 0, 0, NULL},
+        {'q', "quiet", OPTION_FLAG, &command.quiet, NULL, "no progress and no report on stderr", 0,
+         0, NULL},
         MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
         {0},
     };

@@ -16,7 +16,6 @@ enum exit_code {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_NOT_MEASURED = 3, /* --require-energy, and it was missing or estimated */
-    EXIT_INTERRUPTED = 130,
 };
 
 /* Prints "ipw COMMAND: text" on stderr and returns the code. */

@@ -41,6 +41,10 @@ static int show_help(void)
              "             IPW_NVML=FILE    another NVIDIA management library\n"
              "             IPW_AMDSMI=FILE, IPW_ROCMSMI=FILE   the same for AMD\n"
              "             IPW_LOG=debug|note|warning|error    how much to say on stderr\n"
+             "             IPW_API_KEY=KEY, OPENAI_API_KEY=KEY  for services that want one\n"
+             "             HF_TOKEN=TOKEN   for datasets that want one\n"
+             "             CURL_CA_BUNDLE=FILE  certificates to trust\n"
+             "             XDG_CACHE_HOME=DIR   where datasets are kept (default: ~/.cache)\n"
              "             NO_COLOR=1       no colours\n");
     int code = put_output("help", &text);
     text_release(&text);

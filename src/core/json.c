@@ -1,11 +1,10 @@
 #include "core/json.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decimal.h"
 #include "core/text.h"
 
 void json_init(struct json *json, struct text *out, bool pretty)
@@ -22,11 +21,26 @@ static void new_line(struct json *json)
         text_add(json->out, "  ");
 }
 
+/* How many bytes at the front need no thought: most texts are one such run. */
+static size_t plain_length(const unsigned char *s, const unsigned char *end)
+{
+    const unsigned char *at = s;
+    while (at < end && *at >= 0x20 && *at < 0x7F && *at != '"' && *at != '\\')
+        at++;
+    return (size_t)(at - s);
+}
+
 static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
 {
-    text_add(out, "\"");
+    text_add_bytes(out, "\"", 1);
     const unsigned char *end = (const unsigned char *)bytes + length;
     for (const unsigned char *s = (const unsigned char *)bytes; s < end;) {
+        size_t plain = plain_length(s, end);
+        if (plain > 0) {
+            text_add_bytes(out, (const char *)s, plain);
+            s += plain;
+            continue;
+        }
         size_t n = utf8_length((const char *)s, (size_t)(end - s));
         if (n == 0) {                      /* JSON must stay UTF-8 */
             text_add(out, "\xEF\xBF\xBD"); /* the replacement character */
@@ -34,7 +48,7 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
             continue;
         }
         if (*s == '"' || *s == '\\')
-            text_addf(out, "\\%c", *s);
+            text_add_bytes(out, (const char[]){'\\', (char)*s}, 2);
         else if (*s == '\n')
             text_add(out, "\\n");
         else if (*s == '\t')
@@ -45,7 +59,7 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
             text_add_bytes(out, (const char *)s, n);
         s += n;
     }
-    text_add(out, "\"");
+    text_add_bytes(out, "\"", 1);
 }
 
 static void add_quoted(struct text *out, const char *string)
@@ -129,22 +143,15 @@ void json_number(struct json *json, const char *key, double value)
         text_add(json->out, "null");
         return;
     }
-    /* The fewest digits that give the same value back: sums of figures must still hold for who
-     * reads them, and 231.6 must not become 231.59999999999999. */
-    static const int PRECISIONS[] = {9, 15, 16, 17};
-    char digits[40];
-    for (size_t i = 0; i < sizeof PRECISIONS / sizeof *PRECISIONS; i++) {
-        snprintf(digits, sizeof digits, "%.*g", PRECISIONS[i], value);
-        if (strtod(digits, NULL) == value)
-            break;
-    }
-    text_add(json->out, digits);
+    char digits[DECIMAL_SIZE];
+    text_add_bytes(json->out, digits, decimal_from_double(value, digits));
 }
 
 void json_integer(struct json *json, const char *key, int64_t value)
 {
     begin_item(json, key);
-    text_addf(json->out, "%" PRId64, value);
+    char digits[DECIMAL_SIZE];
+    text_add_bytes(json->out, digits, decimal_from_integer(value, digits));
 }
 
 void json_bool(struct json *json, const char *key, bool value)

@@ -60,12 +60,20 @@ void text_addf(struct text *text, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    /* Into the room there is: mostly it fits, and is formatted once. */
+    bool starts = text_reserve(text, 1);
+    size_t room = starts ? text->capacity - text->length : 0;
+    int length = starts ? vsnprintf(text->bytes + text->length, room, format, args) : -1;
     va_end(args);
-    if (length >= 0 && text_reserve(text, (size_t)length)) {
-        vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
-        text->length += (size_t)length;
+    if (length >= 0 && (size_t)length >= room) {
+        text->bytes[text->length] = '\0';
+        if (text_reserve(text, (size_t)length))
+            vsnprintf(text->bytes + text->length, (size_t)length + 1, format, again);
+        else
+            length = -1;
     }
+    if (length >= 0)
+        text->length += (size_t)length;
     va_end(again);
 }
 

@@ -104,7 +104,7 @@ static void add_words(const struct lengths *lengths, uint64_t number, struct tex
         if (out->failed)
             return;
     }
-    if (lengths->chars_per_token && out->length >= chars) {
+    if (lengths->chars_per_token && out->bytes) {
         out->length = (size_t)chars;
         out->bytes[out->length] = '\0';
         if (out->bytes[out->length - 1] == ' ')

@@ -44,14 +44,14 @@ static enum err jsonl_open(const struct dataset_config *config, struct dataset *
 }
 
 static const struct param_spec PARAMS[] = {
-    {"path", "FILE", "the file: JSON rows, or one array of objects"},
+    {"path", "FILE", "the file: JSON lines, or one array of objects"},
     FEED_PARAMS,
     {NULL, NULL, NULL},
 };
 
 const struct dataset_driver dataset_jsonl = {
     .name = "jsonl",
-    .summary = "a file of JSON rows, or one JSON array",
+    .summary = "a file of JSON lines, or one JSON array",
     .params = PARAMS,
     .available = jv_available,
     .open = jsonl_open,

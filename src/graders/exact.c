@@ -64,7 +64,8 @@ static enum err compare(const struct exact *exact, const struct references *refe
     for (unsigned i = 0; i < count && !err; i++)
         for (unsigned r = 0; r < references->count && !err; r++) {
             bool equal = false;
-            err = fold_equal(&exact->fold, slice_of(references->items[r]), texts[i], &equal, why);
+            struct slice expected = final_expected(slice_of(references->items[r]));
+            err = fold_equal(&exact->fold, expected, texts[i], &equal, why);
             if (equal && !err) {
                 grade_extracted(out, texts[i]);
                 grade_say(out, VERDICT_TRUE, "%s", "");

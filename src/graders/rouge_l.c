@@ -24,8 +24,9 @@ static enum err sequence_fill(struct sequence *sequence, struct slice from)
     for (size_t at = 0, step; at < from.length; at += step) {
         uint32_t c = utf8_read((struct slice){from.start + at, from.length - at}, &step);
         c = utf8_lower(c);
-        bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        char byte = letter ? (char)c : ' ';
+        char byte = ' ';
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+            byte = (char)c;
         text_add_bytes(&sequence->text, &byte, 1);
     }
     if (sequence->text.failed)

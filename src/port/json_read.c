@@ -5,6 +5,7 @@
 #include <string.h>
 #include <cjson/cJSON.h>
 
+#include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 
@@ -213,8 +214,7 @@ enum err jv_put(struct jv *object, const char *key, const struct jv *value)
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
     for (const struct jv *child = jv_first(from); child; child = jv_next(child)) {
-        cJSON *known =
-            cJSON_GetObjectItemCaseSensitive((cJSON *)(void *)into, of(child)->string);
+        cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)(void *)into, of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
                            ? jv_merge(as(known), child)
                            : jv_put(into, of(child)->string, child);
@@ -224,12 +224,49 @@ enum err jv_merge(struct jv *into, const struct jv *from)
     return ERR_OK;
 }
 
+/* One key, string, number or literal; nesting is written by hand, since the writer's is limited. */
+static void print_leaf(const cJSON *item, struct text *out)
+{
+    struct json json;
+    int64_t integer;
+    json_init(&json, out, false);
+    if (cJSON_IsString(item))
+        json_string(&json, NULL, item->valuestring);
+    else if (jv_integer((const struct jv *)(const void *)item, &integer) && integer != 0)
+        json_integer(&json, NULL, integer);
+    else if (cJSON_IsNumber(item))
+        json_number(&json, NULL, item->valuedouble);
+    else if (cJSON_IsBool(item))
+        json_bool(&json, NULL, cJSON_IsTrue(item));
+    else
+        json_null(&json, NULL);
+}
+
+/* Not by cJSON, which takes 15 digits for enough. */
+static void print_value(const cJSON *item, struct text *out)
+{
+    bool is_object = cJSON_IsObject(item);
+    if (!is_object && !cJSON_IsArray(item)) {
+        print_leaf(item, out);
+        return;
+    }
+    text_add(out, is_object ? "{" : "[");
+    for (const cJSON *child = item->child; child; child = child->next) {
+        if (is_object) {
+            struct json json;
+            json_init(&json, out, false);
+            json_string(&json, NULL, child->string);
+            text_add(out, ":");
+        }
+        print_value(child, out);
+        if (child->next)
+            text_add(out, ",");
+    }
+    text_add(out, is_object ? "}" : "]");
+}
+
 enum err jv_print(const struct jv *value, struct text *out)
 {
-    char *printed = cJSON_PrintUnformatted(of(value));
-    if (!printed)
-        return ERR_NO_MEMORY;
-    text_add(out, printed);
-    cJSON_free(printed);
+    print_value(of(value), out);
     return out->failed ? ERR_NO_MEMORY : ERR_OK;
 }

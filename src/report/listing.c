@@ -57,7 +57,7 @@ void listing_add(struct listing *listing, const struct listing_row *row)
         char left[48];
         str_format(left, sizeof left, "%s%s%s", spec->name, spec->value ? "=" : "",
                    spec->value ? spec->value : "");
-        text_addf(&listing->text, "      %-24s %s\n", left, spec->help);
+        text_addf(&listing->text, "      %-26s %s\n", left, spec->help);
     }
 }
 

@@ -1,4 +1,4 @@
-/* What `ipw profile` says of a run when it is through: made of its report object, so that people and
+/* What `ipw profile` says of a run when it is through: made of its summary.json, so that people and
  * scripts are told the same. */
 #ifndef IPW_REPORT_PROFILE_REPORT_H
 #define IPW_REPORT_PROFILE_REPORT_H

@@ -12,7 +12,7 @@
 #define BAR_PERIOD  (100 * NS_PER_MS)
 #define LINE_PERIOD (10 * NS_PER_S)
 
-enum { BAR_WIDTH = 24 };
+enum { BAR_WIDTH = 16 };
 
 void progress_init(struct progress *progress, bool terminal, bool utf8, unsigned columns, nanos now)
 {
@@ -29,7 +29,25 @@ static void add_bar(const struct progress *progress, double share, struct text *
     text_add(out, "] ");
 }
 
-/* "12/100  4.1/s  21 s left" */
+/* Digits that stand still while people look: whole seconds, two or three figures. */
+static char *format_left(char *to, double s)
+{
+    if (s < 60)
+        str_format(to, FORMAT_MAX, "%.0f s", ceil(s));
+    else
+        format_duration(to, s);
+    return to;
+}
+
+static void add_rate(double rate, const char *what, struct text *out)
+{
+    if (rate >= 0.1)
+        text_addf(out, "  %.*f%s/s", rate >= 99.95 ? 0 : rate >= 9.995 ? 1 : 2, rate, what);
+    else if (rate > 0)
+        text_addf(out, "  %.0f s%s%s", 1 / rate, what[0] ? " a" : " each", what);
+}
+
+/* "12/100  4.10/s  21 s left  310 W  152 tok/s  2.1 J/tok" */
 static void add_counts(const struct profile_progress *state, struct text *out)
 {
     char cell[FORMAT_MAX];
@@ -39,17 +57,16 @@ static void add_counts(const struct profile_progress *state, struct text *out)
         text_addf(out, "/%" PRId64, state->total);
     if (state->failed)
         text_addf(out, " (%" PRIu64 " failed)", state->failed);
-    if (rate > 0)
-        text_addf(out, "  %.3g/s", rate);
+    add_rate(rate, "", out);
     if (rate > 0 && state->total > (int64_t)state->done)
         text_addf(out, "  %s left",
-                  format_duration(cell, (double)(state->total - (int64_t)state->done) / rate));
+                  format_left(cell, (double)(state->total - (int64_t)state->done) / rate));
     if (is_known(state->watts))
-        text_addf(out, "  %s", format_si(cell, state->watts, "W"));
+        text_addf(out, "  %s", format_rough(cell, state->watts, "W"));
     if (is_known(state->output_tokens_per_s))
-        text_addf(out, "  %.4g tok/s", state->output_tokens_per_s);
+        add_rate(state->output_tokens_per_s, " tok", out);
     if (is_known(state->joules_per_token))
-        text_addf(out, "  %s/tok", format_si(cell, state->joules_per_token, "J"));
+        text_addf(out, "  %s/tok", format_rough(cell, state->joules_per_token, "J"));
 }
 
 static bool counts_things(const struct profile_progress *state)
@@ -62,14 +79,15 @@ static void add_state(const struct progress *progress, const struct profile_prog
 {
     char cell[FORMAT_MAX];
     text_addf(out, "%s ", state->phase);
-    if (progress->terminal && state->total > 0)
+    if (!counts_things(state)) {
+        text_add(out, format_left(cell, floor(state->elapsed_s)));
+        return;
+    }
+    if (state->stopping) /* what matters now comes first, where the line cannot be cut */
+        text_add(out, "stopping, those in flight may end (again: break off)  ");
+    else if (progress->terminal && state->total > 0)
         add_bar(progress, fmin(1, (double)state->done / (double)state->total), out);
-    if (counts_things(state))
-        add_counts(state, out);
-    else
-        text_addf(out, "%s", format_duration(cell, state->elapsed_s));
-    if (state->stopping)
-        text_add(out, "  (stopping: waiting for the queries in flight; again to break them off)");
+    add_counts(state, out);
 }
 
 /* Cut at the terminal's edge: a line that wraps cannot be drawn over. */

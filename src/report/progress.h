@@ -14,12 +14,13 @@ struct progress {
     bool terminal; /* draw over the line */
     bool utf8;
     unsigned columns;
-    nanos next;          /* when the next line is due */
-    const char *phase;   /* that was shown last */
-    bool drawn;          /* a bar stands on the terminal */
+    nanos next;        /* when the next line is due */
+    const char *phase; /* that was shown last */
+    bool drawn;        /* a bar stands on the terminal */
 };
 
-void progress_init(struct progress *progress, bool terminal, bool utf8, unsigned columns, nanos now);
+void progress_init(struct progress *progress, bool terminal, bool utf8, unsigned columns,
+                   nanos now);
 
 /* What to write now, if anything. */
 void progress_draw(struct progress *progress, const struct profile_progress *state, nanos now,

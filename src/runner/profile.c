@@ -130,8 +130,7 @@ static void tick(void *context)
     show_progress(&((struct profile *)context)->keeping);
 }
 
-static enum err find_service(struct profile *profile, struct profile_result *out,
-                             struct error *why)
+static enum err find_service(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
     const struct profile_options *options = run->context.options;
@@ -161,15 +160,6 @@ static enum err open_supply(struct profile *profile, struct error *why)
     enum err err = supply_open(&run->supply, &supply, why);
     profile->has_supply = !err;
     return err;
-}
-
-static enum err check_graders(struct profile *profile, struct error *why)
-{
-    const struct profile_options *options = profile->run.context.options;
-    enum err err = graders_check(options, &profile->run.supply.dataset, why);
-    if (err || !options->judge_model)
-        return err;
-    return client_driver_find(options->judge_client, why) ? ERR_OK : ERR_USAGE;
 }
 
 static enum err put_samples(const char *bytes, void *context)
@@ -202,8 +192,8 @@ static enum err open_files(struct profile *profile, struct error *why)
         open(profile->place.samples, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (profile->samples_fd < 0)
         return err_set(why, ERR_IO, "cannot write %s: %m", profile->place.samples);
-    err = samples_log_init(&profile->samples, run->session->sampler, run->context.zero,
-                           put_samples, profile);
+    err = samples_log_init(&profile->samples, run->session->sampler, run->context.zero, put_samples,
+                           profile);
     return err ? err_set(why, err, "cannot write %s: %s", profile->place.samples, err_text(err))
                : ERR_OK;
 }
@@ -217,7 +207,8 @@ static enum err watch_idle(struct profile *profile, struct profile_result *out, 
     enum err err =
         idle_measure(profile->run.session, options->idle_s, &profile->idle, &out->signal);
     profile->has_idle = !err;
-    return err ? err_set(why, err, "while watching the machine at rest: %s", err_text(err)) : ERR_OK;
+    return err ? err_set(why, err, "while watching the machine at rest: %s", err_text(err))
+               : ERR_OK;
 }
 
 /* ---- warming up, in a thread of its own so that signals are heard ---- */
@@ -239,8 +230,8 @@ static void *warm_main(void *argument)
 {
     struct warming *warming = argument;
     struct profile_run *run = &warming->profile->run;
-    warming->err = warm_up_queries(run, run->context.options->warmup_queries, warmed_one, warming->profile,
-                           &warming->asked, &warming->why);
+    warming->err = warm_up_queries(run, run->context.options->warmup_queries, warmed_one,
+                                   warming->profile, &warming->asked, &warming->why);
     atomic_fetch_sub(&run->working, 1);
     return NULL;
 }
@@ -455,7 +446,8 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
     judging_join(judging);
     thread_sleep(SHARING_LAG);
     err = settle_all(&profile->keeping, clock_now());
-    return err ? err_set(why, err, "cannot attribute the judge's energy: %s", err_text(err)) : ERR_OK;
+    return err ? err_set(why, err, "cannot attribute the judge's energy: %s", err_text(err))
+               : ERR_OK;
 }
 
 /* ---- the end ---- */
@@ -483,10 +475,19 @@ static struct busy_energy busy_of_all_starts(const struct profile *profile)
     return busy;
 }
 
+/* A sum over this start and the earlier ones that came to an end; UNKNOWN when none did. */
+static double of_all_starts(const struct profile *profile, double this_start, double earlier)
+{
+    if (!profile->has_ledger)
+        return profile->place.resume.ended ? earlier : UNKNOWN;
+    return this_start + earlier;
+}
+
 static enum err finish(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
-    double total = profile->has_ledger ? profile->ledger.total.joules : UNKNOWN;
+    const struct resume *resume = &profile->place.resume;
+    double accounted = of_all_starts(profile, profile->accounted_joules, resume->accounted_joules);
     struct finish_facts facts = {
         .directory = profile->place.directory,
         .dataset_name = run->supply.dataset.name,
@@ -496,21 +497,21 @@ static enum err finish(struct profile *profile, struct profile_result *out, stru
         .idle = profile->has_idle ? &profile->idle : NULL,
         .starts = run->context.start,
         .busy = busy_of_all_starts(profile),
-        .conservation_error = fabs(profile->accounted_joules - total) / total,
-        .idle_joules = profile->idle_joules,
-        .unattributed_joules = profile->unattributed_joules,
+        .started_at = resume->starts ? resume->started_at : seconds(run->context.zero_wall),
+        .idle_joules = of_all_starts(profile, profile->idle_joules, resume->idle_joules),
+        .unattributed_joules =
+            of_all_starts(profile, profile->unattributed_joules, resume->unattributed_joules),
         .bad_rows = run->supply.bad_rows,
         .first_bad = run->supply.first_bad.text,
         .interrupted = out->signal != 0,
         .reads = sampler_reads(run->session->sampler),
     };
     energy_of_all_starts(profile, &facts.energy);
-    if (profile->place.resume.starts > 0) {
-        add_known(&facts.idle_joules, profile->place.resume.idle_joules);
-        add_known(&facts.unattributed_joules, profile->place.resume.unattributed_joules);
-    }
+    facts.conservation_error = fabs(accounted - facts.energy.joules) / facts.energy.joules;
     proc_own_cost(&facts.own);
     facts.own.cpu_s -= profile->cpu_s_before;
+    atomic_store(&run->done, 0); /* this phase counts nothing */
+    atomic_store(&run->failed, 0);
     begin_phase(profile, "writing", -1);
     return finish_run(&run->context, &facts, out, why);
 }
@@ -590,7 +591,7 @@ static enum err set_up(struct profile *profile, struct profile_result *out, stru
     if (!err)
         err = open_supply(profile, why); /* refuses early what cannot work */
     if (!err)
-        err = check_graders(profile, why);
+        err = graders_check(options, &run->supply.dataset, why);
     if (!err)
         err = find_service(profile, out, why);
     if (!err)

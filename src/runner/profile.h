@@ -27,12 +27,12 @@ enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
 
 /* How far it is; figures are UNKNOWN while they are. */
 struct profile_progress {
-    const char *phase;         /* "idle", "warm-up", "queries", "judge", "writing" */
-    uint64_t done, failed;     /* of this start */
-    int64_t total;             /* -1 when only the end of the dataset will tell */
-    double elapsed_s;          /* in this phase */
-    double watts;              /* of the machine, lately */
-    double joules_per_token;   /* output tokens, so far */
+    const char *phase;       /* "preparing", "idle", "warm-up", "queries", "judge", "writing" */
+    uint64_t done, failed;   /* of this start */
+    int64_t total;           /* -1 when only the end of the dataset will tell */
+    double elapsed_s;        /* in this phase */
+    double watts;            /* of the machine, lately */
+    double joules_per_token; /* output tokens, so far */
     double output_tokens_per_s;
     bool stopping; /* interrupted: waiting for the queries in flight */
 };
@@ -59,8 +59,8 @@ struct profile_options {
     struct params judge_params;
     const char *price_file;
     const char *parameters; /* the model's size when no table knows it: "8.03B" or "30B,3B" */
-    double weight_bits; /* of one parameter as the service stores it; 0: unknown */
-    double kv_bytes;    /* keys and values of one token; 0: their traffic is not counted */
+    double weight_bits;     /* of one parameter as the service stores it; 0: unknown */
+    double kv_bytes;        /* keys and values of one token; 0: their traffic is not counted */
     double decode_weight;
     enum profile_existing existing;
     bool no_stores; /* the journal alone */
@@ -72,13 +72,13 @@ struct profile_options {
 };
 
 struct profile_result {
-    char directory[512]; /* "" when it came to none */
-    int signal;          /* that interrupted us; 0 for none */
+    char directory[512];                 /* "" when it came to none */
+    int signal;                          /* that interrupted us; 0 for none */
     uint64_t queries, completed, failed; /* in the directory, earlier starts included */
     uint64_t correct, incorrect, ungraded;
-    struct energy energy;          /* of the machine while the queries ran */
-    struct text summary;           /* summary.json */
-    struct text report;            /* the contract for scripts: one JSON object */
+    struct energy energy; /* of the machine while the queries ran */
+    struct text summary;  /* summary.json */
+    struct text report;   /* the contract for scripts: one JSON object */
 };
 
 /* The calling thread must have called proc_take_signals before the session was opened. */

@@ -50,7 +50,8 @@ enum err journal_read(const char *path, enum err (*take)(void *context, const st
 /* The same, with each query's later lines merged into it: take gets one finished record a query, in
  * the order of the query lines, however far behind its other lines stand.  A query whose energy never
  * came is given as it is.  When a key was written twice (a query that failed and was tried again by a
- * resumed run), the last one counts, with what came after it.
+ * resumed run), the last one counts, with what the start of the run that wrote it and later ones
+ * added.
  *
  * Memory holds one record and the places (32 bytes each) of `most_waiting` lines, at least 16384; the
  * places of more lines are sorted in a scratch file.  0 is a good choice. */

@@ -85,7 +85,30 @@ enum err journal_read(const char *path, enum err (*take)(void *context, const st
 
 struct finding {
     struct sorter *by_key;
+    uint64_t starts; /* `run` lines so far */
 };
+
+/* What a place carries while it is sorted by key: whether it is the query's own line, how long it
+ * is (less than 2^31), and which start of the run wrote it. */
+static uint64_t pack(bool is_query, size_t length, uint64_t start)
+{
+    return start << 32 | (uint64_t)length << 1 | is_query;
+}
+
+static bool is_query(const struct place *place)
+{
+    return place->length & 1;
+}
+
+static uint64_t length_of(const struct place *place)
+{
+    return (place->length & UINT32_MAX) >> 1;
+}
+
+static uint64_t start_of(const struct place *place)
+{
+    return place->length >> 32;
+}
 
 /* 128 bits of a key: two different ones of a run do not share them. */
 static void hash_key(const char *key, uint64_t out[2])
@@ -100,18 +123,18 @@ static void hash_key(const char *key, uint64_t out[2])
     out[1] = b;
 }
 
-/* The place's length has the kind in its lowest bit: 1 for a query, 0 for what came later. */
 static enum err find_place(void *context, const struct jv *value, const struct journal_line *line,
                            struct error *why)
 {
-    const struct finding *finding = context;
+    struct finding *finding = context;
     const char *kind = jv_text(jv_get(value, "kind")), *key = jv_text(jv_get(value, "key"));
+    finding->starts += kind && !strcmp(kind, "run");
     if (!kind || !key)
         return ERR_OK;
-    bool is_query = !strcmp(kind, "query");
-    if (!is_query && strcmp(kind, "energy") != 0 && strcmp(kind, "grade") != 0)
+    bool own = !strcmp(kind, "query");
+    if (!own && strcmp(kind, "energy") != 0 && strcmp(kind, "grade") != 0)
         return ERR_OK;
-    struct place place = {.length = (uint64_t)line->length << 1 | is_query};
+    struct place place = {.length = pack(own, line->length, finding->starts)};
     hash_key(key, place.order);
     place.order[2] = line->at;
     return sorter_add(finding->by_key, &place, why);
@@ -137,19 +160,36 @@ static enum err group_add(struct group *group, const struct place *place, struct
     return ERR_OK;
 }
 
-/* Keeps the last query line and what came after it.  What stands before belongs to an earlier try,
- * or, when there was none, to this one. */
+/* Where the lines that belong to the last query line begin.  A line may come before it (the energy of
+ * an attempt that failed), but when the query was tried by an earlier start of the run too, what that
+ * one wrote is not of this try. */
+static size_t first_of_try(const struct group *group, size_t last, size_t queries)
+{
+    if (queries == 1)
+        return 0;
+    const struct place *places = group->places;
+    size_t first = last;
+    while (first > 0 && start_of(&places[first - 1]) == start_of(&places[last])) {
+        if (is_query(&places[first - 1]))
+            return last; /* one start, two tries: what stands between is the first one's */
+        first--;
+    }
+    return first;
+}
+
+/* Keeps the last query line and what belongs to it. */
 static enum err group_keep(struct group *group, struct sorter *by_query, struct error *why)
 {
     size_t queries = 0, last = 0;
     enum err err = ERR_OK;
     for (size_t i = 0; i < group->count; i++)
-        if (group->places[i].length & 1) {
+        if (is_query(&group->places[i])) {
             queries++;
             last = i;
         }
-    for (size_t i = queries > 1 ? last : 0; !err && queries > 0 && i < group->count; i++) {
-        struct place place = {.length = group->places[i].length >> 1};
+    size_t i = first_of_try(group, last, queries);
+    for (; !err && queries > 0 && i < group->count; i++) {
+        struct place place = {.length = length_of(&group->places[i])};
         place.order[0] = group->places[last].order[2];
         place.order[1] = i != last; /* the query's line comes first */
         place.order[2] = group->places[i].order[2];
@@ -189,8 +229,7 @@ static enum err merge_line(struct journal_lines *lines, const struct place *plac
         err = parse(&line, &value, damaged);
     if (err || !value)
         return err;
-    bool is_query = place->order[1] == 0;
-    if (is_query) {
+    if (place->order[1] == 0) { /* the query's own */
         *record = value;
         return ERR_OK;
     }
@@ -233,7 +272,7 @@ enum err journal_records(const char *path, size_t most_waiting,
 {
     const struct taker taker = {take, context};
     struct sorter by_key, by_query = {.fd = -1};
-    struct finding finding = {&by_key};
+    struct finding finding = {.by_key = &by_key};
     struct journal_lines lines;
     size_t capacity = most_waiting > LEAST_WAITING ? most_waiting : LEAST_WAITING;
     *damaged = 0;

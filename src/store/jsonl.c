@@ -2,23 +2,32 @@
  * driver only sees to it that it is there and on the disk, before anyone relies on it alone. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/text.h"
 #include "store/store.h"
 
+struct jsonl_store {
+    int fd;
+};
+
 static enum err jsonl_open(const struct store_run *run, struct store *out, struct error *why)
 {
     char path[1024];
     if (!str_format(path, sizeof path, "%s/records.jsonl", run->directory))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", run->directory);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct jsonl_store *jsonl = calloc(1, sizeof *jsonl);
+    if (!jsonl)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    jsonl->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (jsonl->fd < 0) {
+        free(jsonl);
         return err_set(why, err_from_errno(errno), "no journal in %s: %s", run->directory,
                        strerror(errno));
-    out->state = (void *)(intptr_t)fd;
+    }
+    out->state = jsonl;
     return ERR_OK;
 }
 
@@ -31,14 +40,17 @@ static enum err jsonl_put(struct store *store, const struct jv *record, struct e
 static enum err jsonl_finish(struct store *store, const struct jv *summary, struct error *why)
 {
     (void)summary;
-    if (fsync((int)(intptr_t)store->state))
+    const struct jsonl_store *jsonl = store->state;
+    if (fsync(jsonl->fd))
         return err_set(why, err_from_errno(errno), "cannot sync the journal: %s", strerror(errno));
     return ERR_OK;
 }
 
 static void jsonl_close(struct store *store)
 {
-    close((int)(intptr_t)store->state);
+    struct jsonl_store *jsonl = store->state;
+    close(jsonl->fd);
+    free(jsonl);
 }
 
 const struct store_driver store_jsonl = {

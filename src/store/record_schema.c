@@ -13,6 +13,7 @@ enum step_kind {
     STEP_INTEGER,
     STEP_TRUTH,
     STEP_STATS,
+    STEP_ENERGY,
     STEP_STRUCT,
     STEP_MAYBE,
     STEP_METADATA,
@@ -28,6 +29,7 @@ static const struct step {
 #define INTEGER(name)  {STEP_INTEGER, #name},
 #define TRUTH(name)    {STEP_TRUTH, #name},
 #define STATS(name)    {STEP_STATS, #name},
+#define ENERGY(name)   {STEP_ENERGY, #name},
 #define STRUCT(name)   {STEP_STRUCT, #name},
 #define MAYBE(name)    {STEP_MAYBE, #name},
 #define METADATA(name) {STEP_METADATA, #name},
@@ -39,13 +41,44 @@ static const struct step {
 
 enum { DEEPEST = 8 };
 
+/* A struct of fields that are always the same. */
+static bool add_group(struct arrow_field *parent, const char *name,
+                      const struct arrow_field *fields, size_t count)
+{
+    struct arrow_field *group = arrow_field_add(parent, name, ARROW_STRUCT);
+    for (size_t i = 0; group && i < count; i++)
+        if (!arrow_field_add(group, fields[i].name, fields[i].type))
+            return false;
+    return group;
+}
+
 static bool add_stats(struct arrow_field *parent, const char *name)
 {
-    struct arrow_field *field = arrow_field_add(parent, name, ARROW_STRUCT);
-    return field && arrow_field_add(field, "avg", ARROW_DOUBLE) &&
-           arrow_field_add(field, "max", ARROW_DOUBLE) &&
-           arrow_field_add(field, "median", ARROW_DOUBLE) &&
-           arrow_field_add(field, "min", ARROW_DOUBLE);
+    static const struct arrow_field FIELDS[] = {
+        {.name = "avg", .type = ARROW_DOUBLE},
+        {.name = "max", .type = ARROW_DOUBLE},
+        {.name = "median", .type = ARROW_DOUBLE},
+        {.name = "min", .type = ARROW_DOUBLE},
+    };
+    return add_group(parent, name, FIELDS, sizeof FIELDS / sizeof *FIELDS);
+}
+
+static bool add_energy(struct arrow_field *parent, const char *name)
+{
+    static const struct arrow_field FIELDS[] = {
+        {.name = "joules", .type = ARROW_DOUBLE},
+        {.name = "plus_minus", .type = ARROW_DOUBLE},
+        {.name = "plus_minus_statistical", .type = ARROW_DOUBLE},
+        {.name = "coverage", .type = ARROW_DOUBLE},
+        {.name = "idle_joules", .type = ARROW_DOUBLE},
+        {.name = "active_joules", .type = ARROW_DOUBLE},
+        {.name = "method", .type = ARROW_TEXT},
+        {.name = "source", .type = ARROW_TEXT},
+        {.name = "updates", .type = ARROW_INT64},
+        {.name = "low_confidence", .type = ARROW_BOOL},
+        {.name = "note", .type = ARROW_TEXT},
+    };
+    return add_group(parent, name, FIELDS, sizeof FIELDS / sizeof *FIELDS);
 }
 
 /* Every number is a double: the next item's may have a fraction. */
@@ -83,6 +116,8 @@ static bool add_step(const struct step *step, const char *model, const struct jv
         return arrow_field_add(parent, name, ARROW_BOOL);
     case STEP_STATS:
         return add_stats(parent, name);
+    case STEP_ENERGY:
+        return add_energy(parent, name);
     case STEP_METADATA:
         return add_metadata(parent, name, metadata);
     case STEP_STRUCT:

@@ -111,6 +111,8 @@ static bool has(int directory, const char *name)
 static enum run_dir_state state_of(DIR *dir)
 {
     int fd = dirfd(dir);
+    if (fd < 0)
+        return RUN_DIR_FOREIGN;
     if (has(fd, "records.jsonl") || (has(fd, "dataset_info.json") && has(fd, "state.json")))
         return RUN_DIR_HAS_RUN;
     struct dirent *entry;
@@ -213,17 +215,18 @@ static bool is_made(const char *folder, const char *name)
 /* Takes `fd` over.  What is a directory under a name of ours is not ours: unlinkat leaves it. */
 static enum err clear_folder(int fd, const char *folder, const char *path, struct error *why)
 {
-    DIR *dir = fdopendir(fd);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     enum err err = ERR_OK;
     struct dirent *entry;
     if (!dir) {
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         return err_set(why, err_from_errno(errno), "cannot look into %s: %s", path,
                        strerror(errno));
     }
     while (!err && (entry = readdir(dir)))
-        if (is_made(folder, entry->d_name) && unlinkat(dirfd(dir), entry->d_name, 0) &&
-            errno != EISDIR && errno != ENOENT)
+        if (is_made(folder, entry->d_name) && unlinkat(fd, entry->d_name, 0) && errno != EISDIR &&
+            errno != ENOENT)
             err = err_set(why, err_from_errno(errno), "cannot delete %s in %s: %s", entry->d_name,
                           path, strerror(errno));
     closedir(dir);

@@ -98,20 +98,26 @@ def metrics_type():
     ])
 
 
+def energy_type():
+    return pa.struct(
+        fields(DOUBLE, """joules plus_minus plus_minus_statistical coverage idle_joules
+                          active_joules""")
+        + fields(TEXT, "method source") + fields(INTEGER, "updates")
+        + fields(TRUTH, "low_confidence") + fields(TEXT, "note"))
+
+
 def ipw_type():
     return pa.struct(
-        fields(TEXT, "key") + fields(INTEGER, "index repeat") + fields(TEXT, "status error")
-        + fields(INTEGER, "attempts") + fields(TEXT, "finish_reason")
-        + fields(DOUBLE, """started_at queue_s prefill_s decode_s first_token_s server_prefill_s
-                            server_decode_s""")
+        fields(TEXT, "key id") + fields(INTEGER, "index repeat start")
+        + fields(TEXT, "status error") + fields(INTEGER, "http_status attempts")
+        + fields(TEXT, "finish_reason")
+        + fields(DOUBLE, """started_at queue_s prefill_s decode_s server_load_s
+                            server_prefill_s server_decode_s""")
         + fields(INTEGER, "prompt_cached_tokens reasoning_tokens pieces")
-        + fields(DOUBLE, "company alone_s")
-        + [("energy", pa.struct(
-            fields(DOUBLE, "joules plus_minus coverage idle_joules active_joules")
-            + fields(TEXT, "method source") + fields(INTEGER, "updates")
-            + fields(TRUTH, "low_confidence") + fields(TEXT, "note")))]
+        + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]
         + fields(DOUBLE, "window_joules prefill_plus_minus decode_plus_minus")
-        + fields(TEXT, "devices"))
+        + fields(TEXT, "devices") + [("judge_energy", energy_type())]
+        + fields(TEXT, "failed_attempts"))
 
 
 def schema_of(model, metadata):
@@ -139,7 +145,7 @@ def made_up(kind, rng):
 
 
 def tool(name, *arguments):
-    done = subprocess.run([BUILD / "tests" / name, *map(str, arguments)], capture_output=True,
+    done = subprocess.run([BUILD / "tests" / "tools" / name, *map(str, arguments)], capture_output=True,
                           timeout=150)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -289,6 +295,41 @@ class TestWriting(Case):
         index = table.column("ipw").combine_chunks().field("index")
         self.assertEqual(index.to_pylist(), list(range(count)))
         self.assertEqual(len(datasets.load_from_disk(str(folder))), count)
+
+
+class TestRun(Case):
+    def lost(self, record, kind, where=""):
+        """What a record has and its columns have not."""
+        for key, value in record.items():
+            place = f"{where}.{key}"
+            field = next((field for field in kind if field.name == key), None)
+            if field is None:
+                yield place
+            elif isinstance(value, dict) and pa.types.is_struct(field.type):
+                yield from self.lost(value, field.type, place)
+
+    def test_what_a_run_writes_is_in_its_columns(self):
+        model = MODELS[1]
+        done = subprocess.run(
+            [os.environ.get("IPW", "build/ipw"), "profile", "--client", "null", "--model", model,
+             "--max-queries", "5"], cwd=self.folder_of_runs(), capture_output=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        run = next(self.runs.glob("runs/profile_*"))
+        table = pa.ipc.open_stream(run / "data-00000-of-00001.arrow").read_all()
+        table.validate(full=True)
+        records = [json.loads(line) for line in tool("run_store", "records", run)[1].splitlines()]
+        self.assertEqual(len(records), 5)
+        for record, row in zip(records, table.to_pylist(), strict=True):
+            # The line's own kind and key, and what the model thought, stay in the journal.
+            self.assertLessEqual(set(self.lost(record, table.schema)), {".kind", ".key", ".reasoning"})
+            self.assertEqual(row["ipw"]["key"], record["key"])
+            self.same(row["model_metrics"][model]["latency_metrics"]["total_query_seconds"],
+                      record["model_metrics"][model]["latency_metrics"]["total_query_seconds"])
+        self.assertEqual(len(datasets.load_from_disk(str(run))), 5)
+
+    def folder_of_runs(self):
+        self.runs = self.folder()
+        return self.runs
 
 
 class TestReading(Case):

@@ -13,7 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
-DUMP = Path(os.environ.get("IPW_BUILD", "build")) / "tests" / "tools" / "dump_items"
+TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests" / "tools"
+DUMP = TOOLS / "dump_items"
 SANITIZED = any(mark in DUMP.read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
 PATIENCE_S = 120
 
@@ -163,6 +164,59 @@ class LargeFiles(unittest.TestCase):
         rows, _ = items(path)
         self.assertEqual([row.get("problem") for row in rows], ["first", None, "last"])
         self.assertRegex(rows[1]["error"], r"line 2: a row of \d+ bytes: the most is 67108864")
+
+
+# ---- saved datasets ----
+
+@unittest.skipIf("built without nanoarrow" in dump("hf", "path=/").stderr, "no Arrow in this build")
+class SavedDatasets(unittest.TestCase):
+    def save(self, folder, rows):
+        """A directory of save_to_disk, written by our own store; its files are checked elsewhere."""
+        folder.mkdir(parents=True)
+        with (folder / "records.jsonl").open("w") as journal:
+            for i, row in enumerate(rows):
+                journal.write(json.dumps({"kind": "query", "key": str(i), "ipw": {"index": i}, **row},
+                                         ensure_ascii=False) + "\n")
+        metadata = {"level": 1.5, "source": "x"}
+        subprocess.run([TOOLS / "run_store", "store", "arrow", folder, "model",
+                        json.dumps(metadata), "{}"], check=True, capture_output=True)
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-saved-")
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.rows = [{"problem": f"Größe {i}? \U0001F600\n", "answer": str(i), "subject": "s",
+                      "dataset_metadata": {"level": i / 2, "source": "é"}} for i in range(3)]
+        self.rows.append({"problem": "unanswered", "answer": "", "subject": None,
+                          "dataset_metadata": {}})
+
+    def test_a_run_can_be_asked_again(self):
+        self.save(self.root / "set", self.rows)
+        rows, summary = items(self.root / "set")
+        self.assertEqual((summary["driver"], summary["name"], len(rows)), ("hf", "set", 4))
+        for i, row in enumerate(rows[:3]):
+            self.assertEqual({key: row[key] for key in ("problem", "answer", "subject", "id")},
+                             {"problem": f"Größe {i}? \U0001F600\n", "answer": str(i),
+                              "subject": "s", "id": str(i)})
+            self.assertEqual(json.loads(row["metadata"])["dataset_metadata"],
+                             {"level": i / 2, "source": "é"})
+        self.assertEqual(rows[3]["subject"], "general")
+
+    def test_the_bundle_and_its_splits(self):
+        for split in ("train", "test"):
+            self.save(self.root / "dict" / split, self.rows)
+        (self.root / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+        rows, summary = items("ipw", f"path={self.root}/dict", "split=test")
+        self.assertEqual((summary["name"], summary["grader"], len(rows)), ("ipw", "judge", 3))
+        self.assertEqual(json.loads(rows[1]["metadata"]), {"level": 0.5, "source": "é"})
+
+    def test_a_file_that_was_cut_short(self):
+        self.save(self.root / "set", self.rows)
+        data = self.root / "set" / "data-00000-of-00001.arrow"
+        data.write_bytes(data.read_bytes()[:-400])
+        result = dump(self.root / "set")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("data-00000-of-00001.arrow", result.stdout + result.stderr)
 
 
 # ---- public sets over a socket ----

@@ -103,7 +103,7 @@ def help_commands(text):
 
 def help_options(text):
     return {(letter or None, name, value or None) for letter, name, value in
-            re.findall(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]+))?  +\S",
+            re.findall(r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]\S*))?  +\S",
                        text.split("\noptions:\n")[1], re.M)}
 
 
@@ -332,6 +332,26 @@ class Formats(MachineTest):
         del findings["host"]  # described in ipw-run(1)
         shown = section(command_page("doctor"), "JSON REPORT")
         self.assertEqual(key_problems(findings | {"host": None}, shown), [])
+
+    def test_list_json(self):
+        listing = json.loads(self.run_ipw("list", "datasets", "--json").stdout)
+        shown = section(command_page("list"), "JSON REPORT")
+        self.assertEqual(key_problems(listing, shown), [])
+
+    def test_profile_json_and_files(self):
+        runs = self.fake.root / "runs"
+        done = self.run_ipw("profile", "--client", "null", "--model", "m", "--max-queries", "2",
+                            "--warmup-queries", "0", "--idle", "0.2", "--json", "--output-dir",
+                            runs)
+        report, text = json.loads(done.stdout), command_page("profile")
+        # The page has the keys for scripts; summary.json and docs/formats.md have the others.
+        shown = section(text, "JSON REPORT")
+        self.assertEqual(set(listed(shown, "Cm")) - set(report), set())
+        self.assertEqual(set(marked(shown, "Cm")) - json_keys(report), set())
+        files = {path.name for path in Path(report["output_dir"]).iterdir()} - {".lock"}
+        files |= {path.name for path in runs.glob("*.db")}
+        self.assertLess(2, len(files))
+        self.assertEqual(files - set(marked(section(text, "FILES"), "Pa")), set())
 
 
 class LibraryExample(MachineTest):

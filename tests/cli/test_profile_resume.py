@@ -35,9 +35,9 @@ class Signals(ProfileTest):
     def asked(self):
         return sum(q.startswith("question") for q in self.service.questions())
 
-    def ended(self, process):
+    def ended(self, process, number=signal.SIGINT):
         out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(process.returncode, 128 + number, err)
         report = json.loads(out)
         self.assertTrue(report["interrupted"])
         self.run = Run(report["output_dir"])
@@ -53,7 +53,7 @@ class Signals(ProfileTest):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.begin("normal:gap_ms=150", "--overwrite")
             process.send_signal(number)
-            report = self.ended(process)
+            report = self.ended(process, number)
             self.assertEqual(report["queries"], self.asked())
             self.assertTrue(3 <= report["completed"] < 30)
             self.assertEqual(report["failed"], 0)
@@ -81,7 +81,7 @@ class Signals(ProfileTest):
         self.until(lambda: self.out.exists() and list(self.out.glob("*/.lock")), "the directory")
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
 
     def test_while_the_service_is_asked_whether_it_is_there(self):
         process = self.start(play="hang:after=request,all=1")
@@ -261,14 +261,14 @@ class OnATerminal(ProfileTest):
         self.assertTrue(full, frames[-3:])
         for frame in frames:
             self.assertLess(len(frame.rstrip("\r\n").split("\r")[0].split("\n")[0]), 101)
-        self.assertIn("30 queries: 30 completed", shown)
+        self.assertIn("energy of 30 queries", shown)
 
     def test_without_colour_no_bar(self):
         terminal = self.terminal(env={"NO_COLOR": "1"})
         shown = terminal.read()
         self.assertEqual(terminal.process.wait(), 0, shown)
         self.assertNotIn("\x1b", shown)
-        self.assertIn("4 queries: 4 completed", shown)
+        self.assertIn("energy of 4 queries", shown)
 
     def test_not_on_a_terminal_plain_lines(self):
         self.profile("--concurrency", 2)

@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
-TOOL = BUILD / "tests" / "run_store"
+TOOL = BUILD / "tests" / "tools" / "run_store"
 
 SUMMARY = {
     "model": "llama3.2:1b", "dataset": "set", "dataset_name": "A set", "hardware_label": "H200",
@@ -21,7 +21,7 @@ SUMMARY = {
     "ipw": {"started_at": 1700000000.25, "completed": 9, "failed": 1, "accuracy": 0.5,
             "energy": {"joules": 123.456, "plus_minus": 1.5, "method": "counter"},
             "joules_per_output_token": 0.1, "output_tokens_per_s": 80.5,
-            "ttft_s": {"p50": 0.125, "p95": 0.25}, "ipj": 0.004, "ipw": 0.01},
+            "time_to_first_token_s": {"p50": 0.125, "p95": 0.25}, "ipj": 0.004, "ipw": 0.01},
 }
 
 

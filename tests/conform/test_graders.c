@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
-#include "core/clock.h"
 #include "core/text.h"
 #include "graders/grader.h"
 
@@ -187,8 +187,7 @@ static void broken_text_does_no_harm(void **state)
         "</think>",
         "{\"a\":1}",
         "\xF4\x8F\xBF\xBF",
-        "\xEF\xBB\xBF"
-        "7",
+        "\xEF\xBB\xBF 7",
         "%s%n%d",
     };
     enum { COUNT = sizeof ODD / sizeof *ODD };
@@ -243,7 +242,7 @@ static char *repeated(const char *piece, size_t bytes)
 }
 
 /* Pieces that make some search start again at every place.  Seconds would mean that time grows with
- * the square of the length; a busy machine gets its allowance. */
+ * the square of the length.  It is the processor's time: a busy machine takes longer by the clock. */
 static void long_answers_take_no_time(void **state)
 {
     (void)state;
@@ -270,17 +269,18 @@ static void long_answers_take_no_time(void **state)
         "\\begin{",   "x^",
     };
     bool slow = getenv("IPW_SLOW");
-    size_t bytes = slow ? 10000 : 300000;
+    size_t bytes = slow ? 10000 : 100000;
     for (size_t i = 0; i < sizeof PIECES / sizeof *PIECES; i++) {
         char *text = repeated(PIECES[i], bytes);
         for (const struct grader_driver *const *d = GRADER_DRIVERS; *d; d++) {
             struct grader grader = opened(*d);
-            nanos before = clock_now();
+            clock_t before = clock();
             graded(&grader, "7", text);
-            double took = (double)(clock_now() - before) * 1e-9;
-            if (took > 2)
-                print_error("%s: %.1f s for \"%s\"\n", (*d)->name, took, PIECES[i]);
-            HOLD(took <= 15, (*d)->name);
+            double took = (double)(clock() - before) / CLOCKS_PER_SEC;
+            if (took > 5)
+                print_error("%s: %.1f s of processor time for \"%s\"\n", (*d)->name, took,
+                            PIECES[i]);
+            HOLD(took <= 5, (*d)->name);
             grader_close(&grader);
         }
         free(text);

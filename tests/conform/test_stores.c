@@ -52,6 +52,8 @@ static int open_descriptors(void)
 {
     int count = 0;
     DIR *dir = opendir("/proc/self/fd");
+    if (!dir)
+        return -1;
     while (readdir(dir))
         count++;
     closedir(dir);

@@ -1,7 +1,6 @@
 """What every server must do for ipw to measure it, whoever made it."""
 
 import tempfile
-import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

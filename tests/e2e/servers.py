@@ -170,8 +170,10 @@ def stream(url, body):
 
 
 def main():
-    """unittest.main, but a script whose every test was skipped ends with 77."""
+    """unittest.main, but it says what was skipped, and ends with 77 where that was everything."""
     result = unittest.main(exit=False).result
+    for _, reason in result.skipped:
+        print("skipped:", reason)
     if result.wasSuccessful() and result.skipped and not result.testsRun:
         sys.exit(77)
     sys.exit(not result.wasSuccessful())

@@ -34,14 +34,6 @@ static void end_field(struct parse *parse)
     parse->place = AT_START;
 }
 
-/* Whether the record ends with this byte, which is not within quotes. */
-static bool ends_record(struct bytes *bytes, int byte)
-{
-    if (byte == '\r' && bytes_peek(bytes) == '\n')
-        byte = bytes_next(bytes);
-    return byte == '\n' || byte == '\r';
-}
-
 static void take_quoted(struct bytes *bytes, struct parse *parse, int byte)
 {
     if (byte != '"') {
@@ -55,10 +47,10 @@ static void take_quoted(struct bytes *bytes, struct parse *parse, int byte)
 }
 
 /* One byte outside quotes; true when it ends the record. */
-static bool take_plain(struct bytes *bytes, struct parse *parse, int byte, char separator)
+static bool take_plain(struct parse *parse, int byte, char separator)
 {
-    if (ends_record(bytes, byte))
-        return true;
+    if (byte == '\n' || byte == '\r')
+        return true; /* of CRLF the second is an empty line, and those are passed over */
     parse->any = true;
     if (byte == (unsigned char)separator) {
         end_field(parse);
@@ -103,7 +95,7 @@ static enum err read_record(struct table *table, struct record *to, uint64_t *li
     for (int byte; (byte = bytes_next(bytes)) != BYTES_END;) {
         if (parse.place == IN_QUOTES) {
             take_quoted(bytes, &parse, byte);
-        } else if (take_plain(bytes, &parse, byte, table->separator)) {
+        } else if (take_plain(&parse, byte, table->separator)) {
             if (parse.any)
                 break;
             *line = bytes->line;

@@ -99,7 +99,7 @@ void utf8_repair_json(struct text *json)
     if (json->failed || !json->bytes)
         return;
     repair_bytes(json);
-    if (json->failed)
+    if (json->failed || !json->bytes)
         return;
     for (char *s = strchr(json->bytes, '\\'); s; s = strchr(s, '\\')) {
         int unit = escaped_unit(s);

@@ -17,12 +17,20 @@ static bool is_stop(char c)
 
 static void replace(struct text *out, const struct text *in, const char *what, const char *with)
 {
-    const char *at = text_get(in);
-    for (const char *hit; (hit = strstr(at, what)); at = hit + strlen(what)) {
-        text_add_bytes(out, at, (size_t)(hit - at));
-        text_add(out, with);
+    struct slice rest = {text_get(in), in->length};
+    const char *kept = rest.start; /* where the text that is not yet copied begins */
+    while (rest.length) {
+        size_t step = 1;
+        if (slice_starts(rest, what)) {
+            text_add_bytes(out, kept, (size_t)(rest.start - kept));
+            text_add(out, with);
+            step = strlen(what);
+            kept = rest.start + step;
+        }
+        rest.start += step;
+        rest.length -= step;
     }
-    text_add(out, at);
+    text_add_bytes(out, kept, (size_t)(rest.start - kept));
 }
 
 /* Marks that are tokens wherever they stand: ASCII's, but for ' , - . */

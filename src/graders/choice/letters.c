@@ -11,7 +11,9 @@ struct scan {
 
 static char at(const struct scan *scan, const char *c)
 {
-    return c < scan->end ? *c : '\0';
+    if (c >= scan->end)
+        return '\0';
+    return *c;
 }
 
 static bool is_word_byte(char c)
@@ -143,7 +145,9 @@ static char rival_after(const struct scan *scan, const struct letter *first)
         return '\0';
     const char *next = skip(scan, second.after, " \t");
     bool ends = !is_word_byte(at(scan, next)) || any_word_at(scan, next, LINKS, &next);
-    return ends ? second.name : '\0';
+    if (!ends)
+        return '\0';
+    return second.name;
 }
 
 static struct letters with_rival(const struct scan *scan, const struct letter *letter)
@@ -359,5 +363,7 @@ char letters_expected(struct slice expected, unsigned count)
     read_option_line(&scan, expected, &found);
     if (!found.first && !find_definite(&scan, &found))
         return '\0';
-    return found.second ? '\0' : found.first;
+    if (found.second)
+        return '\0';
+    return found.first;
 }

@@ -27,6 +27,9 @@ struct comparison {
     unsigned depth;
 };
 
+/* Parts have parts: `same` counts how deep it is and stops at NESTING_MAX. */
+/* NOLINTBEGIN(misc-no-recursion) */
+
 static bool same(struct comparison *with, struct part a, struct part b);
 
 /* ---- taking formulas apart ---- */
@@ -81,10 +84,14 @@ static bool split(struct part whole, bool (*separates)(const struct math_token *
         if (out->count == PARTS_MAX)
             return false;
         if (i > from) { /* "a, and b" has an empty part, which is none */
-            out->signs[out->count] = out->count ? sign : '\0';
+            out->signs[out->count] = sign;
             out->items[out->count++] = (struct part){whole.at + from, i - from};
         }
-        sign = ends ? '\0' : whole.at[i].kind == MATH_SIGN ? whole.at[i].sign : ',';
+        sign = ','; /* "or" and "and" separate as commas do */
+        if (!ends && whole.at[i].kind == MATH_SIGN)
+            sign = whole.at[i].sign;
+        if (out->count == 0)
+            sign = '\0';
         from = i + 1;
     }
     return true;
@@ -365,7 +372,9 @@ static char flipped(char sign)
 {
     static const char FROM[] = "<>LG", TO[] = "><GL";
     const char *at = sign ? strchr(FROM, sign) : NULL;
-    return at ? TO[at - FROM] : sign;
+    if (!at)
+        return sign;
+    return TO[at - FROM];
 }
 
 /* 2 < x <= 5 and 5 >= x > 2 */
@@ -374,7 +383,8 @@ static struct parts reversed(const struct parts *chain)
     struct parts out = {.count = chain->count};
     for (size_t i = 0; i < chain->count; i++) {
         out.items[i] = chain->items[chain->count - 1 - i];
-        out.signs[i] = i ? flipped(chain->signs[chain->count - i]) : '\0';
+        if (i)
+            out.signs[i] = flipped(chain->signs[chain->count - i]);
     }
     return out;
 }
@@ -480,6 +490,8 @@ static bool same(struct comparison *with, struct part a, struct part b)
     with->depth--;
     return equal;
 }
+
+/* NOLINTEND(misc-no-recursion) */
 
 /* ---- plus or minus ---- */
 

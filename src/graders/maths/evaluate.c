@@ -17,6 +17,9 @@ struct walk {
     bool bad, variables, in_bars;
 };
 
+/* A grammar calls itself; walk->depth stops it at DEPTH_MAX. */
+/* NOLINTBEGIN(misc-no-recursion) */
+
 static double sum(struct walk *walk);
 static double power(struct walk *walk);
 
@@ -92,7 +95,8 @@ static double variable(struct walk *walk)
 /* Brackets of any shape, and what stands in them. */
 static double bracketed(struct walk *walk)
 {
-    char sign = walk->at++->sign;
+    char sign = walk->at->sign;
+    walk->at++;
     bool bars = walk->in_bars;
     walk->in_bars = false;
     double value = sum(walk);
@@ -185,11 +189,12 @@ static const struct function *function_at(const struct walk *walk)
 /* "sin 2x" takes 2x; "sin(x) y" takes x. */
 static double argument(struct walk *walk)
 {
+    double sign = 1;
+    while (take_sign(walk, '-'))
+        sign = -sign;
     if (is_kind(walk, MATH_OPEN))
-        return bracketed(walk);
-    if (take_sign(walk, '-'))
-        return -argument(walk);
-    double value = power(walk);
+        return sign * bracketed(walk);
+    double value = sign * power(walk);
     while (!walk->bad && (is_kind(walk, MATH_NAME) && !function_at(walk)))
         value *= power(walk);
     return value;
@@ -227,7 +232,7 @@ static double choose(double n, double k)
     if (!(n >= k && k >= 0 && n <= 1000 && n == floor(n) && k == floor(k)))
         return NAN;
     double ways = 1;
-    for (double i = 1; i <= k; i++)
+    for (int i = 1; i <= (int)k; i++)
         ways = ways * (n - k + i) / i;
     return round(ways);
 }
@@ -285,8 +290,9 @@ static size_t latex_fraction(const struct walk *walk, const struct math_token *a
         if (length >= left || !is_whole(&at[length]))
             return 0;
         length++;
-        if (group && (length >= left || at[length++].kind != MATH_CLOSE))
+        if (group && (length >= left || at[length].kind != MATH_CLOSE))
             return 0;
+        length += group;
     }
     return length;
 }
@@ -393,6 +399,8 @@ static double sum(struct walk *walk)
     }
     return value;
 }
+
+/* NOLINTEND(misc-no-recursion) */
 
 bool evaluate(const struct math_token *tokens, size_t count, unsigned point, double *value,
               bool *has_variables)

@@ -14,7 +14,9 @@ struct lexer {
 
 static char peek(const struct lexer *lexer, size_t ahead)
 {
-    return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : '\0';
+    if ((size_t)(lexer->end - lexer->at) <= ahead)
+        return '\0';
+    return lexer->at[ahead];
 }
 
 static bool take(struct lexer *lexer, const char *literal)
@@ -196,6 +198,15 @@ static const struct command {
 #undef SKIP
 };
 
+/* Over everything up to a closing brace, and over that. */
+static void skip_group(struct lexer *lexer)
+{
+    while (lexer->at < lexer->end && *lexer->at != '}')
+        lexer->at++;
+    if (lexer->at < lexer->end)
+        lexer->at++;
+}
+
 /* \begin{pmatrix} and \end{pmatrix}; other environments are dropped with their name. */
 static enum err read_environment(struct lexer *lexer, bool begins)
 {
@@ -210,8 +221,7 @@ static enum err read_environment(struct lexer *lexer, bool begins)
     bool matrix = array || (name.length >= 6 &&
                             slice_starts((struct slice){slice_end(name) - 6, 6}, "matrix"));
     if (array && begins && peek(lexer, 0) == '{') /* its columns: {cc} */
-        while (lexer->at < lexer->end && *lexer->at++ != '}')
-            ;
+        skip_group(lexer);
     return matrix ? add_sign(lexer, begins ? MATH_OPEN : MATH_CLOSE, 'X') : ERR_OK;
 }
 
@@ -357,11 +367,12 @@ static enum err read_one(struct lexer *lexer)
             lexer->at++;
         return add_name(lexer, slice_between(start, lexer->at));
     }
-    const char *open = strchr("([{", c), *close = strchr(")]}", c);
-    if (open)
+    static const char OPENING[] = "([{", CLOSING[] = ")]}";
+    const char *close = strchr(CLOSING, c);
+    if (strchr(OPENING, c))
         return add_sign(lexer, MATH_OPEN, c);
     if (close)
-        return add_sign(lexer, MATH_CLOSE, c == ')' ? '(' : c == ']' ? '[' : '{');
+        return add_sign(lexer, MATH_CLOSE, OPENING[close - CLOSING]);
     return add_sign(lexer, MATH_SIGN, c);
 }
 

@@ -15,7 +15,9 @@ struct cursor {
 
 static char peek(const struct cursor *c, size_t ahead)
 {
-    return (size_t)(c->end - c->at) > ahead ? c->at[ahead] : '\0';
+    if ((size_t)(c->end - c->at) <= ahead)
+        return '\0';
+    return c->at[ahead];
 }
 
 static bool is_digit(char c)
@@ -152,7 +154,11 @@ static bool take_decimal(struct cursor *c, double *value)
 static bool take_operand(struct cursor *c, double *value)
 {
     struct cursor look = *c;
-    char open = peek(&look, 0), close = open == '{' ? '}' : open == '(' ? ')' : '\0';
+    char open = peek(&look, 0), close = '\0';
+    if (open == '{')
+        close = '}';
+    else if (open == '(')
+        close = ')';
     if (close)
         look.at++;
     bool negative = take(&look, "-") || take(&look, "\xE2\x88\x92");

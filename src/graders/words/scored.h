@@ -18,7 +18,7 @@ typedef enum err scored_by(struct slice reply, const struct references *referenc
 
 enum err scored_open(const struct grader_config *config, double threshold, struct grader *out,
                      struct error *why) MUST_USE;
-enum err scored_grade(struct grader *grader, const struct grading *what, scored_by *score,
+enum err scored_grade(struct grader *grader, const struct grading *what, scored_by *by,
                       struct grade *out, struct error *why) MUST_USE;
 void scored_close(struct grader *grader);
 

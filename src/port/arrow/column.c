@@ -195,9 +195,9 @@ static void print_base64(const uint8_t *bytes, size_t length, const char *key, s
         uint32_t word = (uint32_t)bytes[i] << 16;
         word |= have > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
         word |= have > 2 ? bytes[i + 2] : 0;
-        char four[4] = {DIGITS[word >> 18], DIGITS[word >> 12 & 63],
-                        have > 1 ? DIGITS[word >> 6 & 63] : '=',
-                        have > 2 ? DIGITS[word & 63] : '='};
+        char four[4] = {DIGITS[word >> 18], DIGITS[word >> 12 & 63], DIGITS[word >> 6 & 63],
+                        DIGITS[word & 63]};
+        memset(four + 1 + have, '=', 3 - have);
         text_add_bytes(&text, four, sizeof four);
     }
     text_add(&text, "\"");

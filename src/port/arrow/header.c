@@ -11,8 +11,12 @@ enum {
     MESSAGE_CONTENT = 2,
     KIND_SCHEMA = 1,
     SCHEMA_FIELDS = 1,
+    SCHEMA_METADATA = 2,
     FIELD_TYPE = 3,
     FIELD_CHILDREN = 5,
+    FIELD_METADATA = 6,
+    PAIR_KEY = 0,
+    PAIR_VALUE = 1,
 };
 
 static uint32_t read_u16(const uint8_t *at)
@@ -40,13 +44,31 @@ static const uint8_t *follow(const uint8_t *at)
     return at ? at + read_u32(at) : NULL;
 }
 
-/* Every field of a list has a type, and so have its children. */
-static bool fields_have_types(const uint8_t *list)
+static uint32_t count_of(const uint8_t *list)
 {
-    uint32_t count = list ? read_u32(list) : 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint8_t *one = follow(list + 4 + 4 * (size_t)i);
-        if (!field(one, FIELD_TYPE) || !fields_have_types(follow(field(one, FIELD_CHILDREN))))
+    return list ? read_u32(list) : 0;
+}
+
+static const uint8_t *element(const uint8_t *list, uint32_t number)
+{
+    return follow(list + 4 + 4 * (size_t)number);
+}
+
+static bool pairs_are_whole(const uint8_t *list)
+{
+    for (uint32_t i = 0; i < count_of(list); i++)
+        if (!field(element(list, i), PAIR_KEY) || !field(element(list, i), PAIR_VALUE))
+            return false;
+    return true;
+}
+
+/* Every field of a list has a type, and so have its children. */
+static bool fields_are_whole(const uint8_t *list)
+{
+    for (uint32_t i = 0; i < count_of(list); i++) {
+        const uint8_t *one = element(list, i);
+        if (!field(one, FIELD_TYPE) || !pairs_are_whole(follow(field(one, FIELD_METADATA))) ||
+            !fields_are_whole(follow(field(one, FIELD_CHILDREN))))
             return false;
     }
     return true;
@@ -59,5 +81,6 @@ bool arrow_header_is_complete(const uint8_t *header)
     const uint8_t *content = follow(field(message, MESSAGE_CONTENT));
     if (!kind || !content)
         return false;
-    return *kind != KIND_SCHEMA || fields_have_types(follow(field(content, SCHEMA_FIELDS)));
+    return *kind != KIND_SCHEMA || (fields_are_whole(follow(field(content, SCHEMA_FIELDS))) &&
+                                    pairs_are_whole(follow(field(content, SCHEMA_METADATA))));
 }

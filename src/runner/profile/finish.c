@@ -13,7 +13,6 @@
 #include "store/run_dir.h"
 #include "store/store.h"
 
-
 static void journal_path(const char *directory, char *to, size_t size)
 {
     str_format(to, size, "%s/records.jsonl", directory);
@@ -61,7 +60,7 @@ static void close_stores(struct storing *storing)
     jv_free(storing->constants);
 }
 
-/* A store that this build lacks is left out; doctor and list say why. */
+/* A store that this build lacks is left out, and said to be. */
 static enum err open_stores(const struct profile_context *context, const char *directory,
                             const struct sums *sums, struct storing *storing)
 {
@@ -74,7 +73,7 @@ static enum err open_stores(const struct profile_context *context, const char *d
     for (size_t i = 0; !err && STORE_DRIVERS[i] && storing->count < STORES_MOST; i++) {
         err = store_open(STORE_DRIVERS[i], &run, &storing->stores[storing->count], &storing->why);
         if (err == ERR_UNSUPPORTED) {
-            log_info("%s is not written: %s", STORE_DRIVERS[i]->name, storing->why.text);
+            log_warn("%s is not written: %s", STORE_DRIVERS[i]->name, storing->why.text);
             err = ERR_OK;
         } else if (!err) {
             storing->count++;
@@ -114,13 +113,11 @@ static enum err fill_stores(const struct profile_context *context, const char *d
     uint64_t damaged;
     enum err err = open_stores(context, directory, sums, &storing);
     if (!err)
-        err = journal_records(journal, 0, take_for_stores, &storing, &damaged,
-                              &storing.why);
+        err = journal_records(journal, 0, take_for_stores, &storing, &damaged, &storing.why);
     if (!err)
         err = finish_stores(&storing, summary);
     if (err)
-        err_set(why, err, "%s",
-                storing.why.text[0] ? storing.why.text : err_text(err));
+        err_set(why, err, "%s", storing.why.text[0] ? storing.why.text : err_text(err));
     close_stores(&storing);
     return err;
 }

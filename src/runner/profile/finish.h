@@ -22,11 +22,12 @@ struct finish_facts {
     const struct ledger *ledger; /* of this start, while the queries ran; NULL when there is none */
     const struct baseline *idle; /* NULL without */
     struct energy energy;        /* of all starts */
-    struct busy_energy busy; /* while at least one query was under way, all starts */
+    struct busy_energy busy;     /* while at least one query was under way, all starts */
     unsigned starts;
+    double started_at; /* the first of them, in s since 1970 */
     double conservation_error;
-    double idle_joules;         /* in time without requests, all starts */
-    double unattributed_joules; /* all starts */
+    double idle_joules; /* in time without requests, all starts; so is the next */
+    double unattributed_joules;
     uint64_t bad_rows;
     const char *first_bad;
     bool interrupted;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "clients/client.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
@@ -58,21 +59,29 @@ static enum err open_one(struct graders *graders, struct open_grader *slot)
 enum err graders_check(const struct profile_options *options, const struct dataset *dataset,
                        struct error *why)
 {
-    static const struct judge NOBODY = {0}; /* never asked: only the parameters are looked at */
+    static const struct judge NOBODY = {0}; /* opening asks nothing yet */
     struct graders graders;
     struct open_grader slot = {0};
-    graders_init(&graders, options, dataset);
-    graders.judge = &NOBODY;
-    const char *name = options->grader ? options->grader : graders.usual;
+    const char *name = options->grader ? options->grader : dataset->grader;
+    if (!name[0] && options->grader_params.count)
+        return err_set(
+            why, ERR_USAGE,
+            "--grader-param needs --grader: the questions of %s name graders of their own",
+            dataset->name);
     if (!name[0])
         return ERR_OK;
+    graders_init(&graders, options, dataset);
+    graders.judge = graders_is_judge(name) ? &NOBODY : NULL;
     str_copy(slot.name, sizeof slot.name, name);
     enum err err = open_one(&graders, &slot);
-    if (err)
+    if (err) {
         *why = slot.why;
-    else
-        grader_close(&slot.grader);
-    return err == ERR_NOT_FOUND ? ERR_USAGE : err;
+        return err == ERR_NO_MEMORY ? err : ERR_USAGE;
+    }
+    grader_close(&slot.grader);
+    if (graders.judge && options->judge_model && !client_driver_find(options->judge_client, why))
+        return ERR_USAGE;
+    return ERR_OK;
 }
 
 static struct open_grader *find(struct graders *graders, const char *name)

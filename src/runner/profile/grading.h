@@ -24,15 +24,20 @@ enum { GRADERS_MOST = 8 };
 
 struct graders {
     const struct profile_options *options;
-    char usual[48];                /* the dataset's grader */
-    const struct params *grading;  /* the dataset's parameters for it */
-    const struct judge *judge;     /* NULL while there is none */
+    char usual[48];               /* the dataset's grader */
+    const struct params *grading; /* the dataset's parameters for it */
+    const struct judge *judge;    /* NULL while there is none */
     struct open_grader items[GRADERS_MOST];
     size_t count;
 };
 
 void graders_init(struct graders *graders, const struct profile_options *options,
                   const struct dataset *dataset);
+/* Refuses what cannot work before a question is asked: a grader that there is not, a parameter that it
+ * does not have, a judge's client that there is not. */
+enum err graders_check(const struct profile_options *options, const struct dataset *dataset,
+                       struct error *why) MUST_USE;
+
 void graders_release(struct graders *graders);
 
 /* Before any query: the grader that the user or the dataset names must exist and take its parameters. */

@@ -9,6 +9,7 @@
 
 #define TICK          (50 * NS_PER_MS)
 #define SETTLE_PERIOD NS_PER_S
+#define SETTLE_EARLY  (PENDING_MOST / 2)
 #define COMMIT_PERIOD (50 * NS_PER_MS)
 
 enum { DEVICES_MOST = 64 };
@@ -91,6 +92,12 @@ static enum err take_signal(struct keeping *keeping, int number)
     return keeping->signals >= 3 ? ERR_INTERRUPTED : ERR_OK;
 }
 
+static bool is_time_to_settle(const struct keeping *keeping)
+{
+    return clock_now() - keeping->settled_at >= SETTLE_PERIOD ||
+           sharing_ended(keeping->run->sharing) >= SETTLE_EARLY;
+}
+
 enum err keep_house(struct keeping *keeping)
 {
     struct profile_run *run = keeping->run;
@@ -99,7 +106,7 @@ enum err keep_house(struct keeping *keeping)
         int number = proc_poll_signal(TICK);
         if (number)
             err = take_signal(keeping, number);
-        if (!err && clock_now() - keeping->settled_at >= SETTLE_PERIOD) {
+        if (!err && is_time_to_settle(keeping)) {
             err = settle_all(keeping, clock_now());
             if (err)
                 run_fail(run, err, NULL);

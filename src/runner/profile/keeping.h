@@ -27,6 +27,11 @@ struct keeping {
     double tokens_before; /* output tokens when this phase began */
 };
 
+/* As many queries may end while attribution settles those before them; then the workers wait for it, so
+ * that a client that answers at once cannot fill the memory with queries whose energy is not known yet.
+ * No service is so fast: it takes more than this many answers a second. */
+enum { PENDING_MOST = 4096 };
+
 /* Returns when every worker has ended, or at the third signal (ERR_INTERRUPTED).  The first signal lets
  * the queries in flight end, the second breaks them off. */
 enum err keep_house(struct keeping *keeping) MUST_USE;

@@ -72,13 +72,6 @@ static enum err take_query(struct reading *reading, const struct jv *line)
     return done_add(&reading->resume->done, index, repeat, reading->options->repeat);
 }
 
-/* An unknown sum becomes its first known part. */
-static void add_known(double *sum, double part)
-{
-    if (is_known(part))
-        *sum = (is_known(*sum) ? *sum : 0) + part;
-}
-
 static void take_end(struct resume *resume, const struct jv *line)
 {
     struct energy energy;
@@ -89,8 +82,9 @@ static void take_end(struct resume *resume, const struct jv *line)
     resume->busy.joules += joules;
     resume->busy.seconds += jv_number(jv_get(line, "busy_s"));
     resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
-    add_known(&resume->idle_joules, jv_number(jv_get(line, "idle_joules")));
-    add_known(&resume->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
+    resume->accounted_joules += jv_number(jv_get(line, "accounted_joules"));
+    resume->idle_joules += jv_number(jv_get(line, "idle_joules"));
+    resume->unattributed_joules += jv_number(jv_get(line, "unattributed_joules"));
 }
 
 static enum err take_line(void *context, const struct jv *line)
@@ -100,7 +94,8 @@ static enum err take_line(void *context, const struct jv *line)
     if (!kind)
         return ERR_OK;
     if (strcmp(kind, "run") == 0) {
-        reading->resume->starts++;
+        if (reading->resume->starts++ == 0)
+            reading->resume->started_at = jv_number(jv_get(line, "started_at"));
         return same_settings(reading, line);
     }
     if (strcmp(kind, "query") == 0)
@@ -110,18 +105,17 @@ static enum err take_line(void *context, const struct jv *line)
     return ERR_OK;
 }
 
-enum err resume_read(const char *journal, const struct profile_options *options,
-                     struct resume *out, struct error *why)
+enum err resume_read(const char *journal, const struct profile_options *options, struct resume *out,
+                     struct error *why)
 {
     struct reading reading = {.options = options, .resume = out};
     struct text settings = {0};
     uint64_t damaged;
-    *out = (struct resume){.energy = energy_unknown("no earlier start came to its end"),
-                           .idle_joules = UNKNOWN,
-                           .unattributed_joules = UNKNOWN};
+    *out = (struct resume){.energy = energy_unknown("no earlier start came to its end")};
     resume_settings(options, &settings);
-    enum err err = settings.failed ? err_set(why, ERR_NO_MEMORY, "out of memory")
-                                   : jv_parse(settings.bytes, settings.length, &reading.settings, why);
+    enum err err = settings.failed
+                       ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                       : jv_parse(settings.bytes, settings.length, &reading.settings, why);
     if (!err)
         err = journal_read(journal, take_line, &reading, &damaged, why);
     if (reading.why.text[0])

@@ -12,18 +12,19 @@
 struct resume {
     struct done_set done; /* completed queries; failed ones are asked again */
     unsigned starts;
-    unsigned ended; /* starts whose energy is known because they came to an end */
-    struct energy energy; /* of those together; unknown when there is none */
-    struct busy_energy busy; /* of those */
-    double idle_joules, unattributed_joules; /* of those; UNKNOWN when none says */
+    double started_at;       /* of the first, in s since 1970 */
+    unsigned ended;          /* starts whose energy is known because they came to an end */
+    struct energy energy;    /* of those together; unknown when there is none */
+    struct busy_energy busy; /* of those; the next three as well */
+    double accounted_joules, idle_joules, unattributed_joules;
 };
 
 /* The settings that must not change within one directory, as one JSON object. */
 void resume_settings(const struct profile_options *options, struct text *out);
 
 /* ERR_USAGE names the setting that differs. */
-enum err resume_read(const char *journal, const struct profile_options *options,
-                     struct resume *out, struct error *why) MUST_USE;
+enum err resume_read(const char *journal, const struct profile_options *options, struct resume *out,
+                     struct error *why) MUST_USE;
 void resume_release(struct resume *resume);
 
 #endif

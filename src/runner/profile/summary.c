@@ -7,6 +7,7 @@
 #include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "estimate/derived.h"
 #include "estimate/intelligence.h"
 #include "estimate/price.h"
 #include "runner/profile/context.h"
@@ -74,8 +75,8 @@ void summary_constants(const struct profile_context *context, struct text *out)
 /* The share of the sensors' calibration in the ±: the part that repeating does not shrink. */
 static double calibration_of(const struct energy *energy)
 {
-    double squared = energy->plus_minus * energy->plus_minus -
-                     energy->statistical * energy->statistical;
+    double squared =
+        energy->plus_minus * energy->plus_minus - energy->statistical * energy->statistical;
     return ratio(sqrt(fmax(0, squared)), energy->joules);
 }
 
@@ -171,7 +172,13 @@ static void put_more(struct json *json, const struct profile_context *context,
     json_number(json, "output_tokens", sums->output_tokens);
     json_number(json, "cost", sums->cost);
     put_prices(json, context, facts);
-    json_number(json, "flops_per_token", model_flops_per_token(&context->facts.model));
+    double flops_per_token = model_flops_per_token(&context->facts.model);
+    double flops = flops_per_token * (sums->input_tokens + sums->output_tokens);
+    json_number(json, "flops_per_token", flops_per_token);
+    json_number(json, "flops", flops);
+    json_number(
+        json, "mfu",
+        derived_mfu(flops, facts->busy.seconds, &context->facts.peak, context->facts.devices));
     sums_to_json(json, "statistics", sums);
 }
 
@@ -193,8 +200,11 @@ void summary_report(const struct profile_context *context, const struct finish_f
 static void put_params(struct json *json, const char *key, const struct params *params)
 {
     json_object(json, key);
-    for (size_t i = 0; i < params->count; i++)
-        json_string(json, params->items[i].key, params->items[i].value);
+    for (size_t i = 0; i < params->count; i++) {
+        const struct param *item = &params->items[i];
+        /* A header may hold a key: nothing that is kept may tell it. */
+        json_string(json, item->key, str_starts(item->key, "header.") ? "(not kept)" : item->value);
+    }
     json_object_end(json);
 }
 
@@ -280,6 +290,7 @@ static void put_ours(struct json *json, const struct profile_context *context,
     put_more(json, context, facts, sums);
     put_idle(json, facts->idle);
     put_devices(json, facts->ledger);
+    json_number(json, "started_at", facts->started_at);
     json_integer(json, "starts", facts->starts);
     json_bool(json, "interrupted", facts->interrupted);
     json_integer(json, "rows_left_out", (int64_t)facts->bad_rows);

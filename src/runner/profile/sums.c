@@ -8,7 +8,7 @@
 #include "port/json_read.h"
 
 static const char *const KEYS[] = {
-#define ROW(constant, key, label, unit, scale) key,
+#define ROW(constant, key, label, unit) key,
 #include "runner/profile_rows.def"
 #undef ROW
 };
@@ -59,8 +59,8 @@ static void add_to_tally(struct sums *sums, const struct jv *metrics, const stru
 {
     const struct jv *verdict = jv_path(metrics, "evaluation.is_correct");
     struct intelligence_query query = {
-        .outcome = !completed              ? OUTCOME_FAILED
-                   : !jv_is_bool(verdict)  ? OUTCOME_UNGRADED
+        .outcome = !completed                 ? OUTCOME_FAILED
+                   : !jv_is_bool(verdict)     ? OUTCOME_UNGRADED
                    : jv_truth(verdict, false) ? OUTCOME_CORRECT
                                               : OUTCOME_INCORRECT,
         .joules = jv_number(jv_path(own, "energy.joules")),
@@ -149,8 +149,9 @@ static enum err add_metadata(struct sums *sums, const struct jv *metadata)
     for (const struct jv *value = jv_first(metadata); value; value = jv_next(value)) {
         const struct jv *known = jv_get(sums->metadata, jv_key(value));
         int64_t whole;
-        bool better = jv_is_null(known) || (is_known(jv_number(known)) && jv_integer(known, &whole) &&
-                                            is_known(jv_number(value)) && !jv_integer(value, &whole));
+        bool better =
+            jv_is_null(known) || (is_known(jv_number(known)) && jv_integer(known, &whole) &&
+                                  is_known(jv_number(value)) && !jv_integer(value, &whole));
         if (jv_is_null(value) || !better)
             continue;
         enum err err = jv_put(sums->metadata, jv_key(value), value);

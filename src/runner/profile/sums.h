@@ -14,7 +14,7 @@ struct jv;
 
 /* The distributions, in the order that tables show them. */
 enum sum_row {
-#define ROW(constant, key, label, unit, scale) SUM_##constant,
+#define ROW(constant, key, label, unit) SUM_##constant,
 #include "runner/profile_rows.def"
 #undef ROW
     SUM_COUNT
@@ -24,17 +24,17 @@ enum { STARTS_MOST = 64 };
 
 struct sums {
     uint64_t queries, completed, failed;
-    uint64_t measured;       /* completed queries whose energy is known */
-    double joules;           /* of those, failed attempts included */
-    double idle_joules;      /* their idle share; UNKNOWN when some have none */
-    double failed_joules;    /* of queries that failed and of attempts that were repeated */
-    double judge_joules;     /* UNKNOWN without a judge */
+    uint64_t measured;             /* completed queries whose energy is known */
+    double joules;                 /* of those, failed attempts included */
+    double idle_joules;            /* their idle share; UNKNOWN when some have none */
+    double failed_joules;          /* of queries that failed and of attempts that were repeated */
+    double judge_joules;           /* UNKNOWN without a judge */
     double gpu_joules, cpu_joules; /* UNKNOWN without any */
     double output_tokens, input_tokens; /* of completed queries that have a count; else UNKNOWN */
     double paid_output_tokens, paid_joules; /* of those that have a count and an energy */
     double paid_input_tokens;
     double prefill_joules, decode_joules;
-    double cost; /* UNKNOWN without prices */
+    double cost;                               /* UNKNOWN without prices */
     double from[STARTS_MOST], to[STARTS_MOST]; /* wall clock of each start's queries, s */
     struct sketch rows[SUM_COUNT];
     struct intelligence_tally tally;
@@ -45,7 +45,7 @@ enum err sums_init(struct sums *sums) MUST_USE;
 enum err sums_add(struct sums *sums, const char *model, const struct jv *record) MUST_USE;
 void sums_release(struct sums *sums);
 
-double sums_seconds(const struct sums *sums);  /* from the first query to the last, all starts */
+double sums_seconds(const struct sums *sums); /* from the first query to the last, all starts */
 
 /* "statistics": {key: {avg, median, min, max, std, p95, count}}. */
 void sums_to_json(struct json *json, const char *key, const struct sums *sums);

@@ -11,6 +11,7 @@
 #include "port/json_read.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
+#include "runner/profile/keeping.h"
 #include "runner/profile/prompt.h"
 #include "runner/profile/record.h"
 #include "runner/profile/run.h"
@@ -264,6 +265,8 @@ static void *worker_main(void *argument)
     while (!atomic_load(&run->stop)) {
         struct query query;
         bool end;
+        if (!sharing_has_room(run->sharing, PENDING_MOST, NAP))
+            continue;
         enum err err = supply_next(&run->supply, &query, &end, &why);
         if (!err && end)
             break;

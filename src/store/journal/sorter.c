@@ -45,6 +45,12 @@ void sorter_release(struct sorter *sorter)
     *sorter = (struct sorter){.fd = -1};
 }
 
+/* Where a place stands in the scratch file. */
+static long long offset_of(uint64_t place)
+{
+    return (long long)place * (long long)sizeof(struct place);
+}
+
 /* Sorts what is in memory and moves it to the scratch file, as one run. */
 static enum err spill(struct sorter *sorter, struct error *why)
 {
@@ -58,7 +64,7 @@ static enum err spill(struct sorter *sorter, struct error *why)
         return no_memory(why);
     sorter->runs = runs;
     err = scratch_write(sorter->fd, sorter->places, sorter->count * sizeof *sorter->places,
-                        (long long)(sorter->written * sizeof *sorter->places));
+                        offset_of(sorter->written));
     if (err)
         return err_set(why, err, "cannot sort in a temporary file: %s", err_text(err));
     runs[sorter->run_count++] = (struct sorter_run){
@@ -97,9 +103,8 @@ static enum err refill(struct sorter *sorter, struct sorter_run *run, struct err
     run->count = left < window ? (size_t)left : window;
     if (run->count == 0)
         return ERR_OK;
-    enum err err =
-        scratch_read(sorter->fd, &sorter->places[run->window], run->count * sizeof(struct place),
-                     (long long)(run->next * sizeof(struct place)));
+    enum err err = scratch_read(sorter->fd, &sorter->places[run->window],
+                                run->count * sizeof(struct place), offset_of(run->next));
     if (err)
         return err_set(why, err, "cannot sort in a temporary file: %s", err_text(err));
     run->next += run->count;

@@ -171,6 +171,36 @@ static void parts_of_a_file(void **state)
     assert_int_equal(read_file("q.jsonl", "offset=x"), ERR_USAGE);
 }
 
+/* Once told, the end stays: after a limit, and when the file has grown meanwhile. */
+static void the_end_stays_the_end(void **state)
+{
+    (void)state;
+    static const char *const LIMITS[] = {"limit=1", "limit=99"};
+    for (size_t i = 0; i < 2; i++) {
+        char words[200];
+        struct params params = {0};
+        struct dataset dataset;
+        struct item item;
+        struct error why;
+        bool end = false;
+        tree_write(&tree, "/q.jsonl", "{\"problem\":\"p0\"}\n");
+        snprintf(words, sizeof words, "path=%s/q.jsonl, %s", tree.root, LIMITS[i]);
+        assert_int_equal(params_add(&params, words), ERR_OK);
+        struct dataset_config config = {.params = &params};
+        assert_int_equal(dataset_open("jsonl", &config, &dataset, &why), ERR_OK);
+        for (int call = 0; call < 3; call++) {
+            assert_int_equal(dataset_next(&dataset, &item, &end, &why), ERR_OK);
+            assert_int_equal(end, call > 0);
+            item_release(&item);
+        }
+        write_rows(3);
+        assert_int_equal(dataset_next(&dataset, &item, &end, &why), ERR_OK);
+        assert_true(end);
+        dataset_close(&dataset);
+        params_release(&params);
+    }
+}
+
 static int compare_problems(const void *a, const void *b)
 {
     return strcmp(((const struct item *)a)->problem, ((const struct item *)b)->problem);
@@ -191,7 +221,7 @@ static void a_shuffle_keeps_every_row(void **state)
     assert_int_equal(read_file("q.jsonl", "shuffle=1"), ERR_OK);
     assert_problems(first);
     assert_int_equal(read_file("q.jsonl", "shuffle=1, offset=8"), ERR_OK);
-    assert_problems(first + 8 * 3);
+    assert_problems(first + strlen("p0 p1 p2 p3 p4 p5 p6 p7 "));
     assert_int_equal(read_file("q.jsonl", "shuffle=2"), ERR_OK);
     qsort(items.all, items.count, sizeof *items.all, compare_problems);
     assert_problems(plain);
@@ -249,6 +279,7 @@ int main(void)
         TEST(the_first_rows_may_be_bad),
         TEST(what_cannot_work_is_refused_at_once),
         TEST(parts_of_a_file),
+        TEST(the_end_stays_the_end),
         TEST(a_shuffle_keeps_every_row),
         TEST(choices_bring_their_grader),
         TEST(csv_files_are_mapped_the_same_way),

@@ -2,7 +2,7 @@
  * a data file here is JSON lines. */
 #include "support/unit.h"
 
-#include "support/arrow_fake.h"
+#include "standins/arrow_fake.h"
 #include "support/items.h"
 #include "support/tree.h"
 

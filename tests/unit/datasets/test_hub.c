@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "support/http_fake.h"
+#include "standins/http_fake.h"
 #include "support/items.h"
 #include "support/tree.h"
 
@@ -115,6 +115,10 @@ static void what_was_fetched_is_not_fetched_again(void **state)
     assert_int_equal(read_hub(""), ERR_OK);
     assert_int_equal(http_fake.count, 1);
     assert_int_equal(items.count, 249);
+    tree_write(&tree, "/ipw/hub/127.0.0.1%3A1/o%2Fn/c/s/rows-0000000100.json", "{\"error\":1}");
+    assert_int_equal(read_hub(""), ERR_OK);
+    assert_int_equal(http_fake.count, 1);
+    assert_int_equal(items.count, 249);
 }
 
 static void an_offset_asks_for_its_page_only(void **state)
@@ -126,6 +130,9 @@ static void an_offset_asks_for_its_page_only(void **state)
     assert_int_equal(items.told, 5);
     assert_int_equal(http_fake.count, 2); /* the first tells how many rows there are */
     assert_contains(http_fake.urls[1], "offset=200");
+    assert_int_equal(read_hub("offset=210"), ERR_OK);
+    assert_int_equal(items.told, 40);
+    assert_int_equal(items.count, 40);
     assert_int_equal(read_hub("offset=300"), ERR_BAD_VALUE);
     assert_contains(items.why.text, "no rows after offset=300");
     total = 0;

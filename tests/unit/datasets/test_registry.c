@@ -1,8 +1,8 @@
 /* From a name to a dataset: drivers, presets, paths, and names that are none of these. */
 #include "support/unit.h"
 
-#include "support/arrow_fake.h"
-#include "support/http_fake.h"
+#include "standins/arrow_fake.h"
+#include "standins/http_fake.h"
 #include "support/items.h"
 #include "support/tree.h"
 

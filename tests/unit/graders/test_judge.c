@@ -3,7 +3,8 @@
 #include "core/text.h"
 #include "support/grading.h"
 
-/* A judge that reads its lines from a script; a line "!" is a failure. */
+/* A judge that reads its lines from a script; a line "!" is a failure, "?" a reply that was cut short
+ * for want of memory. */
 struct script {
     const char *lines[8];
     enum err failure;
@@ -20,6 +21,7 @@ static enum err scripted(void *context, const char *prompt, struct text *reply, 
     if (strcmp(line, "!") == 0)
         return err_set(why, script->failure, "the server is gone");
     text_add(reply, line);
+    reply->failed = strcmp(line, "?") == 0;
     return ERR_OK;
 }
 
@@ -115,6 +117,21 @@ static void an_interruption_is_an_error(void **state)
     }
 }
 
+static void a_reply_that_was_cut_short_is_an_error(void **state)
+{
+    (void)state;
+    struct script script = {.lines = {"?", "TRUE"}};
+    struct judge judge = {scripted, &script};
+    struct grader_config config = {.judge = &judge};
+    struct grading what = {.problem = "?", .expected = "a", .answer = "b"};
+    struct grader grader;
+    struct grade grade;
+    struct error why = {0};
+    assert_int_equal(grader_open(grader_driver_find("judge", &why), &config, &grader, &why), 0);
+    assert_int_equal(grader_grade(&grader, &what, &grade, &why), ERR_NO_MEMORY);
+    grader_close(&grader);
+}
+
 static void an_empty_answer_needs_no_judge(void **state)
 {
     (void)state;
@@ -159,7 +176,7 @@ static void an_answer_cannot_pose_as_the_verdict(void **state)
     assert_string_not_equal(first, second);
     /* Ours stands once in the rules and six times in the fences; the attack is between them. */
     assert_int_equal(count_of(script.prompt, second), 7);
-    char fence[64];
+    char fence[128];
     snprintf(fence, sizeof fence, "=== begin given answer %s ===\n", second);
     const char *inside = strstr(script.prompt, fence);
     assert_non_null(inside);
@@ -207,6 +224,7 @@ int main(void)
         cmocka_unit_test(garbage_is_asked_again),
         cmocka_unit_test(a_judge_that_never_decides_gives_null),
         cmocka_unit_test(an_interruption_is_an_error),
+        cmocka_unit_test(a_reply_that_was_cut_short_is_an_error),
         cmocka_unit_test(an_empty_answer_needs_no_judge),
         cmocka_unit_test(an_answer_cannot_pose_as_the_verdict),
         cmocka_unit_test(reasoning_is_not_judged),

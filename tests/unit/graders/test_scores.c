@@ -75,11 +75,11 @@ static void rouge_refuses_what_would_take_for_ever(void **state)
 {
     (void)state;
     enum { WORDS = 30000 };
-    char *text = malloc(2 * WORDS + 1);
+    char *text = malloc((size_t)2 * WORDS + 1);
     assert_non_null(text);
     for (size_t i = 0; i < WORDS; i++)
-        memcpy(text + 2 * i, i % 3 ? "a " : "b ", 2);
-    text[2 * WORDS] = '\0';
+        memcpy(text + (2 * i), i % 3 ? "a " : "b ", 2);
+    text[(size_t)2 * WORDS] = '\0';
     struct grade grade = grade_one("rouge_l", "", text, text);
     assert_int_equal(grade.verdict, VERDICT_NULL);
     assert_contains(grade.reason, "too long for ROUGE-L: 30000 words");

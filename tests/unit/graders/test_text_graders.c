@@ -25,6 +25,7 @@ static void exact_minds_what_it_is_told_to(void **state)
         {"Paris", "I think \\boxed{Paris}", T},
         {"The answer is 42", "The answer is 42", T}, /* the mark may be expected too */
         {"Paris", "<think>London?</think>\n\nParis", T},
+        {"So it is \\boxed{Paris}", "Paris", T},
         {"Paris", "London", F},
         {"Paris", "Paris, France", F},
         {"Paris", "It is Paris", F},

@@ -196,6 +196,55 @@ static void merging_goes_key_by_key(void **state)
     }
 }
 
+static void printing_loses_nothing(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const char *const CASES[] = {
+        "{}",
+        "[]",
+        "null",
+        "true",
+        "\"\"",
+        "0",
+        "-0",
+        "0.1",
+        "8.398400000331208e-06", /* 15 digits would not do */
+        "9.170000000000001e-07",
+        "1.7976931348623157e+308",
+        "-12",
+        "1000000000000",
+        "9007199254740992",
+        "[1,[2,[]],{\"a\":{}}]",
+        "{\"a b\":\"\\\"x\\\\\\n\",\"\xC3\xA9\":[null,false]}",
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct jv *value = parse(CASES[i]);
+        struct text out = {0};
+        assert_int_equal(jv_print(value, &out), ERR_OK);
+        assert_string_equal(text_get(&out), CASES[i]);
+        jv_free(value);
+        text_release(&out);
+    }
+}
+
+static void printing_goes_as_deep_as_reading(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    enum { DEPTH = 500 };
+    char nested[2 * DEPTH + 1];
+    memset(nested, '[', DEPTH);
+    memset(nested + DEPTH, ']', DEPTH);
+    nested[2 * DEPTH] = '\0';
+    struct jv *value = parse(nested);
+    struct text out = {0};
+    assert_int_equal(jv_print(value, &out), ERR_OK);
+    assert_string_equal(text_get(&out), nested);
+    jv_free(value);
+    text_release(&out);
+}
+
 static void freeing_nothing_is_harmless(void **state)
 {
     (void)state;
@@ -212,6 +261,8 @@ int main(void)
         cmocka_unit_test(paths_lead_through_objects_and_arrays),
         cmocka_unit_test(children_come_in_order),
         cmocka_unit_test(merging_goes_key_by_key),
+        cmocka_unit_test(printing_loses_nothing),
+        cmocka_unit_test(printing_goes_as_deep_as_reading),
         cmocka_unit_test(freeing_nothing_is_harmless),
     };
     return RUN_TESTS(tests);

@@ -408,6 +408,12 @@ static const struct {
      Q("a", ",\"status\":\"failed\",\"old\":1") E("a", ",\"j\":1,\"old_j\":1")
          Q("b", "") "{\"kind\":\"run\"}\n" Q("a", ",\"status\":\"ok\"") E("a", ",\"j\":2"),
      Q("b", "") Q("a", ",\"status\":\"ok\",\"j\":2")},
+    {"the energy of an attempt before the second try's line is that try's",
+     Q("a", "") E("a", ",\"j\":1") "{\"kind\":\"run\"}\n" E("a", ",\"failed\":{\"1\":2}")
+         Q("a", ",\"status\":\"ok\"") G("a", ",\"ok\":true"),
+     Q("a", ",\"status\":\"ok\",\"failed\":{\"1\":2},\"ok\":true")},
+    {"two tries of one start: the last counts, with what came after it",
+     Q("a", ",\"old\":1") E("a", ",\"j\":1") Q("a", "") E("a", ",\"k\":2"), Q("a", ",\"k\":2")},
     {"a later value replaces an earlier one",
      Q("a", ",\"j\":null") E("a", ",\"j\":1") E("a", ",\"j\":2"), Q("a", ",\"j\":2")},
     {"lines of no query are left out", E("x", ",\"j\":1") G("y", "") Q("a", ""), Q("a", "")},

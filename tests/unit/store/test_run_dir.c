@@ -112,7 +112,7 @@ static void test_directory_names(void **state)
 
 static enum run_dir_state look(const char *path)
 {
-    enum run_dir_state state = 77;
+    enum run_dir_state state = RUN_DIR_NEW;
     struct error why = {0};
     assert_int_equal(run_dir_look(path, &state, &why), ERR_OK);
     return state;
@@ -183,6 +183,7 @@ static const char *const OURS[] = {
     "data-00000-of-00001.arrow",
     "data-00002-of-00003.arrow",
     "samples.csv",
+    "samples-2.csv",
     "spans.jsonl",
     "traces.jsonl",
     "report.html",

@@ -1,4 +1,4 @@
-#include "support/http_fake.h"
+#include "standins/http_fake.h"
 
 #include <stdlib.h>
 

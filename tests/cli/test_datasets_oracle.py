@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""What the Python library `datasets` saves, we read: shards, splits, nested columns.  $IPW_PYTHON may
+name an interpreter that has it; without it this is a skip."""
+
+import os
+import sys
+
+WANTED = os.environ.get("IPW_PYTHON")
+if WANTED and "IPW_AGAIN" not in os.environ:
+    os.environ["IPW_AGAIN"] = "1"
+    os.execv(WANTED, [WANTED, *sys.argv])
+
+import json
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-saved-")
+os.environ.update(HF_HOME=SCRATCH.name, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1",
+                  HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+try:
+    import datasets
+except ImportError as error:
+    print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has datasets)")
+    sys.exit(77)
+
+TOOLS = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests" / "tools"
+
+
+def read(*arguments):
+    done = subprocess.run([TOOLS / "dump_items", *map(str, arguments)], capture_output=True,
+                          timeout=150, check=False)
+    if b"built without nanoarrow" in done.stderr:
+        raise unittest.SkipTest("no Arrow in this build")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return lines[:-1], lines[-1]
+
+
+def rows(count):
+    return [{"question": f"Frage {i} \U0001F600", "options": [f"a{i}", f"b{i}", "é"],
+             "answer": i % 3, "category": None if i % 7 == 0 else "c", "extra": {"n": i, "x": None}}
+            for i in range(count)]
+
+
+class Saved(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=SCRATCH.name)
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def check(self, items, expected):
+        self.assertEqual(len(items), len(expected))
+        for i, (item, row) in enumerate(zip(items, expected)):
+            lines = [f"{letter}. {option}" for letter, option in zip("ABC", row["options"])]
+            self.assertEqual(item["problem"], "\n".join([row["question"], *lines]))
+            self.assertEqual(item["answer"], "ABC"[row["answer"]])
+            self.assertEqual(item["subject"], row["category"] or "general")
+            self.assertEqual(item["id"], str(i))
+            self.assertEqual(json.loads(item["metadata"])["extra"], row["extra"])
+
+    def test_one_dataset_in_several_shards(self):
+        saved = rows(1000)
+        datasets.Dataset.from_list(saved).save_to_disk(self.root / "set", num_shards=3)
+        items, summary = read(self.root / "set", "choices=options")
+        self.assertEqual(summary["grader"], "choice")
+        self.check(items, saved)
+
+    def test_splits_and_parts_of_a_dataset(self):
+        whole = datasets.Dataset.from_list(rows(50))
+        part = whole.select(range(40, 50)).flatten_indices()
+        datasets.DatasetDict({"train": whole, "test": part}).save_to_disk(self.root / "dict")
+        items, _ = read(self.root / "dict", "choices=options", "split=train")
+        self.check(items, rows(50))
+        items, _ = read(self.root / "dict", "choices=options", "split=test")
+        self.assertEqual([item["problem"][:8] for item in items], [f"Frage {i}" for i in range(40, 50)])
+
+    def test_the_columns_of_the_bundle(self):
+        saved = [{"problem": "p", "answer": "a", "subject": "s", "model_answers": {},
+                  "model_metrics": {}, "anthropic_index_category": "x",
+                  "dataset_metadata": json.dumps({"config": {"dataset_name": "allenai/WildChat"}})},
+                 {"problem": "", "answer": "a", "subject": "", "model_answers": {},
+                  "model_metrics": {}, "anthropic_index_category": None, "dataset_metadata": "{}"}]
+        datasets.Dataset.from_list(saved).save_to_disk(self.root / "bundle")
+        items, summary = read("ipw", f"path={self.root / 'bundle'}")
+        self.assertEqual((len(items), summary["grader"]), (1, "judge"))
+        self.assertEqual(json.loads(items[0]["metadata"])["config"]["dataset_name"],
+                         "allenai/WildChat")
+
+
+if __name__ == "__main__":
+    unittest.main()

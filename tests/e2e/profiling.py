@@ -1,0 +1,135 @@
+"""`ipw profile` against a real server, whoever made it: what every one of them must give."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import make_gguf
+import servers
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from machines import Fixture  # noqa: E402
+from program import ipw  # noqa: E402
+
+QUERIES = 12
+ANSWER_TOKENS = 24
+PATIENCE_S = 150
+
+# What Python makes of the directory: a row a query, as datasets reads it.
+LOAD = """
+import datasets, json, sys
+rows = datasets.load_from_disk(sys.argv[1])
+print(json.dumps([row for row in rows]))
+"""
+
+
+class Profiled:
+    """Mixed into a TestCase with `serve` (a context manager of servers.py), `client` and `suffix`."""
+
+    suffix = ""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="ipw-e2e-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        model = Path(cls.folder.name, "random.gguf")
+        make_gguf.make(model)
+        server = cls.serve(model, parallel=4)
+        cls.url = server.__enter__()
+        cls.addClassCleanup(server.__exit__, None, None, None)
+        cls.machine = Fixture("intel2", watts=40)
+        cls.addClassCleanup(cls.machine.close)
+
+    def profile(self, concurrency, *options):
+        done = ipw(self.machine, "profile", "--client", self.client, "--client-base-url", self.url,
+                   "--model", self.url.model + self.suffix, "--dataset", "builtin",
+                   "--max-queries", QUERIES, "--concurrency", concurrency, "--idle", "0.5",
+                   "--param", f"max_tokens={ANSWER_TOKENS},temperature=0,seed=1",
+                   "--output-dir", Path(self.folder.name, f"c{concurrency}"), "--overwrite",
+                   "--json", "--quiet", *options, timeout=PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def records(self, report):
+        """The journal's queries with their energies."""
+        queries, energies = {}, {}
+        for line in Path(report["output_dir"], "records.jsonl").read_text().split("\n")[:-1]:
+            row = json.loads(line)
+            if row["kind"] == "query":
+                queries[row["key"]] = row
+            elif row["kind"] == "energy":
+                energies[row["key"]] = row["ipw"]["energy"]
+        self.assertEqual(len(queries), QUERIES)
+        self.assertEqual(set(queries), set(energies))
+        return [(queries[key], energies[key]) for key in sorted(queries)]
+
+    def metrics(self, query):
+        return query["model_metrics"][self.url.model + self.suffix]
+
+    def check_counts(self, report):
+        self.assertEqual((report["completed"], report["failed"]), (QUERIES, 0))
+        for query, _ in self.records(report):
+            metrics = self.metrics(query)
+            tokens = metrics["token_metrics"]
+            self.assertGreater(tokens["input"], 0)
+            self.assertTrue(0 < tokens["output"] <= ANSWER_TOKENS, tokens)
+            latency = metrics["latency_metrics"]
+            self.assertTrue(0 < latency["time_to_first_token_seconds"]
+                            <= latency["total_query_seconds"], latency)
+
+    def check_energy(self, report):
+        """Every joule of the machine is a query's, idle, or said to be nobody's."""
+        shares = sum(energy["joules"] for _, energy in self.records(report))
+        rest = report["joules"]["idle"] + report["joules"]["unattributed"]
+        total = report["energy"]
+        self.assertEqual(total["method"], "counter")
+        self.assertLess(abs(shares + rest - total["joules"]) / total["joules"], 1e-3)
+        self.assertLess(report["conservation_error"], 1e-3)
+        for _, energy in self.records(report):
+            self.assertGreater(energy["joules"], 0)
+            self.assertGreater(energy["plus_minus"], 0)
+            self.assertEqual(energy["method"], "counter")
+
+    def test_alone(self):
+        report = self.profile(1)
+        self.check_counts(report)
+        self.check_energy(report)
+
+    def test_four_at_once(self):
+        report = self.profile(4)
+        self.check_counts(report)
+        self.check_energy(report)
+        # Some really ran together, and were charged for a part of the time only.
+        company = report["statistics"]["requests_alive"]["max"]
+        self.assertGreater(company, 1.5)
+
+    def test_python_reads_the_directory(self):
+        report = self.profile(2)
+        done = subprocess.run([servers.ENVIRONMENT / "python/bin/python", "-c", LOAD,
+                               report["output_dir"]],
+                              check=True, capture_output=True, text=True, timeout=PATIENCE_S)
+        rows = json.loads(done.stdout)
+        self.assertEqual(len(rows), QUERIES)
+        kept = {query["key"]: (query, energy) for query, energy in self.records(report)}
+        for row in rows:
+            query, energy = kept[row["ipw"]["key"]]
+            ours, theirs = self.metrics(query), self.metrics(row)
+            self.assertEqual(row["problem"], query["problem"])
+            self.assertEqual(theirs["token_metrics"], ours["token_metrics"])
+            self.assertEqual(theirs["latency_metrics"]["total_query_seconds"],
+                             ours["latency_metrics"]["total_query_seconds"])
+            self.assertEqual(row["ipw"]["energy"]["joules"], energy["joules"])
+            self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])  # no GPU in there
+
+    def test_a_model_it_does_not_have_is_told(self):
+        done = ipw(self.machine, "profile", "--client", self.client, "--client-base-url", self.url,
+                   "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
+                   "--idle", "0", "--output-dir", Path(self.folder.name, "none"), "--quiet",
+                   timeout=PATIENCE_S)
+        self.check_unknown_model(done)
+
+    def check_unknown_model(self, done):
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no-such-model", done.stderr)

@@ -1,0 +1,87 @@
+/* The backlog's room: who makes requests waits for attribution, and for nothing else. */
+#include "attribute/backlog.h"
+
+#include "core/clock.h"
+#include "port/thread.h"
+#include "support/unit.h"
+
+enum { MOST = 3 };
+
+static void end_one(struct backlog *backlog, uint64_t id)
+{
+    struct sharer *sharer = sharer_new(0);
+    assert_non_null(sharer);
+    sharer->trace = (struct request_trace){.id = id, .from = (nanos)id, .to = (nanos)id + 1};
+    assert_int_equal(backlog_begin(backlog, id, (nanos)id), ERR_OK);
+    assert_int_equal(backlog_end(backlog, sharer), ERR_OK);
+}
+
+static void collect(struct backlog *backlog)
+{
+    nanos earliest;
+    assert_int_equal(backlog_collect(backlog, &earliest), ERR_OK);
+}
+
+static void test_there_is_room_until_so_many_have_ended(void **state)
+{
+    (void)state;
+    struct backlog backlog;
+    backlog_init(&backlog);
+    for (uint64_t id = 1; id <= MOST; id++) {
+        assert_true(backlog_has_room(&backlog, MOST, 0));
+        end_one(&backlog, id);
+    }
+    assert_int_equal(backlog_ended(&backlog), MOST);
+    assert_false(backlog_has_room(&backlog, MOST, NS_PER_MS));
+    backlog_release(&backlog);
+}
+
+/* A long request keeps others from being settled: that must not stop new ones. */
+static void test_those_that_wait_for_one_in_flight_take_no_room(void **state)
+{
+    (void)state;
+    struct backlog backlog;
+    backlog_init(&backlog);
+    assert_int_equal(backlog_begin(&backlog, 100, 0), ERR_OK);
+    for (uint64_t id = 1; id <= MOST; id++)
+        end_one(&backlog, id);
+    collect(&backlog);
+    assert_null(backlog_pop(&backlog, 0));
+    assert_true(backlog_has_room(&backlog, MOST, 0));
+    backlog_release(&backlog);
+}
+
+static void *collect_later(void *argument)
+{
+    thread_sleep(10 * NS_PER_MS);
+    collect(argument);
+    return NULL;
+}
+
+static void test_a_collect_wakes_who_waits(void **state)
+{
+    (void)state;
+    struct backlog backlog;
+    pthread_t thread;
+    backlog_init(&backlog);
+    for (uint64_t id = 1; id <= MOST; id++)
+        end_one(&backlog, id);
+    nanos began = clock_now();
+    assert_int_equal(thread_start(&thread, collect_later, &backlog), ERR_OK);
+    bool room = false;
+    while (!room) /* a wait may end for nothing */
+        room = backlog_has_room(&backlog, MOST, 600 * NS_PER_S);
+    assert_true(clock_now() - began < 300 * NS_PER_S);
+    pthread_join(thread, NULL);
+    backlog_release(&backlog);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_there_is_room_until_so_many_have_ended),
+        cmocka_unit_test(test_those_that_wait_for_one_in_flight_take_no_room),
+        cmocka_unit_test(test_a_collect_wakes_who_waits),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,167 @@
+#include "support/unit.h"
+
+#include "core/text.h"
+#include "report/progress.h"
+#include "report/table.h"
+#include "runner/profile.h"
+
+static const struct profile_progress NOTHING = {
+    .phase = "queries",
+    .total = -1,
+    .watts = UNKNOWN,
+    .joules_per_token = UNKNOWN,
+    .output_tokens_per_s = UNKNOWN,
+};
+
+/* The line at the moment it is due, without what moves the cursor. */
+static const char *line_of(const struct profile_progress *state, bool terminal, unsigned columns,
+                           struct text *out)
+{
+    static const char WIPE[] = "\r\x1b[K", SAID_BY[] = "ipw profile: ";
+    struct progress progress;
+    progress_init(&progress, terminal, true, columns, 0);
+    progress_draw(&progress, state, 60 * NS_PER_S, out);
+    const char *start = terminal ? WIPE : SAID_BY;
+    assert_int_equal(strncmp(text_get(out), start, strlen(start)), 0);
+    return text_get(out) + strlen(start);
+}
+
+static void a_line_says_how_far_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        struct profile_progress state;
+        const char *line;
+    } CASES[] = {
+        {{.phase = "idle", .total = -1, .elapsed_s = 3.5e-7}, "idle 0 s\n"},
+        {{.phase = "idle", .total = -1, .elapsed_s = 1.99}, "idle 1 s\n"},
+        {{.phase = "preparing", .total = -1, .elapsed_s = 75}, "preparing 1 m 15 s\n"},
+        {{.phase = "warm-up", .total = 3}, "warm-up 0/3\n"},
+        {{.phase = "queries", .total = 60, .done = 8, .elapsed_s = 2},
+         "queries 8/60  4.00/s  13 s left\n"},
+        {{.phase = "queries", .total = -1, .done = 8, .elapsed_s = 2}, "queries 8  4.00/s\n"},
+        {{.phase = "queries", .total = 8, .done = 8, .elapsed_s = 2}, "queries 8/8  4.00/s\n"},
+        {{.phase = "queries", .total = 4000, .done = 1, .elapsed_s = 50},
+         "queries 1/4000  50 s each  55 h 32 m left\n"},
+        {{.phase = "queries", .total = 10000000, .done = 5000000, .elapsed_s = 1},
+         "queries 5000000/10000000  5000000/s  1 s left\n"},
+        {{.phase = "queries", .total = 9, .done = 3, .failed = 2, .elapsed_s = 1},
+         "queries 3/9 (2 failed)  3.00/s  2 s left\n"},
+        {{.phase = "writing", .total = -1, .stopping = true}, "writing 0 s\n"},
+        {{.phase = "queries", .total = 9, .done = 3, .elapsed_s = 1, .stopping = true},
+         "queries stopping, those in flight may end (again: break off)  3/9  3.00/s  2 s left\n"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct profile_progress now = CASES[i].state;
+        struct text out = {0};
+        now.watts = now.joules_per_token = now.output_tokens_per_s = UNKNOWN;
+        assert_string_equal(line_of(&now, false, 0, &out), CASES[i].line);
+        text_release(&out);
+    }
+}
+
+static void figures_have_few_digits(void **state)
+{
+    (void)state;
+    static const struct {
+        double watts, tokens_per_s, joules_per_token;
+        const char *line;
+    } CASES[] = {
+        {310.27, 152.34, 2.0713, "queries 1  310 W  152 tok/s  2.1 J/tok\n"},
+        {5.751, 4.2, 1.731e-05, "queries 1  5.8 W  4.20 tok/s  17 µJ/tok\n"},
+        {UNKNOWN, 0.05, UNKNOWN, "queries 1  20 s a tok\n"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct profile_progress now = NOTHING;
+        struct text out = {0};
+        now.done = 1;
+        now.watts = CASES[i].watts;
+        now.output_tokens_per_s = CASES[i].tokens_per_s;
+        now.joules_per_token = CASES[i].joules_per_token;
+        assert_string_equal(line_of(&now, false, 0, &out), CASES[i].line);
+        text_release(&out);
+    }
+}
+
+static void a_bar_fills_and_never_wraps(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t done;
+        bool stopping;
+        const char *bar;
+    } CASES[] = {
+        {0, false, "[················] 0/4"},
+        {1, false, "[████············] 1/4"},
+        {4, false, "[████████████████] 4/4"},
+        {5, false, "[████████████████] 5/4"},
+        {1, true, "stopping, those in flight may end (again: break off)  1/4"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct profile_progress now = NOTHING;
+        now.done = CASES[i].done;
+        now.total = 4;
+        now.stopping = CASES[i].stopping;
+        struct text out = {0};
+        assert_contains(line_of(&now, true, 80, &out), CASES[i].bar);
+        text_release(&out);
+        for (unsigned columns = 2; columns < 80; columns++) {
+            assert_true(display_width(line_of(&now, true, columns, &out)) < columns);
+            text_release(&out);
+            out = (struct text){0};
+        }
+    }
+}
+
+static void a_terminal_is_drawn_often_and_a_file_seldom(void **state)
+{
+    (void)state;
+    static const struct {
+        bool terminal;
+        nanos step;
+        size_t lines; /* in a minute */
+    } CASES[] = {
+        {true, 10 * NS_PER_MS, 601}, {false, 10 * NS_PER_MS, 6}, {false, 15 * NS_PER_S, 4}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct progress progress;
+        size_t lines = 0;
+        progress_init(&progress, CASES[i].terminal, false, 80, 0);
+        for (nanos now = 0; now <= 60 * NS_PER_S; now += CASES[i].step) {
+            struct text out = {0};
+            progress_draw(&progress, &NOTHING, now, &out);
+            lines += out.length > 0;
+            text_release(&out);
+        }
+        assert_int_equal(lines, CASES[i].lines);
+    }
+}
+
+static void what_was_drawn_is_wiped_once(void **state)
+{
+    (void)state;
+    struct progress progress;
+    struct text out = {0};
+    progress_init(&progress, true, false, 80, 0);
+    progress_clear(&progress, &out);
+    assert_int_equal(out.length, 0);
+    progress_draw(&progress, &NOTHING, 0, &out);
+    text_clear(&out);
+    progress_clear(&progress, &out);
+    assert_string_equal(text_get(&out), "\r\x1b[K");
+    text_clear(&out);
+    progress_clear(&progress, &out);
+    assert_int_equal(out.length, 0);
+    text_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_says_how_far_it_is),
+        cmocka_unit_test(figures_have_few_digits),
+        cmocka_unit_test(a_bar_fills_and_never_wraps),
+        cmocka_unit_test(a_terminal_is_drawn_often_and_a_file_seldom),
+        cmocka_unit_test(what_was_drawn_is_wiped_once),
+    };
+    return RUN_TESTS(tests);
+}
