@@ -50,6 +50,7 @@ struct profile {
     struct busy_energy busy; /* while at least one request was alive */
     struct keeping keeping;
     double cpu_s_before;
+    bool abandoned; /* an impatient user left workers behind that still use all of this */
 };
 
 static void warn(const struct profile *profile, const char *line)
@@ -391,6 +392,7 @@ static enum err run_queries(struct profile *profile, struct profile_result *out,
     profile->keeping.samples = &profile->samples;
     err = keep_house(&profile->keeping);
     out->signal = profile->keeping.signal;
+    profile->abandoned = err == ERR_INTERRUPTED;
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted three times: what was in flight is lost");
     workers_join(workers);
@@ -438,6 +440,7 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
     profile->keeping.take = judging_take_share;
     err = keep_house(&profile->keeping);
     out->signal = profile->keeping.signal;
+    profile->abandoned = err == ERR_INTERRUPTED;
     if (err == ERR_INTERRUPTED)
         return err_set(why, err, "interrupted three times");
     judging_join(judging);
@@ -632,8 +635,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     enum err err = set_up(profile, out, why);
     if (!err)
         err = run_in_place(profile, out, why);
-    /* Threads that an impatient user left behind still use all of it; the program ends next. */
-    if (err == ERR_INTERRUPTED)
+    if (profile->abandoned) /* the program ends next */
         return err;
     release(profile);
     free(profile);
