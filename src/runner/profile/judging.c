@@ -179,8 +179,7 @@ static void *reader_main(void *argument)
     struct judging *judging = argument;
     struct error why = {0};
     uint64_t damaged;
-    enum err err =
-        journal_records(judging->journal, 0, push, judging, &damaged, &why);
+    enum err err = journal_records(judging->journal, 0, push, judging, &damaged, &why);
     if (err && err != ERR_INTERRUPTED)
         run_fail(judging->run, err, &why);
     pthread_mutex_lock(&judging->lock);
@@ -368,8 +367,8 @@ enum err judging_start(struct profile_run *run, const char *journal, struct judg
     if (!judging)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     judging->run = run;
-    judging->grader = run->context.options->grader ? run->context.options->grader
-                                                   : run->supply.dataset.grader;
+    judging->grader =
+        run->context.options->grader ? run->context.options->grader : run->supply.dataset.grader;
     str_copy(judging->journal, sizeof judging->journal, journal);
     pthread_mutex_init(&judging->lock, NULL);
     pthread_cond_init(&judging->changed, NULL);

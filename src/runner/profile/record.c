@@ -115,9 +115,9 @@ static void put_cost(struct json *json, const struct profile_context *context,
 {
     if (!context->prices)
         return;
-    struct token_cost cost = prices_tokens(
-        context->prices, context->options->model, known_count(reply->prompt_tokens),
-        known_count(reply->cached_tokens), known_count(reply->output_tokens));
+    struct token_cost cost =
+        prices_tokens(context->prices, context->options->model, known_count(reply->prompt_tokens),
+                      known_count(reply->cached_tokens), known_count(reply->output_tokens));
     if (!is_known(cost.input) && !is_known(cost.output))
         return;
     json_object(json, "cost");

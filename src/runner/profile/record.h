@@ -29,8 +29,8 @@ struct answered {
  * the trace's id. */
 struct pending {
     char key[40];
-    unsigned attempt; /* from 1 */
-    bool last;        /* the attempt that the query's record is about */
+    unsigned attempt;                            /* from 1 */
+    bool last;                                   /* the attempt that the query's record is about */
     double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
     double prefill_s, decode_s;
     bool completed;

@@ -104,7 +104,8 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
     if (items >= 0 && (uint64_t)items > supply->most)
         items = (int64_t)supply->most;
     if (items >= 0)
-        supply->total = items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
+        supply->total =
+            items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
     if (items >= 0 && supply->total < 0)
         supply->total = 0; /* more was done before than is wanted now */
     return ERR_OK;

@@ -102,8 +102,7 @@ static enum err end_request(struct profile_run *run, struct pending *pending,
         trace.arrivals = malloc(trace.arrival_count * sizeof *trace.arrivals);
         if (!trace.arrivals)
             return ERR_NO_MEMORY;
-        memcpy(trace.arrivals, reply->arrivals.times,
-               trace.arrival_count * sizeof *trace.arrivals);
+        memcpy(trace.arrivals, reply->arrivals.times, trace.arrival_count * sizeof *trace.arrivals);
     }
     enum err err = sharing_end(run->sharing, &trace);
     if (err)
@@ -347,8 +346,9 @@ enum err workers_start(struct profile_run *run, unsigned count, struct workers *
 
 /* ---- warming up ---- */
 
-enum err warm_up_queries(struct profile_run *run, unsigned wanted, void (*each)(void *context, unsigned done),
-                 void *context, unsigned *asked, struct error *why)
+enum err warm_up_queries(struct profile_run *run, unsigned wanted,
+                         void (*each)(void *context, unsigned done), void *context, unsigned *asked,
+                         struct error *why)
 {
     const struct profile_options *options = run->context.options;
     struct supply supply;
