@@ -123,7 +123,7 @@ class Conservation(EnergyTest):
             self.assertGreater(record["ipw"]["company"], 1)
         for name in counted:
             self.assertLessEqual(shares[name], devices[name]["energy"]["joules"] * 1.001)
-            self.assertGreater(shares[name], 0.8 * devices[name]["energy"]["joules"])
+            self.assertGreater(shares[name], 0.5 * devices[name]["energy"]["joules"])
         gpu = sum(r["model_metrics"][MODEL]["energy_metrics"]["per_query_joules"]
                   for r in records.values())
         cpu = sum(r["model_metrics"][MODEL]["energy_metrics"]["cpu_per_query_joules"]
