@@ -64,7 +64,7 @@ enum err place_take(struct place *place, const struct profile_options *options,
                     const char *hardware, const char *dataset_name, struct error *why)
 {
     bool resume = false;
-    *place = (struct place){.lock = -1};
+    *place = (struct place){.resume = resume_nothing(), .lock = -1};
     enum err err = name_directory(place, options, hardware, dataset_name, why);
     if (!err)
         err = run_dir_make(place->directory, why);
