@@ -301,6 +301,13 @@ class Judges(ProfileTest):
         again = self.service.questions("mixed")[asked:]
         self.assertFalse([q for q in again if "say" in q], again)  # only what had failed
 
+    def test_a_password_in_its_address_is_not_kept(self):
+        url = self.service.url("judge").replace("://", "://me:hidden@")
+        self.profile("--grader", "judge", "--eval-base-url", url, "--eval-model", "tiny-3b-chat")
+        kept = [path for path in self.out.glob("**/*") if path.is_file()]
+        self.assertGreater(len(kept), 5)
+        self.assertFalse([path for path in kept if b"hidden" in path.read_bytes()])
+
     def test_a_judge_that_is_not_there(self):
         report = self.judged("--eval-model", "x", judge="status:code=500", code=1)
         self.assertEqual(report["completed"], 2)

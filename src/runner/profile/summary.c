@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "clients/client.h"
 #include "core/clock.h"
 #include "core/energy_json.h"
 #include "core/json.h"
@@ -220,6 +221,7 @@ static void put_config(struct json *json, const struct profile_context *context,
                        const struct finish_facts *facts)
 {
     const struct profile_options *options = context->options;
+    char judge_url[512] = "";
     json_object(json, "profiler_config");
     json_string(json, "dataset_id", options->dataset);
     json_string(json, "client_id", options->client);
@@ -246,7 +248,9 @@ static void put_config(struct json *json, const struct profile_context *context,
     json_string(json, "grader", options->grader);
     json_number(json, "decode_weight", options->decode_weight);
     json_string(json, "judge_client", options->judge_model ? options->judge_client : NULL);
-    json_string(json, "judge_base_url", options->judge_model ? options->judge_url : NULL);
+    if (options->judge_model && options->judge_url)
+        client_url_shown(options->judge_url, judge_url, sizeof judge_url);
+    json_string(json, "judge_base_url", or_null(judge_url));
     json_string(json, "judge_model", options->judge_model);
     json_object_end(json);
 }
