@@ -187,10 +187,19 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
 
 static void grade(struct worker *worker, const struct query *query, struct answered *outcome)
 {
-    const char *name = graders_choose(&worker->graders, &query->item);
-    if (outcome->err || !name || graders_is_judge(name))
+    const struct graders *graders = &worker->graders;
+    const char *name = graders_choose(graders, &query->item);
+    bool judge = name && graders_is_judge(name);
+    bool waits = judge && (graders->options->grader || strcmp(name, graders->usual) == 0);
+    if (outcome->err || !name || waits)
         return;
     outcome->grader = name;
+    if (judge) { /* only the row names it, so the run has no judge for it */
+        outcome->grade = (struct grade){.score = UNKNOWN};
+        str_format(outcome->grade.reason, sizeof outcome->grade.reason,
+                   "it waits for a judge: --grader %s --eval-model NAME --resume", name);
+        return;
+    }
     graders_grade(&worker->graders, name, &query->item, text_get(&outcome->reply->content),
                   &outcome->grade);
 }
