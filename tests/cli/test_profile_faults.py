@@ -273,6 +273,10 @@ class Directories(ProfileTest):
         self.profile(code=1)
         self.assertComplains("not a directory")
 
+    def test_a_place_without_a_name(self):
+        self.profile("--output-dir", "", code=2)
+        self.assertComplains("--output-dir wants a directory")
+
     def test_a_place_that_cannot_be_written(self):
         self.out.mkdir(mode=0o555)
         if os.geteuid() == 0:  # whom no mode holds back
