@@ -102,8 +102,7 @@ static enum err end_request(struct profile_run *run, struct pending *pending,
         trace.arrivals = malloc(trace.arrival_count * sizeof *trace.arrivals);
         if (!trace.arrivals)
             return ERR_NO_MEMORY;
-        memcpy(trace.arrivals, reply->arrivals.times,
-               trace.arrival_count * sizeof *trace.arrivals);
+        memcpy(trace.arrivals, reply->arrivals.times, trace.arrival_count * sizeof *trace.arrivals);
     }
     enum err err = sharing_end(run->sharing, &trace);
     if (err)
@@ -204,7 +203,24 @@ static void grade(struct worker *worker, const struct query *query, struct answe
                   &outcome->grade);
 }
 
-static enum err write_down(struct worker *worker, const struct answered *outcome, struct error *why)
+/* The record of a query whose texts are too long for a line of the journal: it failed, without them. */
+static void record_without_texts(struct worker *worker, struct answered *outcome)
+{
+    struct query query = *outcome->query;
+    struct client_reply reply = *outcome->reply;
+    char none[] = "";
+    query.item.problem = query.item.answer = query.item.metadata = none;
+    reply.content = reply.reasoning = (struct text){0};
+    outcome->err = ERR_BAD_VALUE;
+    outcome->why = "the question and its answer are too long to be kept";
+    struct answered bare = *outcome;
+    bare.query = &query;
+    bare.reply = &reply;
+    bare.grader = NULL;
+    record_query(&worker->run->context, &bare, &worker->line);
+}
+
+static enum err write_down(struct worker *worker, struct answered *outcome, struct error *why)
 {
     struct profile_run *run = worker->run;
     /* The span first: a query that is in the journal is done and will not be repeated. */
@@ -213,6 +229,8 @@ static enum err write_down(struct worker *worker, const struct answered *outcome
     if (err)
         return err;
     record_query(&run->context, outcome, &worker->line);
+    if (worker->line.length >= JOURNAL_LONGEST)
+        record_without_texts(worker, outcome);
     if (worker->line.failed)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     return journal_append(&run->journal, &worker->line, why);
@@ -356,8 +374,9 @@ enum err workers_start(struct profile_run *run, unsigned count, struct workers *
 
 /* ---- warming up ---- */
 
-enum err warm_up_queries(struct profile_run *run, unsigned wanted, void (*each)(void *context, unsigned done),
-                 void *context, unsigned *asked, struct error *why)
+enum err warm_up_queries(struct profile_run *run, unsigned wanted,
+                         void (*each)(void *context, unsigned done), void *context, unsigned *asked,
+                         struct error *why)
 {
     const struct profile_options *options = run->context.options;
     struct supply supply;
