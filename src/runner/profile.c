@@ -580,6 +580,12 @@ static enum err run_in_place(struct profile *profile, struct profile_result *out
     if (!err)
         err = run_judge(profile, out, why);
     committer_stop(&committer);
+    if (err == ERR_INTERRUPTED) { /* workers still write: what is made of the journal can wait */
+        struct error unsynced = {0};
+        if (journal_sync(&run->journal, &unsynced) != ERR_OK)
+            warn(profile, unsynced.text);
+        return err;
+    }
     if (!err && run->err) {
         *why = run->why;
         err = run->err;
