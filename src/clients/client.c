@@ -5,6 +5,18 @@
 
 #include "core/grow.h"
 
+void client_url_shown(const char *url, char *to, size_t size)
+{
+    const char *scheme = strstr(url, "://");
+    const char *host = scheme ? scheme + 3 : url;
+    size_t length = strcspn(host, "/");
+    size_t skipped = 0;
+    for (size_t i = 0; i < length; i++)
+        if (host[i] == '@')
+            skipped = i + 1;
+    str_format(to, size, "%.*s%s", (int)(host - url), url, host + skipped);
+}
+
 void client_reply_init(struct client_reply *reply)
 {
     *reply = (struct client_reply){

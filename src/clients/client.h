@@ -125,6 +125,9 @@ extern const struct client_driver *const CLIENT_DRIVERS[];
 /* NULL, with the near names in *why, when there is none of that name. */
 const struct client_driver *client_driver_find(const char *name, struct error *why);
 
+/* An address as it may be shown and kept: without what stands before an @ in the host's part. */
+void client_url_shown(const char *url, char *to, size_t size);
+
 /* Looks whether the driver is available, checks the parameters against its list, and opens. */
 enum err client_open(const struct client_driver *driver, const struct client_config *config,
                      struct client *out, struct error *why) MUST_USE;

@@ -280,6 +280,8 @@ static void take_share(void *context, const struct share *share)
     enum err err = line.failed ? ERR_NO_MEMORY : journal_append(&run->journal, &line, &why);
     if (err)
         run_fail(run, err, &why);
+    else if (is_known(share->total.joules))
+        run->requests_joules += share->total.joules;
     text_release(&line);
     free(pending);
 }
@@ -355,6 +357,10 @@ static enum err close_account(struct profile *profile, nanos from, struct error 
     enum { DEVICES_MOST = 64 };
     struct sharing_device_sum sums[DEVICES_MOST];
     struct profile_run *run = &profile->run;
+    profile->busy =
+        (struct busy_energy){.joules = UNKNOWN, .seconds = sharing_busy_s(run->sharing)};
+    if (profile->busy.seconds <= 0)
+        return ERR_OK; /* nothing was asked: what the machine did meanwhile is no query's */
     enum err err = ledger_take(run->session->sampler, from, sharing_settled(run->sharing),
                                profile->has_idle ? &profile->idle : NULL, &profile->ledger);
     if (err)
@@ -362,8 +368,6 @@ static enum err close_account(struct profile *profile, nanos from, struct error 
     profile->has_ledger = true;
     size_t count = sharing_sums(run->sharing, sums, DEVICES_MOST);
     double relative = profile->ledger.total.plus_minus / profile->ledger.total.joules;
-    profile->busy =
-        (struct busy_energy){.joules = UNKNOWN, .seconds = sharing_busy_s(run->sharing)};
     for (size_t i = 0; i < count; i++) {
         if (!sums[i].counted)
             continue;
@@ -402,7 +406,8 @@ static enum err run_queries(struct profile *profile, struct profile_result *out,
         err = close_account(profile, from, why);
     if (err)
         return err_set(why, err, "cannot attribute the energy: %s", err_text(err));
-    return write_end_line(profile, &profile->ledger.total, why);
+    const struct energy nothing = energy_unknown("no query was asked");
+    return write_end_line(profile, profile->has_ledger ? &profile->ledger.total : &nothing, why);
 }
 
 /* ---- the judge ---- */
@@ -454,20 +459,27 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
 
 static void energy_of_all_starts(struct profile *profile, struct energy *out)
 {
-    struct resume *resume = &profile->place.resume;
+    const struct resume *resume = &profile->place.resume;
+    unsigned killed = resume->starts - resume->ended, unmeasured = resume->unmeasured;
     *out = profile->has_ledger ? profile->ledger.total : energy_unknown("no query was asked");
+    unmeasured += profile->has_ledger && out->method == METHOD_NONE;
     energy_add(out, &resume->energy);
-    if (resume->starts > resume->ended)
+    if (killed)
+        str_format(
+            out->note, sizeof out->note,
+            "%u earlier start%s did not come to an end: only what its queries spent is in it",
+            killed, killed == 1 ? "" : "s");
+    else if (unmeasured && out->method != METHOD_NONE)
         str_format(out->note, sizeof out->note,
-                   "%u earlier start%s did not come to an end: its energy is in its queries alone",
-                   resume->starts - resume->ended, resume->starts - resume->ended == 1 ? "" : "s");
+                   "%u of the starts measured nothing: what %s spent is not in it", unmeasured,
+                   unmeasured == 1 ? "it" : "they");
 }
 
 static struct busy_energy busy_of_all_starts(const struct profile *profile)
 {
     struct busy_energy busy = profile->busy;
     const struct resume *resume = &profile->place.resume;
-    if (!profile->has_ledger)
+    if (!is_known(busy.joules) || !profile->has_ledger)
         return resume->busy;
     busy.plus_minus += resume->busy.plus_minus; /* the same sensors: wrong alike */
     busy.joules += resume->busy.joules;
@@ -475,19 +487,25 @@ static struct busy_energy busy_of_all_starts(const struct profile *profile)
     return busy;
 }
 
-/* A sum over this start and the earlier ones that came to an end; UNKNOWN when none did. */
-static double of_all_starts(const struct profile *profile, double this_start, double earlier)
+/* How long queries were under way; UNKNOWN when a start was killed and cannot tell. */
+static double busy_s_of_all_starts(const struct profile *profile)
 {
-    if (!profile->has_ledger)
-        return profile->place.resume.ended ? earlier : UNKNOWN;
-    return this_start + earlier;
+    const struct resume *resume = &profile->place.resume;
+    return resume->ended == resume->starts ? resume->busy_s + profile->busy.seconds : UNKNOWN;
+}
+
+/* Of what is known of them. */
+static double of_all_starts(double this_start, double earlier)
+{
+    add_known(&this_start, earlier);
+    return this_start;
 }
 
 static enum err finish(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
     const struct resume *resume = &profile->place.resume;
-    double accounted = of_all_starts(profile, profile->accounted_joules, resume->accounted_joules);
+    double accounted = of_all_starts(profile->accounted_joules, resume->accounted_joules);
     struct finish_facts facts = {
         .directory = profile->place.directory,
         .dataset_name = run->supply.dataset.name,
@@ -498,9 +516,11 @@ static enum err finish(struct profile *profile, struct profile_result *out, stru
         .starts = run->context.start,
         .busy = busy_of_all_starts(profile),
         .started_at = resume->starts ? resume->started_at : seconds(run->context.zero_wall),
-        .idle_joules = of_all_starts(profile, profile->idle_joules, resume->idle_joules),
+        .busy_s = busy_s_of_all_starts(profile),
+        .requests_joules = of_all_starts(run->requests_joules, resume->requests_joules),
+        .idle_joules = of_all_starts(profile->idle_joules, resume->idle_joules),
         .unattributed_joules =
-            of_all_starts(profile, profile->unattributed_joules, resume->unattributed_joules),
+            of_all_starts(profile->unattributed_joules, resume->unattributed_joules),
         .bad_rows = run->supply.bad_rows,
         .first_bad = run->supply.first_bad.text,
         .interrupted = out->signal != 0,
@@ -563,6 +583,12 @@ static enum err run_in_place(struct profile *profile, struct profile_result *out
     if (!err)
         err = run_judge(profile, out, why);
     committer_stop(&committer);
+    if (err == ERR_INTERRUPTED) { /* workers still write: what is made of the journal can wait */
+        struct error unsynced = {0};
+        if (journal_sync(&run->journal, &unsynced) != ERR_OK)
+            warn(profile, unsynced.text);
+        return err;
+    }
     if (!err && run->err) {
         *why = run->why;
         err = run->err;

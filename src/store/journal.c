@@ -100,6 +100,9 @@ enum err journal_append(struct journal *journal, const struct text *line, struct
 {
     if (line->failed)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (line->length >= JOURNAL_LONGEST)
+        return err_set(why, ERR_BAD_VALUE, "a journal's line may not have %zu MiB",
+                       line->length >> 20);
     if (line->length == 0 || memchr(line->bytes, '\n', line->length))
         return err_set(why, ERR_BAD_VALUE, "a journal's line is one line");
     pthread_mutex_lock(&journal->lock);

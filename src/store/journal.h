@@ -23,6 +23,10 @@
 struct jv;
 struct text;
 
+/* A line is shorter than this, its newline not counted: a file that lost its newlines must not eat the
+ * memory of who reads it.  The longest answer and the longest row of a dataset fit. */
+enum { JOURNAL_LONGEST = 1 << 28 };
+
 struct journal {
     int fd;
     bool dirty; /* something was appended since the last sync */
@@ -33,7 +37,7 @@ struct journal {
 /* Creates or continues.  When it continues, a last line that was cut by a crash is cut off first. */
 enum err journal_open(struct journal *journal, const char *path, struct error *why) MUST_USE;
 
-/* One line, without its newline.  A failed or short write is undone and told (ERR_NO_SPACE ...), so
+/* One line, without its newline; ERR_BAD_VALUE when it is too long to be read again.  A failed or short write is undone and told (ERR_NO_SPACE ...), so
  * that the file stays whole. */
 enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
     MUST_USE;

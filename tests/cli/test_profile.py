@@ -329,6 +329,25 @@ class Judges(ProfileTest):
         again = self.service.questions("mixed")[asked:]
         self.assertFalse([q for q in again if "say" in q], again)  # only what had failed
 
+    def test_a_password_in_its_address_is_not_kept(self):
+        url = self.service.url("judge").replace("://", "://me:hidden@")
+        self.profile("--grader", "judge", "--eval-base-url", url, "--eval-model", "tiny-3b-chat")
+        kept = [path for path in self.out.glob("**/*") if path.is_file()]
+        self.assertGreater(len(kept), 5)
+        self.assertFalse([path for path in kept if b"hidden" in path.read_bytes()])
+
+    def test_a_row_that_names_a_judge_says_what_it_waits_for(self):
+        rows = self.dataset({"problem": "a [say:text=yes]", "answer": "yes", "by": "judge"},
+                            {"problem": "b [say:text=no]", "answer": "yes", "by": "exact"})
+        judge = ("--eval-base-url", self.service.url("judge"), "--eval-model", "tiny-3b-chat",
+                 "--dataset-param", "grader=by")
+        report = self.profile(*judge, play="mixed", dataset=rows)
+        self.assertEqual((report["incorrect"], report["ungraded"]), (1, 1))
+        evaluation = self.run.metrics("q000000")["evaluation"]
+        self.assertIn("--grader judge", json.loads(evaluation["metadata"])["reason"])
+        report = self.profile(*judge, "--grader", "judge", "--resume", play="mixed", dataset=rows)
+        self.assertEqual((report["correct"], report["incorrect"]), (1, 1))
+
     def test_a_judge_that_is_not_there(self):
         report = self.judged("--eval-model", "x", judge="status:code=500", code=1)
         self.assertEqual(report["completed"], 2)

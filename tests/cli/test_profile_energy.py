@@ -297,6 +297,51 @@ class Figures(EnergyTest):
         parts = both["joules"]["queries"] + both["joules"]["idle"] + both["joules"]["unattributed"]
         self.assertAlmostEqual(parts / both["energy"]["joules"], 1, delta=1e-3)
 
+    def assertAddsUp(self, report):
+        joules = report["joules"]
+        parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))
+        self.assertAlmostEqual(parts / report["energy"]["joules"], 1, delta=1e-6)
+        self.assertLess(report["conservation_error"], 1e-6)
+
+    def test_a_try_that_failed_in_an_earlier_start_has_a_place(self):
+        machine = self.machine(Intel, 50)
+        first = self.profile(machine=machine, play="flaky:code=500,head_ms=60", code=1)
+        self.assertGreater(first["joules"]["failed"], 0)
+        both = self.profile("--resume", machine=machine, play="normal:head_ms=60")
+        self.assertEqual((both["completed"], both["failed"]), (4, 0))
+        self.assertAlmostEqual(both["joules"]["failed"], first["joules"]["failed"])
+        self.assertAddsUp(both)
+
+    def test_of_a_start_that_was_killed_the_queries_are_in_the_energy(self):
+        machine = self.machine(Intel, 50)
+        options = {"machine": machine, "play": "normal:gap_ms=40", "dataset": self.numbered(12)}
+        process = self.start("--parameters", "1B", **options)
+        self.until(lambda: any(b'"kind":"energy"' in path.read_bytes()
+                               for path in self.out.glob("*/records.jsonl")), "energy")
+        process.kill()
+        process.communicate(timeout=60)
+        report = self.profile("--resume", "--parameters", "1B", **options)
+        self.assertEqual(report["completed"], 12)
+        self.assertGreater(report["energy"]["joules"], report["joules"]["queries"])
+        self.assertAddsUp(report)
+        self.assertIn("did not come to an end", report["energy"]["note"])
+        self.assertIsNone(report["mfu"])  # how long the killed start was busy nobody knows
+
+    def test_a_start_that_asks_nothing_adds_nothing(self):
+        machine = self.machine(Intel, 50)
+        first = self.profile("--idle", 0.3, machine=machine, play="normal:gap_ms=40")
+        for _ in range(2):
+            again = self.profile("--resume", "--idle", 0.3, machine=machine)
+            for key in ("energy", "joules", "busy_watts", "conservation_error"):
+                self.assertEqual(again[key], first[key], key)
+
+    def test_a_start_that_measured_nothing_is_told(self):
+        self.profile("--max-queries", 2, machine=self.machine(Intel, 0), play="normal:gap_ms=40")
+        both = self.profile("--resume", machine=self.machine(Intel, 50), play="normal:gap_ms=40")
+        self.assertEqual((both["completed"], both["energy_known"]), (4, 2))
+        self.assertIn("1 of the starts measured nothing", both["energy"]["note"])
+        self.assertAddsUp(both)
+
     def test_electricity_has_a_price(self):
         machine = self.machine(Intel, 50)
         prices = self.on.put("/prices.json", '{"currency": "EUR", "electricity_per_kwh": 0.36}')

@@ -77,6 +77,16 @@ class OneBadAnswer(ProfileTest):
         self.assertTrue(record["ipw"]["error"])
         self.assertLess((self.run.path / "records.jsonl").stat().st_size, 1 << 20)
 
+    def test_a_long_answer_is_kept_and_one_too_long_is_told(self):
+        report, record = self.mixed("many:mb=40")
+        self.assertEqual((report["queries"], report["completed"]), (3, 3))
+        self.assertEqual(len(record["model_answers"][MODEL]), 40 << 20)
+        # Six bytes each in JSON, and kept twice.
+        report, record = self.mixed("many:mb=25,piece=\1", "--overwrite")
+        self.assertEqual((report["queries"], report["completed"], report["failed"]), (3, 2, 1))
+        self.assertIn("too long to be kept", record["ipw"]["error"])
+        self.assertGreater(record["ipw"]["pieces"], 0)
+
     def test_no_counts_are_null_not_0(self):
         report, record = self.mixed("no_usage")
         self.assertEqual(report["completed"], 3)
@@ -274,6 +284,10 @@ class Directories(ProfileTest):
         self.out.write_text("a file")
         self.profile(code=1)
         self.assertComplains("not a directory")
+
+    def test_a_place_without_a_name(self):
+        self.profile("--output-dir", "", code=2)
+        self.assertComplains("--output-dir wants a directory")
 
     def test_a_place_that_cannot_be_written(self):
         self.out.mkdir(mode=0o555)

@@ -70,6 +70,22 @@ class Signals(ProfileTest):
         report = self.ended(process)
         self.assertEqual((report["queries"], report["failed"]), (0, 0))  # as if never asked
 
+    def test_a_third_ends_at_once(self):
+        hanging = self.dataset("question 0", *(f"question {n} [hang]" for n in range(1, 9)))
+        process = self.begin("mixed", dataset=hanging)
+        self.until(lambda: b'"kind":"query"' in (self.directory() / "records.jsonl").read_bytes(),
+                   "an answer")
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):  # two of a kind would be one
+            process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (128 + signal.SIGHUP, ""), err)
+        self.assertIn("interrupted three times", err)
+        names = {path.name for path in self.directory().iterdir()}
+        self.assertEqual(names, {".lock", "records.jsonl", "spans.jsonl", "samples.csv"})
+        report = self.profile("--resume", dataset=hanging)
+        self.assertEqual((report["queries"], report["completed"]), (9, 9))
+        self.assertEqual(self.service.times("question 0"), 1)
+
     def test_in_a_warm_up_and_at_rest(self):
         process = self.start("--warmup-queries", 3, play="normal:gap_ms=300")
         self.until(lambda: self.asked() > 0, "a warm-up query")

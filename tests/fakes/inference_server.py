@@ -20,7 +20,7 @@ Plays (of asking; the lists of models and the like are answered alike in most):
     malformed   an event that is not JSON, after the first piece
     error       an error object in the stream
     huge_line   mb=100: one line that does not end
-    many        mb=70: content without end, in lines of a decent length
+    many        mb=70, piece=a: content without end, in lines of a decent length
     old         refuses stream_options;  new: refuses max_tokens
     llama       llama.cpp: timings, one model under a file's name;  thinking: reasoning apart
     no_list     no list of models;  loading: 503 to all
@@ -292,7 +292,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def play_many(self):
         self.start_stream()
         for _ in range(int(self.options.get("mb", 70))):
-            self.piece("a" * (1 << 20))
+            self.piece(self.options.get("piece", "a") * (1 << 20))
         self.ending(1)
         self.finish_body()
 

@@ -28,23 +28,11 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
     return ERR_OK;
 }
 
-/* Leaves out what stands before an @ in the host's part. */
-static void hide_password(char *shown, size_t size, const char *url)
-{
-    const char *host = strstr(url, "://") + 3;
-    size_t length = strcspn(host, "/");
-    size_t skipped = 0;
-    for (size_t i = 0; i < length; i++)
-        if (host[i] == '@')
-            skipped = i + 1;
-    str_format(shown, size, "%.*s%s", (int)(host - url), url, host + skipped);
-}
-
 enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
 {
     *endpoint = (struct endpoint){.start_it = "is the server running?", .let_in = "give its key"};
     str_copy(endpoint->url, sizeof endpoint->url, url);
-    hide_password(endpoint->shown, sizeof endpoint->shown, url);
+    client_url_shown(url, endpoint->shown, sizeof endpoint->shown);
     return http_open(&endpoint->http, why);
 }
 

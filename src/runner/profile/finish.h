@@ -23,6 +23,8 @@ struct finish_facts {
     const struct baseline *idle; /* NULL without */
     struct energy energy;        /* of all starts */
     struct busy_energy busy;     /* while at least one query was under way, all starts */
+    double busy_s;               /* how long that was; UNKNOWN when a start cannot tell */
+    double requests_joules; /* every attempt of all starts, also of queries asked again since */
     unsigned starts;
     double started_at; /* the first of them, in s since 1970 */
     double conservation_error;

@@ -11,6 +11,8 @@ static enum err name_directory(struct place *place, const struct profile_options
 {
     char name[256];
     const char *parent = options->output_dir ? options->output_dir : "runs";
+    if (!parent[0]) /* else the run would stand in / */
+        return err_set(why, ERR_USAGE, "--output-dir wants a directory, not ''");
     run_dir_name(hardware, options->model, dataset_name, name, sizeof name);
     if (!str_format(place->directory, sizeof place->directory, "%s/%s", parent, name))
         return err_set(why, ERR_USAGE, "the path of the run's directory is too long: %s/%s", parent,
@@ -64,7 +66,7 @@ enum err place_take(struct place *place, const struct profile_options *options,
                     const char *hardware, const char *dataset_name, struct error *why)
 {
     bool resume = false;
-    *place = (struct place){.lock = -1};
+    *place = (struct place){.resume = resume_nothing(), .lock = -1};
     enum err err = name_directory(place, options, hardware, dataset_name, why);
     if (!err)
         err = run_dir_make(place->directory, why);

@@ -8,6 +8,17 @@
 #include "runner/profile/energy_read.h"
 #include "store/journal.h"
 
+struct resume resume_nothing(void)
+{
+    return (struct resume){
+        .energy = energy_unknown("no earlier start measured anything"),
+        .accounted_joules = UNKNOWN,
+        .idle_joules = UNKNOWN,
+        .unattributed_joules = UNKNOWN,
+        .requests_joules = UNKNOWN,
+    };
+}
+
 static void put_params(struct json *json, const char *key, const struct params *params)
 {
     json_object(json, key);
@@ -36,6 +47,8 @@ struct reading {
     const struct profile_options *options;
     struct resume *resume;
     struct jv *settings; /* of this start */
+    bool under_way;      /* a start has begun and did not end yet */
+    struct energy spent; /* by its requests */
     struct error why;
 };
 
@@ -72,19 +85,63 @@ static enum err take_query(struct reading *reading, const struct jv *line)
     return done_add(&reading->resume->done, index, repeat, reading->options->repeat);
 }
 
-static void take_end(struct resume *resume, const struct jv *line)
+/* An unknown sum becomes its first known part. */
+static void add_known(double *sum, double part)
+{
+    if (is_known(part))
+        *sum = (is_known(*sum) ? *sum : 0) + part;
+}
+
+static void take_attempt(struct reading *reading, const struct jv *value)
 {
     struct energy energy;
-    energy_from_json(jv_get(line, "energy"), &energy);
-    resume->ended++;
-    energy_add(&resume->energy, &energy);
+    energy_from_json(value, &energy);
+    energy_add(&reading->spent, &energy);
+    add_known(&reading->resume->requests_joules, energy.joules);
+}
+
+static void take_energy(struct reading *reading, const struct jv *line)
+{
+    const struct jv *own = jv_get(line, "ipw");
+    take_attempt(reading, jv_get(own, "energy"));
+    for (const struct jv *one = jv_first(jv_get(own, "failed_attempts")); one; one = jv_next(one))
+        take_attempt(reading, one);
+}
+
+static void take_end(struct reading *reading, const struct jv *line)
+{
+    struct resume *resume = reading->resume;
+    struct energy energy;
     double joules = jv_number(jv_get(line, "busy_joules"));
-    resume->busy.joules += joules;
-    resume->busy.seconds += jv_number(jv_get(line, "busy_s"));
-    resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
-    resume->accounted_joules += jv_number(jv_get(line, "accounted_joules"));
-    resume->idle_joules += jv_number(jv_get(line, "idle_joules"));
-    resume->unattributed_joules += jv_number(jv_get(line, "unattributed_joules"));
+    double busy_s = jv_number(jv_get(line, "busy_s"));
+    energy_from_json(jv_get(line, "energy"), &energy);
+    reading->under_way = false;
+    resume->ended++;
+    resume->busy_s += busy_s;
+    if (energy.method == METHOD_NONE) {
+        resume->unmeasured += busy_s > 0;
+        return;
+    }
+    energy_add(&resume->energy, &energy);
+    if (is_known(joules)) {
+        resume->busy.joules += joules;
+        resume->busy.seconds += busy_s;
+        resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
+    }
+    add_known(&resume->accounted_joules, jv_number(jv_get(line, "accounted_joules")));
+    add_known(&resume->idle_joules, jv_number(jv_get(line, "idle_joules")));
+    add_known(&resume->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
+}
+
+/* Of a start that was killed the requests' energies are all there is. */
+static void close_start(struct reading *reading)
+{
+    if (reading->under_way) {
+        energy_add(&reading->resume->energy, &reading->spent);
+        add_known(&reading->resume->accounted_joules, reading->spent.joules);
+    }
+    reading->under_way = false;
+    reading->spent = energy_unknown("");
 }
 
 static enum err take_line(void *context, const struct jv *line)
@@ -94,6 +151,8 @@ static enum err take_line(void *context, const struct jv *line)
     if (!kind)
         return ERR_OK;
     if (strcmp(kind, "run") == 0) {
+        close_start(reading);
+        reading->under_way = true;
         if (reading->resume->starts++ == 0)
             reading->resume->started_at = jv_number(jv_get(line, "started_at"));
         return same_settings(reading, line);
@@ -101,23 +160,26 @@ static enum err take_line(void *context, const struct jv *line)
     if (strcmp(kind, "query") == 0)
         return take_query(reading, line);
     if (strcmp(kind, "end") == 0)
-        take_end(reading->resume, line);
+        take_end(reading, line);
+    if (strcmp(kind, "energy") == 0)
+        take_energy(reading, line);
     return ERR_OK;
 }
 
 enum err resume_read(const char *journal, const struct profile_options *options, struct resume *out,
                      struct error *why)
 {
-    struct reading reading = {.options = options, .resume = out};
+    struct reading reading = {.options = options, .resume = out, .spent = energy_unknown("")};
     struct text settings = {0};
     uint64_t damaged;
-    *out = (struct resume){.energy = energy_unknown("no earlier start came to its end")};
+    *out = resume_nothing();
     resume_settings(options, &settings);
     enum err err = settings.failed
                        ? err_set(why, ERR_NO_MEMORY, "out of memory")
                        : jv_parse(settings.bytes, settings.length, &reading.settings, why);
     if (!err)
         err = journal_read(journal, take_line, &reading, &damaged, why);
+    close_start(&reading);
     if (reading.why.text[0])
         *why = reading.why;
     jv_free(reading.settings);

@@ -13,11 +13,17 @@ struct resume {
     struct done_set done; /* completed queries; failed ones are asked again */
     unsigned starts;
     double started_at;       /* of the first, in s since 1970 */
-    unsigned ended;          /* starts whose energy is known because they came to an end */
-    struct energy energy;    /* of those together; unknown when there is none */
-    struct busy_energy busy; /* of those; the next three as well */
-    double accounted_joules, idle_joules, unattributed_joules;
+    unsigned ended;          /* starts that came to an end */
+    unsigned unmeasured;     /* of those, the ones that asked something and measured nothing */
+    struct energy energy;    /* of all; of a start that was killed, what its requests spent */
+    struct busy_energy busy; /* of those that came to an end and measured something */
+    double busy_s;           /* of those that came to an end */
+    double accounted_joules, idle_joules, unattributed_joules; /* of all; UNKNOWN for none */
+    double requests_joules; /* of every attempt in the journal, also of queries asked again since */
 };
+
+/* No earlier start. */
+struct resume resume_nothing(void);
 
 /* The settings that must not change within one directory, as one JSON object. */
 void resume_settings(const struct profile_options *options, struct text *out);

@@ -26,6 +26,7 @@ struct profile_run {
     struct journal journal; /* records.jsonl */
     struct journal spans;   /* spans.jsonl */
     struct sharing *sharing;
+    double requests_joules; /* of those whose energy is in the journal; the main thread's */
 
     atomic_bool stop;   /* take no new query */
     atomic_bool cancel; /* break off those in flight */

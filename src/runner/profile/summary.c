@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "clients/client.h"
 #include "core/clock.h"
 #include "core/energy_json.h"
 #include "core/json.h"
@@ -111,16 +112,25 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
     json_number(json, "conservation_error", facts->conservation_error);
 }
 
+/* Tries that failed in an earlier start and were made again since: no record has them any more. */
+static double superseded(const struct finish_facts *facts, const struct sums *sums)
+{
+    double recorded = sums->joules + sums->failed_joules;
+    double rest = facts->requests_joules - recorded;
+    return rest > 1e-9 * recorded ? rest : 0; /* less is rounding */
+}
+
 static void put_where_it_went(struct json *json, const struct finish_facts *facts,
                               const struct sums *sums)
 {
     double queries = sums->measured ? sums->joules : UNKNOWN;
+    double failed = sums->failed_joules + superseded(facts, sums);
     json_object(json, "joules");
     json_number(json, "queries", queries);
     json_number(json, "queries_idle_share", sums->measured ? sums->idle_joules : UNKNOWN);
     json_number(json, "prefill", sums->measured ? sums->prefill_joules : UNKNOWN);
     json_number(json, "decode", sums->measured ? sums->decode_joules : UNKNOWN);
-    json_number(json, "failed", is_known(facts->energy.joules) ? sums->failed_joules : UNKNOWN);
+    json_number(json, "failed", is_known(facts->energy.joules) ? failed : UNKNOWN);
     json_number(json, "idle", facts->idle_joules);
     json_number(json, "unattributed", facts->unattributed_joules);
     json_number(json, "judge", sums->judge_joules);
@@ -176,9 +186,8 @@ static void put_more(struct json *json, const struct profile_context *context,
     double flops = flops_per_token * (sums->input_tokens + sums->output_tokens);
     json_number(json, "flops_per_token", flops_per_token);
     json_number(json, "flops", flops);
-    json_number(
-        json, "mfu",
-        derived_mfu(flops, facts->busy.seconds, &context->facts.peak, context->facts.devices));
+    json_number(json, "mfu",
+                derived_mfu(flops, facts->busy_s, &context->facts.peak, context->facts.devices));
     sums_to_json(json, "statistics", sums);
 }
 
@@ -212,6 +221,7 @@ static void put_config(struct json *json, const struct profile_context *context,
                        const struct finish_facts *facts)
 {
     const struct profile_options *options = context->options;
+    char judge_url[512] = "";
     json_object(json, "profiler_config");
     json_string(json, "dataset_id", options->dataset);
     json_string(json, "client_id", options->client);
@@ -238,7 +248,9 @@ static void put_config(struct json *json, const struct profile_context *context,
     json_string(json, "grader", options->grader);
     json_number(json, "decode_weight", options->decode_weight);
     json_string(json, "judge_client", options->judge_model ? options->judge_client : NULL);
-    json_string(json, "judge_base_url", options->judge_model ? options->judge_url : NULL);
+    if (options->judge_model && options->judge_url)
+        client_url_shown(options->judge_url, judge_url, sizeof judge_url);
+    json_string(json, "judge_base_url", or_null(judge_url));
     json_string(json, "judge_model", options->judge_model);
     json_object_end(json);
 }

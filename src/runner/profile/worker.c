@@ -186,15 +186,41 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
 
 static void grade(struct worker *worker, const struct query *query, struct answered *outcome)
 {
-    const char *name = graders_choose(&worker->graders, &query->item);
-    if (outcome->err || !name || graders_is_judge(name))
+    const struct graders *graders = &worker->graders;
+    const char *name = graders_choose(graders, &query->item);
+    bool judge = name && graders_is_judge(name);
+    bool waits = judge && (graders->options->grader || strcmp(name, graders->usual) == 0);
+    if (outcome->err || !name || waits)
         return;
     outcome->grader = name;
+    if (judge) { /* only the row names it, so the run has no judge for it */
+        outcome->grade = (struct grade){.score = UNKNOWN};
+        str_format(outcome->grade.reason, sizeof outcome->grade.reason,
+                   "it waits for a judge: --grader %s --eval-model NAME --resume", name);
+        return;
+    }
     graders_grade(&worker->graders, name, &query->item, text_get(&outcome->reply->content),
                   &outcome->grade);
 }
 
-static enum err write_down(struct worker *worker, const struct answered *outcome, struct error *why)
+/* The record of a query whose texts are too long for a line of the journal: it failed, without them. */
+static void record_without_texts(struct worker *worker, struct answered *outcome)
+{
+    struct query query = *outcome->query;
+    struct client_reply reply = *outcome->reply;
+    char none[] = "";
+    query.item.problem = query.item.answer = query.item.metadata = none;
+    reply.content = reply.reasoning = (struct text){0};
+    outcome->err = ERR_BAD_VALUE;
+    outcome->why = "the question and its answer are too long to be kept";
+    struct answered bare = *outcome;
+    bare.query = &query;
+    bare.reply = &reply;
+    bare.grader = NULL;
+    record_query(&worker->run->context, &bare, &worker->line);
+}
+
+static enum err write_down(struct worker *worker, struct answered *outcome, struct error *why)
 {
     struct profile_run *run = worker->run;
     /* The span first: a query that is in the journal is done and will not be repeated. */
@@ -203,6 +229,8 @@ static enum err write_down(struct worker *worker, const struct answered *outcome
     if (err)
         return err;
     record_query(&run->context, outcome, &worker->line);
+    if (worker->line.length >= JOURNAL_LONGEST)
+        record_without_texts(worker, outcome);
     if (worker->line.failed)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     return journal_append(&run->journal, &worker->line, why);

@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "store/journal.h"
 
-enum {
-    FIRST = 1 << 16,
-    LONGEST = 1 << 26, /* 64 MiB: a file that lost its newlines must not eat the memory */
-};
+enum { FIRST = 1 << 16 };
 
 static enum err failed(const struct journal_lines *lines, int problem, struct error *why)
 {
@@ -114,7 +112,7 @@ enum err journal_lines_next(struct journal_lines *lines, struct journal_line *ou
             return ERR_OK;
         }
         searched = have;
-        if (have >= LONGEST) {
+        if (have >= JOURNAL_LONGEST) {
             too_long = true;
             drop(lines, have);
             searched = 0;

@@ -104,6 +104,8 @@ static void test_what_is_no_line_is_refused(void **state)
     assert_int_equal(append(&journal, "a\nb", &why), ERR_BAD_VALUE);
     assert_int_equal(append(&journal, "", &why), ERR_BAD_VALUE);
     assert_int_equal(journal_append(&journal, &failed, &why), ERR_NO_MEMORY);
+    const struct text endless = {.bytes = "x", .length = JOURNAL_LONGEST};
+    assert_int_equal(journal_append(&journal, &endless, &why), ERR_BAD_VALUE);
     journal_close(&journal);
     assert_content("");
 }
