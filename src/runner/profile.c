@@ -654,6 +654,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     profile->place.lock = profile->samples_fd = -1;
     profile->accounted_joules = profile->idle_joules = profile->unattributed_joules = UNKNOWN;
     pthread_mutex_init(&profile->run.lock, NULL);
+    proc_limit_heaps();
     proc_own_cost(&before);
     profile->cpu_s_before = before.cpu_s;
     profile->keeping.run = &profile->run;
