@@ -312,8 +312,10 @@ enum err journal_index_new(struct journal_index **out, const char *path, size_t 
     size_t capacity = most_waiting > LEAST_WAITING ? most_waiting : LEAST_WAITING;
     struct journal_index *index = calloc(1, sizeof *index);
     *out = NULL;
-    if (!index)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (!index) {
+        err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return ERR_NO_MEMORY;
+    }
     index->by_query.fd = index->lines.fd = -1;
     enum err err = fill_index(index, path, capacity, why);
     if (err)

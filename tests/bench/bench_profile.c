@@ -35,7 +35,6 @@ enum {
 
 #define FIRST_TOKEN_DELAY (5 * NS_PER_MS)
 
-extern char **environ;
 static char program[PATH_MAX], folder[] = "/tmp/ipw-bench-XXXXXX";
 
 static _Noreturn void give_up(const char *what)

@@ -52,8 +52,11 @@ static bool is_whole(const char *at, const char *end)
             return false;
         if (*at == '{' || *at == '[')
             depth++;
-        if ((*at == '}' || *at == ']') && (depth == 0 || (--depth == 0 && at + 1 < end)))
-            return false;
+        if (*at == '}' || *at == ']') {
+            if (depth == 0 || (depth == 1 && at + 1 < end))
+                return false;
+            depth--;
+        }
         at++;
     }
     return depth == 0;
