@@ -88,7 +88,7 @@ static enum err add_up(struct profile *profile, nanos from, struct error *why)
     struct profile_run *run = &profile->run;
     profile->busy =
         (struct busy_energy){.joules = UNKNOWN, .seconds = sharing_busy_s(run->sharing)};
-    if (profile->busy.seconds <= 0)
+    if (atomic_load(&run->asked) == 0)
         return ERR_OK; /* nothing was asked: what the machine did meanwhile is no query's */
     enum err err = ledger_take(run->session->sampler, from, sharing_settled(run->sharing),
                                profile->has_idle ? &profile->idle : NULL, &profile->ledger);
