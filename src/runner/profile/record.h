@@ -29,19 +29,23 @@ struct answered {
  * the trace's id. */
 struct pending {
     char key[40];
-    unsigned attempt; /* from 1 */
-    bool last;        /* the attempt that the query's record is about */
+    unsigned attempt;                            /* from 1 */
+    bool last;                                   /* the attempt that the query's record is about */
     double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
     double prefill_s, decode_s;
     bool completed;
 };
+
+/* Where the prefill ends and the decode begins is seen only in an answer that comes in pieces, one
+ * after another; an answer of one token has no more than one. */
+bool reply_has_phases(const struct client_reply *reply);
 
 void record_query(const struct profile_context *context, const struct answered *outcome,
                   struct text *line);
 
 /* What the request spent; of an attempt that was tried again only that. */
 void record_energy(const struct profile_context *context, const struct pending *pending,
-                   const struct share *share, struct text *line);
+                   const struct share *given, struct text *line);
 
 /* Request, prefill and decode, and when each piece arrived, in seconds from the start's zero. */
 void record_span(const struct profile_context *context, const struct answered *outcome,
