@@ -33,6 +33,12 @@ static const char *word(const struct jv *from, const char *path)
     return text ? text : "";
 }
 
+/* Before every figure that a model's joules are in. */
+static const char *mark_of(const struct jv *run)
+{
+    return strcmp(word(run, "energy.method"), "estimated") == 0 ? "~" : "";
+}
+
 /* ---- the table ---- */
 
 /* Four significant digits and no more than three decimals; a count is shown as one. */
@@ -47,7 +53,7 @@ static char *format_plain(char *to, double value)
     return to;
 }
 
-static void add_cell(struct table *table, double value, const char *unit)
+static void add_cell(struct table *table, double value, const char *unit, const char *mark)
 {
     char cell[FORMAT_MAX];
     if (!is_known(value))
@@ -56,8 +62,8 @@ static void add_cell(struct table *table, double value, const char *unit)
         table_add(table, format_plain(cell, value));
     else if (strcmp(unit, "s") == 0)
         table_add(table, format_duration(cell, value));
-    else
-        table_add(table, format_si(cell, value, unit));
+    else /* J or W */
+        table_addf(table, "%s%s", mark, format_si(cell, value, unit));
 }
 
 /* A row that would only repeat another is left out: one kind of device alone, requests one by one. */
@@ -78,7 +84,8 @@ static bool is_worth_a_row(const struct jv *statistics, const char *key)
     return true;
 }
 
-static void write_statistics(const struct jv *statistics, bool colour, struct text *out)
+static void write_statistics(const struct jv *statistics, const char *mark, bool colour,
+                             struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {"of a query", false}, {"mean", true}, {"median", true},
@@ -93,7 +100,7 @@ static void write_statistics(const struct jv *statistics, bool colour, struct te
             continue;
         table_add(&table, ROWS[i].label);
         for (size_t f = 0; f < sizeof FIGURES / sizeof *FIGURES; f++)
-            add_cell(&table, jv_number(jv_get(row, FIGURES[f])), ROWS[i].unit);
+            add_cell(&table, jv_number(jv_get(row, FIGURES[f])), ROWS[i].unit, mark);
     }
     if (table.count) {
         table_write(&table, "   ", colour, out);
@@ -105,28 +112,29 @@ static void write_statistics(const struct jv *statistics, bool colour, struct te
 /* ---- energy ---- */
 
 /* ", 12.3 J between them" for what is there and not nothing. */
-static void add_part(struct text *out, double joules, const char *what)
+static void add_part(struct text *out, double joules, const char *mark, const char *what)
 {
     char cell[FORMAT_MAX];
     if (is_known(joules) && fabs(joules) >= 1e-9) /* less is rounding */
-        text_addf(out, ", %s %s", format_si(cell, joules, "J"), what);
+        text_addf(out, ", %s%s %s", mark, format_si(cell, joules, "J"), what);
 }
 
 /* Where the joules went; nothing when no query's are known. */
 static void write_parts(const struct jv *run, struct text *out)
 {
     char cell[FORMAT_MAX];
+    const char *mark = mark_of(run);
     double error = figure(run, "conservation_error");
     if (!is_known(figure(run, "joules.queries")))
         return;
-    text_addf(out, "   of which      %s queries",
+    text_addf(out, "   of which      %s%s queries", mark,
               format_si(cell, figure(run, "joules.queries"), "J"));
     if (is_known(figure(run, "joules.queries_idle_share")))
-        text_addf(out, " (%s of it idle)",
+        text_addf(out, " (%s%s of it idle)", mark,
                   format_si(cell, figure(run, "joules.queries_idle_share"), "J"));
-    add_part(out, figure(run, "joules.failed"), "failed tries");
-    add_part(out, figure(run, "joules.idle"), "between them");
-    add_part(out, figure(run, "joules.unattributed"), "unattributed");
+    add_part(out, figure(run, "joules.failed"), mark, "failed tries");
+    add_part(out, figure(run, "joules.idle"), mark, "between them");
+    add_part(out, figure(run, "joules.unattributed"), mark, "unattributed");
     text_add(out, "\n");
     if (error > CONSERVATION_MOST)
         text_addf(out, "   warning: these miss the energy by %s\n",
@@ -142,20 +150,25 @@ static void write_energy(const struct jv *run, struct text *out)
                   note[0] ? note : "no sensor");
         return;
     }
-    bool estimated = strcmp(method, "estimated") == 0;
-    text_addf(out, "   energy        %s%s", estimated ? "~" : "",
+    const char *mark = mark_of(run);
+    text_addf(out, "   energy        %s%s", mark,
               format_with_error(cell, figure(run, "energy.joules"),
                                 figure(run, "energy.plus_minus"), "J"));
     text_addf(out, ", %s (%s), ", method, word(run, "energy.source"));
     text_addf(out, "%s of the time covered\n",
               format_percent(cell, figure(run, "energy.coverage")));
     write_parts(run, out);
+    if (figure(run, "energy_known") < figure(run, "completed"))
+        text_addf(out, "   warning: the energy of %.0f of %.0f completed queries is unknown\n",
+                  figure(run, "completed") - figure(run, "energy_known"), figure(run, "completed"));
+    if (jv_truth(jv_path(run, "energy.low_confidence"), false))
+        text_add(out, "   low confidence: shorter than ten sensor updates\n");
     if (is_known(figure(run, "joules.judge")))
-        text_addf(out, "   judge         %s, not in the above\n",
+        text_addf(out, "   judge         %s%s, not in the above\n", mark,
                   format_si(cell, figure(run, "joules.judge"), "J"));
     if (note[0])
         text_addf(out, "   note: %s\n", note);
-    if (estimated)
+    if (mark[0])
         text_add(out, "   ~ estimated from CPU use, not measured: see `ipw doctor`\n");
 }
 
@@ -170,7 +183,7 @@ static void write_tokens(const struct jv *run, struct text *out)
         return;
     text_add(out, "   tokens        ");
     if (is_known(joules))
-        text_addf(out, "%s an output token%s", format_si(cell, joules, "J"),
+        text_addf(out, "%s%s an output token%s", mark_of(run), format_si(cell, joules, "J"),
                   is_known(rate) ? ", " : "");
     if (is_known(rate))
         text_addf(out, "%s output tokens a second", format_plain(cell, rate));
@@ -215,11 +228,12 @@ static void write_score(const struct jv *run, struct text *out)
     text_add(out, "\n");
     if (!is_known(figure(run, "ipj")) && !is_known(figure(run, "ipw")))
         return;
-    text_add(out, "   intelligence  ");
+    text_addf(out, "   intelligence  %s", mark_of(run));
     if (is_known(figure(run, "ipj")))
         add_ratio(out, figure(run, "ipj"), figure(run, "ipj_plus_minus"), "J");
     if (is_known(figure(run, "ipw"))) {
-        text_add(out, is_known(figure(run, "ipj")) ? " (IPJ), " : "");
+        if (is_known(figure(run, "ipj")))
+            text_addf(out, " (IPJ), %s", mark_of(run));
         add_ratio(out, figure(run, "ipw"), figure(run, "ipw_plus_minus"), "W");
         text_add(out, " (IPW)\n");
     } else {
@@ -295,7 +309,7 @@ enum err profile_text(const struct profile_result *result, bool colour, struct t
         return err;
     const struct jv *run = jv_get(summary, "ipw");
     write_heading(result, summary, out);
-    write_statistics(jv_get(run, "statistics"), colour, out);
+    write_statistics(jv_get(run, "statistics"), mark_of(run), colour, out);
     write_energy(run, out);
     write_tokens(run, out);
     write_score(run, out);

@@ -297,6 +297,27 @@ class Figures(EnergyTest):
         parts = both["joules"]["queries"] + both["joules"]["idle"] + both["joules"]["unattributed"]
         self.assertAlmostEqual(parts / both["energy"]["joules"], 1, delta=1e-3)
 
+    def test_phases_that_nobody_saw_are_unknown(self):
+        report = self.profile(machine=self.machine(Intel, 50), play="whole:head_ms=60")
+        for key in ("prefill", "decode"):
+            self.assertIsNone(report["joules"][key])
+        for key in ("prefill_joules_per_input_token", "decode_joules_per_output_token"):
+            self.assertIsNone(report[key])
+        self.assertGreater(report["joules_per_output_token"], 0)
+        phases = self.run.metrics("q000000")["phase_metrics"]
+        self.assertFalse({key: value for key, value in phases.items() if value is not None})
+
+    def test_joules_for_a_token_are_of_queries_that_tell_their_tokens(self):
+        machine = self.machine(Intel, 50)
+        self.profile(machine=machine, play="mixed:gap_ms=30", dataset=self.dataset(
+            "first", "second [no_usage]", "third"))
+        report = self.run.summary()["ipw"]
+        told = [self.run.metrics(key)["phase_metrics"] for key in ("q000000", "q000002")]
+        for phase, figure, tokens in (("prefill", "prefill_joules_per_input_token", 2 * 11),
+                                      ("decode", "decode_joules_per_output_token", 2 * TOKENS)):
+            joules = sum(one[f"{phase}_energy_j"] for one in told)
+            self.assertAlmostEqual(report[figure], joules / tokens)
+
     def assertAddsUp(self, report):
         joules = report["joules"]
         parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))

@@ -45,6 +45,12 @@ static double known_count(int64_t count)
 
 /* ---- the query ---- */
 
+bool reply_has_phases(const struct client_reply *reply)
+{
+    return reply->first_token &&
+           (reply->last_token > reply->first_token || reply->output_tokens == 1);
+}
+
 /* Between pieces, in ms: what a reader of the answer sees. */
 static void put_gaps(struct json *json, const struct arrivals *arrivals)
 {
@@ -193,8 +199,10 @@ static void put_own(struct json *json, const struct profile_context *context,
                 seconds(context->zero_wall) + seconds(reply->sent - context->zero));
     if (query->due)
         json_number(json, "queue_s", seconds(outcome->first_sent - query->due));
-    put_known(json, "prefill_s", span_s(reply->sent, reply->first_token));
-    put_known(json, "decode_s", span_s(reply->first_token, reply->done));
+    if (reply_has_phases(reply)) {
+        put_known(json, "prefill_s", span_s(reply->sent, reply->first_token));
+        put_known(json, "decode_s", span_s(reply->first_token, reply->done));
+    }
     put_known(json, "server_load_s", reply->server_load_s);
     put_known(json, "server_prefill_s", reply->server_prefill_s);
     put_known(json, "server_decode_s", reply->server_decode_s);

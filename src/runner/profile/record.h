@@ -36,12 +36,16 @@ struct pending {
     bool completed;
 };
 
+/* Where the prefill ends and the decode begins is seen only in an answer that comes in pieces, one
+ * after another; an answer of one token has no more than one. */
+bool reply_has_phases(const struct client_reply *reply);
+
 void record_query(const struct profile_context *context, const struct answered *outcome,
                   struct text *line);
 
 /* What the request spent; of an attempt that was tried again only that. */
 void record_energy(const struct profile_context *context, const struct pending *pending,
-                   const struct share *share, struct text *line);
+                   const struct share *given, struct text *line);
 
 /* Request, prefill and decode, and when each piece arrived, in seconds from the start's zero. */
 void record_span(const struct profile_context *context, const struct answered *outcome,

@@ -153,7 +153,7 @@ static void put_efficiency(struct json *json, const struct query_figures *figure
 
 /* ---- our own columns ---- */
 
-static void put_devices(struct json *json, const struct share *share)
+static void put_devices(struct json *json, const struct share *share, bool phases)
 {
     struct text text = {0};
     struct json list;
@@ -172,8 +172,8 @@ static void put_devices(struct json *json, const struct share *share)
         json_string(&list, "source", device->energy.source);
         json_number(&list, "coverage", device->energy.coverage);
         json_number(&list, "idle_joules", device->energy.idle_joules);
-        json_number(&list, "prefill_joules", device->prefill_joules);
-        json_number(&list, "decode_joules", device->decode_joules);
+        json_number(&list, "prefill_joules", phases ? device->prefill_joules : UNKNOWN);
+        json_number(&list, "decode_joules", phases ? device->decode_joules : UNKNOWN);
         json_number(&list, "window_joules", device->window_joules);
         json_object_end(&list);
     }
@@ -182,7 +182,8 @@ static void put_devices(struct json *json, const struct share *share)
     text_release(&text);
 }
 
-static void put_own(struct json *json, const struct share *share, const struct kinds *kinds)
+static void put_own(struct json *json, const struct share *share, const struct kinds *kinds,
+                    bool phases)
 {
     json_object(json, "ipw");
     energy_to_json(json, "energy", &share->total);
@@ -191,7 +192,7 @@ static void put_own(struct json *json, const struct share *share, const struct k
     put_known(json, "decode_plus_minus", share->decode.plus_minus);
     put_known(json, "company", share->company);
     put_known(json, "alone_s", share->alone_s);
-    put_devices(json, share);
+    put_devices(json, share, phases);
     json_object_end(json);
 }
 
@@ -221,11 +222,18 @@ static void record_failed_attempt(const struct pending *pending, const struct sh
 }
 
 void record_energy(const struct profile_context *context, const struct pending *pending,
-                   const struct share *share, struct text *line)
+                   const struct share *given, struct text *line)
 {
     struct json json;
     struct kinds kinds;
     struct query_figures figures;
+    struct share known = *given;
+    const struct share *share = &known;
+    bool phases = is_known(pending->prefill_s);
+    if (!phases) { /* attribution took all of it for prefill */
+        known.prefill_joules = known.decode_joules = UNKNOWN;
+        known.prefill = known.decode = energy_unknown("the answer came in one piece");
+    }
     if (!pending->last) {
         record_failed_attempt(pending, share, line);
         return;
@@ -244,7 +252,7 @@ void record_energy(const struct profile_context *context, const struct pending *
     put_efficiency(&json, &figures);
     json_object_end(&json);
     json_object_end(&json);
-    put_own(&json, share, &kinds);
+    put_own(&json, share, &kinds, phases);
     json_object_end(&json);
 }
 

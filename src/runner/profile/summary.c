@@ -101,7 +101,7 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
     json_number(json, "accuracy", score.accuracy);
     energy_to_json(json, "energy", &facts->energy);
     json_number(json, "joules_per_output_token",
-                ratio(sums->measured ? sums->paid_joules : UNKNOWN, sums->paid_output_tokens));
+                ratio(sums->per_output.joules, sums->per_output.tokens));
     json_number(json, "output_tokens_per_s", ratio(sums->output_tokens, sums_seconds(sums)));
     json_number(json, "ipj", score.ipj);
     json_number(json, "ipw", score.ipw);
@@ -128,8 +128,8 @@ static void put_where_it_went(struct json *json, const struct finish_facts *fact
     json_object(json, "joules");
     json_number(json, "queries", queries);
     json_number(json, "queries_idle_share", sums->measured ? sums->idle_joules : UNKNOWN);
-    json_number(json, "prefill", sums->measured ? sums->prefill_joules : UNKNOWN);
-    json_number(json, "decode", sums->measured ? sums->decode_joules : UNKNOWN);
+    json_number(json, "prefill", sums->prefill_joules);
+    json_number(json, "decode", sums->decode_joules);
     json_number(json, "failed", is_known(facts->energy.joules) ? failed : UNKNOWN);
     json_number(json, "idle", facts->idle_joules);
     json_number(json, "unattributed", facts->unattributed_joules);
@@ -154,11 +154,11 @@ static void put_more(struct json *json, const struct profile_context *context,
     struct intelligence score = intelligence_in(facts, sums);
     put_where_it_went(json, facts, sums);
     json_number(json, "joules_per_input_token",
-                ratio(sums->measured ? sums->paid_joules : UNKNOWN, sums->paid_input_tokens));
+                ratio(sums->per_input.joules, sums->per_input.tokens));
     json_number(json, "prefill_joules_per_input_token",
-                ratio(sums->measured ? sums->prefill_joules : UNKNOWN, sums->paid_input_tokens));
+                ratio(sums->prefill.joules, sums->prefill.tokens));
     json_number(json, "decode_joules_per_output_token",
-                ratio(sums->measured ? sums->decode_joules : UNKNOWN, sums->paid_output_tokens));
+                ratio(sums->decode.joules, sums->decode.tokens));
     json_number(json, "upstream_ipj_mean_query", score.upstream_ipj_mean_query);
     json_number(json, "upstream_ipj_total", score.upstream_ipj_total);
     json_number(json, "upstream_ipw_mean_query", score.upstream_ipw_mean_query);

@@ -20,6 +20,8 @@ enum err sums_init(struct sums *sums)
                           .cpu_joules = UNKNOWN,
                           .input_tokens = UNKNOWN,
                           .output_tokens = UNKNOWN,
+                          .prefill_joules = UNKNOWN,
+                          .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
     for (unsigned i = 0; i < STARTS_MOST; i++)
         sums->from[i] = sums->to[i] = UNKNOWN;
@@ -82,11 +84,21 @@ static double failed_attempts(const struct jv *own)
     return sum;
 }
 
+static void add_paid(struct paid *paid, double joules, double tokens)
+{
+    if (!is_known(joules) || !is_known(tokens))
+        return;
+    paid->joules += joules;
+    paid->tokens += tokens;
+}
+
 static void add_energy(struct sums *sums, const struct jv *metrics, const struct jv *own)
 {
     double joules = jv_number(jv_path(own, "energy.joules"));
     double input = jv_number(jv_path(metrics, "token_metrics.input"));
     double output = jv_number(jv_path(metrics, "token_metrics.output"));
+    double prefill = jv_number(jv_path(metrics, "phase_metrics.prefill_energy_j"));
+    double decode = jv_number(jv_path(metrics, "phase_metrics.decode_energy_j"));
     sums->failed_joules += failed_attempts(own);
     add_known(&sums->output_tokens, output);
     add_known(&sums->input_tokens, input);
@@ -100,14 +112,12 @@ static void add_energy(struct sums *sums, const struct jv *metrics, const struct
     add_known(&sums->gpu_joules, jv_number(jv_path(metrics, "energy_metrics.per_query_joules")));
     add_known(&sums->cpu_joules,
               jv_number(jv_path(metrics, "energy_metrics.cpu_per_query_joules")));
-    add_known(&sums->prefill_joules, jv_number(jv_path(metrics, "phase_metrics.prefill_energy_j")));
-    add_known(&sums->decode_joules, jv_number(jv_path(metrics, "phase_metrics.decode_energy_j")));
-    if (is_known(output)) {
-        sums->paid_output_tokens += output;
-        sums->paid_joules += joules;
-    }
-    if (is_known(input))
-        sums->paid_input_tokens += input;
+    add_known(&sums->prefill_joules, prefill);
+    add_known(&sums->decode_joules, decode);
+    add_paid(&sums->per_output, joules, output);
+    add_paid(&sums->per_input, joules, input);
+    add_paid(&sums->prefill, prefill, input);
+    add_paid(&sums->decode, decode, output);
 }
 
 static enum err add_rows(struct sums *sums, const struct jv *metrics, const struct jv *own)

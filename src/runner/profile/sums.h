@@ -22,6 +22,11 @@ enum sum_row {
 
 enum { STARTS_MOST = 64 };
 
+/* Of the queries that have both an energy and a count. */
+struct paid {
+    double joules, tokens;
+};
+
 struct sums {
     uint64_t queries, completed, failed;
     uint64_t measured;             /* completed queries whose energy is known */
@@ -31,9 +36,8 @@ struct sums {
     double judge_joules;           /* UNKNOWN without a judge */
     double gpu_joules, cpu_joules; /* UNKNOWN without any */
     double output_tokens, input_tokens; /* of completed queries that have a count; else UNKNOWN */
-    double paid_output_tokens, paid_joules; /* of those that have a count and an energy */
-    double paid_input_tokens;
-    double prefill_joules, decode_joules;
+    struct paid per_output, per_input, prefill, decode;
+    double prefill_joules, decode_joules;      /* of those whose phases are known; else UNKNOWN */
     double cost;                               /* UNKNOWN without prices */
     double from[STARTS_MOST], to[STARTS_MOST]; /* wall clock of each start's queries, s */
     struct sketch rows[SUM_COUNT];

@@ -80,8 +80,9 @@ static void fill_pending(struct pending *pending, const struct client_reply *rep
     pending->input_tokens = count_or_unknown(reply->prompt_tokens);
     pending->output_tokens = count_or_unknown(reply->output_tokens);
     pending->seconds = seconds(reply->done - reply->sent);
-    pending->prefill_s = reply->first_token ? seconds(reply->first_token - reply->sent) : UNKNOWN;
-    pending->decode_s = reply->first_token ? seconds(reply->done - reply->first_token) : UNKNOWN;
+    bool phases = reply_has_phases(reply);
+    pending->prefill_s = phases ? seconds(reply->first_token - reply->sent) : UNKNOWN;
+    pending->decode_s = phases ? seconds(reply->done - reply->first_token) : UNKNOWN;
     pending->completed = completed;
 }
 

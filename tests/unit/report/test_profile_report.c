@@ -24,6 +24,8 @@ static void report_on(const char *members, struct profile_result result, struct 
 #define ROW(key, mean, median, min, max, std)                                                      \
     "\"" key "\":{\"avg\":" mean ",\"median\":" median ",\"min\":" min ",\"max\":" max             \
     ",\"std\":" std ",\"p95\":1,\"count\":24}"
+#define ESTIMATE                                                                                   \
+    "\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\",\"coverage\":1}"
 #define COUNTER                                                                                    \
     "\"energy\":{\"joules\":1234.5,\"plus_minus\":12,\"method\":\"counter\","                      \
     "\"source\":\"nvml:0 energy\",\"coverage\":1,\"note\":null}"
@@ -95,6 +97,23 @@ static const struct {
     {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"estimated\"}," OWN,
      "~ estimated from CPU use, not measured", "note"},
     {COUNTER "," OWN, "1.234 ± 0.012 kJ, counter", "~"},
+    /* and so is all that is made of it */
+    {ESTIMATE ",\"joules\":{\"queries\":1.5,\"failed\":0.25,\"judge\":3}," OWN,
+     "of which      ~1.500 J queries, ~250.0 mJ failed tries\n   judge         ~3.000 J, not",
+     " 3.0"},
+    {ESTIMATE ",\"joules_per_output_token\":0.5," OWN, "~500.0 mJ an output token", " 500.0"},
+    {ESTIMATE ",\"accuracy\":1,\"correct\":4,\"incorrect\":0,\"ipj\":2,\"ipw\":3," OWN,
+     "~2.000 per J (IPJ), ~3.000 per W (IPW)", " 2.000"},
+    {ESTIMATE ",\"statistics\":{" ROW("energy_joules", "7", "7", "7", "7", "0") "}," OWN,
+     "~7.000 J", " 7.000"},
+    /* what is missing or weak is told */
+    {COUNTER ",\"joules\":{\"queries\":1.5},\"completed\":60,\"energy_known\":33," OWN,
+     "warning: the energy of 27 of 60 completed queries is unknown\n", "low"},
+    {COUNTER ",\"joules\":{\"queries\":1.5},\"completed\":60,\"energy_known\":60," OWN, "of which",
+     "warning"},
+    {"\"energy\":{\"joules\":5.8,\"plus_minus\":3.5,\"method\":\"counter\",\"low_confidence\":true}"
+     "," OWN,
+     "low confidence: shorter than ten sensor updates\n", "~"},
     /* where the joules went: nothing is shown for what was not */
     {COUNTER ",\"joules\":{\"queries\":1.5,\"queries_idle_share\":null,\"failed\":0,\"idle\":null,"
              "\"unattributed\":0}," OWN,
