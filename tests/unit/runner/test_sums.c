@@ -71,11 +71,11 @@ static void records_are_summed(void **state)
     assert_near(sums.judge_joules, 9, 1e-12);
     assert_near(sums.gpu_joules, 30, 1e-12);
     assert_near(sums.cpu_joules, 10, 1e-12);
-    assert_near(sums.prefill_joules, 8, 1e-12);
+    assert_near(sums.prefill.joules, 8, 1e-12);
     assert_near(sums.cost, 0.25, 1e-12);
     assert_near(sums.output_tokens, 20, 1e-12); /* those of a failed query are no output */
     assert_near(sums.input_tokens, 11, 1e-12);
-    assert_near(sums.paid_joules, 42, 1e-12);
+    assert_near(sums.per_output.joules, 42, 1e-12);
     assert_false(is_known(sums.idle_joules)); /* one has no baseline */
     /* 100 to 106 in the first start, 499 to 503 in the second; the pause between is nobody's. */
     assert_near(sums_seconds(&sums), 6 + 4, 1e-9);
