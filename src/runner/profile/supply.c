@@ -102,7 +102,8 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
     if (items >= 0 && (uint64_t)items > supply->most)
         items = (int64_t)supply->most;
     if (items >= 0)
-        supply->total = items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
+        supply->total =
+            items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
     if (items >= 0 && supply->total < 0)
         supply->total = 0; /* more was done before than is wanted now */
     return ERR_OK;
@@ -157,7 +158,7 @@ static enum err take_row(struct supply *supply, struct query *out, bool *usable,
     if (!err && end)
         return next_repeat(supply, why);
     if (err == ERR_BAD_VALUE) {
-        if (supply->bad_rows++ == 0)
+        if (supply->repeat == 0 && supply->bad_rows++ == 0) /* they are the same each time */
             supply->first_bad = *why;
         item_release(&out->item);
         return ERR_OK;
