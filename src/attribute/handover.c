@@ -207,6 +207,7 @@ static void fill_device(const struct handover *handover, const struct sharer *sh
     nanos edges[] = {trace->from, request_phase_change(trace), trace->to};
     *out = (struct device_share){
         .device = &handover->ledger->devices[d],
+        .counted = covered_s > 0 ? portion->counted : handover->ledger->devices[d].counted,
         .prefill_joules = UNKNOWN,
         .decode_joules = UNKNOWN,
         .window_joules = UNKNOWN,

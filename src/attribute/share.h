@@ -63,6 +63,7 @@ struct device_share {
      * (the ± scaled to the share): they tell of the measurement, not of the rule of sharing.  Unknown,
      * with the reason, where nothing measured the device in that window. */
     struct energy energy;
+    bool counted;                         /* in the total, at least for a part of the time */
     double prefill_joules, decode_joules; /* add up to energy.joules */
     double window_joules;                 /* the whole device in the request's window */
     struct gauge_stats watts;             /* likewise */

@@ -318,6 +318,23 @@ class Figures(EnergyTest):
             joules = sum(one[f"{phase}_energy_j"] for one in told)
             self.assertAlmostEqual(report[figure], joules / tokens)
 
+    def test_when_a_sensor_dies_the_kinds_are_still_the_total(self):
+        for delay in (0.05, 0.35, 0.65):  # after what was settled first, so before and after the next
+            machine = self.machine(Intel, 40, 25)
+            place = self.out / str(delay)
+            process = self.start("--output-dir", place, "--rate", 12, machine=machine,
+                                 play="normal:gap_ms=100", dataset=self.numbered(36))
+            self.until(lambda place=place: any(b'"kind":"energy"' in path.read_bytes()
+                                   for path in place.glob("*/records.jsonl")), "energy")
+            time.sleep(delay)
+            machine.says[1] = b""
+            out, err = process.communicate(timeout=60)
+            report = json.loads(out)
+            self.assertLess(report["energy"]["coverage"], 0.99, err)
+            self.assertAlmostEqual(report["joules"]["cpu"] / report["joules"]["queries"], 1,
+                                   places=6)
+            self.assertAddsUp(report)
+
     def assertAddsUp(self, report):
         joules = report["joules"]
         parts = sum(joules[part] or 0 for part in ("queries", "failed", "idle", "unattributed"))

@@ -219,6 +219,9 @@ class Datasets(ProfileTest):
         self.assertIn("rows.jsonl", summary["first_row_left_out"])
         self.assertIn("warning: 2 rows of the dataset left out: ", self.done.stderr)
         self.assertIn(summary["first_row_left_out"], self.done.stderr)
+        report = self.profile("--overwrite", "--repeat", 3, dataset=self.file(b"\n".join(rows)))
+        self.assertEqual(report["queries"], 6)
+        self.assertEqual(self.run.summary()["ipw"]["rows_left_out"], 2)  # not once a repeat
 
     def test_bytes_that_are_no_text_are_replaced(self):
         self.profile(dataset=self.file(b'{"problem": "a\xff\xfeb"}'))

@@ -45,7 +45,7 @@ static void average(double *mean, unsigned *count, double value)
 static void add_device(const struct device_share *share, struct kinds *out)
 {
     enum sensor_kind kind = share->device->sensor->kind;
-    bool counted = share->device->has_energy && share->device->counted;
+    bool counted = share->device->has_energy && share->counted;
     if (counted)
         out->window_joules = add(out->window_joules, share->window_joules);
     if (kind == SENSOR_GPU && share->device->has_energy)

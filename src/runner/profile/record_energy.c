@@ -165,7 +165,7 @@ static void put_devices(struct json *json, const struct share *share, bool phase
             continue;
         json_object(&list, NULL);
         json_string(&list, "id", device->device->id);
-        json_bool(&list, "in_total", device->device->counted);
+        json_bool(&list, "in_total", device->counted);
         json_number(&list, "joules", device->energy.joules);
         json_number(&list, "plus_minus", device->energy.plus_minus);
         json_string(&list, "method", method_name(device->energy.method));

@@ -160,7 +160,7 @@ static enum err take_row(struct supply *supply, struct query *out, bool *usable,
     if (!err && end)
         return next_repeat(supply, why);
     if (err == ERR_BAD_VALUE) {
-        if (supply->bad_rows++ == 0)
+        if (supply->repeat == 0 && supply->bad_rows++ == 0) /* they are the same each time */
             supply->first_bad = *why;
         item_release(&out->item);
         return ERR_OK;
