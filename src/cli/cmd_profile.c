@@ -192,6 +192,10 @@ static int measure(const struct profile_command *command)
         code = deliver(command, &result);
     code = exit_code_of(command, &result, err, code);
     profile_result_release(&result);
+    if (err == ERR_INTERRUPTED) { /* what exit takes down, the threads left behind still use */
+        fflush(stdout);
+        _exit(code);
+    }
     return code;
 }
 
