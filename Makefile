@@ -46,17 +46,17 @@ test-gcc: test-setup ## gcc: unit, conformance, command line, structure
 	$(call compile,build)
 	$(call ctest,build,-LE memcheck)
 
-test-clang: test-setup ## clang, warnings as errors
-	$(call headline,clang: build and tests)
+test-clang: test-setup ## clang, warnings as errors: unit and conformance tests
+	$(call headline,clang: build and unit tests)
 	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
 	$(call compile,build-clang)
-	$(call ctest,build-clang,-LE structure)
+	$(call ctest,build-clang,-L 'unit|conform')
 
 test-asan: test-setup ## gcc with the address and undefined-behaviour sanitizers, asserts on
 	$(call headline,asan+ubsan: build and tests)
 	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-asan)
-	$(call ctest,build-asan,-LE structure)
+	$(call ctest,build-asan,-LE 'structure|e2e')
 
 test-tsan: test-setup ## gcc with the thread sanitizer: unit and conformance tests
 	$(call headline,tsan: build and unit tests)

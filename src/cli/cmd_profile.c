@@ -192,10 +192,10 @@ static int measure(const struct profile_command *command)
         code = deliver(command, &result);
     code = exit_code_of(command, &result, err, code);
     profile_result_release(&result);
-    if (err == ERR_INTERRUPTED) { /* what exit takes down, the threads left behind still use */
-        fflush(stdout);
+    /* Threads may still be asking; what libraries do at exit would pull their memory from under them.
+     * All that we had to say has been written. */
+    if (err == ERR_INTERRUPTED)
         _exit(code);
-    }
     return code;
 }
 

@@ -1,10 +1,11 @@
 #include "core/json.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/decimal.h"
 #include "core/text.h"
 
 void json_init(struct json *json, struct text *out, bool pretty)
@@ -143,15 +144,22 @@ void json_number(struct json *json, const char *key, double value)
         text_add(json->out, "null");
         return;
     }
-    char digits[DECIMAL_SIZE];
-    text_add_bytes(json->out, digits, decimal_from_double(value, digits));
+    /* The fewest digits that give the same value back: sums of figures must still hold for who
+     * reads them, and 231.6 must not become 231.59999999999999. */
+    static const int PRECISIONS[] = {9, 15, 16, 17};
+    char digits[40];
+    for (size_t i = 0; i < sizeof PRECISIONS / sizeof *PRECISIONS; i++) {
+        snprintf(digits, sizeof digits, "%.*g", PRECISIONS[i], value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    text_add(json->out, digits);
 }
 
 void json_integer(struct json *json, const char *key, int64_t value)
 {
     begin_item(json, key);
-    char digits[DECIMAL_SIZE];
-    text_add_bytes(json->out, digits, decimal_from_integer(value, digits));
+    text_addf(json->out, "%" PRId64, value);
 }
 
 void json_bool(struct json *json, const char *key, bool value)

@@ -12,12 +12,12 @@
 /* A struct jv is a cJSON under another name. */
 static const cJSON *of(const struct jv *value)
 {
-    return (const cJSON *)(const void *)value;
+    return (const cJSON *)value;
 }
 
 static struct jv *as(cJSON *item)
 {
-    return (struct jv *)(void *)item;
+    return (struct jv *)item;
 }
 
 enum err jv_available(struct error *why)
@@ -97,7 +97,7 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
 
 void jv_free(struct jv *value)
 {
-    cJSON_Delete((cJSON *)(void *)value);
+    cJSON_Delete((cJSON *)value);
 }
 
 bool jv_is_null(const struct jv *value)
@@ -197,7 +197,7 @@ const char *jv_key(const struct jv *child)
 
 enum err jv_put(struct jv *object, const char *key, const struct jv *value)
 {
-    cJSON *target = (cJSON *)(void *)object;
+    cJSON *target = (cJSON *)object;
     cJSON *copy = cJSON_Duplicate(of(value), 1);
     if (!copy)
         return ERR_NO_MEMORY;
@@ -214,7 +214,7 @@ enum err jv_put(struct jv *object, const char *key, const struct jv *value)
 enum err jv_merge(struct jv *into, const struct jv *from)
 {
     for (const struct jv *child = jv_first(from); child; child = jv_next(child)) {
-        cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)(void *)into, of(child)->string);
+        cJSON *known = cJSON_GetObjectItemCaseSensitive((cJSON *)into, of(child)->string);
         enum err err = cJSON_IsObject(known) && jv_is_object(child)
                            ? jv_merge(as(known), child)
                            : jv_put(into, of(child)->string, child);
@@ -232,7 +232,7 @@ static void print_leaf(const cJSON *item, struct text *out)
     json_init(&json, out, false);
     if (cJSON_IsString(item))
         json_string(&json, NULL, item->valuestring);
-    else if (jv_integer((const struct jv *)(const void *)item, &integer) && integer != 0)
+    else if (jv_integer((const struct jv *)item, &integer) && integer != 0)
         json_integer(&json, NULL, integer);
     else if (cJSON_IsNumber(item))
         json_number(&json, NULL, item->valuedouble);

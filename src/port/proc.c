@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -251,4 +254,12 @@ void proc_own_cost(struct own_cost *out)
     out->cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                  (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
     out->rss_mb = (double)usage.ru_maxrss / 1024;
+}
+
+void proc_limit_heaps(void)
+{
+#ifdef __GLIBC__
+    enum { HEAPS = 4 }; /* enough that threads seldom wait for one another's */
+    mallopt(M_ARENA_MAX, HEAPS);
+#endif
 }

@@ -71,4 +71,8 @@ struct own_cost {
 };
 void proc_own_cost(struct own_cost *out);
 
+/* For a program of many threads that hand their memory on: the C library gives each thread a heap of its
+ * own, up to eight a CPU, and every heap keeps what it once needed.  Call before the threads start. */
+void proc_limit_heaps(void);
+
 #endif

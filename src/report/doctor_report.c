@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "report/format.h"
+#include "report/parts.h"
 #include "runner/host_report.h"
 #include "runner/check.h"
 
@@ -69,6 +70,7 @@ void doctor_json(const struct host_report *host, const struct sensor_findings *f
     json_array_end(&json);
     json_bool(&json, "energy_measured", doctor_is_measured(findings, rows));
     json_string(&json, "version", IPW_VERSION);
+    parts_to_json(&json);
     json_object_end(&json);
 }
 
@@ -160,4 +162,5 @@ void doctor_text(const struct host_report *host, const struct sensor_findings *f
                 write_sensor(&findings->items[i], &rows[i], colour, out);
     text_add(out, "\n");
     write_verdict(findings, rows, out);
+    parts_text(out);
 }

@@ -56,7 +56,7 @@ enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nano
 {
     size_t count = channels_in_all(sampler);
     *log = (struct samples_log){.sampler = sampler, .zero = zero, .put = put, .context = context};
-    log->written = malloc((count + 1) * sizeof *log->written);
+    log->written = calloc(count + 1, sizeof *log->written);
     if (!log->written)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < count; i++)

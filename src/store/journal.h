@@ -63,4 +63,15 @@ enum err journal_records(const char *path, size_t most_waiting,
                          enum err (*take)(void *context, const struct jv *record), void *context,
                          uint64_t *damaged, struct error *why) MUST_USE;
 
+/* The same in two steps, for who wants the records more than once of a journal that does not change
+ * meanwhile: looking through it for what makes a record is done once.  journal_index_new allocates,
+ * journal_index_free gives back. */
+struct journal_index;
+enum err journal_index_new(struct journal_index **out, const char *path, size_t most_waiting,
+                           struct error *why) MUST_USE;
+enum err journal_index_give(struct journal_index *index,
+                            enum err (*take)(void *context, const struct jv *record), void *context,
+                            uint64_t *damaged, struct error *why) MUST_USE;
+void journal_index_free(struct journal_index *index);
+
 #endif

@@ -6,6 +6,7 @@
 #include "port/json_read.h"
 #include "store/journal.h"
 #include "store/journal/lines.h"
+#include "store/journal/skim.h"
 #include "store/journal/sorter.h"
 
 enum { LEAST_WAITING = 1 << 14 };
@@ -26,11 +27,8 @@ static enum err parse(const struct journal_line *line, struct jv **out, uint64_t
     return ERR_OK;
 }
 
-/* Gives every line that can be read, with its place. */
-static enum err each_line(const char *path,
-                          enum err (*take)(void *context, const struct jv *value,
-                                           const struct journal_line *line, struct error *why),
-                          void *context, uint64_t *damaged, struct error *why)
+enum err journal_read(const char *path, enum err (*take)(void *context, const struct jv *line),
+                      void *context, uint64_t *damaged, struct error *why)
 {
     struct journal_lines lines;
     struct journal_line line;
@@ -47,45 +45,31 @@ static enum err each_line(const char *path,
             continue;
         err = parse(&line, &value, damaged);
         if (!err && value)
-            err = take(context, value, &line, why);
+            err = take(context, value);
         jv_free(value);
     }
     journal_lines_close(&lines);
     return err;
 }
 
-/* ---- lines ---- */
-
-struct taker {
-    enum err (*take)(void *context, const struct jv *value);
-    void *context;
-};
-
-static enum err pass_line(void *context, const struct jv *value, const struct journal_line *line,
-                          struct error *why)
-{
-    (void)line, (void)why;
-    const struct taker *taker = context;
-    return taker->take(taker->context, value);
-}
-
-enum err journal_read(const char *path, enum err (*take)(void *context, const struct jv *line),
-                      void *context, uint64_t *damaged, struct error *why)
-{
-    struct taker taker = {take, context};
-    return each_line(path, pass_line, &taker, damaged, why);
-}
-
 /* ---- records ----
  *
  * A grade may stand a million lines after its query, and a resumed run may replace any query, so the
- * file is read twice.  First every line's place is sorted by key, which brings together what makes
- * a record; then the places of what counts are sorted by the query's, which gives the file's order
- * back.  Memory holds one record, and as many places as the caller allows. */
+ * file is looked through before it is read.  First every line's place is sorted by key, which brings
+ * together what makes a record; then the places of what counts are sorted by the query's, which gives
+ * the file's order back.  Memory holds one record, and as many places as the caller allows. */
+
+struct journal_index {
+    struct journal_lines lines;
+    struct sorter by_query; /* the places that count */
+    struct jv *kind;        /* what every record says it is */
+    uint64_t damaged;       /* lines that cannot be read, as far as that was seen */
+};
 
 struct finding {
     struct sorter *by_key;
     uint64_t starts; /* `run` lines so far */
+    uint64_t damaged;
 };
 
 /* What a place carries while it is sorted by key: whether it is the query's own line, how long it
@@ -111,33 +95,67 @@ static uint64_t start_of(const struct place *place)
 }
 
 /* 128 bits of a key: two different ones of a run do not share them. */
-static void hash_key(const char *key, uint64_t out[2])
+static void hash_key(const char *key, size_t length, uint64_t out[2])
 {
     uint64_t a = UINT64_C(0xCBF29CE484222325), b = UINT64_C(0x9E3779B97F4A7C15);
-    for (const unsigned char *s = (const unsigned char *)key; *s; s++) {
-        a = (a ^ *s) * UINT64_C(0x100000001B3);
-        b = (b + *s) * UINT64_C(0xD6E8FEB86659FD93);
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)key[i];
+        a = (a ^ c) * UINT64_C(0x100000001B3);
+        b = (b + c) * UINT64_C(0xD6E8FEB86659FD93);
         b ^= b >> 29;
     }
     out[0] = a ^ (a >> 32);
     out[1] = b;
 }
 
-static enum err find_place(void *context, const struct jv *value, const struct journal_line *line,
-                           struct error *why)
+static bool is_kind(const struct skimmed *line, const char *kind)
 {
-    struct finding *finding = context;
-    const char *kind = jv_text(jv_get(value, "kind")), *key = jv_text(jv_get(value, "key"));
-    finding->starts += kind && !strcmp(kind, "run");
-    if (!kind || !key)
-        return ERR_OK;
-    bool own = !strcmp(kind, "query");
-    if (!own && strcmp(kind, "energy") != 0 && strcmp(kind, "grade") != 0)
+    return line->kind_length == strlen(kind) && memcmp(line->kind, kind, line->kind_length) == 0;
+}
+
+static enum err add_place(struct finding *finding, const struct journal_line *line,
+                          const struct skimmed *skimmed, struct error *why)
+{
+    bool own = is_kind(skimmed, "query");
+    if (!own && !is_kind(skimmed, "energy") && !is_kind(skimmed, "grade"))
         return ERR_OK;
     struct place place = {.length = pack(own, line->length, finding->starts)};
-    hash_key(key, place.order);
+    hash_key(skimmed->key, skimmed->key_length, place.order);
     place.order[2] = line->at;
     return sorter_add(finding->by_key, &place, why);
+}
+
+/* A line that is not written as we write it is read, to see what it is. */
+static enum err find_by_reading(struct finding *finding, const struct journal_line *line,
+                                struct error *why)
+{
+    struct jv *value;
+    enum err err = parse(line, &value, &finding->damaged);
+    if (err || !value)
+        return err;
+    const char *kind = jv_text(jv_get(value, "kind")), *key = jv_text(jv_get(value, "key"));
+    finding->starts += kind && strcmp(kind, "run") == 0; /* it has no key: it is always read */
+    if (kind && key) {
+        const struct skimmed skimmed = {kind, key, strlen(kind), strlen(key)};
+        err = add_place(finding, line, &skimmed, why);
+    }
+    jv_free(value);
+    return err;
+}
+
+static enum err find_places(struct journal_lines *lines, struct finding *finding, struct error *why)
+{
+    struct journal_line line;
+    struct skimmed skimmed;
+    bool end = false;
+    enum err err = ERR_OK;
+    while (!err && !(err = journal_lines_next(lines, &line, &end, why)) && !end) {
+        if (line.bytes && line.length == 0)
+            continue;
+        err = journal_skim(&line, &skimmed) ? add_place(finding, &line, &skimmed, why)
+                                            : find_by_reading(finding, &line, why);
+    }
+    return err;
 }
 
 /* The places of one key, in the order of the file, as they come. */
@@ -160,6 +178,43 @@ static enum err group_add(struct group *group, const struct place *place, struct
     return ERR_OK;
 }
 
+/* Takes the query lines that cannot be read out of a group: an earlier try that can be counts more
+ * than a later one that cannot. */
+static enum err drop_unreadable(struct group *group, struct journal_lines *lines, uint64_t *damaged,
+                                struct error *why)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct place *place = &group->places[i];
+        struct journal_line line;
+        struct jv *value = NULL;
+        bool own = is_query(place);
+        enum err err =
+            own ? journal_lines_at(lines, place->order[2], (size_t)length_of(place), &line, why)
+                : ERR_OK;
+        if (!err && own)
+            err = parse(&line, &value, damaged);
+        if (err)
+            return err;
+        if (!own || value)
+            group->places[kept++] = *place;
+        jv_free(value);
+    }
+    group->count = kept;
+    return ERR_OK;
+}
+
+static size_t group_queries(const struct group *group, size_t *last)
+{
+    size_t queries = 0;
+    for (size_t i = 0; i < group->count; i++)
+        if (is_query(&group->places[i])) {
+            queries++;
+            *last = i;
+        }
+    return queries;
+}
+
 /* Where the lines that belong to the last query line begin.  A line may come before it (the energy of
  * an attempt that failed), but when the query was tried by an earlier start of the run too, what that
  * one wrote is not of this try. */
@@ -178,28 +233,27 @@ static size_t first_of_try(const struct group *group, size_t last, size_t querie
 }
 
 /* Keeps the last query line and what belongs to it. */
-static enum err group_keep(struct group *group, struct sorter *by_query, struct error *why)
+static enum err group_keep(struct group *group, struct journal_index *index, struct error *why)
 {
-    size_t queries = 0, last = 0;
+    size_t last = 0, queries = group_queries(group, &last);
     enum err err = ERR_OK;
-    for (size_t i = 0; i < group->count; i++)
-        if (is_query(&group->places[i])) {
-            queries++;
-            last = i;
-        }
+    if (queries > 1) {
+        err = drop_unreadable(group, &index->lines, &index->damaged, why);
+        queries = group_queries(group, &last);
+    }
     size_t i = first_of_try(group, last, queries);
     for (; !err && queries > 0 && i < group->count; i++) {
         struct place place = {.length = length_of(&group->places[i])};
         place.order[0] = group->places[last].order[2];
         place.order[1] = i != last; /* the query's line comes first */
         place.order[2] = group->places[i].order[2];
-        err = sorter_add(by_query, &place, why);
+        err = sorter_add(&index->by_query, &place, why);
     }
     group->count = 0;
     return err;
 }
 
-static enum err choose(struct sorter *by_key, struct sorter *by_query, struct error *why)
+static enum err choose(struct sorter *by_key, struct journal_index *index, struct error *why)
 {
     struct group group = {0};
     struct place place;
@@ -207,24 +261,78 @@ static enum err choose(struct sorter *by_key, struct sorter *by_query, struct er
     enum err err = sorter_finish(by_key, why);
     while (!err && !(err = sorter_next(by_key, &place, &end, why)) && !end) {
         if (group.count > 0 && memcmp(group.places[0].order, place.order, 2 * sizeof *place.order))
-            err = group_keep(&group, by_query, why);
+            err = group_keep(&group, index, why);
         if (!err)
             err = group_add(&group, &place, why);
     }
     if (!err)
-        err = group_keep(&group, by_query, why);
+        err = group_keep(&group, index, why);
     free(group.places);
+    return err ? err : sorter_finish(&index->by_query, why);
+}
+
+void journal_index_free(struct journal_index *index)
+{
+    if (!index)
+        return;
+    sorter_release(&index->by_query);
+    journal_lines_close(&index->lines);
+    jv_free(index->kind);
+    free(index);
+}
+
+static enum err fill_index(struct journal_index *index, const char *path, size_t capacity,
+                           struct error *why)
+{
+    static const char QUERY[] = "{\"kind\":\"query\"}"; /* what a record stays */
+    struct sorter by_key;
+    struct finding finding = {.by_key = &by_key};
+    enum err err = jv_available(why);
+    if (!err)
+        err = journal_lines_open(&index->lines, path, why);
+    if (!err)
+        err = jv_parse(QUERY, sizeof QUERY - 1, &index->kind, why);
+    if (err)
+        return err;
+    err = sorter_init(&by_key, capacity, why);
+    if (!err)
+        err = find_places(&index->lines, &finding, why);
+    index->damaged = finding.damaged;
+    if (!err)
+        err = sorter_init(&index->by_query, capacity, why);
+    if (!err)
+        err = choose(&by_key, index, why);
+    sorter_release(&by_key);
+    return err;
+}
+
+enum err journal_index_new(struct journal_index **out, const char *path, size_t most_waiting,
+                           struct error *why)
+{
+    size_t capacity = most_waiting > LEAST_WAITING ? most_waiting : LEAST_WAITING;
+    struct journal_index *index = calloc(1, sizeof *index);
+    *out = NULL;
+    if (!index) {
+        err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        return ERR_NO_MEMORY;
+    }
+    index->by_query.fd = index->lines.fd = -1;
+    enum err err = fill_index(index, path, capacity, why);
+    if (err)
+        journal_index_free(index);
+    else
+        *out = index;
     return err;
 }
 
 /* Merges one line into the record that it belongs to, or begins it. */
-static enum err merge_line(struct journal_lines *lines, const struct place *place,
+static enum err merge_line(struct journal_index *index, const struct place *place,
                            struct jv **record, uint64_t *damaged, struct error *why)
 {
-    static const char QUERY[] = "{\"kind\":\"query\"}"; /* what a record stays */
     struct journal_line line;
-    struct jv *value, *kind = NULL;
-    enum err err = journal_lines_at(lines, place->order[2], (size_t)place->length, &line, why);
+    struct jv *value;
+    enum err err =
+        journal_lines_at(&index->lines, place->order[2], (size_t)place->length, &line, why);
     if (!err)
         err = parse(&line, &value, damaged);
     if (err || !value)
@@ -236,32 +344,33 @@ static enum err merge_line(struct journal_lines *lines, const struct place *plac
     if (*record)
         err = jv_merge(*record, value);
     jv_free(value);
-    if (!err && *record && !(err = jv_parse(QUERY, sizeof QUERY - 1, &kind, why)))
-        err = jv_merge(*record, kind);
-    jv_free(kind);
+    if (!err && *record)
+        err = jv_merge(*record, index->kind);
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-static enum err give_records(struct sorter *by_query, struct journal_lines *lines,
-                             const struct taker *taker, uint64_t *damaged, struct error *why)
+enum err journal_index_give(struct journal_index *index,
+                            enum err (*take)(void *context, const struct jv *record), void *context,
+                            uint64_t *damaged, struct error *why)
 {
     struct jv *record = NULL;
     uint64_t at = 0;
     struct place place;
     bool end = false;
-    enum err err = sorter_finish(by_query, why);
-    while (!err && !(err = sorter_next(by_query, &place, &end, why)) && !end) {
+    *damaged = index->damaged;
+    enum err err = sorter_rewind(&index->by_query, why);
+    while (!err && !(err = sorter_next(&index->by_query, &place, &end, why)) && !end) {
         if (record && place.order[0] != at) {
-            err = taker->take(taker->context, record);
+            err = take(context, record);
             jv_free(record);
             record = NULL;
         }
         at = place.order[0];
         if (!err)
-            err = merge_line(lines, &place, &record, damaged, why);
+            err = merge_line(index, &place, &record, damaged, why);
     }
     if (!err && record)
-        err = taker->take(taker->context, record);
+        err = take(context, record);
     jv_free(record);
     return err;
 }
@@ -270,24 +379,11 @@ enum err journal_records(const char *path, size_t most_waiting,
                          enum err (*take)(void *context, const struct jv *record), void *context,
                          uint64_t *damaged, struct error *why)
 {
-    const struct taker taker = {take, context};
-    struct sorter by_key, by_query = {.fd = -1};
-    struct finding finding = {.by_key = &by_key};
-    struct journal_lines lines;
-    size_t capacity = most_waiting > LEAST_WAITING ? most_waiting : LEAST_WAITING;
+    struct journal_index *index;
     *damaged = 0;
-    enum err err = sorter_init(&by_key, capacity, why);
+    enum err err = journal_index_new(&index, path, most_waiting, why);
     if (!err)
-        err = each_line(path, find_place, &finding, damaged, why);
-    if (!err)
-        err = sorter_init(&by_query, capacity, why);
-    if (!err)
-        err = choose(&by_key, &by_query, why);
-    sorter_release(&by_key);
-    if (!err && !(err = journal_lines_open(&lines, path, why))) {
-        err = give_records(&by_query, &lines, &taker, damaged, why);
-        journal_lines_close(&lines);
-    }
-    sorter_release(&by_query);
+        err = journal_index_give(index, take, context, damaged, why);
+    journal_index_free(index);
     return err;
 }

@@ -55,8 +55,8 @@ static void make_stream(void)
         TOKENS, TOKENS + 4);
     add_event(event);
     add_event("[DONE]");
-    memcpy(stream + stream_length, "0\r\n\r\n", 5);
-    stream_length += 5;
+    stream_length +=
+        (size_t)snprintf(stream + stream_length, sizeof stream - stream_length, "0\r\n\r\n");
 }
 
 /* ---- one connection ---- */

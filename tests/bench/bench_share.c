@@ -65,16 +65,22 @@ static enum err read_history(struct sensor *sensor, unsigned group, struct obser
         atomic_store(&history->played, true);
         return ERR_OK;
     }
-    double to = history->at_s + 0.2;
-    for (double s = history->at_s; s < to; s += history->counter_step)
+    const double length = 0.2;
+    for (int i = 0; i * history->counter_step < length; i++) {
+        double s = history->at_s + i * history->counter_step;
         observe_count(out, 0, history->start + from_seconds(s),
                       (uint64_t)(1e6 * (200 * s + 20 * sin(s))) + 1);
-    for (double s = history->at_s; s < to; s += 0.02)
+    }
+    for (int i = 0; i * 0.02 < length; i++) {
+        double s = history->at_s + i * 0.02;
         observe_value(out, 1, history->start + from_seconds(s), 200 + 20 * cos(s));
-    for (double s = history->at_s; s < to; s += 0.1)
-        for (unsigned i = 0; i < history->gauges; i++)
-            observe_value(out, 2 + i, history->start + from_seconds(s), 50 + 10 * sin(s));
-    history->at_s = to;
+    }
+    for (int i = 0; i * 0.1 < length; i++) {
+        double s = history->at_s + i * 0.1;
+        for (unsigned g = 0; g < history->gauges; g++)
+            observe_value(out, 2 + g, history->start + from_seconds(s), 50 + 10 * sin(s));
+    }
+    history->at_s += length;
     return ERR_OK;
 }
 

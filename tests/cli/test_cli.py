@@ -19,6 +19,8 @@ VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null",
           "URL": "http://127.0.0.1:1/v1", "K=V": "key=value", "R": "0.5", "W": "2", "TEXT": "a b",
           "DIR": "/tmp", "N[,ACTIVE]": "30B,3B"}
 
+NULL = ["profile", "--client", "null", "--model", "m"]
+
 
 def commands():
     text = ipw(None, "--help").stdout
@@ -94,12 +96,27 @@ class Names(unittest.TestCase):
                             (["run", "--xyzzyxyzzy"], "see --help"),
                             (["doctor", "-x"], "unknown option '-x'"),
                             (["energy", "--format", "jsno"], "did you mean 'json'"),
-                            (["doctor", "--sensors", "nvm"], "did you mean 'nvml'")):
+                            (["doctor", "--sensors", "nvm"], "did you mean 'nvml'"),
+                            (["list", "client"], "did you mean 'clients'"),
+                            (["profile", "--client", "opnai", "--model", "m"], "'openai'"),
+                            ([*NULL, "--dataset", "gsm8"], "did you mean 'gsm8k'"),
+                            ([*NULL, "--grader", "exct"], "did you mean 'exact'"),
+                            ([*NULL, "--grader", "exact", "--grader-param", "cas=keep"], "'case'"),
+                            ([*NULL, "--grader", "judge", "--eval-model", "j", "--eval-client",
+                              "ollma"], "'ollama'"),
+                            ([*NULL, "--client-param", "tokns=1"], "did you mean 'tokens'"),
+                            ([*NULL, "--parameters", "8X"], "write 8.03B")):
             done = ipw(None, *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(hint, done.stderr)
             self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
+
+    def test_a_kind_stands_before_or_after_the_options(self):
+        first, last = ipw(None, "list", "clients", "-v"), ipw(None, "list", "-v", "clients")
+        self.assertEqual((first.returncode, first.stdout), (last.returncode, last.stdout))
+        self.assertIn("ttft_ms=MS", first.stdout)
+        self.assertNotIn("graders", first.stdout)
 
 
 class Output(MachineTest):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The documents hold: paths and make targets that they name exist, and the example driver of
-docs/adding-a-sensor.md compiles, passes its own test and the conformance suite."""
+docs/adding-a-sensor.md compiles, passes its own test and the conformance suite, and docs/formats.md
+and docs/metrics.md have the keys that a run writes."""
 
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import BUILD, SOURCE, build  # noqa: E402
+from program import ipw  # noqa: E402
 
 DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
              *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
@@ -98,6 +101,101 @@ class Names(unittest.TestCase):
         text = (SOURCE / "docs/reading-order.md").read_text()
         self.assertLessEqual(len(text.splitlines()), 120)
         self.assertEqual(sum(map(int, re.findall(r"^\| (\d+) \|", text, re.M))), 60)
+
+
+# ---- the keys of a run ----
+
+def part(text, begin, end):
+    return text[text.index(begin):text.index(end)]
+
+
+def spans_of(text):
+    """Words in code spans: `a`, `b.c` and `.d` are a, b, c and d."""
+    return {name for span in re.findall(r"`([\w.]+)`", text) for name in span.split(".")}
+
+
+def undocumented(keys, text):
+    return sorted(set(keys) - spans_of(text))
+
+
+def key_cells(text):
+    """The last cells of tables whose last column is `key`."""
+    inside, cells = False, []
+    for line in text.splitlines():
+        row = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        inside = bool(row) and (inside or row[-1] == "key")
+        if inside and row[-1] != "key":
+            cells.append(row[-1])
+    return "\n".join(cells)
+
+
+def all_keys(value):
+    if isinstance(value, list):
+        return set().union(*map(all_keys, value))
+    return set(value).union(*map(all_keys, value.values())) if isinstance(value, dict) else set()
+
+
+class Keys(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-docs-")
+        cls.addClassCleanup(scratch.cleanup)
+        done = ipw(None, "profile", "--client", "null", "--model", "m", "--max-queries", "3",
+                   "--warmup-queries", "0", "--idle", "0.1", "--rate", "100", "--json", "-q",
+                   "--output-dir", scratch.name)
+        if "JSON" in done.stderr and done.returncode == 1:
+            raise unittest.SkipTest(done.stderr)
+        assert done.returncode == 0, done.stderr
+        cls.report = json.loads(done.stdout)
+        cls.folder = Path(cls.report["output_dir"])
+        cls.summary = json.loads((cls.folder / "summary.json").read_text())
+        cls.formats = (SOURCE / "docs/formats.md").read_text()
+        cls.columns = set(re.findall(r"^ +[A-Z_]+\((\w+)\)", (
+            SOURCE / "src/store/record_schema.def").read_text(), re.M))
+
+    def lines(self, name):
+        return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
+
+    def test_of_the_summary(self):
+        text = part(self.formats, "### summary.json", "### The catalogue")
+        self.assertEqual(undocumented(self.summary, text), [])
+        self.assertEqual(undocumented(self.summary["ipw"], text), [])
+        self.assertEqual(undocumented(self.summary["ipw"]["joules"], text), [])
+        self.assertEqual(set(self.report) - set(self.summary["ipw"]), set())
+        table = part(text, "| key of `ipw`", "### `ipw profile --json`")
+        down_to = table[:table.index("| `idle` |")]
+        keys = set(self.report) - {"interrupted"}
+        self.assertEqual(undocumented(keys, down_to), [])
+
+    def test_of_the_journal_and_the_spans(self):
+        text = part(self.formats, "### records.jsonl", "### spans.jsonl")
+        for line in self.lines("records.jsonl"):
+            if line["kind"] in ("run", "end"):
+                self.assertEqual(undocumented(line, text), [], line["kind"])
+        text = part(self.formats, "### spans.jsonl", "### The columns of a record")
+        self.assertEqual(undocumented(self.lines("spans.jsonl")[0], text), [])
+
+    def test_of_a_record(self):
+        text = part(self.formats, "### The columns of a record", "### summary.json")
+        schema = (SOURCE / "src/store/record_schema.def").read_text()
+        own = re.findall(r"^    [A-Z_]+\((\w+)\)", schema.split("STRUCT(ipw)")[1], re.M)
+        self.assertLess(20, len(own))
+        self.assertEqual(undocumented(own, text), [])
+        for line in self.lines("records.jsonl"):
+            if line["kind"] == "query":
+                self.assertEqual(undocumented(line["ipw"], text), [])
+
+    def test_of_the_metrics(self):
+        named = spans_of(key_cells((SOURCE / "docs/metrics.md").read_text()))
+        self.assertLess(30, len(named))
+        there = self.columns | all_keys(self.summary) | {"ipw"}
+        self.assertEqual({name for name in named if name} - there, set())
+
+    def test_they_can_fail(self):
+        self.assertEqual(undocumented({"a": 1, "b": 2, "c": 3}, "`a` and `x.b`, but not c"), ["c"])
+        table = "| figure | key |\n|---|---|\n| x | `a.b` |\n\n| y |\n|---|\n| `z` |\n"
+        self.assertEqual(spans_of(key_cells(table)), {"a", "b"})
+        self.assertEqual(all_keys({"a": [{"b": {"c": None}}]}), {"a", "b", "c"})
 
 
 # ---- the worked example ----

@@ -3,8 +3,10 @@
 
 import json
 import math
+import os
 import shutil
 import statistics
+import subprocess
 import sys
 import unittest
 from collections import Counter
@@ -125,6 +127,32 @@ class TheReport(ProfileTest):
         self.assertEqual(record["ipw"]["status"], "completed")
         self.assertEqual(record["ipw"]["finish_reason"], "stop")
         self.assertEqual(record["ipw"]["pieces"], TOKENS)
+
+    def test_the_dataset_on_disk_has_every_record(self):
+        source = os.environ.get("IPW_SOURCE", Path(__file__).parent.parent.parent)
+        other = Path(source) / ".test-env/python/bin/python3"
+        script = ("import datasets, json, sys\n"
+                  "for row in datasets.load_from_disk(sys.argv[1]): print(json.dumps(row))")
+        if subprocess.run([other, "-c", "import datasets"], capture_output=True,
+                          check=False).returncode if other.exists() else True:
+            self.skipTest("no interpreter with datasets: tools/setup test brings one")
+        self.profile("--grader", "exact", play="mixed", dataset=self.graded())
+        done = subprocess.run([other, "-c", script, self.run.path], capture_output=True, text=True,
+                              env={**os.environ, "HF_HOME": str(self.on.root / "hf"),
+                                   "HF_HUB_OFFLINE": "1"}, check=True)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        records = list(self.run.records().values())
+        self.assertEqual(len(rows), len(records))
+        for row, record in zip(rows, records):
+            self.assertEqual(row["problem"], record["problem"])
+            self.assertEqual(row["model_answers"][MODEL], record["model_answers"][MODEL])
+            theirs, ours = row["model_metrics"][MODEL], record["model_metrics"][MODEL]
+            self.assertEqual(theirs["latency_metrics"]["total_query_seconds"],
+                             ours["latency_metrics"]["total_query_seconds"])
+            self.assertEqual(theirs["token_metrics"]["output"], ours["token_metrics"].get("output"))
+            self.assertEqual((theirs["evaluation"] or {}).get("is_correct"),
+                             ours.get("evaluation", {}).get("is_correct"))
+            self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])
 
     def test_the_object_goes_into_a_file_too_and_quiet_is_quiet(self):
         file = self.on.root / "report.json"

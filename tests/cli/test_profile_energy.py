@@ -3,6 +3,7 @@
 
 import csv
 import json
+import signal
 import sys
 import time
 import unittest
@@ -72,6 +73,8 @@ class EnergyTest(ProfileTest):
             report = super().profile(*more, machine=machine, **options)
             if not machine or machine.worst_s < 0.08 or "--resume" in more:
                 break
+            with self.service.lock:
+                self.service.requests.clear()
             if "--overwrite" not in more:
                 more = ("--overwrite", *more)
         return report
@@ -120,7 +123,7 @@ class Conservation(EnergyTest):
             self.assertGreater(record["ipw"]["company"], 1)
         for name in counted:
             self.assertLessEqual(shares[name], devices[name]["energy"]["joules"] * 1.001)
-            self.assertGreater(shares[name], 0.8 * devices[name]["energy"]["joules"])
+            self.assertGreater(shares[name], 0.5 * devices[name]["energy"]["joules"])
         gpu = sum(r["model_metrics"][MODEL]["energy_metrics"]["per_query_joules"]
                   for r in records.values())
         cpu = sum(r["model_metrics"][MODEL]["energy_metrics"]["cpu_per_query_joules"]
@@ -146,6 +149,22 @@ class Conservation(EnergyTest):
         failed = records["q000001"]["ipw"]["energy"]["joules"]
         self.assertAlmostEqual(report["joules"]["failed"], failed, places=9)
         self.assertGreater(failed, 50 * 0.09)
+
+    def test_what_was_broken_off_is_unattributed(self):
+        machine = self.machine(Intel, 50)
+        process = self.start(machine=machine, play="mixed", dataset=self.dataset("question [hang]"))
+        self.until(lambda: any("hang" in q for q in self.service.questions()), "the query")
+        time.sleep(0.5)  # joules to speak of
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # two signals at once would be one
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        report = json.loads(out)
+        self.assertEqual(report["queries"], 0)
+        self.assertGreater(report["energy"]["joules"], 10)
+        self.assertAlmostEqual(report["joules"]["unattributed"] / report["energy"]["joules"], 1,
+                               delta=1e-3)
 
     def test_pauses_between_arrivals_are_idle(self):
         machine = self.machine(Intel, 50)
@@ -222,6 +241,25 @@ class Figures(EnergyTest):
             # It had the machine to itself.
             self.assertAlmostEqual(window / record["ipw"]["energy"]["joules"], 1, delta=0.04)
         self.assertGreater(checked, 1)
+
+    def test_use_of_a_gpu_whose_peaks_are_known(self):
+        machine = self.machine(Nvidia, "name 0 NVIDIA H200\npower 0 constant 300\ntick 0 0.02")
+        size = ("--parameters", "8e9")
+        for more, known in (((), {"mfu"}), (("--weight-bits", 16),
+                                            {"mfu", "mbu", "arithmetic_intensity"})):
+            self.profile(*size, *more, "--overwrite", "--max-queries", 2, machine=machine,
+                         play="normal:gap_ms=30")
+            metrics = self.run.metrics("q000001")
+            derived = metrics["hardware_utilization"]["derived"]
+            self.assertEqual(set(derived), known)
+            seconds = metrics["latency_metrics"]["total_query_seconds"]
+            flops = metrics["compute_metrics"]["flops_per_request"] / seconds
+            self.assertAlmostEqual(derived["mfu"] / (flops / 989.4e12), 1, places=6)
+        decode = self.run.records()["q000001"]["ipw"]["decode_s"]
+        moved = (TOKENS - 1) * 8e9 * 2 / decode
+        self.assertAlmostEqual(derived["mbu"] / (moved / 4800e9), 1, places=6)
+        self.assertEqual(self.run.summary()["gpu_info"]["name"], "NVIDIA H200 x1")
+        self.assertEqual(metrics["energy_metrics"]["basis"], "gpu")
 
     def test_a_judge_is_accounted_apart(self):
         machine = self.machine(Intel, 50)

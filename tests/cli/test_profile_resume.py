@@ -99,6 +99,14 @@ class Signals(ProfileTest):
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
 
+    def test_while_the_service_is_asked_whether_it_is_there(self):
+        process = self.start(play="hang:after=request,all=1")
+        self.until(lambda: self.service.requests, "the first request")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertFalse(self.out.exists())
+
     def test_an_interrupted_run_is_resumed(self):
         process = self.begin("normal:gap_ms=50")
         process.send_signal(signal.SIGINT)

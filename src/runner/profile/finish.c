@@ -32,11 +32,11 @@ static enum err take_for_sums(void *context, const struct jv *record)
 }
 
 static enum err sum_up(const struct profile_context *context, const char *journal,
-                       struct sums *sums, struct error *why)
+                       struct journal_index *index, struct sums *sums, struct error *why)
 {
     struct summing summing = {sums, context->options->model};
     uint64_t damaged = 0;
-    enum err err = journal_records(journal, 0, take_for_sums, &summing, &damaged, why);
+    enum err err = journal_index_give(index, take_for_sums, &summing, &damaged, why);
     if (!err && damaged)
         log_warn("%s: %llu damaged lines were left out", journal, (unsigned long long)damaged);
     return err;
@@ -106,14 +106,14 @@ static enum err finish_stores(struct storing *storing, const struct text *summar
 }
 
 static enum err fill_stores(const struct profile_context *context, const char *directory,
-                            const char *journal, const struct sums *sums,
+                            struct journal_index *index, const struct sums *sums,
                             const struct text *summary, struct error *why)
 {
     struct storing storing = {0};
     uint64_t damaged;
     enum err err = open_stores(context, directory, sums, &storing);
     if (!err)
-        err = journal_records(journal, 0, take_for_stores, &storing, &damaged, &storing.why);
+        err = journal_index_give(index, take_for_stores, &storing, &damaged, &storing.why);
     if (!err)
         err = finish_stores(&storing, summary);
     if (err)
@@ -136,6 +136,29 @@ static void fill_result(const struct sums *sums, const struct finish_facts *fact
     result->energy = facts->energy;
 }
 
+static enum err finish_with(const struct profile_context *context, const struct finish_facts *facts,
+                            const char *journal, struct sums *sums, struct profile_result *result,
+                            struct error *why)
+{
+    struct journal_index *index;
+    enum err err = journal_index_new(&index, journal, 0, why);
+    if (!err)
+        err = sum_up(context, journal, index, sums, why);
+    if (!err) {
+        fill_result(sums, facts, result);
+        summary_report(context, facts, sums, &result->report);
+        summary_write(context, facts, sums, &result->summary);
+        if (result->report.failed || result->summary.failed)
+            err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    if (!err)
+        err = run_dir_put(facts->directory, "summary.json", &result->summary, why);
+    if (!err && !context->options->no_stores)
+        err = fill_stores(context, facts->directory, index, sums, &result->summary, why);
+    journal_index_free(index);
+    return err;
+}
+
 enum err finish_run(const struct profile_context *context, const struct finish_facts *facts,
                     struct profile_result *result, struct error *why)
 {
@@ -145,18 +168,7 @@ enum err finish_run(const struct profile_context *context, const struct finish_f
     enum err err = sums_init(&sums);
     if (err)
         return err_set(why, err, "%s", err_text(err));
-    err = sum_up(context, journal, &sums, why);
-    if (!err) {
-        fill_result(&sums, facts, result);
-        summary_report(context, facts, &sums, &result->report);
-        summary_write(context, facts, &sums, &result->summary);
-        if (result->report.failed || result->summary.failed)
-            err = err_set(why, ERR_NO_MEMORY, "out of memory");
-    }
-    if (!err)
-        err = run_dir_put(facts->directory, "summary.json", &result->summary, why);
-    if (!err && !context->options->no_stores)
-        err = fill_stores(context, facts->directory, journal, &sums, &result->summary, why);
+    err = finish_with(context, facts, journal, &sums, result, why);
     sums_release(&sums);
     return err;
 }

@@ -40,10 +40,6 @@ enum err graders_check(const struct profile_options *options, const struct datas
 
 void graders_release(struct graders *graders);
 
-/* Before any query: the grader that the user or the dataset names must exist and take its parameters. */
-enum err graders_check(const struct profile_options *options, const struct dataset *dataset,
-                       struct error *why) MUST_USE;
-
 /* The user's, else the item's, else the dataset's; NULL when the item is not to be graded. */
 const char *graders_choose(const struct graders *graders, const struct item *item);
 

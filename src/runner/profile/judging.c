@@ -179,8 +179,7 @@ static void *reader_main(void *argument)
     struct judging *judging = argument;
     struct error why = {0};
     uint64_t damaged;
-    enum err err =
-        journal_records(judging->journal, 0, push, judging, &damaged, &why);
+    enum err err = journal_records(judging->journal, 0, push, judging, &damaged, &why);
     if (err && err != ERR_INTERRUPTED)
         run_fail(judging->run, err, &why);
     pthread_mutex_lock(&judging->lock);
@@ -308,7 +307,8 @@ static void *judge_main(void *argument)
 void judging_take_share(void *context, const struct share *share)
 {
     struct profile_run *run = context;
-    struct judgement *judgement = (struct judgement *)(uintptr_t)share->trace->id;
+    struct judgement *judgement =
+        (struct judgement *)(uintptr_t)share->trace->id; /* NOLINT(performance-no-int-to-ptr) */
     struct text line = {0};
     struct error why = {0};
     record_judge_energy(&run->context, judgement->key, share, judgement->gpu_joules,
@@ -322,14 +322,14 @@ void judging_take_share(void *context, const struct share *share)
 
 /* ---- starting and ending ---- */
 
-static enum err open_worker(struct judging *judging, struct judge_worker *worker, struct error *why)
+static enum err open_worker(struct judging *judging, const struct client_driver *driver,
+                            struct judge_worker *worker, struct error *why)
 {
     const struct profile_options *options = judging->run->context.options;
-    const struct client_driver *driver = client_driver_find(options->judge_client, why);
     struct client_config config = {.base_url = options->judge_url};
     worker->judging = judging;
     client_reply_init(&worker->reply);
-    enum err err = driver ? client_open(driver, &config, &worker->client, why) : ERR_NOT_FOUND;
+    enum err err = client_open(driver, &config, &worker->client, why);
     if (err)
         return err;
     worker->open = true;
@@ -337,6 +337,24 @@ static enum err open_worker(struct judging *judging, struct judge_worker *worker
     graders_init(&worker->graders, options, &judging->run->supply.dataset);
     worker->graders.judge = &worker->judge;
     return ERR_OK;
+}
+
+/* Opens them all, and looks by the first whether the service is there. */
+static enum err open_workers(struct judging *judging, size_t count, struct error *why)
+{
+    const struct client_driver *driver =
+        client_driver_find(judging->run->context.options->judge_client, why);
+    if (!driver)
+        return ERR_NOT_FOUND;
+    judging->workers = calloc(count, sizeof *judging->workers);
+    if (!judging->workers) {
+        err_set(why, ERR_NO_MEMORY, "out of memory");
+        return ERR_NO_MEMORY;
+    }
+    enum err err = ERR_OK;
+    for (; !err && judging->count < count; judging->count++)
+        err = open_worker(judging, driver, &judging->workers[judging->count], why);
+    return err ? err : driver->health(&judging->workers[0].client, why);
 }
 
 static enum err start_threads(struct judging *judging, struct error *why)
@@ -368,19 +386,14 @@ enum err judging_start(struct profile_run *run, const char *journal, struct judg
     if (!judging)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     judging->run = run;
-    judging->grader = run->context.options->grader ? run->context.options->grader
-                                                   : run->supply.dataset.grader;
+    judging->grader =
+        run->context.options->grader ? run->context.options->grader : run->supply.dataset.grader;
     str_copy(judging->journal, sizeof judging->journal, journal);
     pthread_mutex_init(&judging->lock, NULL);
     pthread_cond_init(&judging->changed, NULL);
-    judging->workers = calloc(count, sizeof *judging->workers);
-    enum err err = judging->workers ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (; !err && judging->count < count; judging->count++)
-        err = open_worker(judging, &judging->workers[judging->count], why);
-    if (!err)
-        err = judging->workers[0].client.driver->health(&judging->workers[0].client, why);
     atomic_store(&run->done, 0);
     atomic_store(&run->failed, 0);
+    enum err err = open_workers(judging, count, why);
     if (!err)
         err = start_threads(judging, why);
     *out = judging;

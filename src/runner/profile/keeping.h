@@ -22,9 +22,9 @@ struct keeping {
     struct samples_log *samples; /* NULL: none */
     int signal;                  /* the first that came */
     unsigned signals;
-    nanos settled_at; /* when attribution last went on */
+    nanos settled_at;               /* when attribution last went on */
     double watts, joules_per_token; /* when attribution last went on; UNKNOWN before */
-    double tokens_before; /* output tokens when this phase began */
+    double tokens_before;           /* output tokens when this phase began */
 };
 
 /* As many queries may end while attribution settles those before them; then the workers wait for it, so

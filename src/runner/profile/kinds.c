@@ -69,6 +69,8 @@ static void add_gauges(const struct device_share *share, struct kinds *out, unsi
     average(&out->utilisation, &counts[0], gauges[QTY_UTILISATION].avg);
     average(&out->memory_utilisation, &counts[1], gauges[QTY_MEMORY_UTILISATION].avg);
     average(&out->tensor_utilisation, &counts[2], gauges[QTY_TENSOR_UTILISATION].avg);
+    if (!is_known(gauges[QTY_TEMPERATURE].avg))
+        return;
     double mean = out->temperature.avg;
     average(&mean, &counts[3], gauges[QTY_TEMPERATURE].avg);
     out->temperature = counts[3] == 1 ? gauges[QTY_TEMPERATURE] : NO_STATS;

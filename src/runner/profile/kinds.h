@@ -14,9 +14,9 @@ struct kind_sum {
 
 struct kinds {
     struct kind_sum gpu, cpu, soc;
-    double window_joules; /* of all counted devices */
-    struct gauge_stats gpu_memory, host_memory, temperature; /* B, B, C */
-    double gpu_memory_total;                                 /* B */
+    double window_joules;                                       /* of all counted devices */
+    struct gauge_stats gpu_memory, host_memory, temperature;    /* B, B, C */
+    double gpu_memory_total;                                    /* B */
     double utilisation, memory_utilisation, tensor_utilisation; /* %, mean over the GPUs */
 };
 

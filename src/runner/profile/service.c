@@ -63,10 +63,11 @@ enum err service_prepare(const struct client_driver *driver, const struct client
     struct preparing *work = calloc(1, sizeof *work);
     if (!work)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    *work = (struct preparing){.driver = driver,
-                               .config = *config,
-                               .model = model,
-                               .timeout_s = timeout_s > PREPARE_MOST_S ? timeout_s : PREPARE_MOST_S};
+    *work =
+        (struct preparing){.driver = driver,
+                           .config = *config,
+                           .model = model,
+                           .timeout_s = timeout_s > PREPARE_MOST_S ? timeout_s : PREPARE_MOST_S};
     enum err err = thread_start(&thread, prepare_main, work);
     if (err) {
         free(work);

@@ -1,6 +1,7 @@
 #include "runner/profile/supply.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +70,8 @@ bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat)
         return false;
     const char *dot = strstr(key, ".r");
     if (!str_format(number, sizeof number, "%.*s", dot ? (int)(dot - key - 1) : 30, key + 1) ||
-        parse_u64(number, index) != ERR_OK || (dot && parse_u64(dot + 2, &again) != ERR_OK))
+        parse_u64(number, index) != ERR_OK || (dot && parse_u64(dot + 2, &again) != ERR_OK) ||
+        again > UINT_MAX)
         return false;
     *repeat = (unsigned)again;
     return true;

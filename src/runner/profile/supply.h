@@ -62,8 +62,8 @@ struct supply_options {
     uint64_t seed;
 };
 
-enum err supply_open(struct supply *supply, const struct supply_options *options,
-                     struct error *why) MUST_USE;
+enum err supply_open(struct supply *supply, const struct supply_options *options, struct error *why)
+    MUST_USE;
 void supply_close(struct supply *supply);
 
 /* The next query in *out, or *end set.  Rows that cannot be used are counted and left out. */

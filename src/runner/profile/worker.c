@@ -169,6 +169,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
         client_reply_init(reply);
         return *broken;
     }
+    atomic_fetch_add(&run->asked, 1);
     enum err err = ask(worker, query, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
         sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);

@@ -15,9 +15,10 @@ enum err workers_start(struct profile_run *run, unsigned count, struct workers *
                        struct error *why) MUST_USE;
 void workers_join(struct workers *workers);
 
-/* Asks `count` queries of the dataset's beginning, one after another, and forgets the answers.
+/* Asks `wanted` queries of the dataset's beginning, one after another, and forgets the answers.
  * Nothing is taken from the run's own supply.  *asked tells how many were answered. */
-enum err warm_up_queries(struct profile_run *run, unsigned count, void (*each)(void *context, unsigned done),
-                 void *context, unsigned *asked, struct error *why) MUST_USE;
+enum err warm_up_queries(struct profile_run *run, unsigned wanted,
+                         void (*each)(void *context, unsigned done), void *context, unsigned *asked,
+                         struct error *why) MUST_USE;
 
 #endif

@@ -10,7 +10,8 @@
 enum { LEAST_WINDOW = 64 }; /* places of a run that are read at once */
 
 struct sorter_run {
-    uint64_t next, end;         /* what is still in the file */
+    uint64_t begin, end;        /* in the file */
+    uint64_t next;              /* what was not read yet */
     size_t window, count, used; /* what was read of it: sorter->places[window ...] */
 };
 
@@ -68,7 +69,7 @@ static enum err spill(struct sorter *sorter, struct error *why)
     if (err)
         return err_set(why, err, "cannot sort in a temporary file: %s", err_text(err));
     runs[sorter->run_count++] = (struct sorter_run){
-        .next = sorter->written,
+        .begin = sorter->written,
         .end = sorter->written + sorter->count,
     };
     sorter->written += sorter->count;
@@ -144,10 +145,13 @@ static enum err make_windows(struct sorter *sorter, struct error *why)
         sorter->places = places;
         sorter->capacity = capacity;
     }
-    sorter->heap = malloc(sorter->run_count * sizeof *sorter->heap);
+    if (!sorter->heap)
+        sorter->heap = malloc(sorter->run_count * sizeof *sorter->heap);
     if (!sorter->heap)
         return no_memory(why);
+    sorter->heap_count = 0;
     for (size_t i = 0; i < sorter->run_count; i++) {
+        sorter->runs[i].next = sorter->runs[i].begin;
         sorter->runs[i].window = i * (sorter->capacity / sorter->run_count);
         enum err err = refill(sorter, &sorter->runs[i], why);
         if (err)
@@ -164,8 +168,15 @@ enum err sorter_finish(struct sorter *sorter, struct error *why)
         return ERR_OK;
     }
     enum err err = sorter->count ? spill(sorter, why) : ERR_OK;
-    if (!err)
-        err = make_windows(sorter, why);
+    return err ? err : sorter_rewind(sorter, why);
+}
+
+enum err sorter_rewind(struct sorter *sorter, struct error *why)
+{
+    sorter->at = 0;
+    if (sorter->run_count == 0)
+        return ERR_OK;
+    enum err err = make_windows(sorter, why);
     for (size_t i = sorter->heap_count; !err && i-- > 0;)
         sift_down(sorter, i);
     return err;

@@ -1,6 +1,6 @@
 /* Places of lines, sorted in bounded memory: what does not fit waits, sorted, in a scratch file.
  * The caller owns the struct: sorter_init, any number of sorter_add, sorter_finish, then sorter_next
- * until it gives no more; sorter_release in any case. */
+ * until it gives no more, and after sorter_rewind all of them again; sorter_release in any case. */
 #ifndef IPW_STORE_JOURNAL_SORTER_H
 #define IPW_STORE_JOURNAL_SORTER_H
 
@@ -35,6 +35,7 @@ enum err sorter_add(struct sorter *sorter, const struct place *place, struct err
 enum err sorter_finish(struct sorter *sorter, struct error *why) MUST_USE;
 enum err sorter_next(struct sorter *sorter, struct place *out, bool *end, struct error *why)
     MUST_USE;
+enum err sorter_rewind(struct sorter *sorter, struct error *why) MUST_USE;
 void sorter_release(struct sorter *sorter);
 
 #endif

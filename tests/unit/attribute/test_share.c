@@ -749,9 +749,12 @@ static void test_clients_of_several_threads(void **state)
         clients[i] = (struct client){f.sharing, i, &running};
         assert_int_equal(pthread_create(&threads[i], NULL, client_main, &clients[i]), 0);
     }
-    for (double t = BEGIN; atomic_load(&running) > 0; t = fmin(END, t + 0.01))
+    double t = BEGIN;
+    while (atomic_load(&running) > 0) {
         assert_int_equal(sharing_advance(f.sharing, scripted_time(t), count_share, &handed),
                          ERR_OK);
+        t = fmin(END, t + 0.01);
+    }
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(sharing_advance(f.sharing, scripted_time(END), count_share, &handed), ERR_OK);

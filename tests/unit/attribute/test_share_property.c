@@ -179,7 +179,8 @@ static void share_in_steps(struct machine *m, const struct requests *r, struct s
 {
     struct sharing *sharing = share_on_machine(m);
     bool begun[REQUESTS_MAX] = {false}, ended[REQUESTS_MAX] = {false};
-    for (double now = BEGIN; now < END + 0.05; now += between(0.001, 0.02)) {
+    double now = BEGIN;
+    while (now < END + 0.05) {
         for (size_t i = 0; i < r->count; i++)
             if (!begun[i] && r->items[i].from <= now) {
                 scripted_begin(sharing, &r->items[i]);
@@ -192,6 +193,7 @@ static void share_in_steps(struct machine *m, const struct requests *r, struct s
             }
         double until = fmin(END, now - between(0, 0.03));
         assert_int_equal(sharing_advance(sharing, scripted_time(until), shares_keep, out), ERR_OK);
+        now += between(0.001, 0.02);
     }
     assert_int_equal(sharing_advance(sharing, scripted_time(END), shares_keep, out), ERR_OK);
     assert_int_equal(sharing_sums(sharing, sums, 3), 3);

@@ -236,7 +236,7 @@ static void printing_goes_as_deep_as_reading(void **state)
     char nested[2 * DEPTH + 1];
     memset(nested, '[', DEPTH);
     memset(nested + DEPTH, ']', DEPTH);
-    nested[2 * DEPTH] = '\0';
+    nested[sizeof nested - 1] = '\0';
     struct jv *value = parse(nested);
     struct text out = {0};
     assert_int_equal(jv_print(value, &out), ERR_OK);

@@ -16,7 +16,7 @@ static void build(struct timeline *timeline, struct spill *spill, enum timeline_
     timeline_init(timeline, spill, shape);
     struct point last = {0};
     for (int i = 0; i < READINGS; i++) {
-        struct point p = {.t = (i + 1) * 100 * MS, .value = 10.0 * i};
+        struct point p = {.t = (nanos)(i + 1) * 100 * MS, .value = 10.0 * i};
         if (i) {
             double mean = shape == SHAPE_MEANS ? p.value : (p.value + last.value) / 2;
             p.covered = last.covered + 100 * MS;

@@ -1,0 +1,56 @@
+#include "report/parts.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core/err.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "port/arrow_write.h"
+#include "port/http.h"
+#include "port/json_read.h"
+#include "store/store.h"
+
+static enum err sqlite_available(struct error *why)
+{
+    for (size_t i = 0; STORE_DRIVERS[i]; i++)
+        if (strcmp(STORE_DRIVERS[i]->name, "sqlite") == 0)
+            return STORE_DRIVERS[i]->available ? STORE_DRIVERS[i]->available(why) : ERR_OK;
+    return err_set(why, ERR_UNSUPPORTED, "not in this build");
+}
+
+static const struct {
+    const char *name, *needed_by;
+    enum err (*available)(struct error *why);
+} PARTS[] = {
+    {"cJSON", "ipw profile", jv_available},
+    {"libcurl", "ipw profile: the clients openai and ollama, the dataset hub", http_available},
+    {"nanoarrow", "ipw profile: the Arrow directory, the dataset hf", arrow_write_available},
+    {"SQLite", "ipw profile: the catalogue of runs", sqlite_available},
+};
+
+void parts_text(struct text *out)
+{
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+        struct error why = {0};
+        if (PARTS[i].available(&why) != ERR_OK)
+            text_addf(out, "without %s (%s): %s\n", PARTS[i].name, PARTS[i].needed_by, why.text);
+    }
+}
+
+void parts_to_json(struct json *json)
+{
+    json_array(json, "parts");
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+        struct error why = {0};
+        bool available = PARTS[i].available(&why) == ERR_OK;
+        json_object(json, NULL);
+        json_string(json, "name", PARTS[i].name);
+        json_string(json, "needed_by", PARTS[i].needed_by);
+        json_bool(json, "available", available);
+        json_string(json, "missing", available ? NULL : why.text);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}

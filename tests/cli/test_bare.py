@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""The program without its optional libraries: it builds, measures, and says what it lacks."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2]))
+BUILT = Path(os.environ.get("IPW", "build/ipw"))
+PATIENCE_S = 170
+
+
+class Bare(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="ipw-bare-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        for command in (["cmake", "-S", SOURCE, "-B", cls.folder, "-DIPW_PARTS=OFF",
+                         "-DIPW_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Debug"],
+                        ["cmake", "--build", cls.folder, "--parallel", "2", "--target", "ipw"]):
+            done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
+                                  timeout=PATIENCE_S)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+    def ipw(self, *arguments):
+        return subprocess.run([f"{self.folder}/ipw", *map(str, arguments)], capture_output=True,
+                              text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+    def test_it_needs_the_c_library_alone(self):
+        asked = subprocess.run(["ldd", f"{self.folder}/ipw"], capture_output=True, text=True,
+                               check=True).stdout
+        for library in ("cjson", "curl", "sqlite", "arrow"):
+            self.assertNotIn(library, asked)
+
+    def test_it_measures(self):
+        done = self.ipw("run", "--json", "--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("energy", json.loads(done.stderr))
+
+    def test_doctor_says_what_is_missing_and_what_brings_it(self):
+        parts = json.loads(self.ipw("doctor", "--json").stdout)["parts"]
+        self.assertEqual({part["name"] for part in parts},
+                         {"cJSON", "libcurl", "nanoarrow", "SQLite"})
+        for part in parts:
+            self.assertFalse(part["available"], part)
+            self.assertRegex(part["missing"], "install|setup|set-up", part)
+        self.assertIn("without libcurl", self.ipw("doctor").stdout)
+
+    def test_list_says_it_too(self):
+        listed = json.loads(self.ipw("list", "--json").stdout)
+        missing = {row["name"]: row["missing"] for kind in ("clients", "datasets", "stores")
+                   for row in listed[kind] if not row["available"]}
+        for name in ("openai", "ollama", "hub", "hf", "arrow", "sqlite"):
+            self.assertIn("built without", missing.get(name) or "", name)
+
+    def test_profile_refuses_with_the_reason(self):
+        done = self.ipw("profile", "--client", "null", "--model", "m", "--idle", "0",
+                        "--output-dir", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cJSON", done.stderr)
+
+
+if __name__ == "__main__":
+    if b"__asan_init" in BUILT.read_bytes():
+        print("skipped: one build without the libraries is enough; the plain configuration makes it")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,60 @@
+#include "support/unit.h"
+
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "runner/profile/prompt.h"
+
+static char ID[] = "x7", PROBLEM[] = "Why {id}?", SUBJECT[] = "physics", NOTHING[] = "";
+static char METADATA[] = "{\"level\": 3, \"by\": {\"name\": \"Ada\"}, \"tags\": [\"a\", \"b\"], "
+                         "\"none\": null, \"sure\": true, \"text\": \"a \\\"b\\\"\"}";
+
+static void a_template_is_filled(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template_text, *expected;
+    } CASES[] = {
+        {NULL, "Why {id}?"},
+        {"", ""},
+        {"{problem}", "Why {id}?"}, /* what is put in is not looked at again */
+        {"{id}/{subject}: {problem}!", "x7/physics: Why {id}?!"},
+        {"{level}{level}", "33"},
+        {"{sure} {tags}", "true [\"a\",\"b\"]"},
+        {"{text}", "a \"b\""},
+        {"{by.name}", "Ada"},
+        {"{none} {missing} {}", "{none} {missing} {}"},
+        {"{\"a\": {id}}", "{\"a\": x7}"},
+        {"{{id}}", "{x7}"},
+        {"{id", "{id"},
+        {"id}", "id}"},
+        {"{\nid}", "{\nid}"},
+        {"a\\nb\\tc\\d\\", "a\nb\tc\\d\\"},
+        {"{id}\xc3\xb6{id}", "x7\xc3\xb6x7"},
+    };
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, METADATA, NOTHING};
+    struct text out = {0};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        prompt_render(CASES[i].template_text, &item, &out); /* each time anew */
+        assert_string_equal(text_get(&out), CASES[i].expected);
+    }
+    text_release(&out);
+}
+
+static void an_item_without_metadata_has_its_own_fields(void **state)
+{
+    (void)state;
+    const struct item item = {ID, PROBLEM, NOTHING, SUBJECT, NOTHING, NOTHING};
+    struct text out = {0};
+    prompt_render("{id} {level}", &item, &out);
+    assert_string_equal(text_get(&out), "x7 {level}");
+    text_release(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_template_is_filled),
+        cmocka_unit_test(an_item_without_metadata_has_its_own_fields),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,158 @@
+#include "support/unit.h"
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "runner/profile/sums.h"
+
+static void add(struct sums *sums, const char *record)
+{
+    struct jv *value;
+    assert_int_equal(jv_parse(record, strlen(record), &value, NULL), ERR_OK);
+    assert_int_equal(sums_add(sums, "m", value), ERR_OK);
+    jv_free(value);
+}
+
+#define METRICS(more) "\"model_metrics\": {\"m\": {" more "}}"
+#define OWN(more)     "\"ipw\": {" more "}"
+
+static const char RIGHT[] = "{" METRICS(
+    "\"latency_metrics\": {\"total_query_seconds\": 2, \"time_to_first_token_seconds\": 0.5},"
+    "\"token_metrics\": {\"input\": 10, \"output\": 20},"
+    "\"energy_metrics\": {\"per_query_joules\": 30, \"cpu_per_query_joules\": 10},"
+    "\"phase_metrics\": {\"prefill_energy_j\": 8, \"decode_energy_j\": 32},"
+    "\"cost\": {\"total_cost_usd\": 0.25},"
+    "\"evaluation\": {\"is_correct\": true}") ", " OWN("\"status\": \"completed\", \"start\": 1, "
+                                                       "\"started_at\": 100,"
+                                                       "\"energy\": {\"joules\": 40, "
+                                                       "\"idle_joules\": 4, \"active_joules\": 36},"
+                                                       "\"failed_attempts\": {\"1\": {\"joules\": "
+                                                       "3}, \"2\": {\"joules\": null}}") "}";
+
+/* No counts, no energy, nobody could grade it; asked by the second start. */
+static const char BARE[] =
+    "{" METRICS("\"latency_metrics\": {\"total_query_seconds\": 1}") ", " OWN(
+        "\"status\": \"completed\", \"start\": 2, \"started_at\": 500, \"energy\": {\"joules\": "
+        "null}") "}";
+
+static const char FAILED[] =
+    "{" METRICS("\"latency_metrics\": {\"total_query_seconds\": 5},"
+                "\"token_metrics\": {\"output\": 7}") ", " OWN("\"status\": \"failed\", \"start\": "
+                                                               "1, \"started_at\": 101, "
+                                                               "\"energy\": {\"joules\": 6}") "}";
+
+static const char WRONG[] = "{" METRICS(
+    "\"latency_metrics\": {\"total_query_seconds\": 4},"
+    "\"token_metrics\": {\"input\": 1, \"output\": 0},"
+    "\"evaluation\": {\"is_correct\": false}") ", " OWN("\"status\": \"completed\", \"start\": 2, "
+                                                        "\"started_at\": 499,"
+                                                        "\"energy\": {\"joules\": 2}, "
+                                                        "\"judge_energy\": {\"joules\": 9}") "}";
+
+static void records_are_summed(void **state)
+{
+    (void)state;
+    struct sums sums;
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    add(&sums, RIGHT);
+    add(&sums, BARE);
+    add(&sums, FAILED);
+    add(&sums, WRONG);
+    assert_int_equal(sums.queries, 4);
+    assert_int_equal(sums.completed, 3);
+    assert_int_equal(sums.failed, 1);
+    assert_int_equal(sums.measured, 2);
+    assert_int_equal(sums.tally.correct, 1);
+    assert_int_equal(sums.tally.incorrect, 1);
+    assert_int_equal(sums.tally.ungraded, 1);
+    assert_near(sums.joules, 42, 1e-12);
+    assert_near(sums.failed_joules, 3 + 6, 1e-12); /* the repeated attempt, and the failed query */
+    assert_near(sums.judge_joules, 9, 1e-12);
+    assert_near(sums.gpu_joules, 30, 1e-12);
+    assert_near(sums.cpu_joules, 10, 1e-12);
+    assert_near(sums.prefill.joules, 8, 1e-12);
+    assert_near(sums.cost, 0.25, 1e-12);
+    assert_near(sums.output_tokens, 20, 1e-12); /* those of a failed query are no output */
+    assert_near(sums.input_tokens, 11, 1e-12);
+    assert_near(sums.per_output.joules, 42, 1e-12);
+    assert_false(is_known(sums.idle_joules)); /* one has no baseline */
+    /* 100 to 106 in the first start, 499 to 503 in the second; the pause between is nobody's. */
+    assert_near(sums_seconds(&sums), 6 + 4, 1e-9);
+    assert_int_equal(sums.rows[SUM_LATENCY].moments.count, 3);
+    assert_near(sketch_quantile(&sums.rows[SUM_LATENCY], 0.5), 2, 1e-12);
+    assert_int_equal(sums.rows[SUM_TTFT].moments.count, 1);
+    assert_near(sketch_quantile(&sums.rows[SUM_POWER], 1), 20, 1e-12);
+    sums_release(&sums);
+}
+
+static void nothing_is_unknown_not_0(void **state)
+{
+    (void)state;
+    struct sums sums;
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    add(&sums, BARE);
+    assert_int_equal(sums.measured, 0);
+    assert_false(is_known(sums.output_tokens));
+    assert_false(is_known(sums.input_tokens));
+    assert_false(is_known(sums.gpu_joules));
+    assert_false(is_known(sums.cpu_joules));
+    assert_false(is_known(sums.judge_joules));
+    assert_false(is_known(sums.cost));
+    sums_release(&sums);
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    assert_false(is_known(sums_seconds(&sums)));
+    sums_release(&sums);
+}
+
+static void only_known_rows_are_written(void **state)
+{
+    (void)state;
+    struct sums sums;
+    struct text text = {0};
+    struct json json;
+    struct jv *value;
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    add(&sums, WRONG);
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    sums_to_json(&json, "statistics", &sums);
+    json_object_end(&json);
+    assert_int_equal(jv_parse(text_get(&text), text.length, &value, NULL), ERR_OK);
+    assert_near(jv_number(jv_path(value, "statistics.latency_s.avg")), 4, 1e-12);
+    assert_near(jv_number(jv_path(value, "statistics.latency_s.p95")), 4, 1e-12);
+    assert_true(jv_is_null(jv_path(value, "statistics.latency_s.std"))); /* of one there is none */
+    assert_null(jv_path(value, "statistics.time_to_first_token_s"));
+    assert_null(jv_path(value, "statistics.gpu_energy_joules"));
+    jv_free(value);
+    text_release(&text);
+    sums_release(&sums);
+}
+
+static void an_example_of_each_metadata_key_is_kept(void **state)
+{
+    (void)state;
+    struct sums sums;
+    int64_t whole;
+    assert_int_equal(sums_init(&sums), ERR_OK);
+    add(&sums, "{\"dataset_metadata\": {\"level\": 3, \"name\": null, \"share\": 1}}");
+    add(&sums, "{\"dataset_metadata\": {\"level\": 9, \"name\": \"Ada\", \"share\": 0.5}}");
+    add(&sums, "{\"dataset_metadata\": {\"level\": \"x\", \"name\": \"Bob\", \"late\": true}}");
+    assert_true(jv_integer(jv_get(sums.metadata, "level"), &whole));
+    assert_int_equal(whole, 3);
+    assert_string_equal(jv_text(jv_get(sums.metadata, "name")), "Ada");
+    assert_near(jv_number(jv_get(sums.metadata, "share")), 0.5, 0); /* a fraction says more */
+    assert_true(jv_is_bool(jv_get(sums.metadata, "late")));
+    sums_release(&sums);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_are_summed),
+        cmocka_unit_test(nothing_is_unknown_not_0),
+        cmocka_unit_test(only_known_rows_are_written),
+        cmocka_unit_test(an_example_of_each_metadata_key_is_kept),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,230 @@
+#include "support/unit.h"
+
+#include <math.h>
+
+#include "core/params.h"
+#include "core/units.h"
+#include "runner/profile/supply.h"
+
+enum { ITEMS = 4 };
+
+/* Takes everything; the keys one after another, with blanks between. */
+static void keys_of(struct supply_options options, char *to, size_t size, int64_t *total)
+{
+    struct params params = {0};
+    struct supply supply;
+    struct error why = {0};
+    size_t length = 0;
+    assert_int_equal(params_add(&params, "count=4"), ERR_OK);
+    options.dataset = "builtin";
+    options.params = &params;
+    assert_int_equal(supply_open(&supply, &options, &why), ERR_OK);
+    *total = supply.total;
+    to[0] = '\0';
+    for (bool end = false; !end;) {
+        struct query query;
+        assert_int_equal(supply_next(&supply, &query, &end, &why), ERR_OK);
+        if (end)
+            break;
+        assert_true(query.item.problem[0] != '\0');
+        assert_true(query.due == 0);
+        length +=
+            (size_t)snprintf(to + length, size - length, "%s%s", length ? " " : "", query.key);
+        query_release(&query);
+    }
+    struct query query; /* the end stays the end */
+    bool end = false;
+    assert_int_equal(supply_next(&supply, &query, &end, &why), ERR_OK);
+    assert_true(end);
+    supply_close(&supply);
+    params_release(&params);
+}
+
+static void items_come_as_often_as_wanted(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t most;
+        unsigned repeats;
+        int64_t total;
+        const char *keys;
+    } CASES[] = {
+        {UINT64_MAX, 1, 4, "q000000 q000001 q000002 q000003"},
+        {2, 1, 2, "q000000 q000001"},
+        {9, 1, 4, "q000000 q000001 q000002 q000003"},
+        {2, 3, 6, "q000000 q000001 q000000.r1 q000001.r1 q000000.r2 q000001.r2"},
+        {1, 1, 1, "q000000"},
+    };
+    char keys[512];
+    int64_t total;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        keys_of((struct supply_options){.most = CASES[i].most, .repeats = CASES[i].repeats}, keys,
+                sizeof keys, &total);
+        assert_string_equal(keys, CASES[i].keys);
+        assert_int_equal(total, CASES[i].total);
+    }
+}
+
+static void what_is_done_is_left_out(void **state)
+{
+    (void)state;
+    struct done_set done = {0};
+    char keys[512];
+    int64_t total;
+    assert_int_equal(done_add(&done, 1, 0, 2), ERR_OK);
+    assert_int_equal(done_add(&done, 1, 0, 2), ERR_OK); /* twice is once */
+    assert_int_equal(done_add(&done, 3, 1, 2), ERR_OK);
+    assert_int_equal(done.count, 2);
+    keys_of((struct supply_options){.most = UINT64_MAX, .repeats = 2, .done = &done}, keys,
+            sizeof keys, &total);
+    assert_string_equal(keys, "q000000 q000002 q000003 q000000.r1 q000001.r1 q000002.r1");
+    assert_int_equal(total, 6);
+    keys_of((struct supply_options){.most = 1, .repeats = 1, .done = &done}, keys, sizeof keys,
+            &total);
+    assert_int_equal(total, 0); /* more was done than is wanted: never negative */
+    done_release(&done);
+}
+
+static void all_done_is_an_empty_supply(void **state)
+{
+    (void)state;
+    struct done_set done = {0};
+    char keys[512];
+    int64_t total;
+    for (uint64_t i = 0; i < ITEMS; i++)
+        assert_int_equal(done_add(&done, i, 0, 1), ERR_OK);
+    keys_of((struct supply_options){.most = UINT64_MAX, .repeats = 1, .done = &done}, keys,
+            sizeof keys, &total);
+    assert_string_equal(keys, "");
+    assert_int_equal(total, 0);
+    done_release(&done);
+}
+
+static void far_places_are_kept(void **state)
+{
+    (void)state;
+    struct done_set done = {0};
+    for (uint64_t i = 0; i < 100000; i += 777)
+        assert_int_equal(done_add(&done, i, 2, 5), ERR_OK);
+    assert_int_equal(done.count, 129);
+    done_release(&done);
+    assert_null(done.bits);
+}
+
+static void keys_are_read_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        bool good;
+        uint64_t index;
+        unsigned repeat;
+    } CASES[] = {
+        {"q000000", true, 0, 0},
+        {"q000012.r1", true, 12, 1},
+        {"q1234567890", true, 1234567890, 0},
+        {"q000003.r100", true, 3, 100},
+        {NULL, false, 0, 0},
+        {"", false, 0, 0},
+        {"q", false, 0, 0},
+        {"000012", false, 0, 0},
+        {"qx", false, 0, 0},
+        {"q12x", false, 0, 0},
+        {"q12.r", false, 0, 0},
+        {"q.r1", false, 0, 0},
+        {"q1.rx", false, 0, 0},
+        {"q-1", false, 0, 0},
+        {"q1.r4294967296", false, 0, 0},
+        {"q99999999999999999999999999999999999999", false, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        uint64_t index = 77;
+        unsigned repeat = 77;
+        bool good = query_key_parse(CASES[i].key, &index, &repeat);
+        if (good != CASES[i].good)
+            print_error("%s\n", CASES[i].key);
+        assert_true(good == CASES[i].good);
+        if (good) {
+            assert_int_equal(index, CASES[i].index);
+            assert_int_equal(repeat, CASES[i].repeat);
+        }
+    }
+}
+
+enum { ARRIVALS = 4000 };
+
+static void arrivals_of(uint64_t seed, double *gaps)
+{
+    struct supply supply;
+    struct error why = {0};
+    nanos before = 0;
+    struct params params = {0};
+    const struct supply_options options = {.dataset = "null",
+                                           .params = &params,
+                                           .most = UINT64_MAX,
+                                           .repeats = 1,
+                                           .rate = 50,
+                                           .seed = seed};
+    assert_int_equal(params_add(&params, "count=4001"), ERR_OK);
+    assert_int_equal(supply_open(&supply, &options, &why), ERR_OK);
+    for (size_t i = 0; i <= ARRIVALS; i++) {
+        struct query query;
+        bool end;
+        assert_int_equal(supply_next(&supply, &query, &end, &why), ERR_OK);
+        assert_false(end);
+        assert_true(query.due >= before);
+        if (i > 0)
+            gaps[i - 1] = seconds(query.due - before);
+        before = query.due;
+        query_release(&query);
+    }
+    supply_close(&supply);
+    params_release(&params);
+}
+
+/* Of a Poisson process the gaps are exponential: mean and deviation are 1 / rate, and one in e is
+ * longer than that. */
+static void arrivals_are_a_poisson_process(void **state)
+{
+    (void)state;
+    static double gaps[ARRIVALS], again[ARRIVALS], other[ARRIVALS];
+    double sum = 0, squares = 0, longer = 0;
+    arrivals_of(1, gaps);
+    arrivals_of(1, again);
+    arrivals_of(2, other);
+    assert_memory_equal(gaps, again, sizeof gaps);
+    assert_memory_not_equal(gaps, other, sizeof gaps);
+    for (size_t i = 0; i < ARRIVALS; i++) {
+        sum += gaps[i];
+        squares += gaps[i] * gaps[i];
+        longer += gaps[i] > 0.02;
+    }
+    double mean = sum / ARRIVALS;
+    assert_near(mean, 0.02, 0.02 * 0.06);
+    assert_near(sqrt(squares / ARRIVALS - mean * mean), 0.02, 0.02 * 0.1);
+    assert_near(longer / ARRIVALS, exp(-1), 0.03);
+}
+
+static void a_dataset_that_is_not_there(void **state)
+{
+    (void)state;
+    struct supply supply;
+    struct error why = {0};
+    const struct supply_options options = {.dataset = "builtn", .most = 1, .repeats = 1};
+    assert_true(supply_open(&supply, &options, &why) != ERR_OK);
+    assert_contains(why.text, "builtin");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_come_as_often_as_wanted),
+        cmocka_unit_test(what_is_done_is_left_out),
+        cmocka_unit_test(all_done_is_an_empty_supply),
+        cmocka_unit_test(far_places_are_kept),
+        cmocka_unit_test(keys_are_read_back),
+        cmocka_unit_test(arrivals_are_a_poisson_process),
+        cmocka_unit_test(a_dataset_that_is_not_there),
+    };
+    return RUN_TESTS(tests);
+}
