@@ -6,6 +6,7 @@
 
 #include "attribute/share.h"
 #include "core/clock.h"
+#include "core/text.h"
 #include "estimate/price.h"
 #include "port/proc.h"
 #include "port/thread.h"
@@ -174,6 +175,16 @@ static void warn_of_rows(const struct profile *profile)
     profile_warn(profile, line);
 }
 
+static void warn_of_samples(const struct profile *profile)
+{
+    char line[700];
+    if (!profile->samples_err)
+        return;
+    str_format(line, sizeof line, "%s is incomplete: %s", profile->place.samples,
+               err_text(profile->samples_err));
+    profile_warn(profile, line);
+}
+
 /* From the directory on: whatever happens now, what was measured is written. */
 static enum err run_in_place(struct profile *profile, struct profile_result *out, struct error *why)
 {
@@ -206,8 +217,7 @@ static enum err run_in_place(struct profile *profile, struct profile_result *out
         *why = finish_why;
         err = finish_err;
     }
-    if (profile->samples_err)
-        profile_warn(profile, "the disk is full: samples.csv is incomplete");
+    warn_of_samples(profile);
     warn_of_rows(profile);
     return err;
 }

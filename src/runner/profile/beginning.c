@@ -1,5 +1,6 @@
 #include "runner/profile/beginning.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -116,7 +117,7 @@ static enum err put_samples(const char *bytes, void *context)
     while (length > 0) {
         ssize_t wrote = write(profile->samples_fd, bytes, length);
         if (wrote <= 0) /* samples are for later; a full disk must not end the run for them */
-            return profile->samples_err = ERR_NO_SPACE;
+            return profile->samples_err = wrote < 0 ? err_from_errno(errno) : ERR_NO_SPACE;
         bytes += wrote;
         length -= (size_t)wrote;
     }

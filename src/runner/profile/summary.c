@@ -183,7 +183,11 @@ static void put_more(struct json *json, const struct profile_context *context,
     json_number(json, "cost", sums->cost);
     put_prices(json, context, facts);
     double flops_per_token = model_flops_per_token(&context->facts.model);
-    double flops = flops_per_token * (sums->input_tokens + sums->output_tokens);
+    /* Work that was not counted would make the hardware look idle: unknown instead. */
+    bool all_counted = sums->rows[SUM_INPUT].moments.count == sums->completed &&
+                       sums->rows[SUM_OUTPUT].moments.count == sums->completed;
+    double flops =
+        all_counted ? flops_per_token * (sums->input_tokens + sums->output_tokens) : UNKNOWN;
     json_number(json, "flops_per_token", flops_per_token);
     json_number(json, "flops", flops);
     json_number(json, "mfu",

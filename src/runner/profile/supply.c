@@ -18,6 +18,8 @@ void query_release(struct query *query)
 
 /* ---- what is done already ---- */
 
+#define INDEX_MOST UINT64_C(100000000000)
+
 static uint64_t place_of(uint64_t index, unsigned repeat, unsigned repeats)
 {
     return index * repeats + repeat;
@@ -26,6 +28,8 @@ static uint64_t place_of(uint64_t index, unsigned repeat, unsigned repeats)
 enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
 {
     uint64_t place = place_of(index, repeat, repeats);
+    if (index > INDEX_MOST)
+        return ERR_OK; /* no run has so many: a key that was damaged */
     size_t need = (size_t)(place / 8) + 1;
     if (need > done->bytes) {
         size_t bytes = need * 2 + 64;
