@@ -179,7 +179,8 @@ static int append_text(struct arrow_writer *writer, struct ArrowArray *array,
 /* A double has no room for every int64, but each whole double within its range is one. */
 static bool whole_number(double number, int64_t *out)
 {
-    if (!is_known(number) || floor(number) != number || number < -0x1p63 || number >= 0x1p63)
+    if (!is_known(number) || floor(number) != number || number < -9223372036854775808.0 ||
+        number >= 9223372036854775808.0)
         return false;
     *out = (int64_t)number;
     return true;

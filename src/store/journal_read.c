@@ -330,7 +330,7 @@ static enum err merge_line(struct journal_index *index, const struct place *plac
                            struct jv **record, uint64_t *damaged, struct error *why)
 {
     struct journal_line line;
-    struct jv *value;
+    struct jv *value = NULL;
     enum err err =
         journal_lines_at(&index->lines, place->order[2], (size_t)place->length, &line, why);
     if (!err)

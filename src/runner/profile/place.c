@@ -32,7 +32,7 @@ static enum err refuse(const struct place *place, struct error *why)
 /* What is not ours is left as it is, without even a lock in it. */
 static enum err refuse_foreign(const struct place *place, struct error *why)
 {
-    enum run_dir_state state;
+    enum run_dir_state state = RUN_DIR_NEW;
     enum err err = run_dir_look(place->directory, &state, why);
     if (!err && state == RUN_DIR_FOREIGN)
         err = err_set(why, ERR_USAGE,
