@@ -45,7 +45,7 @@ static enum err refuse_foreign(const struct place *place, struct error *why)
 static enum err decide(const struct place *place, const struct profile_options *options,
                        bool *resume, struct error *why)
 {
-    enum run_dir_state state;
+    enum run_dir_state state = RUN_DIR_NEW;
     *resume = false;
     enum err err = refuse_foreign(place, why);
     if (!err)
