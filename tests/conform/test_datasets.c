@@ -293,5 +293,5 @@ int main(void)
         TEST(wrong_parameters_are_told),
         TEST(nothing_stays_open),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

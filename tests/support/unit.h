@@ -10,7 +10,22 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "core/err.h"
+
 #define RUN_TESTS(tests) cmocka_run_group_tests((tests), NULL, NULL)
+
+/* For a file whose tests need a library that a build may lack: without it they are skipped, which
+ * ctest is told by 77. */
+#define RUN_TESTS_WITH(available, tests) (skipped_without(available) ? 77 : RUN_TESTS(tests))
+
+static inline int skipped_without(enum err (*available)(struct error *why))
+{
+    struct error why = {0};
+    if (available(&why) == ERR_OK)
+        return 0;
+    printf("skipped: %s\n", why.text);
+    return 1;
+}
 
 /* |a - b| <= tolerance, printing both: cmocka 1.1.5's own check works on floats. */
 #define assert_near(a, b, tolerance)                                                               \

@@ -1,6 +1,8 @@
 /* JSON lines and CSV from the outside: good files, bad files, and parts of files. */
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include <stdlib.h>
 
 #include "core/log.h"
@@ -284,5 +286,5 @@ int main(void)
         TEST(choices_bring_their_grader),
         TEST(csv_files_are_mapped_the_same_way),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -2,6 +2,8 @@
  * a data file here is JSON lines. */
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include "standins/arrow_fake.h"
 #include "support/items.h"
 #include "support/tree.h"
@@ -137,5 +139,5 @@ int main(void)
         TEST(splits_are_chosen_by_name),      TEST(broken_directories_say_what_is_wrong),
         TEST(a_broken_file_ends_the_reading),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

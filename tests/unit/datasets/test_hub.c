@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include <stdlib.h>
 
 #include "standins/http_fake.h"
@@ -241,5 +243,5 @@ int main(void)
         TEST(config_and_split_are_found),
         TEST(wrong_parameters_are_refused),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

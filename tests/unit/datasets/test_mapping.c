@@ -225,5 +225,5 @@ int main(void)
         cmocka_unit_test(rows_are_left_out_by_their_fields),
         cmocka_unit_test(choices_are_shuffled_by_their_problem),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,6 +1,8 @@
 /* From a name to a dataset: drivers, presets, paths, and names that are none of these. */
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include "standins/arrow_fake.h"
 #include "standins/http_fake.h"
 #include "support/items.h"
@@ -217,5 +219,5 @@ int main(void)
         TEST(presets_leave_out_what_a_text_model_cannot_see),
         TEST(presets_ask_the_hub),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

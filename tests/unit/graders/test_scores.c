@@ -2,6 +2,8 @@
  * are asked in tests/cli/test_graders_oracle.py. */
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -96,5 +98,5 @@ int main(void)
         cmocka_unit_test(rouge_is_the_longest_common_subsequence),
         cmocka_unit_test(rouge_refuses_what_would_take_for_ever),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

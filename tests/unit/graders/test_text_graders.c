@@ -1,6 +1,8 @@
 /* exact, contains, regex and list. */
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include "support/grading.h"
 
 static void exact_minds_what_it_is_told_to(void **state)
@@ -182,5 +184,5 @@ int main(void)
         cmocka_unit_test(lists_are_compared_item_by_item),
         cmocka_unit_test(wrong_parameters_are_refused),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

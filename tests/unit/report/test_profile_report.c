@@ -217,5 +217,5 @@ int main(void)
     };
     if (jv_available(&why) != ERR_OK) /* a build without a JSON reader has no profiles either */
         return 77;
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

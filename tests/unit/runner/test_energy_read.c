@@ -138,5 +138,5 @@ int main(void)
         cmocka_unit_test(what_is_unknown_adds_nothing),
         cmocka_unit_test(nothing_and_nothing_is_nothing),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

@@ -1,5 +1,7 @@
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include "core/units.h"
 #include "runner/profile/kinds.h"
 #include "sensors/sensor.h"
@@ -170,5 +172,5 @@ int main(void)
         cmocka_unit_test(gauges_of_gpus),
         cmocka_unit_test(one_thermometer_of_two),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

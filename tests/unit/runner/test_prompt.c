@@ -1,5 +1,7 @@
 #include "support/unit.h"
 
+#include "port/json_read.h"
+
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "runner/profile/prompt.h"
@@ -56,5 +58,5 @@ int main(void)
         cmocka_unit_test(a_template_is_filled),
         cmocka_unit_test(an_item_without_metadata_has_its_own_fields),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }

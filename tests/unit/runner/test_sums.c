@@ -154,5 +154,5 @@ int main(void)
         cmocka_unit_test(only_known_rows_are_written),
         cmocka_unit_test(an_example_of_each_metadata_key_is_kept),
     };
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }
