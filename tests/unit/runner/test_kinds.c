@@ -33,6 +33,7 @@ static void set(struct scene *scene, const struct part *parts, size_t count)
                                                    .has_energy = parts[i].kind != SENSOR_HOST,
                                                    .counted = parts[i].counted};
         scene->shares[i].device = &scene->devices[i];
+        scene->shares[i].counted = parts[i].counted;
         scene->shares[i].energy.joules = parts[i].joules;
         scene->shares[i].window_joules = parts[i].window;
         scene->shares[i].watts = (struct gauge_stats)NO_STATS;
