@@ -143,8 +143,7 @@ static void test_names(void **state)
 static void test_a_store_can_be_made_again(void **state)
 {
     (void)state;
-    if (jv_available(NULL))
-        skip(); /* no records without it */
+    SKIP_WITHOUT(jv_available);
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
         if (!usable(*d))
             continue;
@@ -169,8 +168,7 @@ static void test_a_store_can_be_made_again(void **state)
 static void test_what_was_not_finished_leaves_no_trace(void **state)
 {
     (void)state;
-    if (jv_available(NULL))
-        skip();
+    SKIP_WITHOUT(jv_available);
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
         if (!usable(*d))
             continue;
@@ -210,8 +208,7 @@ static void test_a_missing_directory_is_told(void **state)
 static void test_a_run_can_be_cleared(void **state)
 {
     (void)state;
-    if (jv_available(NULL))
-        skip();
+    SKIP_WITHOUT(jv_available);
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++)
         if (usable(*d))
             make_once(*d, NULL);

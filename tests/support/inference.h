@@ -6,6 +6,8 @@
 #include <stdbool.h>
 
 #include "clients/client.h"
+#include "port/http.h"
+#include "port/json_read.h"
 
 struct jv;
 
@@ -31,8 +33,8 @@ void inference_client(struct client *client, const char *driver, const char *pla
 /* Skips the test where this build cannot speak HTTP or read JSON. */
 #define NEEDS_HTTP()                                                                               \
     do {                                                                                           \
-        if (!inference_is_possible())                                                              \
-            skip();                                                                                \
+        SKIP_WITHOUT(http_available);                                                              \
+        SKIP_WITHOUT(jv_available);                                                                \
     } while (0)
 bool inference_is_possible(void);
 

@@ -27,6 +27,13 @@ static inline int skipped_without(enum err (*available)(struct error *why))
     return 1;
 }
 
+/* The same for one test. */
+#define SKIP_WITHOUT(available)                                                                    \
+    do {                                                                                           \
+        if (skipped_without(available))                                                            \
+            skip();                                                                                \
+    } while (0)
+
 /* |a - b| <= tolerance, printing both: cmocka 1.1.5's own check works on floats. */
 #define assert_near(a, b, tolerance)                                                               \
     do {                                                                                           \

@@ -7,11 +7,7 @@
 #include "clients/wire/openai_answer.h"
 #include "port/json_read.h"
 
-#define NEEDS_JSON()                                                                               \
-    do {                                                                                           \
-        if (jv_available(NULL))                                                                    \
-            skip();                                                                                \
-    } while (0)
+#define NEEDS_JSON() SKIP_WITHOUT(jv_available)
 
 enum { STEP = 10 }; /* of time between the pieces that are fed */
 

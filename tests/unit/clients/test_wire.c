@@ -223,8 +223,7 @@ static void an_event_of_many_lines_has_the_same_limit(void **state)
 static void parameters_are_typed_as_json(void **state)
 {
     (void)state;
-    if (jv_available(NULL))
-        skip();
+    SKIP_WITHOUT(jv_available);
     static const struct {
         const char *value, *expected;
     } CASES[] = {
@@ -295,8 +294,7 @@ static void a_servers_words_fit_one_line(void **state)
 static void an_error_is_found_in_every_form(void **state)
 {
     (void)state;
-    if (jv_available(NULL))
-        skip();
+    SKIP_WITHOUT(jv_available);
     static const struct {
         const char *json, *expected;
     } CASES[] = {

@@ -39,6 +39,7 @@ static bool usable(void)
         struct arrow_reader *reader;
         struct arrow_writer *writer;
         assert_true(why.text[0]);
+        print_message("skipped: %s\n", why.text);
         if (arrow_read_available(NULL)) {
             assert_int_equal(arrow_reader_open(path, &reader, &why), ERR_UNSUPPORTED);
             assert_null(reader);

@@ -7,11 +7,7 @@
 #include "core/units.h"
 #include "port/json_read.h"
 
-#define NEEDS_JSON()                                                                               \
-    do {                                                                                           \
-        if (jv_available(NULL))                                                                    \
-            skip();                                                                                \
-    } while (0)
+#define NEEDS_JSON() SKIP_WITHOUT(jv_available)
 
 static struct jv *parse(const char *text)
 {

@@ -89,8 +89,10 @@ static void watts_times_seconds_is_what_the_counters_gain(void **state)
 static void a_dead_counter_stays_dead(void **state)
 {
     (void)state;
-    if (system("command -v python3 >/dev/null") != 0)
+    if (system("command -v python3 >/dev/null") != 0) {
+        print_message("skipped: no python3 to run tick-tree\n");
         skip();
+    }
     struct tree tree;
     struct sensing s = {0};
     tree_new(&tree);

@@ -68,11 +68,6 @@ static void assert_content(const char *expected)
     text_release(&content);
 }
 
-static bool has_json(void)
-{
-    return jv_available(NULL) == ERR_OK;
-}
-
 /* ---- writing ---- */
 
 static void test_lines_are_appended_and_kept(void **state)
@@ -244,8 +239,7 @@ static enum err count_up(void *context, const struct jv *line)
 static void test_a_killed_writer_loses_at_most_its_torn_line(void **state)
 {
     (void)state;
-    if (!has_json())
-        skip();
+    SKIP_WITHOUT(jv_available);
     for (int round = 0; round < 12; round++) {
         int ready[2], status;
         char byte;
@@ -330,8 +324,7 @@ static void test_threads_do_not_mix_their_lines(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     journal_close(&journal);
-    if (!has_json())
-        skip();
+    SKIP_WITHOUT(jv_available);
     assert_int_equal(journal_read(path, in_order, next, &damaged, &why), ERR_OK);
     assert_int_equal(damaged, 0);
     for (int i = 0; i < THREADS; i++)
@@ -351,8 +344,7 @@ static enum err print_line(void *context, const struct jv *line)
 static void test_damaged_lines_are_skipped_and_counted(void **state)
 {
     (void)state;
-    if (!has_json())
-        skip();
+    SKIP_WITHOUT(jv_available);
     struct text out = {0};
     struct error why = {0};
     uint64_t damaged = 77;
@@ -378,8 +370,7 @@ static enum err stop_at_once(void *context, const struct jv *line)
 static void test_reading_stops_when_told(void **state)
 {
     (void)state;
-    if (!has_json())
-        skip();
+    SKIP_WITHOUT(jv_available);
     int calls = 0;
     uint64_t damaged;
     write_journal("{\"kind\":\"query\",\"key\":\"a\"}\n{\"kind\":\"query\",\"key\":\"b\"}\n");
@@ -430,8 +421,7 @@ static const struct {
 static void test_lines_make_records(void **state)
 {
     (void)state;
-    if (!has_json())
-        skip();
+    SKIP_WITHOUT(jv_available);
     for (size_t i = 0; i < sizeof RECORDS / sizeof *RECORDS; i++) {
         struct text out = {0};
         struct error why = {0};
@@ -472,8 +462,7 @@ static const struct {
 static void test_damaged_lines_make_no_records(void **state)
 {
     (void)state;
-    if (!has_json())
-        skip();
+    SKIP_WITHOUT(jv_available);
     for (size_t i = 0; i < sizeof DAMAGED / sizeof *DAMAGED; i++) {
         struct text out = {0};
         struct error why = {0};
@@ -509,8 +498,7 @@ static enum err check_many(void *context, const struct jv *record)
 static void test_many_records_with_late_grades(void **state)
 {
     (void)state;
-    if (!has_json())
-        skip();
+    SKIP_WITHOUT(jv_available);
     const int count = 12000;
     struct text content = {0};
     for (int i = 0; i < count; i++) {
