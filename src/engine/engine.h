@@ -53,7 +53,7 @@ struct engine_model_facts {
     bool has_chat_template;
 };
 
-/* ERR_NOT_FOUND, ERR_PARSE (not a GGUF, truncated, corrupt), ERR_UNSUPPORTED (an architecture the
+/* ERR_NOT_FOUND, ERR_BAD_VALUE (not a GGUF, truncated, corrupt), ERR_UNSUPPORTED (an architecture the
  * library does not know), ERR_NO_MEMORY: each with the library's own last words in *why. */
 enum err engine_model_open(const char *path, const struct engine_model_options *options,
                            struct engine_model **out, struct error *why) MUST_USE;
