@@ -34,9 +34,10 @@ struct decoder_part {
     /* Of these, what belongs to the experts, all of them together; a token uses its share. */
     uint64_t expert_parameters, expert_bytes;
     /* Of these, what is added or scales number by number (norms, biases), not a matrix. */
-    uint64_t vector_parameters;
-    const struct tensor_type *type; /* of most of its bytes; NULL when it has no weights */
-    bool is_mixed;                  /* other types are among them; those of vectors do not count */
+    uint64_t vector_parameters, bias_parameters;
+    const struct tensor_type *type; /* of its largest matrix, or vector; NULL without weights */
+    bool is_mixed;                  /* its matrices are not all of that type */
+    uint64_t largest;               /* bytes of that tensor */
 };
 
 struct decoder_layer {
@@ -45,9 +46,11 @@ struct decoder_layer {
     uint64_t feed_forward;        /* the width that every token goes through, shared experts' too */
     uint64_t expert_feed_forward; /* the width of one expert; 0 in a dense layer */
     uint64_t window;              /* tokens that attention sees, itself included; 0: all */
-    uint64_t norm_numbers;        /* numbers that its norms go over, for one token */
-    bool norm_has_mean;           /* LayerNorm rather than RMSNorm */
-    bool is_gated;                /* activation(gate) x up, rather than activation(up) */
+    /* Numbers of one token that its norms go over: those before attention, and those after it. */
+    uint64_t norm_numbers, norm_numbers_after;
+    bool norm_has_mean; /* LayerNorm rather than RMSNorm */
+    bool is_gated;      /* activation(gate) x up, rather than activation(up) */
+    bool is_fused;      /* gate and up are one matrix */
     struct decoder_part parts[DECODER_COMPONENT_COUNT];
 };
 

@@ -63,6 +63,7 @@ struct gguf_tensor {
 };
 
 struct gguf {
+    char *file; /* its name, for messages */
     uint32_t version;
     uint32_t alignment;
     uint64_t file_bytes;
@@ -70,8 +71,8 @@ struct gguf {
     size_t value_count, tensor_count;
     struct gguf_value *values; /* in the order of the file, as are the tensors */
     struct gguf_tensor *tensors;
-    size_t *values_by_key, *tensors_by_name; /* their indices, sorted */
-    void *mapping;                           /* NULL when the bytes are the caller's */
+    const struct gguf_text **keys, **names; /* of the values and tensors, sorted */
+    void *mapping;                          /* NULL when the bytes are the caller's */
 };
 
 /* ERR_UNSUPPORTED for a version, byte order or tensor type that is not read.  *out is filled on
