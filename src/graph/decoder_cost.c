@@ -111,8 +111,6 @@ static struct decoder_cost qkv_cost(const struct pass *pass, const struct decode
 {
     const struct decoder_layer *layer = pass->layer;
     struct decoder_cost cost = multiply(pass, part, pass->all);
-    if (!layer) /* the rotation's factors */
-        return cost;
     double queries = (double)(layer->heads * layer->key_size);
     double keys = (double)(layer->heads_kv * layer->key_size);
     double values = (double)(layer->heads_kv * layer->value_size);
@@ -153,7 +151,7 @@ static struct decoder_cost scores_cost(const struct pass *pass)
 {
     const struct decoder_layer *layer = pass->layer;
     struct decoder_cost cost = {0};
-    if (!layer || pass->all <= 0)
+    if (pass->all <= 0)
         return cost;
     double heads = (double)layer->heads, sizes = (double)(layer->key_size + layer->value_size);
     double pairs = pairs_seen(pass) * pass->sequences;
@@ -215,34 +213,51 @@ static struct decoder_cost head_cost(const struct pass *pass)
     return cost;
 }
 
+static struct decoder_cost cost_outside(const struct pass *pass, enum decoder_component component)
+{
+    const struct decoder_part *part = &pass->decoder->outside[component];
+    struct decoder_cost nothing = {0};
+    switch (component) {
+    case DECODER_EMBEDDING:
+        return embedding_cost(pass, part);
+    case DECODER_NORM:
+        return norm_cost(pass, part);
+    case DECODER_ATTN_QKV: /* the rotation's factors */
+        return multiply(pass, part, pass->all);
+    case DECODER_HEAD:
+        return head_cost(pass);
+    default:
+        return nothing;
+    }
+}
+
+static struct decoder_cost cost_in_layer(const struct pass *pass, enum decoder_component component)
+{
+    const struct decoder_part *part = &pass->layer->parts[component];
+    struct decoder_cost nothing = {0};
+    switch (component) {
+    case DECODER_NORM:
+        return norm_cost(pass, part);
+    case DECODER_ATTN_QKV:
+        return qkv_cost(pass, part);
+    case DECODER_ATTN_SCORES:
+        return scores_cost(pass);
+    case DECODER_ATTN_OUT:
+        return attention_out_cost(pass, part);
+    case DECODER_FFN_GATE_UP:
+        return gate_up_cost(pass, part);
+    case DECODER_FFN_DOWN:
+        return down_cost(pass, part);
+    default:
+        return nothing;
+    }
+}
+
 struct decoder_cost decoder_cost(const struct decoder *decoder, const struct decoder_step *step,
                                  int layer, enum decoder_component component)
 {
     struct pass pass = pass_of(decoder, step, layer);
-    const struct decoder_part *part =
-        pass.layer ? &pass.layer->parts[component] : &decoder->outside[component];
-    bool is_in_layer = pass.layer;
-    switch (component) {
-    case DECODER_EMBEDDING:
-        return is_in_layer ? (struct decoder_cost){0} : embedding_cost(&pass, part);
-    case DECODER_NORM:
-        return norm_cost(&pass, part);
-    case DECODER_ATTN_QKV:
-        return qkv_cost(&pass, part);
-    case DECODER_ATTN_SCORES:
-        return scores_cost(&pass);
-    case DECODER_ATTN_OUT:
-        return is_in_layer ? attention_out_cost(&pass, part) : (struct decoder_cost){0};
-    case DECODER_FFN_GATE_UP:
-        return is_in_layer ? gate_up_cost(&pass, part) : (struct decoder_cost){0};
-    case DECODER_FFN_DOWN:
-        return is_in_layer ? down_cost(&pass, part) : (struct decoder_cost){0};
-    case DECODER_HEAD:
-        return is_in_layer ? (struct decoder_cost){0} : head_cost(&pass);
-    case DECODER_COMPONENT_COUNT:
-        break;
-    }
-    return (struct decoder_cost){0};
+    return pass.layer ? cost_in_layer(&pass, component) : cost_outside(&pass, component);
 }
 
 /* ---- sums ---- */

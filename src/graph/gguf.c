@@ -17,9 +17,11 @@
 enum {
     DEFAULT_ALIGNMENT = 32,
     VALUE_ENTRY_BYTES = 8 + 1 + 4 + 1, /* the fewest: a key of one byte, a value of one */
-    /* Far beyond any model, and little memory: a huge file of rubbish must not fill the machine. */
+    /* Far beyond any model, and little memory and time: a huge file of rubbish must not fill the
+     * machine or keep it busy. */
     MOST_VALUES = 1 << 16,
-    MOST_TENSORS = 1 << 20,
+    MOST_TENSORS = 1 << 18,
+    MOST_ITEMS = 1 << 26,
 };
 
 /* Bytes of one value; strings and arrays have their own. */
@@ -58,7 +60,7 @@ static enum err read_items(struct cursor *cursor, struct gguf_value *out)
 {
     bool is_string = out->type == GGUF_STRING;
     uint64_t smallest = is_string ? 8 : TYPE_BYTES[out->type];
-    if (out->count > cursor_left(cursor) / smallest)
+    if (out->count > MOST_ITEMS || out->count > cursor_left(cursor) / smallest)
         return cursor_fail(cursor, ERR_BAD_VALUE,
                            "claims %llu items and %llu bytes are left; the file is cut short or "
                            "damaged: fetch it again",

@@ -39,7 +39,7 @@ struct key_name {
 
 static struct key_name key_name(const struct keys *keys, const char *key)
 {
-    struct key_name name;
+    struct key_name name = {{0}};
     str_format(name.text, sizeof name.text, "%s.%s", keys->architecture, key);
     return name;
 }
@@ -90,8 +90,10 @@ static void copy_plain(struct gguf_text from, char *to, size_t size)
 {
     size_t used = 0;
     for (size_t i = 0; i < from.length && used + 1 < size; i++) {
-        unsigned char byte = (unsigned char)from.bytes[i];
-        to[used++] = byte < ' ' || byte == 0x7f ? '?' : from.bytes[i];
+        char byte = from.bytes[i];
+        if ((unsigned char)byte < ' ' || byte == 0x7f)
+            byte = '?';
+        to[used++] = byte;
     }
     /* Not in the middle of a character. */
     while (used && used < from.length && ((unsigned char)from.bytes[used] & 0xc0) == 0x80)
@@ -189,7 +191,7 @@ static enum err make_layers(const struct keys *keys, struct decoder *out)
     enum err err = read_size(keys, "block_count", MOST_LAYERS, &count);
     if (err)
         return err;
-    if (count > keys->gguf->tensor_count)
+    if (count == 0 || count > keys->gguf->tensor_count)
         return complain(keys, "block_count", "is larger than the number of tensors");
     out->layers = calloc(count, sizeof *out->layers);
     if (!out->layers)

@@ -100,12 +100,12 @@ enum err tensors_place(struct cursor *cursor, struct gguf *gguf, const struct gg
     for (size_t i = 1; i < gguf->tensor_count; i++) {
         const struct gguf_tensor *last = (const struct gguf_tensor *)sorted[i - 1];
         const struct gguf_tensor *next = (const struct gguf_tensor *)sorted[i];
+        unsigned long long begin = next->offset, end = last->offset + last->bytes;
         cursor->item = next->name;
-        if (last->offset + last->bytes > next->offset)
+        if (end > begin)
             return cursor_fail(cursor, ERR_BAD_VALUE,
                                "begins at byte %llu, before the one in front of it ends (%llu)",
-                               (unsigned long long)next->offset,
-                               (unsigned long long)(last->offset + last->bytes));
+                               begin, end);
     }
     return ERR_OK;
 }

@@ -1,6 +1,5 @@
 /* GGUF headers: what is in the file is found, and what is wrong with it is told with its place. */
 #define _GNU_SOURCE
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,6 +1,7 @@
 /* Files that were damaged at random: they are read or refused in one line, never beyond their end, and
  * never with more memory than their size warrants.  The same seed damages alike everywhere. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -97,11 +98,13 @@ static size_t damage(char *bytes, size_t length, size_t header, uint64_t *seed)
 
 static void limit_memory(void)
 {
-    unsigned long pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    assert_non_null(statm);
-    assert_int_equal(fscanf(statm, "%lu", &pages), 1);
-    fclose(statm);
+    unsigned long pages;
+    char line[64] = "";
+    int statm = open("/proc/self/statm", O_RDONLY);
+    assert_true(read(statm, line, sizeof line - 1) > 0);
+    close(statm);
+    pages = strtoul(line, NULL, 10);
+    assert_true(pages > 0);
     rlim_t limit = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + SPARE_BYTES;
     assert_int_equal(setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit}), 0);
 }
