@@ -168,6 +168,37 @@ static void test_elementwise_operations(void **state)
                     CASES[i].flops);
 }
 
+/* What goes in and comes out, of one token in one layer; then outside, where the table is 32 tokens. */
+static void test_activations(void **state)
+{
+    (void)state;
+    struct decoder_step step = {.tokens = 3, .before = 4, .sequences = 2, .logits = 1};
+    static const struct {
+        int layer;
+        enum decoder_component component;
+        double in, out; /* numbers, of 4 bytes */
+    } CASES[] = {
+        {0, DECODER_EMBEDDING, 0, 0},
+        {0, DECODER_NORM, 6 * 128, 6 * 128},
+        {0, DECODER_ATTN_QKV, 6 * 64, 6 * 64},  /* keys and values go to the cache */
+        {0, DECODER_ATTN_OUT, 6 * 128, 6 * 64}, /* with the stream */
+        {0, DECODER_FFN_GATE_UP, 6 * 64, 6 * 96},
+        {0, DECODER_FFN_DOWN, 6 * (96 + 64), 6 * 64},
+        {0, DECODER_HEAD, 0, 0},
+        {DECODER_OUTSIDE, DECODER_EMBEDDING, 0, 6 * 64},
+        {DECODER_OUTSIDE, DECODER_NORM, 2 * 64, 2 * 64},
+        {DECODER_OUTSIDE, DECODER_ATTN_SCORES, 0, 0},
+        {DECODER_OUTSIDE, DECODER_FFN_DOWN, 0, 0},
+        {DECODER_OUTSIDE, DECODER_HEAD, 2 * 64, 2 * 32},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct decoder_cost cost =
+            decoder_cost(&decoder, &step, CASES[i].layer, CASES[i].component);
+        assert_true(cost.activation_read_bytes == 4 * CASES[i].in);
+        assert_true(cost.activation_write_bytes == 4 * CASES[i].out);
+    }
+}
+
 static void test_numbers_of_other_widths(void **state)
 {
     (void)state;
@@ -233,17 +264,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_scores_against_every_pair),
-        TEST(test_a_prompt_is_its_tokens),
-        TEST(test_weights_are_read_once_a_pass),
-        TEST(test_each_parameter_multiplies_once_a_token),
-        TEST(test_the_head_is_for_the_wanted),
-        TEST(test_a_pruned_last_layer),
-        TEST(test_elementwise_operations),
-        TEST(test_numbers_of_other_widths),
-        TEST(test_scores_that_go_to_memory),
-        TEST(test_nothing_costs_nothing),
-        TEST(test_experts),
+        TEST(test_scores_against_every_pair),    TEST(test_a_prompt_is_its_tokens),
+        TEST(test_weights_are_read_once_a_pass), TEST(test_each_parameter_multiplies_once_a_token),
+        TEST(test_the_head_is_for_the_wanted),   TEST(test_a_pruned_last_layer),
+        TEST(test_elementwise_operations),       TEST(test_activations),
+        TEST(test_numbers_of_other_widths),      TEST(test_scores_that_go_to_memory),
+        TEST(test_nothing_costs_nothing),        TEST(test_experts),
     };
     return RUN_TESTS(tests);
 }
