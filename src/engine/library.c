@@ -99,6 +99,7 @@ static enum err make_ready(const struct llama_api *api, struct engine_library *f
                            struct error *why)
 {
     api->llama_log_set(words_take, NULL);
+    api->ggml_set_abort_callback(words_last);
     words_forget();
     char folder[sizeof facts->path];
     str_copy(folder, sizeof folder, facts->path);
