@@ -90,7 +90,9 @@ static void find_cpu_variant(char *to, size_t size)
     if (!dl_loaded(PART, path, sizeof path))
         return;
     char *variant = strstr(path, PART) + sizeof PART - 1;
-    variant[strcspn(variant, ".")] = '\0';
+    char *suffix = strstr(variant, ".so");
+    if (suffix)
+        *suffix = '\0';
     str_copy(to, size, variant);
 }
 

@@ -10,21 +10,44 @@
 #include "core/text.h"
 #include "engine/llama/find.h"
 
-#ifndef IPW_MODELS_FOLDER
-#define IPW_MODELS_FOLDER ""
+#ifndef IPW_MODELS_FOLDERS
+#define IPW_MODELS_FOLDERS ""
 #endif
 
 static const char SUFFIX[] = ".gguf";
 enum { SUFFIX_LENGTH = sizeof SUFFIX - 1, PATH_ROOM = 512 };
 
-static bool find_folder(char *to, size_t size)
+/* The folders in their order, with a colon between. */
+static void list_folders(struct text *out)
 {
+    char installed[PATH_ROOM];
     const char *told = getenv("IPW_MODELS");
-    if (told && *told)
-        return str_copy(to, size, told);
-    if (beside_program("../share/ipw/models", to, size) && access(to, F_OK) == 0)
-        return true;
-    return str_copy(to, size, IPW_MODELS_FOLDER) && to[0];
+    if (told && *told) {
+        text_add(out, told);
+        return;
+    }
+    if (beside_program("../share/ipw/models", installed, sizeof installed))
+        text_addf(out, "%s:", installed);
+    text_add(out, IPW_MODELS_FOLDERS);
+}
+
+/* The next folder of the list, from *at on; false at its end. */
+static bool next_folder(const char **at, char *to, size_t size)
+{
+    size_t length = strcspn(*at, ":");
+    if (length == 0)
+        return false;
+    str_format(to, size, "%.*s", (int)length, *at);
+    *at += length + ((*at)[length] == ':');
+    return true;
+}
+
+static bool is_listed(const struct shipped_names *names, const char *file, size_t length)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strlen(names->items[i]) == length && memcmp(names->items[i], file, length) == 0)
+            return true;
+    return false;
 }
 
 static enum err add(struct shipped_names *names, const char *file, size_t length)
@@ -42,22 +65,36 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-enum err shipped_list(struct shipped_names *out, struct error *why)
+static enum err list_in(const char *folder, struct shipped_names *out)
 {
-    char folder[PATH_ROOM];
-    DIR *dir = find_folder(folder, sizeof folder) ? opendir(folder) : NULL;
+    DIR *dir = opendir(folder);
     enum err err = ERR_OK;
-    *out = (struct shipped_names){0};
     while (dir && !err) {
         const struct dirent *entry = readdir(dir);
         if (!entry)
             break;
         size_t length = strlen(entry->d_name);
-        if (length > SUFFIX_LENGTH && strcmp(entry->d_name + length - SUFFIX_LENGTH, SUFFIX) == 0)
-            err = add(out, entry->d_name, length - SUFFIX_LENGTH);
+        if (length <= SUFFIX_LENGTH || strcmp(entry->d_name + length - SUFFIX_LENGTH, SUFFIX) != 0)
+            continue;
+        length -= SUFFIX_LENGTH;
+        if (!is_listed(out, entry->d_name, length))
+            err = add(out, entry->d_name, length);
     }
     if (dir)
         closedir(dir);
+    return err;
+}
+
+enum err shipped_list(struct shipped_names *out, struct error *why)
+{
+    struct text folders = {0};
+    char folder[PATH_ROOM];
+    enum err err = ERR_OK;
+    *out = (struct shipped_names){0};
+    list_folders(&folders);
+    for (const char *at = text_get(&folders); !err && next_folder(&at, folder, sizeof folder);)
+        err = list_in(folder, out);
+    text_release(&folders);
     if (err) {
         shipped_names_release(out);
         return err_set(why, err, "out of memory for the list of models");
@@ -98,6 +135,18 @@ static enum err not_found(const char *name, struct error *why)
     return err;
 }
 
+static bool find_in_folders(const char *name, char *path, size_t size)
+{
+    struct text folders = {0};
+    char folder[PATH_ROOM];
+    bool found = false;
+    list_folders(&folders);
+    for (const char *at = text_get(&folders); !found && next_folder(&at, folder, sizeof folder);)
+        found = str_format(path, size, "%s/%s%s", folder, name, SUFFIX) && access(path, F_OK) == 0;
+    text_release(&folders);
+    return found;
+}
+
 enum err shipped_find(const char *name, char *path, size_t size, struct error *why)
 {
     if (access(name, F_OK) == 0 || strchr(name, '/')) {
@@ -107,9 +156,5 @@ enum err shipped_find(const char *name, char *path, size_t size, struct error *w
                    ? ERR_OK
                    : err_set(why, ERR_BAD_VALUE, "the path of the model is too long");
     }
-    char folder[PATH_ROOM];
-    if (*name && find_folder(folder, sizeof folder) &&
-        str_format(path, size, "%s/%s%s", folder, name, SUFFIX) && access(path, F_OK) == 0)
-        return ERR_OK;
-    return not_found(name, why);
+    return *name && find_in_folders(name, path, size) ? ERR_OK : not_found(name, why);
 }
