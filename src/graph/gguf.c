@@ -21,7 +21,7 @@ enum {
      * machine or keep it busy. */
     MOST_VALUES = 1 << 16,
     MOST_TENSORS = 1 << 18,
-    MOST_ITEMS = 1 << 26,
+    MOST_ITEMS = 1 << 24,
 };
 
 /* Bytes of one value; strings and arrays have their own. */
