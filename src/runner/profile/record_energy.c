@@ -182,10 +182,18 @@ static void put_devices(struct json *json, const struct share *share, bool phase
     text_release(&text);
 }
 
+/* Only where it is so: a key that is missing is null. */
+static void put_restored(struct json *json, bool restored)
+{
+    if (restored)
+        json_bool(json, "restored", true);
+}
+
 static void put_own(struct json *json, const struct share *share, const struct kinds *kinds,
-                    bool phases)
+                    bool phases, bool restored)
 {
     json_object(json, "ipw");
+    put_restored(json, restored);
     energy_to_json(json, "energy", &share->total);
     put_known(json, "window_joules", kinds->window_joules);
     put_known(json, "prefill_plus_minus", share->prefill.plus_minus);
@@ -210,10 +218,14 @@ static void record_failed_attempt(const struct pending *pending, const struct sh
                                   struct text *line)
 {
     struct json json;
-    char number[16];
-    str_format(number, sizeof number, "%u", pending->attempt);
+    char number[32];
+    if (pending->cut_off_in) /* the next start counts its attempts from 1 again */
+        str_format(number, sizeof number, "%u.%u", pending->cut_off_in, pending->attempt);
+    else
+        str_format(number, sizeof number, "%u", pending->attempt);
     begin_line(&json, pending->key, line);
     json_object(&json, "ipw");
+    put_restored(&json, pending->restored);
     json_object(&json, "failed_attempts");
     energy_to_json(&json, number, &share->total);
     json_object_end(&json);
@@ -252,30 +264,41 @@ void record_energy(const struct profile_context *context, const struct pending *
     put_efficiency(&json, &figures);
     json_object_end(&json);
     json_object_end(&json);
-    put_own(&json, share, &kinds, phases);
+    put_own(&json, share, &kinds, phases, pending->restored);
     json_object_end(&json);
 }
 
-void record_judge_energy(const struct profile_context *context, const char *key,
-                         const struct share *share, double gpu_joules, double cpu_joules,
-                         struct text *line)
+void record_judge_energy(const struct profile_context *context, const struct judgement *judgement,
+                         const struct share *share, struct text *line)
 {
     struct json json;
     struct kinds kinds;
     kinds_of(share, &kinds);
-    begin_line(&json, key, line);
+    begin_line(&json, judgement->key, line);
     json_object(&json, "model_metrics");
     json_object(&json, context->options->model);
     json_object(&json, "energy_metrics");
     put_known(&json, "judge_gpu_joules", kinds.gpu.joules);
     put_known(&json, "judge_cpu_joules", kinds.cpu.joules);
-    put_known(&json, "total_task_gpu_joules", gpu_joules + kinds.gpu.joules);
-    put_known(&json, "total_task_cpu_joules", cpu_joules + kinds.cpu.joules);
+    put_known(&json, "total_task_gpu_joules", judgement->gpu_joules + kinds.gpu.joules);
+    put_known(&json, "total_task_cpu_joules", judgement->cpu_joules + kinds.cpu.joules);
     json_object_end(&json);
     json_object_end(&json);
     json_object_end(&json);
     json_object(&json, "ipw");
+    put_restored(&json, judgement->restored);
     energy_to_json(&json, "judge_energy", &share->total);
+    json_object_end(&json);
+    json_object_end(&json);
+}
+
+void record_no_energy(const char *key, const char *field, const char *why, struct text *line)
+{
+    struct json json;
+    struct energy unknown = energy_unknown(why);
+    begin_line(&json, key, line);
+    json_object(&json, "ipw");
+    energy_to_json(&json, field, &unknown);
     json_object_end(&json);
     json_object_end(&json);
 }
