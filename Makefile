@@ -56,7 +56,7 @@ test-asan: test-setup ## gcc with the address and undefined-behaviour sanitizers
 	$(call headline,asan+ubsan: build and tests)
 	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-asan)
-	$(call ctest,build-asan,-LE 'structure|e2e')
+	$(call ctest,build-asan,-LE 'structure|e2e|figures')
 
 test-tsan: test-setup ## gcc with the thread sanitizer: unit and conformance tests
 	$(call headline,tsan: build and unit tests)

@@ -9,12 +9,10 @@
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "core/clock.h"
+#include "cli/profile_view.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "port/term.h"
 #include "report/profile_report.h"
-#include "report/progress.h"
 #include "runner/host_report.h"
 #include "runner/profile.h"
 #include "sampler/sampler.h"
@@ -42,57 +40,12 @@ const struct command command_profile = {
     .run = profile_main,
 };
 
-/* ---- progress ---- */
-
-static struct progress bar;
-static bool show_bar;
-
-static void put_stderr(const struct text *text)
-{
-    struct error why;
-    if (text->length && write_all(STDERR_FILENO, text, &why) != ERR_OK)
-        show_bar = false; /* nobody is there to see it */
-}
-
-static void show(const struct profile_progress *state)
-{
-    struct text text = {0};
-    if (!show_bar)
-        return;
-    progress_draw(&bar, state, clock_now(), &text);
-    put_stderr(&text);
-    text_release(&text);
-}
-
-static void wipe(void)
-{
-    struct text text = {0};
-    progress_clear(&bar, &text);
-    put_stderr(&text);
-    text_release(&text);
-}
-
-static void show_warning(const char *line)
-{
-    wipe();
-    complain("profile", 0, "warning: %s", line);
-}
-
-static void start_bar(bool quiet)
-{
-    unsigned columns, rows;
-    bool terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
-    term_size(&columns, &rows);
-    progress_init(&bar, terminal, term_is_utf8(), columns, clock_now());
-    show_bar = !quiet;
-}
-
 /* ---- a run that stands in the way ---- */
 
 static bool ask_to_overwrite(const char *path)
 {
     char answer[16];
-    wipe();
+    profile_view_wipe();
     fprintf(stderr, "ipw profile: %s holds a run already. Replace it? [y/N] ", path);
     if (!fgets(answer, sizeof answer, stdin))
         return false;
@@ -127,8 +80,8 @@ static int settle_options(struct profile_command *command)
     if (profile->concurrency == 0)
         profile->concurrency = profile->rate > 0 ? 64 : 1;
     profile->seed = command->seed;
-    profile->progress = show;
-    profile->warn = show_warning;
+    profile->progress = profile_view_show;
+    profile->warn = profile_view_warn;
     return -1;
 }
 
@@ -141,7 +94,7 @@ static int deliver(const struct profile_command *command, const struct profile_r
         if (profile_text(result, wants_colour(STDERR_FILENO), &text, &why) != ERR_OK)
             code = complain("profile", EXIT_FAILED, "%s", why.text);
         else
-            put_stderr(&text);
+            profile_view_put(&text);
     }
     text_release(&text);
     if (command->output && write_file(command->output, &result->report, &why) != ERR_OK)
@@ -183,9 +136,9 @@ static int measure(const struct profile_command *command)
     if (code)
         return code;
     host_report_take(&session.findings, &host);
-    start_bar(command->quiet);
+    profile_view_start("profile", command->quiet);
     enum err err = profile_run(&session, &host, &command->profile, &result, &why);
-    wipe();
+    profile_view_wipe();
     if (err)
         complain("profile", EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
     if (result.report.length)

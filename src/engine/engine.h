@@ -38,6 +38,9 @@ struct engine_library {
  * set-up, then the system's.  ERR_UNSUPPORTED with what enables it when there is none that fits. */
 enum err engine_library_open(const struct engine_library **out, struct error *why) MUST_USE;
 
+/* The library to open, a file or a folder, before all of those; ERR_USAGE when another is open. */
+enum err engine_library_use(const char *path, struct error *why) MUST_USE;
+
 /* ---- a model ---- */
 
 struct engine_model_options {
@@ -99,13 +102,12 @@ struct engine_watch {
 };
 
 struct engine_context_options {
-    uint32_t context;           /* tokens; 0: as trained */
+    uint32_t context;           /* tokens of each sequence; 0: as trained */
     uint32_t batch, ubatch;     /* tokens in one call, and in one graph; 0: the library's default */
-    uint32_t sequences;         /* that may be computed together; 0: one */
+    uint32_t sequences;         /* that may be computed together, at most 256; 0: one */
     int threads, threads_batch; /* for one token, for many; 0: as many as cores we may use */
     int flash_attention;        /* -1 as the library thinks best, 0 no, 1 yes */
     const struct engine_watch *watch; /* may be NULL; must outlive the context */
-    const atomic_bool *cancel;        /* looked at between and within graphs; may be NULL */
 };
 
 enum err engine_context_open(struct engine_model *model,
@@ -118,9 +120,14 @@ const struct engine_context_options *engine_context_facts(const struct engine_co
 /* Forgets everything that was computed. */
 void engine_forget(struct engine_context *context);
 
-/* Computes tokens after those before, of `sequences` equal sequences in step (0 and 1: one), the
- * logits of the last one kept.  Returns when they are computed.  ERR_INTERRUPTED when cancelled;
- * ERR_NO_DATA when the context is full. */
+/* What ends a computation early from now on, looked at within graphs too: *cancel when it turns true
+ * (may be NULL), and the time `until` (0: none). */
+void engine_end_by(struct engine_context *context, const atomic_bool *cancel, nanos until);
+
+/* Computes tokens after those before, the same ones in each of `sequences` sequences (0 and 1: one),
+ * as many as at the first call since engine_forget; the logits of the last token are kept.  Returns
+ * when they are computed.  ERR_NO_DATA when the context has no room for them, with nothing computed;
+ * ERR_INTERRUPTED or ERR_TIMEOUT when it was ended early, with everything forgotten. */
 enum err engine_compute(struct engine_context *context, const engine_token *tokens, size_t count,
                         uint32_t sequences, struct error *why) MUST_USE;
 
@@ -130,14 +137,14 @@ struct engine_choice {
     double temperature;    /* 0: always the likeliest */
     double top_p, min_p;   /* 1 and 0: off */
     int top_k;             /* 0: off */
-    double repeat_penalty; /* 1: off */
+    double repeat_penalty; /* of the last 64 tokens that were chosen; 1: off */
     uint32_t seed;
 };
 
 /* Sets how the context chooses from now on, from the beginning of the seed's sequence. */
 enum err engine_choose_by(struct engine_context *context, const struct engine_choice *choice,
                           struct error *why) MUST_USE;
-/* The next token after what was computed last. */
+/* The next token after what was computed last; -1 when nothing was. */
 engine_token engine_choose(struct engine_context *context);
 
 #endif

@@ -1,6 +1,8 @@
+#define _GNU_SOURCE
 #include "port/dl.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -40,4 +42,24 @@ void dl_close(struct dl *dl)
     if (dl->handle)
         dlclose(dl->handle);
     *dl = (struct dl){0};
+}
+
+struct search {
+    const char *part;
+    char *to;
+    size_t size;
+};
+
+static int look_at_loaded(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    const struct search *search = context;
+    return info->dlpi_name && strstr(info->dlpi_name, search->part) &&
+           str_copy(search->to, search->size, info->dlpi_name);
+}
+
+bool dl_loaded(const char *part, char *to, size_t size)
+{
+    struct search search = {part, to, size};
+    return dl_iterate_phdr(look_at_loaded, &search) != 0;
 }

@@ -30,4 +30,8 @@ enum err dl_load(struct dl *dl, const struct dl_symbol *symbols, size_t count, s
 
 void dl_close(struct dl *dl);
 
+/* The path of a library that is loaded into this process and has `part` in its path, "/libfoo-"; false
+ * when there is none. */
+bool dl_loaded(const char *part, char *to, size_t size);
+
 #endif

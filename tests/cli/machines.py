@@ -17,6 +17,8 @@ STEP_S = 0.002
 class Machine:
     """An empty machine; subclasses put hardware into it.  A context manager that cleans up."""
 
+    worst_s = 0.0  # the longest that it stood still, because who moves it had to wait
+
     def __init__(self):
         self.root = Path(tempfile.mkdtemp(prefix="ipw-machine-"))
 
@@ -84,8 +86,6 @@ class Nvidia(Machine):
 
 class Ticking(Machine):
     """A machine that a thread keeps up to date: subclasses say how in advance(elapsed seconds)."""
-
-    worst_s = 0.0  # the longest that the machine stood still, because the thread had to wait
 
     def start(self):
         self.began = time.monotonic()

@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Modelled, Nvidia  # noqa: E402
 from profiling import MODEL, TOKENS, ProfileTest, Sums  # noqa: E402
+from program import while_it_moves  # noqa: E402
 
 CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
 
@@ -37,18 +38,19 @@ def joules_of(record):
 
 class EnergyTest(ProfileTest):
     def profile(self, *more, machine=None, **options):
-        """Once more when the fake machine stood still meanwhile, which looks like a dead sensor."""
-        for _ in range(4):
-            if machine:
-                machine.worst_s = 0
-            report = super().profile(*more, machine=machine, **options)
-            if not machine or machine.worst_s < 0.08 or "--resume" in more:
-                break
+        def once():
+            return super(EnergyTest, self).profile(*more, machine=machine, **options)
+
+        def forget():
+            nonlocal more
             with self.service.lock:
                 self.service.requests.clear()
             if "--overwrite" not in more:
                 more = ("--overwrite", *more)
-        return report
+
+        if not machine or "--resume" in more:
+            return once()
+        return while_it_moves(machine, once, forget)
 
 
 class Conservation(EnergyTest):

@@ -15,7 +15,8 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import FAKE_NVML, RANGE_UJ, Fixture, Intel, Machine, Nvidia  # noqa: E402
-from program import IPW, PATIENCE_S, Led, MachineTest, device, ipw, python  # noqa: E402
+from program import (  # noqa: E402
+    IPW, PATIENCE_S, Led, MachineTest, device, ipw, python, while_it_moves)
 
 WATTS = 50
 
@@ -509,7 +510,9 @@ class Figures(MachineTest):
 
     def test_require_energy(self):
         measured, none = self.machine(Intel, WATTS), self.machine(Machine)
-        self.assertEqual(ipw(measured, "run", "--require-energy", "--", "sleep", "0.2").returncode, 0)
+        done = while_it_moves(measured, lambda: ipw(
+            measured, "run", "--require-energy", "--", "sleep", "0.5"))
+        self.assertEqual(done.returncode, 0)
         done = ipw(none, "run", "--require-energy", "--", "true")
         self.assertEqual(done.returncode, 3)
         self.assertIn("energy is required but was not measured", done.stderr)

@@ -1,0 +1,56 @@
+#include "cli/profile_view.h"
+
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "port/term.h"
+#include "report/progress.h"
+
+static struct {
+    const char *command;
+    struct progress bar;
+    bool shows_bar;
+} view;
+
+void profile_view_start(const char *command, bool quiet)
+{
+    unsigned columns, rows;
+    bool terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
+    term_size(&columns, &rows);
+    progress_init(&view.bar, terminal, term_is_utf8(), columns, clock_now());
+    view.command = command;
+    view.shows_bar = !quiet;
+}
+
+void profile_view_put(const struct text *text)
+{
+    struct error why;
+    if (text->length && write_all(STDERR_FILENO, text, &why) != ERR_OK)
+        view.shows_bar = false;
+}
+
+void profile_view_show(const struct profile_progress *state)
+{
+    struct text text = {0};
+    if (!view.shows_bar)
+        return;
+    progress_draw(&view.bar, state, clock_now(), &text);
+    profile_view_put(&text);
+    text_release(&text);
+}
+
+void profile_view_wipe(void)
+{
+    struct text text = {0};
+    progress_clear(&view.bar, &text);
+    profile_view_put(&text);
+    text_release(&text);
+}
+
+void profile_view_warn(const char *line)
+{
+    profile_view_wipe();
+    complain(view.command, 0, "warning: %s", line);
+}

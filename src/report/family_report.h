@@ -1,0 +1,13 @@
+/* Several models side by side: accuracy against energy, and which of them nobody beats. */
+#ifndef IPW_REPORT_FAMILY_REPORT_H
+#define IPW_REPORT_FAMILY_REPORT_H
+
+#include <stdbool.h>
+
+struct family;
+struct text;
+
+void family_text(const struct family *family, bool colour, struct text *out);
+void family_json(const struct family *family, struct text *out);
+
+#endif

@@ -1,0 +1,50 @@
+#include "stats/pareto.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct choice {
+    double cost, worth;
+    size_t index;
+};
+
+/* Cheapest first; of equally cheap ones the worthiest. */
+static int by_cost(const void *left, const void *right)
+{
+    const struct choice *a = left, *b = right;
+    if (a->cost != b->cost)
+        return a->cost < b->cost ? -1 : 1;
+    return (a->worth < b->worth) - (a->worth > b->worth);
+}
+
+static size_t known_choices(const double *cost, const double *worth, size_t count,
+                            struct choice *out)
+{
+    size_t known = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!isnan(cost[i]) && !isnan(worth[i]))
+            out[known++] = (struct choice){cost[i], worth[i], i};
+    return known;
+}
+
+enum err pareto_mark(const double *cost, const double *worth, size_t count, bool *on)
+{
+    struct choice *choices = malloc((count ? count : 1) * sizeof *choices);
+    if (!choices)
+        return ERR_NO_MEMORY;
+    size_t known = known_choices(cost, worth, count, choices);
+    for (size_t i = 0; i < count; i++)
+        on[i] = false;
+    qsort(choices, known, sizeof *choices, by_cost);
+    const struct choice *best = NULL; /* the worthiest of those that cost less or as much */
+    for (size_t i = 0; i < known; i++) {
+        const struct choice *choice = &choices[i];
+        if (best && choice->worth <= best->worth &&
+            (choice->worth != best->worth || choice->cost != best->cost))
+            continue;
+        on[choice->index] = true;
+        best = choice;
+    }
+    free(choices);
+    return ERR_OK;
+}

@@ -1,0 +1,61 @@
+#include "support/unit.h"
+
+#include <math.h>
+
+#include "core/units.h"
+#include "stats/pareto.h"
+
+enum { MOST = 60 };
+
+/* The definition itself, pair by pair. */
+static bool is_beaten(const double *cost, const double *worth, size_t count, size_t i)
+{
+    for (size_t k = 0; k < count; k++)
+        if (cost[k] <= cost[i] && worth[k] >= worth[i] &&
+            (cost[k] < cost[i] || worth[k] > worth[i]))
+            return true;
+    return false;
+}
+
+static void it_is_what_nobody_beats(void **state)
+{
+    (void)state;
+    uint64_t seed = 7;
+    size_t marked = 0;
+    for (int round = 0; round < 2000; round++) {
+        double cost[MOST], worth[MOST];
+        bool on[MOST];
+        size_t count = (size_t)round % MOST;
+        for (size_t i = 0; i < count; i++) { /* few values, so that many are equal */
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            cost[i] = (double)(seed >> 60);
+            worth[i] = (double)(seed >> 56 & 15);
+        }
+        assert_int_equal(pareto_mark(cost, worth, count, on), ERR_OK);
+        for (size_t i = 0; i < count; i++) {
+            assert_int_equal(on[i], !is_beaten(cost, worth, count, i));
+            marked += on[i];
+        }
+    }
+    assert_true(marked > 2000);
+}
+
+static void the_unknown_is_not_on_it_and_beats_nobody(void **state)
+{
+    (void)state;
+    const double cost[] = {1, UNKNOWN, 3}, worth[] = {UNKNOWN, 9, 1};
+    bool on[3];
+    assert_int_equal(pareto_mark(cost, worth, 3, on), ERR_OK);
+    assert_false(on[0]);
+    assert_false(on[1]);
+    assert_true(on[2]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_what_nobody_beats),
+        cmocka_unit_test(the_unknown_is_not_on_it_and_beats_nobody),
+    };
+    return RUN_TESTS(tests);
+}
