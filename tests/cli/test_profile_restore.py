@@ -16,7 +16,8 @@ from machines import Intel  # noqa: E402
 from profiling import MODEL, ProfileTest, Run, Sums  # noqa: E402
 
 WATTS = 50
-ROWS = 28
+ROWS = 60  # so many that a start has not asked all of them before it is killed
+SLOW, QUICK = "normal:gap_ms=30", "normal:gap_ms=2"
 
 
 class RestoreTest(ProfileTest):
@@ -81,7 +82,7 @@ class RestoreTest(ProfileTest):
 class Restored(RestoreTest):
     def check(self, concurrency, chance, kills):
         machine = self.machine(Intel, WATTS)
-        options = {"machine": machine, "play": "normal:gap_ms=30", "dataset": self.numbered(ROWS)}
+        options = {"machine": machine, "dataset": self.numbered(ROWS)}
         words = ("--concurrency", concurrency, "--idle", 0.3)
         before, starts = set(), []
         self.out = machine.root / "out"
@@ -89,12 +90,12 @@ class Restored(RestoreTest):
             self.service.requests.clear()
         for kill in range(kills):
             self.kill_after(chance.randrange(1, 4), chance.random() * 0.3,
-                            *words, *(["--resume"] if kill else []), **options)
+                            *words, *(["--resume"] if kill else []), play=SLOW, **options)
             now = set(self.ended())
             starts.append((kill + 1, now - before))
             before = now
         asked = len(self.service.questions())
-        report = self.profile("--resume", *words, **options)
+        report = self.profile("--resume", *words, play=QUICK, **options)
         again = self.service.questions()[asked:]
         done = {record["problem"] for key, record in self.run.records().items() if key in before}
         self.assertFalse(done & set(again))
@@ -130,7 +131,7 @@ class Restored(RestoreTest):
     def test_in_the_middle_of_a_judgement(self):
         machine = self.machine(Intel, WATTS)
         rows = self.dataset(*({"problem": f"question {n} [say:text=yes]", "answer": "yes"}
-                              for n in range(14)))
+                              for n in range(24)))
         judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--concurrency", 2)
 
         def options(gap_ms):
@@ -149,9 +150,9 @@ class Restored(RestoreTest):
         asked = len(self.service.questions("judge"))
         words, more = options(20)
         report = self.profile("--resume", *words, **more)
-        self.assertEqual(report["correct"], 14)
+        self.assertEqual(report["correct"], 24)
         again = self.service.questions("judge")[asked:]
-        self.assertLessEqual(len([q for q in again if "question" in q]), 14 - len(graded))
+        self.assertLessEqual(len([q for q in again if "question" in q]), 24 - len(graded))
         records = self.run.records()
         for key in graded:
             own = records[key]["ipw"]
@@ -239,8 +240,8 @@ class Damaged(RestoreTest):
     def setUp(self):
         super().setUp()
         self.fake = self.machine(Intel, WATTS)
-        self.options = {"machine": self.fake, "play": "normal:gap_ms=25", "dataset": self.numbered(12)}
-        self.kill_after(4, 0.1, "--concurrency", 2, **self.options)
+        self.options = {"machine": self.fake, "dataset": self.numbered(ROWS)}
+        self.kill_after(4, 0.1, "--concurrency", 2, play=SLOW, **self.options)
         self.killed, self.at = set(self.ended()), self.out
 
     def resume(self, damage):
@@ -249,8 +250,8 @@ class Damaged(RestoreTest):
         shutil.rmtree(self.out, ignore_errors=True)
         shutil.copytree(self.at, self.out)
         damage(self.directory())
-        report = self.profile("--resume", "--concurrency", 2, **self.options)
-        self.assertEqual((report["completed"], report["failed"]), (12, 0))
+        report = self.profile("--resume", "--concurrency", 2, play=QUICK, **self.options)
+        self.assertEqual((report["completed"], report["failed"]), (ROWS, 0))
         return report
 
     def assertUnknown(self, report, *words):
@@ -261,7 +262,7 @@ class Damaged(RestoreTest):
         for key in unknown:
             for word in words:
                 self.assertIn(word, records[key]["ipw"]["energy"]["note"])
-        self.assertEqual(report["energy_known"], 12 - len(unknown))
+        self.assertEqual(report["energy_known"], ROWS - len(unknown))
         self.assertIn("did not come to an end", report["energy"]["note"])
         self.assertIn("stay unknown", self.done.stderr)
 
