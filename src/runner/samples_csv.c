@@ -32,9 +32,9 @@ static void give(struct writer *writer)
  * between where the history was thinned. */
 static double covered_share(const struct samples_written *before, const struct point *point)
 {
-    nanos covered = point->covered - before->covered, passed = point->t - before->t;
     if (before->t == INT64_MIN)
         return 0;
+    nanos covered = point->covered - before->covered, passed = point->t - before->t;
     return covered == passed ? 1 : (double)covered / (double)passed;
 }
 

@@ -95,8 +95,7 @@ static void what_is_none_of_ours_is_told(void **state)
         /* of a version that did not tell attempts */
         "{\"key\":\"q000000\",\"start\":1,\"span\":\"request\",\"from_s\":1,\"to_s\":2}",
         "{\"key\":\"q000000\",\"start\":1,\"attempt\":1,\"span\":\"request\",\"from_s\":1}",
-        "{\"key\":\"q000000\",\"start\":1,\"attempt\":1,\"span\":\"lunch\",\"from_s\":1,\"to_s\":"
-        "2}",
+        "{\"key\":\"q0\",\"start\":1,\"attempt\":1,\"span\":\"lunch\",\"from_s\":1,\"to_s\":2}",
         "{\"key\":\"q000000\",\"start\":0,\"attempt\":1,\"span\":\"sent\",\"from_s\":1}",
         "{\"key\":7,\"start\":1,\"attempt\":1,\"span\":\"sent\",\"from_s\":1}",
         "{\"key\":\"q000000\",\"start\":1,\"attempt\":1,\"span\":\"sent\",\"from_s\":\"1\"}",
