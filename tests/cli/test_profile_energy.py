@@ -10,23 +10,11 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Modelled, Nvidia  # noqa: E402
+from machines import Both, Intel, Modelled, Nvidia  # noqa: E402
 from profiling import MODEL, TOKENS, ProfileTest, Sums  # noqa: E402
 from program import while_it_moves  # noqa: E402
 
 CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
-
-
-class Both(Intel):
-    """Two packages and two GPUs, one of them restless."""
-
-    def __init__(self):
-        super().__init__(40, 25)
-        Nvidia.script(self, "devices 2\npower 0 constant 300\npower 1 square 100 500 0.3\n"
-                      "tick * 0.02")
-
-    def environment(self):
-        return {**super().environment(), **Nvidia.environment(self)}
 
 
 def joules_of(record):
