@@ -326,6 +326,30 @@ class Figures(EnergyTest):
         self.assertGreater(report["energy"]["joules"], report["joules"]["queries"])
         self.assertAddsUp(report)
 
+    def test_a_judge_that_is_asked_again_adds_to_what_it_spent(self):
+        machine = self.machine(Intel, 50)
+        judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--max-queries", 2)
+
+        def spent(play, *more):
+            report = self.profile(*judge, "--eval-base-url", self.service.url(play), *more,
+                                  machine=machine, play="normal:gap_ms=20")
+            records = self.run.records()
+            energies = {key: record["ipw"]["judge_energy"] for key, record in records.items()}
+            self.assertAlmostEqual(report["joules"]["judge"],
+                                   sum(energy["joules"] for energy in energies.values()))
+            for key in records:
+                metrics = self.run.metrics(key)["energy_metrics"]
+                self.assertAlmostEqual(metrics["judge_cpu_joules"], energies[key]["joules"])
+                self.assertAlmostEqual(metrics["total_task_cpu_joules"], energies[key]["joules"]
+                                       + metrics["cpu_per_query_joules"])
+            return energies
+        first = spent("die:after=headers,first_ms=80")
+        both = spent("judge:first_ms=80", "--resume")
+        for key, energy in first.items():
+            for one in (energy["joules"], both[key]["joules"] - energy["joules"]):
+                self.assertGreater(one, 0.08 * 50 * 0.8)
+            self.assertGreater(both[key]["plus_minus"], energy["plus_minus"])
+
     def test_a_start_that_asks_nothing_adds_nothing(self):
         machine = self.machine(Intel, 50)
         first = self.profile("--idle", 0.3, machine=machine, play="normal:gap_ms=40")

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "port/thread.h"
+#include "runner/profile/energy_read.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/record.h"
 #include "runner/profile/run.h"
@@ -19,6 +20,8 @@ struct job {
     char key[40];
     char *problem, *expected, *answer, *metadata;
     double gpu_joules, cpu_joules; /* of the query, for the task's total */
+    struct energy earlier;         /* of judgements in vain */
+    double earlier_gpu_joules, earlier_cpu_joules;
 };
 
 struct judge_worker {
@@ -129,6 +132,9 @@ static enum err fill_job(const struct profile_run *run, const struct jv *record,
     job->metadata = strdup(metadata.length ? text_get(&metadata) : "{}");
     job->gpu_joules = jv_number(jv_get(energy, "per_query_joules"));
     job->cpu_joules = jv_number(jv_get(energy, "cpu_per_query_joules"));
+    energy_from_json(jv_path(record, "ipw.judge_energy"), &job->earlier);
+    job->earlier_gpu_joules = jv_number(jv_get(energy, "judge_gpu_joules"));
+    job->earlier_cpu_joules = jv_number(jv_get(energy, "judge_cpu_joules"));
     text_release(&metadata);
     if (job->problem && job->expected && job->answer && job->metadata)
         return ERR_OK;
@@ -242,7 +248,7 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
 
 static struct span_id span_of(const struct judgement *judgement)
 {
-    return (struct span_id){judgement->key, 1, judgement->gpu_joules, judgement->cpu_joules};
+    return (struct span_id){judgement->key, 1, judgement};
 }
 
 static enum err tell_moment(struct judge_worker *worker, enum span_kind kind,
@@ -308,6 +314,9 @@ static enum err do_job(struct judge_worker *worker, const struct job *job, struc
     str_copy(judgement->key, sizeof judgement->key, job->key);
     judgement->gpu_joules = job->gpu_joules;
     judgement->cpu_joules = job->cpu_joules;
+    judgement->earlier = job->earlier;
+    judgement->earlier_gpu_joules = job->earlier_gpu_joules;
+    judgement->earlier_cpu_joules = job->earlier_cpu_joules;
     enum err err = begin_judgement(worker, judgement, why);
     if (err) {
         free(judgement);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "estimate/price.h"
@@ -276,8 +277,15 @@ void record_moment(const struct profile_context *context, enum span_kind kind,
 {
     struct json json;
     begin_span(&json, context, kind, id, t, line);
-    put_known(&json, "query_gpu_joules", id->query_gpu_joules);
-    put_known(&json, "query_cpu_joules", id->query_cpu_joules);
+    if (id->judgement) {
+        put_known(&json, "query_gpu_joules", id->judgement->gpu_joules);
+        put_known(&json, "query_cpu_joules", id->judgement->cpu_joules);
+    }
+    if (id->judgement && id->judgement->earlier.method != METHOD_NONE) {
+        energy_to_json(&json, "earlier_energy", &id->judgement->earlier);
+        put_known(&json, "earlier_gpu_joules", id->judgement->earlier_gpu_joules);
+        put_known(&json, "earlier_cpu_joules", id->judgement->earlier_cpu_joules);
+    }
     json_object_end(&json);
 }
 

@@ -6,6 +6,7 @@
 
 #include "clients/client.h"
 #include "core/err.h"
+#include "core/record.h"
 #include "graders/grader.h"
 
 struct profile_context;
@@ -62,10 +63,20 @@ enum span_kind {
 };
 const char *span_name(enum span_kind kind);
 
+/* A judgement, until its energy is settled. */
+struct judgement {
+    char key[40];
+    double gpu_joules, cpu_joules; /* of the query, for the task's total */
+    /* Of judgements before it that came to no verdict; unknown without. */
+    struct energy earlier;
+    double earlier_gpu_joules, earlier_cpu_joules;
+    bool restored; /* as in struct pending */
+};
+
 struct span_id {
     const char *key;
-    unsigned attempt;                          /* from 1 */
-    double query_gpu_joules, query_cpu_joules; /* of a judgement: the query's; else UNKNOWN */
+    unsigned attempt;                  /* from 1 */
+    const struct judgement *judgement; /* NULL unless it is one */
 };
 
 /* It was sent, or broken off, at t. */
@@ -76,14 +87,9 @@ void record_moment(const struct profile_context *context, enum span_kind kind,
 void record_span(const struct profile_context *context, enum span_kind kind,
                  const struct span_id *id, const struct client_reply *reply, struct text *line);
 
-/* A judge's finding, and what it cost. */
+/* A judge's finding, and what it cost with the judgements before it. */
 void record_grade(const struct profile_context *context, const char *key, const char *grader,
                   const struct grade *grade, struct text *line);
-struct judgement {
-    char key[40];
-    double gpu_joules, cpu_joules; /* of the query, for the task's total */
-    bool restored;                 /* as in struct pending */
-};
 void record_judge_energy(const struct profile_context *context, const struct judgement *judgement,
                          const struct share *share, struct text *line);
 

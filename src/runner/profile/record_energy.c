@@ -4,6 +4,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "runner/profile/context.h"
+#include "runner/profile/energy_read.h"
 #include "runner/profile/kinds.h"
 #include "runner/profile/record.h"
 #include "sensors/sensor.h"
@@ -268,26 +269,48 @@ void record_energy(const struct profile_context *context, const struct pending *
     json_object_end(&json);
 }
 
+/* An unknown part adds nothing. */
+static double with(double joules, double earlier)
+{
+    return is_known(joules) && is_known(earlier) ? joules + earlier
+           : is_known(joules)                    ? joules
+                                                 : earlier;
+}
+
+/* What this judgement spent and those before it that came to no verdict. */
+static struct energy all_judgements(const struct judgement *judgement, const struct energy *own)
+{
+    struct energy energy = *own;
+    energy_add(&energy, &judgement->earlier);
+    if (own->method == METHOD_NONE && judgement->earlier.method != METHOD_NONE)
+        str_copy(energy.note, sizeof energy.note,
+                 "of earlier judgements alone: what the last one spent is not known");
+    return energy;
+}
+
 void record_judge_energy(const struct profile_context *context, const struct judgement *judgement,
                          const struct share *share, struct text *line)
 {
     struct json json;
     struct kinds kinds;
+    struct energy energy = all_judgements(judgement, &share->total);
     kinds_of(share, &kinds);
+    double gpu = with(kinds.gpu.joules, judgement->earlier_gpu_joules);
+    double cpu = with(kinds.cpu.joules, judgement->earlier_cpu_joules);
     begin_line(&json, judgement->key, line);
     json_object(&json, "model_metrics");
     json_object(&json, context->options->model);
     json_object(&json, "energy_metrics");
-    put_known(&json, "judge_gpu_joules", kinds.gpu.joules);
-    put_known(&json, "judge_cpu_joules", kinds.cpu.joules);
-    put_known(&json, "total_task_gpu_joules", judgement->gpu_joules + kinds.gpu.joules);
-    put_known(&json, "total_task_cpu_joules", judgement->cpu_joules + kinds.cpu.joules);
+    put_known(&json, "judge_gpu_joules", gpu);
+    put_known(&json, "judge_cpu_joules", cpu);
+    put_known(&json, "total_task_gpu_joules", judgement->gpu_joules + gpu);
+    put_known(&json, "total_task_cpu_joules", judgement->cpu_joules + cpu);
     json_object_end(&json);
     json_object_end(&json);
     json_object_end(&json);
     json_object(&json, "ipw");
     put_restored(&json, judgement->restored);
-    energy_to_json(&json, "judge_energy", &share->total);
+    energy_to_json(&json, "judge_energy", &energy);
     json_object_end(&json);
     json_object_end(&json);
 }

@@ -23,6 +23,15 @@ static uint64_t id_of(const struct replayed *request)
     return (uint64_t)(uintptr_t)request;
 }
 
+static enum err keep_judgement(struct replayed *request, const struct span *span)
+{
+    request->judgement = malloc(sizeof *request->judgement);
+    if (!request->judgement)
+        return ERR_NO_MEMORY;
+    *request->judgement = span->judgement;
+    return ERR_OK;
+}
+
 static enum err begin_request(struct replay *replay, const struct span *span)
 {
     struct replayed **flights = grow(replay->flights, &replay->flight_capacity,
@@ -35,11 +44,12 @@ static enum err begin_request(struct replay *replay, const struct span *span)
         return ERR_NO_MEMORY;
     str_copy(request->key, sizeof request->key, span->key);
     request->attempt = span->attempt;
-    request->query_gpu_joules = span->query_gpu_joules;
-    request->query_cpu_joules = span->query_cpu_joules;
     request->from = span->trace.from;
-    enum err err = sharing_begin(replay->sharing, id_of(request), span->trace.from);
+    enum err err = span->kind == SPAN_JUDGE_SENT ? keep_judgement(request, span) : ERR_OK;
+    if (!err)
+        err = sharing_begin(replay->sharing, id_of(request), span->trace.from);
     if (err) {
+        free(request->judgement);
         free(request);
         return err;
     }
@@ -57,6 +67,7 @@ static void free_request(struct replay *replay, struct replayed *request)
     *(request->before ? &request->before->next : &replay->all) = request->next;
     if (request->next)
         request->next->before = request->before;
+    free(request->judgement);
     free(request);
 }
 

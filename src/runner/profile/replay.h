@@ -20,7 +20,7 @@ struct sharing;
 struct replayed {
     char key[40];
     unsigned attempt;
-    double query_gpu_joules, query_cpu_joules;
+    struct judgement *judgement; /* of a judge's whose sending is known, else NULL; owned */
     bool last;    /* the attempt that the query's record is about; else one that failed before */
     bool cut_off; /* it was under way when the start was killed */
     nanos from;

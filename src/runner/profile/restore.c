@@ -94,12 +94,17 @@ static enum err take_judgement(void *context, const struct replayed *request,
 {
     struct restoring *restoring = context;
     struct judgement judgement = {
-        .gpu_joules = request->query_gpu_joules,
-        .cpu_joules = request->query_cpu_joules,
-        .restored = true,
+        .gpu_joules = UNKNOWN,
+        .cpu_joules = UNKNOWN,
+        .earlier = energy_unknown(""),
+        .earlier_gpu_joules = UNKNOWN,
+        .earlier_cpu_joules = UNKNOWN,
     };
     if (unsettled_has_judge(&restoring->left, request->key))
         return ERR_OK;
+    if (request->judgement)
+        judgement = *request->judgement;
+    judgement.restored = true;
     str_copy(judgement.key, sizeof judgement.key, request->key);
     record_judge_energy(restoring->context, &judgement, share, &restoring->line);
     return append(restoring);

@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "port/json_read.h"
+#include "runner/profile/energy_read.h"
 
 static bool find_kind(const char *name, enum span_kind *out)
 {
@@ -62,13 +63,20 @@ static enum err take_pieces(const struct jv *gaps, struct request_trace *trace)
     return ERR_OK;
 }
 
+static void take_judgement(const struct jv *line, struct judgement *out)
+{
+    out->gpu_joules = jv_number(jv_get(line, "query_gpu_joules"));
+    out->cpu_joules = jv_number(jv_get(line, "query_cpu_joules"));
+    energy_from_json(jv_get(line, "earlier_energy"), &out->earlier);
+    out->earlier_gpu_joules = jv_number(jv_get(line, "earlier_gpu_joules"));
+    out->earlier_cpu_joules = jv_number(jv_get(line, "earlier_cpu_joules"));
+}
+
 enum err span_from_json(const struct jv *line, nanos zero, struct span *out, bool *ours)
 {
     const char *key = jv_text(jv_get(line, "key"));
     *ours = false;
     *out = (struct span){
-        .query_gpu_joules = jv_number(jv_get(line, "query_gpu_joules")),
-        .query_cpu_joules = jv_number(jv_get(line, "query_cpu_joules")),
         .trace = {.from = time_of(line, "from_s", zero),
                   .first_token = time_of(line, "first_token_s", zero),
                   .to = time_of(line, "to_s", zero),
@@ -82,6 +90,8 @@ enum err span_from_json(const struct jv *line, nanos zero, struct span *out, boo
         (span_is_whole(out) && !out->trace.to))
         return ERR_OK;
     *ours = true;
+    if (out->kind == SPAN_JUDGE_SENT)
+        take_judgement(line, &out->judgement);
     return take_pieces(jv_get(line, "piece_gaps_us"), &out->trace);
 }
 

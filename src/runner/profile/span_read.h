@@ -14,7 +14,7 @@ struct span {
     enum span_kind kind;
     char key[40];
     unsigned start, attempt;
-    double query_gpu_joules, query_cpu_joules;
+    struct judgement judgement; /* of one that was sent */
     struct request_trace trace; /* of a moment `from` alone is set */
 };
 

@@ -157,7 +157,7 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
 static enum err tell_moment(struct worker *worker, enum span_kind kind,
                             const struct pending *pending, nanos t, struct error *why)
 {
-    struct span_id id = {pending->key, pending->attempt, UNKNOWN, UNKNOWN};
+    struct span_id id = {pending->key, pending->attempt, NULL};
     record_moment(&worker->run->context, kind, &id, t, &worker->line);
     return journal_append(&worker->run->spans, &worker->line, why);
 }
@@ -165,7 +165,7 @@ static enum err tell_moment(struct worker *worker, enum span_kind kind,
 static enum err tell_end(struct worker *worker, const struct pending *pending,
                          const struct client_reply *reply, struct error *why)
 {
-    struct span_id id = {pending->key, pending->attempt, UNKNOWN, UNKNOWN};
+    struct span_id id = {pending->key, pending->attempt, NULL};
     record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, &id,
                 reply, &worker->line);
     return journal_append(&worker->run->spans, &worker->line, why);

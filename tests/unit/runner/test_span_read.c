@@ -47,7 +47,7 @@ static void what_has_ended_comes_back(void **state)
     };
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
         struct text line = {0};
-        struct span_id id = {"q000012.r1", 2, UNKNOWN, UNKNOWN};
+        struct span_id id = {"q000012.r1", 2, NULL};
         record_span(&CONTEXT, KINDS[i], &id, &reply, &line);
         struct span span = read_line(text_get(&line), true);
         assert_int_equal(span.kind, KINDS[i]);
@@ -73,15 +73,24 @@ static void a_moment_comes_back(void **state)
 {
     (void)state;
     struct text line = {0};
-    struct span_id id = {"q000000", 1, 12.5, UNKNOWN};
+    struct judgement judgement = {.gpu_joules = 12.5,
+                                  .cpu_joules = UNKNOWN,
+                                  .earlier = {.joules = 3, .method = METHOD_COUNTER},
+                                  .earlier_gpu_joules = 2,
+                                  .earlier_cpu_joules = UNKNOWN};
+    struct span_id id = {"q000000", 1, &judgement};
     record_moment(&CONTEXT, SPAN_JUDGE_SENT, &id, 5001 * MS, &line);
     struct span span = read_line(text_get(&line), true);
     assert_int_equal(span.kind, SPAN_JUDGE_SENT);
     assert_false(span_is_whole(&span));
     assert_true(span_is_judges(&span));
     assert_int_equal(span.trace.from, ZERO + 1 * MS);
-    assert_near(span.query_gpu_joules, 12.5, 0);
-    assert_false(is_known(span.query_cpu_joules));
+    assert_near(span.judgement.gpu_joules, 12.5, 0);
+    assert_false(is_known(span.judgement.cpu_joules));
+    assert_near(span.judgement.earlier.joules, 3, 0);
+    assert_int_equal(span.judgement.earlier.method, METHOD_COUNTER);
+    assert_near(span.judgement.earlier_gpu_joules, 2, 0);
+    assert_false(is_known(span.judgement.earlier_cpu_joules));
     span_release(&span);
     text_release(&line);
 }
