@@ -21,7 +21,8 @@ import torch
 import torch.nn.functional as F
 
 from items import CELLS, WEIGHTS, Template, load_test, load_train
-from network import SHAPES, Llama, greedy
+from network import Llama, greedy
+from shapes import SHAPES
 
 RATES = {"ipw-1m": 3e-3, "ipw-6m": 1.5e-3}
 WARM_UP = 0.03       # share of the training
