@@ -71,7 +71,7 @@ static enum err learn_facts(struct profile *profile, struct error *why)
         return err;
     err = prices_load(options->price_file, &profile->prices, why);
     context->prices = profile->prices;
-    return err;
+    return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* as anything else that the user wrote */
 }
 
 static void tick(void *context)
