@@ -71,7 +71,7 @@ static enum err learn_facts(struct profile *profile, struct error *why)
         return err;
     err = prices_load(options->price_file, &profile->prices, why);
     context->prices = profile->prices;
-    return err;
+    return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* as anything else that the user wrote */
 }
 
 static void tick(void *context)
@@ -86,8 +86,9 @@ static enum err find_service(struct profile *profile, struct profile_result *out
     run->client_driver = client_driver_find(options->client, why);
     if (!run->client_driver)
         return ERR_USAGE;
-    run->client_config =
-        (struct client_config){.base_url = options->base_url, .params = &options->client_params};
+    run->client_config = (struct client_config){.base_url = options->base_url,
+                                                .params = &options->client_params,
+                                                .patience = from_seconds(options->timeout_s)};
     profile_phase(profile, "preparing", -1);
     return service_prepare(run->client_driver, &run->client_config, options->model,
                            options->timeout_s, &profile->service, &out->signal, tick, profile, why);

@@ -371,7 +371,8 @@ static enum err open_worker(struct judging *judging, const struct client_driver 
                             struct judge_worker *worker, struct error *why)
 {
     const struct profile_options *options = judging->run->context.options;
-    struct client_config config = {.base_url = options->judge_url};
+    struct client_config config = {.base_url = options->judge_url,
+                                   .patience = from_seconds(options->timeout_s)};
     worker->judging = judging;
     client_reply_init(&worker->reply);
     enum err err = client_open(driver, &config, &worker->client, why);
