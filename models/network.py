@@ -3,51 +3,24 @@
 Rotary pairs are neighbours (0,1), (2,3), ...: that is the order of the `llama` architecture in GGUF,
 so the weights go into a file as they are.
 """
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-CONTEXT = 512
-ROPE_BASE = 10000.0
-NORM_EPSILON = 1e-5
-
-
-@dataclass(frozen=True)
-class Shape:
-    width: int
-    layers: int
-    heads: int
-    kv_heads: int
-    hidden: int
-    vocabulary: int = 480
-
-    @property
-    def head_width(self):
-        return self.width // self.heads
-
-
-# All widths are multiples of 32, the length of a block of Q8_0 and Q4_0.
-SHAPES = {
-    "ipw-1m": Shape(width=128, layers=5, heads=4, kv_heads=4, hidden=352),
-    "ipw-6m": Shape(width=256, layers=8, heads=8, kv_heads=4, hidden=704),
-}
+from shapes import CONTEXT, NORM_EPSILON, ROPE_BASE
 
 
 def rotary_table(head_width, length):
     angles = torch.outer(torch.arange(length, dtype=torch.float64),
                          ROPE_BASE ** (-torch.arange(0, head_width, 2, dtype=torch.float64)
                                        / head_width))
-    return torch.stack([angles.cos(), angles.sin()]).float()
+    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
 
 
 def rotate(x, table):
     """x: batch, heads, length, head width.  Angles are never rounded to fewer bits than float32."""
-    cos, sin = table[0, :x.shape[2]], table[1, :x.shape[2]]
-    even, odd = x[..., 0::2], x[..., 1::2]
-    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
-    return turned.flatten(-2).to(x.dtype)
+    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * table[:x.shape[2]]).flatten(-2).to(x.dtype)
 
 
 class Block(nn.Module):
@@ -70,8 +43,9 @@ class Block(nn.Module):
 
     def attend(self, x, table):
         shape = self.shape
-        q = rotate(self.heads(self.attn_q(x), shape.heads), table)
-        k = rotate(self.heads(self.attn_k(x), shape.kv_heads), table)
+        both = torch.cat([self.attn_q(x), self.attn_k(x)], -1)
+        q, k = rotate(self.heads(both, shape.heads + shape.kv_heads), table).split(
+            [shape.heads, shape.kv_heads], 1)
         v = self.heads(self.attn_v(x), shape.kv_heads)
         groups = shape.heads // shape.kv_heads
         if groups > 1:

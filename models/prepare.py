@@ -70,6 +70,7 @@ def train_tokenizer(cells):
         for problem, answer in list(items.items())[:3000]:
             texts += [problem, answer]
     tokenizer.train_from_iterator(texts, trainer)
+    assert tokenizer.get_vocab_size() == VOCABULARY, "too few words for the models' vocabulary"
     return tokenizer
 
 
