@@ -24,8 +24,9 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-static enum err ollama_available(struct error *why)
+static enum err ollama_available(const struct params *params, struct error *why)
 {
+    (void)params;
     enum err err = http_available(why);
     return err ? err : jv_available(why);
 }
