@@ -256,9 +256,7 @@ static void test_drop_removes_what_holds_nothing(void **state)
     assert_int_equal(run_dir_make(run, &why), ERR_OK);
     assert_int_equal(run_dir_lock(run, &lock, &why), ERR_OK);
     snprintf(other, sizeof other, "%s/notes.txt", run);
-    FILE *file = fopen(other, "w");
-    assert_non_null(file);
-    fclose(file);
+    tree_write(&tree, "/runs/one/notes.txt", "mine\n");
     run_dir_drop(run);
     assert_true(exists("/runs/one/notes.txt"));
     assert_int_equal(remove(other), 0);
