@@ -75,6 +75,13 @@ bench: ## what our own work costs, against its bounds
 	@cmake --build build --parallel $(JOBS) --target benches
 	@tools/bench build/bench
 
+FUZZ_SECONDS ?= 60
+
+fuzz: test-setup ## feed the fuzzers for FUZZ_SECONDS (60) each; what they learn stays in build-fuzz
+	$(call configure,build-fuzz,-DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
+	$(call compile,build-fuzz)
+	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
+
 lint: lint-format lint-tidy lint-cppcheck lint-shell lint-cross ## set up, and everything below
 	$(call headline,lint passed)
 

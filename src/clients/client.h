@@ -25,6 +25,7 @@ struct client;
 struct client_config {
     const char *base_url;        /* NULL for the driver's default */
     const struct params *params; /* --client-param; may be NULL */
+    nanos patience; /* a look at the service takes no longer; 0: the driver's own limit */
 };
 
 struct client_request {
@@ -116,6 +117,7 @@ struct client_driver {
 struct client {
     const struct client_driver *driver;
     char base_url[512]; /* as used */
+    nanos patience;     /* as configured */
     void *state;
 };
 

@@ -49,6 +49,7 @@ enum err client_open(const struct client_driver *driver, const struct client_con
     if (err)
         return err;
     out->driver = driver;
+    out->patience = config->patience;
     err = driver->open(config, out, why);
     if (err)
         *out = (struct client){0};

@@ -180,3 +180,15 @@ class Intel(Ticking):
         super().close()
         for fd, _, _ in self.zones:
             os.close(fd)
+
+
+class Both(Intel):
+    """Two packages and two GPUs, one of them restless."""
+
+    def __init__(self):
+        super().__init__(40, 25)
+        Nvidia.script(self, "devices 2\npower 0 constant 300\npower 1 square 100 500 0.3\n"
+                      "tick * 0.02")
+
+    def environment(self):
+        return {**super().environment(), **Nvidia.environment(self)}

@@ -18,6 +18,9 @@ struct place {
  * exists, is ours and is locked. */
 enum err place_take(struct place *place, const struct profile_options *options,
                     const char *hardware, const char *dataset_name, struct error *why) MUST_USE;
+/* Reads the journal again, to which lines were added since. */
+enum err place_read_again(struct place *place, const struct profile_options *options,
+                          struct error *why) MUST_USE;
 void place_release(struct place *place);
 
 #endif
