@@ -293,6 +293,9 @@ static void note_state(struct run_table *table)
     if (table->damaged)
         table_note(table, "%llu damaged lines of records.jsonl are left out",
                    (unsigned long long)table->damaged);
+    for (uint32_t id = 1; id < table->words[RUN_METHOD].count; id++)
+        if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
+            table_note(table, "energies are estimated by a model, not measured");
     if (table->model_count > 1)
         table_note(table, "the records are of %zu models; these are %s's", table->model_count,
                    table->model);

@@ -18,8 +18,8 @@ struct bag {
 
 static enum err fill_bag(const struct resample *what, struct bag *bag)
 {
-    *bag = (struct bag){.sums = what->sums,
-                        .count = what->count < RESAMPLE_GROUPS ? what->count : RESAMPLE_GROUPS};
+    size_t most = what->groups ? what->groups : RESAMPLE_GROUPS;
+    *bag = (struct bag){.sums = what->sums, .count = what->count < most ? what->count : most};
     bag->rows = calloc(bag->count * bag->sums + 1, sizeof *bag->rows);
     if (!bag->rows)
         return ERR_NO_MEMORY;

@@ -17,12 +17,13 @@ struct resample {
     double (*figure)(const double *sums); /* UNKNOWN where the sums make none */
     unsigned draws;                       /* 2000 is enough for 95 % */
     uint64_t seed;
+    size_t groups; /* 0: RESAMPLE_GROUPS */
 };
 
 /* The 95 % interval, bias-corrected and accelerated (BCa); UNKNOWN under two queries.  More queries
- * than RESAMPLE_GROUPS are first put together in so many groups, each query with every RESAMPLE_GROUPS-th
- * after it, and groups are drawn: the sums of groups vary as those of queries do, and the interval's
- * ends change by a per cent or two of its width. */
+ * than `groups` are first put together in so many groups, each query with every so-many-th after it, and
+ * groups are drawn: the sums of groups vary as those of queries do.  With 2048 the interval's ends change
+ * by a per cent or two of its width, with 256 by about five. */
 struct resample_interval {
     double figure, low, high;
     double error; /* the standard deviation of what was drawn */

@@ -111,7 +111,7 @@ static double ratio_of(const double *sums)
 static void tell_resample(const struct jv *asked, struct series x, struct series y,
                           struct json *json)
 {
-    struct resample what = {{x.values, y.values}, 2, x.count, ratio_of, 0, 0};
+    struct resample what = {{x.values, y.values}, 2, x.count, ratio_of, 0, 0, 0};
     struct resample_interval found;
     what.draws = (unsigned)jv_number(jv_get(asked, "draws"));
     what.seed = (uint64_t)jv_number(jv_get(asked, "seed"));

@@ -23,7 +23,8 @@ struct run_wanted derive_needs(struct run_wanted wanted)
                           RUN_WANT(RUN_GPU_WATTS) | RUN_WANT(RUN_SOC_WATTS);
     if (wants(wanted, RUN_TOTAL_TOKENS))
         wanted.numbers |= RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS);
-    wanted.words |= RUN_WANT(RUN_STATUS) | RUN_WANT(RUN_BASIS) | RUN_WANT(RUN_GPU_BACKEND);
+    wanted.words |= RUN_WANT(RUN_STATUS) | RUN_WANT(RUN_BASIS) | RUN_WANT(RUN_GPU_BACKEND) |
+                    RUN_WANT(RUN_METHOD);
     return wanted;
 }
 
