@@ -1,5 +1,6 @@
 /* How often answers are right, and what that costs: the Python IPW's figures under its keys, ours
  * (docs/metrics.md) with intervals, by subject and by level. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/intelligence.h"
-#include "stats/online.h"
 #include "stats/resample.h"
 #include "stats/select.h"
 
@@ -147,10 +147,10 @@ static enum err upstream_of(const struct run_table *table, struct upstream *out)
 
 static double mean_of(const double *values, size_t count)
 {
-    struct online moments = {0};
+    double sum = 0;
     for (size_t i = 0; i < count; i++)
-        online_add(&moments, values[i]);
-    return online_mean(&moments);
+        sum += values[i];
+    return count ? sum / (double)count : UNKNOWN;
 }
 
 static double quotient(double over, double under)
@@ -173,16 +173,18 @@ static const char *basis_of(const struct run_table *table)
 
 static void put_extremes(struct json *json, double *values, size_t count, bool total)
 {
-    struct online moments = {0};
-    for (size_t i = 0; i < count; i++)
-        online_add(&moments, values[i]);
+    double mean = mean_of(values, count), min = UNKNOWN, max = UNKNOWN;
+    for (size_t i = 0; i < count; i++) {
+        min = fmin(min, values[i]);
+        max = fmax(max, values[i]);
+    }
     json_integer(json, "count", (int64_t)count);
-    json_number(json, "avg", online_mean(&moments));
+    json_number(json, "avg", mean);
     json_number(json, "median", select_median(values, count));
-    json_number(json, "min", online_min(&moments));
-    json_number(json, "max", online_max(&moments));
+    json_number(json, "min", min);
+    json_number(json, "max", max);
     if (total)
-        json_number(json, "total", count ? moments.mean * (double)count : UNKNOWN);
+        json_number(json, "total", mean * (double)count);
 }
 
 static void put_efficiency(struct json *json, const struct run_table *table, double accuracy,

@@ -6,7 +6,6 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "stats/online.h"
 #include "stats/select.h"
 
 enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40 };
@@ -47,25 +46,44 @@ enum err known_ratios(const struct run_table *table, enum run_number numerator,
     return ERR_OK;
 }
 
+struct extent {
+    double mean, std, min, max;
+};
+
+/* In two passes over values that are all known: half the time of a division for each. */
+static struct extent extent_of(const double *values, size_t count)
+{
+    struct extent extent = {0, 0, values[0], values[0]};
+    for (size_t i = 0; i < count; i++) {
+        extent.mean += values[i];
+        extent.min = values[i] < extent.min ? values[i] : extent.min;
+        extent.max = values[i] > extent.max ? values[i] : extent.max;
+    }
+    extent.mean /= (double)count;
+    for (size_t i = 0; i < count; i++)
+        extent.std += (values[i] - extent.mean) * (values[i] - extent.mean);
+    extent.std = count > 1 ? sqrt(extent.std / (double)(count - 1)) : UNKNOWN;
+    return extent;
+}
+
 bool put_spread(struct json *json, const char *key, double *values, size_t count)
 {
-    static const struct {
-        const char *key;
-        double p;
-    } QUANTILES[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}};
-    struct online moments = {0};
-    for (size_t i = 0; i < count; i++)
-        online_add(&moments, values[i]);
+    enum { QUANTILES = 4 };
+    static const char *const KEYS[QUANTILES] = {"p50", "p90", "p95", "p99"};
+    static const double PS[QUANTILES] = {0.5, 0.9, 0.95, 0.99};
+    double found[QUANTILES];
     if (!count)
         return false;
+    struct extent extent = extent_of(values, count);
+    select_quantiles(values, count, PS, QUANTILES, found);
     json_object(json, key);
     json_integer(json, "count", (int64_t)count);
-    json_number(json, "mean", online_mean(&moments));
-    json_number(json, "std", online_stddev(&moments));
-    json_number(json, "min", online_min(&moments));
-    for (size_t i = 0; i < sizeof QUANTILES / sizeof *QUANTILES; i++)
-        json_number(json, QUANTILES[i].key, select_quantile(values, count, QUANTILES[i].p));
-    json_number(json, "max", online_max(&moments));
+    json_number(json, "mean", extent.mean);
+    json_number(json, "std", extent.std);
+    json_number(json, "min", extent.min);
+    for (size_t i = 0; i < QUANTILES; i++)
+        json_number(json, KEYS[i], found[i]);
+    json_number(json, "max", extent.max);
     json_object_end(json);
     return true;
 }

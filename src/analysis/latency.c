@@ -5,7 +5,6 @@
 #include "analysis/columns.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "stats/online.h"
 
 static const struct {
     const char *key;
@@ -45,10 +44,13 @@ static enum err put_times(const struct run_table *table, struct json *json)
 static double mean_of(const struct run_table *table, enum run_number column, const uint32_t *rows,
                       size_t count)
 {
-    struct online moments = {0};
-    for (size_t i = 0; i < count; i++)
-        online_add(&moments, run_number(table, column, rows[i]));
-    return online_mean(&moments);
+    struct ratio_sums sums = {0};
+    for (size_t i = 0; i < count; i++) {
+        double value = run_number(table, column, rows[i]);
+        if (is_known(value))
+            sums = (struct ratio_sums){sums.rows + 1, sums.numerator + value, sums.denominator + 1};
+    }
+    return ratio_value(&sums);
 }
 
 static void put_group(struct json *json, const char *name, const char *value,

@@ -45,11 +45,13 @@ struct bounds {
 
 static struct bounds bounds_of(double *values, size_t count)
 {
+    static const double QUARTERS[] = {0.25, 0.5, 0.75};
     struct bounds bounds;
-    double q1 = select_quantile(values, count, 0.25), q3 = select_quantile(values, count, 0.75);
-    bounds.median = select_median(values, count);
-    bounds.low = q1 - FENCE * (q3 - q1);
-    bounds.high = q3 + FENCE * (q3 - q1);
+    double found[3];
+    select_quantiles(values, count, QUARTERS, 3, found);
+    bounds.median = found[1];
+    bounds.low = found[0] - FENCE * (found[2] - found[0]);
+    bounds.high = found[2] + FENCE * (found[2] - found[0]);
     for (size_t i = 0; i < count; i++)
         values[i] = fabs(values[i] - bounds.median);
     bounds.spread = MAD_TO_STD * select_median(values, count);

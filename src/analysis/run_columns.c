@@ -4,7 +4,6 @@
 
 #include "analysis/run_table.h"
 #include "core/text.h"
-#include "core/units.h"
 #include "port/json_read.h"
 
 const struct run_column_info RUN_NUMBER_INFO[RUN_NUMBERS] = {
@@ -31,11 +30,6 @@ int run_number_named(const char *name)
         if (strcmp(RUN_NUMBER_INFO[i].name, name) == 0)
             return i;
     return -1;
-}
-
-double run_number(const struct run_table *table, enum run_number column, size_t row)
-{
-    return table->numbers[column] ? table->numbers[column][row] : UNKNOWN;
 }
 
 uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row)

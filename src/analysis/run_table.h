@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/units.h"
 
 struct jv;
 
@@ -102,7 +103,11 @@ enum err run_table_load(const char *directory, const char *model, struct run_wan
 void run_table_release(struct run_table *table);
 
 /* UNKNOWN where the column is not there. */
-double run_number(const struct run_table *table, enum run_number column, size_t row);
+static inline double run_number(const struct run_table *table, enum run_number column, size_t row)
+{
+    return table->numbers[column] ? table->numbers[column][row] : UNKNOWN;
+}
+
 const char *run_word(const struct run_table *table, enum run_word column, size_t row); /* "" */
 uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row);
 static inline int run_flag(const struct run_table *table, enum run_flag column, size_t row)

@@ -26,9 +26,11 @@ static struct sums sum_up(const double *x, const double *y, size_t count, enum l
     for (size_t i = 0; i < count; i++)
         if (pair_of(x[i], y[i], logs, &u, &v)) {
             sums.count++;
-            sums.mean_x += (u - sums.mean_x) / sums.count;
-            sums.mean_y += (v - sums.mean_y) / sums.count;
+            sums.mean_x += u;
+            sums.mean_y += v;
         }
+    sums.mean_x /= sums.count > 0 ? sums.count : 1;
+    sums.mean_y /= sums.count > 0 ? sums.count : 1;
     for (size_t i = 0; i < count; i++)
         if (pair_of(x[i], y[i], logs, &u, &v)) {
             sums.xx += (u - sums.mean_x) * (u - sums.mean_x);

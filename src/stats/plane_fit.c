@@ -21,10 +21,14 @@ static struct sums sum_up(const double *x, const double *z, const double *y, siz
     for (size_t i = 0; i < count; i++)
         if (is_whole(x[i], z[i], y[i])) {
             s.count++;
-            s.mean_x += (x[i] - s.mean_x) / s.count;
-            s.mean_z += (z[i] - s.mean_z) / s.count;
-            s.mean_y += (y[i] - s.mean_y) / s.count;
+            s.mean_x += x[i];
+            s.mean_z += z[i];
+            s.mean_y += y[i];
         }
+    double over = s.count > 0 ? s.count : 1;
+    s.mean_x /= over;
+    s.mean_z /= over;
+    s.mean_y /= over;
     for (size_t i = 0; i < count; i++)
         if (is_whole(x[i], z[i], y[i])) {
             double dx = x[i] - s.mean_x, dz = z[i] - s.mean_z, dy = y[i] - s.mean_y;

@@ -40,9 +40,10 @@ static void split(double *values, size_t low, size_t high, size_t *left, size_t 
     *right = i == j ? i + 1 : i;
 }
 
-double select_rank(double *values, size_t count, size_t rank)
+/* Values below `low` are known to be the smaller ones already. */
+static double rank_from(double *values, size_t low, size_t count, size_t rank)
 {
-    size_t low = 0, high = count - 1;
+    size_t high = count - 1;
     while (low < high) {
         size_t left, right;
         split(values, low, high, &left, &right);
@@ -56,19 +57,38 @@ double select_rank(double *values, size_t count, size_t rank)
     return values[rank];
 }
 
+double select_rank(double *values, size_t count, size_t rank)
+{
+    return rank_from(values, 0, count, rank);
+}
+
+static double quantile_from(double *values, size_t from, size_t count, double p, size_t *below)
+{
+    double position = p * (double)(count - 1);
+    *below = (size_t)position;
+    double share = position - (double)*below, low = rank_from(values, from, count, *below);
+    if (share == 0 || *below + 1 >= count)
+        return low;
+    double high = values[*below + 1]; /* the least of those behind */
+    for (size_t i = *below + 2; i < count; i++)
+        high = values[i] < high ? values[i] : high;
+    return low == high ? low : low * (1 - share) + high * share;
+}
+
+void select_quantiles(double *values, size_t count, const double *ps, size_t p_count, double *out)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < p_count; i++)
+        out[i] = count && ps[i] >= 0 && ps[i] <= 1
+                     ? quantile_from(values, from, count, ps[i], &from)
+                     : UNKNOWN;
+}
+
 double select_quantile(double *values, size_t count, double p)
 {
-    if (!count || !(p >= 0 && p <= 1))
-        return UNKNOWN;
-    double position = p * (double)(count - 1);
-    size_t below = (size_t)position;
-    double share = position - (double)below, low = select_rank(values, count, below);
-    if (share == 0 || below + 1 >= count)
-        return low;
-    double high = values[below + 1]; /* the least of those behind */
-    for (size_t i = below + 2; i < count; i++)
-        high = fmin(high, values[i]);
-    return low == high ? low : low * (1 - share) + high * share;
+    double out;
+    select_quantiles(values, count, &p, 1, &out);
+    return out;
 }
 
 double select_median(double *values, size_t count)

@@ -13,6 +13,9 @@ double select_rank(double *values, size_t count, size_t rank);
 double select_quantile(double *values, size_t count, double p);
 double select_median(double *values, size_t count);
 
+/* Several at once, which must ascend: each looks only at what lies above the one before. */
+void select_quantiles(double *values, size_t count, const double *ps, size_t p_count, double *out);
+
 /* Ascending. */
 void sort_ascending(double *values, size_t count);
 
