@@ -322,6 +322,29 @@ static void the_answer_does_not_depend_on_how_it_was_computed(void **state)
     engine_tokens_release(&prompt);
 }
 
+static void what_came_after_can_be_forgotten(void **state)
+{
+    (void)state;
+    struct engine_tokens prompt = tokens_of(PROMPT);
+    struct engine_context *context = context_of((struct engine_context_options){.sequences = 2});
+    struct error why = {0};
+    engine_token first[ANSWER], again[ANSWER];
+    uint32_t kept = (uint32_t)prompt.count - 1;
+    choose_likeliest(context);
+    answer(context, &prompt, 2, first);
+    assert_false(engine_rewind(context, kept + ANSWER + 2)); /* not that far yet */
+    assert_true(engine_rewind(context, kept));
+    assert_int_equal(engine_choose(context), -1);
+    assert_int_equal(engine_compute(context, &prompt.ids[kept], 1, 2, &why), ERR_OK);
+    for (int i = 0; i < ANSWER; i++) {
+        again[i] = engine_choose(context);
+        assert_int_equal(engine_compute(context, &again[i], 1, 2, &why), ERR_OK);
+    }
+    assert_memory_equal(again, first, sizeof first);
+    engine_context_close(context);
+    engine_tokens_release(&prompt);
+}
+
 static void a_context_says_what_it_got(void **state)
 {
     (void)state;
@@ -543,6 +566,7 @@ int main(void)
         cmocka_unit_test(marks_are_tokens_only_when_asked_for),
         cmocka_unit_test(a_question_stands_in_the_models_template),
         cmocka_unit_test(the_answer_does_not_depend_on_how_it_was_computed),
+        cmocka_unit_test(what_came_after_can_be_forgotten),
         cmocka_unit_test(a_context_says_what_it_got),
         cmocka_unit_test(a_context_that_is_full_is_told_and_can_begin_again),
         cmocka_unit_test(what_would_end_the_library_is_refused),

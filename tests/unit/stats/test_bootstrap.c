@@ -1,0 +1,94 @@
+#include "support/unit.h"
+
+#include <math.h>
+
+#include "stats/bootstrap.h"
+#include "stats/online.h"
+
+enum { DRAWS = 200000 };
+
+/* The mean of values drawn with replacement scatters by sqrt(sum of squared distances) / n: known
+ * without drawing. */
+static void the_scatter_of_a_mean_is_the_known_one(void **state)
+{
+    (void)state;
+    static const double VALUES[] = {3, 7, 8, 12, 20};
+    static const unsigned STRATA[] = {0, 0, 0, 0, 0};
+    struct draws draws = draws_from(1);
+    struct online values = {0}, means = {0};
+    for (int i = 0; i < 5; i++)
+        online_add(&values, VALUES[i]);
+    for (int i = 0; i < DRAWS; i++) {
+        size_t picked[5];
+        double sum = 0;
+        bootstrap_pick(&draws, STRATA, 5, picked);
+        for (int j = 0; j < 5; j++)
+            sum += VALUES[picked[j]];
+        online_add(&means, sum / 5);
+    }
+    assert_near(online_mean(&means), 10, 0.05);
+    assert_near(online_stddev(&means), sqrt(values.squares) / 5, 0.02);
+}
+
+static void every_stratum_keeps_its_own(void **state)
+{
+    (void)state;
+    static const unsigned STRATA[] = {4, 9, 4, 2, 9, 9};
+    struct draws draws = draws_from(5);
+    unsigned seen[6][6] = {{0}};
+    for (int i = 0; i < 1000; i++) {
+        size_t picked[6];
+        bootstrap_pick(&draws, STRATA, 6, picked);
+        for (int j = 0; j < 6; j++) {
+            assert_int_equal(STRATA[picked[j]], STRATA[j]);
+            seen[j][picked[j]]++;
+        }
+    }
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            if (STRATA[i] == STRATA[j])
+                assert_true(seen[i][j] > 200);
+}
+
+static void a_seed_is_a_sequence(void **state)
+{
+    (void)state;
+    struct draws a = draws_from(3), b = draws_from(3), c = draws_from(4);
+    int same = 0;
+    for (int i = 0; i < 100; i++) {
+        size_t drawn = draw_below(&a, 1000);
+        assert_in_range(drawn, 0, 999);
+        assert_int_equal(drawn, draw_below(&b, 1000));
+        same += drawn == draw_below(&c, 1000);
+    }
+    assert_true(same < 5);
+    assert_int_equal(draw_below(&a, 0), 0);
+    assert_int_equal(draw_below(&a, 1), 0);
+}
+
+static void normal_draws_are_normal(void **state)
+{
+    (void)state;
+    struct draws draws = draws_from(8);
+    struct online drawn = {0};
+    int within = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        double value = draw_normal(&draws);
+        online_add(&drawn, value);
+        within += fabs(value) < 1.959964;
+    }
+    assert_near(online_mean(&drawn), 0, 0.01);
+    assert_near(online_stddev(&drawn), 1, 0.01);
+    assert_near((double)within / DRAWS, 0.95, 0.003);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_scatter_of_a_mean_is_the_known_one),
+        cmocka_unit_test(every_stratum_keeps_its_own),
+        cmocka_unit_test(a_seed_is_a_sequence),
+        cmocka_unit_test(normal_draws_are_normal),
+    };
+    return RUN_TESTS(tests);
+}
