@@ -56,7 +56,7 @@ test-asan: test-setup ## gcc with the address and undefined-behaviour sanitizers
 	$(call headline,asan+ubsan: build and tests)
 	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-asan)
-	$(call ctest,build-asan,-LE 'structure|e2e')
+	$(call ctest,build-asan,-LE 'structure|e2e|figures')
 
 test-tsan: test-setup ## gcc with the thread sanitizer: unit and conformance tests
 	$(call headline,tsan: build and unit tests)
@@ -74,6 +74,13 @@ bench: ## what our own work costs, against its bounds
 	$(call configure,build,-DIPW_TESTS=OFF)
 	@cmake --build build --parallel $(JOBS) --target benches
 	@tools/bench build/bench
+
+FUZZ_SECONDS ?= 60
+
+fuzz: test-setup ## feed the fuzzers for FUZZ_SECONDS (60) each; what they learn stays in build-fuzz
+	$(call configure,build-fuzz,-DCMAKE_C_COMPILER=clang -DIPW_FUZZ=ON -DIPW_TESTS=OFF -DIPW_SANITIZE=address$(comma)undefined)
+	$(call compile,build-fuzz)
+	@tools/fuzz build-fuzz $(FUZZ_SECONDS)
 
 lint: lint-format lint-tidy lint-cppcheck lint-shell lint-cross ## set up, and everything below
 	$(call headline,lint passed)

@@ -1,23 +1,58 @@
-/* ipw demo: the embedded default.  What can be measured here, then a measured load: everything a
- * newcomer needs to see, with nothing but this program. */
+/* ipw demo: the embedded default.  The shipped models over the shipped questions, in this process: what
+ * each gets right and what that costs, with nothing but this program.
+ *
+ *   $ ipw demo
+ *   $ ipw demo --model smollm2 --queries 30
+ *
+ * Where no model can run, what can be measured here and a measured load are shown instead. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/profile_view.h"
+#include "clients/client.h"
+#include "core/text.h"
+#include "port/proc.h"
+#include "report/family_report.h"
+#include "runner/family.h"
+#include "runner/host_report.h"
+#include "runner/profile.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
 
 extern const struct command command_doctor;
 extern const struct command command_run;
 
-static int demo_run(int argc, char **argv);
+static int demo_main(int argc, char **argv);
 
 const struct command command_demo = {
     .name = "demo",
-    .summary = "a first look: doctor, then a measured load",
-    .usage = "",
-    .details = "Runs `ipw doctor`, then `ipw run` on the built-in load: three runs of a second on\n"
-               "every CPU, after watching the machine at rest for a second.",
-    .run = demo_run,
+    .summary = "the shipped models over the shipped questions: accuracy against energy",
+    .usage = "[OPTIONS]",
+    .details =
+        "Profiles a family of small models, trained for the questions that ship with this "
+        "program,\n"
+        "in two sizes and three precisions: each answers the same questions, which it never saw "
+        "in\n"
+        "training, and the table shows what it got right, what a query cost, and which of them no\n"
+        "other beats. Every run keeps its directory, as by `ipw profile --client llama`.\n\n"
+        "Without llama.cpp's library no model can run: then `ipw doctor` and `ipw run` show what\n"
+        "this machine can measure, on a load of a few seconds.",
+    .run = demo_main,
 };
+
+/* No right answer is half as long; a model that chats would else go on for minutes. */
+#define ANSWER_TOKENS "64"
+
+struct demo_command {
+    struct measure_options measure;
+    struct profile_options profile;
+    const char *models, *output;
+    bool json, quiet;
+};
+
+/* ---- without an engine ---- */
 
 static int show_step(const struct command *command, int argc, char **argv)
 {
@@ -29,12 +64,8 @@ static int show_step(const struct command *command, int argc, char **argv)
     return command->run(argc, argv);
 }
 
-static int demo_run(int argc, char **argv)
+static int show_load(void)
 {
-    const struct option_row rows[] = {{0}};
-    int rest, code = parse_or_help(&command_demo, rows, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0)
@@ -42,12 +73,179 @@ static int demo_run(int argc, char **argv)
     self[length] = '\0';
     char *doctor[] = {"doctor", NULL};
     char *run[] = {"run", "-r", "3", "--idle", "1", "--", self, "load", "--seconds", "1", NULL};
-    code = show_step(&command_doctor, 1, doctor);
+    int code = show_step(&command_doctor, 1, doctor);
     if (code)
         return code;
     printf("\n");
-    code = show_step(&command_run, 10, run);
-    if (!code)
-        printf("Next: ipw energy (live), ipw run -- YOUR COMMAND, ipw COMMAND --help\n");
+    return show_step(&command_run, 10, run);
+}
+
+/* ---- which models ---- */
+
+/* The members of the family among all that the client knows. */
+static const char FAMILY[] = "ipw-";
+
+static enum err list_family(struct client_models *out, struct error *why)
+{
+    struct client client;
+    struct client_models all = {0};
+    const struct client_config config = {0};
+    const struct client_driver *driver = client_driver_find("llama", why);
+    enum err err = driver ? client_open(driver, &config, &client, why) : ERR_UNSUPPORTED;
+    if (err)
+        return err;
+    err = driver->models(&client, &all, why);
+    for (size_t i = 0; i < all.count && !err; i++)
+        if (strncmp(all.names[i], FAMILY, strlen(FAMILY)) == 0)
+            err = client_models_add(out, all.names[i]);
+    if (!err && out->count == 0)
+        err =
+            err_set(why, ERR_NOT_FOUND, "the shipped models are not here; was it installed whole?");
+    client_models_release(&all);
+    client_close(&client);
+    return err;
+}
+
+static enum err take_named(const char *list, struct client_models *out)
+{
+    enum err err = ERR_OK;
+    while (*list && !err) {
+        char name[1024];
+        size_t length = strcspn(list, ",");
+        str_format(name, sizeof name, "%.*s", (int)length, list);
+        if (length)
+            err = client_models_add(out, name);
+        list += length + (list[length] == ',');
+    }
+    return err;
+}
+
+/* ---- the command ---- */
+
+static bool is_quiet;
+
+static void announce(const char *model, size_t index, size_t count)
+{
+    profile_view_wipe();
+    if (!is_quiet)
+        fprintf(stderr, "%zu of %zu: %s\n", index + 1, count, model);
+}
+
+static int deliver(const struct demo_command *command, const struct family *family)
+{
+    struct text table = {0}, json = {0};
+    struct error why = {0};
+    int code = 0;
+    family_text(family, wants_colour(command->json ? STDERR_FILENO : STDOUT_FILENO), &table);
+    family_json(family, &json);
+    if (command->output && write_file(command->output, &json, &why) != ERR_OK)
+        code = complain("demo", EXIT_FAILED, "%s", why.text);
+    if (command->json && !command->quiet)
+        profile_view_put(&table);
+    int written = put_output("demo", command->json ? &json : &table);
+    text_release(&table);
+    text_release(&json);
+    return written ? written : code;
+}
+
+static int require_all_measured(const struct family *family)
+{
+    for (size_t i = 0; i < family->count; i++) {
+        int code = require_measured("demo", &family->members[i].energy);
+        if (code)
+            return code;
+    }
+    return EXIT_DONE;
+}
+
+static int run_family(const struct demo_command *command, const struct client_models *models)
+{
+    /* Not released: as in cmd_profile.c. */
+    static struct session session;
+    static struct host_report host;
+    const struct family_options options = {
+        .profile = &command->profile,
+        .models = (const char *const *)models->names,
+        .count = models->count,
+        .begins = announce,
+    };
+    struct family family;
+    struct error why = {0};
+    proc_take_signals();
+    int code = open_session("demo", &command->measure, &session);
+    if (code)
+        return code;
+    host_report_take(&session.findings, &host);
+    profile_view_start("demo", command->quiet);
+    enum err err = family_run(&session, &host, &options, &family, &why);
+    profile_view_wipe();
+    if (err == ERR_INTERRUPTED)
+        _exit(128 + family.signal);
+    if (err)
+        code = complain("demo", EXIT_FAILED, "%s", why.text);
+    else
+        code = deliver(command, &family);
+    if (family.signal)
+        code = 128 + family.signal;
+    else if (!code && command->measure.require_energy)
+        code = require_all_measured(&family);
+    family_release(&family);
+    return code;
+}
+
+static int demo_main(int argc, char **argv)
+{
+    static struct demo_command command = {
+        .profile = {.client = "llama",
+                    .dataset = "builtin",
+                    .output_dir = "runs/demo",
+                    .max_queries = 600,
+                    .concurrency = 1,
+                    .repeat = 1,
+                    .warmup_queries = 3,
+                    .idle_s = 2,
+                    .timeout_s = 600,
+                    .decode_weight = 64, /* as ipw profile */
+                    .existing = EXISTING_OVERWRITE,
+                    .progress = profile_view_show,
+                    .warn = profile_view_warn},
+    };
+    const struct option_row rows[] = {
+        {0, "model", OPTION_TEXT, &command.models, "LIST",
+         "these instead: names of shipped models or GGUF files, with commas", 0, 0, NULL},
+        {0, "queries", OPTION_COUNT, &command.profile.max_queries, "N",
+         "questions for each model (default: 600)", 1, 1e6, NULL},
+        {0, "idle", OPTION_NUMBER, &command.profile.idle_s, "S",
+         "watch the machine at rest before each, S seconds (default: 2)", 0, 86400, NULL},
+        {0, "output-dir", OPTION_TEXT, &command.profile.output_dir, "DIR",
+         "where run directories are made (default: runs/demo)", 0, 0, NULL},
+        {0, "json", OPTION_FLAG, &command.json, NULL, "one JSON object on stdout at the end", 0, 0,
+         NULL},
+        {'o', "output", OPTION_TEXT, &command.output, "FILE", "that object into FILE", 0, 0, NULL},
+        {'q', "quiet", OPTION_FLAG, &command.quiet, NULL, "no progress on stderr", 0, 0, NULL},
+        MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
+        {0},
+    };
+    int rest, code = parse_or_help(&command_demo, rows, argc, argv, false, &rest);
+    if (code >= 0)
+        return code;
+    struct client_models models = {0};
+    struct error why = {0};
+    is_quiet = command.quiet;
+    if (params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS) != ERR_OK)
+        return complain("demo", EXIT_FAILED, "out of memory");
+    enum err err =
+        command.models ? take_named(command.models, &models) : list_family(&models, &why);
+    if (err == ERR_UNSUPPORTED) {
+        complain("demo", 0, "no model can run here: %s", why.text);
+        return show_load();
+    }
+    if (!err && models.count == 0)
+        err = err_set(&why, ERR_USAGE, "--model names none");
+    if (err)
+        code = complain("demo", err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    else
+        code = run_family(&command, &models);
+    client_models_release(&models);
     return code;
 }

@@ -41,7 +41,9 @@ static void list_clients(struct listing *listing)
     for (size_t i = 0; CLIENT_DRIVERS[i]; i++) {
         const struct client_driver *driver = CLIENT_DRIVERS[i];
         struct listing_row row = {driver->name, driver->summary, driver->params, ""};
-        check(driver->available, &row);
+        struct error why;
+        if (driver->available && driver->available(NULL, &why) != ERR_OK)
+            str_copy(row.missing, sizeof row.missing, why.text);
         listing_add(listing, &row);
     }
 }

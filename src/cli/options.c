@@ -74,6 +74,16 @@ static enum err set_choice(const struct option_row *row, const char *value, stru
                    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+static enum err add_item(const struct option_row *row, const char *value, struct error *why)
+{
+    struct option_list *list = row->target;
+    if (list->count == OPTION_LIST_MAX)
+        return err_set(why, ERR_USAGE, "--%s may be given %d times at most", row->name,
+                       OPTION_LIST_MAX);
+    list->items[list->count++] = value;
+    return ERR_OK;
+}
+
 static enum err set_value(const struct option_row *row, const char *value, struct error *why)
 {
     switch (row->type) {
@@ -92,6 +102,8 @@ static enum err set_value(const struct option_row *row, const char *value, struc
         if (params_add(row->target, value) != ERR_OK)
             return err_set(why, ERR_NO_MEMORY, "out of memory");
         return ERR_OK;
+    case OPTION_LIST:
+        return add_item(row, value, why);
     }
     return ERR_USAGE;
 }

@@ -18,6 +18,14 @@ enum option_type {
     OPTION_TEXT,   /* const char * */
     OPTION_CHOICE, /* const char *, one of choices */
     OPTION_PARAMS, /* struct params; may be given several times */
+    OPTION_LIST,   /* struct option_list; may be given several times */
+};
+
+enum { OPTION_LIST_MAX = 32 };
+
+struct option_list {
+    const char *items[OPTION_LIST_MAX];
+    size_t count;
 };
 
 struct option_row {

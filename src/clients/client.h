@@ -25,6 +25,7 @@ struct client;
 struct client_config {
     const char *base_url;        /* NULL for the driver's default */
     const struct params *params; /* --client-param; may be NULL */
+    nanos patience; /* a look at the service takes no longer; 0: the driver's own limit */
 };
 
 struct client_request {
@@ -84,9 +85,11 @@ struct client_driver {
     const char *summary;             /* one line for `ipw list` */
     const struct param_spec *params; /* what --client-param may set; ends with a NULL name */
     const char *default_url;         /* NULL where there is none */
+    bool is_in_process;              /* the model's work is this process's own */
 
-    /* Can this build use it?  ERR_UNSUPPORTED with what enables it.  NULL: always. */
-    enum err (*available)(struct error *why);
+    /* Can this build use it, with these parameters (may be NULL)?  ERR_UNSUPPORTED with what enables
+     * it.  NULL: always. */
+    enum err (*available)(const struct params *params, struct error *why);
 
     /* Checks the configuration and prepares; speaks to no server yet.  *out is zeroed with driver set.
      * On failure nothing is left open. */
@@ -114,6 +117,7 @@ struct client_driver {
 struct client {
     const struct client_driver *driver;
     char base_url[512]; /* as used */
+    nanos patience;     /* as configured */
     void *state;
 };
 

@@ -24,8 +24,9 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-static enum err ollama_available(struct error *why)
+static enum err ollama_available(const struct params *params, struct error *why)
 {
+    (void)params;
     enum err err = http_available(why);
     return err ? err : jv_available(why);
 }
@@ -200,7 +201,8 @@ static enum err get(struct ollama *ollama, const char *path, nanos timeout, stru
 static enum err ollama_health(struct client *client, struct error *why)
 {
     struct jv *root;
-    enum err err = get(client->state, "/api/version", LOOK_TIMEOUT, &root, why);
+    enum err err =
+        get(client->state, "/api/version", warm_look_timeout(client->patience), &root, why);
     jv_free(root);
     return err;
 }

@@ -34,8 +34,9 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-static enum err openai_available(struct error *why)
+static enum err openai_available(const struct params *params, struct error *why)
 {
+    (void)params;
     enum err err = http_available(why);
     return err ? err : jv_available(why);
 }
@@ -283,7 +284,7 @@ static enum err get_models(struct openai *openai, nanos timeout, struct jv **out
 }
 
 /* A document beside the versioned path: llama.cpp's /health, vLLM's /version. */
-static enum err get_beside(struct openai *openai, const char *path, struct jv **out,
+static enum err get_beside(struct openai *openai, const char *path, nanos timeout, struct jv **out,
                            struct http_response *response, struct error *why)
 {
     char url[640];
@@ -291,7 +292,7 @@ static enum err get_beside(struct openai *openai, const char *path, struct jv **
     if (root > 3 && strcmp(openai->endpoint.url + root - 3, "/v1") == 0)
         root -= 3;
     str_format(url, sizeof url, "%.*s%s", (int)root, openai->endpoint.url, path);
-    return endpoint_get(&openai->endpoint, url, LOOK_TIMEOUT, out, response, why);
+    return endpoint_get(&openai->endpoint, url, timeout, out, response, why);
 }
 
 static bool has_no_list(int status)
@@ -304,11 +305,12 @@ static enum err openai_health(struct client *client, struct error *why)
     struct openai *openai = client->state;
     struct jv *root;
     struct http_response response;
-    enum err err = get_models(openai, LOOK_TIMEOUT, &root, &response, why);
+    nanos timeout = warm_look_timeout(client->patience);
+    enum err err = get_models(openai, timeout, &root, &response, why);
     jv_free(root);
     if (!has_no_list(response.status))
         return err;
-    err = get_beside(openai, "/health", &root, &response, why);
+    err = get_beside(openai, "/health", timeout, &root, &response, why);
     jv_free(root);
     return response.status >= 200 && response.status < 300 ? ERR_OK : err;
 }
@@ -405,7 +407,7 @@ static void describe_server(struct openai *openai, const char *owner, struct jso
     struct jv *root = NULL;
     if (!is_llama && !is_vllm)
         return;
-    if (!get_beside(openai, is_llama ? "/props" : "/version", &root, NULL, NULL)) {
+    if (!get_beside(openai, is_llama ? "/props" : "/version", LOOK_TIMEOUT, &root, NULL, NULL)) {
         request_json_copy(json, "server_version",
                           jv_get(root, is_llama ? "build_info" : "version"));
         request_json_copy(json, "model_file", jv_get(root, "model_path"));

@@ -43,12 +43,13 @@ enum err client_open(const struct client_driver *driver, const struct client_con
     *out = (struct client){0};
     char owner[64];
     str_format(owner, sizeof owner, "client %s", driver->name);
-    enum err err = driver->available ? driver->available(why) : ERR_OK;
-    if (!err)
-        err = params_check(config->params, driver->params, owner, why);
+    enum err err = params_check(config->params, driver->params, owner, why);
+    if (!err && driver->available)
+        err = driver->available(config->params, why);
     if (err)
         return err;
     out->driver = driver;
+    out->patience = config->patience;
     err = driver->open(config, out, why);
     if (err)
         *out = (struct client){0};

@@ -196,6 +196,19 @@ void engine_forget(struct engine_context *context)
     context->has_logits = false;
 }
 
+bool engine_rewind(struct engine_context *context, uint32_t tokens)
+{
+    const struct llama_api *api = llama_api();
+    if (tokens > context->position)
+        return false;
+    /* Every sequence (-1), to the end (-1). */
+    if (!api->llama_memory_seq_rm(api->llama_get_memory(context->llama), -1, (int32_t)tokens, -1))
+        return false;
+    context->position = tokens;
+    context->has_logits = false;
+    return true;
+}
+
 void engine_end_by(struct engine_context *context, const atomic_bool *cancel, nanos until)
 {
     context->cancel = cancel;

@@ -119,6 +119,9 @@ const struct engine_context_options *engine_context_facts(const struct engine_co
 
 /* Forgets everything that was computed. */
 void engine_forget(struct engine_context *context);
+/* Forgets what was computed after the first `tokens` of each sequence, so that the same can be computed
+ * again from there.  False, and nothing is forgotten, where the model's memory cannot go back. */
+bool engine_rewind(struct engine_context *context, uint32_t tokens);
 
 /* What ends a computation early from now on, looked at within graphs too: *cancel when it turns true
  * (may be NULL), and the time `until` (0: none). */

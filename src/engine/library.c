@@ -90,7 +90,9 @@ static void find_cpu_variant(char *to, size_t size)
     if (!dl_loaded(PART, path, sizeof path))
         return;
     char *variant = strstr(path, PART) + sizeof PART - 1;
-    variant[strcspn(variant, ".")] = '\0';
+    char *suffix = strstr(variant, ".so");
+    if (suffix)
+        *suffix = '\0';
     str_copy(to, size, variant);
 }
 
@@ -99,6 +101,7 @@ static enum err make_ready(const struct llama_api *api, struct engine_library *f
                            struct error *why)
 {
     api->llama_log_set(words_take, NULL);
+    api->ggml_set_abort_callback(words_last);
     words_forget();
     char folder[sizeof facts->path];
     str_copy(folder, sizeof folder, facts->path);

@@ -1,9 +1,9 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/engine.h"
 #include "engine/llama/objects.h"
 #include "engine/llama/gguf.h"
+#include "engine/llama/trial.h"
 #include "engine/llama/words.h"
 
 static void read_facts(const struct llama_api *api, struct engine_model *model)
@@ -40,12 +40,7 @@ static enum err look_at(const struct llama_api *api, const struct engine_model *
 static enum err failed_to_load(const char *path, struct error *why)
 {
     const char *complaint = words_complaint();
-    enum err err = ERR_BAD_VALUE;
-    if (strstr(complaint, "unknown model architecture") || strstr(complaint, "unsupported"))
-        err = ERR_UNSUPPORTED;
-    else if (strstr(complaint, "alloc"))
-        err = ERR_NO_MEMORY;
-    return err_set(why, err, "llama.cpp cannot load %s: %s", path,
+    return err_set(why, trial_meaning(complaint), "llama.cpp cannot load %s: %s", path,
                    complaint[0] ? complaint : "it does not say why");
 }
 
@@ -56,6 +51,8 @@ enum err engine_model_open(const char *path, const struct engine_model_options *
     enum err err = engine_library_open(&library, why);
     if (!err)
         err = gguf_look(path, why);
+    if (!err)
+        err = trial_load(llama_api(), path, library->has_gpu, why);
     if (err)
         return err;
     struct engine_model *model = calloc(1, sizeof *model);

@@ -7,6 +7,7 @@
 #include "core/err.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "engine/engine.h"
 #include "port/arrow_write.h"
 #include "port/http.h"
 #include "port/json_read.h"
@@ -20,6 +21,12 @@ static enum err sqlite_available(struct error *why)
     return err_set(why, ERR_UNSUPPORTED, "not in this build");
 }
 
+static enum err llama_available(struct error *why)
+{
+    const struct engine_library *library;
+    return engine_library_open(&library, why);
+}
+
 static const struct {
     const char *name, *needed_by;
     enum err (*available)(struct error *why);
@@ -27,6 +34,7 @@ static const struct {
     {"cJSON", "ipw profile", jv_available},
     {"libcurl", "ipw profile: the clients openai and ollama, the dataset hub", http_available},
     {"nanoarrow", "ipw profile: the Arrow directory, the dataset hf", arrow_write_available},
+    {"llama.cpp", "the client llama: inference in this process", llama_available},
     {"SQLite", "ipw profile: the catalogue of runs", sqlite_available},
 };
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "clients/client.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
@@ -266,7 +267,16 @@ static void write_cost(const struct jv *run, struct text *out)
     text_add(out, "\n");
 }
 
-static void write_notes(const struct profile_result *result, const struct jv *run, struct text *out)
+/* A client that computes in this process makes the model's work ours. */
+static bool has_model_inside(const struct jv *summary)
+{
+    const char *name = word(summary, "profiler_config.client_id");
+    const struct client_driver *driver = client_driver_find(name, NULL);
+    return driver && driver->is_in_process;
+}
+
+static void write_notes(const struct profile_result *result, const struct jv *summary,
+                        const struct jv *run, struct text *out)
 {
     char cell[FORMAT_MAX];
     double left_out = figure(run, "rows_left_out"), idle_s = figure(run, "idle.seconds");
@@ -277,7 +287,9 @@ static void write_notes(const struct profile_result *result, const struct jv *ru
                   left_out == 1 ? "" : "s", word(run, "first_row_left_out"));
     if (is_known(idle_s))
         text_addf(out, "   idle baseline measured for %s\n", format_duration(cell, idle_s));
-    text_addf(out, "   ipw itself: %s CPU", format_si(cell, figure(run, "own.cpu_s"), "s"));
+    text_addf(out, "   %s: %s CPU",
+              has_model_inside(summary) ? "ipw and the model in it" : "ipw itself",
+              format_si(cell, figure(run, "own.cpu_s"), "s"));
     text_addf(out, ", %.1f MB, %.0f reads\n", figure(run, "own.rss_mb"), figure(run, "own.reads"));
 }
 
@@ -314,7 +326,7 @@ enum err profile_text(const struct profile_result *result, bool colour, struct t
     write_tokens(run, out);
     write_score(run, out);
     write_cost(run, out);
-    write_notes(result, run, out);
+    write_notes(result, summary, run, out);
     text_addf(out, "\n %s\n\n", result->directory);
     jv_free(summary);
     return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;

@@ -47,15 +47,18 @@ static enum err run_queries(struct profile *profile, struct profile_result *out,
     struct profile_run *run = &profile->run;
     struct workers *workers;
     profile_phase(profile, "queries", run->supply.total);
+    profile->keeping.samples = &profile->samples;
+    keep_samples(&profile->keeping); /* what came before, so that little is left to write later */
     sampler_mark(run->session->sampler);
     nanos from = clock_now();
-    enum err err = account_share(profile, from, why);
+    enum err err = account_open(profile, from, why);
+    if (!err)
+        err = account_share(profile, from, why);
     if (!err)
         err = workers_start(run, run->context.options->concurrency, &workers, why);
     if (err)
         return err;
     profile->keeping.take = take_share;
-    profile->keeping.samples = &profile->samples;
     err = keep_house(&profile->keeping);
     out->signal = profile->keeping.signal;
     profile->abandoned = err == ERR_INTERRUPTED;
@@ -79,6 +82,15 @@ static bool wants_judge(const struct profile *profile)
     return driver && driver->needs_judge;
 }
 
+static enum err start_judging(struct profile *profile, struct judging **out, struct error *why)
+{
+    struct error ignored;
+    enum err err = judging_start(&profile->run, profile->place.journal, out, why);
+    if (err && account_judge(profile, "judged", clock_now(), &ignored) != ERR_OK)
+        profile_warn(profile, ignored.text); /* the judge's own trouble is what is told */
+    return err;
+}
+
 static enum err run_judge(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
@@ -95,9 +107,12 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
     if (err || waiting == 0)
         return err;
     profile_phase(profile, "judge", (int64_t)waiting);
-    err = account_share(profile, clock_now(), why);
+    nanos from = clock_now();
+    err = account_share(profile, from, why);
     if (!err)
-        err = judging_start(run, profile->place.journal, &judging, why);
+        err = account_judge(profile, "judge", from, why);
+    if (!err)
+        err = start_judging(profile, &judging, why);
     if (err)
         return err;
     profile->keeping.take = judging_take_share;
@@ -108,9 +123,10 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
         return err_set(why, err, "interrupted three times");
     judging_join(judging);
     thread_sleep(SHARING_LAG);
-    err = settle_all(&profile->keeping, clock_now());
+    nanos to = clock_now();
+    err = settle_all(&profile->keeping, to);
     return err ? err_set(why, err, "cannot attribute the judge's energy: %s", err_text(err))
-               : ERR_OK;
+               : account_judge(profile, "judged", to, why);
 }
 
 /* ---- the end ---- */
@@ -148,7 +164,9 @@ static void release(struct profile *profile)
     sharing_free(run->sharing);
     if (profile->has_supply)
         supply_close(&run->supply);
-    if (profile->has_files) {
+    if (!profile->has_files) {
+        place_give_up(&profile->place);
+    } else {
         journal_close(&run->journal);
         journal_close(&run->spans);
         samples_log_release(&profile->samples);
@@ -190,9 +208,7 @@ static enum err run_in_place(struct profile *profile, struct profile_result *out
 {
     struct profile_run *run = &profile->run;
     struct committer committer;
-    enum err err = account_open(profile, why);
-    if (!err)
-        err = committer_start(&committer, run);
+    enum err err = committer_start(&committer, run);
     if (err)
         return err;
     err = run_queries(profile, out, why);
@@ -235,7 +251,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     profile->run.context.host = host;
     profile->run.session = session;
     profile->place.lock = profile->samples_fd = -1;
-    profile->accounted_joules = profile->idle_joules = profile->unattributed_joules = UNKNOWN;
+    profile->sums = start_sums_nothing();
     pthread_mutex_init(&profile->run.lock, NULL);
     proc_limit_heaps();
     proc_own_cost(&before);
@@ -247,6 +263,8 @@ enum err profile_run(struct session *session, const struct host_report *host,
         err = run_in_place(profile, out, why);
     if (profile->abandoned) /* the program ends next */
         return err;
+    if (!profile->has_files)
+        out->directory[0] = '\0';
     release(profile);
     free(profile);
     return err;

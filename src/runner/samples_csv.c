@@ -7,22 +7,43 @@
 #include "core/text.h"
 #include "sampler/sampler.h"
 
+/* What is new of several channels goes out together: a log is appended to ten times a second. */
+enum { PIECE = 1 << 16 };
+
 struct writer {
     const struct samples_log *log;
     const struct sensor *sensor;
     const struct sensor_channel *channel;
-    nanos *written;
+    struct samples_written *written;
     struct text text;
     enum err err;
 };
+
+static void give(struct writer *writer)
+{
+    if (writer->text.failed)
+        writer->err = ERR_NO_MEMORY;
+    else if (writer->text.length && !writer->err)
+        writer->err = writer->log->put(text_get(&writer->text), writer->log->context);
+    text_clear(&writer->text);
+}
+
+/* How much of the time since the point before is covered: all of it or, after a gap, nothing; something
+ * between where the history was thinned. */
+static double covered_share(const struct samples_written *before, const struct point *point)
+{
+    if (before->t == INT64_MIN)
+        return 0;
+    nanos covered = point->covered - before->covered, passed = point->t - before->t;
+    return covered == passed ? 1 : (double)covered / (double)passed;
+}
 
 static bool write_points(const struct point *points, size_t count, void *context)
 {
     struct writer *writer = context;
     const struct sensor_channel *channel = writer->channel;
-    text_clear(&writer->text);
     for (size_t i = 0; i < count; i++) {
-        text_addf(&writer->text, "%.6f,", seconds(points[i].t - writer->log->zero));
+        text_addf(&writer->text, "%.9f,", seconds(points[i].t - writer->log->zero));
         csv_add(&writer->text, writer->sensor->id);
         text_add(&writer->text, ",");
         csv_add(&writer->text, channel->device); /* these may hold a board maker's own label */
@@ -33,13 +54,15 @@ static bool write_points(const struct point *points, size_t count, void *context
         /* A counter's first point, and one after a gap, has no power: an empty field. */
         if (is_known(points[i].value))
             text_addf(&writer->text, "%.9g", points[i].value);
-        text_addf(&writer->text, ",%.12g\n", points[i].sum);
+        text_addf(&writer->text, ",%.12g,%.3g,", points[i].sum,
+                  covered_share(writer->written, &points[i]));
+        if (points[i].t_sigma > 0)
+            text_addf(&writer->text, "%.3g", points[i].t_sigma);
+        text_add(&writer->text, "\n");
+        *writer->written = (struct samples_written){points[i].t, points[i].covered};
     }
-    writer->err = writer->text.failed
-                      ? ERR_NO_MEMORY
-                      : writer->log->put(text_get(&writer->text), writer->log->context);
-    if (writer->err == ERR_OK && count)
-        *writer->written = points[count - 1].t;
+    if (writer->text.length >= PIECE || writer->text.failed)
+        give(writer);
     return writer->err == ERR_OK;
 }
 
@@ -60,8 +83,8 @@ enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nano
     if (!log->written)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
-        log->written[i] = INT64_MIN;
-    return put("t_s,sensor,device,channel,scope,quantity,unit,value,sum\n", context);
+        log->written[i].t = INT64_MIN;
+    return put(SAMPLES_HEADER, context);
 }
 
 enum err samples_log_append(struct samples_log *log)
@@ -72,12 +95,13 @@ enum err samples_log_append(struct samples_log *log)
         for (size_t c = 0; c < writer.sensor->channel_count && !writer.err; c++) {
             writer.channel = &writer.sensor->channels[c];
             enum err err =
-                sampler_points(log->sampler, s, c, *writer.written, write_points, &writer);
+                sampler_points(log->sampler, s, c, writer.written->t, write_points, &writer);
             if (!writer.err)
                 writer.err = err;
             writer.written++;
         }
     }
+    give(&writer);
     text_release(&writer.text);
     return writer.err;
 }

@@ -70,11 +70,27 @@ static void copy_stripped(const char *from, char *to, size_t size)
     to[length] = '\0';
 }
 
+/* The part of a model's name that tells it from others: of the path of a file, the file's name. */
+static size_t tell_apart(const char **model)
+{
+    static const char SUFFIX[] = ".gguf";
+    size_t length = strlen(*model);
+    size_t rest = length - (sizeof SUFFIX - 1);
+    if (length < sizeof SUFFIX || !str_equal_nocase(*model + rest, SUFFIX))
+        return length;
+    const char *slash = strrchr(*model, '/');
+    size_t before = slash ? (size_t)(slash + 1 - *model) : 0;
+    *model += before;
+    return rest - before;
+}
+
 void model_slug(const char *model, char *to, size_t size)
 {
     struct text slug = {0};
-    for (const char *s = model; *s;) {
-        size_t length = utf8_length(s, strlen(s));
+    size_t kept = tell_apart(&model);
+    const char *end = model + kept;
+    for (const char *s = model; s < end;) {
+        size_t length = utf8_length(s, (size_t)(end - s));
         if (length > 0 && is_alnum(utf8_decode((const unsigned char *)s, length)))
             text_add_bytes(&slug, s, length);
         else
@@ -290,6 +306,18 @@ enum err run_dir_clear(const char *path, struct error *why)
     }
     close(directory);
     return err;
+}
+
+void run_dir_drop(const char *path)
+{
+    enum run_dir_state state;
+    struct error why;
+    char name[PATH_LONGEST];
+    if (run_dir_look(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY ||
+        !str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
+        return;
+    unlink(name);
+    rmdir(path); /* stays when another process was quicker: it is that one's now */
 }
 
 /* ---- the lock ---- */

@@ -180,3 +180,43 @@ class Intel(Ticking):
         super().close()
         for fd, _, _ in self.zones:
             os.close(fd)
+
+
+class Both(Intel):
+    """Two packages and two GPUs, one of them restless."""
+
+    def __init__(self):
+        super().__init__(40, 25)
+        Nvidia.script(self, "devices 2\npower 0 constant 300\npower 1 square 100 500 0.3\n"
+                      "tick * 0.02")
+
+    def environment(self):
+        return {**super().environment(), **Nvidia.environment(self)}
+
+
+class Working(Intel):
+    """An Intel machine of one package that draws `idle` watts, and `joules` more for every second of a
+    CPU that the programs started by this test use: work costs energy, rest does not."""
+
+    def __init__(self, idle=10, joules=20):
+        self.idle_w, self.joules, self.spent_s, self.seen = idle, joules, 0.0, {}
+        self.parent = os.getpid()
+        super().__init__(idle)
+
+    def cpu_seconds(self):
+        """Of all our children's threads, also those that have ended since."""
+        with open(f"/proc/{self.parent}/task/{self.parent}/children") as file:
+            children = file.read().split()
+        for pid in children:
+            try:
+                for task in os.listdir(f"/proc/{pid}/task"):
+                    with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                        self.seen[pid, task] = int(file.read().split()[0])
+            except OSError:  # it ended meanwhile
+                continue
+        return sum(self.seen.values()) * 1e-9
+
+    def advance(self, elapsed):
+        fd, start, _ = self.zones[0]
+        joules = self.idle_w * elapsed + self.joules * self.cpu_seconds()
+        os.pwrite(fd, b"%012d\n" % ((start + int(joules * 1e6)) % (RANGE_UJ + 1)), 0)

@@ -1,11 +1,13 @@
 """Running ipw profile against the scripted inference server, and reading what it left behind."""
 
+import csv
 import json
 import re
 import subprocess
 import sys
 import threading
 import time
+from bisect import bisect_right
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "fakes"))
@@ -141,6 +143,43 @@ class Run:
     def verdicts(self):
         return {key: r["model_metrics"][MODEL].get("evaluation", {}).get("is_correct")
                 for key, r in self.records().items()}
+
+
+class Sums:
+    """The running sums of samples.csv: joules between two moments."""
+
+    def __init__(self, path):
+        self.points = {}  # device -> channel -> [(t, sum)]
+        whole = Path(path).read_text(encoding="utf-8").rpartition("\n")[0]  # a kill may cut a line
+        for row in csv.DictReader(whole.split("\n")):
+            if row["quantity"] == "energy" or row["channel"] == "power.samples":
+                channels = self.points.setdefault(row["device"], {})
+                points = channels.setdefault(row["quantity"], [])
+                points.append((float(row["t_s"]), float(row["sum"])))
+
+    def between(self, device, begin, end):
+        return self.until(device, end) - self.until(device, begin)
+
+    def until(self, device, t):
+        """By the counter; where that is read now and then only, the power lays out its joules
+        between two reads."""
+        counter = self.points[device]["energy"]
+        course = self.points[device].get("power")
+        (t0, s0), (t1, s1) = self.around(counter, t)
+        if not course:
+            return s0 + (s1 - s0) * (t - t0) / (t1 - t0)
+        begin, now, end = (self.at(course, moment) for moment in (t0, t, t1))
+        return s0 + (s1 - s0) * (now - begin) / (end - begin)
+
+    @staticmethod
+    def around(points, t):
+        place = min(max(bisect_right(points, (t, 0)), 1), len(points) - 1)
+        return points[place - 1], points[place]
+
+    @classmethod
+    def at(cls, points, t):
+        (t0, s0), (t1, s1) = cls.around(points, t)
+        return s0 + (s1 - s0) * (t - t0) / (t1 - t0)
 
 
 class ProfileTest(MachineTest):

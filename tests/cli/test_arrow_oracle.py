@@ -117,7 +117,7 @@ def ipw_type():
         + fields(DOUBLE, "company alone_s") + [("energy", energy_type())]
         + fields(DOUBLE, "window_joules prefill_plus_minus decode_plus_minus")
         + fields(TEXT, "devices") + [("judge_energy", energy_type())]
-        + fields(TEXT, "failed_attempts"))
+        + fields(TEXT, "failed_attempts") + fields(TRUTH, "restored"))
 
 
 def schema_of(model, metadata):

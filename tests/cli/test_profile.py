@@ -285,12 +285,15 @@ class Names(ProfileTest):
         self.assertFalse(self.out.exists())
 
     def test_what_must_be_given(self):
+        malformed = self.on.put("/prices.json", '{"models": 7}')
         for arguments, word in (((), "--client"), (("--client", "null"), "--model"),
                                 (("--client", "null", "--model", "m", "--resume", "--overwrite"),
                                  "exclude each other"),
                                 (("--client", "null", "--model", "m", "--parameters", "huge"), "huge"),
                                 (("--client", "null", "--model", "m", "--prices", "/nowhere"),
-                                 "/nowhere")):
+                                 "/nowhere"),
+                                (("--client", "null", "--model", "m", "--prices", malformed),
+                                 "prices.json")):
             done = ipw(self.on, "profile", *arguments, "--output-dir", self.out)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(word, done.stderr)

@@ -1,34 +1,20 @@
 #!/usr/bin/env python3
 """ipw profile on fake machines whose power is known: joules add up, and can be recomputed."""
 
-import csv
 import json
 import signal
 import sys
 import time
 import unittest
-from bisect import bisect_right
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from machines import Intel, Modelled, Nvidia  # noqa: E402
-from profiling import MODEL, TOKENS, ProfileTest  # noqa: E402
+from machines import Both, Intel, Modelled, Nvidia  # noqa: E402
+from profiling import MODEL, TOKENS, ProfileTest, Sums  # noqa: E402
 from program import while_it_moves  # noqa: E402
 
 CARRIES = ("joules", "plus_minus", "method", "source", "coverage")
-
-
-class Both(Intel):
-    """Two packages and two GPUs, one of them restless."""
-
-    def __init__(self):
-        super().__init__(40, 25)
-        Nvidia.script(self, "devices 2\npower 0 constant 300\npower 1 square 100 500 0.3\n"
-                      "tick * 0.02")
-
-    def environment(self):
-        return {**super().environment(), **Nvidia.environment(self)}
 
 
 def joules_of(record):
@@ -36,43 +22,6 @@ def joules_of(record):
     own = record["ipw"]
     return own["energy"]["joules"] + sum(
         attempt["joules"] for attempt in own.get("failed_attempts", {}).values())
-
-
-class Sums:
-    """The running sums of samples.csv: joules between two moments."""
-
-    def __init__(self, path):
-        self.points = {}  # device -> channel -> [(t, sum)]
-        with open(path, encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if row["quantity"] == "energy" or row["channel"] == "power.samples":
-                    channels = self.points.setdefault(row["device"], {})
-                    points = channels.setdefault(row["quantity"], [])
-                    points.append((float(row["t_s"]), float(row["sum"])))
-
-    def between(self, device, begin, end):
-        return self.until(device, end) - self.until(device, begin)
-
-    def until(self, device, t):
-        """By the counter; where that is read now and then only, the power lays out its joules
-        between two reads."""
-        counter = self.points[device]["energy"]
-        course = self.points[device].get("power")
-        (t0, s0), (t1, s1) = self.around(counter, t)
-        if not course:
-            return s0 + (s1 - s0) * (t - t0) / (t1 - t0)
-        begin, now, end = (self.at(course, moment) for moment in (t0, t, t1))
-        return s0 + (s1 - s0) * (now - begin) / (end - begin)
-
-    @staticmethod
-    def around(points, t):
-        place = min(max(bisect_right(points, (t, 0)), 1), len(points) - 1)
-        return points[place - 1], points[place]
-
-    @classmethod
-    def at(cls, points, t):
-        (t0, s0), (t1, s1) = cls.around(points, t)
-        return s0 + (s1 - s0) * (t - t0) / (t1 - t0)
 
 
 class EnergyTest(ProfileTest):
@@ -239,6 +188,8 @@ class Figures(EnergyTest):
         records = self.run.records()
         checked = 0
         for span in self.run.lines("spans.jsonl"):
+            if span["span"] != "request":
+                continue
             record = records[span["key"]]
             if record["ipw"]["energy"]["coverage"] < 0.99:
                 continue  # the machine was too busy to be read all the time
@@ -343,6 +294,7 @@ class Figures(EnergyTest):
             out, err = process.communicate(timeout=60)
             report = json.loads(out)
             self.assertLess(report["energy"]["coverage"], 0.99, err)
+            self.assertIn("cpu1 (rapl:1) was not measured", report["energy"]["note"])
             self.assertAlmostEqual(report["joules"]["cpu"] / report["joules"]["queries"], 1,
                                    places=6)
             self.assertAddsUp(report)
@@ -374,8 +326,30 @@ class Figures(EnergyTest):
         self.assertEqual(report["completed"], 12)
         self.assertGreater(report["energy"]["joules"], report["joules"]["queries"])
         self.assertAddsUp(report)
-        self.assertIn("did not come to an end", report["energy"]["note"])
-        self.assertIsNone(report["mfu"])  # how long the killed start was busy nobody knows
+
+    def test_a_judge_that_is_asked_again_adds_to_what_it_spent(self):
+        machine = self.machine(Intel, 50)
+        judge = ("--grader", "judge", "--eval-model", "tiny-3b-chat", "--max-queries", 2)
+
+        def spent(play, *more):
+            report = self.profile(*judge, "--eval-base-url", self.service.url(play), *more,
+                                  machine=machine, play="normal:gap_ms=20")
+            records = self.run.records()
+            energies = {key: record["ipw"]["judge_energy"] for key, record in records.items()}
+            self.assertAlmostEqual(report["joules"]["judge"],
+                                   sum(energy["joules"] for energy in energies.values()))
+            for key in records:
+                metrics = self.run.metrics(key)["energy_metrics"]
+                self.assertAlmostEqual(metrics["judge_cpu_joules"], energies[key]["joules"])
+                self.assertAlmostEqual(metrics["total_task_cpu_joules"], energies[key]["joules"]
+                                       + metrics["cpu_per_query_joules"])
+            return energies
+        first = spent("die:after=headers,first_ms=80")
+        both = spent("judge:first_ms=80", "--resume")
+        for key, energy in first.items():
+            for one in (energy["joules"], both[key]["joules"] - energy["joules"]):
+                self.assertGreater(one, 0.08 * 50 * 0.8)
+            self.assertGreater(both[key]["plus_minus"], energy["plus_minus"])
 
     def test_a_start_that_asks_nothing_adds_nothing(self):
         machine = self.machine(Intel, 50)

@@ -160,7 +160,8 @@ class Killed(ProfileTest):
         self.assertLessEqual(len(asked) - self.ROWS, 4 * kills)
         self.assertEqual(len(set(asked)), self.ROWS)
         self.assertEqual(self.run.summary()["ipw"]["starts"], kills + 1)
-        self.assertIn("did not come to an end", self.run.summary()["ipw"]["energy"]["note"] or "")
+        ends = [line["restored"] for line in self.run.lines() if line["kind"] == "end"]
+        self.assertEqual(ends, [True] * kills + [False])
 
 
 class Resuming(ProfileTest):

@@ -288,7 +288,7 @@ class Reports(MachineTest):
         with open(samples, newline="") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(list(rows[0]), ["t_s", "sensor", "device", "channel", "scope", "quantity",
-                                         "unit", "value", "sum"])
+                                         "unit", "value", "sum", "covered", "t_plus_minus_s"])
         points = [(float(r["t_s"]), float(r["sum"])) for r in rows
                   if (r["sensor"], r["channel"]) == ("rapl:0", "package")]
         self.assertEqual(points, sorted(points))

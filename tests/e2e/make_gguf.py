@@ -13,6 +13,7 @@ import string
 import struct
 
 ALIGNMENT = 32
+QUICK_BLOCK = 65521  # a prime: rows of a matrix differ
 # The types of values and tensors, and of tokens, as the GGUF format numbers them.
 U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9
 TENSOR_F32 = 0
@@ -88,9 +89,9 @@ def count(shape):
 # ---- the model ----
 
 class Model:
-    def __init__(self, name, seed, layers, hidden, heads, context):
+    def __init__(self, name, seed, layers, hidden, heads, context, quick):
         self.name, self.layers, self.hidden = name, layers, hidden
-        self.heads, self.context = heads, context
+        self.heads, self.context, self.quick = heads, context, quick
         self.random = random.Random(seed)
         self.tokens = list(vocabulary())
 
@@ -155,9 +156,12 @@ class Model:
         return f"{name}.weight", (hidden,), lambda: array.array("f", [1.0]) * hidden
 
     def noise(self, length, scale):
-        """Even over the range with that standard deviation: shape matters little, speed some."""
+        """Even over the range with that standard deviation: shape matters little, speed some.  Where it
+        must be quick, the same numbers come again and again."""
         draw, width = self.random.random, scale * 12 ** 0.5
-        return array.array("f", [(draw() - 0.5) * width for _ in range(length)])
+        drawn = min(length, QUICK_BLOCK) if self.quick else length
+        numbers = array.array("f", [(draw() - 0.5) * width for _ in range(drawn)])
+        return numbers if drawn == length else (numbers * (length // drawn + 1))[:length]
 
     # The first feature of the state is the same for every token, and no layer writes to it.  It is
     # the bias that the architecture lacks: by it the output never picks a byte, which would give
@@ -177,11 +181,11 @@ class Model:
         return data
 
 
-def make(path, *, name="ipw-random", seed=1, layers=8, hidden=128, heads=4, context=2048):
-    """Writes the model; gives how many parameters it has."""
+def make(path, *, name="ipw-random", seed=1, layers=8, hidden=128, heads=4, context=2048, quick=0):
+    """Writes the model; gives how many parameters it has.  quick: large models in seconds."""
     if heads % 2 or hidden % (2 * heads):
         raise ValueError("hidden must be a multiple of twice the heads, and the heads even")
-    model = Model(name, seed, layers, hidden, heads, context)
+    model = Model(name, seed, layers, hidden, heads, context, quick)
     tensors = list(model.tensors())
     write(path, model.fields(), tensors)
     return sum(count(shape) for _, shape, _ in tensors)

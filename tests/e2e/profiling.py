@@ -26,9 +26,11 @@ print(json.dumps([row for row in rows]))
 
 
 class Profiled:
-    """Mixed into a TestCase with `serve` (a context manager of servers.py), `client` and `suffix`."""
+    """Mixed into a TestCase with `serve` (a context manager of servers.py), `client`, `suffix` and
+    `more` options for every run."""
 
     suffix = ""
+    more = ()
 
     @classmethod
     def setUpClass(cls):
@@ -42,13 +44,16 @@ class Profiled:
         cls.machine = Fixture("intel2", watts=40)
         cls.addClassCleanup(cls.machine.close)
 
+    def address(self):
+        return ("--client-base-url", self.url) if self.url else ()
+
     def profile(self, concurrency, *options):
-        done = ipw(self.machine, "profile", "--client", self.client, "--client-base-url", self.url,
+        done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", self.url.model + self.suffix, "--dataset", "builtin",
                    "--max-queries", QUERIES, "--concurrency", concurrency, "--idle", "0.5",
                    "--param", f"max_tokens={ANSWER_TOKENS},temperature=0,seed=1",
                    "--output-dir", Path(self.folder.name, f"c{concurrency}"), "--overwrite",
-                   "--json", "--quiet", *options, timeout=PATIENCE_S)
+                   "--json", "--quiet", *self.more, *options, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -124,7 +129,7 @@ class Profiled:
             self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])  # no GPU in there
 
     def test_a_model_it_does_not_have_is_told(self):
-        done = ipw(self.machine, "profile", "--client", self.client, "--client-base-url", self.url,
+        done = ipw(self.machine, "profile", "--client", self.client, *self.address(),
                    "--model", "no-such-model", "--dataset", "builtin", "--max-queries", "1",
                    "--idle", "0", "--output-dir", Path(self.folder.name, "none"), "--quiet",
                    timeout=PATIENCE_S)

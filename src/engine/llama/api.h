@@ -16,6 +16,7 @@ struct ggml_tensor;
 
 typedef int32_t llama_token;
 typedef void (*llama_log_callback)(int level, const char *text, void *data);
+typedef void (*llama_abort_callback)(const char *message);
 
 enum { LLAMA_LOG_DEBUG = 1, LLAMA_LOG_ERROR = 4, LLAMA_LOG_CONTINUED = 5 };
 enum { LLAMA_VOCAB_NONE = 0 };

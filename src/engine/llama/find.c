@@ -46,19 +46,24 @@ bool llama_find_at(const char *path, char *to, size_t size)
     return S_ISDIR(found.st_mode) ? find_in(path, to, size) : str_copy(to, size, path);
 }
 
-bool llama_find_brought(char *to, size_t size)
+bool beside_program(const char *path, char *to, size_t size)
 {
     char program[PATH_ROOM];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length > 0) {
-        program[length] = '\0';
-        char *slash = strrchr(program, '/');
-        char folder[PATH_ROOM];
-        if (slash)
-            slash[1] = '\0';
-        if (slash && str_format(folder, sizeof folder, "%s%s", program, BESIDE_PROGRAM) &&
-            find_in(folder, to, size))
-            return true;
-    }
+    if (length <= 0)
+        return false;
+    program[length] = '\0';
+    char *slash = strrchr(program, '/');
+    if (!slash)
+        return false;
+    slash[1] = '\0';
+    return str_format(to, size, "%s%s", program, path);
+}
+
+bool llama_find_brought(char *to, size_t size)
+{
+    char folder[PATH_ROOM];
+    if (beside_program(BESIDE_PROGRAM, folder, sizeof folder) && find_in(folder, to, size))
+        return true;
     return IPW_LLAMA_FOLDER[0] && find_in(IPW_LLAMA_FOLDER, to, size);
 }

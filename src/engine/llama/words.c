@@ -61,6 +61,11 @@ void words_take(int level, const char *text, void *data)
     }
 }
 
+void words_last(const char *message)
+{
+    log_error("llama.cpp ends this process: %s", message);
+}
+
 void words_forget(void)
 {
     end_line();

@@ -6,6 +6,10 @@
 /* For llama_log_set. */
 void words_take(int level, const char *text, void *data);
 
+/* For ggml_set_abort_callback: an assertion of the library failed and the process ends after this.  One
+ * line takes the place of the debugger that it would start. */
+void words_last(const char *message);
+
 /* Forgets the complaints of this thread: before a call that may fail. */
 void words_forget(void);
 

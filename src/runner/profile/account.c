@@ -4,21 +4,27 @@
 
 #include "attribute/share.h"
 #include "core/clock.h"
-#include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "runner/profile/energy_read.h"
 #include "runner/profile/finish.h"
+#include "runner/profile/measuring.h"
 #include "runner/profile/whole.h"
 #include "sampler/session.h"
 
 /* ---- this start ---- */
 
-enum err account_open(struct profile *profile, struct error *why)
+enum err account_open(struct profile *profile, nanos from, struct error *why)
 {
     struct profile_run *run = &profile->run;
     struct text line = {0}, settings = {0};
     struct json json;
+    struct measuring measuring = {
+        .from_s = seconds(from - run->context.zero),
+        .decode_weight = run->context.options->decode_weight,
+        .has_idle = profile->has_idle,
+        .idle = profile->idle,
+    };
     resume_settings(run->context.options, &settings);
     json_init(&json, &line, false);
     json_object(&json, NULL);
@@ -29,34 +35,12 @@ enum err account_open(struct profile *profile, struct error *why)
     json_number(&json, "started_at", seconds(run->context.zero_wall));
     json_string(&json, "hardware_label", run->context.host->label);
     json_raw(&json, "settings", text_get(&settings));
+    measuring_to_json(&json, "measuring", &measuring, run->session->sampler);
     json_object_end(&json);
     enum err err = line.failed || settings.failed ? err_set(why, ERR_NO_MEMORY, "out of memory")
                                                   : journal_append(&run->journal, &line, why);
     text_release(&line);
     text_release(&settings);
-    return err;
-}
-
-static enum err write_end_line(struct profile *profile, const struct energy *energy,
-                               struct error *why)
-{
-    struct profile_run *run = &profile->run;
-    struct text line = {0};
-    struct json json;
-    json_init(&json, &line, false);
-    json_object(&json, NULL);
-    json_string(&json, "kind", "end");
-    json_integer(&json, "start", run->context.start);
-    json_number(&json, "ended_at", seconds(clock_wall()));
-    energy_to_json(&json, "energy", energy);
-    json_number(&json, "accounted_joules", profile->accounted_joules);
-    json_number(&json, "idle_joules", profile->idle_joules);
-    json_number(&json, "unattributed_joules", profile->unattributed_joules);
-    json_number(&json, "busy_joules", profile->busy.joules);
-    json_number(&json, "busy_s", profile->busy.seconds);
-    json_object_end(&json);
-    enum err err = journal_append(&run->journal, &line, why);
-    text_release(&line);
     return err;
 }
 
@@ -73,49 +57,33 @@ enum err account_share(struct profile *profile, nanos from, struct error *why)
     return run->sharing ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
 }
 
-/* An unknown sum becomes its first known part. */
-static void add_known(double *sum, double part)
-{
-    if (is_known(part))
-        *sum = (is_known(*sum) ? *sum : 0) + part;
-}
-
-/* What the machine spent while the queries ran, by the ledger; and what attribution made of it. */
-static enum err add_up(struct profile *profile, nanos from, struct error *why)
-{
-    enum { DEVICES_MOST = 64 };
-    struct sharing_device_sum sums[DEVICES_MOST];
-    struct profile_run *run = &profile->run;
-    profile->busy =
-        (struct busy_energy){.joules = UNKNOWN, .seconds = sharing_busy_s(run->sharing)};
-    if (atomic_load(&run->asked) == 0)
-        return ERR_OK; /* nothing was asked: what the machine did meanwhile is no query's */
-    enum err err = ledger_take(run->session->sampler, from, sharing_settled(run->sharing),
-                               profile->has_idle ? &profile->idle : NULL, &profile->ledger);
-    if (err)
-        return err_set(why, err, "cannot add up the energy: %s", err_text(err));
-    profile->has_ledger = true;
-    size_t count = sharing_sums(run->sharing, sums, DEVICES_MOST);
-    double relative = profile->ledger.total.plus_minus / profile->ledger.total.joules;
-    for (size_t i = 0; i < count; i++) {
-        if (!sums[i].counted)
-            continue;
-        add_known(&profile->busy.joules, sums[i].requests_joules);
-        add_known(&profile->accounted_joules, sums[i].settled_joules);
-        add_known(&profile->idle_joules, sums[i].idle_joules);
-        add_known(&profile->unattributed_joules, sums[i].unattributed_joules);
-    }
-    profile->busy.plus_minus = relative * profile->busy.joules;
-    return ERR_OK;
-}
-
 enum err account_close(struct profile *profile, nanos from, struct error *why)
 {
-    const struct energy nothing = energy_unknown("no query was asked");
-    enum err err = add_up(profile, from, why);
+    struct profile_run *run = &profile->run;
+    struct text line = {0};
+    enum err err = ERR_OK;
+    if (atomic_load(&run->asked) > 0) {
+        err = start_sums_take(run->session->sampler, run->sharing, from,
+                              profile->has_idle ? &profile->idle : NULL, &profile->sums,
+                              &profile->ledger, why);
+        profile->has_ledger = !err;
+    }
     if (err)
         return err;
-    return write_end_line(profile, profile->has_ledger ? &profile->ledger.total : &nothing, why);
+    start_sums_line(&profile->sums, run->context.start, seconds(clock_wall()), false, &line);
+    err = journal_append(&run->journal, &line, why);
+    text_release(&line);
+    return err;
+}
+
+enum err account_judge(struct profile *profile, const char *kind, nanos t, struct error *why)
+{
+    struct profile_run *run = &profile->run;
+    struct text line = {0};
+    judge_line(kind, run->context.start, seconds(t - run->context.zero), &line);
+    enum err err = journal_append(&run->journal, &line, why);
+    text_release(&line);
+    return err;
 }
 
 /* ---- all starts ---- */
@@ -124,7 +92,7 @@ static void energy_of_all_starts(const struct profile *profile, struct energy *o
 {
     const struct resume *resume = &profile->place.resume;
     unsigned killed = resume->starts - resume->ended, unmeasured = resume->unmeasured;
-    *out = profile->has_ledger ? profile->ledger.total : energy_unknown("no query was asked");
+    *out = profile->sums.energy;
     unmeasured += profile->has_ledger && out->method == METHOD_NONE;
     energy_add(out, &resume->energy);
     if (killed)
@@ -140,7 +108,7 @@ static void energy_of_all_starts(const struct profile *profile, struct energy *o
 
 static struct busy_energy busy_of_all_starts(const struct profile *profile)
 {
-    struct busy_energy busy = profile->busy;
+    struct busy_energy busy = profile->sums.busy;
     const struct resume *resume = &profile->place.resume;
     if (!is_known(busy.joules) || !profile->has_ledger)
         return resume->busy;
@@ -154,26 +122,26 @@ static struct busy_energy busy_of_all_starts(const struct profile *profile)
 static double busy_s_of_all_starts(const struct profile *profile)
 {
     const struct resume *resume = &profile->place.resume;
-    return resume->ended == resume->starts ? resume->busy_s + profile->busy.seconds : UNKNOWN;
+    return resume->ended == resume->starts ? resume->busy_s + profile->sums.busy.seconds : UNKNOWN;
 }
 
 /* Of what is known of them. */
 static double of_all_starts(double this_start, double earlier)
 {
-    add_known(&this_start, earlier);
+    joules_add_known(&this_start, earlier);
     return this_start;
 }
 
 void account_totals(const struct profile *profile, struct finish_facts *out)
 {
     const struct resume *resume = &profile->place.resume;
-    double accounted = of_all_starts(profile->accounted_joules, resume->accounted_joules);
+    double accounted = of_all_starts(profile->sums.accounted_joules, resume->accounted_joules);
     out->busy = busy_of_all_starts(profile);
     out->busy_s = busy_s_of_all_starts(profile);
     out->requests_joules = of_all_starts(profile->run.requests_joules, resume->requests_joules);
-    out->idle_joules = of_all_starts(profile->idle_joules, resume->idle_joules);
+    out->idle_joules = of_all_starts(profile->sums.idle_joules, resume->idle_joules);
     out->unattributed_joules =
-        of_all_starts(profile->unattributed_joules, resume->unattributed_joules);
+        of_all_starts(profile->sums.unattributed_joules, resume->unattributed_joules);
     energy_of_all_starts(profile, &out->energy);
     out->conservation_error = fabs(accounted - out->energy.joules) / out->energy.joules;
 }

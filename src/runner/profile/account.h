@@ -9,14 +9,18 @@
 struct finish_facts;
 struct profile;
 
-/* Writes the run line. */
-enum err account_open(struct profile *profile, struct error *why) MUST_USE;
+/* Writes the run line: the account of the queries begins at `from`. */
+enum err account_open(struct profile *profile, nanos from, struct error *why) MUST_USE;
 
 /* Energy is shared among requests from here on; an earlier sharing is given back. */
 enum err account_share(struct profile *profile, nanos from, struct error *why) MUST_USE;
 
 /* Adds up what was settled since `from` and writes the end line. */
 enum err account_close(struct profile *profile, nanos from, struct error *why) MUST_USE;
+
+/* Writes that the judge's turn begins ("judge") or is settled ("judged"). */
+enum err account_judge(struct profile *profile, const char *kind, nanos t, struct error *why)
+    MUST_USE;
 
 /* Fills the energies of all starts. */
 void account_totals(const struct profile *profile, struct finish_facts *out);

@@ -15,6 +15,7 @@
 #include "port/thread.h"
 #include "runner/idle.h"
 #include "runner/profile/grading.h"
+#include "runner/profile/restore.h"
 #include "runner/profile/whole.h"
 #include "runner/profile/worker.h"
 #include "sampler/session.h"
@@ -70,7 +71,7 @@ static enum err learn_facts(struct profile *profile, struct error *why)
         return err;
     err = prices_load(options->price_file, &profile->prices, why);
     context->prices = profile->prices;
-    return err;
+    return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* as anything else that the user wrote */
 }
 
 static void tick(void *context)
@@ -85,8 +86,9 @@ static enum err find_service(struct profile *profile, struct profile_result *out
     run->client_driver = client_driver_find(options->client, why);
     if (!run->client_driver)
         return ERR_USAGE;
-    run->client_config =
-        (struct client_config){.base_url = options->base_url, .params = &options->client_params};
+    run->client_config = (struct client_config){.base_url = options->base_url,
+                                                .params = &options->client_params,
+                                                .patience = from_seconds(options->timeout_s)};
     profile_phase(profile, "preparing", -1);
     return service_prepare(run->client_driver, &run->client_config, options->model,
                            options->timeout_s, &profile->service, &out->signal, tick, profile, why);
@@ -216,6 +218,43 @@ static enum err warm(struct profile *profile, struct profile_result *out, struct
     return warming.err;
 }
 
+/* ---- after a kill ---- */
+
+struct patience {
+    struct profile *profile;
+    int *signal;
+};
+
+static bool is_patient(void *context)
+{
+    struct patience *patience = context;
+    int number = proc_poll_signal(0);
+    if (number)
+        *patience->signal = number;
+    show_progress(&patience->profile->keeping);
+    return !number;
+}
+
+/* Before this start writes anything: what is restored belongs to the one before. */
+static enum err restore(struct profile *profile, struct profile_result *out, struct error *why)
+{
+    struct place *place = &profile->place;
+    struct patience patience = {profile, &out->signal};
+    struct error note;
+    if (!place->resume.unsettled)
+        return ERR_OK;
+    profile_phase(profile, "restoring", -1);
+    enum err err =
+        restore_last_start(&profile->run.context, place, is_patient, &patience, &note, why);
+    if (!err && note.text[0]) {
+        char line[sizeof note.text + 100];
+        str_format(line, sizeof line, "energies that a kill left unsettled stay unknown: %s",
+                   note.text);
+        profile_warn(profile, line);
+    }
+    return err ? err : place_read_again(place, profile->run.context.options, why);
+}
+
 /* ---- all of it ---- */
 
 enum err profile_begin(struct profile *profile, struct profile_result *out, struct error *why)
@@ -237,6 +276,9 @@ enum err profile_begin(struct profile *profile, struct profile_result *out, stru
     if (err)
         return err;
     str_copy(out->directory, sizeof out->directory, profile->place.directory);
+    err = restore(profile, out, why);
+    if (err)
+        return err;
     run->context.start = profile->place.resume.starts + 1;
     supply_close(&run->supply); /* opened again, now that it is known what is done already */
     profile->has_supply = false;

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "port/thread.h"
+#include "runner/profile/energy_read.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/record.h"
 #include "runner/profile/run.h"
@@ -19,6 +20,8 @@ struct job {
     char key[40];
     char *problem, *expected, *answer, *metadata;
     double gpu_joules, cpu_joules; /* of the query, for the task's total */
+    struct energy earlier;         /* of judgements in vain */
+    double earlier_gpu_joules, earlier_cpu_joules;
 };
 
 struct judge_worker {
@@ -129,6 +132,9 @@ static enum err fill_job(const struct profile_run *run, const struct jv *record,
     job->metadata = strdup(metadata.length ? text_get(&metadata) : "{}");
     job->gpu_joules = jv_number(jv_get(energy, "per_query_joules"));
     job->cpu_joules = jv_number(jv_get(energy, "cpu_per_query_joules"));
+    energy_from_json(jv_path(record, "ipw.judge_energy"), &job->earlier);
+    job->earlier_gpu_joules = jv_number(jv_get(energy, "judge_gpu_joules"));
+    job->earlier_cpu_joules = jv_number(jv_get(energy, "judge_cpu_joules"));
     text_release(&metadata);
     if (job->problem && job->expected && job->answer && job->metadata)
         return ERR_OK;
@@ -220,11 +226,6 @@ static double count_or_unknown(int64_t count)
     return count >= 0 ? (double)count : UNKNOWN;
 }
 
-struct judgement {
-    char key[40];
-    double gpu_joules, cpu_joules;
-};
-
 static enum err account(struct judge_worker *worker, struct judgement *judgement)
 {
     struct client_reply *reply = &worker->reply;
@@ -243,6 +244,53 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
     if (err)
         request_trace_release(&trace);
     return err;
+}
+
+static struct span_id span_of(const struct judgement *judgement)
+{
+    return (struct span_id){judgement->key, 1, judgement};
+}
+
+static enum err tell_moment(struct judge_worker *worker, enum span_kind kind,
+                            const struct judgement *judgement, nanos t, struct error *why)
+{
+    struct profile_run *run = worker->judging->run;
+    struct span_id id = span_of(judgement);
+    record_moment(&run->context, kind, &id, t, &worker->line);
+    return journal_append(&run->spans, &worker->line, why);
+}
+
+static enum err begin_judgement(struct judge_worker *worker, const struct judgement *judgement,
+                                struct error *why)
+{
+    struct profile_run *run = worker->judging->run;
+    nanos now = clock_now();
+    enum err err = sharing_begin(run->sharing, (uint64_t)(uintptr_t)judgement, now);
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
+    err = tell_moment(worker, SPAN_JUDGE_SENT, judgement, now, why);
+    if (err)
+        sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
+    return err;
+}
+
+/* Attribution has the judgement afterwards, or it is freed. */
+static enum err end_judgement(struct judge_worker *worker, struct judgement *judgement,
+                              bool broken_off, struct error *why)
+{
+    struct profile_run *run = worker->judging->run;
+    struct span_id id = span_of(judgement);
+    enum err err;
+    if (!worker->asked || broken_off) {
+        err = tell_moment(worker, SPAN_JUDGE_BROKEN_OFF, judgement, clock_now(), why);
+        sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
+        free(judgement);
+        return err;
+    }
+    record_span(&run->context, SPAN_JUDGE, &id, &worker->reply, &worker->line);
+    err = journal_append(&run->spans, &worker->line, why);
+    enum err lost = account(worker, judgement);
+    return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }
 
 static void grade_job(struct judge_worker *worker, const struct job *job, struct grade *grade)
@@ -266,20 +314,18 @@ static enum err do_job(struct judge_worker *worker, const struct job *job, struc
     str_copy(judgement->key, sizeof judgement->key, job->key);
     judgement->gpu_joules = job->gpu_joules;
     judgement->cpu_joules = job->cpu_joules;
-    enum err err = sharing_begin(run->sharing, (uint64_t)(uintptr_t)judgement, clock_now());
+    judgement->earlier = job->earlier;
+    judgement->earlier_gpu_joules = job->earlier_gpu_joules;
+    judgement->earlier_cpu_joules = job->earlier_cpu_joules;
+    enum err err = begin_judgement(worker, judgement, why);
     if (err) {
         free(judgement);
-        return err_set(why, err, "%s", err_text(err));
+        return err;
     }
     worker->asked = false;
     grade_job(worker, job, &grade);
     bool broken_off = atomic_load(&run->cancel);
-    if (worker->asked && !broken_off) {
-        err = account(worker, judgement);
-    } else {
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
-        free(judgement);
-    }
+    err = end_judgement(worker, judgement, broken_off, why);
     if (err || broken_off)
         return err;
     record_grade(&run->context, job->key, worker->judging->grader, &grade, &worker->line);
@@ -311,8 +357,7 @@ void judging_take_share(void *context, const struct share *share)
         (struct judgement *)(uintptr_t)share->trace->id; /* NOLINT(performance-no-int-to-ptr) */
     struct text line = {0};
     struct error why = {0};
-    record_judge_energy(&run->context, judgement->key, share, judgement->gpu_joules,
-                        judgement->cpu_joules, &line);
+    record_judge_energy(&run->context, judgement, share, &line);
     enum err err = journal_append(&run->journal, &line, &why);
     if (err)
         run_fail(run, err, &why);
@@ -326,7 +371,8 @@ static enum err open_worker(struct judging *judging, const struct client_driver 
                             struct judge_worker *worker, struct error *why)
 {
     const struct profile_options *options = judging->run->context.options;
-    struct client_config config = {.base_url = options->judge_url};
+    struct client_config config = {.base_url = options->judge_url,
+                                   .patience = from_seconds(options->timeout_s)};
     worker->judging = judging;
     client_reply_init(&worker->reply);
     enum err err = client_open(driver, &config, &worker->client, why);

@@ -10,6 +10,8 @@
 #define TICK          (50 * NS_PER_MS)
 #define SETTLE_PERIOD NS_PER_S
 #define SETTLE_EARLY  (PENDING_MOST / 2)
+/* What a kill takes away of the samples is energy that nobody can restore. */
+#define KEEP_PERIOD   (100 * NS_PER_MS)
 #define COMMIT_PERIOD (50 * NS_PER_MS)
 
 enum { DEVICES_MOST = 64 };
@@ -58,6 +60,13 @@ void show_progress(const struct keeping *keeping)
 
 /* ---- attribution behind the run ---- */
 
+void keep_samples(struct keeping *keeping)
+{
+    if (keeping->samples && samples_log_append(keeping->samples) != ERR_OK)
+        keeping->samples = NULL;
+    keeping->kept_at = clock_now();
+}
+
 enum err settle_all(struct keeping *keeping, nanos now)
 {
     struct profile_run *run = keeping->run;
@@ -66,9 +75,8 @@ enum err settle_all(struct keeping *keeping, nanos now)
     sum_devices(run->sharing, &requests, &before);
     sampler_settle(run->session->sampler, now);
     enum err err = sharing_advance(run->sharing, now, keeping->take, run);
-    /* Samples are for later: when they cannot be written, the run goes on without them. */
-    if (!err && keeping->samples && samples_log_append(keeping->samples) != ERR_OK)
-        keeping->samples = NULL;
+    if (!err)
+        keep_samples(keeping);
     sum_devices(run->sharing, &requests, &after);
     double span = seconds(sharing_settled(run->sharing) - settled);
     if (span > 0)
@@ -111,6 +119,8 @@ enum err keep_house(struct keeping *keeping)
             if (err)
                 run_fail(run, err, NULL);
         }
+        if (clock_now() - keeping->kept_at >= KEEP_PERIOD)
+            keep_samples(keeping);
         show_progress(keeping);
     }
     return err;

@@ -23,6 +23,7 @@ struct keeping {
     int signal;                  /* the first that came */
     unsigned signals;
     nanos settled_at;               /* when attribution last went on */
+    nanos kept_at;                  /* when the samples were last written */
     double watts, joules_per_token; /* when attribution last went on; UNKNOWN before */
     double tokens_before;           /* output tokens when this phase began */
 };
@@ -38,6 +39,10 @@ enum err keep_house(struct keeping *keeping) MUST_USE;
 
 /* Settles everything up to now. */
 enum err settle_all(struct keeping *keeping, nanos now) MUST_USE;
+
+/* Writes the samples that are new.  They are for later: when they cannot be written, the run goes on
+ * without them. */
+void keep_samples(struct keeping *keeping);
 
 /* Tells how far it is. */
 void show_progress(const struct keeping *keeping);

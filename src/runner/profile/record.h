@@ -6,6 +6,7 @@
 
 #include "clients/client.h"
 #include "core/err.h"
+#include "core/record.h"
 #include "graders/grader.h"
 
 struct profile_context;
@@ -34,6 +35,8 @@ struct pending {
     double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
     double prefill_s, decode_s;
     bool completed;
+    bool restored;       /* by a later start, from what a kill left */
+    unsigned cut_off_in; /* the start in which a kill cut it off; 0: it ended */
 };
 
 /* Where the prefill ends and the decode begins is seen only in an answer that comes in pieces, one
@@ -47,15 +50,50 @@ void record_query(const struct profile_context *context, const struct answered *
 void record_energy(const struct profile_context *context, const struct pending *pending,
                    const struct share *given, struct text *line);
 
-/* Request, prefill and decode, and when each piece arrived, in seconds from the start's zero. */
-void record_span(const struct profile_context *context, const struct answered *outcome,
-                 struct text *line);
+/* Lines of spans.jsonl, times in seconds from the start's zero. */
+enum span_kind {
+    SPAN_SENT,           /* a request is about to be sent: if nothing follows, a kill cut it off */
+    SPAN_REQUEST,        /* a query's last attempt has ended */
+    SPAN_FAILED_ATTEMPT, /* one before it */
+    SPAN_BROKEN_OFF,     /* a request was broken off by the user: as if never sent */
+    SPAN_JUDGE_SENT,     /* the same of a judgement */
+    SPAN_JUDGE,
+    SPAN_JUDGE_BROKEN_OFF,
+    SPAN_COUNT
+};
+const char *span_name(enum span_kind kind);
 
-/* A judge's finding, and what it cost. */
+/* A judgement, until its energy is settled. */
+struct judgement {
+    char key[40];
+    double gpu_joules, cpu_joules; /* of the query, for the task's total */
+    /* Of judgements before it that came to no verdict; unknown without. */
+    struct energy earlier;
+    double earlier_gpu_joules, earlier_cpu_joules;
+    bool restored; /* as in struct pending */
+};
+
+struct span_id {
+    const char *key;
+    unsigned attempt;                  /* from 1 */
+    const struct judgement *judgement; /* NULL unless it is one */
+};
+
+/* It was sent, or broken off, at t. */
+void record_moment(const struct profile_context *context, enum span_kind kind,
+                   const struct span_id *id, nanos t, struct text *line);
+
+/* It has ended: prefill and decode, and when each piece arrived. */
+void record_span(const struct profile_context *context, enum span_kind kind,
+                 const struct span_id *id, const struct client_reply *reply, struct text *line);
+
+/* A judge's finding, and what it cost with the judgements before it. */
 void record_grade(const struct profile_context *context, const char *key, const char *grader,
                   const struct grade *grade, struct text *line);
-void record_judge_energy(const struct profile_context *context, const char *key,
-                         const struct share *share, double gpu_joules, double cpu_joules,
-                         struct text *line);
+void record_judge_energy(const struct profile_context *context, const struct judgement *judgement,
+                         const struct share *share, struct text *line);
+
+/* Of a query whose energy stays unknown, why. */
+void record_no_energy(const char *key, const char *field, const char *why, struct text *line);
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "runner/profile/context.h"
+#include "runner/profile/energy_read.h"
 #include "runner/profile/kinds.h"
 #include "runner/profile/record.h"
 #include "sensors/sensor.h"
@@ -182,10 +183,18 @@ static void put_devices(struct json *json, const struct share *share, bool phase
     text_release(&text);
 }
 
+/* Only where it is so: a key that is missing is null. */
+static void put_restored(struct json *json, bool restored)
+{
+    if (restored)
+        json_bool(json, "restored", true);
+}
+
 static void put_own(struct json *json, const struct share *share, const struct kinds *kinds,
-                    bool phases)
+                    bool phases, bool restored)
 {
     json_object(json, "ipw");
+    put_restored(json, restored);
     energy_to_json(json, "energy", &share->total);
     put_known(json, "window_joules", kinds->window_joules);
     put_known(json, "prefill_plus_minus", share->prefill.plus_minus);
@@ -210,10 +219,14 @@ static void record_failed_attempt(const struct pending *pending, const struct sh
                                   struct text *line)
 {
     struct json json;
-    char number[16];
-    str_format(number, sizeof number, "%u", pending->attempt);
+    char number[32];
+    if (pending->cut_off_in) /* the next start counts its attempts from 1 again */
+        str_format(number, sizeof number, "%u.%u", pending->cut_off_in, pending->attempt);
+    else
+        str_format(number, sizeof number, "%u", pending->attempt);
     begin_line(&json, pending->key, line);
     json_object(&json, "ipw");
+    put_restored(&json, pending->restored);
     json_object(&json, "failed_attempts");
     energy_to_json(&json, number, &share->total);
     json_object_end(&json);
@@ -252,30 +265,63 @@ void record_energy(const struct profile_context *context, const struct pending *
     put_efficiency(&json, &figures);
     json_object_end(&json);
     json_object_end(&json);
-    put_own(&json, share, &kinds, phases);
+    put_own(&json, share, &kinds, phases, pending->restored);
     json_object_end(&json);
 }
 
-void record_judge_energy(const struct profile_context *context, const char *key,
-                         const struct share *share, double gpu_joules, double cpu_joules,
-                         struct text *line)
+/* An unknown part adds nothing. */
+static double with(double joules, double earlier)
+{
+    return is_known(joules) && is_known(earlier) ? joules + earlier
+           : is_known(joules)                    ? joules
+                                                 : earlier;
+}
+
+/* What this judgement spent and those before it that came to no verdict. */
+static struct energy all_judgements(const struct judgement *judgement, const struct energy *own)
+{
+    struct energy energy = *own;
+    energy_add(&energy, &judgement->earlier);
+    if (own->method == METHOD_NONE && judgement->earlier.method != METHOD_NONE)
+        str_copy(energy.note, sizeof energy.note,
+                 "of earlier judgements alone: what the last one spent is not known");
+    return energy;
+}
+
+void record_judge_energy(const struct profile_context *context, const struct judgement *judgement,
+                         const struct share *share, struct text *line)
 {
     struct json json;
     struct kinds kinds;
+    struct energy energy = all_judgements(judgement, &share->total);
     kinds_of(share, &kinds);
-    begin_line(&json, key, line);
+    double gpu = with(kinds.gpu.joules, judgement->earlier_gpu_joules);
+    double cpu = with(kinds.cpu.joules, judgement->earlier_cpu_joules);
+    begin_line(&json, judgement->key, line);
     json_object(&json, "model_metrics");
     json_object(&json, context->options->model);
     json_object(&json, "energy_metrics");
-    put_known(&json, "judge_gpu_joules", kinds.gpu.joules);
-    put_known(&json, "judge_cpu_joules", kinds.cpu.joules);
-    put_known(&json, "total_task_gpu_joules", gpu_joules + kinds.gpu.joules);
-    put_known(&json, "total_task_cpu_joules", cpu_joules + kinds.cpu.joules);
+    put_known(&json, "judge_gpu_joules", gpu);
+    put_known(&json, "judge_cpu_joules", cpu);
+    put_known(&json, "total_task_gpu_joules", judgement->gpu_joules + gpu);
+    put_known(&json, "total_task_cpu_joules", judgement->cpu_joules + cpu);
     json_object_end(&json);
     json_object_end(&json);
     json_object_end(&json);
     json_object(&json, "ipw");
-    energy_to_json(&json, "judge_energy", &share->total);
+    put_restored(&json, judgement->restored);
+    energy_to_json(&json, "judge_energy", &energy);
+    json_object_end(&json);
+    json_object_end(&json);
+}
+
+void record_no_energy(const char *key, const char *field, const char *why, struct text *line)
+{
+    struct json json;
+    struct energy unknown = energy_unknown(why);
+    begin_line(&json, key, line);
+    json_object(&json, "ipw");
+    energy_to_json(&json, field, &unknown);
     json_object_end(&json);
     json_object_end(&json);
 }

@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "port/json_read.h"
 #include "runner/profile/energy_read.h"
+#include "runner/profile/start_sums.h"
 #include "store/journal.h"
 
 struct resume resume_nothing(void)
@@ -48,6 +49,7 @@ struct reading {
     struct resume *resume;
     struct jv *settings; /* of this start */
     bool under_way;      /* a start has begun and did not end yet */
+    bool judging;        /* and so its judge */
     struct energy spent; /* by its requests */
     struct error why;
 };
@@ -85,19 +87,12 @@ static enum err take_query(struct reading *reading, const struct jv *line)
     return done_add(&reading->resume->done, index, repeat, reading->options->repeat);
 }
 
-/* An unknown sum becomes its first known part. */
-static void add_known(double *sum, double part)
-{
-    if (is_known(part))
-        *sum = (is_known(*sum) ? *sum : 0) + part;
-}
-
 static void take_attempt(struct reading *reading, const struct jv *value)
 {
     struct energy energy;
     energy_from_json(value, &energy);
     energy_add(&reading->spent, &energy);
-    add_known(&reading->resume->requests_joules, energy.joules);
+    joules_add_known(&reading->resume->requests_joules, energy.joules);
 }
 
 static void take_energy(struct reading *reading, const struct jv *line)
@@ -128,9 +123,9 @@ static void take_end(struct reading *reading, const struct jv *line)
         resume->busy.seconds += busy_s;
         resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
     }
-    add_known(&resume->accounted_joules, jv_number(jv_get(line, "accounted_joules")));
-    add_known(&resume->idle_joules, jv_number(jv_get(line, "idle_joules")));
-    add_known(&resume->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
+    joules_add_known(&resume->accounted_joules, jv_number(jv_get(line, "accounted_joules")));
+    joules_add_known(&resume->idle_joules, jv_number(jv_get(line, "idle_joules")));
+    joules_add_known(&resume->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
 }
 
 /* Of a start that was killed the requests' energies are all there is. */
@@ -138,7 +133,7 @@ static void close_start(struct reading *reading)
 {
     if (reading->under_way) {
         energy_add(&reading->resume->energy, &reading->spent);
-        add_known(&reading->resume->accounted_joules, reading->spent.joules);
+        joules_add_known(&reading->resume->accounted_joules, reading->spent.joules);
     }
     reading->under_way = false;
     reading->spent = energy_unknown("");
@@ -153,6 +148,7 @@ static enum err take_line(void *context, const struct jv *line)
     if (strcmp(kind, "run") == 0) {
         close_start(reading);
         reading->under_way = true;
+        reading->judging = false;
         if (reading->resume->starts++ == 0)
             reading->resume->started_at = jv_number(jv_get(line, "started_at"));
         return same_settings(reading, line);
@@ -163,6 +159,8 @@ static enum err take_line(void *context, const struct jv *line)
         take_end(reading, line);
     if (strcmp(kind, "energy") == 0)
         take_energy(reading, line);
+    if (strcmp(kind, "judge") == 0 || strcmp(kind, "judged") == 0)
+        reading->judging = kind[5] == '\0';
     return ERR_OK;
 }
 
@@ -179,6 +177,7 @@ enum err resume_read(const char *journal, const struct profile_options *options,
                        : jv_parse(settings.bytes, settings.length, &reading.settings, why);
     if (!err)
         err = journal_read(journal, take_line, &reading, &damaged, why);
+    out->unsettled = reading.under_way || reading.judging;
     close_start(&reading);
     if (reading.why.text[0])
         *why = reading.why;

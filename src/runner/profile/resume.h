@@ -14,6 +14,7 @@ struct resume {
     unsigned starts;
     double started_at;       /* of the first, in s since 1970 */
     unsigned ended;          /* starts that came to an end */
+    bool unsettled;          /* the last one was killed before all of its energy was attributed */
     unsigned unmeasured;     /* of those, the ones that asked something and measured nothing */
     struct energy energy;    /* of all; of a start that was killed, what its requests spent */
     struct busy_energy busy; /* of those that came to an end and measured something */

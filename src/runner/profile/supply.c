@@ -46,7 +46,7 @@ enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsign
     return ERR_OK;
 }
 
-static bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
+bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
 {
     uint64_t place = place_of(index, repeat, repeats);
     return done && place / 8 < done->bytes && (done->bits[place / 8] >> (place % 8) & 1);
@@ -58,7 +58,7 @@ void done_release(struct done_set *done)
     *done = (struct done_set){0};
 }
 
-static void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
+void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
 {
     if (repeat == 0)
         str_format(to, size, "q%06" PRIu64, index);

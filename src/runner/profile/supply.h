@@ -28,8 +28,10 @@ struct done_set {
 };
 enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
     MUST_USE;
+bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats);
 void done_release(struct done_set *done);
 
+void query_key(uint64_t index, unsigned repeat, char *to, size_t size);
 /* "q000012.r1" into its numbers; false for anything else. */
 bool query_key_parse(const char *key, uint64_t *index, unsigned *repeat);
 

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 #include "attribute/ledger.h"
-#include "estimate/intelligence.h"
 #include "runner/profile/keeping.h"
 #include "runner/profile/place.h"
 #include "runner/profile/run.h"
 #include "runner/profile/service.h"
+#include "runner/profile/start_sums.h"
 #include "runner/samples_csv.h"
 
 struct prices;
@@ -27,8 +27,7 @@ struct profile {
     enum err samples_err;
     struct ledger ledger; /* while the queries ran */
     bool has_ledger;
-    double accounted_joules, idle_joules, unattributed_joules;
-    struct busy_energy busy; /* while at least one request was alive */
+    struct start_sums sums;
     struct keeping keeping;
     double cpu_s_before;
     bool abandoned; /* an impatient user left workers behind that still use all of this */

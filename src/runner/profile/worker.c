@@ -153,17 +153,49 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
     return err;
 }
 
+/* To spans.jsonl at once: what a kill leaves must tell who was under way, and who had ended. */
+static enum err tell_moment(struct worker *worker, enum span_kind kind,
+                            const struct pending *pending, nanos t, struct error *why)
+{
+    struct span_id id = {pending->key, pending->attempt, NULL};
+    record_moment(&worker->run->context, kind, &id, t, &worker->line);
+    return journal_append(&worker->run->spans, &worker->line, why);
+}
+
+static enum err tell_end(struct worker *worker, const struct pending *pending,
+                         const struct client_reply *reply, struct error *why)
+{
+    struct span_id id = {pending->key, pending->attempt, NULL};
+    record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, &id,
+                reply, &worker->line);
+    return journal_append(&worker->run->spans, &worker->line, why);
+}
+
+/* Attribution is to know of a request before it is sent. */
+static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
+{
+    struct profile_run *run = worker->run;
+    nanos now = clock_now();
+    enum err err = sharing_begin(run->sharing, (uint64_t)(uintptr_t)pending, now);
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
+    err = tell_moment(worker, SPAN_SENT, pending, now, why);
+    if (err)
+        sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
+    return err;
+}
+
 /* Asks once, and tells attribution.  *again is set when another attempt is to follow, *broken when the
- * run itself cannot go on. */
+ * run itself cannot go on; broken_why says why then. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
                         struct client_reply *reply, struct error *why, bool *again,
-                        enum err *broken)
+                        enum err *broken, struct error *broken_why)
 {
     *again = false;
     struct profile_run *run = worker->run;
     struct pending *pending = new_pending(query, number);
-    *broken = pending ? sharing_begin(run->sharing, (uint64_t)(uintptr_t)pending, clock_now())
-                      : ERR_NO_MEMORY;
+    *broken = pending ? begin_request(worker, pending, broken_why)
+                      : err_set(broken_why, ERR_NO_MEMORY, "out of memory");
     if (*broken) {
         free(pending);
         client_reply_init(reply);
@@ -173,6 +205,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     enum err err = ask(worker, query, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
         sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
+        *broken = tell_moment(worker, SPAN_BROKEN_OFF, pending, clock_now(), broken_why);
         free(pending);
         return err;
     }
@@ -180,7 +213,11 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
              !atomic_load(&run->stop);
     pending->last = !*again;
     fill_pending(pending, reply, !err);
-    *broken = end_request(run, pending, reply);
+    /* Before attribution has it, whose it is from then on. */
+    *broken = tell_end(worker, pending, reply, broken_why);
+    enum err lost = end_request(run, pending, reply);
+    if (lost && !*broken)
+        *broken = err_set(broken_why, lost, "%s", err_text(lost));
     return err;
 }
 
@@ -225,11 +262,6 @@ static void record_without_texts(struct worker *worker, struct answered *outcome
 static enum err write_down(struct worker *worker, struct answered *outcome, struct error *why)
 {
     struct profile_run *run = worker->run;
-    /* The span first: a query that is in the journal is done and will not be repeated. */
-    record_span(&run->context, outcome, &worker->line);
-    enum err err = journal_append(&run->spans, &worker->line, why);
-    if (err)
-        return err;
     record_query(&run->context, outcome, &worker->line);
     if (worker->line.length >= JOURNAL_LONGEST)
         record_without_texts(worker, outcome);
@@ -266,7 +298,8 @@ static enum err do_query(struct worker *worker, const struct query *query, struc
     for (;;) {
         outcome.attempts++;
         bool again;
-        outcome.err = attempt(worker, query, outcome.attempts, &reply, &reason, &again, &broken);
+        outcome.err =
+            attempt(worker, query, outcome.attempts, &reply, &reason, &again, &broken, why);
         if (outcome.attempts == 1)
             outcome.first_sent = reply.sent;
         if (!again || broken)
@@ -277,9 +310,7 @@ static enum err do_query(struct worker *worker, const struct query *query, struc
             return ERR_OK; /* interrupted between attempts: as if never asked */
     }
     outcome.why = outcome.err ? (reason.text[0] ? reason.text : err_text(outcome.err)) : "";
-    if (broken)
-        err_set(why, broken, "%s", err_text(broken));
-    else if (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->run->cancel))
+    if (!broken && (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->run->cancel)))
         broken = finish_query(worker, &outcome, why);
     client_reply_release(&reply);
     return broken;

@@ -1,0 +1,160 @@
+#include "engine/shipped.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/grow.h"
+#include "core/text.h"
+#include "engine/llama/find.h"
+
+#ifndef IPW_MODELS_FOLDERS
+#define IPW_MODELS_FOLDERS ""
+#endif
+
+static const char SUFFIX[] = ".gguf";
+enum { SUFFIX_LENGTH = sizeof SUFFIX - 1, PATH_ROOM = 512 };
+
+/* The folders in their order, with a colon between. */
+static void list_folders(struct text *out)
+{
+    char installed[PATH_ROOM];
+    const char *told = getenv("IPW_MODELS");
+    if (told && *told) {
+        text_add(out, told);
+        return;
+    }
+    if (beside_program("../share/ipw/models", installed, sizeof installed))
+        text_addf(out, "%s:", installed);
+    text_add(out, IPW_MODELS_FOLDERS);
+}
+
+/* The next folder of the list, from *at on; false at its end. */
+static bool next_folder(const char **at, char *to, size_t size)
+{
+    size_t length = strcspn(*at, ":");
+    if (length == 0)
+        return false;
+    str_format(to, size, "%.*s", (int)length, *at);
+    *at += length + ((*at)[length] == ':');
+    return true;
+}
+
+static bool is_listed(const struct shipped_names *names, const char *file, size_t length)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strlen(names->items[i]) == length && memcmp(names->items[i], file, length) == 0)
+            return true;
+    return false;
+}
+
+static enum err add(struct shipped_names *names, const char *file, size_t length)
+{
+    char **items = grow(names->items, &names->capacity, names->count, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    names->items = items;
+    items[names->count] = strndup(file, length);
+    return items[names->count] ? (names->count++, ERR_OK) : ERR_NO_MEMORY;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum err list_in(const char *folder, struct shipped_names *out)
+{
+    DIR *dir = opendir(folder);
+    enum err err = ERR_OK;
+    while (dir && !err) {
+        const struct dirent *entry = readdir(dir);
+        if (!entry)
+            break;
+        size_t length = strlen(entry->d_name);
+        if (length <= SUFFIX_LENGTH || strcmp(entry->d_name + length - SUFFIX_LENGTH, SUFFIX) != 0)
+            continue;
+        length -= SUFFIX_LENGTH;
+        if (!is_listed(out, entry->d_name, length))
+            err = add(out, entry->d_name, length);
+    }
+    if (dir)
+        closedir(dir);
+    return err;
+}
+
+enum err shipped_list(struct shipped_names *out, struct error *why)
+{
+    struct text folders = {0};
+    char folder[PATH_ROOM];
+    enum err err = ERR_OK;
+    *out = (struct shipped_names){0};
+    list_folders(&folders);
+    for (const char *at = text_get(&folders); !err && next_folder(&at, folder, sizeof folder);)
+        err = list_in(folder, out);
+    text_release(&folders);
+    if (err) {
+        shipped_names_release(out);
+        return err_set(why, err, "out of memory for the list of models");
+    }
+    if (out->count > 0)
+        qsort(out->items, out->count, sizeof *out->items, compare);
+    return ERR_OK;
+}
+
+void shipped_names_release(struct shipped_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->items[i]);
+    free(names->items);
+    *names = (struct shipped_names){0};
+}
+
+static enum err not_found(const char *name, struct error *why)
+{
+    struct shipped_names names;
+    enum err err = shipped_list(&names, why);
+    if (err)
+        return err;
+    const char *near = nearest_name(name, (const char *const *)names.items, names.count);
+    struct text list = {0};
+    for (size_t i = 0; i < names.count && !near; i++)
+        text_addf(&list, "%s%s", i ? ", " : "", names.items[i]);
+    if (near)
+        err = err_set(why, ERR_NOT_FOUND,
+                      "no file %s and no model of that name: did you mean '%s'?", name, near);
+    else if (list.length)
+        err = err_set(why, ERR_NOT_FOUND, "no file %s and no model of that name; there are: %s",
+                      name, text_get(&list));
+    else
+        err = err_set(why, ERR_NOT_FOUND, "no file %s: give the path of a GGUF file", name);
+    text_release(&list);
+    shipped_names_release(&names);
+    return err;
+}
+
+static bool find_in_folders(const char *name, char *path, size_t size)
+{
+    struct text folders = {0};
+    char folder[PATH_ROOM];
+    bool found = false;
+    list_folders(&folders);
+    for (const char *at = text_get(&folders); !found && next_folder(&at, folder, sizeof folder);)
+        found = str_format(path, size, "%s/%s%s", folder, name, SUFFIX) && access(path, F_OK) == 0;
+    text_release(&folders);
+    return found;
+}
+
+enum err shipped_find(const char *name, char *path, size_t size, struct error *why)
+{
+    if (access(name, F_OK) == 0 || strchr(name, '/')) {
+        if (access(name, F_OK))
+            return err_set(why, ERR_NOT_FOUND, "no file %s: %s", name, strerror(errno));
+        return str_copy(path, size, name)
+                   ? ERR_OK
+                   : err_set(why, ERR_BAD_VALUE, "the path of the model is too long");
+    }
+    return *name && find_in_folders(name, path, size) ? ERR_OK : not_found(name, why);
+}

@@ -1,0 +1,318 @@
+#include "graph/decoder_cost.h"
+
+#include <math.h>
+
+/* One pass through one layer, with the defaults filled in.  Counts are of all sequences together. */
+struct pass {
+    const struct decoder *decoder;
+    const struct decoder_layer *layer; /* NULL outside */
+    uint64_t tokens, before;           /* of one sequence */
+    double sequences;
+    double all;    /* tokens that go through attention */
+    double after;  /* tokens that go on after it */
+    double wanted; /* tokens that get logits */
+    double number_bytes, cache_bytes;
+    bool writes_scores;
+};
+
+static struct pass pass_of(const struct decoder *decoder, const struct decoder_step *step,
+                           int layer)
+{
+    uint64_t sequences = step->sequences ? step->sequences : 1;
+    uint64_t logits = step->logits < step->tokens ? step->logits : step->tokens;
+    bool is_pruned = step->prunes_last && layer >= 0 && (size_t)layer + 1 == decoder->layer_count;
+    struct pass pass = {
+        .decoder = decoder,
+        .layer = layer >= 0 ? &decoder->layers[layer] : NULL,
+        .tokens = step->tokens,
+        .before = step->before,
+        .sequences = (double)sequences,
+        .all = (double)step->tokens * (double)sequences,
+        .wanted = (double)logits * (double)sequences,
+        .number_bytes = step->activation_bytes > 0 ? step->activation_bytes : 4,
+        .cache_bytes = step->cache_bytes > 0 ? step->cache_bytes : 2,
+        .writes_scores = step->writes_scores,
+    };
+    pass.after = is_pruned ? pass.wanted : pass.all;
+    return pass;
+}
+
+/* ---- what several components share ---- */
+
+/* What goes in and comes out, as numbers. */
+static void move(struct decoder_cost *cost, const struct pass *pass, double in, double out)
+{
+    cost->activation_read_bytes = in * pass->number_bytes;
+    cost->activation_write_bytes = out * pass->number_bytes;
+}
+
+/* How many of the experts a pass wakes: a token its own, several tokens more, here as if each chose
+ * by chance and alone. */
+static double experts_woken(const struct decoder *decoder, double tokens)
+{
+    double all = (double)decoder->experts, used = (double)decoder->experts_used;
+    return all * (1 - pow(1 - used / all, tokens));
+}
+
+/* Matrices and biases of a part, over so many tokens. */
+static struct decoder_cost multiply(const struct pass *pass, const struct decoder_part *part,
+                                    double tokens)
+{
+    struct decoder_cost cost = {0};
+    if (tokens <= 0)
+        return cost;
+    double matrices =
+        (double)(part->parameters - part->vector_parameters - part->expert_parameters);
+    cost.weight_bytes = (double)(part->bytes - part->expert_bytes);
+    if (part->expert_parameters) {
+        double all = (double)pass->decoder->experts;
+        matrices += (double)part->expert_parameters / all * (double)pass->decoder->experts_used;
+        cost.weight_bytes +=
+            (double)part->expert_bytes / all * experts_woken(pass->decoder, tokens);
+    }
+    cost.matrix_flops = 2 * matrices * tokens;
+    cost.elementwise_flops = (double)part->bias_parameters * tokens;
+    return cost;
+}
+
+/* The width between up and down that one token goes through. */
+static double forward_width(const struct pass *pass)
+{
+    return (double)pass->layer->feed_forward +
+           (double)pass->layer->expert_feed_forward * (double)pass->decoder->experts_used;
+}
+
+/* ---- components ---- */
+
+static struct decoder_cost embedding_cost(const struct pass *pass, const struct decoder_part *part)
+{
+    struct decoder_cost cost = {0};
+    cost.weight_bytes = (double)part->bytes / (double)pass->decoder->vocabulary * pass->all;
+    move(&cost, pass, 0, (double)pass->decoder->embedding * pass->all);
+    return cost;
+}
+
+static struct decoder_cost norm_cost(const struct pass *pass, const struct decoder_part *part)
+{
+    struct decoder_cost cost = {0};
+    double numbers = (double)pass->decoder->embedding * pass->wanted; /* the final one */
+    if (pass->layer)
+        numbers = (double)pass->layer->norm_numbers * pass->all +
+                  (double)pass->layer->norm_numbers_after * pass->after;
+    bool has_mean = pass->decoder->layers[0].norm_has_mean;
+    cost.elementwise_flops =
+        numbers * (has_mean ? DECODER_LAYER_NORM_FLOPS : DECODER_RMS_NORM_FLOPS);
+    cost.weight_bytes = numbers > 0 ? (double)part->bytes : 0;
+    move(&cost, pass, numbers, numbers);
+    return cost;
+}
+
+static struct decoder_cost qkv_cost(const struct pass *pass, const struct decoder_part *part)
+{
+    const struct decoder_layer *layer = pass->layer;
+    struct decoder_cost cost = multiply(pass, part, pass->all);
+    double queries = (double)(layer->heads * layer->key_size);
+    double keys = (double)(layer->heads_kv * layer->key_size);
+    double values = (double)(layer->heads_kv * layer->value_size);
+    cost.elementwise_flops += DECODER_ROTATION_FLOPS * (queries + keys) * pass->all;
+    cost.cache_write_bytes = (keys + values) * pass->all * pass->cache_bytes;
+    move(&cost, pass, (double)pass->decoder->embedding * pass->all, queries * pass->all);
+    return cost;
+}
+
+/* 1 + 2 + ... + n. */
+static double triangle(double n)
+{
+    return n * (n + 1) / 2;
+}
+
+/* Pairs of a token and one that it sees, itself included: token i of the pass sees
+ * min(before + i, window). */
+static double pairs_seen(const struct pass *pass)
+{
+    double before = (double)pass->before, tokens = (double)pass->tokens;
+    double window = (double)pass->layer->window;
+    if (window == 0 || before + tokens <= window)
+        return triangle(before + tokens) - triangle(before);
+    double growing = before < window ? window - before : 0; /* tokens whose view still grows */
+    return triangle(before + growing) - triangle(before) + (tokens - growing) * window;
+}
+
+/* Tokens of one sequence whose keys and values a pass reads. */
+static double tokens_seen(const struct pass *pass)
+{
+    double all = (double)pass->before + (double)pass->tokens;
+    double window = (double)pass->layer->window;
+    double in_windows = window + (double)pass->tokens - 1;
+    return window > 0 && in_windows < all ? in_windows : all;
+}
+
+static struct decoder_cost scores_cost(const struct pass *pass)
+{
+    const struct decoder_layer *layer = pass->layer;
+    struct decoder_cost cost = {0};
+    if (pass->all <= 0)
+        return cost;
+    double heads = (double)layer->heads, sizes = (double)(layer->key_size + layer->value_size);
+    double pairs = pairs_seen(pass) * pass->sequences;
+    double seen = tokens_seen(pass) * pass->sequences;
+    cost.matrix_flops = 2 * heads * sizes * pairs;
+    cost.elementwise_flops = DECODER_SOFTMAX_FLOPS * heads * pairs;
+    cost.cache_read_bytes = (double)layer->heads_kv * sizes * seen * pass->cache_bytes;
+    /* Written by QK', read and written by softmax, read by the product with V: masked or not. */
+    double table = pass->writes_scores ? 2 * heads * (double)pass->tokens * seen : 0;
+    move(&cost, pass, heads * (double)layer->key_size * pass->all + table,
+         heads * (double)layer->value_size * pass->all + table);
+    return cost;
+}
+
+static struct decoder_cost attention_out_cost(const struct pass *pass,
+                                              const struct decoder_part *part)
+{
+    struct decoder_cost cost = multiply(pass, part, pass->all);
+    double stream = (double)pass->decoder->embedding * pass->all;
+    cost.elementwise_flops += stream;
+    move(&cost, pass, (double)(pass->layer->heads * pass->layer->value_size) * pass->all + stream,
+         stream);
+    return cost;
+}
+
+static struct decoder_cost gate_up_cost(const struct pass *pass, const struct decoder_part *part)
+{
+    struct decoder_cost cost = multiply(pass, part, pass->after);
+    double activation =
+        pass->decoder->activation == DECODER_SILU ? DECODER_SILU_FLOPS : DECODER_GELU_FLOPS;
+    double width = forward_width(pass);
+    cost.elementwise_flops += (activation + pass->layer->is_gated) * width * pass->after;
+    if (part->expert_parameters)
+        cost.elementwise_flops +=
+            DECODER_SOFTMAX_FLOPS * (double)pass->decoder->experts * pass->after;
+    move(&cost, pass, (double)pass->decoder->embedding * pass->after, width * pass->after);
+    return cost;
+}
+
+static struct decoder_cost down_cost(const struct pass *pass, const struct decoder_part *part)
+{
+    struct decoder_cost cost = multiply(pass, part, pass->after);
+    double stream = (double)pass->decoder->embedding * pass->after;
+    cost.elementwise_flops += stream;
+    if (part->expert_parameters) /* each expert's answer, weighted and added */
+        cost.elementwise_flops += 2 * (double)pass->decoder->experts_used * stream;
+    move(&cost, pass, forward_width(pass) * pass->after + stream, stream);
+    return cost;
+}
+
+static struct decoder_cost head_cost(const struct pass *pass)
+{
+    const struct decoder *decoder = pass->decoder;
+    struct decoder_part part =
+        decoder->outside[decoder->has_tied_head ? DECODER_EMBEDDING : DECODER_HEAD];
+    struct decoder_cost cost = multiply(pass, &part, pass->wanted);
+    move(&cost, pass, (double)decoder->embedding * pass->wanted,
+         (double)decoder->vocabulary * pass->wanted);
+    return cost;
+}
+
+static struct decoder_cost cost_outside(const struct pass *pass, enum decoder_component component)
+{
+    const struct decoder_part *part = &pass->decoder->outside[component];
+    struct decoder_cost nothing = {0};
+    switch (component) {
+    case DECODER_EMBEDDING:
+        return embedding_cost(pass, part);
+    case DECODER_NORM:
+        return norm_cost(pass, part);
+    case DECODER_ATTN_QKV: /* the rotation's factors */
+        return multiply(pass, part, pass->all);
+    case DECODER_HEAD:
+        return head_cost(pass);
+    default:
+        return nothing;
+    }
+}
+
+static struct decoder_cost cost_in_layer(const struct pass *pass, enum decoder_component component)
+{
+    const struct decoder_part *part = &pass->layer->parts[component];
+    struct decoder_cost nothing = {0};
+    switch (component) {
+    case DECODER_NORM:
+        return norm_cost(pass, part);
+    case DECODER_ATTN_QKV:
+        return qkv_cost(pass, part);
+    case DECODER_ATTN_SCORES:
+        return scores_cost(pass);
+    case DECODER_ATTN_OUT:
+        return attention_out_cost(pass, part);
+    case DECODER_FFN_GATE_UP:
+        return gate_up_cost(pass, part);
+    case DECODER_FFN_DOWN:
+        return down_cost(pass, part);
+    default:
+        return nothing;
+    }
+}
+
+struct decoder_cost decoder_cost(const struct decoder *decoder, const struct decoder_step *step,
+                                 int layer, enum decoder_component component)
+{
+    struct pass pass = pass_of(decoder, step, layer);
+    return pass.layer ? cost_in_layer(&pass, component) : cost_outside(&pass, component);
+}
+
+/* ---- sums ---- */
+
+void decoder_cost_add(struct decoder_cost *sum, const struct decoder_cost *more)
+{
+    sum->matrix_flops += more->matrix_flops;
+    sum->elementwise_flops += more->elementwise_flops;
+    sum->weight_bytes += more->weight_bytes;
+    sum->activation_read_bytes += more->activation_read_bytes;
+    sum->activation_write_bytes += more->activation_write_bytes;
+    sum->cache_read_bytes += more->cache_read_bytes;
+    sum->cache_write_bytes += more->cache_write_bytes;
+}
+
+struct decoder_cost decoder_cost_component(const struct decoder *decoder,
+                                           const struct decoder_step *step,
+                                           enum decoder_component component)
+{
+    struct decoder_cost sum = decoder_cost(decoder, step, DECODER_OUTSIDE, component);
+    for (size_t i = 0; i < decoder->layer_count; i++) {
+        struct decoder_cost one = decoder_cost(decoder, step, (int)i, component);
+        decoder_cost_add(&sum, &one);
+    }
+    return sum;
+}
+
+struct decoder_cost decoder_cost_total(const struct decoder *decoder,
+                                       const struct decoder_step *step)
+{
+    struct decoder_cost sum = {0};
+    for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
+        struct decoder_cost one = decoder_cost_component(decoder, step, (enum decoder_component)i);
+        decoder_cost_add(&sum, &one);
+    }
+    return sum;
+}
+
+double decoder_cost_flops(const struct decoder_cost *cost)
+{
+    return cost->matrix_flops + cost->elementwise_flops;
+}
+
+double decoder_cost_bytes(const struct decoder_cost *cost)
+{
+    return cost->weight_bytes + cost->activation_read_bytes + cost->activation_write_bytes +
+           cost->cache_read_bytes + cost->cache_write_bytes;
+}
+
+double decoder_cache_bytes_per_token(const struct decoder *decoder, double cache_bytes)
+{
+    double numbers = 0;
+    for (size_t i = 0; i < decoder->layer_count; i++) {
+        const struct decoder_layer *layer = &decoder->layers[i];
+        numbers += (double)(layer->heads_kv * (layer->key_size + layer->value_size));
+    }
+    return numbers * (cache_bytes > 0 ? cache_bytes : 2);
+}

@@ -1,0 +1,274 @@
+#include "stats/least_squares.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is left of a column after those before it, against what it was: under this it depends on them. */
+#define RANK_TOLERANCE 1e-10
+
+/* ---- reflections ---- */
+
+struct reflected {
+    double *r;    /* rows x columns: its upper triangle is R */
+    double *b;    /* reflected with it */
+    double *norm; /* of each column before */
+    size_t rows, columns;
+};
+
+static void reflected_release(struct reflected *it)
+{
+    free(it->r);
+    free(it->b);
+    free(it->norm);
+}
+
+static double column_norm(const struct reflected *it, size_t column, size_t from)
+{
+    double sum = 0;
+    for (size_t i = from; i < it->rows; i++)
+        sum += it->r[i * it->columns + column] * it->r[i * it->columns + column];
+    return sqrt(sum);
+}
+
+/* Mirrors so that column k has nothing below its diagonal. */
+static bool reflect(struct reflected *it, size_t k, double *mirror)
+{
+    size_t n = it->columns;
+    double left = column_norm(it, k, k);
+    if (!(left > RANK_TOLERANCE * it->norm[k]))
+        return false;
+    double *diagonal = &it->r[k * n + k], squares = 0;
+    for (size_t i = k; i < it->rows; i++)
+        mirror[i] = it->r[i * n + k];
+    mirror[k] += *diagonal > 0 ? left : -left;
+    for (size_t i = k; i < it->rows; i++)
+        squares += mirror[i] * mirror[i];
+    for (size_t j = k; j <= n; j++) { /* column n stands for b */
+        double dot = 0;
+        for (size_t i = k; i < it->rows; i++)
+            dot += mirror[i] * (j < n ? it->r[i * n + j] : it->b[i]);
+        for (size_t i = k; i < it->rows; i++)
+            *(j < n ? &it->r[i * n + j] : &it->b[i]) -= 2 * dot / squares * mirror[i];
+    }
+    return true;
+}
+
+static enum err reflected_init(struct reflected *it, const double *a, const double *b, size_t rows,
+                               size_t columns)
+{
+    *it = (struct reflected){.rows = rows, .columns = columns};
+    if (rows == 0 || columns == 0 || rows < columns)
+        return ERR_BAD_VALUE;
+    it->r = malloc(rows * columns * sizeof *it->r);
+    it->b = calloc(rows, sizeof *it->b);
+    it->norm = malloc(columns * sizeof *it->norm);
+    double *mirror = malloc(rows * sizeof *mirror);
+    enum err err = it->r && it->b && it->norm && mirror ? ERR_OK : ERR_NO_MEMORY;
+    if (!err) {
+        memcpy(it->r, a, rows * columns * sizeof *a);
+        if (b)
+            memcpy(it->b, b, rows * sizeof *b);
+        for (size_t j = 0; j < columns; j++)
+            it->norm[j] = column_norm(it, j, 0);
+        for (size_t k = 0; k < columns && !err; k++)
+            err = reflect(it, k, mirror) ? ERR_OK : ERR_BAD_VALUE;
+    }
+    free(mirror);
+    return err;
+}
+
+enum err least_squares(const double *a, const double *b, size_t rows, size_t columns, double *x)
+{
+    struct reflected it;
+    enum err err = reflected_init(&it, a, b, rows, columns);
+    for (size_t k = columns; !err && k-- > 0;) {
+        x[k] = it.b[k];
+        for (size_t j = k + 1; j < columns; j++)
+            x[k] -= it.r[k * columns + j] * x[j];
+        x[k] /= it.r[k * columns + k];
+    }
+    reflected_release(&it);
+    return err;
+}
+
+/* Row j of R's inverse, squared and summed: (a'a)^-1 is R^-1 R^-1'. */
+enum err least_squares_sigmas(const double *a, size_t rows, size_t columns, double *sigmas)
+{
+    struct reflected it;
+    enum err err = reflected_init(&it, a, NULL, rows, columns);
+    double *inverse = calloc(columns ? columns * columns : 1, sizeof *inverse);
+    if (!inverse)
+        err = ERR_NO_MEMORY;
+    for (size_t c = 0; !err && c < columns; c++)
+        for (size_t k = c + 1; k-- > 0;) {
+            double value = k == c ? 1 : 0;
+            for (size_t j = k + 1; j <= c; j++)
+                value -= it.r[k * columns + j] * inverse[j * columns + c];
+            inverse[k * columns + c] = value / it.r[k * columns + k];
+        }
+    for (size_t j = 0; !err && j < columns; j++) {
+        double sum = 0;
+        for (size_t c = j; c < columns; c++)
+            sum += inverse[j * columns + c] * inverse[j * columns + c];
+        sigmas[j] = sqrt(sum);
+    }
+    free(inverse);
+    reflected_release(&it);
+    return err;
+}
+
+/* ---- at 0 or above ---- */
+
+struct active_set {
+    const double *a, *b;
+    size_t rows, columns;
+    double *x, *z, *pull; /* now; the unbound answer; the gradient */
+    double *part, *found; /* the free columns, and their answer */
+    bool *is_free, *refused;
+};
+
+/* The unbound answer over the free columns; the others are 0. */
+static enum err solve_free(struct active_set *s)
+{
+    size_t width = 0, at = 0;
+    for (size_t j = 0; j < s->columns; j++)
+        width += s->is_free[j];
+    for (size_t i = 0; i < s->rows; i++)
+        for (size_t j = 0; j < s->columns; j++)
+            if (s->is_free[j])
+                s->part[at++] = s->a[i * s->columns + j];
+    enum err err = width ? least_squares(s->part, s->b, s->rows, width, s->found) : ERR_OK;
+    at = 0;
+    for (size_t j = 0; !err && j < s->columns; j++)
+        s->z[j] = s->is_free[j] ? s->found[at++] : 0;
+    return err;
+}
+
+/* How much each column would lessen the distance. */
+static void take_gradient(struct active_set *s)
+{
+    memset(s->pull, 0, s->columns * sizeof *s->pull);
+    for (size_t i = 0; i < s->rows; i++) {
+        double rest = s->b[i];
+        for (size_t j = 0; j < s->columns; j++)
+            rest -= s->a[i * s->columns + j] * s->x[j];
+        for (size_t j = 0; j < s->columns; j++)
+            s->pull[j] += s->a[i * s->columns + j] * rest;
+    }
+}
+
+/* The bound column that pulls most; -1 when none pulls beyond rounding. */
+static long next_column(const struct active_set *s, const double *scale)
+{
+    long best = -1;
+    for (size_t j = 0; j < s->columns; j++)
+        if (!s->is_free[j] && !s->refused[j] && s->pull[j] > 1e-12 * scale[j] &&
+            (best < 0 || s->pull[j] / scale[j] > s->pull[best] / scale[best]))
+            best = (long)j;
+    return best;
+}
+
+/* From x towards z as far as nothing becomes negative; what reaches 0 is bound again. */
+static void step(struct active_set *s)
+{
+    double most = 1;
+    size_t blocking = s->columns;
+    for (size_t j = 0; j < s->columns; j++)
+        if (s->is_free[j] && s->z[j] <= 0 && s->x[j] / (s->x[j] - s->z[j]) <= most) {
+            most = s->x[j] / (s->x[j] - s->z[j]);
+            blocking = j;
+        }
+    for (size_t j = 0; j < s->columns; j++) {
+        s->x[j] += most * (s->z[j] - s->x[j]);
+        if (s->is_free[j] && (j == blocking || s->x[j] <= 0)) {
+            s->x[j] = 0;
+            s->is_free[j] = false;
+        }
+    }
+}
+
+static bool any_negative(const struct active_set *s)
+{
+    for (size_t j = 0; j < s->columns; j++)
+        if (s->is_free[j] && s->z[j] <= 0)
+            return true;
+    return false;
+}
+
+/* Frees one column and finds the answer with it. */
+static enum err admit(struct active_set *s, size_t column)
+{
+    s->is_free[column] = true;
+    enum err err = solve_free(s);
+    if (err == ERR_BAD_VALUE || (!err && s->z[column] <= 0)) {
+        s->is_free[column] = false; /* it depends on the others, or only rounding pulled */
+        s->refused[column] = true;
+        return ERR_OK;
+    }
+    while (!err && any_negative(s)) {
+        step(s);
+        err = solve_free(s);
+    }
+    if (err)
+        return err;
+    memcpy(s->x, s->z, s->columns * sizeof *s->x);
+    memset(s->refused, 0, s->columns * sizeof *s->refused);
+    return ERR_OK;
+}
+
+static enum err run_active_set(struct active_set *s, double *scale)
+{
+    double size = 0;
+    for (size_t i = 0; i < s->rows; i++)
+        size += s->b[i] * s->b[i];
+    for (size_t j = 0; j < s->columns; j++) {
+        double squares = 0;
+        for (size_t i = 0; i < s->rows; i++)
+            squares += s->a[i * s->columns + j] * s->a[i * s->columns + j];
+        scale[j] = fmax(sqrt(squares * size), DBL_MIN);
+    }
+    for (size_t round = 0; round < 30 * s->columns; round++) {
+        take_gradient(s);
+        long column = next_column(s, scale);
+        if (column < 0)
+            return ERR_OK;
+        enum err err = admit(s, (size_t)column);
+        if (err)
+            return err;
+    }
+    return ERR_BAD_VALUE; /* it went round in circles, which only rounding can make it do */
+}
+
+enum err least_squares_positive(const double *a, const double *b, size_t rows, size_t columns,
+                                double *x)
+{
+    if (rows == 0 || columns == 0)
+        return ERR_BAD_VALUE;
+    double *numbers = calloc(rows * columns + 4 * columns, sizeof *numbers);
+    bool *flags = calloc(2 * columns, sizeof *flags);
+    enum err err = ERR_NO_MEMORY;
+    memset(x, 0, columns * sizeof *x);
+    if (numbers && flags) {
+        double *rest = numbers + rows * columns;
+        struct active_set set = {
+            .a = a,
+            .b = b,
+            .rows = rows,
+            .columns = columns,
+            .x = x,
+            .z = rest,
+            .pull = rest + columns,
+            .part = numbers,
+            .found = rest + 2 * columns,
+            .is_free = flags,
+            .refused = flags + columns,
+        };
+        err = run_active_set(&set, rest + 3 * columns);
+    }
+    free(numbers);
+    free(flags);
+    return err;
+}

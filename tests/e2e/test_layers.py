@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+"""`ipw layers` on models of random weights, and machines whose joules are known."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "cli")]
+import servers  # noqa: E402
+from machines import Machine, Modelled, Working  # noqa: E402
+from make_gguf import make  # noqa: E402
+from program import IPW, ipw  # noqa: E402
+from test_manual import json_keys, marked, section  # noqa: E402
+
+SOURCE = servers.SOURCE
+LAYERS = 30
+PROMPTS = (32, 768)
+# More than one thread would wait for each other on a busy machine.
+QUICK = ("--prompt-tokens", "16,48", "--gen", "4", "--repeat", "1", "--idle", "0.2", "--threads", "1")
+models = {}
+
+
+def setUpModule():
+    listing = json.loads(ipw(None, "list", "clients", "--json").stdout)
+    row = next(row for row in listing["clients"] if row["name"] == "llama")
+    if not row["available"]:
+        raise servers.Skip(row["missing"])
+    folder = tempfile.TemporaryDirectory(prefix="ipw-layers-")
+    unittest.addModuleCleanup(folder.cleanup)
+    models["folder"] = Path(folder.name)
+    models["small"] = models["folder"] / "small.gguf"
+    models["deep"] = models["folder"] / "deep.gguf"
+    make(models["small"], layers=3, hidden=64, heads=4, context=256)
+    make(models["deep"], layers=LAYERS, hidden=192, heads=6, quick=1)
+
+
+class LayersTest(unittest.TestCase):
+    def machine(self, kind, *arguments):
+        machine = kind(*arguments)
+        self.addCleanup(machine.close)
+        return machine
+
+    def layers(self, machine, *arguments, model="small", **options):
+        return ipw(machine, "layers", "--model", models[model], *arguments, **options)
+
+    def report(self, machine, *arguments, **options):
+        done = self.layers(machine, "--json", *QUICK, *arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+
+def components(report, phase=None):
+    for layer in report["layers"] + [report["outside"]]:
+        for component in layer["components"]:
+            if phase in (None, component["phase"]):
+                yield component
+
+
+def shares(setting):
+    return {row["name"]: row["share"] for row in setting["components"]}
+
+
+class Account(LayersTest):
+    """One long look at a deep model on a machine that draws 10 W, and 20 J a second of CPU."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.file = models["folder"] / "deep.json"
+        with Working(10, 20) as machine:
+            done = ipw(machine, "layers", "-m", models["deep"], "--prompt-tokens",
+                       ",".join(map(str, PROMPTS)), "--gen", 8, "-r", 2, "-t", 1, "--idle", 1,
+                       "--json", "-o", cls.file, timeout=150)
+        assert done.returncode == 0, done.stderr
+        cls.printed, cls.one = done.stdout, json.loads(done.stdout)
+
+    def test_the_file_is_what_was_printed(self):
+        self.assertEqual(self.file.read_text(), self.printed)
+
+    def test_every_layer_is_there_with_its_components(self):
+        self.assertEqual([layer["index"] for layer in self.one["layers"]], list(range(LAYERS)))
+        self.assertEqual(self.one["granularity"], "component")
+        wanted = {(name, phase) for phase in ("prefill", "decode") for name in
+                  ("norm", "attn_qkv", "attn_scores", "attn_out", "ffn_gate_up", "ffn_down")}
+        for layer in self.one["layers"]:
+            self.assertEqual({(row["name"], row["phase"]) for row in layer["components"]}, wanted)
+        self.assertEqual({row["name"] for row in self.one["outside"]["components"]},
+                         {"embedding", "norm", "head"})
+
+    def test_shares_add_up_to_one(self):
+        self.assertAlmostEqual(sum(row["share"] for row in components(self.one)), 1, places=6)
+        self.assertAlmostEqual(sum(row["share"] for row in self.one["components"]), 1, places=6)
+        for row in components(self.one):
+            self.assertGreaterEqual(row["energy_j"], 0)
+            self.assertGreater(row["time_s"], 0)
+
+    def test_energy_is_conserved(self):
+        one = self.one
+        self.assertAlmostEqual(sum(row["energy_j"] for row in components(one)),
+                               one["components_j"], delta=1e-6 * one["components_j"])
+        whole = one["components_j"] + one["idle_j"] + one["unattributed_j"]
+        self.assertAlmostEqual(whole / one["energy"]["joules"], 1, places=6)
+        measured = sum(setting["energy_j"] for setting in one["settings"])
+        self.assertAlmostEqual(measured / one["energy"]["joules"], 1, places=6)
+
+    def test_it_closes_and_says_how(self):
+        one = self.one
+        self.assertEqual(one["closure_pass"], 0.9 <= one["closure"] <= 1.1)
+        self.assertAlmostEqual(
+            one["closure"], (one["components_j"] + one["idle_j"]) / one["energy"]["joules"], places=6)
+        self.assertIn(one["method"], ("nnls", "time-share"))
+        self.assertEqual(one["energy"]["method"], "counter")
+        self.assertIsNotNone(one["null_test"]["pass"])
+        self.assertIsNotNone(one["overhead_pct"])
+        for row in components(one):
+            self.assertIn(row["method"], ("nnls", "time-share"))
+
+    def test_the_machine_is_seen_as_it_is(self):
+        """10 W at rest; awake, and at work, 20 J more for every second of CPU that it gets."""
+        self.assertAlmostEqual(self.one["idle"]["power_w"], 10, delta=2)
+        self.assertGreater(self.one["awake"]["power_w"], 11)
+        self.assertLess(self.one["awake"]["power_w"], 33)
+        for window in self.one["windows"]:
+            if window["setting"] is not None and not window["watched"]:
+                self.assertGreaterEqual(window["updates"], 10)
+                self.assertLess(window["power_w"], 33)
+
+    def test_work_is_where_the_shape_says(self):
+        """Feed-forward has three quarters of a layer's operations here."""
+        prefill = [row for row in self.one["components"] if row["phase"] == "prefill"]
+        whole = sum(row["energy_j"] for row in prefill)
+        part = {row["name"]: row["energy_j"] / whole for row in prefill}
+        counted = {row["name"]: row["flops_share"] for row in prefill}
+        self.assertAlmostEqual(sum(counted.values()), 1, places=6)
+        forward = part["ffn_gate_up"] + part["ffn_down"]
+        self.assertGreater(forward, 0.4)
+        self.assertLess(forward, 0.9)
+        self.assertGreater(part["ffn_gate_up"], part["ffn_down"])
+        self.assertGreater(forward, part["attn_qkv"] + part["attn_out"])
+
+    def test_longer_contexts_have_more_scores(self):
+        short, long = [shares(setting)["attn_scores"] for setting in self.one["settings"]
+                       if setting["phase"] == "decode"]
+        self.assertGreater(long, short)
+
+    def test_no_layer_is_far_from_the_others(self):
+        """They are all alike, but for the last, which a prompt goes through with one token."""
+        times = sorted(layer["time_s"] for layer in self.one["layers"][:-1])
+        self.assertLess(times[-3], 5 * times[2])
+
+    def test_tokens(self):
+        for setting in self.one["settings"]:
+            self.assertEqual(setting["tokens"],
+                             setting["prompt_tokens"] if setting["phase"] == "prefill" else 8)
+            self.assertAlmostEqual(setting["energy_per_token_j"],
+                                   setting["energy_j"] / setting["tokens"])
+
+
+    def test_the_pages_have_its_keys(self):
+        """What energy, devices and host hold is the matter of ipw-run(1)."""
+        own = {**self.one, "energy": None, "devices": None, "host": None}
+        text = (SOURCE / "docs/man/ipw-layers.1").read_text()
+        shown = set(marked(section(text, "JSON REPORT"), "Cm"))
+        self.assertEqual(json_keys(own) | {"models"}, shown)
+        formats = (SOURCE / "docs/formats.md").read_text()
+        formats = formats[formats.index("## `ipw layers --json`"):formats.index("## Rows of")]
+        named = {word for span in re.findall(r"`([^`]+)`", formats) for word in span.split(".")}
+        self.assertEqual(json_keys(own) - named, set())
+
+
+class Kinds(LayersTest):
+    """Other machines, other ways to ask."""
+
+    def test_several_models_are_compared(self):
+        machine = self.machine(Working)
+        both = f"{models['small']},{models['deep']}"
+        done = ipw(machine, "layers", "--model", both, *QUICK, "-o", models["folder"] / "both.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("against the first", done.stdout)
+        for name in ("small.gguf", "deep.gguf"):
+            self.assertIn(f"energy by layer of {name}", done.stdout)
+        report = json.loads((models["folder"] / "both.json").read_text())
+        self.assertEqual([len(model["layers"]) for model in report["models"]], [3, LAYERS])
+        small, deep = (model["energy"]["joules"] for model in report["models"])
+        self.assertGreater(deep, small)
+
+    def test_without_a_sensor_times_are_known_and_joules_are_not(self):
+        report = self.report(self.machine(Machine))
+        self.assertIsNone(report["energy"]["joules"])
+        self.assertTrue(report["energy"]["note"])
+        self.assertIsNone(report["method"])
+        self.assertIsNone(report["closure"])
+        for row in components(report):
+            self.assertIsNone(row["energy_j"])
+            self.assertGreater(row["time_s"], 0)
+
+    def test_required_energy(self):
+        done = self.layers(self.machine(Machine), *QUICK, "--require-energy")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("energy unknown", done.stdout)
+
+    def test_an_estimate_is_called_one(self):
+        report = self.report(self.machine(Modelled), "--sample-rate", "50")
+        self.assertEqual(report["method"], "estimated")
+        self.assertIn(report["attribution"], ("nnls", "time-share"))
+        self.assertEqual({row["method"] for row in components(report)}, {"estimated"})
+
+    def test_windows_too_short_for_the_sensor_are_refused(self):
+        report = self.report(self.machine(Modelled), "--window", "0.2", "--sample-rate", "10")
+        self.assertIsNone(report["energy"]["joules"])
+        self.assertIn("fewer than 10 updates", report["energy"]["note"])
+        self.assertGreater(sum(setting["refused"] for setting in report["settings"]), 0)
+
+    def test_layers_alone(self):
+        report = self.report(self.machine(Working), "--granularity", "layer")
+        self.assertEqual(report["granularity"], "layer")
+        self.assertEqual({row["name"] for row in components(report)}, {"all"})
+        self.assertEqual(len(report["layers"]), 3)
+        self.assertAlmostEqual(sum(row["share"] for row in components(report)), 1, places=6)
+
+    def test_without_a_baseline_idle_is_unknown(self):
+        report = self.report(self.machine(Working), "--idle", "0")
+        self.assertIsNone(report["idle"])
+        self.assertIsNone(report["idle_j"])
+        whole = report["components_j"] + report["unattributed_j"]
+        self.assertAlmostEqual(whole / report["energy"]["joules"], 1, places=6)
+
+    def test_sequences_together(self):
+        report = self.report(self.machine(Working), "--batch", "2")
+        self.assertEqual([setting["tokens"] for setting in report["settings"]], [32, 96, 8, 8])
+
+    def test_nothing_generated(self):
+        report = self.report(self.machine(Working), "--gen", "0")
+        self.assertEqual({row["phase"] for row in components(report)}, {"prefill"})
+
+    def test_an_interruption_leaves_what_there_is(self):
+        machine = self.machine(Working)
+        file = models["folder"] / "interrupted.json"
+        process = subprocess.Popen(
+            [IPW, "layers", "-m", models["small"], "--prompt-tokens", "16", "--gen", "4", "-r", "200",
+             "-t", "1", "--idle", "0.1", "-o", file],
+            env=machine.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(6)
+        process.send_signal(signal.SIGINT)
+        text, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("interrupted: partial", text)
+        self.assertTrue(json.loads(file.read_text())["interrupted"])
+
+
+class Wrong(LayersTest):
+    def refused(self, code, words, *arguments, env=None):
+        done = ipw(self.machine(Machine), "layers", *arguments, env=env)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(words, done.stderr.splitlines()[-1])
+        self.assertEqual(done.stdout, "")
+
+    def test_what_is_asked(self):
+        small = models["small"]
+        for words, arguments in (
+                ("which model?", ()),
+                ("an empty name", ("--model", f"{small},")),
+                ("--prompt-tokens wants lengths", ("-m", small, "--prompt-tokens", "32,x")),
+                ("--prompt-tokens wants lengths", ("-m", small, "--prompt-tokens", "0")),
+                ("--prompt-tokens wants lengths", ("-m", small, "--prompt-tokens", "")),
+                ("16 stands there twice", ("-m", small, "--prompt-tokens", "16,16")),
+                ("at most 8 lengths", ("-m", small, "--prompt-tokens", "1,2,3,4,5,6,7,8,9")),
+                ("--granularity is one of", ("-m", small, "--granularity", "node")),
+                ("did you mean '--prompt-tokens'", ("-m", small, "--prompt-token", "3")),
+                ("do not fit into --context 64",
+                 ("-m", small, "--prompt-tokens", "60", "--gen", "8", "--context", "64")),
+                ("do not fit into its context of 256 tokens", ("-m", small, "--prompt-tokens", "300"))):
+            with self.subTest(arguments):
+                self.refused(2, words, *arguments)
+
+    def test_files(self):
+        folder = models["folder"]
+        (folder / "noise.gguf").write_bytes(os.urandom(4096))
+        (folder / "cut.gguf").write_bytes(models["small"].read_bytes()[:5000])
+        for name in ("noise", "cut", "absent"):
+            with self.subTest(name):
+                self.refused(1, f"{name}.gguf", "-m", folder / f"{name}.gguf")
+
+    def test_without_the_library(self):
+        self.refused(1, "libllama", "-m", models["small"],
+                     env={"IPW_LLAMA_LIB": "/nonexistent/libllama.so"})
+
+
+if __name__ == "__main__":
+    servers.main()

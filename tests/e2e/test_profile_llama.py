@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""`ipw profile` measures a model in its own process, and llama.cpp's server is the judge of it."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import servers  # noqa: E402
+from profiling import ANSWER_TOKENS, Profiled  # noqa: E402
+
+
+@contextlib.contextmanager
+def nobody(model_path, parallel):
+    """No server: the model is the file."""
+    del parallel
+    listing = subprocess.run([os.environ["IPW"], "list", "clients", "--json"], check=True,
+                             capture_output=True, text=True)
+    row = next(row for row in json.loads(listing.stdout)["clients"] if row["name"] == "llama")
+    if not row["available"]:
+        raise servers.Skip(row["missing"])
+    address = servers.Address("")
+    address.model = str(model_path)
+    yield address
+
+
+class InProcessTest(Profiled, unittest.TestCase):
+    serve = staticmethod(nobody)
+    client = "llama"
+    # More than one thread would wait for each other on a busy machine.
+    more = ("--client-param", "threads=1")
+
+    def answers(self, *options):
+        return [(query["problem"], self.metrics(query)["lm_response"], self.metrics(query)["token_metrics"])
+                for query, _ in self.records(self.profile(1, *options))]
+
+    def test_its_counts_are_exact(self):
+        for query, _ in self.records(self.profile(1)):
+            tokens = self.metrics(query)["token_metrics"]["output"]
+            self.assertEqual(tokens, ANSWER_TOKENS)  # random weights know no end
+            self.assertEqual(query["ipw"]["pieces"], tokens)
+            self.assertGreater(query["ipw"]["server_prefill_s"], 0)
+            self.assertGreater(query["ipw"]["server_decode_s"], 0)
+            self.assertEqual(query["ipw"]["finish_reason"], "length")
+
+    def test_the_directory_is_called_after_the_file(self):
+        report = self.profile(1)
+        self.assertIn("_random_builtin", Path(report["output_dir"]).name)
+
+    def test_llama_cpps_server_says_the_same(self):
+        """Token for token, of the prompt as it is and in the model's template."""
+        with servers.llama_server(self.url.model) as url:
+            for problem, answer, tokens in self.answers("--client-param", "chat=off"):
+                said = servers.post(f"{url}/completion", {
+                    "prompt": problem, "n_predict": ANSWER_TOKENS, "temperature": 0,
+                    "cache_prompt": False})
+                self.assertEqual(answer, said["content"])
+                self.assertEqual(tokens["input"], said["tokens_evaluated"])
+                self.assertEqual(tokens["output"], said["tokens_predicted"])
+            for problem, answer, tokens in self.answers():
+                said = servers.post(f"{url}/v1/chat/completions", {
+                    "messages": [{"role": "user", "content": problem}], "temperature": 0,
+                    "max_tokens": ANSWER_TOKENS, "cache_prompt": False})
+                self.assertEqual(answer, said["choices"][0]["message"]["content"])
+                self.assertEqual(tokens["input"], said["usage"]["prompt_tokens"])
+                self.assertEqual(tokens["output"], said["usage"]["completion_tokens"])
+
+    def test_a_file_that_is_broken_is_told(self):
+        broken = Path(self.folder.name, "broken.gguf")
+        broken.write_bytes(Path(self.url.model).read_bytes()[:100000])
+        done = subprocess.run([os.environ["IPW"], "profile", "--client", "llama", "--model", broken,
+                               "--dataset", "builtin", "--idle", "0", "--quiet"],
+                              cwd=self.folder.name, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("broken.gguf", done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    servers.main()

@@ -1,0 +1,233 @@
+/* gguf_show FILE [TOKENS BEFORE SEQUENCES LOGITS ACTIVATION_BYTES CACHE_BYTES FLAGS]: a GGUF file as
+ * JSON on standard output, for the tests that compare our reader with others: keys, tensors, the
+ * decoder, and with the numbers its cost.  FLAGS: 1 writes scores, 2 prunes the last layer.  What
+ * cannot be read is {"error": ..., "code": ...}; a decoder that cannot be is the same under
+ * "decoder". */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "graph/decoder_cost.h"
+#include "graph/gguf.h"
+
+static void show_u64(struct json *json, const char *key, uint64_t value)
+{
+    char digits[24];
+    str_format(digits, sizeof digits, "%" PRIu64, value);
+    json_raw(json, key, digits);
+}
+
+static void show_error(struct json *json, const char *key, const struct error *why)
+{
+    json_object(json, key);
+    json_string(json, "error", why->text);
+    json_integer(json, "code", why->code);
+    json_object_end(json);
+}
+
+static void show_item(struct json *json, const struct gguf_value *value, uint64_t index)
+{
+    uint64_t positive;
+    int64_t number;
+    double real;
+    if (value->type == GGUF_BOOL && gguf_item_i64(value, index, &number))
+        json_bool(json, NULL, number);
+    else if (gguf_item_u64(value, index, &positive))
+        show_u64(json, NULL, positive);
+    else if (gguf_item_i64(value, index, &number))
+        json_integer(json, NULL, number);
+    else if (gguf_item_f64(value, index, &real))
+        json_number(json, NULL, real);
+}
+
+static void show_value(struct json *json, const struct gguf_value *value)
+{
+    struct gguf_text text = {0};
+    json_object(json, NULL);
+    json_string_bytes(json, "key", value->key.bytes, value->key.length);
+    json_integer(json, "type", value->type);
+    json_bool(json, "is_array", value->is_array);
+    json_array(json, "items");
+    while (gguf_next_string(value, &text))
+        json_string_bytes(json, NULL, text.bytes, text.length);
+    for (uint64_t i = 0; value->type != GGUF_STRING && i < value->count; i++)
+        show_item(json, value, i);
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void show_tensor(struct json *json, const struct gguf_tensor *tensor)
+{
+    json_object(json, NULL);
+    json_string_bytes(json, "name", tensor->name.bytes, tensor->name.length);
+    json_string(json, "type", tensor->type->name);
+    json_integer(json, "number", tensor->type->number);
+    json_array(json, "dimensions");
+    for (unsigned i = 0; i < tensor->dimension_count; i++)
+        show_u64(json, NULL, tensor->dimensions[i]);
+    json_array_end(json);
+    show_u64(json, "elements", tensor->elements);
+    show_u64(json, "bytes", tensor->bytes);
+    show_u64(json, "offset", tensor->offset);
+    json_object_end(json);
+}
+
+static void show_parts(struct json *json, const struct decoder_part *parts)
+{
+    json_object(json, "parts");
+    for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
+        const struct decoder_part *part = &parts[i];
+        if (!part->parameters)
+            continue;
+        json_object(json, decoder_component_name((enum decoder_component)i));
+        show_u64(json, "parameters", part->parameters);
+        show_u64(json, "bytes", part->bytes);
+        show_u64(json, "expert_parameters", part->expert_parameters);
+        show_u64(json, "expert_bytes", part->expert_bytes);
+        json_string(json, "type", part->type ? part->type->name : NULL);
+        json_bool(json, "is_mixed", part->is_mixed);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+static void show_layer(struct json *json, const struct decoder_layer *layer)
+{
+    json_object(json, NULL);
+    show_u64(json, "heads", layer->heads);
+    show_u64(json, "heads_kv", layer->heads_kv);
+    show_u64(json, "key_size", layer->key_size);
+    show_u64(json, "value_size", layer->value_size);
+    show_u64(json, "feed_forward", layer->feed_forward);
+    show_u64(json, "expert_feed_forward", layer->expert_feed_forward);
+    show_u64(json, "window", layer->window);
+    json_bool(json, "is_gated", layer->is_gated);
+    show_parts(json, layer->parts);
+    json_object_end(json);
+}
+
+static void show_cost(struct json *json, const char *key, const struct decoder_cost *cost)
+{
+    json_object(json, key);
+    json_number(json, "matrix_flops", cost->matrix_flops);
+    json_number(json, "elementwise_flops", cost->elementwise_flops);
+    json_number(json, "weight_bytes", cost->weight_bytes);
+    json_number(json, "activation_read_bytes", cost->activation_read_bytes);
+    json_number(json, "activation_write_bytes", cost->activation_write_bytes);
+    json_number(json, "cache_read_bytes", cost->cache_read_bytes);
+    json_number(json, "cache_write_bytes", cost->cache_write_bytes);
+    json_object_end(json);
+}
+
+static void show_costs(struct json *json, const struct decoder *decoder,
+                       const struct decoder_step *step)
+{
+    json_object(json, "cost");
+    json_array(json, "layers"); /* first what is outside of them */
+    for (int layer = DECODER_OUTSIDE; layer < (int)decoder->layer_count; layer++) {
+        json_object(json, NULL);
+        for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
+            enum decoder_component component = (enum decoder_component)i;
+            struct decoder_cost cost = decoder_cost(decoder, step, layer, component);
+            show_cost(json, decoder_component_name(component), &cost);
+        }
+        json_object_end(json);
+    }
+    json_array_end(json);
+    struct decoder_cost total = decoder_cost_total(decoder, step);
+    show_cost(json, "total", &total);
+    json_number(json, "flops", decoder_cost_flops(&total));
+    json_number(json, "bytes", decoder_cost_bytes(&total));
+    json_number(json, "cache_bytes_per_token",
+                decoder_cache_bytes_per_token(decoder, step->cache_bytes));
+    json_object_end(json);
+}
+
+static void show_decoder(struct json *json, const struct decoder *decoder,
+                         const struct decoder_step *step)
+{
+    json_object(json, "decoder");
+    json_string(json, "architecture", decoder->architecture);
+    json_string(json, "name", decoder->name);
+    show_u64(json, "embedding", decoder->embedding);
+    show_u64(json, "vocabulary", decoder->vocabulary);
+    show_u64(json, "context", decoder->context);
+    show_u64(json, "experts", decoder->experts);
+    show_u64(json, "experts_used", decoder->experts_used);
+    json_bool(json, "has_tied_head", decoder->has_tied_head);
+    show_u64(json, "parameters", decoder->parameters);
+    show_u64(json, "bytes", decoder->bytes);
+    json_array(json, "layers");
+    for (size_t i = 0; i < decoder->layer_count; i++)
+        show_layer(json, &decoder->layers[i]);
+    json_array_end(json);
+    show_parts(json, decoder->outside);
+    if (step)
+        show_costs(json, decoder, step);
+    json_object_end(json);
+}
+
+static void show_file(struct json *json, const struct gguf *gguf, const struct decoder_step *step)
+{
+    struct error why = {0};
+    struct decoder decoder;
+    json_object(json, NULL);
+    json_integer(json, "version", gguf->version);
+    json_integer(json, "alignment", gguf->alignment);
+    show_u64(json, "data_offset", gguf->data_offset);
+    json_array(json, "values");
+    for (size_t i = 0; i < gguf->value_count; i++)
+        show_value(json, &gguf->values[i]);
+    json_array_end(json);
+    json_array(json, "tensors");
+    for (size_t i = 0; i < gguf->tensor_count; i++)
+        show_tensor(json, &gguf->tensors[i]);
+    json_array_end(json);
+    if (decoder_read(gguf, &decoder, &why)) {
+        show_error(json, "decoder", &why);
+    } else {
+        show_decoder(json, &decoder, step);
+        decoder_release(&decoder);
+    }
+    json_object_end(json);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 && argc != 9) {
+        fprintf(stderr, "usage: gguf_show FILE [TOKENS BEFORE SEQUENCES LOGITS ACTIVATION_BYTES "
+                        "CACHE_BYTES FLAGS]\n");
+        return 2;
+    }
+    struct decoder_step step = {0};
+    if (argc == 9) {
+        unsigned long flags = strtoul(argv[8], NULL, 10);
+        step = (struct decoder_step){
+            .tokens = strtoull(argv[2], NULL, 10),
+            .before = strtoull(argv[3], NULL, 10),
+            .sequences = strtoull(argv[4], NULL, 10),
+            .logits = strtoull(argv[5], NULL, 10),
+            .activation_bytes = strtod(argv[6], NULL),
+            .cache_bytes = strtod(argv[7], NULL),
+            .writes_scores = flags & 1,
+            .prunes_last = flags & 2,
+        };
+    }
+    struct text out = {0};
+    struct json json;
+    struct gguf gguf;
+    struct error why = {0};
+    json_init(&json, &out, false);
+    enum err err = gguf_open(argv[1], &gguf, &why);
+    if (err) {
+        show_error(&json, NULL, &why);
+    } else {
+        show_file(&json, &gguf, argc == 9 ? &step : NULL);
+        gguf_close(&gguf);
+    }
+    puts(text_get(&out));
+    text_release(&out);
+    return err ? 1 : 0;
+}

@@ -1,0 +1,348 @@
+/* The client llama, on a model of random weights. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "clients/client.h"
+#include "core/json.h"
+#include "engine/engine.h"
+#include "engine/shipped.h"
+#include "port/json_read.h"
+#include "support/asking.h"
+#include "support/model.h"
+#include "support/unit.h"
+
+/* ---- the models that come with ipw ---- */
+
+static void a_model_goes_by_its_path_or_its_name(void **state)
+{
+    (void)state;
+    char path[512], expected[512];
+    struct error why = {0};
+    model_write("ipw-1m-f16.gguf", (const unsigned char *)"GGUF", 4);
+    model_write("ipw-1m-q8_0.gguf", (const unsigned char *)"GGUF", 4);
+    model_write("note.txt", (const unsigned char *)"x", 1);
+    snprintf(expected, sizeof expected, "%s/ipw-1m-q8_0.gguf", model_folder());
+    assert_int_equal(shipped_find("ipw-1m-q8_0", path, sizeof path, &why), ERR_OK);
+    assert_string_equal(path, expected);
+    assert_int_equal(shipped_find(expected, path, sizeof path, &why), ERR_OK);
+    assert_string_equal(path, expected);
+    assert_int_equal(shipped_find("ipw-1m-q8", path, sizeof path, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "did you mean 'ipw-1m-q8_0'?");
+    assert_int_equal(shipped_find("something else", path, sizeof path, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "ipw-1m-f16, ipw-1m-q8_0");
+    assert_int_equal(shipped_find("./ipw-1m-f16", path, sizeof path, &why), ERR_NOT_FOUND);
+    assert_int_equal(shipped_find("", path, sizeof path, &why), ERR_NOT_FOUND);
+    struct shipped_names names;
+    assert_int_equal(shipped_list(&names, &why), ERR_OK);
+    assert_true(names.count >= 2);
+    assert_string_equal(names.items[0], "ipw-1m-f16");
+    assert_string_equal(names.items[1], "ipw-1m-q8_0");
+    shipped_names_release(&names);
+    unlink(expected);
+    snprintf(expected, sizeof expected, "%s/ipw-1m-f16.gguf", model_folder());
+    unlink(expected);
+    setenv("IPW_MODELS", "/no/such/folder", 1);
+    assert_int_equal(shipped_list(&names, &why), ERR_OK);
+    assert_int_equal(names.count, 0);
+    assert_int_equal(shipped_find("tiny-1b", path, sizeof path, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "give the path of a GGUF file");
+    setenv("IPW_MODELS", model_folder(), 1);
+}
+
+/* ---- asking ---- */
+
+static struct client open_client(const char *more)
+{
+    struct client client;
+    struct params params = {0};
+    struct error why = {0};
+    assert_int_equal(params_add(&params, "threads=1"), ERR_OK);
+    if (more)
+        assert_int_equal(params_add(&params, more), ERR_OK);
+    const struct client_config config = {.params = &params};
+    if (client_open(client_driver_find("llama", NULL), &config, &client, &why))
+        fail_msg("%s", why.text);
+    params_release(&params);
+    return client;
+}
+
+static struct asked ask_with(const char *client_params, const char *params)
+{
+    struct client client = open_client(client_params);
+    struct asked asked = ask_client(&client, params);
+    client_close(&client);
+    return asked;
+}
+
+#define ASK(name, client_params, params)                                                           \
+    struct asked name = ask_with(client_params, params);                                           \
+    if (name.err)                                                                                  \
+    fail_msg("%s", name.why.text)
+
+static void an_answer_is_counted_and_timed(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    ASK(a, NULL, "max_tokens=20");
+    const struct client_reply *r = &a.reply;
+    assert_int_equal(r->output_tokens, 20);
+    assert_int_equal(r->arrivals.count, 20); /* this model speaks whole characters only */
+    assert_int_equal(r->cached_tokens, 0);
+    assert_string_equal(r->finish_reason, "length");
+    assert_true(r->sent < r->first_token && r->first_token < r->last_token);
+    assert_true(r->server_prefill_s > 0 && r->server_decode_s > 0 && r->server_load_s >= 0);
+    assert_true(r->server_prefill_s + r->server_decode_s + r->server_load_s <=
+                (double)(r->done - r->sent) * 1e-9);
+    asked_release(&a);
+}
+
+/* The tokens of a prompt are those that the engine makes of it. */
+static void the_prompt_goes_in_the_template_or_as_it_is(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    struct engine_model *model;
+    struct engine_tokens tokens = {0};
+    struct text text = {0};
+    static const char PROMPT[] = "Say hello"; /* of ask_client */
+    assert_int_equal(
+        engine_model_open(model_path(), &(struct engine_model_options){0}, &model, NULL), ERR_OK);
+    assert_int_equal(engine_tokenise(model, PROMPT, strlen(PROMPT), true, true, &tokens, NULL), 0);
+    ASK(off, "chat=off", "max_tokens=1");
+    assert_int_equal(off.reply.prompt_tokens, tokens.count);
+    tokens.count = 0;
+    assert_int_equal(engine_chat_text(model, NULL, PROMPT, &text, NULL), ERR_OK);
+    assert_int_equal(
+        engine_tokenise(model, text_get(&text), text.length, true, true, &tokens, NULL), ERR_OK);
+    ASK(on, "chat=on", "max_tokens=1");
+    ASK(unsaid, NULL, "max_tokens=1");
+    assert_int_equal(on.reply.prompt_tokens, tokens.count);
+    assert_int_equal(unsaid.reply.prompt_tokens, tokens.count);
+    asked_release(&off);
+    asked_release(&on);
+    asked_release(&unsaid);
+    text_release(&text);
+    engine_tokens_release(&tokens);
+    engine_model_close(model);
+}
+
+static void the_same_question_gets_the_same_answer(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    struct client client = open_client(NULL);
+    struct asked first = ask_client(&client, "max_tokens=16");
+    struct asked drawn = ask_client(&client, "max_tokens=16,temperature=2,seed=3");
+    struct asked again = ask_client(&client, "max_tokens=16");
+    struct asked drawn_again = ask_client(&client, "max_tokens=16,temperature=2,seed=3");
+    struct asked other = ask_client(&client, "max_tokens=16,temperature=2,seed=4");
+    assert_string_equal(text_get(&first.reply.content), text_get(&again.reply.content));
+    assert_string_equal(text_get(&drawn.reply.content), text_get(&drawn_again.reply.content));
+    assert_string_not_equal(text_get(&drawn.reply.content), text_get(&other.reply.content));
+    assert_string_not_equal(text_get(&drawn.reply.content), text_get(&first.reply.content));
+    asked_release(&first);
+    asked_release(&drawn);
+    asked_release(&again);
+    asked_release(&drawn_again);
+    asked_release(&other);
+    client_close(&client);
+}
+
+static void a_stop_string_ends_the_answer(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    struct client client = open_client(NULL);
+    struct asked whole = ask_client(&client, "max_tokens=16");
+    const char *text = text_get(&whole.reply.content);
+    assert_true(strlen(text) > 12);
+    char params[128], mark[4] = {text[8], text[9], text[10], '\0'};
+    size_t expected = (size_t)(strstr(text, mark) - text);
+    snprintf(params, sizeof params, "max_tokens=16,stop=%s", mark);
+    struct asked cut = ask_client(&client, params);
+    assert_int_equal(cut.err, ERR_OK);
+    assert_string_equal(cut.reply.finish_reason, "stop");
+    assert_int_equal(cut.reply.content.length, expected);
+    assert_memory_equal(text_get(&cut.reply.content), text, expected);
+    assert_true(cut.reply.output_tokens < 16);
+    asked_release(&cut);
+    if (jv_available(NULL) == ERR_OK) {
+        snprintf(params, sizeof params, "max_tokens=16,stop=[\"no such\",\"%s\"]", mark);
+        struct asked listed = ask_client(&client, params);
+        assert_int_equal(listed.err, ERR_OK);
+        assert_int_equal(listed.reply.content.length, expected);
+        asked_release(&listed);
+    }
+    asked_release(&whole);
+    client_close(&client);
+}
+
+static void an_answer_ends_where_the_context_does(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    ASK(a, NULL, NULL); /* 512 tokens unless told, of which the context has no room for all */
+    assert_string_equal(a.reply.finish_reason, "length");
+    assert_int_equal(a.reply.prompt_tokens + a.reply.output_tokens, MODEL_CONTEXT);
+    asked_release(&a);
+    char prompt[2000];
+    memset(prompt, 'q', sizeof prompt - 1);
+    prompt[sizeof prompt - 1] = '\0';
+    struct client client = open_client("context=256");
+    struct client_reply reply;
+    struct error why = {0};
+    const struct client_request request = {.model = "tiny-1b", .prompt = prompt};
+    assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "the context 256");
+    assert_contains(why.text, "--client-param context=");
+    assert_false(reply.retryable);
+    client_reply_release(&reply);
+    client_close(&client);
+}
+
+static void what_is_not_understood_is_refused(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    static const struct {
+        const char *params, *says;
+    } WRONG[] = {
+        {"max_tokenss=3", "did you mean 'max_tokens'?"},
+        {"max_tokens=0", "max_tokens: expected 1"},
+        {"max_tokens=many", "max_tokens"},
+        {"temperature=-1", "temperature: expected"},
+        {"top_p=0", "top_p: expected"},
+        {"stop=", "stop"},
+        {"seed=-1", "seed"},
+    };
+    struct client client = open_client(NULL);
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        struct asked a = ask_client(&client, WRONG[i].params);
+        assert_int_equal(a.err, ERR_USAGE);
+        assert_contains(a.why.text, WRONG[i].says);
+        assert_false(a.reply.retryable);
+        asked_release(&a);
+    }
+    client_close(&client);
+    static const struct {
+        const char *params, *says;
+    } CONFIGURED[] = {
+        {"context=1", "context: expected"},
+        {"threads=0", "threads: expected"},
+        {"chat=maybe", "expected auto, on or off"},
+        {"flash_attention=2", "expected auto"},
+        {"gpu_layers=x", "gpu_layers"},
+        {"library=/no/such", "/no/such"},
+        {"gpu_layers=all", "no GPU"},
+    };
+    for (size_t i = 0; i < sizeof CONFIGURED / sizeof *CONFIGURED; i++) {
+        struct params params = {0};
+        struct error why = {0};
+        assert_int_equal(params_add(&params, CONFIGURED[i].params), ERR_OK);
+        const struct client_config config = {.params = &params};
+        assert_int_not_equal(client_open(client_driver_find("llama", NULL), &config, &client, &why),
+                             ERR_OK);
+        assert_contains(why.text, CONFIGURED[i].says);
+        params_release(&params);
+    }
+    const struct client_config addressed = {.base_url = "http://127.0.0.1:1"};
+    struct error why = {0};
+    assert_int_equal(client_open(client_driver_find("llama", NULL), &addressed, &client, &why),
+                     ERR_USAGE);
+}
+
+/* The model is loaded by the first that asks, and stays for the next. */
+static void clients_share_a_model(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    size_t length;
+    unsigned char *bytes = model_bytes(&length);
+    assert_non_null(bytes);
+    model_write("second.gguf", bytes, length);
+    free(bytes);
+    struct params params = {0};
+    assert_int_equal(params_add(&params, "max_tokens=2"), ERR_OK);
+    struct client first = open_client(NULL), other = open_client(NULL);
+    struct client_reply reply;
+    const struct client_request request = {.model = "second", .prompt = "Q", .params = &params};
+    assert_int_equal(first.driver->ask(&first, &request, &reply, NULL), ERR_OK);
+    assert_true(reply.server_load_s > 0);
+    client_reply_release(&reply);
+    assert_int_equal(other.driver->ask(&other, &request, &reply, NULL), ERR_OK);
+    assert_true(reply.server_load_s == 0);
+    client_reply_release(&reply);
+    client_close(&first);
+    client_close(&other);
+    struct client later = open_client(NULL);
+    assert_int_equal(later.driver->ask(&later, &request, &reply, NULL), ERR_OK);
+    assert_true(reply.server_load_s == 0);
+    client_reply_release(&reply);
+    client_close(&later);
+    params_release(&params);
+}
+
+static void an_answer_in_time_or_none(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    struct client client = open_client(NULL);
+    struct client_reply reply;
+    struct error why = {0};
+    struct client_request request = {.model = "tiny-1b", .prompt = "Q", .timeout = 1};
+    assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_TIMEOUT);
+    assert_true(reply.retryable);
+    client_reply_release(&reply);
+    request.timeout = 0; /* and it can be asked again */
+    assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_OK);
+    client_reply_release(&reply);
+    client_close(&client);
+}
+
+static void it_says_what_computed(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(model_available);
+    SKIP_WITHOUT(jv_available);
+    struct client client = open_client("context=128");
+    struct error why = {0};
+    struct text out = {0};
+    struct json json;
+    struct jv *said;
+    int64_t number;
+    if (client.driver->prepare(&client, "tiny-1b", 0, &why))
+        fail_msg("%s", why.text);
+    json_init(&json, &out, false);
+    json_object(&json, NULL);
+    client.driver->describe(&client, "tiny-1b", &json);
+    json_object_end(&json);
+    assert_int_equal(jv_parse(text_get(&out), out.length, &said, &why), ERR_OK);
+    assert_contains(jv_text(jv_get(said, "version")), "0.5.0");
+    assert_contains(jv_text(jv_get(said, "library")), "libllama");
+    assert_contains(jv_text(jv_get(said, "model_description")), "F32");
+    assert_true(jv_integer(jv_get(said, "threads"), &number) && number == 1);
+    assert_true(jv_integer(jv_get(said, "context"), &number) && number == 256); /* its step */
+    assert_int_equal(client.driver->prepare(&client, "tiny-2b", 0, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "did you mean 'tiny-1b'?");
+    jv_free(said);
+    text_release(&out);
+    client_close(&client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_goes_by_its_path_or_its_name),
+        cmocka_unit_test(an_answer_is_counted_and_timed),
+        cmocka_unit_test(the_prompt_goes_in_the_template_or_as_it_is),
+        cmocka_unit_test(the_same_question_gets_the_same_answer),
+        cmocka_unit_test(a_stop_string_ends_the_answer),
+        cmocka_unit_test(an_answer_ends_where_the_context_does),
+        cmocka_unit_test(what_is_not_understood_is_refused),
+        cmocka_unit_test(clients_share_a_model),
+        cmocka_unit_test(an_answer_in_time_or_none),
+        cmocka_unit_test(it_says_what_computed),
+    };
+    return cmocka_run_group_tests(tests, model_make, model_remove);
+}

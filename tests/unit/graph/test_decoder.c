@@ -1,0 +1,316 @@
+/* The shape of a decoder: read from keys and tensors that agree, and refused where they do not. */
+#include "graph/decoder.h"
+#include "support/gguf_file.h"
+#include "support/unit.h"
+
+static struct gguf_file file;
+
+static int set_up(void **state)
+{
+    (void)state;
+    file = (struct gguf_file){0};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    gguf_file_release(&file);
+    return 0;
+}
+
+static enum err read_decoder(struct decoder *out, struct error *why)
+{
+    struct gguf gguf;
+    gguf_file_end(&file);
+    assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, why), ERR_OK);
+    enum err err = decoder_read(&gguf, out, why);
+    gguf_close(&gguf);
+    return err;
+}
+
+static void assert_refused(enum err code, const char *words)
+{
+    struct decoder decoder;
+    struct error why = {0};
+    enum err err = read_decoder(&decoder, &why);
+    if (err != code || !strstr(why.text, words))
+        print_error("%d, expected %d with '%s': %s\n", err, code, words, why.text);
+    assert_int_equal(err, code);
+    assert_non_null(strstr(why.text, words));
+}
+
+static void keys(const char *architecture, uint32_t layers, uint32_t embedding, uint32_t heads)
+{
+    char key[64];
+    gguf_file_string(&file, "general.architecture", architecture);
+    const struct {
+        const char *name;
+        uint32_t value;
+    } NUMBERS[] = {
+        {"block_count", layers}, {"embedding_length", embedding}, {"attention.head_count", heads}};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(key, sizeof key, "%s.%s", architecture, NUMBERS[i].name);
+        gguf_file_u32(&file, key, NUMBERS[i].value);
+    }
+}
+
+static void matrix(const char *name, uint64_t columns, uint64_t rows)
+{
+    gguf_file_tensor(&file, name, 0, columns, rows, 0);
+}
+
+/* One layer without its feed-forward: 8 features, 2 heads of 4. */
+static void one_layer(void)
+{
+    matrix("token_embd.weight", 8, 16);
+    matrix("blk.0.attn_norm.weight", 8, 0);
+    matrix("blk.0.attn_output.weight", 8, 8);
+    matrix("blk.0.ffn_norm.weight", 8, 0);
+}
+
+static void separate_qkv(void)
+{
+    matrix("blk.0.attn_q.weight", 8, 8);
+    matrix("blk.0.attn_k.weight", 8, 8);
+    matrix("blk.0.attn_v.weight", 8, 8);
+}
+
+static void dense(void)
+{
+    matrix("blk.0.ffn_gate.weight", 8, 12);
+    matrix("blk.0.ffn_up.weight", 8, 12);
+    matrix("blk.0.ffn_down.weight", 12, 8);
+}
+
+/* ---- what is there ---- */
+
+static void test_a_small_llama(void **state)
+{
+    (void)state;
+    struct decoder decoder;
+    struct error why = {0};
+    gguf_file_model(&file);
+    assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
+    assert_string_equal(decoder.architecture, "llama");
+    assert_string_equal(decoder.name, "small");
+    assert_int_equal(decoder.layer_count, 2);
+    assert_int_equal(decoder.embedding, 64);
+    assert_int_equal(decoder.heads, 4);
+    assert_int_equal(decoder.heads_kv, 2);
+    assert_int_equal(decoder.key_size, 16);
+    assert_int_equal(decoder.feed_forward, 96);
+    assert_int_equal(decoder.vocabulary, 32);
+    assert_int_equal(decoder.context, 512);
+    assert_int_equal(decoder.experts, 0);
+    assert_true(decoder.has_tied_head);
+    const struct decoder_part *qkv = &decoder.layers[1].parts[DECODER_ATTN_QKV];
+    assert_int_equal(qkv->parameters, 64 * (64 + 32 + 32));
+    assert_int_equal(qkv->bytes, 64 * 96 / 32 * 18 + 64 * 32 / 32 * 34);
+    assert_string_equal(qkv->type->name, "Q4_0");
+    assert_true(qkv->is_mixed);
+    const struct decoder_part *down = &decoder.layers[1].parts[DECODER_FFN_DOWN];
+    assert_string_equal(down->type->name, "Q8_0");
+    assert_false(down->is_mixed);
+    assert_int_equal(decoder.layers[0].parts[DECODER_NORM].vector_parameters, 128);
+    assert_int_equal(decoder.parameters, 32 * 64 + 64 + 2 * (128 + 64 * (128 + 64 + 3 * 96)));
+    decoder_release(&decoder);
+}
+
+static void test_one_matrix_for_gate_and_up_and_one_for_qkv(void **state)
+{
+    (void)state;
+    struct decoder decoder;
+    struct error why = {0};
+    keys("phi3", 1, 8, 2);
+    one_layer();
+    matrix("blk.0.attn_qkv.weight", 8, 24);
+    matrix("blk.0.ffn_up.weight", 8, 24);
+    matrix("blk.0.ffn_down.weight", 12, 8);
+    matrix("output.weight", 8, 16);
+    matrix("rope_factors_long.weight", 2, 0);
+    assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
+    assert_int_equal(decoder.layers[0].feed_forward, 12);
+    assert_true(decoder.layers[0].is_gated);
+    assert_false(decoder.has_tied_head);
+    assert_int_equal(decoder.outside[DECODER_HEAD].parameters, 128);
+    assert_int_equal(decoder.outside[DECODER_ATTN_QKV].vector_parameters, 2);
+    decoder_release(&decoder);
+}
+
+static void test_biases_and_norms_of_heads(void **state)
+{
+    (void)state;
+    struct decoder decoder;
+    struct error why = {0};
+    keys("qwen3", 1, 8, 2);
+    one_layer();
+    separate_qkv();
+    matrix("blk.0.attn_q_norm.weight", 4, 0);
+    matrix("blk.0.attn_k_norm.weight", 4, 0);
+    matrix("blk.0.attn_q.bias", 8, 0);
+    dense();
+    assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
+    assert_int_equal(decoder.layers[0].parts[DECODER_ATTN_QKV].bias_parameters, 8);
+    assert_int_equal(decoder.layers[0].norm_numbers, 8 + 8 + 8);
+    assert_int_equal(decoder.layers[0].norm_numbers_after, 8);
+    assert_false(decoder.layers[0].norm_has_mean);
+    decoder_release(&decoder);
+}
+
+static void test_experts(void **state)
+{
+    (void)state;
+    struct decoder decoder;
+    struct error why = {0};
+    keys("qwen2moe", 1, 8, 2);
+    gguf_file_u32(&file, "qwen2moe.expert_count", 4);
+    gguf_file_u32(&file, "qwen2moe.expert_used_count", 2);
+    one_layer();
+    separate_qkv();
+    matrix("blk.0.ffn_gate_inp.weight", 8, 4);
+    gguf_file_tensor(&file, "blk.0.ffn_gate_exps.weight", 0, 8, 6, 4);
+    gguf_file_tensor(&file, "blk.0.ffn_up_exps.weight", 0, 8, 6, 4);
+    gguf_file_tensor(&file, "blk.0.ffn_down_exps.weight", 0, 6, 8, 4);
+    matrix("blk.0.ffn_gate_inp_shexp.weight", 8, 0);
+    matrix("blk.0.ffn_gate_shexp.weight", 8, 10);
+    matrix("blk.0.ffn_up_shexp.weight", 8, 10);
+    matrix("blk.0.ffn_down_shexp.weight", 10, 8);
+    assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
+    assert_int_equal(decoder.experts, 4);
+    assert_int_equal(decoder.experts_used, 2);
+    assert_int_equal(decoder.layers[0].feed_forward, 10);
+    assert_int_equal(decoder.layers[0].expert_feed_forward, 6);
+    const struct decoder_part *up = &decoder.layers[0].parts[DECODER_FFN_GATE_UP];
+    assert_int_equal(up->parameters, 8 * (4 + 1 + 2 * 10 + 2 * 6 * 4));
+    assert_int_equal(up->expert_parameters, 8 * 2 * 6 * 4);
+    decoder_release(&decoder);
+}
+
+/* Every sixth layer of gemma3 sees all, the others a window. */
+static void test_windows(void **state)
+{
+    (void)state;
+    struct decoder decoder;
+    struct error why = {0};
+    char name[64];
+    static const struct {
+        const char *name;
+        uint64_t columns, rows;
+    } TENSORS[] = {
+        {"attn_norm", 8, 0}, {"attn_qkv", 8, 24}, {"attn_output", 8, 8},
+        {"ffn_gate", 8, 12}, {"ffn_up", 8, 12},   {"ffn_down", 12, 8},
+    };
+    keys("gemma3", 7, 8, 2);
+    gguf_file_u32(&file, "gemma3.attention.sliding_window", 512);
+    matrix("token_embd.weight", 8, 16);
+    for (int layer = 0; layer < 7; layer++)
+        for (size_t i = 0; i < sizeof TENSORS / sizeof *TENSORS; i++) {
+            snprintf(name, sizeof name, "blk.%d.%s.weight", layer, TENSORS[i].name);
+            matrix(name, TENSORS[i].columns, TENSORS[i].rows);
+        }
+    assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
+    for (size_t i = 0; i < 7; i++)
+        assert_int_equal(decoder.layers[i].window, i == 5 ? 0 : 512);
+    assert_int_equal(decoder.activation, DECODER_GELU);
+    decoder_release(&decoder);
+}
+
+/* ---- what is wrong ---- */
+
+static void test_what_is_not_known_is_named(void **state)
+{
+    (void)state;
+    keys("mamba", 1, 8, 2);
+    assert_refused(ERR_UNSUPPORTED, "m: the architecture 'mamba' is not");
+    gguf_file_release(&file);
+    keys("llama", 1, 8, 2);
+    one_layer();
+    separate_qkv();
+    dense();
+    matrix("blk.0.strange.weight", 8, 8);
+    assert_refused(ERR_UNSUPPORTED, "m: tensor 'blk.0.strange.weight' is not one that");
+    gguf_file_release(&file);
+    gguf_file_model(&file);
+    gguf_file_raw(&file, "split.count", GGUF_U16, "\3\0", 2);
+    assert_refused(ERR_UNSUPPORTED, "one of 3 parts of a model");
+    gguf_file_release(&file);
+    gguf_file_u32(&file, "n", 1);
+    assert_refused(ERR_BAD_VALUE, "'general.architecture' is missing");
+}
+
+static void test_what_contradicts_itself(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t layers, embedding, heads;
+        const char *extra; /* a tensor, 8 x 8 */
+        const char *words;
+    } CASES[] = {
+        {1, 8, 0, NULL, "'llama.attention.head_count' is not a sensible number"},
+        {0, 8, 2, NULL, "'llama.block_count' is not a sensible number"},
+        {50000, 8, 2, NULL, "'llama.block_count' is larger than the number of tensors"},
+        {1, 16, 2, NULL, "has another shape than the keys say"},
+        {2, 8, 2, NULL, "layer 1 has 0 parameters of attention: qkv, and its shape needs 192"},
+        {1, 8, 2, "blk.1.attn_output.weight", "of a layer that there should not be"},
+        {1, 8, 2, "blk.0.attn_qkv.weight", "'blk.0.attn_qkv.weight' has another shape"},
+        {1, 8, 2, "attn_q.weight", "'attn_q.weight' is not one that"},
+        {1, 8, 2, "blk.0.output.weight", "'blk.0.output.weight' is not one that"},
+        {1, 8, 2, "blk.0.attn_q.bias", "'blk.0.attn_q.bias' has another shape"},
+        {1, 8, 2, "blk.x.attn_q.weight", "'blk.x.attn_q.weight' is not one that"},
+        {1, 8, 2, "output.weight", "'output.weight' has another shape"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        gguf_file_release(&file);
+        keys("llama", CASES[i].layers, CASES[i].embedding, CASES[i].heads);
+        one_layer();
+        separate_qkv();
+        dense();
+        if (CASES[i].extra)
+            matrix(CASES[i].extra, 8, 8);
+        struct decoder decoder;
+        struct error why = {0};
+        enum err err = read_decoder(&decoder, &why);
+        if (!strstr(why.text, CASES[i].words))
+            print_error("'%s', expected '%s'\n", why.text, CASES[i].words);
+        assert_true(err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED);
+        assert_non_null(strstr(why.text, CASES[i].words));
+    }
+}
+
+/* The whole and one in three parts would count qkv twice. */
+static void test_a_part_is_there_once(void **state)
+{
+    (void)state;
+    keys("llama", 1, 8, 2);
+    one_layer();
+    separate_qkv();
+    matrix("blk.0.attn_qkv.weight", 8, 24);
+    dense();
+    assert_refused(ERR_BAD_VALUE, "layer 0 has 384 parameters of attention: qkv");
+}
+
+static void test_names_of_components(void **state)
+{
+    (void)state;
+    assert_string_equal(decoder_component_name(DECODER_ATTN_QKV), "attn_qkv");
+    assert_string_equal(decoder_component_words(DECODER_FFN_GATE_UP), "feed-forward: gate-up");
+    assert_string_equal(decoder_component_name(DECODER_COMPONENT_COUNT), "unknown");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_small_llama),
+        TEST(test_one_matrix_for_gate_and_up_and_one_for_qkv),
+        TEST(test_biases_and_norms_of_heads),
+        TEST(test_experts),
+        TEST(test_windows),
+        TEST(test_what_is_not_known_is_named),
+        TEST(test_what_contradicts_itself),
+        TEST(test_a_part_is_there_once),
+        TEST(test_names_of_components),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,180 @@
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+#include "graph/decoder_cost.h"
+#include "runner/layers/plan.h"
+
+/* The order of a Llama graph of two layers, as llama.cpp lays it out with fused attention. */
+static const char *const FUSED[] = {
+    "embd",
+    "norm-0",
+    "attn_norm-0",
+    "Qcur-0",
+    "Qcur-0",
+    "Vcur-0",
+    "Kcur-0",
+    "Kcur-0 (view)",
+    "cache_k_l0 (view)",
+    "Qcur-0 (view)",
+    "Qcur-0 (view) (permuted)",
+    "cache_k_l0 (view) (permuted)",
+    "node_21",
+    "kqv_out-0",
+    "attn_out-0",
+    "ffn_inp-0",
+    "norm-0",
+    "ffn_norm-0",
+    "ffn_gate-0",
+    "ffn_up-0",
+    "ffn_swiglu-0",
+    "ffn_out-0",
+    "l_out-0",
+    "norm-1",
+    "attn_norm-1",
+    "Qcur-1",
+    "Vcur-1",
+    "Kcur-1",
+    "Qcur-1 (view) (permuted)",
+    "node_52",
+    "kqv_out-1",
+    "attn_out-1",
+    "node_55",
+    "ffn_inp-1",
+    "norm-1",
+    "ffn_norm-1",
+    "ffn_gate-1",
+    "ffn_up-1",
+    "ffn_swiglu-1",
+    "ffn_out-1",
+    "l_out-1",
+    "norm",
+    "result_norm",
+    "result_output",
+};
+enum { FUSED_COUNT = sizeof FUSED / sizeof *FUSED };
+
+/* Each behind a node of layer 2, in which what tells nothing stays. */
+static void names_tell_component_and_layer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *node;
+        int layer;
+        unsigned component;
+    } CASES[] = {
+        {"Qcur-0", 0, DECODER_ATTN_QKV},
+        {"Qcur-12 (reshaped)", 12, DECODER_ATTN_QKV},
+        {"Kcur_normed-3", 3, DECODER_ATTN_QKV},
+        {"Qcur-7 (view) (permuted)", 7, DECODER_ATTN_SCORES},
+        {"cache_v_l7 (view) (permuted)", 2, DECODER_ATTN_SCORES},
+        {"kq-4", 4, DECODER_ATTN_SCORES},
+        {"kq_soft_max-4", 4, DECODER_ATTN_SCORES},
+        {"kqv_out-29", 29, DECODER_ATTN_SCORES},
+        {"__fattn__-1", 1, DECODER_ATTN_SCORES},
+        {"attn_out-1", 1, DECODER_ATTN_OUT},
+        {"attn_norm-1", 1, DECODER_NORM},
+        {"ffn_inp-1", 1, DECODER_ATTN_OUT},
+        {"ffn_norm-1", 1, DECODER_NORM},
+        {"ffn_gate-0", 0, DECODER_FFN_GATE_UP},
+        {"ffn_moe_logits-0", 0, DECODER_FFN_GATE_UP},
+        {"ffn_moe_down-0", 0, DECODER_FFN_DOWN},
+        {"ffn_down-0", 0, DECODER_FFN_DOWN},
+        {"l_out-0", 0, DECODER_FFN_DOWN},
+        {"embd", DECODER_OUTSIDE, DECODER_EMBEDDING},
+        {"norm", DECODER_OUTSIDE, DECODER_NORM},
+        {"result_output", DECODER_OUTSIDE, DECODER_HEAD},
+        {"something-2", 2, DECODER_FFN_DOWN},
+        {"something-5", 5, DECODER_NORM}, /* a layer begins with one */
+        {"node_21", 2, DECODER_FFN_DOWN},
+        {"", 2, DECODER_FFN_DOWN},
+        {"-3", 2, DECODER_FFN_DOWN},
+        {"l_out-99", 2, DECODER_FFN_DOWN}, /* no such layer */
+        {"cache_k_l0 (view)", 2, DECODER_FFN_DOWN},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *const nodes[] = {"ffn_out-2", CASES[i].node};
+        struct plan plan;
+        print_message("%s\n", CASES[i].node);
+        assert_int_equal(plan_make(nodes, 2, 32, LAYERS_BY_COMPONENT, &plan), ERR_OK);
+        assert_int_equal(plan.segments[plan.count - 1].slot,
+                         plan_slot(CASES[i].layer, CASES[i].component));
+        plan_release(&plan);
+    }
+}
+
+static void expect(const struct plan *plan, size_t at, const char *last, int layer,
+                   unsigned component, int group)
+{
+    print_message("segment %zu: %s\n", at, last);
+    assert_true(at < plan->count);
+    assert_string_equal(FUSED[plan->segments[at].last], last);
+    assert_int_equal(plan->segments[at].slot, plan_slot(layer, component));
+    assert_int_equal(plan->segments[at].group, group);
+}
+
+static void components_end_where_the_next_begins(void **state)
+{
+    (void)state;
+    struct plan plan;
+    assert_int_equal(plan_make(FUSED, FUSED_COUNT, 2, LAYERS_BY_COMPONENT, &plan), ERR_OK);
+    assert_int_equal(plan.count, 1 + 2 * 7 + 2);
+    assert_int_equal(plan.groups, 4);
+    expect(&plan, 0, "embd", DECODER_OUTSIDE, DECODER_EMBEDDING, 0);
+    expect(&plan, 1, "attn_norm-0", 0, DECODER_NORM, 1);
+    expect(&plan, 2, "Qcur-0 (view)", 0, DECODER_ATTN_QKV, 1);
+    expect(&plan, 3, "kqv_out-0", 0, DECODER_ATTN_SCORES, 1);
+    expect(&plan, 4, "ffn_inp-0", 0, DECODER_ATTN_OUT, 1);
+    expect(&plan, 5, "ffn_norm-0", 0, DECODER_NORM, 1);
+    expect(&plan, 6, "ffn_swiglu-0", 0, DECODER_FFN_GATE_UP, 1);
+    expect(&plan, 7, "l_out-0", 0, DECODER_FFN_DOWN, 1);
+    expect(&plan, 10, "kqv_out-1", 1, DECODER_ATTN_SCORES, 2);
+    expect(&plan, 15, "result_norm", DECODER_OUTSIDE, DECODER_NORM, 3);
+    expect(&plan, 16, "result_output", DECODER_OUTSIDE, DECODER_HEAD, 3);
+    plan_release(&plan);
+}
+
+static void layers_and_phases_are_coarser(void **state)
+{
+    (void)state;
+    struct plan plan;
+    assert_int_equal(plan_make(FUSED, FUSED_COUNT, 2, LAYERS_BY_LAYER, &plan), ERR_OK);
+    assert_int_equal(plan.count, 4);
+    expect(&plan, 0, "embd", DECODER_OUTSIDE, LAYERS_WHOLE, 0);
+    expect(&plan, 1, "l_out-0", 0, LAYERS_WHOLE, 1);
+    expect(&plan, 2, "l_out-1", 1, LAYERS_WHOLE, 2);
+    expect(&plan, 3, "result_output", DECODER_OUTSIDE, LAYERS_WHOLE, 3);
+    plan_release(&plan);
+    assert_int_equal(plan_make(FUSED, FUSED_COUNT, 2, LAYERS_BY_PHASE, &plan), ERR_OK);
+    assert_int_equal(plan.count, 1);
+    expect(&plan, 0, "result_output", DECODER_OUTSIDE, LAYERS_WHOLE, 0);
+    plan_release(&plan);
+}
+
+/* A family whose nodes nobody listed has at least its layers. */
+static void a_strange_family_still_has_layers(void **state)
+{
+    (void)state;
+    static const char *const STRANGE[] = {"node_0", "mix-0",  "node_2", "ssm-0",
+                                          "mix-1",  "node_5", "ssm-1",  "node_7"};
+    struct plan plan;
+    assert_int_equal(plan_make(STRANGE, 8, 2, LAYERS_BY_LAYER, &plan), ERR_OK);
+    assert_int_equal(plan.count, 3);
+    assert_int_equal(plan.segments[1].slot, plan_slot(0, LAYERS_WHOLE));
+    assert_int_equal(plan.segments[1].last, 3);
+    assert_int_equal(plan.segments[2].slot, plan_slot(1, LAYERS_WHOLE));
+    assert_int_equal(plan.segments[2].last, 7);
+    plan_release(&plan);
+    assert_int_equal(plan_make(STRANGE, 0, 2, LAYERS_BY_LAYER, &plan), ERR_NO_DATA);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_tell_component_and_layer),
+        cmocka_unit_test(components_end_where_the_next_begins),
+        cmocka_unit_test(layers_and_phases_are_coarser),
+        cmocka_unit_test(a_strange_family_still_has_layers),
+    };
+    return RUN_TESTS(tests);
+}
