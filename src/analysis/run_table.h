@@ -62,9 +62,6 @@ struct run_column_info {
 extern const struct run_column_info RUN_NUMBER_INFO[RUN_NUMBERS];
 extern const struct run_column_info RUN_WORD_INFO[RUN_WORDS];
 
-/* By name ("joules"); -1 when there is none.  For options that name columns. */
-int run_number_named(const char *name);
-
 enum run_source { RUN_FROM_ARROW, RUN_FROM_JOURNAL };
 
 struct run_table {
