@@ -167,7 +167,7 @@ class Unfinished(AnalyzeTest):
         self.assertEqual(got["latency"]["summary"]["queries"], 12)
         self.assertEqual(got["quality"]["summary"]["records"], "journal")
         self.assertIn("energy is known of none of 12", got["efficiency"]["summary"]["not_enough_data"])
-        self.assertTrue(any("1 damaged" in w or "2 damaged" in w for w in got["quality"]["warnings"]),
+        self.assertTrue(any("the first is line 8" in w for w in got["quality"]["warnings"]),
                         got["quality"]["warnings"])
 
     def test_a_journal_that_went_on(self):
@@ -233,6 +233,16 @@ class BadInput(AnalyzeTest):
         path = self.on.put("/empty/records.jsonl", '{"kind":"run","format":1}').parent
         self.analyze(path, code=1)
         self.assertComplains("no record")
+        (path / "records.jsonl").write_text('{"kind":"run"}\nnonsense\n{"also"\n')
+        self.analyze(path, code=1)
+        self.assertComplains("the first is line 2")
+
+    def test_a_later_format(self):
+        path = profiled(self.on, queries=3)
+        (path / ARROW).unlink()
+        text = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(text.replace('"format":1', '"format":9', 1))
+        self.assertIn("is of format 9", self.analyze(path))
 
     def test_damaged_arrow(self):
         path = profiled(self.on)
