@@ -1,13 +1,5 @@
-#!/usr/bin/env python3
-"""Writes trained weights as GGUF: matrices in f16, the rest in f32.
-
-    export.py --data models/data --trained FOLDER --out models
-
-Needs NumPy, tokenizers and gguf.  The same weights give the same bytes.
-"""
-import argparse
+"""Trained weights as a GGUF file: matrices in f16, the rest in f32.  The same weights give the same bytes."""
 import json
-from pathlib import Path
 
 import gguf
 import numpy as np
@@ -73,19 +65,3 @@ def export(name, trained, tokenizer, out):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, required=True, help="what prepare.py wrote")
-    parser.add_argument("--trained", type=Path, required=True, help="what train.py wrote")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    options = parser.parse_args()
-    for name in SHAPES:
-        path = options.out / f"{name}-f16.gguf"
-        export(name, options.trained / f"{name}.npz", options.data / "tokenizer.json", path)
-        print(f"{path}: {path.stat().st_size} bytes")
-
-
-if __name__ == "__main__":
-    main()

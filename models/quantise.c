@@ -136,8 +136,9 @@ static struct reader read_whole(const char *path)
     if (!file || fseek(file, 0, SEEK_END) != 0)
         fail("cannot be read", path);
     long size = ftell(file);
-    rewind(file);
-    out.size = size > 0 ? (size_t)size : 0;
+    if (size < 0 || fseek(file, 0, SEEK_SET) != 0)
+        fail("cannot be read", path);
+    out.size = (size_t)size;
     out.bytes = malloc(out.size + 1);
     if (!out.bytes || fread(out.bytes, 1, out.size, file) != out.size)
         fail("cannot be read", path);

@@ -42,6 +42,9 @@ const struct command command_demo = {
     .run = demo_main,
 };
 
+/* No right answer is half as long; a model that chats would else go on for minutes. */
+#define ANSWER_TOKENS "64"
+
 struct demo_command {
     struct measure_options measure;
     struct profile_options profile;
@@ -229,6 +232,8 @@ static int demo_main(int argc, char **argv)
     struct client_models models = {0};
     struct error why = {0};
     is_quiet = command.quiet;
+    if (params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS) != ERR_OK)
+        return complain("demo", EXIT_FAILED, "out of memory");
     enum err err =
         command.models ? take_named(command.models, &models) : list_family(&models, &why);
     if (err == ERR_UNSUPPORTED) {

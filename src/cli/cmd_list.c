@@ -3,12 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/analysis.h"
 #include "cli/common.h"
 #include "clients/client.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "graders/grader.h"
+#include "port/json_read.h"
 #include "report/listing.h"
 #include "sensors/registry.h"
 #include "store/store.h"
@@ -17,7 +19,7 @@ static int list_main(int argc, char **argv);
 
 const struct command command_list = {
     .name = "list",
-    .summary = "clients, datasets, graders, stores, sensors: what there is",
+    .summary = "clients, datasets, graders, analyses, stores, sensors: what there is",
     .usage = "[clients|datasets|graders|analyses|plots|sensors|stores|all] [OPTIONS]",
     .details = "Shows each with a line of what it does, and those that this build or this machine\n"
                "cannot use with what would enable them. -v shows their parameters too.",
@@ -110,12 +112,18 @@ static void list_sensors(struct listing *listing)
     }
 }
 
-/* Kinds that come with commands this version does not have yet. */
 static void list_analyses(struct listing *listing)
 {
-    listing_begin(listing, "analyses", "none in this version");
+    listing_begin(listing, "analyses", "what `ipw analyze` says of a run (--analysis)");
+    for (size_t i = 0; ANALYSIS_DRIVERS[i]; i++) {
+        const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
+        struct listing_row row = {driver->name, driver->summary, driver->params, ""};
+        check(jv_available, &row);
+        listing_add(listing, &row);
+    }
 }
 
+/* A kind that comes with a command this version does not have yet. */
 static void list_plots(struct listing *listing)
 {
     listing_begin(listing, "plots", "none in this version");

@@ -117,3 +117,24 @@ int parse_or_help(const struct command *command, const struct option_row *rows, 
     text_release(&text);
     return code;
 }
+
+int parse_with_words(const struct command *command, const struct option_row *rows, int argc,
+                     char **argv, const char **words, size_t *count)
+{
+    *count = 0;
+    for (;;) {
+        int rest, code = parse_or_help(command, rows, argc, argv, true, &rest);
+        if (code >= 0)
+            return code;
+        if (rest >= argc)
+            return -1;
+        bool only_words = strcmp(argv[rest - 1], "--") == 0 && rest > 1;
+        while (only_words && rest < argc)
+            words[(*count)++] = argv[rest++];
+        if (only_words)
+            return -1;
+        words[(*count)++] = argv[rest]; /* and stands for the command's name next */
+        argc -= rest;
+        argv += rest;
+    }
+}

@@ -76,4 +76,9 @@ bool wants_colour(int fd);
 int parse_or_help(const struct command *command, const struct option_row *rows, int argc,
                   char **argv, bool stop_at_word, int *rest);
 
+/* The same for a command that takes words as well, before, between or behind its options: they are
+ * moved to words[0..*count), which must have room for argc. */
+int parse_with_words(const struct command *command, const struct option_row *rows, int argc,
+                     char **argv, const char **words, size_t *count);
+
 #endif

@@ -1,5 +1,5 @@
 /* Models that go by a name: NAME is the file NAME.gguf in the folder that IPW_MODELS names; without that,
- * in share/ipw/models of where the program is installed, or in models/ (what comes with ipw) or
+ * in share/ipw/models of where the program is installed, or in models/ of the build (what comes with ipw) or
  * third_party/models (what was brought) of the source tree that it was built from.
  * The caller owns the buffers and releases the list. */
 #ifndef IPW_ENGINE_SHIPPED_H

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "port/arrow/column.h"
 #include "port/arrow/header.h"
+#include "port/arrow/values.h"
 
 /* A stream is a schema message, then a message a record batch.  A message is a marker and the length
  * of its header, the header, and a body.  We read the parts ourselves rather than let the library do
@@ -277,6 +278,51 @@ enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *
     json_init(&json, row, false);
     arrow_column_print(reader->columns, reader->batch, reader->at++, NULL, &json);
     return row->failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY)) : ERR_OK;
+}
+
+/* ---- by columns ---- */
+
+bool arrow_reader_find(const struct arrow_reader *reader, const char *const *names, size_t count,
+                       struct arrow_place *out)
+{
+    return arrow_column_find(reader->columns, names, count, out);
+}
+
+const char *arrow_reader_child(const struct arrow_reader *reader, const struct arrow_place *place,
+                               size_t i)
+{
+    return arrow_column_child(reader->columns, place, i);
+}
+
+enum err arrow_reader_batch(struct arrow_reader *reader, size_t *rows, struct error *why)
+{
+    *rows = 0;
+    do {
+        enum err err = next_batch(reader, why);
+        if (err)
+            return err;
+    } while (reader->batch && reader->batch->length == 0);
+    if (reader->batch)
+        *rows = (size_t)reader->batch->length;
+    return ERR_OK;
+}
+
+void arrow_reader_numbers(const struct arrow_reader *reader, const struct arrow_place *place,
+                          double *out, uint64_t *not_finite)
+{
+    arrow_values_numbers(reader->batch, place, out, not_finite);
+}
+
+void arrow_reader_texts(const struct arrow_reader *reader, const struct arrow_place *place,
+                        struct arrow_text *out)
+{
+    arrow_values_texts(reader->batch, place, out);
+}
+
+void arrow_reader_known(const struct arrow_reader *reader, const struct arrow_place *place,
+                        bool *out)
+{
+    arrow_values_known(reader->batch, place, out);
 }
 
 void arrow_reader_close(struct arrow_reader *reader)

@@ -14,9 +14,11 @@
 
 enum { BAR_WIDTH = 16 };
 
-void progress_init(struct progress *progress, bool terminal, bool utf8, unsigned columns, nanos now)
+void progress_init(struct progress *progress, const char *command, bool terminal, bool utf8,
+                   unsigned columns, nanos now)
 {
-    *progress = (struct progress){.terminal = terminal, .utf8 = utf8, .columns = columns};
+    *progress = (struct progress){
+        .command = command, .terminal = terminal, .utf8 = utf8, .columns = columns};
     progress->next = now + (terminal ? 0 : LINE_PERIOD);
 }
 
@@ -116,7 +118,7 @@ void progress_draw(struct progress *progress, const struct profile_progress *sta
         text_addf(out, "\r\x1b[K%s", text_get(&line));
         progress->drawn = true;
     } else {
-        text_addf(out, "ipw profile: %s\n", text_get(&line));
+        text_addf(out, "ipw %s: %s\n", progress->command, text_get(&line));
     }
     text_release(&line);
 }

@@ -11,7 +11,8 @@ struct profile_progress;
 struct text;
 
 struct progress {
-    bool terminal; /* draw over the line */
+    const char *command; /* before every line that is not a bar */
+    bool terminal;       /* draw over the line */
     bool utf8;
     unsigned columns;
     nanos next;        /* when the next line is due */
@@ -19,8 +20,8 @@ struct progress {
     bool drawn;        /* a bar stands on the terminal */
 };
 
-void progress_init(struct progress *progress, bool terminal, bool utf8, unsigned columns,
-                   nanos now);
+void progress_init(struct progress *progress, const char *command, bool terminal, bool utf8,
+                   unsigned columns, nanos now);
 
 /* What to write now, if anything. */
 void progress_draw(struct progress *progress, const struct profile_progress *state, nanos now,

@@ -164,7 +164,9 @@ static void release(struct profile *profile)
     sharing_free(run->sharing);
     if (profile->has_supply)
         supply_close(&run->supply);
-    if (profile->has_files) {
+    if (!profile->has_files) {
+        place_give_up(&profile->place);
+    } else {
         journal_close(&run->journal);
         journal_close(&run->spans);
         samples_log_release(&profile->samples);
@@ -261,6 +263,8 @@ enum err profile_run(struct session *session, const struct host_report *host,
         err = run_in_place(profile, out, why);
     if (profile->abandoned) /* the program ends next */
         return err;
+    if (!profile->has_files)
+        out->directory[0] = '\0';
     release(profile);
     free(profile);
     return err;

@@ -165,26 +165,28 @@ static enum err take_row(struct reading *reading, char *line)
     return err == ERR_BAD_VALUE ? ERR_OK : err;
 }
 
-static enum err read_rows(FILE *file, const char *path, struct reading *reading, struct error *why)
+static enum err read_rows(FILE *file, struct reading *reading)
 {
     char *line = NULL;
     size_t capacity = 0;
-    ssize_t length = getline(&line, &capacity, file);
+    ssize_t length;
     enum err err = ERR_OK;
-    if (length < 0 || strcmp(line, SAMPLES_HEADER) != 0)
-        err = err_set(why, ERR_BAD_VALUE, "%s has not the columns of this version", path);
     while (!err && (length = getline(&line, &capacity, file)) > 0) {
         if (line[length - 1] != '\n')
             break;
         line[length - 1] = '\0';
         err = take_row(reading, line);
-        if (err)
-            err_set(why, err, "cannot read %s: %s", path, err_text(err));
     }
     if (!err && ferror(file))
-        err = err_set(why, ERR_IO, "cannot read %s: %m", path);
+        err = ERR_IO;
     free(line);
     return err;
+}
+
+static bool has_header(FILE *file)
+{
+    char line[sizeof SAMPLES_HEADER + 1];
+    return fgets(line, sizeof line, file) && strcmp(line, SAMPLES_HEADER) == 0;
 }
 
 enum err samples_read(const char *path, struct sampler *sampler, nanos zero,
@@ -195,7 +197,11 @@ enum err samples_read(const char *path, struct sampler *sampler, nanos zero,
     FILE *file = fopen(path, "re");
     if (!file)
         return err_set(why, err_from_errno(errno), "cannot read %s: %m", path);
-    enum err err = read_rows(file, path, &reading, why);
+    enum err err = ERR_OK;
+    if (!has_header(file))
+        err = err_set(why, ERR_BAD_VALUE, "%s has not the columns of this version", path);
+    else if ((err = read_rows(file, &reading)))
+        err_set(why, err, "cannot read %s: %s", path, err_text(err));
     fclose(file);
     return err;
 }

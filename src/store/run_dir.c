@@ -308,6 +308,18 @@ enum err run_dir_clear(const char *path, struct error *why)
     return err;
 }
 
+void run_dir_drop(const char *path)
+{
+    enum run_dir_state state;
+    struct error why;
+    char name[PATH_LONGEST];
+    if (run_dir_look(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY ||
+        !str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
+        return;
+    unlink(name);
+    rmdir(path); /* stays when another process was quicker: it is that one's now */
+}
+
 /* ---- the lock ---- */
 
 /* Does the name still lead to the file that was locked?  It may have been cleared in between. */

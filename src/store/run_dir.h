@@ -30,6 +30,10 @@ enum err run_dir_make(const char *path, struct error *why) MUST_USE;
 /* Deletes the files that a run makes, and only those, then the directory when it is empty. */
 enum err run_dir_clear(const char *path, struct error *why) MUST_USE;
 
+/* Removes a directory in which no run began: nothing is in it but the lock, which the caller holds and
+ * closes next.  Anything else in it, and it stays. */
+void run_dir_drop(const char *path);
+
 /* Held while a run writes there, so that two do not: ERR_BUSY names the process.  Released by the
  * kernel when the process ends, however it ends. */
 enum err run_dir_lock(const char *path, int *fd, struct error *why) MUST_USE;

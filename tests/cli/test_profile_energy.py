@@ -294,6 +294,7 @@ class Figures(EnergyTest):
             out, err = process.communicate(timeout=60)
             report = json.loads(out)
             self.assertLess(report["energy"]["coverage"], 0.99, err)
+            self.assertIn("cpu1 (rapl:1) was not measured", report["energy"]["note"])
             self.assertAlmostEqual(report["joules"]["cpu"] / report["joules"]["queries"], 1,
                                    places=6)
             self.assertAddsUp(report)

@@ -189,6 +189,14 @@ class NoService(ProfileTest):
         self.profile("--warmup-queries", 2, code=1, play="mixed",
                      dataset=self.dataset("a [status:code=500]"))
         self.assertComplains("warm-up", "the moon is full")
+        self.assertEqual(list(self.out.iterdir()), [])  # no run began
+
+    def test_a_warm_up_that_fails_leaves_a_run_that_is_there(self):
+        self.profile(play="mixed")
+        before = {path: path.read_bytes() for path in self.directory().iterdir()}
+        self.profile("--warmup-queries", 1, "--resume", code=1, play="mixed",
+                     dataset=self.dataset("question 0 [status:code=500]"))
+        self.assertEqual(set(self.directory().iterdir()), set(before))
 
 
 class Datasets(ProfileTest):

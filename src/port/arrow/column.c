@@ -8,6 +8,7 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "port/arrow_read.h"
 
 enum {
     DEEPEST = 24,              /* the JSON writer's nesting is limited, a column or two are ours */
@@ -154,6 +155,55 @@ void arrow_column_free(struct arrow_column *column)
     free(column);
 }
 
+/* ---- places in it ---- */
+
+static bool is_text(enum ArrowType type)
+{
+    return type == NANOARROW_TYPE_STRING || type == NANOARROW_TYPE_LARGE_STRING;
+}
+
+static enum arrow_kind kind_of(enum ArrowType type)
+{
+    if (is_text(type))
+        return ARROW_IS_TEXT;
+    if (type == NANOARROW_TYPE_STRUCT)
+        return ARROW_IS_STRUCT;
+    /* The whole numbers and floats stand together in the list of types. */
+    return type >= NANOARROW_TYPE_BOOL && type <= NANOARROW_TYPE_DOUBLE ? ARROW_IS_NUMBER
+                                                                        : ARROW_IS_OTHER;
+}
+
+bool arrow_column_find(const struct arrow_column *root, const char *const *names, size_t count,
+                       struct arrow_place *out)
+{
+    const struct arrow_column *column = root;
+    *out = (struct arrow_place){.kind = ARROW_IS_STRUCT};
+    for (size_t depth = 0; depth < count; depth++) {
+        size_t i = 0;
+        if (column->type != NANOARROW_TYPE_STRUCT || depth == ARROW_PLACE_DEEPEST)
+            return false;
+        while (i < column->child_count && strcmp(column->children[i]->name, names[depth]) != 0)
+            i++;
+        if (i == column->child_count)
+            return false;
+        column = column->children[i];
+        out->child[out->depth++] = (uint32_t)i;
+    }
+    out->kind = kind_of(column->type);
+    return true;
+}
+
+const char *arrow_column_child(const struct arrow_column *root, const struct arrow_place *place,
+                               size_t i)
+{
+    const struct arrow_column *column = root;
+    for (unsigned depth = 0; depth < place->depth; depth++)
+        column = column->children[place->child[depth]];
+    return column->type == NANOARROW_TYPE_STRUCT && i < column->child_count
+               ? column->children[i]->name
+               : NULL;
+}
+
 /* ---- what is in a batch ---- */
 
 static bool buffer_is_inside(const struct ArrowBufferView *buffer, const uint8_t *body,
@@ -270,11 +320,6 @@ static void print_struct(const struct arrow_column *column, const struct ArrowAr
         arrow_column_print(column->children[i], view->children[i], at, column->children[i]->name,
                            json);
     json_object_end(json);
-}
-
-static bool is_text(enum ArrowType type)
-{
-    return type == NANOARROW_TYPE_STRING || type == NANOARROW_TYPE_LARGE_STRING;
 }
 
 static void print_map(const struct arrow_column *column, const struct ArrowArrayView *view,

@@ -101,6 +101,12 @@ enum err place_read_again(struct place *place, const struct profile_options *opt
     return resume_read(place->journal, options, &place->resume, why);
 }
 
+void place_give_up(struct place *place)
+{
+    if (place->lock >= 0)
+        run_dir_drop(place->directory);
+}
+
 void place_release(struct place *place)
 {
     resume_release(&place->resume);

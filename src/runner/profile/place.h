@@ -21,6 +21,8 @@ enum err place_take(struct place *place, const struct profile_options *options,
 /* Reads the journal again, to which lines were added since. */
 enum err place_read_again(struct place *place, const struct profile_options *options,
                           struct error *why) MUST_USE;
+/* Nothing was written: a directory that holds nothing is removed. */
+void place_give_up(struct place *place);
 void place_release(struct place *place);
 
 #endif

@@ -221,8 +221,11 @@ enum err replay_run(struct replay *replay, struct sampler *sampler,
 
 void replay_release(struct replay *replay)
 {
-    while (replay->all)
-        free_request(replay, replay->all);
+    for (struct replayed *one = replay->all, *next; one; one = next) {
+        next = one->next;
+        free(one->judgement);
+        free(one);
+    }
     free(replay->flights);
     sharing_free(replay->sharing);
     *replay = (struct replay){0};

@@ -4,6 +4,7 @@
 #include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "sensors/sensor.h"
 
 enum { DEVICES_MOST = 64 };
 
@@ -24,6 +25,23 @@ void joules_add_known(double *sum, double part)
         *sum = (is_known(*sum) ? *sum : 0) + part;
 }
 
+/* A device that was measured for a part of the time only: its sensor was lost, or a kill took the last
+ * samples with it. */
+static void note_uncovered(const struct ledger *ledger, struct energy *total)
+{
+    const struct ledger_device *worst = NULL;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *device = &ledger->devices[i];
+        if (device->counted && device->energy.coverage < 0.995 &&
+            (!worst || device->energy.coverage < worst->energy.coverage))
+            worst = device;
+    }
+    if (worst && !total->note[0])
+        str_format(total->note, sizeof total->note,
+                   "%s (%s) was not measured for %.1f %% of the time; those joules are not in it",
+                   worst->id, worst->sensor->id, 100 * (1 - worst->energy.coverage));
+}
+
 enum err start_sums_take(struct sampler *sampler, const struct sharing *sharing, nanos from,
                          const struct baseline *idle, struct start_sums *out, struct ledger *ledger,
                          struct error *why)
@@ -35,6 +53,7 @@ enum err start_sums_take(struct sampler *sampler, const struct sharing *sharing,
     if (err)
         return err_set(why, err, "cannot add up the energy: %s", err_text(err));
     out->energy = ledger->total;
+    note_uncovered(ledger, &out->energy);
     size_t count = sharing_sums(sharing, sums, DEVICES_MOST);
     for (size_t i = 0; i < count; i++) {
         if (!sums[i].counted)

@@ -19,7 +19,7 @@ static const char *line_of(const struct profile_progress *state, bool terminal, 
 {
     static const char WIPE[] = "\r\x1b[K", SAID_BY[] = "ipw profile: ";
     struct progress progress;
-    progress_init(&progress, terminal, true, columns, 0);
+    progress_init(&progress, "profile", terminal, true, columns, 0);
     progress_draw(&progress, state, 60 * NS_PER_S, out);
     const char *start = terminal ? WIPE : SAID_BY;
     assert_int_equal(strncmp(text_get(out), start, strlen(start)), 0);
@@ -125,7 +125,7 @@ static void a_terminal_is_drawn_often_and_a_file_seldom(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct progress progress;
         size_t lines = 0;
-        progress_init(&progress, CASES[i].terminal, false, 80, 0);
+        progress_init(&progress, "profile", CASES[i].terminal, false, 80, 0);
         for (nanos now = 0; now <= 60 * NS_PER_S; now += CASES[i].step) {
             struct text out = {0};
             progress_draw(&progress, &NOTHING, now, &out);
@@ -141,7 +141,7 @@ static void what_was_drawn_is_wiped_once(void **state)
     (void)state;
     struct progress progress;
     struct text out = {0};
-    progress_init(&progress, true, false, 80, 0);
+    progress_init(&progress, "profile", true, false, 80, 0);
     progress_clear(&progress, &out);
     assert_int_equal(out.length, 0);
     progress_draw(&progress, &NOTHING, 0, &out);

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "core/text.h"
 #include "port/json_read.h"
 #include "runner/profile/unsettled.h"
 
@@ -26,7 +26,8 @@ static void read_text(const char *text, unsigned repeats, struct unsettled *out)
 {
     struct error why;
     FILE *file = fopen(path, "w");
-    assert_non_null(file);
+    if (!file)
+        abort();
     fputs(text, file);
     fclose(file);
     assert_int_equal(unsettled_read(path, repeats, out, &why), ERR_OK);
@@ -34,14 +35,16 @@ static void read_text(const char *text, unsigned repeats, struct unsettled *out)
 
 static void assert_open(const struct unsettled *left, const char *queries, const char *grades)
 {
-    char key[40], found[200] = "";
+    char key[40];
+    struct text found = {0};
     for (struct unsettled_walk walk = {0}; unsettled_next_query(left, &walk, key, sizeof key);)
-        strcat(strcat(found, " "), key);
-    assert_string_equal(found, queries);
-    found[0] = '\0';
+        text_addf(&found, " %s", key);
+    assert_string_equal(text_get(&found), queries);
+    text_clear(&found);
     for (struct unsettled_walk walk = {0}; unsettled_next_grade(left, &walk, key, sizeof key);)
-        strcat(strcat(found, " "), key);
-    assert_string_equal(found, grades);
+        text_addf(&found, " %s", key);
+    assert_string_equal(text_get(&found), grades);
+    text_release(&found);
 }
 
 static void queries_without_their_energy(void **state)
@@ -85,25 +88,25 @@ static void only_the_last_start_counts(void **state)
     unsettled_release(&left);
 }
 
+#define JUDGING "{\"kind\":\"judge\",\"start\":1,\"at_s\":7.5}\n"
+#define JUDGED  "{\"kind\":\"judged\",\"start\":1,\"at_s\":9}\n"
+/* q000001 was judged by an earlier start: what is known of that is not forgotten. */
+#define TWO_STARTS                                                                                 \
+    RUN QUERY("q000000") QUERY("q000001") JUDGE("q000001") RUN END JUDGING GRADE("q000000")        \
+        GRADE("q000001") GRADE("q000002") JUDGE("q000002")
+
 static void judgements(void **state)
 {
     (void)state;
     struct unsettled left;
-    const char *judge = "{\"kind\":\"judge\",\"start\":1,\"at_s\":7.5}\n";
-    char text[2000];
-    /* q000001 was judged by an earlier start: what is known of that is not forgotten. */
-    snprintf(text, sizeof text, "%s%s%s",
-             RUN QUERY("q000000") QUERY("q000001") JUDGE("q000001") RUN END, judge,
-             GRADE("q000000") GRADE("q000001") GRADE("q000002") JUDGE("q000002"));
-    read_text(text, 1, &left);
+    read_text(TWO_STARTS, 1, &left);
     assert_true(left.judging);
     assert_near(left.judge_from_s, 7.5, 0);
     assert_true(unsettled_has_judge(&left, "q000002"));
     assert_false(unsettled_has_judge(&left, "q000001"));
     assert_open(&left, "", " q000000");
     unsettled_release(&left);
-    strcat(text, "{\"kind\":\"judged\",\"start\":1,\"at_s\":9}\n");
-    read_text(text, 1, &left);
+    read_text(TWO_STARTS JUDGED, 1, &left);
     assert_false(left.judging);
     unsettled_release(&left);
 }

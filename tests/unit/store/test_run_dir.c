@@ -247,6 +247,25 @@ static void test_clear_leaves_what_is_not_a_runs(void **state)
     }
 }
 
+static void test_drop_removes_what_holds_nothing(void **state)
+{
+    (void)state;
+    struct error why;
+    int lock;
+    char other[300];
+    assert_int_equal(run_dir_make(run, &why), ERR_OK);
+    assert_int_equal(run_dir_lock(run, &lock, &why), ERR_OK);
+    snprintf(other, sizeof other, "%s/notes.txt", run);
+    tree_write(&tree, "/runs/one/notes.txt", "mine\n");
+    run_dir_drop(run);
+    assert_true(exists("/runs/one/notes.txt"));
+    assert_int_equal(remove(other), 0);
+    run_dir_drop(run);
+    assert_false(exists("/runs/one"));
+    close(lock);
+    run_dir_drop(run); /* nothing there: nothing to do */
+}
+
 static void test_clear_follows_no_links(void **state)
 {
     (void)state;
@@ -392,6 +411,7 @@ int main(void)
         IN_TREE(test_make_with_parents),
         IN_TREE(test_clear_deletes_a_run),
         IN_TREE(test_clear_leaves_what_is_not_a_runs),
+        IN_TREE(test_drop_removes_what_holds_nothing),
         IN_TREE(test_clear_follows_no_links),
         IN_TREE(test_one_run_at_a_time),
         IN_TREE(test_put_is_whole_or_not_at_all),

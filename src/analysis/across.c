@@ -1,0 +1,221 @@
+#include "analysis/across.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "analysis/columns.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "estimate/model_size.h"
+#include "stats/linear_fit.h"
+
+enum { RUNS_MOST = 1024 };
+
+/* ---- one run ---- */
+
+double bits_in_name(const char *model)
+{
+    static const struct {
+        const char *word;
+        double bits;
+    } WORDS[] = {
+        {"fp32", 32}, {"f32", 32},  {"bf16", 16}, {"fp16", 16}, {"f16", 16},  {"fp8", 8},
+        {"int8", 8},  {"w8a8", 8},  {"w8a16", 8}, {"8bit", 8},  {"8-bit", 8}, {"q8", 8},
+        {"q6", 6},    {"q5", 5},    {"q4", 4},    {"iq4", 4},   {"int4", 4},  {"w4a16", 4},
+        {"4bit", 4},  {"4-bit", 4}, {"awq", 4},   {"gptq", 4},  {"fp4", 4},   {"mxfp4", 4},
+        {"nvfp4", 4}, {"q3", 3},    {"iq3", 3},   {"q2", 2},    {"iq2", 2},
+    };
+    double bits = UNKNOWN;
+    for (const char *at = model; *at; at++) {
+        if (at != model && isalnum((unsigned char)at[-1]))
+            continue; /* words begin behind a mark */
+        for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
+            size_t length = strlen(WORDS[i].word), same = 0;
+            while (same < length && tolower((unsigned char)at[same]) == WORDS[i].word[same])
+                same++;
+            if (same == length && !isalnum((unsigned char)at[length]))
+                bits = WORDS[i].bits;
+        }
+    }
+    return bits;
+}
+
+static void add_sums(const struct run_table *table, struct run_point *out)
+{
+    struct ratio_sums per_token = {0}, per_query = {0}, watts = {0};
+    size_t right = 0, graded = 0;
+    for (size_t i = 0; i < table->rows; i++) {
+        double joules = run_number(table, RUN_JOULES, i), s = run_number(table, RUN_LATENCY, i);
+        double tokens = run_number(table, RUN_OUTPUT_TOKENS, i);
+        if (!run_completed(table, i))
+            continue;
+        graded += run_flag(table, RUN_CORRECT, i) >= 0;
+        right += run_flag(table, RUN_CORRECT, i) == 1;
+        if (!is_known(joules))
+            continue;
+        per_query = (struct ratio_sums){per_query.rows + 1, per_query.numerator + joules,
+                                        per_query.denominator + 1};
+        if (is_known(tokens))
+            per_token = (struct ratio_sums){per_token.rows + 1, per_token.numerator + joules,
+                                            per_token.denominator + tokens};
+        if (is_known(s))
+            watts = (struct ratio_sums){watts.rows + 1, watts.numerator + joules,
+                                        watts.denominator + s};
+    }
+    out->joules_per_query = ratio_value(&per_query);
+    out->joules_per_output_token = ratio_value(&per_token);
+    out->watts = ratio_value(&watts);
+    out->accuracy = graded ? (double)right / (double)graded : UNKNOWN;
+    out->ipj = out->joules_per_query > 0 ? out->accuracy / out->joules_per_query : UNKNOWN;
+}
+
+void run_point_of(const struct run_table *table, struct run_point *out)
+{
+    struct model_size size;
+    *out = (struct run_point){.queries = table->rows, .failed = table->failed};
+    str_copy(out->directory, sizeof out->directory, table->directory);
+    str_copy(out->model, sizeof out->model, table->model);
+    str_copy(out->hardware, sizeof out->hardware, run_fact_text(table, "hardware_label"));
+    str_copy(out->dataset, sizeof out->dataset, run_fact_text(table, "dataset_name"));
+    out->concurrency = run_fact(table, "profiler_config.max_concurrency");
+    out->parameters = model_size_find(table->model, &size) ? size.total : UNKNOWN;
+    out->bits = bits_in_name(table->model);
+    out->output_tokens_per_s = run_fact(table, "ipw.output_tokens_per_s");
+    double busy = run_fact(table, "ipw.busy_watts");
+    add_sums(table, out);
+    if (is_known(busy))
+        out->watts = busy;
+}
+
+/* ---- all of them ---- */
+
+static void put_run(struct json *json, const struct run_point *point)
+{
+    json_object(json, NULL);
+    json_string(json, "directory", point->directory);
+    json_string(json, "model", point->model);
+    json_string(json, "hardware", point->hardware);
+    json_string(json, "dataset", point->dataset);
+    json_integer(json, "queries", (int64_t)point->queries);
+    json_integer(json, "failed", (int64_t)point->failed);
+    json_number(json, "concurrency", point->concurrency);
+    json_number(json, "parameters", point->parameters);
+    json_number(json, "weight_bits", point->bits);
+    json_number(json, "joules_per_query", point->joules_per_query);
+    json_number(json, "joules_per_output_token", point->joules_per_output_token);
+    json_number(json, "output_tokens_per_s", point->output_tokens_per_s);
+    json_number(json, "watts", point->watts);
+    json_number(json, "accuracy", point->accuracy);
+    json_number(json, "ipj", point->ipj);
+    json_object_end(json);
+}
+
+static double field(const struct run_point *point, size_t offset)
+{
+    double value;
+    memcpy(&value, (const char *)point + offset, sizeof value);
+    return value;
+}
+
+/* y ~ x^exponent over the runs; only what differs between them has one. */
+static void put_law(struct json *json, const char *key, const struct run_point *points,
+                    size_t count, size_t x_at, size_t y_at)
+{
+    double x[RUNS_MOST], y[RUNS_MOST];
+    struct linear_fit fit;
+    for (size_t i = 0; i < count; i++) {
+        x[i] = field(&points[i], x_at);
+        y[i] = field(&points[i], y_at);
+    }
+    if (!linear_fit_logs(x, y, count, LINEAR_LOG_LOG, &fit))
+        return;
+    json_object(json, key);
+    json_integer(json, "count", (int64_t)fit.count);
+    json_number(json, "exponent", fit.slope);
+    json_number(json, "exponent_error", fit.slope_error);
+    json_number(json, "r2", fit.r2);
+    json_object_end(json);
+}
+
+static void put_laws(struct json *json, const struct run_point *points, size_t count)
+{
+#define AT(name) offsetof(struct run_point, name)
+    static const struct {
+        const char *key;
+        size_t x, y;
+    } LAWS[] = {
+        {"joules_per_output_token_of_concurrency", AT(concurrency), AT(joules_per_output_token)},
+        {"output_tokens_per_s_of_concurrency", AT(concurrency), AT(output_tokens_per_s)},
+        {"joules_per_output_token_of_parameters", AT(parameters), AT(joules_per_output_token)},
+        {"output_tokens_per_s_of_parameters", AT(parameters), AT(output_tokens_per_s)},
+        {"joules_per_output_token_of_weight_bits", AT(bits), AT(joules_per_output_token)},
+        {"output_tokens_per_s_of_weight_bits", AT(bits), AT(output_tokens_per_s)},
+    };
+#undef AT
+    json_object(json, "against");
+    for (size_t i = 0; i < sizeof LAWS / sizeof *LAWS; i++)
+        put_law(json, LAWS[i].key, points, count, LAWS[i].x, LAWS[i].y);
+    json_object_end(json);
+}
+
+/* How many different texts, of which an unknown one is none. */
+static size_t different(const struct run_point *points, size_t count, size_t at)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *text = (const char *)&points[i] + at;
+        bool before = text[0] == '\0';
+        for (size_t j = 0; j < i && !before; j++)
+            before = strcmp((const char *)&points[j] + at, text) == 0;
+        found += !before;
+    }
+    return found;
+}
+
+static void put_warnings(struct json *json, const struct run_point *points, size_t count)
+{
+    static const struct {
+        const char *what;
+        size_t at;
+    } SAME[] = {{"machines", offsetof(struct run_point, hardware)},
+                {"datasets", offsetof(struct run_point, dataset)}};
+    char line[160];
+    json_array(json, "warnings");
+    for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
+        size_t kinds = different(points, count, SAME[i].at);
+        str_format(line, sizeof line,
+                   "the runs are of %zu different %s: what differs between them "
+                   "may be due to that",
+                   kinds, SAME[i].what);
+        if (kinds > 1)
+            json_string(json, NULL, line);
+    }
+    json_array_end(json);
+}
+
+enum err across_write(const struct run_point *points, size_t count, struct text *out,
+                      struct error *why)
+{
+    struct json json;
+    if (count < 2)
+        return err_set(why, ERR_NO_DATA, "a comparison needs two runs");
+    if (count > RUNS_MOST)
+        return err_set(why, ERR_BAD_VALUE, "more than %d runs at once", RUNS_MOST);
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    json_string(&json, "analysis", "scaling");
+    json_object(&json, "summary");
+    json_integer(&json, "runs", (int64_t)count);
+    json_object_end(&json);
+    json_object(&json, "data");
+    json_array(&json, "runs");
+    for (size_t i = 0; i < count; i++)
+        put_run(&json, &points[i]);
+    json_array_end(&json);
+    put_laws(&json, points, count);
+    json_object_end(&json);
+    put_warnings(&json, points, count);
+    json_object_end(&json);
+    return out->failed ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY)) : ERR_OK;
+}

@@ -1,0 +1,33 @@
+/* Several runs side by side: what each comes to, and how that goes with concurrency, model size and
+ * precision.  A struct run_point is plain data, small, and owns nothing. */
+#ifndef IPW_ANALYSIS_ACROSS_H
+#define IPW_ANALYSIS_ACROSS_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct run_table;
+struct text;
+
+struct run_point {
+    char directory[256], model[128], hardware[64], dataset[128];
+    size_t queries, failed;
+    double concurrency, parameters, bits; /* of a weight, as the model's name tells */
+    double joules_per_query, joules_per_output_token, output_tokens_per_s, watts;
+    double accuracy, ipj;
+};
+
+/* The table must have RUN_ACROSS_NEEDS. */
+#define RUN_ACROSS_NEEDS                                                                           \
+    (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY))
+void run_point_of(const struct run_table *table, struct run_point *out);
+
+/* Bits of a weight that a model's name tells: 16 of "fp16", 4 of "q4_K_M" or "awq"; UNKNOWN. */
+double bits_in_name(const char *model);
+
+/* {"analysis": "scaling", "summary", "data": {"runs", "against"}, "warnings"}; ERR_NO_DATA under two. */
+enum err across_write(const struct run_point *points, size_t count, struct text *out,
+                      struct error *why) MUST_USE;
+
+#endif

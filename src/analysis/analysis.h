@@ -1,0 +1,55 @@
+/* The contract of an analysis: something that can be said of a run's table.
+ *
+ * A driver is one .c file that exports one `const struct analysis_driver` and one line in analyses.def:
+ * see docs/adding-an-analysis.md.  It writes two JSON objects, `summary` and `data`, and says in words
+ * what a reader must know (analysis_warn).  What cannot be said is ERR_NO_DATA with what is missing;
+ * nothing is invented.
+ *
+ * Ownership: the caller owns every struct here; a driver keeps nothing. */
+#ifndef IPW_ANALYSIS_ANALYSIS_H
+#define IPW_ANALYSIS_ANALYSIS_H
+
+#include <stdint.h>
+
+#include "analysis/run_table.h"
+#include "core/err.h"
+#include "core/params.h"
+
+struct json;
+struct text;
+
+struct analysis {
+    const struct run_table *table;
+    const struct params *params; /* checked against the driver's list */
+    struct json *json;           /* where summary and data go, in this order */
+    struct text *warnings;       /* one a line; by analysis_warn */
+};
+
+struct analysis_driver {
+    const char *name;
+    const char *summary;
+    const struct param_spec *params; /* NULL: none */
+    struct run_wanted needs;         /* columns; RUN_WANT(...) | ... */
+    bool of_failures_too;            /* else a run of which all failed is not given to it */
+
+    /* Writes "summary" and then "data", each an object; ERR_NO_DATA, before anything is written, when
+     * the run has not what it takes. */
+    enum err (*run)(struct analysis *analysis, struct error *why);
+};
+
+/* NULL-terminated, in the order of analyses.def. */
+extern const struct analysis_driver *const ANALYSIS_DRIVERS[];
+
+/* NULL, and the nearest name in *why, when there is none of that name. */
+const struct analysis_driver *analysis_driver_find(const char *name, struct error *why);
+
+/* The whole result as JSON in *out: {"analysis", "summary", "data", "warnings"}.  Of an analysis that
+ * has not enough data the summary is {"not_enough_data": what is missing}, and *why has it too, with
+ * ERR_NO_DATA. */
+enum err analysis_run(const struct analysis_driver *driver, const struct run_table *table,
+                      const struct params *params, struct text *out, struct error *why) MUST_USE;
+
+/* For drivers. */
+void analysis_warn(struct analysis *analysis, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#endif

@@ -1,0 +1,215 @@
+#include "analysis/columns.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "stats/select.h"
+
+enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40 };
+
+double row_ratio(const struct run_table *table, enum run_number numerator,
+                 enum run_number denominator, size_t row)
+{
+    double over = run_number(table, numerator, row), under = run_number(table, denominator, row);
+    return is_known(over) && under > 0 ? over / under : UNKNOWN;
+}
+
+enum err known_values(const struct run_table *table, enum run_number column, double **out,
+                      size_t *count)
+{
+    *count = 0;
+    *out = malloc((table->rows + 1) * sizeof **out);
+    if (!*out)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; table->numbers[column] && i < table->rows; i++)
+        if (run_completed(table, i) && is_known(table->numbers[column][i]))
+            (*out)[(*count)++] = table->numbers[column][i];
+    return ERR_OK;
+}
+
+enum err known_ratios(const struct run_table *table, enum run_number numerator,
+                      enum run_number denominator, double **out, size_t *count)
+{
+    *count = 0;
+    *out = malloc((table->rows + 1) * sizeof **out);
+    if (!*out)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < table->rows; i++) {
+        double ratio =
+            run_completed(table, i) ? row_ratio(table, numerator, denominator, i) : UNKNOWN;
+        if (is_known(ratio))
+            (*out)[(*count)++] = ratio;
+    }
+    return ERR_OK;
+}
+
+struct extent {
+    double mean, std, min, max;
+};
+
+/* In two passes over values that are all known: half the time of a division for each. */
+static struct extent extent_of(const double *values, size_t count)
+{
+    struct extent extent = {0, 0, values[0], values[0]};
+    for (size_t i = 0; i < count; i++) {
+        extent.mean += values[i];
+        extent.min = values[i] < extent.min ? values[i] : extent.min;
+        extent.max = values[i] > extent.max ? values[i] : extent.max;
+    }
+    extent.mean /= (double)count;
+    for (size_t i = 0; i < count; i++)
+        extent.std += (values[i] - extent.mean) * (values[i] - extent.mean);
+    extent.std = count > 1 ? sqrt(extent.std / (double)(count - 1)) : UNKNOWN;
+    return extent;
+}
+
+bool put_spread(struct json *json, const char *key, double *values, size_t count)
+{
+    enum { QUANTILES = 4 };
+    static const char *const KEYS[QUANTILES] = {"p50", "p90", "p95", "p99"};
+    static const double PS[QUANTILES] = {0.5, 0.9, 0.95, 0.99};
+    double found[QUANTILES];
+    if (!count)
+        return false;
+    struct extent extent = extent_of(values, count);
+    select_quantiles(values, count, PS, QUANTILES, found);
+    json_object(json, key);
+    json_integer(json, "count", (int64_t)count);
+    json_number(json, "mean", extent.mean);
+    json_number(json, "std", extent.std);
+    json_number(json, "min", extent.min);
+    for (size_t i = 0; i < QUANTILES; i++)
+        json_number(json, KEYS[i], found[i]);
+    json_number(json, "max", extent.max);
+    json_object_end(json);
+    return true;
+}
+
+void put_interval(struct json *json, const char *key, double low, double high)
+{
+    if (!is_known(low) || !is_known(high)) {
+        json_null(json, key);
+        return;
+    }
+    json_array(json, key);
+    json_number(json, NULL, low);
+    json_number(json, NULL, high);
+    json_array_end(json);
+}
+
+double ratio_value(const struct ratio_sums *sums)
+{
+    return sums->rows && sums->denominator > 0 ? sums->numerator / sums->denominator : UNKNOWN;
+}
+
+/* ---- groups ---- */
+
+/* Counting sort: rows keep their order within a group. */
+static enum err groups_by(const struct run_table *table, size_t count,
+                          size_t (*group_of)(const struct run_table *table, int column, size_t row),
+                          int column, struct row_groups *out)
+{
+    *out = (struct row_groups){malloc((table->rows + 1) * sizeof *out->order),
+                               calloc(count + 2, sizeof *out->from), count};
+    if (!out->order || !out->from)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < table->rows; i++) {
+        size_t group = run_completed(table, i) ? group_of(table, column, i) : count;
+        if (group < count)
+            out->from[group + 2]++; /* one too far: filling moves each start to the next */
+    }
+    for (size_t g = 2; g < count + 2; g++)
+        out->from[g] += out->from[g - 1];
+    for (size_t i = 0; i < table->rows; i++) {
+        size_t group = run_completed(table, i) ? group_of(table, column, i) : count;
+        if (group < count)
+            out->order[out->from[group + 1]++] = (uint32_t)i;
+    }
+    return ERR_OK;
+}
+
+static size_t word_group(const struct run_table *table, int column, size_t row)
+{
+    return run_word_id(table, (enum run_word)column, row);
+}
+
+enum err groups_by_word(const struct run_table *table, enum run_word word, struct row_groups *out)
+{
+    return groups_by(table, table->words[word].count, word_group, (int)word, out);
+}
+
+static size_t length_group(const struct run_table *table, int column, size_t row)
+{
+    double length = run_number(table, (enum run_number)column, row);
+    if (!(length >= 0))
+        return LENGTHS_MOST;
+    if (length < LENGTH_FIRST)
+        return 0;
+    int exponent = ilogb(length / LENGTH_FIRST) + 1;
+    return exponent < LENGTHS_MOST ? (size_t)exponent : LENGTHS_MOST - 1;
+}
+
+enum err groups_by_length(const struct run_table *table, enum run_number length,
+                          struct row_groups *out)
+{
+    return groups_by(table, LENGTHS_MOST, length_group, (int)length, out);
+}
+
+char *length_name(size_t group, char *to)
+{
+    if (group == 0)
+        str_format(to, LENGTH_NAME_MAX, "under %d", LENGTH_FIRST);
+    else
+        str_format(to, LENGTH_NAME_MAX, "%.0f to %.0f", ldexp(LENGTH_FIRST, (int)group - 1),
+                   ldexp(LENGTH_FIRST, (int)group) - 1);
+    return to;
+}
+
+void row_groups_release(struct row_groups *groups)
+{
+    free(groups->order);
+    free(groups->from);
+    *groups = (struct row_groups){0};
+}
+
+bool is_by_machine(const struct run_table *table)
+{
+    return !table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS] &&
+           table->numbers[RUN_JOULES];
+}
+
+const char *energy_basis(const struct run_table *table)
+{
+    const struct run_words *words = &table->words[RUN_BASIS];
+    if (is_by_machine(table))
+        return "machine";
+    if (!table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS])
+        return NULL;
+    if (words->count < 2)
+        return "gpu"; /* older records do not say */
+    return words->count > 2 ? "mixed" : words->texts[1];
+}
+
+const char *common_word(const struct run_table *table, enum run_word column)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < table->rows; i++) {
+        const char *word = run_word(table, column, i);
+        if (!run_completed(table, i) || !is_known(run_number(table, RUN_JOULES, i)) || !word[0])
+            continue;
+        if (found && found != word) /* words are kept once */
+            return "mixed";
+        found = word;
+    }
+    return found;
+}
+
+enum err lacks(const struct run_table *table, const char *what, struct error *why)
+{
+    size_t completed = table->rows - table->failed;
+    return err_set(why, ERR_NO_DATA, "%s known of none of %zu completed quer%s", what, completed,
+                   completed == 1 ? "y" : "ies");
+}

@@ -1,0 +1,128 @@
+/* How long answers take: to the first token, between tokens, in all; and how it goes with the length. */
+#include <stdlib.h>
+
+#include "analysis/analysis.h"
+#include "analysis/columns.h"
+#include "core/json.h"
+#include "core/units.h"
+
+static const struct {
+    const char *key;
+    enum run_number column;
+} ROWS[] = {
+    {"latency_s", RUN_LATENCY},        {"time_to_first_token_s", RUN_TTFT},
+    {"prefill_s", RUN_PREFILL_S},      {"decode_s", RUN_DECODE_S},
+    {"itl_median_ms", RUN_ITL_MEDIAN}, {"itl_p95_ms", RUN_ITL_P95},
+    {"itl_p99_ms", RUN_ITL_P99},       {"queue_s", RUN_QUEUE},
+};
+
+static enum err put_times(const struct run_table *table, struct json *json)
+{
+    enum err err = ERR_OK;
+    json_object(json, "times");
+    for (size_t i = 0; !err && i < sizeof ROWS / sizeof *ROWS; i++) {
+        double *values = NULL;
+        size_t count;
+        if (!table->numbers[ROWS[i].column])
+            continue;
+        err = known_values(table, ROWS[i].column, &values, &count);
+        if (!err)
+            put_spread(json, ROWS[i].key, values, count);
+        free(values);
+    }
+    double *rates = NULL;
+    size_t count;
+    if (!err)
+        err = known_ratios(table, RUN_OUTPUT_TOKENS, RUN_LATENCY, &rates, &count);
+    if (!err)
+        put_spread(json, "output_tokens_per_s", rates, count);
+    free(rates);
+    json_object_end(json);
+    return err;
+}
+
+static double mean_of(const struct run_table *table, enum run_number column, const uint32_t *rows,
+                      size_t count)
+{
+    struct ratio_sums sums = {0};
+    for (size_t i = 0; i < count; i++) {
+        double value = run_number(table, column, rows[i]);
+        if (is_known(value))
+            sums = (struct ratio_sums){sums.rows + 1, sums.numerator + value, sums.denominator + 1};
+    }
+    return ratio_value(&sums);
+}
+
+static void put_group(struct json *json, const char *name, const char *value,
+                      const struct run_table *table, const uint32_t *rows, size_t count)
+{
+    json_object(json, NULL);
+    json_string(json, name, value);
+    json_integer(json, "queries", (int64_t)count);
+    json_number(json, "latency_s", mean_of(table, RUN_LATENCY, rows, count));
+    json_number(json, "time_to_first_token_s", mean_of(table, RUN_TTFT, rows, count));
+    json_number(json, "itl_median_ms", mean_of(table, RUN_ITL_MEDIAN, rows, count));
+    json_object_end(json);
+}
+
+static enum err put_by_input(const struct run_table *table, struct json *json)
+{
+    struct row_groups groups;
+    char name[LENGTH_NAME_MAX];
+    enum err err = groups_by_length(table, RUN_INPUT_TOKENS, &groups);
+    json_array(json, "by_input_tokens");
+    for (size_t g = 0; !err && g < groups.count; g++)
+        if (groups.from[g + 1] > groups.from[g])
+            put_group(json, "input_tokens", length_name(g, name), table,
+                      groups.order + groups.from[g], groups.from[g + 1] - groups.from[g]);
+    json_array_end(json);
+    row_groups_release(&groups);
+    return err;
+}
+
+static enum err put_by_subject(const struct run_table *table, struct json *json)
+{
+    struct row_groups groups;
+    enum err err = groups_by_word(table, RUN_SUBJECT, &groups);
+    json_array(json, "by_subject");
+    for (size_t g = 0; !err && g < groups.count; g++)
+        if (groups.from[g + 1] > groups.from[g])
+            put_group(json, "subject", table->words[RUN_SUBJECT].texts[g], table,
+                      groups.order + groups.from[g], groups.from[g + 1] - groups.from[g]);
+    json_array_end(json);
+    row_groups_release(&groups);
+    return err;
+}
+
+static enum err latency_run(struct analysis *analysis, struct error *why)
+{
+    const struct run_table *table = analysis->table;
+    struct json *json = analysis->json;
+    if (!table->numbers[RUN_LATENCY] && !table->numbers[RUN_TTFT])
+        return lacks(table, "neither latency nor time to the first token is", why);
+    json_object(json, "summary");
+    json_integer(json, "queries", (int64_t)(table->rows - table->failed));
+    json_number(json, "output_tokens_per_s", run_fact(table, "ipw.output_tokens_per_s"));
+    json_number(json, "concurrency", run_fact(table, "profiler_config.max_concurrency"));
+    json_object_end(json);
+    json_object(json, "data");
+    enum err err = put_times(table, json);
+    if (!err)
+        err = put_by_input(table, json);
+    if (!err)
+        err = put_by_subject(table, json);
+    json_object_end(json);
+    return err;
+}
+
+const struct analysis_driver analysis_latency = {
+    .name = "latency",
+    .summary =
+        "time to the first token, between tokens, in all: percentiles, by prompt and subject",
+    .needs = {RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_PREFILL_S) |
+                  RUN_WANT(RUN_DECODE_S) | RUN_WANT(RUN_ITL_MEDIAN) | RUN_WANT(RUN_ITL_P95) |
+                  RUN_WANT(RUN_ITL_P99) | RUN_WANT(RUN_QUEUE) | RUN_WANT(RUN_INPUT_TOKENS) |
+                  RUN_WANT(RUN_OUTPUT_TOKENS),
+              RUN_WANT(RUN_SUBJECT)},
+    .run = latency_run,
+};

@@ -1,0 +1,223 @@
+/* Straight lines through the queries: the Python IPW's five, under its keys, and some more. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/analysis.h"
+#include "analysis/columns.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "stats/correlation.h"
+#include "stats/linear_fit.h"
+#include "stats/online.h"
+#include "stats/theil_sen.h"
+
+/* What lies under it is taken for no power at all, as the Python IPW does. */
+#define POWER_LEAST 1e-12
+
+/* Ranks of more queries take long and tell nothing more. */
+enum { RANKED_MOST = 50000 };
+
+static const struct pair_row {
+    const char *key;
+    enum run_number x, y;
+    enum linear_logs logs;
+    bool is_power;
+} UPSTREAM[] =
+    {
+        {"input_tokens_vs_ttft", RUN_INPUT_TOKENS, RUN_TTFT, LINEAR_PLAIN, false},
+        {"total_tokens_vs_energy", RUN_TOTAL_TOKENS, RUN_BASIS_JOULES, LINEAR_PLAIN, false},
+        {"total_tokens_vs_latency", RUN_TOTAL_TOKENS, RUN_LATENCY, LINEAR_PLAIN, false},
+        {"total_tokens_vs_power", RUN_TOTAL_TOKENS, RUN_BASIS_WATTS, LINEAR_PLAIN, true},
+        {"total_tokens_vs_power_log", RUN_TOTAL_TOKENS, RUN_BASIS_WATTS, LINEAR_LOG_X, true},
+},
+  MORE[] = {
+      {"output_tokens_vs_energy", RUN_OUTPUT_TOKENS, RUN_JOULES, LINEAR_PLAIN, false},
+      {"output_tokens_vs_latency", RUN_OUTPUT_TOKENS, RUN_LATENCY, LINEAR_PLAIN, false},
+      {"input_tokens_vs_prefill_energy", RUN_INPUT_TOKENS, RUN_PREFILL_JOULES, LINEAR_PLAIN, false},
+      {"output_tokens_vs_decode_energy", RUN_OUTPUT_TOKENS, RUN_DECODE_JOULES, LINEAR_PLAIN, false},
+      {"total_tokens_vs_energy_log_log", RUN_TOTAL_TOKENS, RUN_JOULES, LINEAR_LOG_LOG, false},
+};
+
+struct points {
+    double *x, *y;
+    size_t count;
+    struct online y_all; /* of every query, also where x is not known */
+    uint64_t zeros;
+};
+
+static bool is_dropped(const struct run_table *table, size_t row, bool skip_zeroes)
+{
+    return !run_completed(table, row) ||
+           (skip_zeroes && (!is_known(run_number(table, RUN_TOTAL_TOKENS, row)) ||
+                            !is_known(run_number(table, RUN_TTFT, row)) ||
+                            !is_known(run_number(table, RUN_LATENCY, row)) ||
+                            !is_known(run_number(table, RUN_BASIS_JOULES, row)) ||
+                            !is_known(run_number(table, RUN_BASIS_WATTS, row))));
+}
+
+static enum err take_points(const struct run_table *table, const struct pair_row *row,
+                            bool skip_zeroes, struct points *out)
+{
+    *out = (struct points){malloc((table->rows + 1) * sizeof *out->x),
+                           malloc((table->rows + 1) * sizeof *out->y),
+                           0,
+                           {0},
+                           0};
+    if (!out->x || !out->y)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < table->rows; i++) {
+        double y = run_number(table, row->y, i);
+        if (is_dropped(table, i, skip_zeroes) || !is_known(y))
+            continue;
+        out->zeros += y == 0;
+        if (row->is_power && fabs(y) < POWER_LEAST)
+            continue;
+        online_add(&out->y_all, y);
+        out->x[out->count] = run_number(table, row->x, i);
+        out->y[out->count++] = y;
+    }
+    return ERR_OK;
+}
+
+static void put_fit(struct json *json, const struct points *points, enum linear_logs logs)
+{
+    struct linear_fit fit;
+    linear_fit_logs(points->x, points->y, points->count, logs, &fit);
+    json_integer(json, "count", (int64_t)fit.count);
+    json_number(json, "slope", fit.slope);
+    json_number(json, "intercept", fit.intercept);
+    json_number(json, "r2", fit.r2);
+    json_number(json, "avg_y", online_mean(&points->y_all));
+    json_number(json, "slope_error", fit.slope_error);
+    json_number(json, "intercept_error", fit.intercept_error);
+    put_interval(json, "slope_interval_95", fit.slope_low, fit.slope_high);
+    put_interval(json, "intercept_interval_95", fit.intercept_low, fit.intercept_high);
+    json_number(json, "residual_std", fit.residual);
+    json_number(json, "p_value", fit.p_value);
+}
+
+/* Of many points every so-many-th, at the front; returns how many.  What they are used for next is
+ * nothing that needs them all. */
+static size_t thin(struct points *points)
+{
+    size_t step = points->count / RANKED_MOST + 1, kept = 0;
+    for (size_t i = 0; i < points->count; i += step) {
+        points->x[kept] = points->x[i];
+        points->y[kept++] = points->y[i];
+    }
+    return kept;
+}
+
+/* Of plain pairs: a line that outliers do not move, and how well ranks go together. */
+static enum err put_robust(struct json *json, struct points *points)
+{
+    struct theil_sen line;
+    struct correlation ranks = {0, UNKNOWN, UNKNOWN};
+    enum err err = theil_sen(points->x, points->y, points->count, &line);
+    if (!err)
+        err = spearman(points->x, points->y, thin(points), &ranks);
+    if (err)
+        return err;
+    json_number(json, "theil_sen_slope", line.slope);
+    json_number(json, "theil_sen_intercept", line.intercept);
+    json_number(json, "spearman", ranks.value);
+    return ERR_OK;
+}
+
+static enum err put_pair(struct analysis *analysis, const struct pair_row *row, bool skip_zeroes)
+{
+    struct points points;
+    struct json *json = analysis->json;
+    enum err err = take_points(analysis->table, row, skip_zeroes, &points);
+    if (!err) {
+        json_object(json, row->key);
+        put_fit(json, &points, row->logs);
+        if (row->logs == LINEAR_PLAIN)
+            err = put_robust(json, &points);
+        json_object_end(json);
+        if (points.zeros && row->logs == LINEAR_PLAIN)
+            analysis_warn(analysis, "%s: %" PRIu64 " values of %s are 0", row->key, points.zeros,
+                          RUN_NUMBER_INFO[row->y].name);
+    }
+    free(points.x);
+    free(points.y);
+    return err;
+}
+
+/* Where neither GPUs nor a board were measured, the machine's joules take their place, and that is
+ * told: a line through nothing helps nobody. */
+static struct pair_row with_basis(struct pair_row row, bool by_machine)
+{
+    if (by_machine && row.y == RUN_BASIS_JOULES)
+        row.y = RUN_JOULES;
+    if (by_machine && row.y == RUN_BASIS_WATTS)
+        row.y = RUN_WATTS;
+    return row;
+}
+
+static size_t count_samples(const struct run_table *table, bool skip_zeroes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < table->rows; i++)
+        count += !is_dropped(table, i, skip_zeroes);
+    return count;
+}
+
+static enum err put_pairs(struct analysis *analysis, bool by_machine, bool skip_zeroes)
+{
+    struct json *json = analysis->json;
+    enum err err = ERR_OK;
+    json_object(json, "regressions");
+    for (size_t i = 0; !err && i < sizeof UPSTREAM / sizeof *UPSTREAM; i++) {
+        struct pair_row row = with_basis(UPSTREAM[i], by_machine);
+        err = put_pair(analysis, &row, skip_zeroes);
+    }
+    json_object_end(json);
+    json_object(json, "more");
+    for (size_t i = 0; !err && i < sizeof MORE / sizeof *MORE; i++)
+        if (analysis->table->numbers[MORE[i].y])
+            err = put_pair(analysis, &MORE[i], skip_zeroes);
+    json_object_end(json);
+    return err;
+}
+
+static enum err regression_run(struct analysis *analysis, struct error *why)
+{
+    const struct run_table *table = analysis->table;
+    bool skip_zeroes, by_machine = is_by_machine(table);
+    enum err err = params_truth(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
+    if (err)
+        return err;
+    if (table->rows - table->failed < 2)
+        return err_set(why, ERR_NO_DATA, "a line needs two completed queries, and there is one");
+    json_object(analysis->json, "summary");
+    json_integer(analysis->json, "total_samples", (int64_t)count_samples(table, skip_zeroes));
+    json_string(analysis->json, "model", table->model);
+    json_string(analysis->json, "energy_basis", energy_basis(table));
+    json_object_end(analysis->json);
+    json_object(analysis->json, "data");
+    err = put_pairs(analysis, by_machine, skip_zeroes);
+    json_object_end(analysis->json);
+    if (by_machine)
+        analysis_warn(analysis, "no GPU or board was measured: energy and power are the machine's");
+    return err;
+}
+
+static const struct param_spec PARAMS[] = {
+    {"skip_zeroes", "YES_OR_NO", "leave out queries of which a figure is unknown (default no)"},
+    {0},
+};
+
+const struct analysis_driver analysis_regression = {
+    .name = "regression",
+    .summary = "lines through tokens against energy, power, latency; errors, intervals, Theil-Sen",
+    .params = PARAMS,
+    .needs = {RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
+                  RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_LATENCY) |
+                  RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_JOULES) |
+                  RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES),
+              0},
+    .run = regression_run,
+};

@@ -1,0 +1,58 @@
+/* A run's table while it is filled, a few rows at a time: reserve, give each column its values of the
+ * new rows, advance.  A column takes room with its first known value only.
+ * The builder fills the caller's table, which owns the columns; builder_release gives back the rest. */
+#ifndef IPW_ANALYSIS_TABLE_BUILDER_H
+#define IPW_ANALYSIS_TABLE_BUILDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/run_table.h"
+#include "analysis/table/places.h"
+
+struct word_index {
+    uint32_t *slots; /* ids plus one; 0 is free */
+    size_t size;     /* a power of two */
+    size_t capacity; /* of the texts */
+    size_t seen;     /* rows that have their word */
+};
+
+struct builder {
+    struct run_table *table;
+    struct run_wanted wanted;
+    size_t capacity; /* rows */
+    size_t filled[RUN_NUMBERS];
+    struct word_index index[RUN_WORDS];
+    struct places numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
+};
+
+enum err builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)
+    MUST_USE;
+void builder_release(struct builder *builder);
+
+/* Room for `more` rows after the table's. */
+enum err builder_reserve(struct builder *builder, size_t more) MUST_USE;
+
+/* Values of the rows that follow, which must have room. */
+enum err builder_numbers(struct builder *builder, enum run_number column, const double *values,
+                         size_t count) MUST_USE;
+void builder_flags(struct builder *builder, enum run_flag column, const double *values,
+                   size_t count);
+
+/* The word of the next row that has none; NULL for not known. */
+enum err builder_word(struct builder *builder, enum run_word column, const char *bytes,
+                      size_t length) MUST_USE;
+
+/* The rows are complete: `count` more. */
+void builder_advance(struct builder *builder, size_t count);
+
+/* Once, after the last: columns are as long as the table. */
+void builder_finish(struct builder *builder);
+
+/* A number column of the table's length, all unknown; for what is derived. */
+double *builder_new_column(const struct run_table *table);
+
+/* Another line for the user. */
+void table_note(struct run_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+
+#endif

@@ -1,0 +1,148 @@
+#include "analysis/table/from_journal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/table/builder.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "store/journal.h"
+
+static double number_of(const struct jv *value)
+{
+    return jv_is_bool(value) ? jv_truth(value, false) : jv_number(value);
+}
+
+static double number_at(const struct places *places, const struct jv *record,
+                        const struct jv *metrics)
+{
+    double value = UNKNOWN;
+    for (size_t i = 0; i < places->count && !is_known(value); i++)
+        value = number_of(place_find(&places->items[i], record, metrics));
+    return value;
+}
+
+static enum err add_word(struct builder *builder, enum run_word column, const struct jv *record,
+                         const struct jv *metrics)
+{
+    const struct places *places = &builder->words[column];
+    const struct jv *value = NULL;
+    char digits[32];
+    for (size_t i = 0; i < places->count && jv_is_null(value); i++)
+        value = place_find(&places->items[i], record, metrics);
+    const char *text = jv_text(value);
+    if (!text && is_known(jv_number(value))) {
+        str_format(digits, sizeof digits, "%.15g", jv_number(value));
+        text = digits;
+    }
+    return builder_word(builder, column, text, text ? strlen(text) : 0);
+}
+
+/* The models that a record names, added to the table's. */
+static enum err note_models(struct run_table *table, const struct jv *all)
+{
+    for (const struct jv *child = jv_first(all); child; child = jv_next(child)) {
+        bool known = false;
+        for (size_t i = 0; i < table->model_count; i++)
+            known = known || strcmp(table->models[i], jv_key(child)) == 0;
+        if (known)
+            continue;
+        char **models = realloc((void *)table->models, (table->model_count + 1) * sizeof *models);
+        if (!models)
+            return ERR_NO_MEMORY;
+        table->models = models;
+        if (!(models[table->model_count] = strdup(jv_key(child))))
+            return ERR_NO_MEMORY;
+        table->model_count++;
+    }
+    return ERR_OK;
+}
+
+static enum err take_record(void *context, const struct jv *record)
+{
+    struct builder *builder = context;
+    struct run_table *table = builder->table;
+    const struct jv *all = jv_get(record, "model_metrics");
+    enum err err = note_models(table, all);
+    if (!err && !table->model && table->model_count) {
+        char *copy = strdup(table->models[0]);
+        err = copy ? ERR_OK : ERR_NO_MEMORY;
+        table->model = copy;
+    }
+    if (err || !table->model)
+        return err;
+    const struct jv *metrics = jv_get(all, table->model);
+    if (jv_is_null(metrics))
+        return ERR_OK;
+    err = builder_reserve(builder, 1);
+    for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
+        if (builder->wanted.numbers >> i & 1) {
+            double value = number_at(&builder->numbers[i], record, metrics);
+            err = builder_numbers(builder, (enum run_number)i, &value, 1);
+        }
+    for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
+        double value = number_at(&builder->flags[i], record, metrics);
+        builder_flags(builder, (enum run_flag)i, &value, 1);
+    }
+    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+        if (builder->wanted.words >> i & 1)
+            err = add_word(builder, (enum run_word)i, record, metrics);
+    if (!err)
+        builder_advance(builder, 1);
+    return err;
+}
+
+/* ---- how the run began ---- */
+
+static enum err take_beginning(void *context, const struct jv *line)
+{
+    struct jv **begun = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    struct text text = {0};
+    if (!kind || strcmp(kind, "run") != 0)
+        return ERR_OK;
+    enum err err = jv_print(line, &text);
+    if (!err)
+        err = jv_parse(text_get(&text), text.length, begun, NULL);
+    text_release(&text);
+    return err ? err : ERR_INTERRUPTED; /* the first is enough */
+}
+
+/* Which line the journal's readers left out first: looked for only where there is one. */
+static uint64_t find_damaged(const char *path)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    uint64_t number = 0;
+    bool whole = true;
+    FILE *file = fopen(path, "re");
+    while (file && whole && (length = getline(&line, &capacity, file)) > 0) {
+        struct jv *value = NULL;
+        number++;
+        whole = jv_parse(line, (size_t)length, &value, NULL) == ERR_OK;
+        jv_free(value);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return whole ? 0 : number;
+}
+
+enum err journal_rows(const char *path, struct builder *builder, struct error *why)
+{
+    struct run_table *table = builder->table;
+    uint64_t damaged = 0;
+    struct error reason = {0};
+    enum err err = journal_read(path, take_beginning, &table->begun, &damaged, &reason);
+    if (!err || err == ERR_INTERRUPTED)
+        err = journal_records(path, 0, take_record, builder, &table->damaged, &reason);
+    table->ours = true;
+    if (table->damaged)
+        table->first_damaged = find_damaged(path);
+    if (err)
+        return err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
+    return ERR_OK;
+}

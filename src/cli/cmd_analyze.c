@@ -1,0 +1,313 @@
+/* ipw analyze: what the records of runs say.
+ *
+ *   $ ipw analyze runs/profile_H100_llama3_2_1b_builtin
+ *
+ * Text or JSON on stdout; each result also becomes DIR/analysis/NAME.json. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/across.h"
+#include "analysis/analysis.h"
+#include "cli/common.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "report/analysis_report.h"
+#include "store/run_dir.h"
+
+static int analyze_main(int argc, char **argv);
+
+const struct command command_analyze = {
+    .name = "analyze",
+    .summary = "statistics of runs: energy, latency, accuracy, outliers, quality",
+    .usage = "DIR... [OPTIONS]",
+    .details =
+        "Reads run directories, ours or the Python IPW's, and says what their records tell: lines\n"
+        "and their errors, intervals, percentiles, what stands out, and what the figures are "
+        "worth.\n"
+        "What a run has not the data for is said, with what is missing.\n\n"
+        "Each result is written to DIR/analysis/NAME.json as well. With several DIRs the runs are\n"
+        "also set side by side. `ipw list analyses -v` shows the analyses and their settings.",
+    .run = analyze_main,
+};
+
+struct analyze_options {
+    const char *analyses; /* NULL: all */
+    const char *model;
+    struct params params;
+    bool json, verbose;
+};
+
+enum { ANALYSES_MOST = 64 };
+
+/* What is asked for, and what came out of it. */
+struct analyzing {
+    const struct analyze_options *options;
+    const struct analysis_driver *drivers[ANALYSES_MOST];
+    size_t driver_count;
+    struct run_point *points;
+    size_t point_count;
+    struct text out; /* for people, or the inside of the JSON object */
+    size_t said;     /* analyses that had enough data */
+};
+
+/* ---- which ---- */
+
+static bool is_chosen(const struct analyzing *work, const struct analysis_driver *driver)
+{
+    for (size_t i = 0; i < work->driver_count; i++)
+        if (work->drivers[i] == driver)
+            return true;
+    return false;
+}
+
+/* One name, or several with commas between. */
+static int choose(struct analyzing *work, const char *names)
+{
+    struct error why = {0};
+    char *copy = strdup(names), *rest = NULL;
+    int code = copy ? -1 : complain("analyze", EXIT_FAILED, "out of memory");
+    for (char *name = copy ? strtok_r(copy, ", ", &rest) : NULL; name && code < 0;
+         name = strtok_r(NULL, ", ", &rest)) {
+        const struct analysis_driver *driver = analysis_driver_find(name, &why);
+        if (!driver)
+            code = complain("analyze", EXIT_USAGE, "%s", why.text);
+        else if (!is_chosen(work, driver) && work->driver_count < ANALYSES_MOST)
+            work->drivers[work->driver_count++] = driver;
+    }
+    free(copy);
+    if (code < 0 && !work->driver_count)
+        code = complain("analyze", EXIT_USAGE, "--analysis names none");
+    return code;
+}
+
+static int choose_drivers(struct analyzing *work)
+{
+    if (work->options->analyses)
+        return choose(work, work->options->analyses);
+    for (size_t i = 0; ANALYSIS_DRIVERS[i] && i < ANALYSES_MOST; i++)
+        work->drivers[work->driver_count++] = ANALYSIS_DRIVERS[i];
+    return -1;
+}
+
+/* A parameter must be known to one of the analyses: with all of them, each takes its own. */
+static int check_params(const struct analyzing *work)
+{
+    struct param_spec known[64] = {{0}};
+    struct error why = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < work->driver_count; i++)
+        for (const struct param_spec *spec = work->drivers[i]->params; spec && spec->name; spec++)
+            if (count + 1 < sizeof known / sizeof *known)
+                known[count++] = *spec;
+    if (params_check(&work->options->params, known, "ipw analyze", &why))
+        return complain("analyze", EXIT_USAGE, "%s", why.text);
+    return -1;
+}
+
+static struct run_wanted columns_needed(const struct analyzing *work, bool several)
+{
+    struct run_wanted wanted = {several ? RUN_ACROSS_NEEDS : 0, 0};
+    for (size_t i = 0; i < work->driver_count; i++) {
+        wanted.numbers |= work->drivers[i]->needs.numbers;
+        wanted.words |= work->drivers[i]->needs.words;
+    }
+    return wanted;
+}
+
+/* ---- results ---- */
+
+/* A directory that cannot be written keeps what it has; the result is shown all the same. */
+static void keep_result(const struct run_table *table, const char *name, const struct text *result,
+                        bool *told)
+{
+    char directory[1024], file[128];
+    struct error why = {0};
+    str_format(directory, sizeof directory, "%s/analysis", table->directory);
+    str_format(file, sizeof file, "%s.json", name);
+    enum err err = run_dir_make(directory, &why);
+    if (!err)
+        err = run_dir_put(directory, file, result, &why);
+    if (err && !*told)
+        log_warn("results are not written: %s", why.text);
+    *told = *told || err;
+}
+
+static enum err show_result(struct analyzing *work, const struct text *result, struct error *why)
+{
+    struct jv *value;
+    enum err err = jv_parse(text_get(result), result->length, &value, why);
+    if (err)
+        return err;
+    analysis_text(value, work->options->verbose, wants_colour(STDOUT_FILENO), &work->out);
+    jv_free(value);
+    return ERR_OK;
+}
+
+/* One analysis of one table; `json` is the directory's open object, NULL for text. */
+static enum err analyze_with(struct analyzing *work, const struct analysis_driver *driver,
+                             const struct run_table *table, struct json *json, bool *told,
+                             struct error *why)
+{
+    struct text result = {0};
+    enum err err = analysis_run(driver, table, &work->options->params, &result, why);
+    if (!err || err == ERR_NO_DATA) {
+        bool said = !err;
+        work->said += said;
+        err = ERR_OK;
+        if (json)
+            json_raw(json, driver->name, text_get(&result));
+        else
+            err = show_result(work, &result, why);
+        text_add(&result, "\n");
+        if (said)
+            keep_result(table, driver->name, &result, told);
+    }
+    text_release(&result);
+    return err;
+}
+
+static void show_heading(struct analyzing *work, const struct run_table *table)
+{
+    const char *hardware = run_fact_text(table, "hardware_label");
+    text_addf(&work->out, "\n %s: %zu quer%s to '%s'%s%s", table->directory, table->rows,
+              table->rows == 1 ? "y" : "ies", table->model, hardware[0] ? " on " : "", hardware);
+    if (table->failed)
+        text_addf(&work->out, ", %zu failed", table->failed);
+    text_add(&work->out, "\n");
+    for (size_t i = 0; i < table->note_count; i++)
+        text_addf(&work->out, "   note: %s\n", table->notes[i].text);
+    text_add(&work->out, "\n");
+}
+
+static enum err analyze_table(struct analyzing *work, const struct run_table *table,
+                              struct json *json, struct error *why)
+{
+    bool told = false;
+    enum err err = ERR_OK;
+    if (json)
+        json_object(json, table->directory);
+    else
+        show_heading(work, table);
+    for (size_t i = 0; !err && i < work->driver_count; i++)
+        err = analyze_with(work, work->drivers[i], table, json, &told, why);
+    if (json)
+        json_object_end(json);
+    run_point_of(table, &work->points[work->point_count++]);
+    return err;
+}
+
+static enum err put_across(struct analyzing *work, struct json *json, struct error *why)
+{
+    struct text result = {0};
+    enum err err = across_write(work->points, work->point_count, &result, why);
+    if (!err && json)
+        json_raw(json, "across", text_get(&result));
+    else if (!err) {
+        text_add(&work->out, "\n side by side\n\n");
+        err = show_result(work, &result, why);
+    }
+    text_release(&result);
+    return err;
+}
+
+static bool wants_across(const struct analyzing *work)
+{
+    for (size_t i = 0; i < work->driver_count; i++)
+        if (strcmp(work->drivers[i]->name, "scaling") == 0)
+            return work->point_count > 1;
+    return false;
+}
+
+/* ---- all of it ---- */
+
+/* A directory that cannot be read is told, and the others are looked at all the same. */
+static int analyze_all(struct analyzing *work, const char **directories, size_t count)
+{
+    struct run_wanted wanted = columns_needed(work, count > 1);
+    struct json writer, *json = work->options->json ? &writer : NULL;
+    struct error why = {0};
+    enum err err = ERR_OK;
+    int code = EXIT_DONE;
+    json_init(&writer, &work->out, true);
+    if (json)
+        json_object(json, NULL);
+    for (size_t i = 0; !err && i < count; i++) {
+        struct run_table table;
+        size_t said = work->said;
+        if (run_table_load(directories[i], work->options->model, wanted, &table, &why)) {
+            code = complain("analyze", EXIT_FAILED, "%s", why.text);
+            continue;
+        }
+        err = analyze_table(work, &table, json, &why);
+        if (!err && work->said == said)
+            code = EXIT_FAILED;
+        run_table_release(&table);
+    }
+    if (!err && wants_across(work))
+        err = put_across(work, json, &why);
+    if (json) {
+        json_object_end(json);
+        text_add(&work->out, "\n");
+    }
+    if (err)
+        return complain("analyze", EXIT_FAILED, "%s", why.text);
+    if (work->point_count || json) {
+        int put = put_output("analyze", &work->out);
+        code = put != EXIT_DONE ? put : code;
+    }
+    return code;
+}
+
+/* A directory that is named twice is one: a key stands once in an object. */
+static size_t drop_repeated(const char **words, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool before = false;
+        for (size_t j = 0; j < kept && !before; j++)
+            before = strcmp(words[j], words[i]) == 0;
+        if (!before)
+            words[kept++] = words[i];
+    }
+    return kept;
+}
+
+static int analyze_main(int argc, char **argv)
+{
+    struct analyze_options options = {0};
+    const struct option_row rows[] = {
+        {0, "analysis", OPTION_TEXT, &options.analyses, "NAMES",
+         "only these, with commas between (default: all)", 0, 0, NULL},
+        {0, "model", OPTION_TEXT, &options.model, "NAME",
+         "whose records, where a directory has several models'", 0, 0, NULL},
+        {0, "option", OPTION_PARAMS, &options.params, "K=V", "a setting of an analysis", 0, 0,
+         NULL},
+        {0, "json", OPTION_FLAG, &options.json, NULL, "one JSON object on stdout", 0, 0, NULL},
+        {'v', "verbose", OPTION_FLAG, &options.verbose, NULL, "every row and column", 0, 0, NULL},
+        {0},
+    };
+    struct analyzing work = {.options = &options};
+    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
+    size_t count = 0;
+    work.points = malloc((size_t)(argc + 1) * sizeof *work.points);
+    int code = words && work.points
+                   ? parse_with_words(&command_analyze, rows, argc, argv, words, &count)
+                   : complain("analyze", EXIT_FAILED, "out of memory");
+    if (code < 0 && !count)
+        code = complain("analyze", EXIT_USAGE, "which run? usage: ipw analyze %s",
+                        command_analyze.usage);
+    if (code < 0)
+        code = choose_drivers(&work);
+    if (code < 0)
+        code = check_params(&work);
+    if (code < 0)
+        code = analyze_all(&work, words, drop_repeated(words, count));
+    params_release(&options.params);
+    text_release(&work.out);
+    free(work.points);
+    free((void *)words);
+    return code;
+}

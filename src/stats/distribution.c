@@ -1,0 +1,113 @@
+#include "stats/distribution.h"
+
+#include <float.h>
+#include <stdbool.h>
+
+#include "core/units.h"
+
+double normal_below(double z)
+{
+    return 0.5 * erfc(-z / sqrt(2));
+}
+
+/* A first guess for the lower half, good to a per mille: the tail falls as exp(-z^2 / 2). */
+static double lower_guess(double p)
+{
+    double t = sqrt(-2 * log(p));
+    return -(t - (2.30753 + 0.27061 * t) / (1 + t * (0.99229 + 0.04481 * t)));
+}
+
+double normal_quantile(double p)
+{
+    if (!(p >= 0 && p <= 1))
+        return UNKNOWN;
+    if (p == 0 || p == 1)
+        return p == 0 ? -INFINITY : INFINITY;
+    if (p > 0.5)
+        return -normal_quantile(1 - p);
+    double z = lower_guess(p);
+    for (int i = 0; i < 4; i++) { /* Halley's steps: each triples the digits */
+        double density = exp(-z * z / 2) / 2.5066282746310002;
+        double step = (normal_below(z) - p) / density;
+        z -= step / (1 + z * step / 2);
+    }
+    return z;
+}
+
+/* ---- the incomplete beta function ---- */
+
+/* Its continued fraction (Lentz's way of evaluating it), which is quick for x < (a+1)/(a+b+2). */
+static double beta_fraction(double a, double b, double x)
+{
+    const double tiny = 1e-300;
+    double c = 1, d = 1 - (a + b) * x / (a + 1);
+    d = 1 / (fabs(d) < tiny ? tiny : d);
+    double value = d;
+    for (int m = 1; m < 100000; m++) {
+        for (int odd = 0; odd < 2; odd++) {
+            double term = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+                              : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+            d = 1 + term * d;
+            c = 1 + term / c;
+            d = 1 / (fabs(d) < tiny ? tiny : d);
+            c = fabs(c) < tiny ? tiny : c;
+            value *= c * d;
+        }
+        if (fabs(c * d - 1) < 2 * DBL_EPSILON)
+            break;
+    }
+    return value;
+}
+
+/* log(Gamma(a + 1/2) / Gamma(a)): of large a the difference of two logarithms would lose digits. */
+static double log_gamma_step(double a)
+{
+    if (a < 200)
+        return lgamma(a + 0.5) - lgamma(a);
+    double r = 1 / a;
+    return 0.5 * log(a) +
+           r * (-1.0 / 8 + r * r * (1.0 / 192 + r * r * (-1.0 / 640 + r * r * 17.0 / 14336)));
+}
+
+/* The regularised incomplete beta function with b = 1/2 (or, turned round, a = 1/2), which is all that
+ * Student's distribution needs; y = 1 - x is given, because near 1 it cannot be made of x. */
+static double beta_half(double a, double x, double y)
+{
+    if (x <= 0 || y <= 0)
+        return x <= 0 ? 0 : 1;
+    double front = exp(a * (x > 0.5 ? log1p(-y) : log(x)) + 0.5 * (y > 0.5 ? log1p(-x) : log(y)) +
+                       log_gamma_step(a)) /
+                   1.7724538509055160; /* the root of pi is Gamma(1/2) */
+    if (x < (a + 1) / (a + 2.5))
+        return front * beta_fraction(a, 0.5, x) / a;
+    return 1 - front * beta_fraction(0.5, a, y) / 0.5;
+}
+
+double student_outside(double t, double freedom)
+{
+    if (isnan(t) || !(freedom > 0))
+        return UNKNOWN;
+    double square = t * t;
+    if (isinf(square))
+        return 0;
+    return beta_half(freedom / 2, freedom / (freedom + square), square / (freedom + square));
+}
+
+double student_quantile(double outside, double freedom)
+{
+    if (!(outside > 0 && outside <= 1) || !(freedom > 0))
+        return UNKNOWN;
+    double low = 0, high = 1;
+    while (student_outside(high, freedom) > outside && high < 1e300)
+        high *= 2;
+    for (int i = 0; i < 200; i++) { /* halving needs no derivative and cannot miss */
+        double middle = low + (high - low) / 2;
+        if (middle == low || middle == high)
+            break;
+        if (student_outside(middle, freedom) > outside)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low + (high - low) / 2;
+}

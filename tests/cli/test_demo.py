@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""ipw demo: the shipped models side by side, and what it shows where none can run."""
+
+import json
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Machine, Modelled  # noqa: E402
+from program import MachineTest, ipw, while_it_moves  # noqa: E402
+
+QUERIES = 60
+FAMILY = [f"ipw-{size}-{kind}" for size in ("1m", "6m") for kind in ("f16", "q4_0", "q8_0")]
+
+
+def beats(a, b):
+    """Is a as accurate as b for as little energy, and better in one of the two?"""
+    better = a["accuracy"] > b["accuracy"] or a["joules_per_query"] < b["joules_per_query"]
+    return (better and a["accuracy"] >= b["accuracy"]
+            and a["joules_per_query"] <= b["joules_per_query"])
+
+
+class DemoTest(MachineTest):
+    def demo(self, machine, *options, **more):
+        runs = machine.root / "runs"
+        return while_it_moves(machine, lambda: ipw(
+            machine, "demo", "--idle", "0.3", "--output-dir", runs, *options, **more))
+
+    def family(self, machine, *options):
+        done = self.demo(machine, "--json", "--queries", QUERIES, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["models"], done
+
+
+class Family(DemoTest):
+    @classmethod
+    def setUpClass(cls):
+        done = ipw(None, "list", "clients", "--json")
+        client = next(c for c in json.loads(done.stdout)["clients"] if c["name"] == "llama")
+        if not client["available"]:
+            raise unittest.SkipTest(f"no model can run here: {client['missing']}")
+
+    def test_measured(self):
+        models, done = self.family(self.machine(Intel, 40, 25))
+        self.assertEqual(sorted(model["model"] for model in models), FAMILY)
+        for model in models:
+            self.assertIsNone(model["error"])
+            self.assertEqual(model["completed"], QUERIES)
+            self.assertGreater(model["accuracy"], 0.5, model)  # chance is far below
+            self.assertLess(model["accuracy"], 1, model)
+            low, high = model["accuracy_interval_95"]
+            self.assertTrue(low < model["accuracy"] < high)
+            self.assertEqual(model["energy"]["method"], "counter")
+            self.assertGreater(model["joules_per_query"], 0)
+            self.assertGreater(model["joules_per_query_plus_minus"], 0)
+            self.assertGreater(model["ipj"], 0)
+            self.assertEqual(model["on_frontier"],
+                             not any(beats(other, model) for other in models))
+            summary = json.loads((Path(model["output_dir"]) / "summary.json").read_text())
+            self.assertEqual(summary["ipw"]["accuracy"], model["accuracy"])
+        self.assertTrue(any(model["on_frontier"] for model in models))
+        self.assertIn("frontier", done.stderr)
+        self.assertNotIn("~", done.stderr)
+
+    def test_estimated_and_said_so(self):
+        machine = self.machine(Modelled)
+        models, done = self.family(machine, "--model", "ipw-1m-f16,ipw-1m-q8_0")
+        self.assertEqual([model["energy"]["method"] for model in models], ["estimated"] * 2)
+        self.assertIn("estimated from CPU use, not measured", done.stderr)
+        done = self.demo(machine, "--queries", 5, "--model", "ipw-1m-f16", "--require-energy")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("~", done.stdout)
+
+    def test_without_any_sensor_nothing_is_invented(self):
+        models, done = self.family(self.machine(Machine), "--model", "ipw-1m-f16")
+        self.assertIsNone(models[0]["joules_per_query"])
+        self.assertIsNone(models[0]["ipw"])
+        self.assertFalse(models[0]["on_frontier"])
+        self.assertGreater(models[0]["accuracy"], 0.5)
+        self.assertIn("energy   unknown", done.stderr)
+
+    def test_the_same_answers_again(self):
+        machine = self.machine(Machine)
+        answers = []
+        for _ in range(2):
+            models, _ = self.family(machine, "--model", "ipw-1m-q4_0")
+            records = Path(models[0]["output_dir"]) / "records.jsonl"
+            lines = [json.loads(line) for line in records.read_text().splitlines()]
+            answers.append([line["model_answers"] for line in lines if line["kind"] == "query"])
+        self.assertEqual(answers[0], answers[1])
+        self.assertEqual(len(answers[0]), QUERIES)
+
+    def test_one_that_fails_stops_no_other(self):
+        machine = self.machine(Machine)
+        broken = machine.put("/broken.gguf", "GGUF and nothing more")
+        models, done = self.family(machine, "--model", f"{broken},ipw-1m-f16")
+        self.assertIn("broken.gguf", models[0]["error"])
+        self.assertIsNone(models[0]["accuracy"])
+        self.assertEqual(models[1]["completed"], QUERIES)
+        self.assertIn("failed", done.stderr)
+
+    def test_wrong_models(self):
+        machine = self.machine(Machine)
+        done = self.demo(machine, "--model", "ipw-1m-f61")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ipw-1m-f16", done.stderr)  # the nearest name
+        self.assertEqual(self.demo(machine, "--model", ",").returncode, 2)
+        self.assertEqual(self.demo(machine, "--queries", "0").returncode, 2)
+
+
+class WithoutEngine(DemoTest):
+    def test_it_shows_what_can_be_measured(self):
+        done = self.demo(self.machine(Modelled), env={"IPW_LLAMA_LIB": "/nowhere"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no model can run here", done.stderr)
+        self.assertIn("$ ipw doctor", done.stdout)
+        self.assertIn("energy of", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

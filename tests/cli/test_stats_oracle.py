@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""src/stats against SciPy and NumPy, to nine digits.  $IPW_PYTHON may name an interpreter that has
+them; without them this is a skip."""
+
+import os
+import sys
+
+WANTED = os.environ.get("IPW_PYTHON")
+if WANTED and os.path.realpath(sys.prefix) != os.path.realpath(
+        os.path.dirname(os.path.dirname(os.path.abspath(WANTED)))) and "IPW_AGAIN" not in os.environ:
+    os.environ["IPW_AGAIN"] = "1"
+    os.execv(WANTED, [WANTED, *sys.argv])
+
+import json
+import math
+import subprocess
+import unittest
+from pathlib import Path
+
+try:
+    import numpy as np
+    import scipy.stats as st
+except ImportError as error:
+    print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has numpy and scipy)")
+    sys.exit(77)
+
+TOOL = Path(os.environ.get("IPW_BUILD", "build")).resolve() / "tests/tools/stats"
+CLOSE = 1e-9
+
+
+def plain(value):
+    if isinstance(value, np.ndarray):
+        return [None if not math.isfinite(v) else float(v) for v in value]
+    return float(value) if isinstance(value, np.floating) else value
+
+
+def ask(*questions):
+    """Each a dict; the answers, in order."""
+    lines = [json.dumps({k: plain(v) for k, v in q.items()}) for q in questions]
+    done = subprocess.run([TOOL], input="\n".join(lines) + "\n", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def samples():
+    """Pairs of columns of many shapes: small, large, tied, far from 0, nearly a line."""
+    rng = np.random.default_rng(42)
+    for n in (3, 4, 10, 57, 400):
+        x = rng.uniform(1, 1000, n)
+        yield x, 3 * x + rng.normal(0, 50, n)
+        yield np.round(x / 100), np.round(rng.uniform(0, 5, n)) + 1
+        yield x, np.exp(rng.normal(0, 2, n))
+        yield x + 1e7, 2e-3 * x + 1e-9 * rng.normal(0, 1, n) + 5
+
+
+class Oracle(unittest.TestCase):
+    def close(self, got, wanted, tolerance=CLOSE, what=""):
+        if not math.isfinite(wanted):
+            self.assertIsNone(got, what)
+            return
+        self.assertIsNotNone(got, what)
+        self.assertLessEqual(abs(got - wanted), tolerance * abs(wanted) + 1e-300,
+                             f"{what}: {got} is not {wanted}")
+
+
+class Distributions(Oracle):
+    def test_normal(self):
+        zs = [-37, -8, -3.3, -1, -1e-9, 0, 0.5, 2, 6]
+        ps = [1e-300, 1e-12, 0.001, 0.025, 0.3, 0.5, 0.8, 0.975, 0.99999]
+        got = ask(*({"ask": "normal_below", "p": z} for z in zs),
+                  *({"ask": "normal_quantile", "p": p} for p in ps))
+        for answer, wanted in zip(got, [*st.norm.cdf(zs), *st.norm.ppf(ps)]):
+            if abs(wanted) < 1e-300:
+                self.assertLess(abs(answer["value"]), 1e-12)
+            else:
+                self.close(answer["value"], wanted)
+
+    def test_student(self):
+        cases = [(t, f) for t in (0.001, 0.5, 1, 2.5, 12, 300)
+                 for f in (1, 2, 3.5, 9, 30, 100, 1e3, 1e5, 999998)]
+        got = ask(*({"ask": "student_outside", "p": t, "freedom": f} for t, f in cases))
+        for (t, f), answer in zip(cases, got):
+            wanted = 2 * st.t.sf(t, f)
+            if wanted > 1e-290:
+                self.close(answer["value"], wanted, what=f"t={t}, {f}")
+        cases = [(p, f) for p in (0.9, 0.5, 0.1, 0.05, 0.01, 1e-6)
+                 for f in (1, 2, 5, 28, 1e3, 999998)]
+        got = ask(*({"ask": "student_quantile", "p": p, "freedom": f} for p, f in cases))
+        for (p, f), answer in zip(cases, got):
+            self.close(answer["value"], st.t.isf(p / 2, f), what=f"p={p}, {f}")
+
+
+def precise(u, v):
+    """The line in longer numbers: where all x lie far from 0, SciPy's own sums lose digits."""
+    u, v = u.astype(np.longdouble), v.astype(np.longdouble)
+    du, n = u - u.mean(), len(u)
+    slope = (du * (v - v.mean())).sum() / (du * du).sum()
+    intercept = v.mean() - slope * u.mean()
+    spread = np.sqrt(((v - intercept - slope * u) ** 2).sum() / (n - 2))
+    return (float(slope), float(intercept), float(spread / np.sqrt((du * du).sum())),
+            float(spread * np.sqrt(np.longdouble(1) / n + u.mean() ** 2 / (du * du).sum())))
+
+
+class Fits(Oracle):
+    def check(self, logs, x, y):
+        got, = ask({"ask": "linear", "logs": logs, "x": x, "y": y})
+        u = np.log(x) if logs else x
+        v = np.log(y) if logs == "both" else y
+        wanted = st.linregress(u, v)
+        near = np.std(u) > 1e-3 * abs(np.mean(u)) and 1 - wanted.rvalue ** 2 > 1e-6
+        slope, intercept, slope_error, intercept_error = precise(u, v)
+        if near:
+            slope, intercept, slope_error, intercept_error = (
+                wanted.slope, wanted.intercept, wanted.stderr, wanted.intercept_stderr)
+        t = st.t.isf(0.025, len(x) - 2)
+        # Numbers of 16 digits cannot tell the residuals of y better than to 1e-16 of y.
+        loose = CLOSE if near else 1e-5
+        for key, value in (("slope", slope), ("intercept", intercept), ("slope_error", slope_error),
+                           ("intercept_error", intercept_error),
+                           ("slope_low", slope - t * slope_error),
+                           ("intercept_high", intercept + t * intercept_error)):
+            scale = slope_error if key.startswith("slope") else intercept_error
+            self.assertLessEqual(abs(got[key] - value), loose * (abs(value) + scale),
+                                 f"{logs} {key}: {got[key]} is not {value}")
+        self.assertAlmostEqual(got["r2"], wanted.rvalue ** 2, delta=1e-9)
+        if wanted.pvalue > 1e-200 and near:
+            self.close(got["p_value"], wanted.pvalue, 1e-6)  # t itself has lost digits by then
+        self.assertEqual(got["count"], len(x))
+
+    def test_lines(self):
+        for x, y in samples():
+            self.check("", x, y)
+
+    def test_logarithms(self):
+        for x, y in samples():
+            if np.min(y) > 0 and np.min(x) > 0 and len(set(x)) > 1:
+                self.check("x", x, y)
+                self.check("both", x, y)
+
+    def test_what_is_not_known_is_left_out(self):
+        x = np.array([1, 2, np.nan, 4, 5.0])
+        y = np.array([2, np.nan, 3, 8, 11.0])
+        got, = ask({"ask": "linear", "x": x, "y": y})
+        wanted = st.linregress([1, 4, 5], [2, 8, 11])
+        self.assertEqual(got["count"], 3)
+        self.close(got["slope"], wanted.slope)
+
+    def test_no_line(self):
+        for x, y in (([], []), ([1.0], [2.0]), ([3.0, 3.0], [1.0, 2.0])):
+            got, = ask({"ask": "linear", "x": x, "y": y})
+            self.assertFalse(got["done"])
+            self.assertIsNone(got["slope"])
+        got, = ask({"ask": "linear", "x": [1.0, 2.0], "y": [1.0, 3.0]})
+        self.assertTrue(got["done"])
+        self.assertIsNone(got["slope_error"])  # two points say nothing of the error
+        self.close(got["slope"], 2)
+
+    def test_theil_sen(self):
+        for x, y in samples():
+            if len(set(x)) < 2:
+                continue
+            got, = ask({"ask": "theil_sen", "x": x, "y": y})
+            wanted = st.theilslopes(y, x)
+            self.assertFalse(got["drawn"])
+            self.close(got["slope"], wanted.slope, 1e-9)
+            self.assertAlmostEqual(got["intercept"], wanted.intercept,
+                                   delta=1e-9 * (abs(wanted.intercept) + np.max(np.abs(y))))
+
+    def test_theil_sen_of_many(self):
+        rng = np.random.default_rng(1)
+        x = rng.uniform(0, 100, 20000)
+        y = 2 * x + rng.standard_t(2, 20000)
+        got, again = ask({"ask": "theil_sen", "x": x, "y": y}, {"ask": "theil_sen", "x": x, "y": y})
+        self.assertTrue(got["drawn"])
+        self.assertEqual(got, again)
+        self.close(got["slope"], 2, 0.01)
+
+
+class Correlations(Oracle):
+    def test_values_and_p(self):
+        for x, y in samples():
+            for name, function in (("pearson", st.pearsonr), ("spearman", st.spearmanr),
+                                   ("kendall", lambda a, b: st.kendalltau(a, b, method="asymptotic"))):
+                got, = ask({"ask": name, "x": x, "y": y})
+                value, p = function(x, y)
+                loose = 1e-6 if name == "pearson" and np.min(x) > 1e6 else CLOSE
+                self.close(got["value"], value, loose, name)
+                if 1e-250 < p and 1 - abs(value) > 1e-9:
+                    self.close(got["p_value"], p, 1e-7 if name != "kendall" else CLOSE, name)
+
+    def test_without_difference(self):
+        for name in ("pearson", "spearman", "kendall"):
+            got, = ask({"ask": name, "x": [1.0, 1.0, 1.0], "y": [1.0, 2.0, 3.0]})
+            self.assertIsNone(got["value"])
+
+
+class Densities(Oracle):
+    def test_as_gaussian_kde(self):
+        rng = np.random.default_rng(3)
+        for n in (2, 5, 100, 3000):
+            x = np.concatenate([rng.normal(0, 1, n), rng.normal(8, 2, n)])
+            at = np.linspace(x.min() - 1, x.max() + 1, 64)
+            got, = ask({"ask": "kde", "x": x, "y": at})
+            for a, b in zip(got["density"], st.gaussian_kde(x)(at)):
+                self.close(a, b)
+
+    def test_of_many(self):
+        rng = np.random.default_rng(4)
+        x = rng.gamma(2, 30, 50000)
+        at = np.linspace(0, 300, 40)
+        got, = ask({"ask": "kde", "x": x, "y": at})
+        wanted = st.gaussian_kde(x)(at)
+        self.assertLess(np.max(np.abs(np.array(got["density"]) - wanted)), 1e-3 * wanted.max())
+
+    def test_of_one_value(self):
+        got, = ask({"ask": "kde", "x": [3.0, 3.0], "y": [3.0]})
+        self.assertFalse(got["done"])
+
+
+class Permutations(Oracle):
+    @staticmethod
+    def difference(a, b, axis=0):
+        return np.mean(a, axis=axis) - np.mean(b, axis=axis)
+
+    def test_exact(self):
+        rng = np.random.default_rng(5)
+        for shift in (0, 0.5, 3):
+            a, b = rng.normal(shift, 1, 9), rng.normal(0, 1, 9)
+            got, = ask({"ask": "paired", "x": a, "y": b, "most": 100000})
+            wanted = st.permutation_test((a, b), self.difference, permutation_type="samples",
+                                         n_resamples=np.inf, vectorized=True)
+            self.assertTrue(got["exact"])
+            self.close(got["p_value"], wanted.pvalue)
+            self.close(got["difference"], wanted.statistic)
+            c = rng.normal(0, 1, 6)
+            for first, second in ((a, c), (c, a)):
+                got, = ask({"ask": "unpaired", "x": first, "y": second, "most": 100000})
+                # Both sides by size, which SciPy's "two-sided" is not where the sets differ in size.
+                wanted = st.permutation_test(
+                    (first, second), lambda p, q, axis=0: np.abs(self.difference(p, q, axis)),
+                    n_resamples=np.inf, vectorized=True, alternative="greater")
+                self.assertTrue(got["exact"])
+                self.close(got["p_value"], wanted.pvalue)
+                self.close(got["difference"], self.difference(first, second))
+
+    def test_drawn(self):
+        rng = np.random.default_rng(6)
+        a, b = rng.normal(0.3, 1, 80), rng.normal(0, 1, 100)
+        for kind, wanted in (("unpaired", st.ttest_ind(a, b).pvalue),
+                             ("paired", st.ttest_rel(a, b[:80]).pvalue)):
+            got, again = (ask({"ask": kind, "x": a, "y": b if kind == "unpaired" else b[:80],
+                               "most": 20000})[0] for _ in range(2))
+            self.assertFalse(got["exact"])
+            self.assertEqual(got, again)
+            self.assertAlmostEqual(got["p_value"], wanted, delta=0.02)
+
+
+class Intervals(Oracle):
+    @staticmethod
+    def ratio(x, y, axis=-1):
+        return np.sum(x, axis=axis) / np.sum(y, axis=axis)
+
+    def check(self, x, y):
+        got, again = ask(*2 * [{"ask": "resample", "x": x, "y": y, "draws": 4000, "seed": 1}])
+        self.assertEqual(got, again)
+        wanted = st.bootstrap((x, y), self.ratio, paired=True, method="BCa", n_resamples=4000,
+                              vectorized=True, rng=np.random.default_rng(8))
+        low, high = wanted.confidence_interval
+        # Two draws of the same interval: its ends differ by some per cent of its width.
+        for key, end in (("low", low), ("high", high)):
+            self.assertAlmostEqual(got[key], end, delta=0.1 * (high - low))
+        self.close(got["figure"], self.ratio(x, y))
+        self.assertAlmostEqual(got["error"], wanted.standard_error,
+                               delta=0.1 * wanted.standard_error)
+
+    def test_as_bca(self):
+        rng = np.random.default_rng(9)
+        for n in (12, 60, 500):
+            y = rng.gamma(1.5, 40, n)
+            self.check(y * rng.uniform(0.5, 2, n), y)
+
+    def test_of_many(self):
+        rng = np.random.default_rng(10)
+        y = rng.gamma(1.5, 40, 6000)
+        self.check(y + rng.normal(0, 30, 6000), y)
+
+    def test_of_few(self):
+        got, = ask({"ask": "resample", "x": [2.0], "y": [1.0], "draws": 100, "seed": 1})
+        self.assertEqual(got["figure"], 2)
+        self.assertIsNone(got["low"])
+
+
+class Order(Oracle):
+    def test_sorted_and_quantiles(self):
+        rng = np.random.default_rng(11)
+        for n in (1, 2, 3, 16, 17, 100, 5000):
+            for x in (rng.normal(0, 1, n), np.round(rng.normal(0, 2, n)), np.arange(n, 0, -1.0),
+                      np.arange(n, dtype=float), np.full(n, 7.0)):
+                p = float(rng.uniform())
+                got, = ask({"ask": "sorted", "x": x, "p": p})
+                self.assertEqual(got["sorted"], sorted(x))
+                self.close(got["quantile"], np.quantile(x, p))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,195 @@
+/* stats: one JSON object a line on standard input, {"ask": "linear", "x": [...], "y": [...], ...}; what
+ * src/stats answers, one object a line on standard output.  For the tests that compare it with others. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "stats/correlation.h"
+#include "stats/distribution.h"
+#include "stats/kde.h"
+#include "stats/linear_fit.h"
+#include "stats/permutation.h"
+#include "stats/resample.h"
+#include "stats/select.h"
+#include "stats/theil_sen.h"
+
+struct series {
+    double *values;
+    size_t count;
+};
+
+static struct series series_of(const struct jv *asked, const char *key)
+{
+    const struct jv *list = jv_get(asked, key);
+    struct series out = {calloc(jv_count(list) + 1, sizeof(double)), 0};
+    if (!out.values)
+        exit(1);
+    for (const struct jv *child = jv_first(list); child; child = jv_next(child))
+        out.values[out.count++] = jv_number(child);
+    return out;
+}
+
+static void tell_linear(const struct jv *asked, struct series x, struct series y, struct json *json)
+{
+    static const char *const LOGS[] = {"", "x", "both"};
+    struct linear_fit fit;
+    const char *wanted = jv_text(jv_get(asked, "logs"));
+    enum linear_logs logs = LINEAR_PLAIN;
+    for (int i = 0; wanted && i < 3; i++)
+        if (strcmp(wanted, LOGS[i]) == 0)
+            logs = (enum linear_logs)i;
+    json_bool(json, "done", linear_fit_logs(x.values, y.values, x.count, logs, &fit));
+    json_integer(json, "count", (int64_t)fit.count);
+    json_number(json, "slope", fit.slope);
+    json_number(json, "intercept", fit.intercept);
+    json_number(json, "r2", fit.r2);
+    json_number(json, "slope_error", fit.slope_error);
+    json_number(json, "intercept_error", fit.intercept_error);
+    json_number(json, "slope_low", fit.slope_low);
+    json_number(json, "intercept_high", fit.intercept_high);
+    json_number(json, "p_value", fit.p_value);
+}
+
+static void tell_theil_sen(struct series x, struct series y, struct json *json)
+{
+    struct theil_sen line;
+    json_bool(json, "done", theil_sen(x.values, y.values, x.count, &line) == ERR_OK);
+    json_bool(json, "drawn", line.drawn);
+    json_number(json, "slope", line.slope);
+    json_number(json, "intercept", line.intercept);
+}
+
+static void tell_correlation(const char *ask, struct series x, struct series y, struct json *json)
+{
+    struct correlation found = {0, UNKNOWN, UNKNOWN};
+    enum err err = strcmp(ask, "pearson") == 0    ? pearson(x.values, y.values, x.count, &found)
+                   : strcmp(ask, "spearman") == 0 ? spearman(x.values, y.values, x.count, &found)
+                                                  : kendall(x.values, y.values, x.count, &found);
+    json_bool(json, "done", err == ERR_OK);
+    json_number(json, "value", found.value);
+    json_number(json, "p_value", found.p_value);
+}
+
+static void tell_kde(struct series x, struct series at, struct json *json)
+{
+    struct series density = {calloc(at.count + 1, sizeof(double)), at.count};
+    if (!density.values)
+        exit(1);
+    json_bool(json, "done", kde(x.values, x.count, at.values, at.count, density.values) == ERR_OK);
+    json_array(json, "density");
+    for (size_t i = 0; i < density.count; i++)
+        json_number(json, NULL, density.values[i]);
+    json_array_end(json);
+    free(density.values);
+}
+
+static void tell_permutation(const char *ask, const struct jv *asked, struct series x,
+                             struct series y, struct json *json)
+{
+    struct permutation found = {UNKNOWN, UNKNOWN, 0, false};
+    uint64_t most = (uint64_t)jv_number(jv_get(asked, "most"));
+    enum err err =
+        strcmp(ask, "paired") == 0
+            ? permutation_paired(x.values, y.values, x.count, most, 7, &found)
+            : permutation_unpaired(x.values, x.count, y.values, y.count, most, 7, &found);
+    json_bool(json, "done", err == ERR_OK);
+    json_bool(json, "exact", found.exact);
+    json_number(json, "difference", found.difference);
+    json_number(json, "p_value", found.p_value);
+    json_integer(json, "tried", (int64_t)found.tried);
+}
+
+static double ratio_of(const double *sums)
+{
+    return sums[1] != 0 ? sums[0] / sums[1] : UNKNOWN;
+}
+
+static void tell_resample(const struct jv *asked, struct series x, struct series y,
+                          struct json *json)
+{
+    struct resample what = {{x.values, y.values}, 2, x.count, ratio_of, 0, 0, 0};
+    struct resample_interval found;
+    what.draws = (unsigned)jv_number(jv_get(asked, "draws"));
+    what.seed = (uint64_t)jv_number(jv_get(asked, "seed"));
+    json_bool(json, "done", resample_interval(&what, &found) == ERR_OK);
+    json_number(json, "figure", found.figure);
+    json_number(json, "low", found.low);
+    json_number(json, "high", found.high);
+    json_number(json, "error", found.error);
+}
+
+static void tell_distribution(const char *ask, const struct jv *asked, struct json *json)
+{
+    double p = jv_number(jv_get(asked, "p")), freedom = jv_number(jv_get(asked, "freedom"));
+    double value = strcmp(ask, "normal_below") == 0      ? normal_below(p)
+                   : strcmp(ask, "normal_quantile") == 0 ? normal_quantile(p)
+                   : strcmp(ask, "student_outside") == 0 ? student_outside(p, freedom)
+                                                         : student_quantile(p, freedom);
+    json_number(json, "value", value);
+}
+
+static void tell_sorted(struct series x, const struct jv *asked, struct json *json)
+{
+    json_number(json, "quantile",
+                select_quantile(x.values, x.count, jv_number(jv_get(asked, "p"))));
+    sort_ascending(x.values, x.count);
+    json_array(json, "sorted");
+    for (size_t i = 0; i < x.count; i++)
+        json_number(json, NULL, x.values[i]);
+    json_array_end(json);
+}
+
+static void tell(const struct jv *asked, struct json *json)
+{
+    const char *ask = jv_text(jv_get(asked, "ask"));
+    struct series x = series_of(asked, "x"), y = series_of(asked, "y");
+    json_object(json, NULL);
+    if (strcmp(ask, "linear") == 0)
+        tell_linear(asked, x, y, json);
+    else if (strcmp(ask, "theil_sen") == 0)
+        tell_theil_sen(x, y, json);
+    else if (strcmp(ask, "pearson") == 0 || strcmp(ask, "spearman") == 0 ||
+             strcmp(ask, "kendall") == 0)
+        tell_correlation(ask, x, y, json);
+    else if (strcmp(ask, "kde") == 0)
+        tell_kde(x, y, json);
+    else if (strcmp(ask, "paired") == 0 || strcmp(ask, "unpaired") == 0)
+        tell_permutation(ask, asked, x, y, json);
+    else if (strcmp(ask, "resample") == 0)
+        tell_resample(asked, x, y, json);
+    else if (strcmp(ask, "sorted") == 0)
+        tell_sorted(x, asked, json);
+    else
+        tell_distribution(ask, asked, json);
+    json_object_end(json);
+    free(x.values);
+    free(y.values);
+}
+
+int main(void)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    while ((length = getline(&line, &capacity, stdin)) > 0) {
+        struct jv *asked;
+        struct text out = {0};
+        struct json json;
+        struct error why = {0};
+        if (jv_parse(line, (size_t)length, &asked, &why)) {
+            fprintf(stderr, "stats: %s\n", why.text);
+            return 1;
+        }
+        json_init(&json, &out, false);
+        tell(asked, &json);
+        puts(text_get(&out));
+        text_release(&out);
+        jv_free(asked);
+    }
+    free(line);
+    return 0;
+}
