@@ -237,7 +237,7 @@ static void fill_batch(struct engine_context *context, const engine_token *token
             batch->pos[n] = (int32_t)(context->position + i);
             batch->n_seq_id[n] = 1;
             batch->seq_id[n] = numbers + s;
-            batch->logits[n] = is_last && i == count - 1;
+            batch->logits[n] = is_last && i == count - 1 ? 1 : 0;
         }
     batch->n_tokens = (int32_t)n;
 }

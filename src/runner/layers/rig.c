@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "core/text.h"
 #include "stats/bootstrap.h"
 
@@ -97,8 +98,12 @@ static enum err compute(struct rig *rig, bool watched, size_t from, size_t count
 {
     if (watched)
         stopwatch_begin(&rig->watch, stride);
-    return engine_compute(watched ? rig->watched : rig->plain, rig->tokens + from, count,
-                          rig->options->batch, why);
+    nanos began = clock_now();
+    enum err err = engine_compute(watched ? rig->watched : rig->plain, rig->tokens + from, count,
+                                  rig->options->batch, why);
+    if (!err && rig->lengths)
+        rig->lengths->seconds[rig->lengths->count++ % RIG_LENGTHS] = seconds(clock_now() - began);
+    return err;
 }
 
 enum err rig_learn(struct rig *rig, enum layers_granularity granularity, struct error *why)
