@@ -40,7 +40,7 @@ def write_records(folder, model, found, draw, subjects):
                                   "hardware_label": "H200x1", "settings": {"model": model}}) + "\n")
         for index, begin, first, end, tokens_in, tokens_out in found:
             prefill, decode = energies(tokens_in, tokens_out, draw)
-            joules, failed = prefill + decode, draw.random() < 0.002
+            joules, failed = prefill + decode, index % 500 == 7
             right = draw.random() < 0.9 - 0.03 * (index % len(subjects))
             key, subject = f"q{index:06d}", json.dumps(subjects[index % len(subjects)])
             status = '"failed","error":"the service closed the connection"' if failed else '"completed"'
