@@ -18,7 +18,7 @@
 
 /* Stops are thinned out until they slow by less than this when tried, so that the whole stays below
  * LAYERS_OVERHEAD_MAX. */
-#define OVERHEAD_AIM 0.03
+#define OVERHEAD_AIM 0.02
 /* Rounds end when no setting's joules (or seconds) are less certain than this. */
 #define CERTAIN_ENOUGH 0.02
 
