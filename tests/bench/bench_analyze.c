@@ -169,7 +169,6 @@ static void make_run(const char *directory, unsigned count)
 
 static double analyze(const char *directory, double *peak_mb)
 {
-    extern char **environ;
     const char *words[] = {program, "analyze", directory, "--json", NULL};
     posix_spawn_file_actions_t actions;
     struct rusage usage;

@@ -94,7 +94,7 @@ static enum err add_text(struct word_index *index, struct run_words *words, cons
 static enum err intern(struct word_index *index, struct run_words *words, const char *bytes,
                        size_t length, uint32_t *id)
 {
-    if (2 * (words->count + 1) > index->size && widen(index, words))
+    if (2 * ((size_t)words->count + 1) > index->size && widen(index, words))
         return ERR_NO_MEMORY;
     size_t slot = slot_of(index, words, bytes, length);
     if (!index->slots[slot] && words->count >= WORDS_MOST) {
@@ -178,7 +178,7 @@ void builder_flags(struct builder *builder, enum run_flag column, const double *
 {
     int8_t *to = builder->table->flags[column] + builder->table->rows;
     for (size_t i = 0; i < count; i++)
-        to[i] = is_known(values[i]) ? (int8_t)(values[i] != 0) : -1;
+        to[i] = (int8_t)(is_known(values[i]) ? values[i] != 0 : -1);
 }
 
 /* ---- rows ---- */
