@@ -12,7 +12,9 @@
 #include "graders/grader.h"
 #include "port/json_read.h"
 #include "report/export.h"
+#include "report/gnuplot.h"
 #include "report/listing.h"
+#include "report/plot.h"
 #include "sensors/registry.h"
 #include "store/store.h"
 
@@ -20,7 +22,7 @@ static int list_main(int argc, char **argv);
 
 const struct command command_list = {
     .name = "list",
-    .summary = "clients, datasets, graders, analyses, stores, sensors: what there is",
+    .summary = "clients, datasets, graders, analyses, plots, stores, sensors: what there is",
     .usage = "[clients|datasets|graders|analyses|plots|exports|sensors|stores|all] [OPTIONS]",
     .details = "Shows each with a line of what it does, and those that this build or this machine\n"
                "cannot use with what would enable them. -v shows their parameters too.",
@@ -135,10 +137,20 @@ static void list_analyses(struct listing *listing)
     }
 }
 
-/* A kind that comes with a command this version does not have yet. */
+static enum err plots_available(struct error *why)
+{
+    enum err err = jv_available(why);
+    return err ? err : gnuplot_available(why);
+}
+
 static void list_plots(struct listing *listing)
 {
-    listing_begin(listing, "plots", "none in this version");
+    listing_begin(listing, "plots", "what `ipw plot` draws (--plot)");
+    for (size_t i = 0; PLOT_DRIVERS[i]; i++) {
+        struct listing_row row = {PLOT_DRIVERS[i]->name, PLOT_DRIVERS[i]->summary, NULL, ""};
+        check(plots_available, &row);
+        listing_add(listing, &row);
+    }
 }
 
 static const struct {
