@@ -337,9 +337,9 @@ enum err run_table_load(const char *directory, const char *model, struct run_wan
 {
     struct error reason = {0};
     *out = (struct run_table){.directory = strdup(directory)};
+    if (!out->directory)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     enum err err = jv_available(&reason);
-    if (!err && !out->directory)
-        err = err_set(&reason, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     if (!err)
         err = load_into(out, model, wanted, &reason);
     if (err) {

@@ -43,7 +43,7 @@ static double value_for(enum filling filling, size_t row, unsigned column)
     case FILL_VARIED:
         break;
     }
-    return 1 + fmod((double)(row * 37 + column * 11) * 0.618, 50);
+    return 1 + fmod((double)(row * 37 + (size_t)column * 11) * 0.618, 50);
 }
 
 static void fill_words(struct run_table *table)
