@@ -20,7 +20,7 @@ def row(name, value, unit, bound):
 
 def measured(model):
     words = [BUILD / "ipw", "layers", "--model", model, "--prompt-tokens", "32,128", "--gen", "8",
-             "--repeat", "5", "--idle", "0.2", "--json", "--quiet"]
+             "--repeat", "3", "--idle", "0.2", "--json", "--quiet"]
     done = subprocess.run(words, capture_output=True, text=True)
     if "libllama" in done.stderr and done.returncode:
         print(f"left out, ipw layers: {done.stderr.strip()}")

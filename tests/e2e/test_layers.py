@@ -76,8 +76,8 @@ class Account(LayersTest):
         cls.file = models["folder"] / "deep.json"
         with Working(10, 20) as machine:
             done = ipw(machine, "layers", "-m", models["deep"], "--prompt-tokens",
-                       ",".join(map(str, PROMPTS)), "--gen", 8, "-r", 2, "-t", 1, "--idle", 1, "--granularity", "component",
-                       "--json", "-o", cls.file, timeout=150)
+                       ",".join(map(str, PROMPTS)), "--gen", 8, "-r", 2, "-t", 1, "--idle", 1,
+                       "--granularity", "component", "--json", "-o", cls.file, timeout=150)
         assert done.returncode == 0, done.stderr
         cls.printed, cls.one = done.stdout, json.loads(done.stdout)
 

@@ -274,6 +274,8 @@ static void forget_energy(struct layers_model *model)
         model->fit.columns[c] = NONE;
     model->fit.idle_watts = model->fit.idle_sigma = UNKNOWN;
     price_all(model);
+    for (size_t s = 0; s < model->setting_count; s++)
+        model->settings[s].joules = model->settings[s].joules_sigma = UNKNOWN;
     model->total = energy_unknown(model->no_energy);
     model->idle_joules = model->component_joules = model->component_sigma = UNKNOWN;
     model->unattributed_joules = model->awake_joules = model->closure = UNKNOWN;

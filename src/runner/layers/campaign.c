@@ -7,6 +7,7 @@
 #include "core/grow.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "port/thread.h"
 #include "runner/layers/balance.h"
 #include "runner/layers/replay.h"
 #include "runner/layers/rest.h"
@@ -18,11 +19,13 @@
 
 /* Stops are thinned out until they slow by less than this when tried, so that the whole stays below
  * LAYERS_OVERHEAD_MAX. */
-#define OVERHEAD_AIM 0.03
+#define OVERHEAD_AIM 0.02
 /* Rounds end when no setting's joules (or seconds) are less certain than this. */
 #define CERTAIN_ENOUGH 0.02
 
 enum { ROUNDS_LEAST = 3, ROUNDS_MOST = 200 };
+
+#define SETTLE_NS (500 * NS_PER_MS)
 
 struct campaign {
     struct session *session;
@@ -130,6 +133,7 @@ static enum err measure_rest(struct campaign *c, struct error *why)
     if (c->options->idle_s <= 0)
         return ERR_OK;
     tell(c, "watching the machine at rest", NULL);
+    thread_sleep(SETTLE_NS); /* the engine's threads look for work for a while before they sleep */
     *window = (struct layers_window){.setting = (unsigned)model->setting_count};
     enum err err = watch_rest(c, 0, window, &model->idle, why);
     if (err)

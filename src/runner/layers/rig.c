@@ -49,6 +49,7 @@ static enum err open_contexts(struct rig *rig, const atomic_bool *cancel, struct
         .context = rig->context,
         .sequences = rig->options->batch,
         .threads = (int)rig->options->threads,
+        .keep_threads = true,
         .flash_attention = -1,
     };
     enum err err = engine_context_open(rig->model, &options, &rig->plain, why);
