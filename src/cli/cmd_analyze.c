@@ -87,7 +87,7 @@ static int choose_drivers(struct analyzing *work)
 {
     if (work->options->analyses)
         return choose(work, work->options->analyses);
-    for (size_t i = 0; ANALYSIS_DRIVERS[i] && i < ANALYSES_MOST; i++)
+    for (size_t i = 0; i < ANALYSES_MOST && ANALYSIS_DRIVERS[i]; i++)
         work->drivers[work->driver_count++] = ANALYSIS_DRIVERS[i];
     return -1;
 }
@@ -227,7 +227,7 @@ static bool wants_across(const struct analyzing *work)
 static int analyze_all(struct analyzing *work, const char **directories, size_t count)
 {
     struct run_wanted wanted = columns_needed(work, count > 1);
-    struct json writer, *json = work->options->json ? &writer : NULL;
+    struct json writer = {0}, *json = work->options->json ? &writer : NULL;
     struct error why = {0};
     enum err err = ERR_OK;
     int code = EXIT_DONE;

@@ -11,6 +11,8 @@
 #include "port/arrow_write.h"
 #include "port/http.h"
 #include "port/json_read.h"
+#include "report/gnuplot.h"
+#include "report/html.h"
 #include "store/store.h"
 
 static enum err sqlite_available(struct error *why)
@@ -35,7 +37,9 @@ static const struct {
     {"libcurl", "ipw profile: the clients openai and ollama, the dataset hub", http_available},
     {"nanoarrow", "ipw profile: the Arrow directory, the dataset hf", arrow_write_available},
     {"llama.cpp", "the client llama: inference in this process", llama_available},
+    {"gnuplot", "ipw plot: the pictures", gnuplot_available},
     {"SQLite", "ipw profile: the catalogue of runs", sqlite_available},
+    {"ECharts", "ipw report", html_available},
 };
 
 void parts_text(struct text *out)
