@@ -49,6 +49,7 @@ struct demo_command {
     struct measure_options measure;
     struct profile_options profile;
     const char *models, *output;
+    unsigned threads;
     bool json, quiet;
 };
 
@@ -193,9 +194,18 @@ static int run_family(const struct demo_command *command, const struct client_mo
     return code;
 }
 
+static enum err set_params(struct demo_command *command)
+{
+    char threads[16];
+    str_format(threads, sizeof threads, "%u", command->threads);
+    enum err err = params_set(&command->profile.client_params, "threads", threads);
+    return err ? err : params_set(&command->profile.request_params, "max_tokens", ANSWER_TOKENS);
+}
+
 static int demo_main(int argc, char **argv)
 {
     static struct demo_command command = {
+        .threads = 1,
         .profile = {.client = "llama",
                     .dataset = "builtin",
                     .output_dir = "runs/demo",
@@ -215,6 +225,8 @@ static int demo_main(int argc, char **argv)
          "these instead: names of shipped models or GGUF files, with commas", 0, 0, NULL},
         {0, "queries", OPTION_COUNT, &command.profile.max_queries, "N",
          "questions for each model (default: 600)", 1, 1e6, NULL},
+        {'t', "threads", OPTION_COUNT, &command.threads, "N",
+         "threads that compute (default: 1: the family is too small for more)", 1, 4096, NULL},
         {0, "idle", OPTION_NUMBER, &command.profile.idle_s, "S",
          "watch the machine at rest before each, S seconds (default: 2)", 0, 86400, NULL},
         {0, "output-dir", OPTION_TEXT, &command.profile.output_dir, "DIR",
@@ -232,7 +244,7 @@ static int demo_main(int argc, char **argv)
     struct client_models models = {0};
     struct error why = {0};
     is_quiet = command.quiet;
-    if (params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS) != ERR_OK)
+    if (set_params(&command) != ERR_OK)
         return complain("demo", EXIT_FAILED, "out of memory");
     enum err err =
         command.models ? take_named(command.models, &models) : list_family(&models, &why);
