@@ -11,6 +11,7 @@
 #include "port/arrow_write.h"
 #include "port/http.h"
 #include "port/json_read.h"
+#include "report/gnuplot.h"
 #include "store/store.h"
 
 static enum err sqlite_available(struct error *why)
@@ -35,6 +36,7 @@ static const struct {
     {"libcurl", "ipw profile: the clients openai and ollama, the dataset hub", http_available},
     {"nanoarrow", "ipw profile: the Arrow directory, the dataset hf", arrow_write_available},
     {"llama.cpp", "the client llama: inference in this process", llama_available},
+    {"gnuplot", "ipw plot: the pictures", gnuplot_available},
     {"SQLite", "ipw profile: the catalogue of runs", sqlite_available},
 };
 

@@ -77,7 +77,7 @@ class Account(LayersTest):
         with Working(10, 20) as machine:
             done = ipw(machine, "layers", "-m", models["deep"], "--prompt-tokens",
                        ",".join(map(str, PROMPTS)), "--gen", 8, "-r", 2, "-t", 1, "--idle", 1,
-                       "--json", "-o", cls.file, timeout=150)
+                       "--granularity", "component", "--json", "-o", cls.file, timeout=150)
         assert done.returncode == 0, done.stderr
         cls.printed, cls.one = done.stdout, json.loads(done.stdout)
 

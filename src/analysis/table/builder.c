@@ -140,6 +140,16 @@ enum err builder_word(struct builder *builder, enum run_word column, const char 
     return ERR_OK;
 }
 
+double builder_fingerprint(const char *bytes, size_t length)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; bytes && i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    hash ^= hash >> 32; /* the last bytes reach all bits */
+    hash *= UINT64_C(0x9E3779B97F4A7C15);
+    return bytes ? (double)(hash >> 11) : UNKNOWN;
+}
+
 /* ---- numbers and flags ---- */
 
 static bool is_any_known(const double *values, size_t count)

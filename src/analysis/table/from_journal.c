@@ -24,6 +24,17 @@ static double number_at(const struct places *places, const struct jv *record,
     return value;
 }
 
+/* The question's text as a number; any other column as it is. */
+static double value_of(const struct builder *builder, size_t column, const struct jv *record,
+                       const struct jv *metrics)
+{
+    const struct places *places = &builder->numbers[column];
+    if (column != RUN_QUESTION)
+        return number_at(places, record, metrics);
+    const char *text = jv_text(place_find(&places->items[0], record, metrics));
+    return builder_fingerprint(text, text ? strlen(text) : 0);
+}
+
 static enum err add_word(struct builder *builder, enum run_word column, const struct jv *record,
                          const struct jv *metrics)
 {
@@ -79,7 +90,7 @@ static enum err take_record(void *context, const struct jv *record)
     err = builder_reserve(builder, 1);
     for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
         if (builder->wanted.numbers >> i & 1) {
-            double value = number_at(&builder->numbers[i], record, metrics);
+            double value = value_of(builder, i, record, metrics);
             err = builder_numbers(builder, (enum run_number)i, &value, 1);
         }
     for (size_t i = 0; !err && i < RUN_FLAGS; i++) {

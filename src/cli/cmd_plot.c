@@ -1,0 +1,427 @@
+/* ipw plot: pictures of runs and of measured layers, drawn by gnuplot.
+ *
+ *   $ ipw plot runs/profile_H100_llama3_2_1b_builtin
+ *
+ * One file a plot, DIR/plots/NAME.png; their paths on stdout, and on stderr what was not drawn and why. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/common.h"
+#include "core/text.h"
+#include "datasets/file.h"
+#include "port/json_read.h"
+#include "report/figure.h"
+#include "report/gnuplot.h"
+#include "report/plot.h"
+#include "store/run_dir.h"
+
+static int plot_main(int argc, char **argv);
+
+const struct command command_plot = {
+    .name = "plot",
+    .summary = "pictures of runs: energy, power, latency, accuracy, layers",
+    .usage = "DIR|FILE... [OPTIONS]",
+    .details =
+        "Draws what run directories hold, ours or the Python IPW's, and what `ipw layers -o FILE`\n"
+        "wrote. Every plot that the data allow goes to DIR/plots/NAME.png, those of FILE.json to\n"
+        "FILE-plots; with several DIRs the runs are also drawn together, in the first one's\n"
+        "folder. The paths are printed; what cannot be drawn is named with the reason.\n\n"
+        "gnuplot does the drawing. `ipw list plots` shows the plots.",
+    .run = plot_main,
+};
+
+enum { PLOTS_MOST = 64, PATH_LONGEST = 1024, FILE_MOST = 256 << 20 };
+
+struct plot_options {
+    const char *plots, *output, *formats, *model;
+    bool dark;
+};
+
+/* What is asked for, and what came of it. */
+struct plotting {
+    const struct plot_options *options;
+    const char **sources;
+    size_t source_count;
+    const struct plot_driver *drivers[PLOTS_MOST];
+    size_t driver_count;
+    bool by_name; /* --plot was given: each must come out */
+    bool formats[FIGURE_FORMATS];
+    struct plot_run *runs;
+    size_t run_count, layers_count;
+    bool drawn[PLOTS_MOST];          /* by driver */
+    struct error missed[PLOTS_MOST]; /* why not, by driver; of the source at hand */
+    struct text paths;
+    bool broken; /* a picture that could not be written: no use to go on */
+    bool failed;
+};
+
+/* ---- which ---- */
+
+/* Words of a list with commas between, one after the other: NULL at the end. */
+static char *next_word(char *list, char **rest)
+{
+    return strtok_r(list, ", ", rest);
+}
+
+static bool is_chosen(const struct plotting *work, const struct plot_driver *driver)
+{
+    for (size_t i = 0; i < work->driver_count; i++)
+        if (work->drivers[i] == driver)
+            return true;
+    return false;
+}
+
+static int choose_plots(struct plotting *work)
+{
+    struct error why = {0};
+    char *copy, *rest = NULL;
+    int code = -1;
+    work->by_name = work->options->plots != NULL;
+    for (size_t i = 0; !work->by_name && PLOT_DRIVERS[i] && i < PLOTS_MOST; i++)
+        work->drivers[work->driver_count++] = PLOT_DRIVERS[i];
+    if (!work->by_name)
+        return -1;
+    copy = strdup(work->options->plots);
+    if (!copy)
+        return complain("plot", EXIT_FAILED, "out of memory");
+    for (char *name = next_word(copy, &rest); name && code < 0; name = next_word(NULL, &rest)) {
+        const struct plot_driver *driver = plot_driver_find(name, &why);
+        if (!driver)
+            code = complain("plot", EXIT_USAGE, "%s", why.text);
+        else if (!is_chosen(work, driver) && work->driver_count < PLOTS_MOST)
+            work->drivers[work->driver_count++] = driver;
+    }
+    free(copy);
+    if (code < 0 && !work->driver_count)
+        code = complain("plot", EXIT_USAGE, "--plot names none; see ipw list plots");
+    return code;
+}
+
+static int choose_formats(struct plotting *work)
+{
+    char *rest = NULL, *copy = strdup(work->options->formats ? work->options->formats : "png");
+    int code = copy ? -1 : complain("plot", EXIT_FAILED, "out of memory");
+    bool any = false;
+    for (char *name = copy ? next_word(copy, &rest) : NULL; name && code < 0;
+         name = next_word(NULL, &rest)) {
+        int format = 0;
+        while (format < FIGURE_FORMATS && strcmp(FIGURE_SUFFIXES[format], name) != 0)
+            format++;
+        if (format == FIGURE_FORMATS)
+            code = complain("plot", EXIT_USAGE, "no format is called '%s': png, svg or pdf", name);
+        else
+            any = work->formats[format] = true;
+    }
+    free(copy);
+    if (code < 0 && !any)
+        code = complain("plot", EXIT_USAGE, "--format names none: png, svg or pdf");
+    return code;
+}
+
+static struct run_wanted columns_needed(const struct plotting *work)
+{
+    struct run_wanted wanted = {work->source_count > 1 ? PLOT_RUN_NEEDS : 0, 0};
+    for (size_t i = 0; i < work->driver_count; i++) {
+        wanted.numbers |= work->drivers[i]->needs.numbers;
+        wanted.words |= work->drivers[i]->needs.words;
+    }
+    return wanted;
+}
+
+/* ---- where ---- */
+
+static void last_part(const char *path, char *to, size_t size)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t begin = end;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    str_format(to, size, "%.*s", (int)(end - begin), path + begin);
+}
+
+static void drop_suffix(char *path)
+{
+    size_t length = strlen(path);
+    if (length > 5 && strcmp(path + length - 5, ".json") == 0)
+        path[length - 5] = '\0';
+}
+
+/* The folder of a source's pictures.  Below -o each of several sources has one of its own, by its name;
+ * of equal names the later ones carry their number. */
+static void place_of(const struct plotting *work, size_t source, bool is_file, char *to)
+{
+    const char *output = work->options->output, *path = work->sources[source];
+    char name[256], other[256], stem[PATH_LONGEST];
+    str_copy(stem, sizeof stem, path);
+    drop_suffix(stem);
+    if (!output) {
+        if (is_file)
+            str_format(to, PATH_LONGEST, "%s-plots", stem);
+        else
+            str_format(to, PATH_LONGEST, "%s/plots", path);
+        return;
+    }
+    if (work->source_count == 1) {
+        str_copy(to, PATH_LONGEST, output);
+        return;
+    }
+    bool taken = false;
+    last_part(stem, name, sizeof name);
+    for (size_t i = 0; i < source && !taken; i++) {
+        last_part(work->sources[i], other, sizeof other);
+        drop_suffix(other);
+        taken = strcmp(name, other) == 0;
+    }
+    if (taken)
+        str_format(to, PATH_LONGEST, "%s/%s-%zu", output, name, source + 1);
+    else
+        str_format(to, PATH_LONGEST, "%s/%s", output, name);
+}
+
+/* ---- drawing ---- */
+
+static void put_files(struct plotting *work, size_t which, const struct figure *figure,
+                      const char *place)
+{
+    const char *name = work->drivers[which]->name;
+    struct error why = {0};
+    for (int format = 0; format < FIGURE_FORMATS && !work->broken; format++) {
+        if (!work->formats[format])
+            continue;
+        if (gnuplot_draw(figure, (enum figure_format)format, work->options->dark, place, name,
+                         &why)) {
+            complain("plot", EXIT_FAILED, "%s: %s", name, why.text);
+            work->broken = true;
+            continue;
+        }
+        work->drawn[which] = true;
+        text_addf(&work->paths, "%s/%s.%s\n", place, name, FIGURE_SUFFIXES[format]);
+    }
+}
+
+/* Every chosen plot of this kind; what has no data is kept in `missed`. */
+static void draw_source(struct plotting *work, unsigned kind, const struct plot_source *source,
+                        const char *place)
+{
+    memset(work->missed, 0, sizeof work->missed);
+    for (size_t i = 0; i < work->driver_count && !work->broken; i++) {
+        struct figure figure = {0};
+        struct error why = {0};
+        if (!(work->drivers[i]->of & kind))
+            continue;
+        enum err err = work->drivers[i]->draw(source, &figure, &why);
+        if (!err) {
+            put_files(work, i, &figure, place);
+        } else {
+            work->missed[i] = why;
+            work->missed[i].code = err;
+            work->failed = work->failed || err != ERR_NO_DATA;
+        }
+        figure_release(&figure);
+    }
+}
+
+/* "not drawn: a, b: why", plots of the same reason together. */
+static void tell_missed(struct plotting *work, const char *source)
+{
+    for (size_t i = 0; i < work->driver_count; i++) {
+        if (!work->missed[i].code)
+            continue;
+        fprintf(stderr, "not drawn%s%s: %s", source ? " of " : "", source ? source : "",
+                work->drivers[i]->name);
+        for (size_t j = i + 1; j < work->driver_count; j++)
+            if (work->missed[j].code && strcmp(work->missed[i].text, work->missed[j].text) == 0) {
+                fprintf(stderr, ", %s", work->drivers[j]->name);
+                work->missed[j].code = ERR_OK;
+            }
+        fprintf(stderr, ": %s\n", work->missed[i].text);
+    }
+}
+
+static const char *source_name(const struct plotting *work, size_t source)
+{
+    return work->source_count > 1 ? work->sources[source] : NULL;
+}
+
+/* ---- sources ---- */
+
+static void plot_run_directory(struct plotting *work, size_t source)
+{
+    char place[PATH_LONGEST];
+    struct run_table table;
+    struct error why = {0};
+    if (run_table_load(work->sources[source], work->options->model, columns_needed(work), &table,
+                       &why)) {
+        work->failed = true;
+        complain("plot", EXIT_FAILED, "%s", why.text);
+        return;
+    }
+    for (size_t i = 0; i < table.note_count; i++)
+        fprintf(stderr, "note: %s\n", table.notes[i].text);
+    place_of(work, source, false, place);
+    draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
+    tell_missed(work, source_name(work, source));
+    if (work->source_count > 1 && plot_run_of(&table, &work->runs[work->run_count]) == ERR_OK)
+        work->run_count++;
+    run_table_release(&table);
+}
+
+static void plot_model(struct plotting *work, size_t source, const struct jv *model,
+                       const struct jv *host, bool is_one_of_many)
+{
+    char place[PATH_LONGEST], folder[256] = "", whole[PATH_LONGEST + 300];
+    const char *name = jv_text(jv_get(model, "model"));
+    place_of(work, source, true, place);
+    if (is_one_of_many)
+        model_slug(name ? name : "model", folder, sizeof folder);
+    str_format(whole, sizeof whole, "%s%s%s", place, folder[0] ? "/" : "", folder);
+    draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model, .host = host}, whole);
+    tell_missed(work, folder[0] ? folder : source_name(work, source));
+    work->layers_count++;
+}
+
+static enum err plot_models(struct plotting *work, size_t source, const struct jv *value,
+                            struct error *why)
+{
+    const struct jv *models = jv_get(value, "models"), *host = jv_get(value, "host");
+    if (!jv_is_array(jv_get(value, "layers")) && !jv_is_array(models))
+        return err_set(why, ERR_BAD_VALUE, "%s is no result of ipw layers: it has no layers",
+                       work->sources[source]);
+    if (!jv_is_array(models)) {
+        plot_model(work, source, value, host, false);
+        return ERR_OK;
+    }
+    for (const struct jv *model = jv_first(models); model; model = jv_next(model))
+        plot_model(work, source, model, host, true);
+    return ERR_OK;
+}
+
+static void plot_layers_file(struct plotting *work, size_t source)
+{
+    struct text bytes = {0};
+    struct error why = {0}, where = {0};
+    struct jv *value = NULL;
+    enum err err = user_file_read(work->sources[source], FILE_MOST, &bytes, &why);
+    if (!err) {
+        err = jv_parse(text_get(&bytes), bytes.length, &value, &where);
+        if (err)
+            err_set(&why, err, "%s: %.200s", work->sources[source], where.text);
+    }
+    if (!err)
+        err = plot_models(work, source, value, &why);
+    if (err) {
+        complain("plot", EXIT_FAILED, "%s", why.text);
+        work->failed = true;
+    }
+    jv_free(value);
+    text_release(&bytes);
+}
+
+/* Runs together: in the first one's folder. */
+static void plot_together(struct plotting *work)
+{
+    char place[PATH_LONGEST];
+    if (work->run_count < 2 || work->broken)
+        return;
+    if (work->options->output)
+        str_copy(place, sizeof place, work->options->output);
+    else
+        str_format(place, sizeof place, "%s/plots", work->runs[0].point.directory);
+    draw_source(work, PLOT_OF_RUNS,
+                &(struct plot_source){.runs = work->runs, .run_count = work->run_count}, place);
+    tell_missed(work, NULL);
+}
+
+/* Plots of which there was no source of their kind at all. */
+static void tell_sourceless(struct plotting *work)
+{
+    memset(work->missed, 0, sizeof work->missed);
+    for (size_t i = 0; i < work->driver_count; i++) {
+        unsigned of = work->drivers[i]->of;
+        if (of == PLOT_OF_RUNS && work->run_count < 2)
+            err_set(&work->missed[i], ERR_NO_DATA, "two runs are needed");
+        else if (of == PLOT_OF_LAYERS && !work->layers_count)
+            err_set(&work->missed[i], ERR_NO_DATA, "needs a FILE.json of `ipw layers -o`");
+        else if (of == PLOT_OF_RUN && work->layers_count == work->source_count)
+            err_set(&work->missed[i], ERR_NO_DATA, "needs the directory of a run");
+    }
+    tell_missed(work, NULL);
+}
+
+/* ---- all of it ---- */
+
+static int plot_all(struct plotting *work)
+{
+    for (size_t i = 0; i < work->source_count && !work->broken; i++) {
+        struct stat status;
+        if (stat(work->sources[i], &status) == 0 && S_ISREG(status.st_mode))
+            plot_layers_file(work, i);
+        else
+            plot_run_directory(work, i);
+    }
+    plot_together(work);
+    if (!work->broken)
+        tell_sourceless(work);
+    bool none = !work->paths.length, missing = false;
+    for (size_t i = 0; i < work->driver_count; i++)
+        missing = missing || (work->by_name && !work->drawn[i]);
+    int code = work->failed || work->broken || none || missing ? EXIT_FAILED : EXIT_DONE;
+    int put = none ? EXIT_DONE : put_output("plot", &work->paths);
+    return put != EXIT_DONE ? put : code;
+}
+
+static int check_parts(void)
+{
+    struct error why = {0};
+    if (gnuplot_available(&why) || jv_available(&why))
+        return complain("plot", EXIT_FAILED, "%s", why.text);
+    return -1;
+}
+
+static int plot_main(int argc, char **argv)
+{
+    struct plot_options options = {0};
+    const struct option_row rows[] = {
+        {0, "plot", OPTION_TEXT, &options.plots, "NAMES",
+         "only these, with commas between (default: all that the data allow)", 0, 0, NULL},
+        {'o', "output", OPTION_TEXT, &options.output, "DIR", "where the pictures go", 0, 0, NULL},
+        {0, "format", OPTION_TEXT, &options.formats, "LIST", "png, svg, pdf (default: png)", 0, 0,
+         NULL},
+        {0, "dark", OPTION_FLAG, &options.dark, NULL, "light on dark", 0, 0, NULL},
+        {0, "model", OPTION_TEXT, &options.model, "NAME",
+         "whose records, where a directory has several models'", 0, 0, NULL},
+        {0},
+    };
+    struct plotting *work = calloc(1, sizeof *work);
+    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
+    struct plot_run *runs = malloc((size_t)(argc + 1) * sizeof *runs);
+    size_t count = 0;
+    int code = work && words && runs
+                   ? parse_with_words(&command_plot, rows, argc, argv, words, &count)
+                   : complain("plot", EXIT_FAILED, "out of memory");
+    if (code < 0 && !count)
+        code = complain("plot", EXIT_USAGE, "of which run? usage: ipw plot %s", command_plot.usage);
+    if (code < 0) {
+        work->options = &options;
+        work->sources = words;
+        work->source_count = count;
+        work->runs = runs;
+        code = choose_plots(work);
+    }
+    if (code < 0)
+        code = choose_formats(work);
+    if (code < 0)
+        code = check_parts();
+    if (code < 0)
+        code = plot_all(work);
+    if (work)
+        text_release(&work->paths);
+    free(work);
+    free((void *)words);
+    free(runs);
+    return code;
+}

@@ -1,0 +1,123 @@
+#include "report/figure.h"
+
+#include <stdlib.h>
+
+#include "core/grow.h"
+#include "core/text.h"
+#include "core/units.h"
+
+const char *const FIGURE_SUFFIXES[FIGURE_FORMATS] = {"png", "svg", "pdf"};
+
+struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label)
+{
+    struct figure_panel *panel = &figure->panels[figure->panel_count];
+    if (figure->panel_count < FIGURE_PANELS_MOST - 1)
+        figure->panel_count++;
+    panel->x.low = panel->x.high = panel->y.low = panel->y.high = UNKNOWN;
+    str_copy(panel->x.label, sizeof panel->x.label, x_label);
+    str_copy(panel->y.label, sizeof panel->y.label, y_label);
+    return panel;
+}
+
+struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
+                                    enum figure_style style, enum figure_colour colour,
+                                    const char *name)
+{
+    static struct figure_series nothing; /* its figure is NULL: rows go nowhere */
+    struct figure_series **all =
+        grow((void *)panel->series, &panel->series_capacity, panel->series_count, sizeof *all);
+    if (all)
+        panel->series = all;
+    struct figure_series *series = all ? calloc(1, sizeof *series) : NULL;
+    if (!series) {
+        figure->failed = true;
+        return &nothing;
+    }
+    *series = (struct figure_series){.style = style, .colour = colour, .figure = figure};
+    str_copy(series->name, sizeof series->name, name);
+    panel->series[panel->series_count++] = series;
+    return series;
+}
+
+static void add_row(struct figure_series *series, const double *values, unsigned count)
+{
+    if (!series->figure)
+        return;
+    for (unsigned i = 0; i < count; i++)
+        if (!is_known(values[i]))
+            return;
+    double(*rows)[FIGURE_ROW] =
+        grow(series->rows, &series->capacity, series->count, sizeof *series->rows);
+    if (!rows) {
+        series->figure->failed = true;
+        return;
+    }
+    series->rows = rows;
+    for (unsigned i = 0; i < FIGURE_ROW; i++)
+        rows[series->count][i] = i < count ? values[i] : 0;
+    series->count++;
+}
+
+void series_add2(struct figure_series *series, double a, double b)
+{
+    add_row(series, (double[]){a, b}, 2);
+}
+
+void series_add3(struct figure_series *series, double a, double b, double c)
+{
+    add_row(series, (double[]){a, b, c}, 3);
+}
+
+void series_add4(struct figure_series *series, double a, double b, double c, double d)
+{
+    add_row(series, (double[]){a, b, c, d}, 4);
+}
+
+void series_add5(struct figure_series *series, double a, double b, double c, double d, double e)
+{
+    add_row(series, (double[]){a, b, c, d, e}, 5);
+}
+
+void figure_name(struct figure *figure, struct figure_axis *axis, const char *name)
+{
+    char(*names)[FIGURE_TEXT_MAX] =
+        grow(axis->names, &axis->name_capacity, axis->name_count, sizeof *names);
+    if (!names) {
+        figure->failed = true;
+        return;
+    }
+    axis->names = names;
+    str_copy(names[axis->name_count++], FIGURE_TEXT_MAX, name);
+}
+
+void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
+                  const char *text)
+{
+    struct figure_label *labels =
+        grow(panel->labels, &panel->label_capacity, panel->label_count, sizeof *labels);
+    if (!labels) {
+        figure->failed = true;
+        return;
+    }
+    panel->labels = labels;
+    if (!is_known(x) || !is_known(y))
+        return;
+    labels[panel->label_count] = (struct figure_label){.x = x, .y = y, .left = left};
+    str_copy(labels[panel->label_count++].text, FIGURE_TEXT_MAX, text);
+}
+
+void figure_release(struct figure *figure)
+{
+    for (size_t i = 0; i < FIGURE_PANELS_MOST; i++) {
+        struct figure_panel *panel = &figure->panels[i];
+        for (size_t j = 0; j < panel->series_count; j++) {
+            free(panel->series[j]->rows);
+            free(panel->series[j]);
+        }
+        free((void *)panel->series);
+        free(panel->labels);
+        free(panel->x.names);
+        free(panel->y.names);
+    }
+    *figure = (struct figure){0};
+}

@@ -1,0 +1,80 @@
+#define _GNU_SOURCE
+#include "report/gnuplot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "port/filter.h"
+#include "store/run_dir.h"
+
+enum { PATH_LONGEST = 1024 };
+
+static enum err find(char *path, struct error *why)
+{
+    if (program_find("gnuplot", path, PATH_LONGEST))
+        return err_set(why, ERR_UNSUPPORTED,
+                       "no gnuplot in PATH; install gnuplot-nox (Debian, Ubuntu) or gnuplot");
+    return ERR_OK;
+}
+
+enum err gnuplot_available(struct error *why)
+{
+    char path[PATH_LONGEST];
+    return find(path, why);
+}
+
+/* The picture comes on gnuplot's standard output, so that no name of a file stands in a script. */
+static enum err draw_into(int file, const char *path, const struct text *script, struct error *why)
+{
+    const char *const argv[] = {path, "-d", "-", NULL}; /* without the user's own settings */
+    /* A PDF has the time it was made; the same figure shall give the same file. */
+    enum err err = filter_run(argv, "SOURCE_DATE_EPOCH=0", script, file, why);
+    if (!err && lseek(file, 0, SEEK_END) <= 0)
+        return err_set(why, ERR_IO, "%s drew nothing; is it built with cairo?", path);
+    return err;
+}
+
+static enum err draw_file(const char *temporary, const char *final, const char *path,
+                          const struct text *script, struct error *why)
+{
+    int file = open(temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (file < 0)
+        return err_set(why, err_from_errno(errno), "cannot write %s: %s", temporary,
+                       strerror(errno));
+    enum err err = draw_into(file, path, script, why);
+    if (close(file) && !err)
+        err =
+            err_set(why, err_from_errno(errno), "cannot write %s: %s", temporary, strerror(errno));
+    if (!err && rename(temporary, final))
+        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", final, strerror(errno));
+    if (err)
+        unlink(temporary);
+    return err;
+}
+
+enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
+                      const char *directory, const char *name, struct error *why)
+{
+    char path[PATH_LONGEST], temporary[PATH_LONGEST], final[PATH_LONGEST];
+    struct text script = {0};
+    enum err err = find(path, why);
+    if (err)
+        return err;
+    if (!str_format(temporary, sizeof temporary, "%s/.%s.%s.tmp", directory, name,
+                    FIGURE_SUFFIXES[format]) ||
+        !str_format(final, sizeof final, "%s/%s.%s", directory, name, FIGURE_SUFFIXES[format]))
+        return err_set(why, ERR_BAD_VALUE, "too long a path: %s", directory);
+    err = figure_script(figure, format, dark, &script);
+    if (err)
+        err_set(why, err, "%s", err_text(err));
+    if (!err)
+        err = run_dir_make(directory, why);
+    if (!err)
+        err = draw_file(temporary, final, path, &script, why);
+    text_release(&script);
+    return err;
+}

@@ -1,0 +1,147 @@
+#include "report/plots/across.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+
+enum { COLOURS = FIGURE_INK }; /* of lines: without the one of the text */
+
+static bool differ_in(const struct plot_source *source, size_t at)
+{
+    const char *first = (const char *)&source->runs[0].point + at;
+    for (size_t i = 1; i < source->run_count; i++)
+        if (strcmp((const char *)&source->runs[i].point + at, first) != 0)
+            return true;
+    return false;
+}
+
+static bool concurrency_differs(const struct plot_source *source)
+{
+    for (size_t i = 1; i < source->run_count; i++)
+        if (source->runs[i].point.concurrency != source->runs[0].point.concurrency)
+            return true;
+    return false;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+void run_title(const struct plot_source *source, size_t run, char *to, size_t size)
+{
+    const struct run_point *point = &source->runs[run].point;
+    struct text title = {0};
+    if (differ_in(source, offsetof(struct run_point, model)))
+        text_add(&title, last_part(point->model));
+    if (differ_in(source, offsetof(struct run_point, hardware)) && point->hardware[0])
+        text_addf(&title, "%s%s", title.length ? ", " : "", point->hardware);
+    if (differ_in(source, offsetof(struct run_point, dataset)) && point->dataset[0])
+        text_addf(&title, "%s%s", title.length ? ", " : "", point->dataset);
+    if (concurrency_differs(source) && is_known(point->concurrency))
+        text_addf(&title, "%s%g at once", title.length ? ", " : "", point->concurrency);
+    str_copy(to, size, title.length ? text_get(&title) : last_part(point->directory));
+    text_release(&title);
+}
+
+/* ---- J per token ---- */
+
+static bool same_line(const struct run_point *a, const struct run_point *b)
+{
+    return strcmp(a->model, b->model) == 0 && strcmp(a->hardware, b->hardware) == 0;
+}
+
+static bool is_drawn(const struct plot_run *run, double x)
+{
+    return x > 0 && run->point.joules_per_output_token > 0;
+}
+
+/* The runs of one line, from the least x to the largest. */
+static void put_line(const struct plot_source *source, size_t first,
+                     double (*of)(const struct plot_run *run), struct figure_series *line,
+                     struct figure_series *errors)
+{
+    double last = -1;
+    for (;;) {
+        const struct plot_run *next = NULL;
+        for (size_t i = first; i < source->run_count; i++) {
+            const struct plot_run *run = &source->runs[i];
+            double x = of(run);
+            if (same_line(&run->point, &source->runs[first].point) && is_drawn(run, x) &&
+                x > last && (!next || x < of(next)))
+                next = run;
+        }
+        if (!next)
+            return;
+        last = of(next);
+        /* Several at the same place: each has its mark, and the line goes through their mean. */
+        double sum = 0, count = 0;
+        for (size_t i = first; i < source->run_count; i++) {
+            const struct plot_run *run = &source->runs[i];
+            double y = run->point.joules_per_output_token;
+            double error = run->joules_per_output_token_error;
+            if (!same_line(&run->point, &next->point) || !is_drawn(run, of(run)) || of(run) != last)
+                continue;
+            sum += y;
+            count++;
+            error = is_known(error) ? error : 0;
+            series_add4(errors, last, y, y - error > 0 ? y - error : y / 100, y + error);
+        }
+        series_add2(line, last, sum / count);
+    }
+}
+
+static enum err check(const struct plot_source *source, double (*of)(const struct plot_run *run),
+                      const char *what, struct error *why)
+{
+    double least = INFINITY, most = -INFINITY;
+    size_t known = 0;
+    for (size_t i = 0; i < source->run_count; i++) {
+        double x = of(&source->runs[i]);
+        if (!is_drawn(&source->runs[i], x))
+            continue;
+        known++;
+        least = fmin(least, x);
+        most = fmax(most, x);
+    }
+    if (known < 2)
+        return err_set(why, ERR_NO_DATA, "%zu of %zu runs have both %s and joules per output token",
+                       known, source->run_count, what);
+    if (least == most)
+        return err_set(why, ERR_NO_DATA, "all runs have the same %s, %g", what, least);
+    return ERR_OK;
+}
+
+enum err draw_per_token(const struct plot_source *source, double (*of)(const struct plot_run *run),
+                        const char *what, const char *x_label, struct figure *figure,
+                        struct error *why)
+{
+    size_t lines = 0;
+    char name[FIGURE_TEXT_MAX];
+    enum err err = check(source, of, what, why);
+    if (err)
+        return err;
+    str_format(figure->title, sizeof figure->title, "Energy of an output token against %s", what);
+    str_format(figure->note, sizeof figure->note, "%zu runs; bars: 95 %% intervals",
+               source->run_count);
+    struct figure_panel *panel = figure_panel(figure, x_label, "energy (J per output token)");
+    panel->x.log_base = 2;
+    panel->y.from_zero = true;
+    for (size_t i = 0; i < source->run_count; i++) {
+        const struct run_point *point = &source->runs[i].point;
+        bool before = false;
+        for (size_t j = 0; j < i && !before; j++)
+            before = same_line(&source->runs[j].point, point);
+        if (before)
+            continue;
+        enum figure_colour colour = (enum figure_colour)(lines++ % COLOURS);
+        str_format(name, sizeof name, "%.100s%s%.60s", last_part(point->model),
+                   point->hardware[0] ? " on " : "", point->hardware);
+        struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, colour, name);
+        put_line(source, i, of, line, figure_series(figure, panel, FIGURE_ERRORS_Y, colour, ""));
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,67 @@
+/* Layer by component, prefill and decode beside each other: where in the model the joules go. */
+#include <math.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "report/plot.h"
+#include "report/plots/of_layers.h"
+
+static void put_phase(struct figure *figure, const struct jv *layers,
+                      const struct layer_parts *parts, const char *phase, bool is_last)
+{
+    double index = 0;
+    struct figure_panel *panel = figure_panel(figure, "", "layer");
+    str_copy(panel->title, sizeof panel->title, phase);
+    str_copy(panel->heat_label, sizeof panel->heat_label, "energy (J)");
+    panel->weight = 1;
+    panel->y.low = -0.5;
+    panel->y.high = (double)jv_count(jv_get(layers, "layers")) - 0.5;
+    panel->y.whole = true;
+    (void)is_last;
+    for (size_t i = 0; i < parts->count; i++)
+        figure_name(figure, &panel->x, parts->names[i]);
+    struct figure_series *cells = figure_series(figure, panel, FIGURE_HEAT, FIGURE_INK, "");
+    for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l), index++)
+        for (size_t i = 0; i < parts->count; i++)
+            series_add5(cells, (double)i - 0.5, (double)i + 0.5, index - 0.5, index + 0.5,
+                        layer_joules(l, parts->names[i], phase));
+}
+
+static bool has_phase(const struct jv *layers, const char *phase, const struct layer_parts *parts)
+{
+    for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l))
+        for (size_t i = 0; i < parts->count; i++)
+            if (layer_joules(l, parts->names[i], phase) > 0)
+                return true;
+    return false;
+}
+
+static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
+{
+    static const char *const PHASES[] = {"prefill", "decode"};
+    struct layer_parts parts;
+    enum err err = layers_check(source, why);
+    if (err)
+        return err;
+    layer_parts_of(source->layers, true, &parts);
+    if (!parts.count)
+        return err_set(why, ERR_NO_DATA, "the layers were not divided into components");
+    for (int i = 0; i < 2; i++)
+        if (has_phase(source->layers, PHASES[i], &parts))
+            put_phase(figure, source->layers, &parts, PHASES[i], i == 1);
+    if (!figure->panel_count)
+        return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
+    layers_heading(figure, source, "Energy by layer and component");
+    figure->beside = true;
+    figure->height =
+        fmax(500, fmin(1000, 220 + 14 * (double)jv_count(jv_get(source->layers, "layers"))));
+    return ERR_OK;
+}
+
+const struct plot_driver plot_layer_heatmap = {
+    .name = "layer_heatmap",
+    .summary = "energy by layer and component, prefill and decode beside each other",
+    .of = PLOT_OF_LAYERS,
+    .draw = draw,
+};

@@ -1,0 +1,45 @@
+/* Reading samples.csv and spans.jsonl for pictures: power by channel, and requests.
+ * What is read is released by the caller. */
+#ifndef IPW_REPORT_PLOTS_SAMPLES_H
+#define IPW_REPORT_PLOTS_SAMPLES_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct power_sample {
+    double t, watts, sum; /* watts is UNKNOWN after a gap */
+};
+
+struct power_channel {
+    char device[128], channel[64], scope[32];
+    struct power_sample *samples;
+    size_t count, capacity;
+};
+
+struct power_samples {
+    struct power_channel *channels;
+    size_t count, capacity;
+};
+
+/* Of every device the outermost part that has a meter, once: no channel's joules are in another's.
+ * ERR_NO_DATA without the file, and without a sample of power. */
+enum err power_samples_read(const char *directory, struct power_samples *out, struct error *why)
+    MUST_USE;
+void power_samples_release(struct power_samples *samples);
+
+struct request_span {
+    double from, first_token, to; /* first_token may be UNKNOWN */
+};
+
+struct request_spans {
+    struct request_span *items;
+    size_t count, capacity;
+};
+
+/* Requests of the first start that have ended, in no order.  ERR_NO_DATA without one. */
+enum err request_spans_read(const char *directory, struct request_spans *out, struct error *why)
+    MUST_USE;
+void request_spans_release(struct request_spans *spans);
+
+#endif
