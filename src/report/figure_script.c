@@ -13,8 +13,8 @@
 #include "report/figure.h"
 
 enum { FONT = 13, FONT_SMALL = 11 }; /* on a page of 800 */
-#define LETTER      0.0092           /* a letter's mean width, of the page's */
-#define LETTER_WIDE 0.0105           /* a wide one's: where room is made for names */
+#define LETTER       0.0095          /* a letter's width, of the page's */
+#define LETTER_SMALL 0.0080
 
 struct theme {
     const char *paper, *ink, *faint, *grid;
@@ -89,7 +89,7 @@ static void put_terminal(struct drawing *d, enum figure_format format)
     text_add(d->out, "set encoding utf8\n");
     if (format == FIGURE_PNG)
         text_addf(d->out,
-                  "set terminal pngcairo noenhanced font 'sans-serif,%d' fontscale 2 linewidth 2 "
+                  "set terminal pngcairo noenhanced font 'sans-serif,%d' fontscale 1.5 linewidth 2 "
                   "pointscale 2 size 1600,%.0f background '%s'\n",
                   FONT, 2 * d->height, d->theme->paper);
     else if (format == FIGURE_SVG)
@@ -99,7 +99,7 @@ static void put_terminal(struct drawing *d, enum figure_format format)
                   FONT, d->height, d->theme->paper);
     else
         text_addf(d->out,
-                  "set terminal pdfcairo noenhanced font 'sans-serif,%d' fontscale 0.72 "
+                  "set terminal pdfcairo noenhanced font 'sans-serif,%d' fontscale 0.54 "
                   "linewidth 1.5 pointscale 0.8 size 8in,%.2fin background '%s'\n",
                   FONT, d->height / 100, d->theme->paper);
 }
@@ -157,7 +157,7 @@ static void put_style(struct drawing *d, const struct figure_series *series)
         text_addf(d->out, " with lines linewidth 2 linecolor rgb '#%06x'", colour);
         break;
     case FIGURE_DOTTED:
-        text_addf(d->out, " with lines linewidth 2 dashtype 3 linecolor rgb '#%06x'", colour);
+        text_addf(d->out, " with lines linewidth 2 dashtype (3,3) linecolor rgb '#%06x'", colour);
         break;
     case FIGURE_STEPS:
         text_addf(d->out, " with steps linewidth 1.5 linecolor rgb '#%06x'", colour);
@@ -291,7 +291,7 @@ static size_t longest_name(const struct figure_axis *axis)
     return longest;
 }
 
-enum { NAME_LETTERS = 28 };
+enum { NAME_LETTERS = 34 };
 
 static bool names_are_turned(const struct figure_axis *axis)
 {
@@ -310,7 +310,33 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
     text_add(d->out, ")\n");
 }
 
-static void put_axis(struct drawing *d, const char *letter, const struct figure_panel *panel)
+/* 1, 2 or 5 times a power of ten, so that at most `most` steps make the range. */
+static double nice_step(struct range range, double most, bool whole)
+{
+    double least = (range.high - range.low) / fmax(most, 1), power = pow(10, floor(log10(least)));
+    double step = least <= power ? power : least <= 2 * power ? 2 * power : 5 * power;
+    step = least > 5 * power ? 10 * power : step;
+    return whole ? fmax(step, 1) : step;
+}
+
+/* Marks far enough apart for their numbers: on a line some 46 wide, over one another some 34 high, or 24
+ * where they count something. */
+static void put_marks(struct drawing *d, const char *letter, const struct figure_axis *axis,
+                      struct range range, struct place place)
+{
+    double most = letter[0] == 'x'
+                      ? (place.right - place.left) * 800 / 46
+                      : (place.top - place.bottom) * d->height / (axis->whole ? 24 : 34);
+    text_addf(d->out, "set %stics norotate ", letter);
+    if (axis->log_base > 0)
+        text_add(d->out, "autofreq");
+    else
+        text_addf(d->out, "%.9g", nice_step(range, most, axis->whole));
+    text_addf(d->out, "\nset format %s '%s'\n", letter, axis->hidden ? "" : "%g");
+}
+
+static void put_axis(struct drawing *d, const char *letter, const struct figure_panel *panel,
+                     struct place place)
 {
     bool is_x = letter[0] == 'x';
     const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
@@ -328,9 +354,7 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
     if (axis->names)
         put_names(d, letter, axis);
     else
-        text_addf(d->out, "set %stics norotate %s\nset format %s '%s'\n", letter,
-                  axis->whole && range.high - range.low < 13 ? "1" : "autofreq", letter,
-                  axis->hidden ? "" : "%g");
+        put_marks(d, letter, axis, range, place);
 }
 
 /* ---- where things stand ---- */
@@ -355,15 +379,45 @@ static size_t legend_columns(const struct figure_panel *panel, double width)
     return columns<1 ? 1 : columns>(double) count ? count : (size_t)columns;
 }
 
-/* The part of a cell that the axes enclose. */
+/* Letters of the longest number along an axis. */
+static size_t longest_number(const struct figure_axis *axis, struct range range)
+{
+    size_t longest = 1;
+    char number[32];
+    double step = nice_step(range, 10, axis->whole);
+    if (axis->log_base > 0) {
+        str_format(number, sizeof number, "%g",
+                   pow(axis->log_base, floor(log(range.high) / log(axis->log_base))));
+        longest = strlen(number);
+        str_format(number, sizeof number, "%g",
+                   pow(axis->log_base, ceil(log(range.low) / log(axis->log_base))));
+        return strlen(number) > longest ? strlen(number) : longest;
+    }
+    for (double at = ceil(range.low / step); at <= floor(range.high / step); at++) {
+        str_format(number, sizeof number, "%g", at * step);
+        longest = strlen(number) > longest ? strlen(number) : longest;
+    }
+    return longest;
+}
+
+/* Room for the names or numbers of the axis that stands up, and for its label. */
+static double room_at_left(const struct figure_panel *panel)
+{
+    size_t names = longest_name(&panel->y);
+    if (panel->y.names)
+        return LETTER * (double)(names < NAME_LETTERS ? names : NAME_LETTERS) +
+               (panel->y.label[0] ? 0.055 : 0.025);
+    return 0.055 + LETTER * (double)longest_number(&panel->y, range_with_air(panel, false));
+}
+
+/* The part of a cell that the axes enclose.  Panels over one another begin at the same place. */
 static struct place inside(const struct drawing *d, const struct figure_panel *panel,
                            struct place cell)
 {
-    size_t longest, named, names = longest_name(&panel->y);
-    double left = 0.1, bottom = panel->x.hidden ? 12 : 50, above = 8;
-    if (panel->y.names)
-        left = LETTER_WIDE * (double)(names < NAME_LETTERS ? names : NAME_LETTERS) +
-               (panel->y.label[0] ? 0.055 : 0.025);
+    size_t longest, named;
+    double left = room_at_left(panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
+    for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
+        left = fmax(left, room_at_left(&d->figure->panels[i]));
     if (panel->x.names && names_are_turned(&panel->x)) {
         size_t letters = longest_name(&panel->x);
         bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS);
@@ -416,18 +470,72 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
     }
 }
 
-static void put_labels(struct drawing *d, const struct figure_panel *panel)
+/* ---- labels of points ---- */
+
+/* Where a value stands on the page. */
+static double on_page(double value, const struct figure_axis *axis, struct range range, double from,
+                      double to)
 {
-    for (size_t i = 0; i < panel->label_count; i++) {
+    double share = axis->log_base > 0 ? log(value / range.low) / log(range.high / range.low)
+                                      : (value - range.low) / (range.high - range.low);
+    return from + (axis->down ? 1 - share : share) * (to - from);
+}
+
+static bool overlap(const struct place *a, const struct place *b)
+{
+    return a->left < b->right && b->left < a->right && a->bottom < b->top && b->bottom < a->top;
+}
+
+enum { LABELS_MOST = 128 }; /* more could not be read */
+
+struct labels {
+    struct place taken[LABELS_MOST];
+    size_t count;
+};
+
+/* Beside its point, a little above; where another label stands, further up or down, or on the other
+ * side, if it stays on the panel. */
+static struct place find_room(const struct drawing *d, const struct labels *labels, double x,
+                              double y, double width, bool left, struct place panel)
+{
+    static const double SHIFTS[] = {10, -10, 24, -24, 38, -38, 52, -52};
+    struct place box = {0};
+    for (size_t i = 0; i < 2 * sizeof SHIFTS / sizeof *SHIFTS; i++) {
+        bool to_left = left != (i % 2 == 1);
+        double middle = y + px(d, SHIFTS[i / 2]), begin = to_left ? x - 0.008 - width : x + 0.008;
+        struct place tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
+        bool free = tried.left >= panel.left && tried.right <= panel.right + 0.02 &&
+                    tried.bottom >= panel.bottom && tried.top <= panel.top + px(d, 8);
+        for (size_t j = 0; j < labels->count && free; j++)
+            free = !overlap(&tried, &labels->taken[j]);
+        if (free)
+            return tried;
+        box = i ? box : tried;
+    }
+    return box;
+}
+
+static void put_labels(struct drawing *d, const struct figure_panel *panel, struct place place)
+{
+    struct range x_range = range_with_air(panel, true), y_range = range_with_air(panel, false);
+    struct labels labels = {.count = 0};
+    for (size_t i = 0; i < panel->label_count && i < LABELS_MOST; i++) {
         const struct figure_label *label = &panel->labels[i];
+        size_t letters = letters_in(label->text);
+        double width = LETTER_SMALL * (double)(letters < 40 ? letters : 40);
+        double x = on_page(label->x, &panel->x, x_range, place.left, place.right);
+        double y = on_page(label->y, &panel->y, y_range, place.bottom, place.top);
+        struct place box = find_room(d, &labels, x, y, width, label->left, place);
+        labels.taken[labels.count++] = box;
         text_add(d->out, "set label ");
         put_quoted(d->out, label->text, 40, false);
-        text_addf(d->out,
-                  " at %.9g,%.9g %s offset character %s,0.5 front font ',%d' textcolor rgb '%s'\n",
-                  label->x, label->y, label->left ? "right" : "left", label->left ? "-0.6" : "0.6",
-                  FONT_SMALL, d->theme->ink);
+        text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n",
+                  box.left > x ? box.left : box.right, (box.bottom + box.top) / 2,
+                  box.left > x ? "left" : "right", FONT_SMALL, d->theme->ink);
     }
 }
+
+/* ---- the whole ---- */
 
 static void put_heading(struct drawing *d)
 {
@@ -465,9 +573,9 @@ static void put_panel(struct drawing *d, size_t p)
     put_place(d, panel, place, cell);
     if (p == 0)
         put_heading(d);
-    put_labels(d, panel);
-    put_axis(d, "x", panel);
-    put_axis(d, "y", panel);
+    put_labels(d, panel, place);
+    put_axis(d, "x", panel, place);
+    put_axis(d, "y", panel, place);
     for (size_t s = 0; s < panel->series_count; s++)
         put_series(d, p, s, panel->series[s]);
     text_add(d->out, "\n");
