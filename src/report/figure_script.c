@@ -293,15 +293,17 @@ static size_t longest_name(const struct figure_axis *axis)
 
 enum { NAME_LETTERS = 34 };
 
-static bool names_are_turned(const struct figure_axis *axis)
+static bool names_are_turned(const struct figure_axis *axis, double width)
 {
-    return axis->name_count * (longest_name(axis) + 2) > 85;
+    return (double)(axis->name_count * (longest_name(axis) + 2)) * LETTER > width;
 }
 
-static void put_names(struct drawing *d, const char *letter, const struct figure_axis *axis)
+static void put_names(struct drawing *d, const char *letter, const struct figure_axis *axis,
+                      double width)
 {
     text_addf(d->out, "set %stics %s(", letter,
-              letter[0] == 'x' && names_are_turned(axis) ? "rotate by 35 right " : "norotate ");
+              letter[0] == 'x' && names_are_turned(axis, width) ? "rotate by 35 right "
+                                                                : "norotate ");
     for (size_t i = 0; i < axis->name_count; i++) {
         text_add(d->out, i ? ", " : "");
         put_quoted(d->out, axis->names[i], NAME_LETTERS, true);
@@ -352,7 +354,7 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
     put_quoted(d->out, axis->label, 80, false);
     text_addf(d->out, " textcolor rgb '%s'\n", d->theme->ink);
     if (axis->names)
-        put_names(d, letter, axis);
+        put_names(d, letter, axis, place.right - place.left);
     else
         put_marks(d, letter, axis, range, place);
 }
@@ -382,19 +384,13 @@ static size_t legend_columns(const struct figure_panel *panel, double width)
 /* Letters of the longest number along an axis. */
 static size_t longest_number(const struct figure_axis *axis, struct range range)
 {
+    bool is_log = axis->log_base > 0;
+    double step = is_log ? log(axis->log_base) : nice_step(range, 10, axis->whole);
+    double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
     size_t longest = 1;
     char number[32];
-    double step = nice_step(range, 10, axis->whole);
-    if (axis->log_base > 0) {
-        str_format(number, sizeof number, "%g",
-                   pow(axis->log_base, floor(log(range.high) / log(axis->log_base))));
-        longest = strlen(number);
-        str_format(number, sizeof number, "%g",
-                   pow(axis->log_base, ceil(log(range.low) / log(axis->log_base))));
-        return strlen(number) > longest ? strlen(number) : longest;
-    }
-    for (double at = ceil(range.low / step); at <= floor(range.high / step); at++) {
-        str_format(number, sizeof number, "%g", at * step);
+    for (double at = ceil(low / step); at <= floor(high / step); at++) {
+        str_format(number, sizeof number, "%g", is_log ? pow(axis->log_base, at) : at * step);
         longest = strlen(number) > longest ? strlen(number) : longest;
     }
     return longest;
@@ -418,13 +414,13 @@ static struct place inside(const struct drawing *d, const struct figure_panel *p
     double left = room_at_left(panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
     for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
         left = fmax(left, room_at_left(&d->figure->panels[i]));
-    if (panel->x.names && names_are_turned(&panel->x)) {
+    struct place place = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0,
+                          0};
+    if (panel->x.names && names_are_turned(&panel->x, place.right - place.left)) {
         size_t letters = longest_name(&panel->x);
-        bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS);
+        bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS) - 20;
     }
-    struct place place = {cell.left + left, cell.right - 0.025, cell.bottom + px(d, bottom), 0};
-    if (panel->heat_label[0])
-        place.right -= 0.12;
+    place.bottom = cell.bottom + px(d, bottom);
     named = named_series(panel, &longest);
     if (named)
         above +=
@@ -445,7 +441,7 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
     if (named_series(panel, &longest))
         text_addf(d->out,
                   "set key at screen %.4f,%.4f left bottom horizontal Left reverse samplen 1.6 "
-                  "spacing 1.15 maxcols %zu textcolor rgb '%s'\n",
+                  "spacing 1 maxcols %zu textcolor rgb '%s'\n",
                   place.left, place.top + px(d, 5), legend_columns(panel, place.right - place.left),
                   d->theme->ink);
     else
@@ -461,10 +457,11 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
         text_addf(d->out,
                   "set colorbox user origin screen %.4f,%.4f size screen 0.02,%.4f noborder\n",
                   place.right + 0.015, place.bottom, place.top - place.bottom);
-        text_add(d->out, "set cblabel ");
-        put_quoted(d->out, panel->heat_label, 60, false);
-        text_addf(d->out, " textcolor rgb '%s'\nset cbtics textcolor rgb '%s'\n", d->theme->ink,
-                  d->theme->ink);
+        text_add(d->out, "set label ");
+        put_quoted(d->out, panel->heat_label, 20, false);
+        text_addf(d->out, " at screen %.4f,%.4f left font ',%d' textcolor rgb '%s'\n",
+                  place.right + 0.01, cell.top - px(d, 12), FONT_SMALL, d->theme->ink);
+        text_addf(d->out, "set cbtics textcolor rgb '%s'\n", d->theme->ink);
     } else {
         text_add(d->out, "unset colorbox\n");
     }

@@ -59,9 +59,10 @@ void layers_heading(struct figure *figure, const struct plot_source *source, con
     double plus_minus = jv_number(jv_path(source->layers, "energy.plus_minus"));
     str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
                slash && slash[1] ? slash + 1 : model);
-    str_format(figure->note, sizeof figure->note,
-               "one pass of the workload, %.4g ± %.2g J in all; shared out by %s; bars: ±", joules,
-               plus_minus, text_or(jv_get(source->layers, "method"), "an unknown method"));
+    if (is_known(joules))
+        str_format(figure->note, sizeof figure->note,
+                   "one pass of the workload, %.4g ± %.2g J in all; shared out by %s", joules,
+                   plus_minus, text_or(jv_get(source->layers, "method"), "an unknown method"));
 }
 
 enum err layers_check(const struct plot_source *source, struct error *why)
