@@ -190,9 +190,10 @@ static void put_style(struct drawing *d, const struct figure_series *series)
 }
 
 /* Points have colours of their own, so their line of the legend stands by itself. */
-static void put_series(struct drawing *d, size_t p, size_t s, const struct figure_series *series)
+static void put_series(struct drawing *d, size_t p, size_t s, const struct figure_series *series,
+                       bool is_first)
 {
-    text_addf(d->out, "%s$p%zus%zu", s ? ", " : "plot ", p, s);
+    text_addf(d->out, "%s$p%zus%zu", is_first ? "plot " : ", ", p, s);
     put_style(d, series);
     if (series->style == FIGURE_POINTS && series->name[0])
         text_addf(d->out, ", keyentry with points pointtype 7 pointsize 0.75 linecolor rgb '#%06x'",
@@ -334,7 +335,7 @@ static void put_marks(struct drawing *d, const char *letter, const struct figure
         text_add(d->out, "autofreq");
     else
         text_addf(d->out, "%.9g", nice_step(range, most, axis->whole));
-    text_addf(d->out, "\nset format %s '%s'\n", letter, axis->hidden ? "" : "%g");
+    text_addf(d->out, "\nset format %s '%s'\n", letter, axis->hidden ? "" : "%.7g");
 }
 
 static void put_axis(struct drawing *d, const char *letter, const struct figure_panel *panel,
@@ -366,7 +367,7 @@ static size_t named_series(const struct figure_panel *panel, size_t *longest)
     size_t count = 0;
     *longest = 0;
     for (size_t s = 0; s < panel->series_count; s++) {
-        size_t length = letters_in(panel->series[s]->name);
+        size_t length = panel->series[s]->count ? letters_in(panel->series[s]->name) : 0;
         length = length > 60 ? 60 : length;
         count += length > 0;
         *longest = length > *longest ? length : *longest;
@@ -390,7 +391,7 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
     size_t longest = 1;
     char number[32];
     for (double at = ceil(low / step); at <= floor(high / step); at++) {
-        str_format(number, sizeof number, "%g", is_log ? pow(axis->log_base, at) : at * step);
+        str_format(number, sizeof number, "%.7g", is_log ? pow(axis->log_base, at) : at * step);
         longest = strlen(number) > longest ? strlen(number) : longest;
     }
     return longest;
@@ -486,7 +487,7 @@ static bool overlap(const struct place *a, const struct place *b)
 enum { LABELS_MOST = 128 }; /* more could not be read */
 
 struct labels {
-    struct place taken[LABELS_MOST];
+    struct place taken[2 * LABELS_MOST]; /* by the points, and by labels so far */
     size_t count;
 };
 
@@ -515,20 +516,26 @@ static struct place find_room(const struct drawing *d, const struct labels *labe
 static void put_labels(struct drawing *d, const struct figure_panel *panel, struct place place)
 {
     struct range x_range = range_with_air(panel, true), y_range = range_with_air(panel, false);
+    size_t count = panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST;
+    double x[LABELS_MOST], y[LABELS_MOST];
     struct labels labels = {.count = 0};
-    for (size_t i = 0; i < panel->label_count && i < LABELS_MOST; i++) {
+    for (size_t i = 0; i < count; i++) {
+        x[i] = on_page(panel->labels[i].x, &panel->x, x_range, place.left, place.right);
+        y[i] = on_page(panel->labels[i].y, &panel->y, y_range, place.bottom, place.top);
+        labels.taken[labels.count++] =
+            (struct place){x[i] - 0.005, x[i] + 0.005, y[i] - px(d, 3), y[i] + px(d, 3)};
+    }
+    for (size_t i = 0; i < count; i++) {
         const struct figure_label *label = &panel->labels[i];
         size_t letters = letters_in(label->text);
         double width = LETTER_SMALL * (double)(letters < 40 ? letters : 40);
-        double x = on_page(label->x, &panel->x, x_range, place.left, place.right);
-        double y = on_page(label->y, &panel->y, y_range, place.bottom, place.top);
-        struct place box = find_room(d, &labels, x, y, width, label->left, place);
+        struct place box = find_room(d, &labels, x[i], y[i], width, label->left, place);
         labels.taken[labels.count++] = box;
         text_add(d->out, "set label ");
         put_quoted(d->out, label->text, 40, false);
         text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n",
-                  box.left > x ? box.left : box.right, (box.bottom + box.top) / 2,
-                  box.left > x ? "left" : "right", FONT_SMALL, d->theme->ink);
+                  box.left > x[i] ? box.left : box.right, (box.bottom + box.top) / 2,
+                  box.left > x[i] ? "left" : "right", FONT_SMALL, d->theme->ink);
     }
 }
 
@@ -573,8 +580,13 @@ static void put_panel(struct drawing *d, size_t p)
     put_labels(d, panel, place);
     put_axis(d, "x", panel, place);
     put_axis(d, "y", panel, place);
-    for (size_t s = 0; s < panel->series_count; s++)
-        put_series(d, p, s, panel->series[s]);
+    bool is_first = true;
+    for (size_t s = 0; s < panel->series_count; s++) {
+        if (!panel->series[s]->count)
+            continue;
+        put_series(d, p, s, panel->series[s], is_first);
+        is_first = false;
+    }
     text_add(d->out, "\n");
 }
 

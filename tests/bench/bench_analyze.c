@@ -1,5 +1,5 @@
-/* What `ipw analyze` costs on a million records, every analysis: time, memory, and how both grow.  The
- * records go through the schema and the writer of our own store. */
+/* What `ipw analyze` costs on a million records, every analysis: time, memory, and how both grow; and
+ * what a picture of them costs.  The records go through the schema and the writer of our own store. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <ftw.h>
@@ -17,6 +17,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "port/arrow_write.h"
+#include "port/filter.h"
 #include "port/json_read.h"
 #include "stats/bootstrap.h"
 #include "store/store.h"
@@ -165,12 +166,11 @@ static void make_run(const char *directory, unsigned count)
         give_up("no summary");
 }
 
-/* ---- ipw analyze ---- */
+/* ---- ipw analyze, ipw plot ---- */
 
-static double analyze(const char *directory, double *peak_mb)
+static double measure(const char *const words[], double *peak_mb)
 {
     extern char **environ;
-    const char *words[] = {program, "analyze", directory, "--json", NULL};
     posix_spawn_file_actions_t actions;
     struct rusage usage;
     pid_t process;
@@ -180,10 +180,31 @@ static double analyze(const char *directory, double *peak_mb)
     nanos began = clock_now();
     if (posix_spawn(&process, program, &actions, NULL, (char *const *)words, environ) ||
         wait4(process, &status, 0, &usage) < 0 || status)
-        give_up("ipw analyze failed");
+        give_up("ipw failed");
     posix_spawn_file_actions_destroy(&actions);
     *peak_mb = (double)usage.ru_maxrss / 1024;
     return seconds(clock_now() - began);
+}
+
+static double analyze(const char *directory, double *peak_mb)
+{
+    return measure((const char *const[]){program, "analyze", directory, "--json", NULL}, peak_mb);
+}
+
+/* Points are put together before they are drawn: a million must not take gnuplot's time a thousand
+ * times over. */
+static void measure_plot(const char *directory)
+{
+    const char *const words[] = {program, "plot", directory, "--plot", "energy", NULL};
+    double took[ROUNDS], mb;
+    char path[PATH_MAX];
+    if (program_find("gnuplot", path, sizeof path)) {
+        printf("bench_analyze: ipw plot skipped: no gnuplot\n");
+        return;
+    }
+    for (int i = 0; i < ROUNDS; i++)
+        took[i] = measure(words, &mb);
+    bench_at_most("ipw plot of 10^6 records, one plot", bench_median(took, ROUNDS), "s", 1);
 }
 
 int main(int argc, char **argv)
@@ -213,5 +234,6 @@ int main(int argc, char **argv)
     bench_at_most("ipw analyze of 10^6 records, peak memory", many_mb, "MB", 300);
     bench_at_most("ipw analyze for ten times the records",
                   many_median / bench_median(few_s, ROUNDS), "ratio", 15);
+    measure_plot(many);
     return 0;
 }

@@ -131,8 +131,8 @@ static void put_line(struct figure *figure, struct figure_panel *panel, const st
     char name[FIGURE_TEXT_MAX];
     double step = (pairs->x_all.max - pairs->x_all.min) / (FIT_POINTS - 1);
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_VERMILION, "");
-    str_format(name, sizeof name, "%.3g %s/token · x + %.3g %s, R² %.3f", fit->slope, unit,
-               fit->intercept, unit, fit->r2);
+    str_format(name, sizeof name, "%.3g %s/token · x %c %.3g %s, R² %.3f", fit->slope, unit,
+               fit->intercept < 0 ? '-' : '+', fabs(fit->intercept), unit, fit->r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = pairs->x_all.min + step * i, y = fit->intercept + fit->slope * x;
@@ -152,8 +152,8 @@ static void put_log_line(struct figure *figure, struct figure_panel *panel,
         return;
     for (size_t i = 0; i < pairs->count; i++)
         least = pairs->x[i] > 0 ? fmin(least, pairs->x[i]) : least;
-    str_format(name, sizeof name, "%.3g %s · ln x + %.3g %s, R² %.3f", fit.slope, unit,
-               fit.intercept, unit, fit.r2);
+    str_format(name, sizeof name, "%.3g %s · ln x %c %.3g %s, R² %.3f", fit.slope, unit,
+               fit.intercept < 0 ? '-' : '+', fabs(fit.intercept), unit, fit.r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = least + (pairs->x_all.max - least) / (FIT_POINTS - 1) * i;
