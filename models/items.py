@@ -11,7 +11,7 @@ WEIGHTS = [0.2, 1.5, 0.4, 3.0, 2.5,
            0.2, 1.0, 0.6, 0.3, 1.2,
            0.5, 1.0, 1.5, 2.0, 2.5,
            0.3, 0.5, 1.0, 1.5, 2.5]
-SHARES = [0.46, 0.92, 1.0]  # of the items that are no longer than a row of each length
+LENGTHS = [40, 64, 112]
 
 
 class Template:
@@ -82,9 +82,10 @@ def load_train(folder, template):
     lengths = (data["problem_length"].astype(np.int64) + data["answer_length"] + 1
                + len(template.before) + len(template.between)
                + np.asarray([len(line) for line in template.system])[data["system"]])
-    bounds = [0] + [-int(-np.quantile(lengths, share) // 8) * 8 for share in SHARES]
+    bounds = [0] + LENGTHS
     buckets = [Bucket(data, template, (lengths > low) & (lengths <= high), high)
                for low, high in zip(bounds, bounds[1:])]
+    assert sum(len(bucket.rows) for bucket in buckets) == len(lengths), "an item is too long"
     return buckets
 
 

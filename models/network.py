@@ -14,13 +14,15 @@ def rotary_table(head_width, length):
     angles = torch.outer(torch.arange(length, dtype=torch.float64),
                          ROPE_BASE ** (-torch.arange(0, head_width, 2, dtype=torch.float64)
                                        / head_width))
-    return torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
+    return torch.stack([angles.cos(), angles.sin()]).float()
 
 
 def rotate(x, table):
     """x: batch, heads, length, head width.  Angles are never rounded to fewer bits than float32."""
-    pairs = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * table[:x.shape[2]]).flatten(-2).to(x.dtype)
+    cos, sin = table[0, :x.shape[2]], table[1, :x.shape[2]]
+    even, odd = x[..., 0::2], x[..., 1::2]
+    turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1)
+    return turned.flatten(-2).to(x.dtype)
 
 
 class Block(nn.Module):
@@ -43,9 +45,8 @@ class Block(nn.Module):
 
     def attend(self, x, table):
         shape = self.shape
-        both = torch.cat([self.attn_q(x), self.attn_k(x)], -1)
-        q, k = rotate(self.heads(both, shape.heads + shape.kv_heads), table).split(
-            [shape.heads, shape.kv_heads], 1)
+        q = rotate(self.heads(self.attn_q(x), shape.heads), table)
+        k = rotate(self.heads(self.attn_k(x), shape.kv_heads), table)
         v = self.heads(self.attn_v(x), shape.kv_heads)
         groups = shape.heads // shape.kv_heads
         if groups > 1:

@@ -25,9 +25,9 @@ from network import Llama, greedy
 from shapes import SHAPES
 
 RATES = {"ipw-1m": 3e-3, "ipw-6m": 1.5e-3}
-WARM_UP = 0.03        # share of the training
+WARM_UP = 0.03       # share of the training
 PROMPT_WEIGHT = 0.02  # of a token of the prompt, beside 1 for an answer of one token
-ANSWER_SPARE = 5      # tokens that an answer may have beyond the longest right one
+ANSWER_MOST = 40     # tokens; the longest right answer has 35
 GOLDEN = 200
 QUICK_TEST = 500
 
@@ -136,7 +136,7 @@ def schedule(progress):
                                                            / (1 - WARM_UP))))
 
 
-def answers(model, template, problems, most, chunk):
+def answers(model, template, problems, chunk):
     """Greedy answers in float32; prompts of like length go together."""
     prompts = [template.prompt(problem.tolist()) for problem in problems]
     order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
@@ -144,7 +144,7 @@ def answers(model, template, problems, most, chunk):
     for first in range(0, len(order), chunk):
         some = order[first:first + chunk]
         for index, output in zip(some, greedy(model, [prompts[i] for i in some], template.end,
-                                              most)):
+                                              ANSWER_MOST)):
             out[index] = output
     return out
 
@@ -220,7 +220,7 @@ def finish(options, name, device, template, test):
     problems, right, cells = test
     model = Llama(SHAPES[name]).to(device).eval()
     load_weights(model, options.out / f"{name}.npz")
-    outputs = answers(model, template, problems, options.most, options.chunk)
+    outputs = answers(model, template, problems, options.chunk)
     golden = [{"prompt": template.prompt(problem.tolist()), "output": output, "right": answer,
                "problem_text": template.tokenizer.decode(problem.tolist()),
                "output_text": template.tokenizer.decode(output)}
@@ -252,7 +252,6 @@ def main():
     torch.manual_seed(1)
     batches = Batches(load_train(options.data, template), options.batch, device)
     test = tuple(part[:options.test] for part in load_test(options.data))
-    options.most = max(map(len, test[1])) + ANSWER_SPARE
     print(f"data after {time.monotonic() - begin:.1f} s; rows of a step: "
           f"{[list(place[0].shape) for place in batches.places]}", flush=True)
     batches.draw()
@@ -269,7 +268,7 @@ def main():
     def quick(model):
         some = tuple(part[:QUICK_TEST] for part in test)
         model.eval()
-        outputs = answers(model, template, some[0], options.most, options.chunk)
+        outputs = answers(model, template, some[0], options.chunk)
         return accuracy(outputs, some[1], some[2])["all"]
 
     torch.manual_seed(2)

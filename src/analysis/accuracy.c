@@ -125,12 +125,6 @@ static void upstream_add(struct upstream *up, const struct run_table *table, siz
     }
 }
 
-static bool is_by_machine(const struct run_table *table)
-{
-    return !table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS] &&
-           table->numbers[RUN_JOULES];
-}
-
 static enum err upstream_of(const struct run_table *table, struct upstream *out)
 {
     bool machine = is_by_machine(table);
@@ -156,19 +150,6 @@ static double mean_of(const double *values, size_t count)
 static double quotient(double over, double under)
 {
     return is_known(over) && is_positive(under) ? over / under : UNKNOWN;
-}
-
-/* "gpu", "soc", "mixed", or "cpu" where neither was measured. */
-static const char *basis_of(const struct run_table *table)
-{
-    const struct run_words *words = &table->words[RUN_BASIS];
-    if (is_by_machine(table))
-        return "machine";
-    if (!table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS])
-        return NULL;
-    if (words->count < 2)
-        return "gpu";
-    return words->count > 2 ? "mixed" : words->texts[1];
 }
 
 static void put_extremes(struct json *json, double *values, size_t count, bool total)
@@ -252,7 +233,7 @@ static enum err put_summary(struct json *json, const struct run_table *table,
     json_number(json, "avg_per_query_power_watts", watts);
     json_integer(json, "energy_sample_count", (int64_t)up->joules_count);
     json_integer(json, "power_sample_count", (int64_t)up->watts_count);
-    json_string(json, "energy_basis", basis_of(table));
+    json_string(json, "energy_basis", energy_basis(table));
     json_number(json, "ipj", score->ipj);
     put_interval(json, "ipj_interval_95", ipj.low, ipj.high);
     json_number(json, "ipj_plus_minus", run_fact(table, "ipw.ipj_plus_minus"));

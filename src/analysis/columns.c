@@ -175,6 +175,38 @@ void row_groups_release(struct row_groups *groups)
     *groups = (struct row_groups){0};
 }
 
+bool is_by_machine(const struct run_table *table)
+{
+    return !table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS] &&
+           table->numbers[RUN_JOULES];
+}
+
+const char *energy_basis(const struct run_table *table)
+{
+    const struct run_words *words = &table->words[RUN_BASIS];
+    if (is_by_machine(table))
+        return "machine";
+    if (!table->numbers[RUN_BASIS_JOULES] && !table->numbers[RUN_BASIS_WATTS])
+        return NULL;
+    if (words->count < 2)
+        return "gpu"; /* older records do not say */
+    return words->count > 2 ? "mixed" : words->texts[1];
+}
+
+const char *common_word(const struct run_table *table, enum run_word column)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < table->rows; i++) {
+        const char *word = run_word(table, column, i);
+        if (!run_completed(table, i) || !is_known(run_number(table, RUN_JOULES, i)) || !word[0])
+            continue;
+        if (found && found != word) /* words are kept once */
+            return "mixed";
+        found = word;
+    }
+    return found;
+}
+
 enum err lacks(const struct run_table *table, const char *what, struct error *why)
 {
     size_t completed = table->rows - table->failed;

@@ -51,6 +51,14 @@ enum { LENGTH_NAME_MAX = 48 };
 char *length_name(size_t group, char *to);
 void row_groups_release(struct row_groups *groups);
 
+/* Whose energy the Python IPW's figures are of: "gpu", "soc" or "mixed"; "machine" where neither was
+ * measured, and the machine's joules stand in for theirs; NULL where no energy is known. */
+const char *energy_basis(const struct run_table *table);
+bool is_by_machine(const struct run_table *table);
+
+/* The one word that all completed queries of known energy have, or "mixed"; NULL for none. */
+const char *common_word(const struct run_table *table, enum run_word column);
+
 /* "energy is of none of 12 completed queries known": for ERR_NO_DATA. */
 enum err lacks(const struct run_table *table, const char *what, struct error *why);
 

@@ -195,35 +195,52 @@ static enum err put_spreads(const struct run_table *table, struct json *json)
     return err;
 }
 
-/* Of a single method, or "mixed". */
-static const char *method_of(const struct run_table *table)
+struct totals {
+    size_t known, covered;
+    double joules, plus_minus, coverage;
+};
+
+/* The queries' uncertainties are added up as they are: sensors that are wrong are so in every query. */
+static struct totals totals_of(const struct run_table *table)
 {
-    const struct run_words *words = &table->words[RUN_METHOD];
-    const char *found = "";
-    for (uint32_t id = 1; id < words->count; id++)
-        found = id == 1 ? words->texts[1] : "mixed";
-    return found[0] ? found : NULL;
+    struct totals totals = {0};
+    for (size_t i = 0; i < table->rows; i++) {
+        double joules = run_number(table, RUN_JOULES, i);
+        double coverage = run_number(table, RUN_COVERAGE, i);
+        if (!run_completed(table, i) || !is_known(joules))
+            continue;
+        totals.known++;
+        totals.joules += joules;
+        totals.plus_minus += run_number(table, RUN_PLUS_MINUS, i);
+        totals.covered += is_known(coverage);
+        totals.coverage += is_known(coverage) ? coverage : 0;
+    }
+    return totals;
+}
+
+static void put_totals(struct json *json, const struct run_table *table,
+                       const struct totals *totals)
+{
+    json_integer(json, "queries", (int64_t)(table->rows - table->failed));
+    json_integer(json, "energy_known", (int64_t)totals->known);
+    json_number(json, "joules", totals->joules);
+    json_number(json, "joules_error", totals->plus_minus);
+    json_string(json, "method", common_word(table, RUN_METHOD));
+    json_string(json, "source", common_word(table, RUN_SOURCE));
+    json_number(json, "coverage",
+                totals->covered ? totals->coverage / (double)totals->covered : UNKNOWN);
+    json_number(json, "joules_per_query", totals->joules / (double)totals->known);
 }
 
 static enum err efficiency_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
     struct json *json = analysis->json;
-    size_t known = 0;
-    double joules = 0;
-    for (size_t i = 0; i < table->rows; i++)
-        if (run_completed(table, i) && is_known(run_number(table, RUN_JOULES, i))) {
-            known++;
-            joules += run_number(table, RUN_JOULES, i);
-        }
-    if (!known)
+    struct totals totals = totals_of(table);
+    if (!totals.known)
         return lacks(table, "the energy is", why);
     json_object(json, "summary");
-    json_integer(json, "queries", (int64_t)(table->rows - table->failed));
-    json_integer(json, "energy_known", (int64_t)known);
-    json_number(json, "joules", joules);
-    json_number(json, "joules_per_query", joules / (double)known);
-    json_string(json, "method", method_of(table));
+    put_totals(json, table, &totals);
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < sizeof RATIOS / sizeof *RATIOS; i++)
         err = put_ratio(table, &RATIOS[i], json);
@@ -234,9 +251,9 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
     if (!err)
         err = put_all_groups(table, json);
     json_object_end(json);
-    if (known < table->rows - table->failed)
+    if (totals.known < table->rows - table->failed)
         analysis_warn(analysis, "the energy of %zu of %zu completed queries is unknown",
-                      table->rows - table->failed - known, table->rows - table->failed);
+                      table->rows - table->failed - totals.known, table->rows - table->failed);
     if (!table->ours)
         analysis_warn(analysis,
                       "energies are those of the GPUs or the chip in the queries' windows, "
@@ -249,7 +266,8 @@ const struct analysis_driver analysis_efficiency = {
     .summary = "joules a token, by phase, subject and length, with 95 % intervals",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_ACTIVE_JOULES) |
                   RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
-                  RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS),
-              RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_METHOD)},
+                  RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
+                  RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE),
+              RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_SOURCE)},
     .run = efficiency_run,
 };

@@ -255,8 +255,7 @@ const struct analysis_driver analysis_quality = {
         "what the figures are worth: coverage, method, failures, drift, throttling, cold starts",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE) |
                   RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) |
-                  RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_TEMPERATURE) | RUN_WANT(RUN_START) |
-                  RUN_WANT(RUN_ATTEMPTS),
+                  RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_TEMPERATURE) | RUN_WANT(RUN_ATTEMPTS),
               RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_ERROR) | RUN_WANT(RUN_FINISH)},
     .of_failures_too = true,
     .run = quality_run,

@@ -186,7 +186,7 @@ static enum err put_pairs(struct analysis *analysis, bool by_machine, bool skip_
 static enum err regression_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
-    bool skip_zeroes, by_machine = !table->numbers[RUN_BASIS_JOULES] && table->numbers[RUN_JOULES];
+    bool skip_zeroes, by_machine = is_by_machine(table);
     enum err err = params_truth(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
     if (err)
         return err;
@@ -195,10 +195,7 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
     json_object(analysis->json, "summary");
     json_integer(analysis->json, "total_samples", (int64_t)count_samples(table, skip_zeroes));
     json_string(analysis->json, "model", table->model);
-    json_string(analysis->json, "energy_basis",
-                table->numbers[RUN_BASIS_JOULES] ? "gpu or soc"
-                : by_machine                     ? "machine"
-                                                 : NULL);
+    json_string(analysis->json, "energy_basis", energy_basis(table));
     json_object_end(analysis->json);
     json_object(analysis->json, "data");
     err = put_pairs(analysis, by_machine, skip_zeroes);

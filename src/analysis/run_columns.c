@@ -1,6 +1,5 @@
 /* What a run's table says of a row, and of its columns. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "analysis/run_table.h"
 #include "core/text.h"
@@ -23,14 +22,6 @@ const struct run_column_info RUN_WORD_INFO[RUN_WORDS] = {
 #undef FLAG
 #undef WORD
 };
-
-int run_number_named(const char *name)
-{
-    for (int i = 0; i < RUN_NUMBERS; i++)
-        if (strcmp(RUN_NUMBER_INFO[i].name, name) == 0)
-            return i;
-    return -1;
-}
 
 uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row)
 {

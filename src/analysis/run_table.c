@@ -20,7 +20,7 @@
 /* A summary has a few kilobytes, and what a service says of itself. */
 #define SUMMARY_MOST ((size_t)16 << 20)
 
-enum { PATH_MOST = FILE_PATH_MAX };
+enum { PATH_MOST = FILE_PATH_MAX, JOURNAL_FORMAT = 1 };
 
 static enum err join(const char *directory, const char *name, char path[static PATH_MOST],
                      struct error *why)
@@ -291,8 +291,14 @@ static void note_state(struct run_table *table)
         table_note(table, "%llu values are not finite and count as unknown",
                    (unsigned long long)table->not_finite);
     if (table->damaged)
-        table_note(table, "%llu damaged lines of records.jsonl are left out",
-                   (unsigned long long)table->damaged);
+        table_note(table, "%llu damaged line%s of records.jsonl left out; the first is line %llu",
+                   (unsigned long long)table->damaged, table->damaged == 1 ? "" : "s",
+                   (unsigned long long)table->first_damaged);
+    if (run_fact(table, "format") > JOURNAL_FORMAT)
+        table_note(table,
+                   "records.jsonl is of format %.0f, and this version knows %d: some of it "
+                   "may be missing",
+                   run_fact(table, "format"), JOURNAL_FORMAT);
     for (uint32_t id = 1; id < table->words[RUN_METHOD].count; id++)
         if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
             table_note(table, "energies are estimated by a model, not measured");
@@ -311,6 +317,12 @@ static enum err load_into(struct run_table *table, const char *model, struct run
         err = load_rows(table, &shards, model, wanted, why);
     }
     shards_release(&shards);
+    if (!err && !table->rows && table->damaged)
+        err = err_set(why, ERR_BAD_VALUE,
+                      "no record in %s can be read: %llu lines are damaged, "
+                      "the first is line %llu",
+                      table->directory, (unsigned long long)table->damaged,
+                      (unsigned long long)table->first_damaged);
     if (!err && !table->rows)
         err = err_set(why, ERR_NO_DATA, "there is no record in %s yet", table->directory);
     if (!err && (err = derive_columns(table, wanted)))
@@ -325,9 +337,9 @@ enum err run_table_load(const char *directory, const char *model, struct run_wan
 {
     struct error reason = {0};
     *out = (struct run_table){.directory = strdup(directory)};
+    if (!out->directory)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     enum err err = jv_available(&reason);
-    if (!err && !out->directory)
-        err = err_set(&reason, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     if (!err)
         err = load_into(out, model, wanted, &reason);
     if (err) {

@@ -62,9 +62,6 @@ struct run_column_info {
 extern const struct run_column_info RUN_NUMBER_INFO[RUN_NUMBERS];
 extern const struct run_column_info RUN_WORD_INFO[RUN_WORDS];
 
-/* By name ("joules"); -1 when there is none.  For options that name columns. */
-int run_number_named(const char *name);
-
 enum run_source { RUN_FROM_ARROW, RUN_FROM_JOURNAL };
 
 struct run_table {
@@ -85,11 +82,12 @@ struct run_table {
     struct jv *summary; /* summary.json; NULL when there is none: an unfinished run */
     struct jv *begun;   /* the journal's first "run" line, where the journal was read; or NULL */
     enum run_source source;
-    bool ours;           /* records have the struct "ipw": shares, with their evidence */
-    size_t failed;       /* rows with RUN_FAILED */
-    uint64_t not_finite; /* values that were NaN or infinite, and count as unknown */
-    uint64_t damaged;    /* lines of the journal that were skipped */
-    struct run_note {    /* what a user must be told: damaged files, several models ... */
+    bool ours;              /* records have the struct "ipw": shares, with their evidence */
+    size_t failed;          /* rows with RUN_FAILED */
+    uint64_t not_finite;    /* values that were NaN or infinite, and count as unknown */
+    uint64_t damaged;       /* lines of the journal that were skipped */
+    uint64_t first_damaged; /* the first of them, from 1 */
+    struct run_note {       /* what a user must be told: damaged files, several models ... */
         char text[320];
     } *notes;
     size_t note_count;

@@ -87,7 +87,7 @@ static int choose_drivers(struct analyzing *work)
 {
     if (work->options->analyses)
         return choose(work, work->options->analyses);
-    for (size_t i = 0; ANALYSIS_DRIVERS[i] && i < ANALYSES_MOST; i++)
+    for (size_t i = 0; i < ANALYSES_MOST && ANALYSIS_DRIVERS[i]; i++)
         work->drivers[work->driver_count++] = ANALYSIS_DRIVERS[i];
     return -1;
 }
@@ -227,7 +227,7 @@ static bool wants_across(const struct analyzing *work)
 static int analyze_all(struct analyzing *work, const char **directories, size_t count)
 {
     struct run_wanted wanted = columns_needed(work, count > 1);
-    struct json writer, *json = work->options->json ? &writer : NULL;
+    struct json writer = {0}, *json = work->options->json ? &writer : NULL;
     struct error why = {0};
     enum err err = ERR_OK;
     int code = EXIT_DONE;
@@ -261,6 +261,20 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     return code;
 }
 
+/* A directory that is named twice is one: a key stands once in an object. */
+static size_t drop_repeated(const char **words, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool before = false;
+        for (size_t j = 0; j < kept && !before; j++)
+            before = strcmp(words[j], words[i]) == 0;
+        if (!before)
+            words[kept++] = words[i];
+    }
+    return kept;
+}
+
 static int analyze_main(int argc, char **argv)
 {
     struct analyze_options options = {0};
@@ -290,7 +304,7 @@ static int analyze_main(int argc, char **argv)
     if (code < 0)
         code = check_params(&work);
     if (code < 0)
-        code = analyze_all(&work, words, count);
+        code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&options.params);
     text_release(&work.out);
     free(work.points);

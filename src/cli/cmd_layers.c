@@ -258,7 +258,7 @@ static int layers_main(int argc, char **argv)
         {'r', "repeat", OPTION_COUNT, &p->repeats, "N",
          "rounds of windows (default: until the ± is small)", 1, 200, NULL},
         {0, "max-seconds", OPTION_NUMBER, &p->max_s, "S",
-         "begin no more rounds of a model after S seconds (default: 60)", 1, 1e6, NULL},
+         "begin no more rounds of a model after S seconds (default: 60)", 0.1, 1e6, NULL},
         {0, "window", OPTION_NUMBER, &p->window_s, "S",
          "least length of a window (default: what the sensors need)", 0.01, 3600, NULL},
         {0, "batch", OPTION_COUNT, &p->batch, "N", "sequences computed together (default: 1)", 1,

@@ -11,6 +11,7 @@
 #include "datasets/dataset.h"
 #include "graders/grader.h"
 #include "port/json_read.h"
+#include "report/export.h"
 #include "report/gnuplot.h"
 #include "report/listing.h"
 #include "report/plot.h"
@@ -22,7 +23,7 @@ static int list_main(int argc, char **argv);
 const struct command command_list = {
     .name = "list",
     .summary = "clients, datasets, graders, analyses, plots, stores, sensors: what there is",
-    .usage = "[clients|datasets|graders|analyses|plots|sensors|stores|all] [OPTIONS]",
+    .usage = "[clients|datasets|graders|analyses|plots|exports|sensors|stores|all] [OPTIONS]",
     .details = "Shows each with a line of what it does, and those that this build or this machine\n"
                "cannot use with what would enable them. -v shows their parameters too.",
     .run = list_main,
@@ -88,6 +89,17 @@ static void list_stores(struct listing *listing)
     }
 }
 
+static void list_exports(struct listing *listing)
+{
+    listing_begin(listing, "exports", "formats of `ipw export` (--to)");
+    for (size_t i = 0; EXPORT_DRIVERS[i]; i++) {
+        const struct export_driver *driver = EXPORT_DRIVERS[i];
+        struct listing_row row = {driver->name, driver->summary, NULL, ""};
+        check(driver->available ? driver->available : jv_available, &row);
+        listing_add(listing, &row);
+    }
+}
+
 /* What this machine lacks: the driver's own reason, when it found nothing at all. */
 static void check_sensor(const struct sensor_driver *driver, struct listing_row *row)
 {
@@ -146,8 +158,8 @@ static const struct {
     void (*list)(struct listing *listing);
 } KINDS[] = {
     {"clients", list_clients},   {"datasets", list_datasets}, {"graders", list_graders},
-    {"analyses", list_analyses}, {"plots", list_plots},       {"sensors", list_sensors},
-    {"stores", list_stores},
+    {"analyses", list_analyses}, {"plots", list_plots},       {"exports", list_exports},
+    {"sensors", list_sensors},   {"stores", list_stores},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "engine/llama/memory.h"
 #include "engine/llama/objects.h"
+#include "engine/llama/pool.h"
 #include "engine/llama/words.h"
 
 enum { MOST_SEQUENCES = 256 }; /* of the library */
@@ -153,6 +154,10 @@ enum err engine_context_open(struct engine_model *model,
         free(context);
         return err;
     }
+    if (options->keep_threads && !model->threads)
+        model->threads = pool_new(params.n_threads);
+    if (options->keep_threads && model->threads)
+        api->llama_attach_threadpool(context->llama, model->threads, model->threads);
     read_facts(context, options);
     if (make_batch(context)) {
         engine_context_close(context);
@@ -237,7 +242,7 @@ static void fill_batch(struct engine_context *context, const engine_token *token
             batch->pos[n] = (int32_t)(context->position + i);
             batch->n_seq_id[n] = 1;
             batch->seq_id[n] = numbers + s;
-            batch->logits[n] = is_last && i == count - 1;
+            batch->logits[n] = is_last && i == count - 1 ? 1 : 0;
         }
     batch->n_tokens = (int32_t)n;
 }

@@ -106,7 +106,10 @@ struct engine_context_options {
     uint32_t batch, ubatch;     /* tokens in one call, and in one graph; 0: the library's default */
     uint32_t sequences;         /* that may be computed together, at most 256; 0: one */
     int threads, threads_batch; /* for one token, for many; 0: as many as cores we may use */
-    int flash_attention;        /* -1 as the library thinks best, 0 no, 1 yes */
+    /* Threads stay between graphs, which makes stopping one cheap.  Contexts of a model that ask for it
+     * must ask for as many threads, share them, and compute one at a time. */
+    bool keep_threads;
+    int flash_attention;              /* -1 as the library thinks best, 0 no, 1 yes */
     const struct engine_watch *watch; /* may be NULL; must outlive the context */
 };
 

@@ -164,8 +164,12 @@ static enum err open_any(struct error *why)
     if (from_environment && *from_environment)
         return open_named(from_environment, "IPW_LLAMA_LIB", why);
     char file[512];
-    if (llama_find_brought(file, sizeof file))
-        return open_named(file, "library", why);
+    if (llama_find_brought(file, sizeof file)) {
+        struct error because;
+        enum err err = open_at(file, &because);
+        /* What was brought may be of another machine's kind. */
+        return err ? err_set(why, ERR_UNSUPPORTED, "%s; %s", because.text, BRING_IT) : ERR_OK;
+    }
     for (size_t i = 0; i < sizeof SYSTEM_NAMES / sizeof *SYSTEM_NAMES; i++) {
         enum err err = open_at(SYSTEM_NAMES[i], why);
         if (err != ERR_ABSENT)

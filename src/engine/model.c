@@ -2,6 +2,7 @@
 
 #include "engine/engine.h"
 #include "engine/llama/objects.h"
+#include "engine/llama/pool.h"
 #include "engine/llama/gguf.h"
 #include "engine/llama/trial.h"
 #include "engine/llama/words.h"
@@ -86,6 +87,7 @@ void engine_model_close(struct engine_model *model)
     if (!model)
         return;
     llama_api()->llama_model_free(model->llama);
+    pool_free(model->threads);
     free(model);
 }
 

@@ -244,7 +244,7 @@ static void write_notes(const struct layers_model *model, struct text *out)
         stride = model->settings[s].stride > stride ? model->settings[s].stride : stride;
     text_addf(out, "   looked at by %s, ", layers_granularity_name(model->granularity));
     if (stride > 1)
-        text_addf(out, "at worst every %uth layer at a time, ", stride);
+        text_addf(out, "one layer in %u at a time, ", stride);
     text_addf(out, "in %u round%s; stops slowed it by %+.2f", model->rounds,
               model->rounds == 1 ? "" : "s", 100 * model->overhead);
     if (is_known(model->overhead_sigma))

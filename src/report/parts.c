@@ -12,6 +12,7 @@
 #include "port/http.h"
 #include "port/json_read.h"
 #include "report/gnuplot.h"
+#include "report/html.h"
 #include "store/store.h"
 
 static enum err sqlite_available(struct error *why)
@@ -38,6 +39,7 @@ static const struct {
     {"llama.cpp", "the client llama: inference in this process", llama_available},
     {"gnuplot", "ipw plot: the pictures", gnuplot_available},
     {"SQLite", "ipw profile: the catalogue of runs", sqlite_available},
+    {"ECharts", "ipw report", html_available},
 };
 
 void parts_text(struct text *out)

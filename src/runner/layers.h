@@ -89,9 +89,7 @@ struct layers_setting {
     unsigned windows; /* that gave energy */
     unsigned refused; /* that were too short for the sensors */
     unsigned long passes;
-    double pass_s; /* wall time of a pass, undisturbed: the mean */
-    /* The same for overhead, where what else runs on the machine must not count. */
-    double typical_s, watched_typical_s;
+    double pass_s;               /* wall time of a pass, undisturbed: the mean */
     double joules, joules_sigma; /* of a pass, measured; UNKNOWN without */
     double overhead;             /* slowdown by the stops: 0.01 is 1 % */
     double overhead_sigma;
@@ -105,7 +103,6 @@ struct layers_window {
     bool watched;
     nanos from, to;
     unsigned long passes;
-    double typical_s; /* of a pass: the lower quartile, since others only ever slow it */
     struct energy energy;
 };
 

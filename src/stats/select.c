@@ -1,5 +1,6 @@
 #include "stats/select.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "core/units.h"
@@ -40,18 +41,34 @@ static void split(double *values, size_t low, size_t high, size_t *left, size_t 
     *right = i == j ? i + 1 : i;
 }
 
-/* Values below `low` are known to be the smaller ones already. */
+/* Moves what is below the pivot (or at it, too) to the front of low .. high-1 and returns where the
+ * rest begins.  Without a branch: what comes next cannot be guessed, and a wrong guess costs more than
+ * ten moves. */
+static size_t move_below(double *values, size_t low, size_t high, double pivot, bool or_at)
+{
+    size_t end = low;
+    for (size_t i = low; i < high; i++) {
+        double value = values[i];
+        values[i] = values[end];
+        values[end] = value;
+        end += or_at ? value <= pivot : value < pivot;
+    }
+    return end;
+}
+
+/* Values before `low` are known to be the smaller ones already. */
 static double rank_from(double *values, size_t low, size_t count, size_t rank)
 {
-    size_t high = count - 1;
-    while (low < high) {
-        size_t left, right;
-        split(values, low, high, &left, &right);
-        if (rank <= left)
-            high = left;
-        else if (rank >= right)
-            low = right;
-        else
+    size_t high = count;
+    while (high - low > 1) {
+        double pivot = pivot_of(values, low, high - 1);
+        size_t below = move_below(values, low, high, pivot, false);
+        if (rank < below) {
+            high = below;
+            continue;
+        }
+        low = move_below(values, below, high, pivot, true); /* equal ones, however many */
+        if (rank < low)
             break;
     }
     return values[rank];

@@ -52,6 +52,15 @@ static size_t drawn_slopes(const struct points *points, double *slopes)
     return count;
 }
 
+/* Every so-many-th of very many, at the front; their median is as good. */
+static size_t thin(double *values, size_t count)
+{
+    size_t step = count / THEIL_SEN_DRAWN + 1, kept = 0;
+    for (size_t i = 0; i < count; i += step)
+        values[kept++] = values[i];
+    return kept;
+}
+
 enum err theil_sen(const double *x, const double *y, size_t count, struct theil_sen *out)
 {
     struct points points;
@@ -67,8 +76,9 @@ enum err theil_sen(const double *x, const double *y, size_t count, struct theil_
         out->count = points.count;
         out->pairs = out->drawn ? drawn_slopes(&points, slopes) : all_slopes(&points, slopes);
         out->slope = select_median(slopes, out->pairs);
-        out->intercept = select_median(points.y, points.count) -
-                         out->slope * select_median(points.x, points.count);
+        double middle_y = select_median(points.y, thin(points.y, points.count));
+        double middle_x = select_median(points.x, thin(points.x, points.count));
+        out->intercept = middle_y - out->slope * middle_x;
     }
     free(slopes);
     free(points.x);

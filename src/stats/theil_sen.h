@@ -16,7 +16,7 @@ struct theil_sen {
 
 /* All pairs of up to THEIL_SEN_EXACT points.  Of more points, THEIL_SEN_DRAWN pairs are drawn, always
  * the same for the same points: the slope then has an error of its own, of about 1.25 / sqrt(pairs) of
- * the slopes' spread. */
+ * the slopes' spread; and of more points than that the medians are of every so-many-th. */
 enum { THEIL_SEN_EXACT = 1000, THEIL_SEN_DRAWN = 200000 };
 enum err theil_sen(const double *x, const double *y, size_t count, struct theil_sen *out) MUST_USE;
 

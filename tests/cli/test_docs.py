@@ -185,6 +185,19 @@ class Keys(unittest.TestCase):
             if line["kind"] == "query":
                 self.assertEqual(undocumented(line["ipw"], text), [])
 
+    def test_of_the_analyses(self):
+        text = part(self.formats, "### `ipw analyze`", "### The catalogue")
+        done = ipw(None, "analyze", self.folder, f"{self.folder}/", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        results = json.loads(done.stdout)
+        keys = set().union(*map(all_keys, (*results.pop("across").values(), *results.values())))
+        rows = {key for key in keys if "_of_" in key or "_vs_" in key}  # pairs are told by example
+        spread = set(re.findall(r'"(\w+)"', part(text, "SPREAD is", "| analysis |")))
+        known = spread | {"m"}  # the model
+        shown = " ".join(f"`{key}`" for key in known | rows)
+        self.assertEqual([key for key in undocumented(keys, text + shown)
+                          if not key.endswith(("_interval_95", "_error"))], [])
+
     def test_of_the_metrics(self):
         named = spans_of(key_cells((SOURCE / "docs/metrics.md").read_text()))
         self.assertLess(30, len(named))

@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Both, Intel  # noqa: E402
 from profiling import MODEL, ProfileTest, Run, Sums  # noqa: E402
+from program import STOOD_STILL_S  # noqa: E402
 
 WATTS = 50
 ROWS = 60  # so many that a start has not asked all of them before it is killed
@@ -51,11 +52,16 @@ class RestoreTest(ProfileTest):
         self.assertAlmostEqual(parts / report["energy"]["joules"], 1, delta=1e-3)
         self.assertLess(report["conservation_error"], 1e-3)
 
+    @staticmethod
+    def samples(run, start):
+        """Those of a start, and how far they reach."""
+        sums = Sums(run.path / ("samples.csv" if start == 1 else f"samples-{start}.csv"))
+        return sums, max(t for t, _ in sums.points["cpu0"]["energy"])
+
     def assertRestored(self, run, start, keys):
         """As far as the samples of that start reach, its queries have the joules that these tell.
         Gives how many of them were restored."""
-        sums = Sums(run.path / ("samples.csv" if start == 1 else f"samples-{start}.csv"))
-        reach = max(t for t, _ in sums.points["cpu0"]["energy"])
+        sums, reach = self.samples(run, start)
         spans = {span["key"]: span for span in run.lines("spans.jsonl")
                  if span["span"] == "request" and span["start"] == start}
         records, restored = run.records(), 0
@@ -102,10 +108,17 @@ class Restored(RestoreTest):
         self.assertEqual((report["completed"], report["failed"]), (ROWS, 0))
         self.assertAddsUp(report)
         ends = [line for line in self.run.lines() if line["kind"] == "end"]
-        for run, end in zip((x for x in self.run.lines() if x["kind"] == "run"), ends):
-            length = end["ended_at"] - run["started_at"] - run["measuring"]["from_s"]
-            self.assertAlmostEqual(end["energy"]["joules"] / end["energy"]["coverage"],
-                                   WATTS * length, delta=0.1 * WATTS * length)
+        for run, end in zip((x for x in self.run.lines() if x["kind"] == "run"), ends[:-1]):
+            sums, reach = self.samples(self.run, end["start"])
+            begin, to = run["measuring"]["from_s"], end["ended_at"] - run["started_at"]
+            energy = end["energy"]
+            self.assertAlmostEqual(energy["joules"] / sums.between("cpu0", begin, min(to, reach)), 1,
+                                   delta=0.01, msg=(begin, to, reach, end))
+            self.assertAlmostEqual(energy["coverage"], (min(to, reach) - begin) / (to - begin),
+                                   delta=0.02)
+            if machine.worst_s < STOOD_STILL_S:  # it drew what it should
+                self.assertAlmostEqual(energy["joules"] / energy["coverage"] / (to - begin) / WATTS, 1,
+                                       delta=0.1)
         self.assertEqual([line["start"] for line in ends], list(range(1, kills + 2)))
         self.assertEqual([line["restored"] for line in ends], [True] * kills + [False])
         self.assertNotIn("did not come to an end", report["energy"]["note"] or "")

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,12 +82,12 @@ unsigned char *model_bytes(size_t *length)
     FILE *file = fopen(path, "rb");
     if (!file)
         return NULL;
-    fseek(file, 0, SEEK_END);
-    long size = ftell(file);
-    rewind(file);
-    unsigned char *bytes = size > 0 ? malloc((size_t)size) : NULL;
-    *length = bytes ? fread(bytes, 1, (size_t)size, file) : 0;
-    fclose(file);
+    struct stat status;
+    unsigned char *bytes = NULL;
+    if (fstat(fileno(file), &status) == 0)
+        bytes = malloc((size_t)status.st_size);
+    *length = bytes ? fread(bytes, 1, (size_t)status.st_size, file) : 0;
+    (void)fclose(file);
     return bytes;
 }
 

@@ -182,6 +182,7 @@ int main(void)
         struct error why = {0};
         if (jv_parse(line, (size_t)length, &asked, &why)) {
             fprintf(stderr, "stats: %s\n", why.text);
+            free(line);
             return 1;
         }
         json_init(&json, &out, false);

@@ -25,7 +25,7 @@ void check_put(struct checks *checks, const char *check, enum verdict verdict, c
  * at most 100000 queries, evenly spaced.  ERR_NO_MEMORY only. */
 enum err check_trends(struct checks *checks) MUST_USE;
 
-/* The first queries of a start, against all others. */
+/* The first query, against all. */
 enum err check_cold_start(struct checks *checks) MUST_USE;
 
 /* What the devices said in samples*.csv. */

@@ -93,23 +93,21 @@ enum err check_trends(struct checks *checks)
 
 /* ---- cold starts ---- */
 
-/* The first completed query of each start; rows follow the time at which queries ended. */
-static size_t first_of(const struct run_table *table, double start)
+/* The first completed query; rows follow the time at which queries ended. */
+static size_t first_of(const struct run_table *table)
 {
-    for (size_t i = 0; i < table->rows; i++) {
-        double of = run_number(table, RUN_START, i);
-        if (run_completed(table, i) && is_known(run_number(table, RUN_TTFT, i)) &&
-            (of == start || !is_known(of)))
-            return i;
-    }
-    return table->rows;
+    size_t row = 0;
+    while (row < table->rows &&
+           !(run_completed(table, row) && is_known(run_number(table, RUN_TTFT, row))))
+        row++;
+    return row;
 }
 
 enum err check_cold_start(struct checks *checks)
 {
     const struct run_table *table = checks->table;
     double *values = NULL;
-    size_t count, first = first_of(table, 1);
+    size_t count, first = first_of(table);
     enum err err = known_values(table, RUN_TTFT, &values, &count);
     if (!err && (count < COLD_LEAST || first == table->rows)) {
         check_put(checks, "cold_start", CHECK_UNKNOWN,

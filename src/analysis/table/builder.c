@@ -94,7 +94,7 @@ static enum err add_text(struct word_index *index, struct run_words *words, cons
 static enum err intern(struct word_index *index, struct run_words *words, const char *bytes,
                        size_t length, uint32_t *id)
 {
-    if (2 * (words->count + 1) > index->size && widen(index, words))
+    if (2 * ((size_t)words->count + 1) > index->size && widen(index, words))
         return ERR_NO_MEMORY;
     size_t slot = slot_of(index, words, bytes, length);
     if (!index->slots[slot] && words->count >= WORDS_MOST) {
@@ -140,6 +140,16 @@ enum err builder_word(struct builder *builder, enum run_word column, const char 
     return ERR_OK;
 }
 
+double builder_fingerprint(const char *bytes, size_t length)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; bytes && i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    hash ^= hash >> 32; /* the last bytes reach all bits */
+    hash *= UINT64_C(0x9E3779B97F4A7C15);
+    return bytes ? (double)(hash >> 11) : UNKNOWN;
+}
+
 /* ---- numbers and flags ---- */
 
 static bool is_any_known(const double *values, size_t count)
@@ -178,7 +188,7 @@ void builder_flags(struct builder *builder, enum run_flag column, const double *
 {
     int8_t *to = builder->table->flags[column] + builder->table->rows;
     for (size_t i = 0; i < count; i++)
-        to[i] = is_known(values[i]) ? (int8_t)(values[i] != 0) : -1;
+        to[i] = (int8_t)(is_known(values[i]) ? values[i] != 0 : -1);
 }
 
 /* ---- rows ---- */

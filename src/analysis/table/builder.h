@@ -43,6 +43,10 @@ void builder_flags(struct builder *builder, enum run_flag column, const double *
 enum err builder_word(struct builder *builder, enum run_word column, const char *bytes,
                       size_t length) MUST_USE;
 
+/* What stands for a text in RUN_QUESTION: two texts with the same one are the same, but for a chance of
+ * 1 in 2^53.  UNKNOWN for NULL. */
+double builder_fingerprint(const char *bytes, size_t length);
+
 /* The rows are complete: `count` more. */
 void builder_advance(struct builder *builder, size_t count);
 

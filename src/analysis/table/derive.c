@@ -32,7 +32,7 @@ static void derive_failed(struct run_table *table)
 {
     for (size_t i = 0; i < table->rows; i++) {
         bool failed = strcmp(run_word(table, RUN_STATUS, i), "failed") == 0;
-        table->flags[RUN_FAILED][i] = failed;
+        table->flags[RUN_FAILED][i] = (int8_t)failed;
         table->failed += failed;
     }
 }

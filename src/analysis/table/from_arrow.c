@@ -132,6 +132,17 @@ static size_t take_numbers(struct loading *loading, const struct found *found)
     return kept;
 }
 
+/* Texts as numbers that stand for them. */
+static void take_fingerprints(struct loading *loading, const struct found *found)
+{
+    size_t kept = 0;
+    arrow_reader_texts(loading->reader, &found->places[0], loading->texts);
+    for (size_t i = 0; i < loading->rows; i++)
+        if (loading->there[i])
+            loading->values[kept++] =
+                builder_fingerprint(loading->texts[i].bytes, loading->texts[i].length);
+}
+
 /* A number serves as a word: levels are often counted. */
 static enum err add_number_words(struct loading *loading, enum run_word column,
                                  const struct found *found)
@@ -188,7 +199,10 @@ static enum err add_batch(struct loading *loading)
     err = builder_reserve(builder, count);
     for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
         if (loading->numbers[i].count) {
-            take_numbers(loading, &loading->numbers[i]);
+            if (i == RUN_QUESTION)
+                take_fingerprints(loading, &loading->numbers[i]);
+            else
+                take_numbers(loading, &loading->numbers[i]);
             err = builder_numbers(builder, (enum run_number)i, loading->values, count);
         }
     for (size_t i = 0; !err && i < RUN_FLAGS; i++) {

@@ -1,5 +1,6 @@
 #include "analysis/table/from_journal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,17 @@ static double number_at(const struct places *places, const struct jv *record,
     for (size_t i = 0; i < places->count && !is_known(value); i++)
         value = number_of(place_find(&places->items[i], record, metrics));
     return value;
+}
+
+/* The question's text as a number; any other column as it is. */
+static double value_of(const struct builder *builder, size_t column, const struct jv *record,
+                       const struct jv *metrics)
+{
+    const struct places *places = &builder->numbers[column];
+    if (column != RUN_QUESTION)
+        return number_at(places, record, metrics);
+    const char *text = jv_text(place_find(&places->items[0], record, metrics));
+    return builder_fingerprint(text, text ? strlen(text) : 0);
 }
 
 static enum err add_word(struct builder *builder, enum run_word column, const struct jv *record,
@@ -78,7 +90,7 @@ static enum err take_record(void *context, const struct jv *record)
     err = builder_reserve(builder, 1);
     for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
         if (builder->wanted.numbers >> i & 1) {
-            double value = number_at(&builder->numbers[i], record, metrics);
+            double value = value_of(builder, i, record, metrics);
             err = builder_numbers(builder, (enum run_number)i, &value, 1);
         }
     for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
@@ -109,6 +121,27 @@ static enum err take_beginning(void *context, const struct jv *line)
     return err ? err : ERR_INTERRUPTED; /* the first is enough */
 }
 
+/* Which line the journal's readers left out first: looked for only where there is one. */
+static uint64_t find_damaged(const char *path)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    uint64_t number = 0;
+    bool whole = true;
+    FILE *file = fopen(path, "re");
+    while (file && whole && (length = getline(&line, &capacity, file)) > 0) {
+        struct jv *value = NULL;
+        number++;
+        whole = jv_parse(line, (size_t)length, &value, NULL) == ERR_OK;
+        jv_free(value);
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return whole ? 0 : number;
+}
+
 enum err journal_rows(const char *path, struct builder *builder, struct error *why)
 {
     struct run_table *table = builder->table;
@@ -118,6 +151,8 @@ enum err journal_rows(const char *path, struct builder *builder, struct error *w
     if (!err || err == ERR_INTERRUPTED)
         err = journal_records(path, 0, take_record, builder, &table->damaged, &reason);
     table->ours = true;
+    if (table->damaged)
+        table->first_damaged = find_damaged(path);
     if (err)
         return err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     return ERR_OK;

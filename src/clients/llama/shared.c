@@ -26,12 +26,12 @@ static bool is_same(const struct shared_model *model, const struct engine_model_
            model->options.check_tensors == options->check_tensors;
 }
 
-/* Closes those that nobody uses, but for `kept`. */
-static void close_unused(const struct shared_model *kept)
+/* Closes those that nobody uses; the first may stay for the next to come. */
+static void close_unused(bool keep_first)
 {
     for (struct shared_model **at = &loaded; *at;) {
         struct shared_model *model = *at;
-        if (model->users > 0 || model == kept) {
+        if (model->users > 0 || (keep_first && at == &loaded)) {
             at = &model->next;
             continue;
         }
@@ -52,25 +52,24 @@ static void move_to_front(struct shared_model *model)
     loaded = model;
 }
 
-static enum err load(const char *path, const struct engine_model_options *options,
-                     struct shared_model **out, struct error *why)
+/* NULL, with *why told, when it cannot be loaded. */
+static struct shared_model *load(const char *path, const struct engine_model_options *options,
+                                 struct error *why)
 {
     struct shared_model *model = calloc(1, sizeof *model);
-    if (!model)
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a model");
-    if (!str_copy(model->path, sizeof model->path, path)) {
-        free(model);
-        return err_set(why, ERR_BAD_VALUE, "the path of the model is too long");
+    if (!model) {
+        err_set(why, ERR_NO_MEMORY, "out of memory for a model");
+        return NULL;
     }
-    close_unused(NULL); /* before: the two might not fit together */
-    enum err err = engine_model_open(path, options, &model->engine, why);
-    if (err) {
-        free(model);
-        return err;
-    }
-    model->options = *options;
-    *out = model;
-    return ERR_OK;
+    close_unused(false); /* before: the two might not fit together */
+    if (!str_copy(model->path, sizeof model->path, path))
+        err_set(why, ERR_BAD_VALUE, "the path of the model is too long");
+    else if (engine_model_open(path, options, &model->engine, why) == ERR_OK)
+        model->options = *options;
+    if (model->engine)
+        return model;
+    free(model);
+    return NULL;
 }
 
 enum err shared_take(const char *path, const struct engine_model_options *options,
@@ -80,20 +79,20 @@ enum err shared_take(const char *path, const struct engine_model_options *option
     struct shared_model *model = loaded;
     while (model && (strcmp(model->path, path) != 0 || !is_same(model, options)))
         model = model->next;
-    enum err err = ERR_OK;
+    struct error because = {.code = ERR_OK};
     *load_s = 0;
     if (!model) {
         nanos began = clock_now();
-        err = load(path, options, &model, why);
+        model = load(path, options, &because);
         *load_s = seconds(clock_now() - began);
     }
-    if (!err) {
+    if (model) {
         model->users++;
         move_to_front(model);
         *out = model;
     }
     pthread_mutex_unlock(&lock);
-    return err;
+    return model ? ERR_OK : err_set(why, because.code, "%s", because.text);
 }
 
 struct shared_model *shared_take_last(const struct engine_model_options *options)
@@ -112,7 +111,7 @@ void shared_give(struct shared_model *model)
         return;
     pthread_mutex_lock(&lock);
     model->users--;
-    close_unused(loaded);
+    close_unused(true);
     pthread_mutex_unlock(&lock);
 }
 

@@ -13,6 +13,9 @@ struct llama_vocab;
 struct llama_sampler;
 struct llama_memory_i;
 struct ggml_tensor;
+struct ggml_backend_device;
+struct ggml_backend_reg;
+struct ggml_threadpool;
 
 typedef int32_t llama_token;
 typedef void (*llama_log_callback)(int level, const char *text, void *data);

@@ -5,8 +5,19 @@
 #include "core/text.h"
 #include "port/fs.h"
 
+/* What the group of processes that a container is may still take; UNKNOWN without a limit. */
+static double left_to_group(void)
+{
+    uint64_t most;
+    uint64_t used;
+    if (fs_read_u64("/sys/fs/cgroup/memory.max", &most) ||
+        fs_read_u64("/sys/fs/cgroup/memory.current", &used))
+        return UNKNOWN;
+    return most > used ? (double)(most - used) : 0;
+}
+
 /* Bytes that new allocations may take, as the kernel estimates; UNKNOWN when it does not say. */
-static double available(void)
+static double left_to_machine(void)
 {
     char text[4096];
     if (fs_read_text("/proc/meminfo", text, sizeof text))
@@ -37,12 +48,12 @@ static double needed(const struct engine_model_facts *model,
 enum err memory_suffices(const struct engine_model_facts *model,
                          const struct llama_context_params *params, struct error *why)
 {
-    double have = available();
+    double have = fmin(left_to_machine(), left_to_group()); /* of an unknown one the other */
     double need = needed(model, params);
     if (!is_known(have) || need <= have)
         return ERR_OK;
     return err_set(why, ERR_NO_MEMORY,
-                   "a context of %u tokens takes %.1f GB, and %.1f GB of memory are available: ask "
+                   "a context of %u tokens takes %.2g GB, and %.2g GB of memory are available: ask "
                    "for a smaller context",
                    params->n_ctx, need * 1e-9, have * 1e-9);
 }

@@ -11,6 +11,7 @@ struct engine_model {
     const struct llama_vocab *vocabulary;
     const char *chat_template; /* of the library; NULL for none */
     struct engine_model_facts facts;
+    struct ggml_threadpool *threads; /* of the contexts that keep theirs; NULL: none yet */
 };
 
 struct engine_context {

@@ -6,7 +6,6 @@
 #include "core/text.h"
 #include "runner/layers/null_test.h"
 #include "stats/online.h"
-#include "stats/quantile.h"
 
 enum { RESAMPLES = 400, REST_STRATUM = LAYERS_SETTINGS_MAX };
 
@@ -29,44 +28,11 @@ static double pass_seconds(const struct layers_window *window)
     return window->passes ? seconds(window->to - window->from) / (double)window->passes : UNKNOWN;
 }
 
-/* The watched window of the same setting and round. */
-static const struct layers_window *partner(const struct layers_model *model,
-                                           const struct layers_window *of)
-{
-    for (size_t i = 0; i < model->window_count; i++) {
-        const struct layers_window *window = &model->windows[i];
-        if (window->watched && window->setting == of->setting && window->round == of->round)
-            return window;
-    }
-    return NULL;
-}
-
 /* ---- settings ---- */
-
-static void take_slowdown(const struct layers_model *model, struct layers_setting *setting,
-                          unsigned index)
-{
-    double ratios[256];
-    size_t count = 0;
-    struct online spread = {0};
-    for (size_t i = 0; i < model->window_count && count < 256; i++) {
-        const struct layers_window *window = &model->windows[i];
-        if (window->watched || window->setting != index)
-            continue;
-        const struct layers_window *watched = partner(model, window);
-        if (!watched)
-            continue;
-        ratios[count] = watched->typical_s / window->typical_s - 1;
-        online_add(&spread, ratios[count++]);
-    }
-    setting->overhead = median(ratios, count);
-    setting->watched_typical_s = setting->typical_s * (1 + setting->overhead);
-    setting->overhead_sigma = online_standard_error(&spread);
-}
 
 static void take_setting(struct layers_model *model, struct layers_setting *setting, unsigned index)
 {
-    struct online wall = {0}, typical = {0}, joules = {0};
+    struct online wall = {0}, joules = {0};
     double errors = 0;
     setting->windows = setting->refused = 0;
     setting->passes = 0;
@@ -77,7 +43,6 @@ static void take_setting(struct layers_model *model, struct layers_setting *sett
         double passes = (double)window->passes;
         setting->passes += window->passes;
         online_add(&wall, pass_seconds(window));
-        online_add(&typical, window->typical_s);
         if (!counts(window)) {
             setting->refused += is_known(window->energy.joules);
             continue;
@@ -87,7 +52,6 @@ static void take_setting(struct layers_model *model, struct layers_setting *sett
         errors += window->energy.statistical * window->energy.statistical / (passes * passes);
     }
     setting->pass_s = online_mean(&wall);
-    setting->typical_s = online_mean(&typical);
     setting->joules = online_mean(&joules);
     /* The scatter of the windows, or their own errors where there is but one. */
     setting->joules_sigma = joules.count > 1    ? online_standard_error(&joules)
@@ -101,7 +65,6 @@ void balance_settings(struct layers_model *model)
     for (unsigned i = 0; i < model->setting_count; i++) {
         struct layers_setting *setting = &model->settings[i];
         take_setting(model, setting, i);
-        take_slowdown(model, setting, i);
         plain += setting->pass_s;
         watched += setting->pass_s * (1 + setting->overhead);
         double error = setting->pass_s * setting->overhead_sigma;
@@ -311,6 +274,8 @@ static void forget_energy(struct layers_model *model)
         model->fit.columns[c] = NONE;
     model->fit.idle_watts = model->fit.idle_sigma = UNKNOWN;
     price_all(model);
+    for (size_t s = 0; s < model->setting_count; s++)
+        model->settings[s].joules = model->settings[s].joules_sigma = UNKNOWN;
     model->total = energy_unknown(model->no_energy);
     model->idle_joules = model->component_joules = model->component_sigma = UNKNOWN;
     model->unattributed_joules = model->awake_joules = model->closure = UNKNOWN;

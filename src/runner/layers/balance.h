@@ -9,8 +9,8 @@
 /* Sensor updates that a window needs before its energy counts. */
 enum { BALANCE_UPDATES = 10 };
 
-/* Wall time and joules of a pass of each setting, by the undisturbed windows; the slowdown by the
- * watched ones beside them.  Comes before the times are settled. */
+/* Wall time and joules of a pass of each setting, by the undisturbed windows; and the slowdown of the
+ * workload, out of the settings'.  Comes before the times are settled. */
 void balance_settings(struct layers_model *model);
 
 /* The rest, once the times are there.  A model whose energy is unknown gets the reason, not an error. */

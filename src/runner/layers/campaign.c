@@ -7,6 +7,7 @@
 #include "core/grow.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "port/thread.h"
 #include "runner/layers/balance.h"
 #include "runner/layers/replay.h"
 #include "runner/layers/rest.h"
@@ -18,11 +19,13 @@
 
 /* Stops are thinned out until they slow by less than this when tried, so that the whole stays below
  * LAYERS_OVERHEAD_MAX. */
-#define OVERHEAD_AIM 0.03
+#define OVERHEAD_AIM 0.02
 /* Rounds end when no setting's joules (or seconds) are less certain than this. */
 #define CERTAIN_ENOUGH 0.02
 
 enum { ROUNDS_LEAST = 3, ROUNDS_MOST = 200 };
+
+#define SETTLE_NS (500 * NS_PER_MS)
 
 struct campaign {
     struct session *session;
@@ -101,12 +104,18 @@ static struct layers_window *new_window(struct layers_model *model)
     return &windows[model->window_count];
 }
 
-/* A window in which a sensor updated too seldom is tried again, twice as long. */
+/* A window in which a sensor updated too seldom is tried again, twice as long; so is one that a sensor
+ * does not cover which covered others. */
 enum { ATTEMPTS = 3 };
 
-static bool is_too_short(const struct layers_window *window)
+static bool is_too_short(const struct campaign *c, const struct layers_window *window)
 {
-    return is_known(window->energy.joules) && window->energy.updates < BALANCE_UPDATES;
+    if (is_known(window->energy.joules))
+        return window->energy.updates < BALANCE_UPDATES;
+    for (size_t i = 0; i < c->model->window_count && !window->watched; i++)
+        if (is_known(c->model->windows[i].energy.joules))
+            return true;
+    return false;
 }
 
 static enum err watch_rest(struct campaign *c, unsigned threads, struct layers_window *window,
@@ -114,7 +123,7 @@ static enum err watch_rest(struct campaign *c, unsigned threads, struct layers_w
 {
     double length_s = c->options->idle_s;
     enum err err = ERR_OK;
-    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(window)); i++, length_s *= 2)
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(c, window)); i++, length_s *= 2)
         err = rest_measure(c->session, length_s, threads, c->cancel, window, out, why);
     return err;
 }
@@ -130,6 +139,7 @@ static enum err measure_rest(struct campaign *c, struct error *why)
     if (c->options->idle_s <= 0)
         return ERR_OK;
     tell(c, "watching the machine at rest", NULL);
+    thread_sleep(SETTLE_NS); /* the engine's threads look for work for a while before they sleep */
     *window = (struct layers_window){.setting = (unsigned)model->setting_count};
     enum err err = watch_rest(c, 0, window, &model->idle, why);
     if (err)
@@ -203,6 +213,22 @@ static enum err thin_out(struct campaign *c, struct layers_setting *setting, dou
     return slowdown / stride > LAYERS_OVERHEAD_MAX ? look_coarser(c, again, why) : ERR_OK;
 }
 
+/* What stops add, tried again where it seems much: another's load can only make it seem more. */
+static enum err try_stops(struct campaign *c, const struct layers_setting *setting, double *extra_s,
+                          double *pass_s, struct error *why)
+{
+    enum { TRIES = 4 };
+    enum err err = ERR_OK;
+    *extra_s = *pass_s = INFINITY;
+    for (int i = 0; i < TRIES && !err && (i == 0 || *extra_s > OVERHEAD_AIM * *pass_s); i++) {
+        double extra, pass;
+        err = replay_slowdown(&c->rig, setting, &extra, &pass, why);
+        *extra_s = fmin(*extra_s, extra);
+        *pass_s = fmin(*pass_s, pass);
+    }
+    return err;
+}
+
 /* Tries the shortest prompt of a phase, where stops matter most.  They cost the same in the others,
  * whose passes are longer. */
 static enum err tune_phase(struct campaign *c, enum layers_phase phase, bool *again,
@@ -216,7 +242,7 @@ static enum err tune_phase(struct campaign *c, enum layers_phase phase, bool *ag
             continue;
         tell(c, "trying how much stops slow", setting);
         err = is_known(extra_s) ? replay_pass_seconds(&c->rig, setting, &pass_s, why)
-                                : replay_slowdown(&c->rig, setting, &extra_s, &pass_s, why);
+                                : try_stops(c, setting, &extra_s, &pass_s, why);
         if (!err)
             err = thin_out(c, setting, extra_s / pass_s, again, why);
     }
@@ -251,8 +277,8 @@ static enum err retune(struct campaign *c, struct error *why)
     struct layers_model *model = c->model;
     for (unsigned s = 0; s < model->setting_count; s++) {
         struct layers_setting *setting = &model->settings[s];
-        double sure = setting->overhead - 2 * setting->overhead_sigma;
-        if (!(setting->overhead > LAYERS_OVERHEAD_MAX && sure > 0))
+        /* Only what surely is too slow: on a busy machine the figure itself is uncertain. */
+        if (!(setting->overhead - 2 * setting->overhead_sigma > LAYERS_OVERHEAD_MAX))
             continue;
         bool coarser = false;
         if (!too_wide(c, wider_stride(setting->stride))) {
@@ -284,7 +310,7 @@ static enum err run_window(struct campaign *c, unsigned setting, bool watched, s
     tell(c, watched ? "timing components" : "measuring", &model->settings[setting]);
     bool may_lengthen = c->options->window_s <= 0;
     enum err err = ERR_OK;
-    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(window)));
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(c, window)));
          i++) {
         c->window_s *= i ? 2 : 1; /* for all that follow, too */
         err = replay_window(c->session, &c->rig, &model->settings[setting], c->window_s,
@@ -333,12 +359,19 @@ static bool has_enough(const struct campaign *c)
     return model->rounds >= ROUNDS_LEAST && is_certain(model);
 }
 
+static void take_stock(struct campaign *c)
+{
+    for (size_t s = 0; s < c->model->setting_count; s++)
+        times_overhead(&c->model->settings[s], &c->times[s]);
+    balance_settings(c->model);
+}
+
 static enum err run_rounds(struct campaign *c, struct error *why)
 {
     enum err err = ERR_OK;
     while (!err) {
         err = run_round(c, why);
-        balance_settings(c->model);
+        take_stock(c);
         if (!err && has_enough(c))
             break;
         if (!err && c->model->rounds > 1)
@@ -352,7 +385,7 @@ static enum err run_rounds(struct campaign *c, struct error *why)
 static enum err settle(struct campaign *c)
 {
     struct layers_model *model = c->model;
-    balance_settings(model);
+    take_stock(c);
     for (size_t s = 0; s < model->setting_count; s++)
         times_settle(model, &model->settings[s], &c->times[s]);
     work_count(model, c->options->batch, c->options->generate, c->rig.ubatch);

@@ -7,7 +7,6 @@
 #include "core/clock.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
-#include "stats/quantile.h"
 
 void replay_times_reset(struct replay_times *times, size_t slots)
 {
@@ -34,20 +33,13 @@ static void take_counts(struct replay_times *times, const struct stopwatch *watc
 static enum err run_passes(struct rig *rig, const struct layers_setting *setting, double length_s,
                            struct layers_window *window, struct error *why)
 {
-    enum { KEPT = 512 };
-    double lengths[KEPT];
-    size_t kept = 0;
     nanos until = window->from + from_seconds(length_s);
     enum err err = ERR_OK;
     do {
-        nanos began = clock_now();
         err = rig_pass(rig, window->watched, setting, why);
         window->passes += !err;
-        if (!err && kept < KEPT)
-            lengths[kept++] = seconds(clock_now() - began);
     } while (!err &&
              (clock_now() < until || (window->watched && rig->watch.graphs < setting->stride)));
-    window->typical_s = quantile(lengths, kept, 0.25);
     /* A memory that cannot go back: the window ends where the context does. */
     return err == ERR_NO_DATA && window->passes ? ERR_OK : err;
 }
@@ -62,11 +54,13 @@ enum err replay_window(struct session *session, struct rig *rig,
     if (err)
         return err;
     stopwatch_reset(&rig->watch, times->slots);
+    rig->lengths = window->watched ? &times->watched : &times->plain;
     if (!window->watched)
         sampler_mark(session->sampler);
     window->from = clock_now();
     err = run_passes(rig, setting, length_s, window, why);
     window->to = clock_now();
+    rig->lengths = NULL;
     if (err)
         return err;
     if (window->watched) {
@@ -86,20 +80,30 @@ enum err replay_window(struct session *session, struct rig *rig,
 /* ---- the slowdown ---- */
 
 static enum err timed_pass(struct rig *rig, bool watched, const struct layers_setting *setting,
-                           double *seconds_taken, struct error *why)
+                           struct rig_lengths *lengths, double *seconds_taken, struct error *why)
 {
     enum err err = rig_prepare(rig, watched, setting, why);
+    rig->lengths = lengths;
     nanos from = clock_now();
     if (!err)
         err = rig_pass(rig, watched, setting, why);
     *seconds_taken = seconds(clock_now() - from);
+    rig->lengths = NULL;
     return err;
 }
 
 enum err replay_pass_seconds(struct rig *rig, const struct layers_setting *setting, double *pass_s,
                              struct error *why)
 {
-    return timed_pass(rig, false, setting, pass_s, why);
+    return timed_pass(rig, false, setting, NULL, pass_s, why);
+}
+
+static double shortest_of(const struct rig_lengths *lengths)
+{
+    double shortest = INFINITY;
+    for (size_t i = 0; i < lengths->count && i < RIG_LENGTHS; i++)
+        shortest = fmin(shortest, lengths->seconds[i]);
+    return shortest;
 }
 
 enum err replay_slowdown(struct rig *rig, const struct layers_setting *setting, double *extra_s,
@@ -107,16 +111,18 @@ enum err replay_slowdown(struct rig *rig, const struct layers_setting *setting, 
 {
     enum { FEWEST = 3, MOST = 15 };
     static const double ENOUGH_S = 1;
-    double shortest[2] = {INFINITY, INFINITY}, spent = 0, taken = 0;
-    enum err err = timed_pass(rig, false, setting, &taken, why); /* caches warm, clocks up */
+    struct rig_lengths lengths[2] = {{.count = 0}, {.count = 0}};
+    double spent = 0, taken = 0;
+    enum err err = timed_pass(rig, false, setting, NULL, &taken, why); /* caches warm, clocks up */
     for (unsigned pairs = 0; !err && pairs < MOST && (pairs < FEWEST || spent < ENOUGH_S); pairs++)
         for (unsigned i = 0; i < 2 && !err; i++) {
             bool watched = i != pairs % 2;
-            err = timed_pass(rig, watched, setting, &taken, why);
-            shortest[watched] = fmin(shortest[watched], taken);
+            err = timed_pass(rig, watched, setting, &lengths[watched], &taken, why);
             spent += taken;
         }
-    *pass_s = shortest[false];
-    *extra_s = fmax(shortest[true] - shortest[false], 0);
+    double shortest = shortest_of(&lengths[false]);
+    unsigned computations = setting->phase == LAYERS_DECODE ? rig->options->generate : 1;
+    *pass_s = shortest * computations;
+    *extra_s = fmax(shortest_of(&lengths[true]) - shortest, 0) * computations;
     return err;
 }

@@ -15,6 +15,7 @@ struct replay_times {
     struct stopwatch_slot *slots;
     unsigned long passes, graphs, unknown_graphs, stops;
     double wall_s, graph_s;
+    struct rig_lengths plain, watched;
 };
 
 /* One window of at least length_s.  An undisturbed one gets its energy from the session. */

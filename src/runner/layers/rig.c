@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "core/text.h"
 #include "stats/bootstrap.h"
 
@@ -48,6 +49,7 @@ static enum err open_contexts(struct rig *rig, const atomic_bool *cancel, struct
         .context = rig->context,
         .sequences = rig->options->batch,
         .threads = (int)rig->options->threads,
+        .keep_threads = true,
         .flash_attention = -1,
     };
     enum err err = engine_context_open(rig->model, &options, &rig->plain, why);
@@ -97,8 +99,12 @@ static enum err compute(struct rig *rig, bool watched, size_t from, size_t count
 {
     if (watched)
         stopwatch_begin(&rig->watch, stride);
-    return engine_compute(watched ? rig->watched : rig->plain, rig->tokens + from, count,
-                          rig->options->batch, why);
+    nanos began = clock_now();
+    enum err err = engine_compute(watched ? rig->watched : rig->plain, rig->tokens + from, count,
+                                  rig->options->batch, why);
+    if (!err && rig->lengths)
+        rig->lengths->seconds[rig->lengths->count++ % RIG_LENGTHS] = seconds(clock_now() - began);
+    return err;
 }
 
 enum err rig_learn(struct rig *rig, enum layers_granularity granularity, struct error *why)

@@ -10,6 +10,13 @@
 #include "runner/layers.h"
 #include "runner/layers/stopwatch.h"
 
+/* Seconds of computations, the newest of many: a token, or a prompt. */
+enum { RIG_LENGTHS = 512 };
+struct rig_lengths {
+    double seconds[RIG_LENGTHS];
+    size_t count; /* of all; the oldest gave way */
+};
+
 struct rig {
     const struct layers_options *options;
     struct engine_model *model;
@@ -17,6 +24,7 @@ struct rig {
     struct stopwatch watch;
     engine_token *tokens; /* as many as the context holds, drawn by the seed */
     uint32_t context, ubatch;
+    struct rig_lengths *lengths; /* where those of passes go; not owned; may be NULL */
 };
 
 enum err rig_open(struct rig *rig, const char *path, const struct layers_options *options,

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "runner/layers/plan.h"
+#include "stats/quantile.h"
 
 /* Taking off the stops leaves at least this part of what was seen: a component that ran took time. */
 #define LEAST_LEFT 0.1
@@ -12,6 +12,33 @@ struct per_pass {
     double stop_s; /* what one stop costs */
     double host_s;
 };
+
+/* ---- overhead ---- */
+
+#define LOW 0.1
+
+/* The lowest tenth: what else runs on the machine only ever slows.  Its error is by the difference of
+ * the earlier half and the later one, since such company comes and goes slowly. */
+static double typical(const struct rig_lengths *lengths, double *relative_error)
+{
+    size_t count = lengths->count < RIG_LENGTHS ? lengths->count : RIG_LENGTHS, half = count / 2;
+    double all = quantile(lengths->seconds, count, LOW);
+    double early = quantile(lengths->seconds, half, LOW);
+    double late = quantile(lengths->seconds + half, count - half, LOW);
+    *relative_error = fabs(early - late) / 2 / all;
+    return all;
+}
+
+void times_overhead(struct layers_setting *setting, const struct replay_times *times)
+{
+    double plain_error, watched_error;
+    double plain = typical(&times->plain, &plain_error);
+    double watched = typical(&times->watched, &watched_error);
+    setting->overhead = watched / plain - 1;
+    setting->overhead_sigma = hypot(plain_error, watched_error);
+}
+
+/* ---- times ---- */
 
 /* A stop costs no more than the shortest segment took with its stop in it. */
 static double shortest_segment(const struct replay_times *times, size_t slots)
@@ -34,7 +61,7 @@ static struct per_pass take_per_pass(const struct layers_setting *setting,
         .graphs = (double)times->graphs / passes,
         .host_s = fmax(1 - times->graph_s / times->wall_s, 0) * setting->pass_s,
     };
-    double longer = setting->watched_typical_s - setting->typical_s;
+    double longer = setting->overhead * setting->pass_s;
     if (times->stops && longer > 0)
         it.stop_s = fmin(longer * passes / (double)times->stops, shortest_segment(times, slots));
     return it;

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "support/model.h"
+#include "support/tree.h"
 #include "support/unit.h"
 
 static struct engine_model *model;
@@ -137,7 +138,8 @@ static void an_architecture_that_is_not_known_is_told(void **state)
         if (memcmp(bytes + i, NAME, 5) == 0)
             found = bytes + i;
     assert_non_null(found);
-    memcpy(found, "zlama", 5);
+    if (found)
+        found[0] = 'z';
     struct engine_model *none;
     struct error why = {0};
     const char *path = model_write("zlama.gguf", bytes, length);
@@ -408,6 +410,42 @@ static void what_would_end_the_library_is_refused(void **state)
     assert_contains(why.text, "GB");
 }
 
+/* The machine, and the container that we may be in. */
+static void a_context_without_memory_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *meminfo, *most, *used;
+        bool fits;
+    } MACHINES[] = {
+        {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", NULL, NULL, true},
+        {"MemTotal: 9000000 kB\nMemAvailable: 100 kB\n", NULL, NULL, false},
+        {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", "max\n", "5\n", true},
+        {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", "2000000\n", "1900000\n", false},
+        {"MemTotal: 9000000 kB\nMemAvailable: 8000000 kB\n", "2000000\n", "3000000\n", false},
+        {NULL, NULL, NULL, true}, /* nobody knows: it is tried */
+    };
+    for (size_t i = 0; i < sizeof MACHINES / sizeof *MACHINES; i++) {
+        struct tree tree;
+        struct engine_context *context = NULL;
+        struct error why = {0};
+        tree_new(&tree);
+        if (MACHINES[i].meminfo)
+            tree_write(&tree, "/proc/meminfo", "%s", MACHINES[i].meminfo);
+        if (MACHINES[i].most) {
+            tree_write(&tree, "/sys/fs/cgroup/memory.max", "%s", MACHINES[i].most);
+            tree_write(&tree, "/sys/fs/cgroup/memory.current", "%s", MACHINES[i].used);
+        }
+        const struct engine_context_options options = {.threads = 1};
+        enum err err = engine_context_open(model, &options, &context, &why);
+        assert_int_equal(err, MACHINES[i].fits ? ERR_OK : ERR_NO_MEMORY);
+        if (!MACHINES[i].fits)
+            assert_contains(why.text, "ask for a smaller context");
+        engine_context_close(context);
+        tree_free(&tree);
+    }
+}
+
 struct seen {
     unsigned layers, others;
     atomic_bool cancel;
@@ -569,6 +607,7 @@ int main(void)
         cmocka_unit_test(a_context_says_what_it_got),
         cmocka_unit_test(a_context_that_is_full_is_told_and_can_begin_again),
         cmocka_unit_test(what_would_end_the_library_is_refused),
+        cmocka_unit_test(a_context_without_memory_is_refused),
         cmocka_unit_test(a_watch_stops_where_it_asked_to),
         cmocka_unit_test(a_computation_can_be_ended),
         cmocka_unit_test(a_seed_decides),

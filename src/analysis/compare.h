@@ -1,0 +1,90 @@
+/* Runs against a baseline, metric by metric: values, differences with their intervals, and whether
+ * chance alone may have made them; and what makes the comparison unfair.
+ *
+ * A struct comparison is plain data of the caller's and points to nothing. */
+#ifndef IPW_ANALYSIS_COMPARE_H
+#define IPW_ANALYSIS_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/run_table.h"
+#include "core/err.h"
+#include "stats/contrast.h"
+
+enum compare_better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
+
+/* COMPARE_ENERGY_PER_QUERY ...: from compare_metrics.def. */
+enum compare_metric {
+#define METRIC(constant, name, unit, better, energy, label, of)         COMPARE_##constant,
+#define PRODUCT(constant, name, unit, better, energy, label, of, times) COMPARE_##constant,
+#include "analysis/compare_metrics.def"
+#undef METRIC
+#undef PRODUCT
+    COMPARE_METRICS
+};
+
+struct compare_metric_info {
+    const char *name, *unit, *label;
+    enum compare_better better;
+    bool energy; /* sensors are in it, and what they are wrong by */
+};
+extern const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS];
+
+enum compare_verdict {
+    VERDICT_UNKNOWN, /* a run lacks the figure */
+    VERDICT_NO_EVIDENCE,
+    VERDICT_BETTER,
+    VERDICT_WORSE,
+    VERDICT_HIGHER, /* of what is neither good nor bad */
+    VERDICT_LOWER,
+    VERDICTS
+};
+const char *compare_verdict_text(enum compare_verdict verdict);
+
+struct compared {
+    size_t a_queries, b_queries; /* that enter; the same when paired */
+    struct contrast found; /* b against a; intervals with what different sensors are wrong by */
+    double a_plus_minus,
+        b_plus_minus; /* standard uncertainties, the sensors' calibration included */
+    double p_holm;    /* UNKNOWN until compare_judge */
+    const char *test; /* what p comes from; NULL without one */
+    enum compare_verdict verdict;
+};
+
+enum { COMPARE_WARNINGS_MOST = 32 };
+
+struct comparison {
+    char directory[512], model[256], hardware[128];
+    bool paired;
+    size_t same;           /* questions that both asked, with their repeats */
+    size_t a_only, b_only; /* that one asked alone */
+    size_t changed;        /* the same key, another question */
+    struct compared metrics[COMPARE_METRICS];
+    struct compare_warning {
+        char text[320];
+    } warnings[COMPARE_WARNINGS_MOST];
+    size_t warning_count;
+};
+
+#define COMPARE_ALPHA 0.05
+
+/* The columns that the tables must have. */
+#define COMPARE_NEEDS                                                                              \
+    ((struct run_wanted){RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) | RUN_WANT(RUN_QUESTION) |     \
+                             RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY) |                 \
+                             RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_ITL_MEDIAN) |                       \
+                             RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_ACTIVE_JOULES) |                  \
+                             RUN_WANT(RUN_COVERAGE) | RUN_WANT(RUN_COMPANY),                       \
+                         RUN_WANT(RUN_SOURCE) | RUN_WANT(RUN_METHOD)})
+
+/* `b` against the baseline `a`; the same seed gives the same.  Verdicts are open until compare_judge. */
+enum err compare_runs(const struct run_table *a, const struct run_table *b, uint64_t seed,
+                      struct comparison *out, struct error *why) MUST_USE;
+
+/* All questions that were asked, of all runs, as one family: Holm's correction, then the verdicts.  A
+ * difference is one when its corrected p is below COMPARE_ALPHA and its interval leaves out 0. */
+enum err compare_judge(struct comparison *all, size_t count, struct error *why) MUST_USE;
+
+#endif

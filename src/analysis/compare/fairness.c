@@ -1,0 +1,238 @@
+#include "analysis/compare/fairness.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/compare.h"
+#include "analysis/run_table.h"
+#include "core/text.h"
+#include "port/json_read.h"
+
+static void warn(struct comparison *out, const char *format, ...) PRINTF_LIKE(2, 3);
+static void warn(struct comparison *out, const char *format, ...)
+{
+    va_list arguments;
+    if (out->warning_count == COMPARE_WARNINGS_MOST)
+        return;
+    va_start(arguments, format);
+    vsnprintf(out->warnings[out->warning_count++].text, sizeof out->warnings->text, format,
+              arguments);
+    va_end(arguments);
+}
+
+/* ---- what the runs say of themselves ---- */
+
+/* The word of all queries that have one; "several" when they differ, "" when none has one. */
+static const char *common_word(const struct run_table *table, enum run_word word)
+{
+    const char *found = "";
+    for (uint32_t id = 1; id < table->words[word].count; id++)
+        found = found[0] ? "several" : table->words[word].texts[id];
+    return found;
+}
+
+static const char *evidence(const struct run_table *table, const char *place, enum run_word word)
+{
+    const char *told = run_fact_text(table, place);
+    return told[0] ? told : common_word(table, word);
+}
+
+static const char *source_of(const struct run_table *table)
+{
+    return evidence(table, "ipw.energy.source", RUN_SOURCE);
+}
+
+static const char *method_of(const struct run_table *table)
+{
+    return evidence(table, "ipw.energy.method", RUN_METHOD);
+}
+
+bool same_sensors(const struct run_table *a, const struct run_table *b)
+{
+    static const char *const PLACES[] = {"hardware_label", "system_info.host_name",
+                                         "gpu_info.name"};
+    for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
+        if (strcmp(run_fact_text(a, PLACES[i]), run_fact_text(b, PLACES[i])) != 0)
+            return false;
+    return strcmp(source_of(a), source_of(b)) == 0 && strcmp(method_of(a), method_of(b)) == 0;
+}
+
+double calibration_of(const struct run_table *table)
+{
+    double joules = run_fact(table, "ipw.energy.joules");
+    double all = run_fact(table, "ipw.energy.plus_minus");
+    double statistical = run_fact(table, "ipw.energy.plus_minus_statistical");
+    double square = all * all - statistical * statistical;
+    return joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / joules : UNKNOWN;
+}
+
+/* ---- what differs ---- */
+
+/* A fact as text, whatever its kind; "" for null.  An unfinished run has it in its journal's beginning. */
+static void fact_text(const struct run_table *table, const char *in_summary,
+                      const char *in_beginning, char *to, size_t size)
+{
+    const struct jv *value =
+        table->summary ? jv_path(table->summary, in_summary) : jv_path(table->begun, in_beginning);
+    struct text text = {0};
+    to[0] = '\0';
+    if (jv_text(value))
+        str_copy(to, size, jv_text(value));
+    else if (!jv_is_null(value) && !jv_print(value, &text))
+        str_copy(to, size, text_get(&text));
+    text_release(&text);
+}
+
+static void check_same(const struct run_table *a, const struct run_table *b, struct comparison *out)
+{
+    static const struct {
+        const char *place, *beginning, *what;
+    } SAME[] = {
+        {"hardware_label", "hardware_label", "hardware"},
+        {"gpu_info.name", "", "GPU"},
+        {"system_info.host_name", "", "machine"},
+        {"dataset", "settings.dataset", "dataset"},
+        {"profiler_config.dataset_params", "settings.dataset_params", "choice of the dataset"},
+        {"profiler_config.max_concurrency", "", "concurrency"},
+        {"profiler_config.rate", "", "rate"},
+        {"profiler_config.client_id", "settings.client", "client"},
+        {"profiler_config.client_params", "", "set of parameters"},
+        {"profiler_config.system", "settings.system", "system prompt"},
+        {"profiler_config.template", "settings.template", "prompt template"},
+        {"profiler_config.grader", "", "grader"},
+        {"profiler_config.judge_model", "", "judge"},
+        {"profiler_config.decode_weight", "measuring.decode_weight",
+         "weight of a decode token, by which overlapping queries share energy,"},
+        {"versions.ipw", "ipw", "version of ipw"},
+    };
+    char left[512], right[512];
+    for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
+        fact_text(a, SAME[i].place, SAME[i].beginning, left, sizeof left);
+        fact_text(b, SAME[i].place, SAME[i].beginning, right, sizeof right);
+        bool told = (a->summary || left[0]) && (b->summary || right[0]);
+        if (told && strcmp(left, right) != 0)
+            warn(out, "another %s: %.100s against %.100s of the baseline", SAME[i].what,
+                 right[0] ? right : "none", left[0] ? left : "none");
+    }
+}
+
+static void check_questions(const struct run_table *a, const struct run_table *b,
+                            struct comparison *out)
+{
+    if (out->changed)
+        warn(out, "%zu questions with the same key differ: the datasets are not the same",
+             out->changed);
+    if (!out->paired)
+        warn(out,
+             "the runs asked different questions (%zu of %zu and %zu are the same): they are "
+             "compared "
+             "as two sets, and what differs may be due to the questions",
+             out->same, a->rows, b->rows);
+    else if (out->a_only || out->b_only)
+        warn(out,
+             "%zu queries of the baseline and %zu of this run have no counterpart and are "
+             "left out",
+             out->a_only, out->b_only);
+}
+
+static void check_end(const struct run_table *table, const char *whose, struct comparison *out)
+{
+    const struct jv *interrupted = jv_path(table->summary, "ipw.interrupted");
+    if (!table->summary)
+        warn(out, "%s has not come to its end: there is no summary.json", whose);
+    else if (jv_truth(interrupted, false))
+        warn(out, "%s was interrupted", whose);
+    if (table->failed)
+        warn(out,
+             "%zu of %zu queries of %s failed and are left out; what failed may be what is "
+             "hard",
+             table->failed, table->rows, whose);
+    if (table->damaged)
+        warn(out, "%llu lines of the journal of %s are damaged and left out",
+             (unsigned long long)table->damaged, whose);
+}
+
+/* ---- energy ---- */
+
+struct energy_state {
+    size_t completed, known, low_confidence;
+    double coverage; /* mean, of known */
+};
+
+static struct energy_state energy_state(const struct run_table *table)
+{
+    struct energy_state state = {.coverage = UNKNOWN};
+    double sum = 0;
+    size_t covered = 0;
+    for (size_t i = 0; i < table->rows; i++) {
+        if (!run_completed(table, i))
+            continue;
+        state.completed++;
+        state.known += is_known(run_number(table, RUN_JOULES, i));
+        state.low_confidence += run_flag(table, RUN_LOW_CONFIDENCE, i) == 1;
+        if (is_known(run_number(table, RUN_COVERAGE, i))) {
+            sum += run_number(table, RUN_COVERAGE, i);
+            covered++;
+        }
+    }
+    if (covered)
+        state.coverage = sum / (double)covered;
+    return state;
+}
+
+static void check_energy_of(const struct run_table *table, const struct energy_state *state,
+                            const char *whose, struct comparison *out)
+{
+    if (!state->known)
+        warn(out, "%s has no energy: nothing that measures it was there", whose);
+    else if (state->known < state->completed)
+        warn(out, "the energy of %zu of %zu queries of %s is not known",
+             state->completed - state->known, state->completed, whose);
+    if (state->coverage < 0.9)
+        warn(out,
+             "the sensors cover only %.0f %% of the queries' time in %s: its energies lack the "
+             "rest",
+             100 * state->coverage, whose);
+    if (2 * state->low_confidence > state->completed)
+        warn(out, "%zu of %zu queries of %s are shorter than ten updates of a sensor",
+             state->low_confidence, state->completed, whose);
+    if (strcmp(method_of(table), "estimated") == 0)
+        warn(out, "the energy of %s is estimated by a model, not measured", whose);
+}
+
+static void check_energy(const struct run_table *a, const struct run_table *b,
+                         struct comparison *out)
+{
+    struct energy_state in_a = energy_state(a), in_b = energy_state(b);
+    check_energy_of(a, &in_a, "the baseline", out);
+    check_energy_of(b, &in_b, "this run", out);
+    if (!in_a.known || !in_b.known)
+        return;
+    if (a->ours != b->ours)
+        warn(out,
+             "%s was made by another program, which counts other devices: energies do not mean "
+             "the same",
+             a->ours ? "this run" : "the baseline");
+    if (strcmp(method_of(a), method_of(b)) != 0)
+        warn(out, "energy by another method: '%s' against '%s' of the baseline", method_of(b),
+             method_of(a));
+    if (strcmp(source_of(a), source_of(b)) != 0)
+        warn(out, "energy by other sensors: '%.100s' against '%.100s' of the baseline",
+             source_of(b), source_of(a));
+    if (fabs(in_a.coverage - in_b.coverage) > 0.05)
+        warn(out, "%.0f %% of the queries' time is covered, %.0f %% in the baseline",
+             100 * in_b.coverage, 100 * in_a.coverage);
+}
+
+void fairness_check(const struct run_table *a, const struct run_table *b, struct comparison *out)
+{
+    if (strcmp(a->model, b->model) != 0)
+        warn(out, "another model: '%.100s' against '%.100s' of the baseline", b->model, a->model);
+    check_same(a, b, out);
+    check_questions(a, b, out);
+    check_end(a, "the baseline", out);
+    check_end(b, "this run", out);
+    check_energy(a, b, out);
+}

@@ -1,0 +1,185 @@
+/* ipw compare: runs against a baseline.
+ *
+ *   $ ipw compare runs/before runs/after --fail-if 'energy_per_output_token > +5%'
+ *
+ * The comparison on stdout, or in a file; a bound that is broken is one line on stderr and exit 1. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/compare.h"
+#include "analysis/compare_check.h"
+#include "cli/common.h"
+#include "core/text.h"
+#include "report/compare_report.h"
+
+static int compare_main(int argc, char **argv);
+
+const struct command command_compare = {
+    .name = "compare",
+    .summary = "runs against a baseline: what differs, by how much, and how surely",
+    .usage = "BASELINE RUN... [OPTIONS]",
+    .details =
+        "Takes run directories, ours or the Python IPW's. Queries that both runs asked are "
+        "compared\n"
+        "in pairs, others as two sets. Each metric has its value in both, the difference with its\n"
+        "95 % interval, the probability that chance alone makes such a one (corrected for the "
+        "number\n"
+        "of questions, by Holm), and a verdict. What makes the comparison unfair is said first.\n\n"
+        "--fail-if METRIC>BOUND or METRIC<BOUND exits 1 when the difference is beyond the bound:\n"
+        "'energy_per_output_token > +5%' (of the baseline's), 'accuracy < -0.02' (in its unit).\n\n"
+        "metrics: energy_per_query energy_per_output_token active_energy latency ttft itl\n"
+        "         tokens_per_s accuracy ipj ipw power",
+    .run = compare_main,
+};
+
+struct compare_options {
+    struct option_list fail_if;
+    const char *model, *format, *output;
+    unsigned seed;
+    bool confident, json;
+};
+
+static int parse_checks(const struct compare_options *options, struct compare_check *checks)
+{
+    struct error why = {0};
+    for (size_t i = 0; i < options->fail_if.count; i++)
+        if (compare_check_parse(options->fail_if.items[i], &checks[i], &why))
+            return complain("compare", EXIT_USAGE, "--fail-if: %s", why.text);
+    return -1;
+}
+
+static enum err load(const char *directory, const char *model, struct run_table *out,
+                     struct error *why)
+{
+    enum err err = run_table_load(directory, model, COMPARE_NEEDS, out, why);
+    if (!err && out->failed == out->rows) {
+        err = err_set(why, ERR_NO_DATA, "all %zu queries of %s failed: there is nothing to compare",
+                      out->rows, directory);
+        run_table_release(out);
+    }
+    return err;
+}
+
+/* Each run against the baseline; the tables of two are in memory at a time. */
+static enum err compare_all(const struct run_table *baseline, const char **directories,
+                            size_t count, const struct compare_options *options,
+                            struct comparison *out, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < count; i++) {
+        struct run_table table;
+        err = load(directories[i], options->model, &table, why);
+        if (err)
+            break;
+        err = compare_runs(baseline, &table, options->seed, &out[i], why);
+        run_table_release(&table);
+    }
+    return err ? err : compare_judge(out, count, why);
+}
+
+static int put_report(const struct compare_report *report, const struct compare_options *options)
+{
+    struct text out = {0};
+    struct error why = {0};
+    const char *format = options->json ? "json" : options->format;
+    int code = EXIT_DONE;
+    if (strcmp(format, "json") == 0)
+        compare_json(report, &out);
+    else if (strcmp(format, "md") == 0)
+        compare_markdown(report, &out);
+    else
+        compare_text(report, !options->output && wants_colour(STDOUT_FILENO), &out);
+    if (!options->output)
+        code = put_output("compare", &out);
+    else if (write_file(options->output, &out, &why))
+        code = complain("compare", EXIT_FAILED, "%s", why.text);
+    text_release(&out);
+    return code;
+}
+
+static int judge_checks(const struct compare_report *report)
+{
+    char line[CHECK_LINE_MAX];
+    int code = EXIT_DONE;
+    for (size_t i = 0; i < report->count; i++)
+        for (size_t c = 0; c < report->check_count; c++) {
+            const struct compare_check *check = &report->checks[c];
+            enum compare_outcome outcome =
+                compare_check_judge(check, &report->comparisons[i], report->confident);
+            if (outcome != CHECK_HOLDS)
+                code = complain("compare", EXIT_FAILED, "%s",
+                                compare_check_line(check, &report->comparisons[i], outcome,
+                                                   report->confident, line));
+        }
+    return code;
+}
+
+static int compare_with(const struct compare_options *options, const char **directories,
+                        size_t count)
+{
+    struct compare_check checks[OPTION_LIST_MAX];
+    struct run_table baseline;
+    struct error why = {0};
+    int code = parse_checks(options, checks);
+    if (code >= 0)
+        return code;
+    struct comparison *comparisons = calloc(count, sizeof *comparisons);
+    if (!comparisons)
+        return complain("compare", EXIT_FAILED, "out of memory");
+    enum err err = load(directories[0], options->model, &baseline, &why);
+    if (!err) {
+        err = compare_all(&baseline, directories + 1, count - 1, options, comparisons, &why);
+        struct compare_report report = {.baseline = baseline.directory,
+                                        .model = baseline.model,
+                                        .hardware = run_fact_text(&baseline, "hardware_label"),
+                                        .queries = baseline.rows,
+                                        .comparisons = comparisons,
+                                        .count = count - 1,
+                                        .checks = checks,
+                                        .check_count = options->fail_if.count,
+                                        .confident = options->confident,
+                                        .seed = options->seed};
+        code = err ? EXIT_FAILED : put_report(&report, options);
+        if (code == EXIT_DONE)
+            code = judge_checks(&report);
+        run_table_release(&baseline);
+    }
+    if (err)
+        code = complain("compare", EXIT_FAILED, "%s", why.text);
+    free(comparisons);
+    return code;
+}
+
+static int compare_main(int argc, char **argv)
+{
+    static const char *const FORMATS[] = {"table", "md", "json", NULL};
+    struct compare_options options = {.format = "table"};
+    const struct option_row rows[] = {
+        {0, "fail-if", OPTION_LIST, &options.fail_if, "BOUND",
+         "exit 1 when the difference is beyond it; may be given several times", 0, 0, NULL},
+        {0, "confident", OPTION_FLAG, &options.confident, NULL,
+         "--fail-if only where the whole 95 % interval is beyond the bound", 0, 0, NULL},
+        {0, "model", OPTION_TEXT, &options.model, "NAME",
+         "whose records, where a directory has several models'", 0, 0, NULL},
+        {0, "seed", OPTION_COUNT, &options.seed, "N",
+         "of what is drawn: the same gives the same (default 0)", 0, 0, NULL},
+        {0, "format", OPTION_CHOICE, &options.format, "FORMAT", "table, md or json", 0, 0, FORMATS},
+        {0, "json", OPTION_FLAG, &options.json, NULL, "the same as --format json", 0, 0, NULL},
+        {'o', "output", OPTION_TEXT, &options.output, "FILE", "write there, not to stdout", 0, 0,
+         NULL},
+        {0},
+    };
+    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
+    size_t count = 0;
+    int code = words ? parse_with_words(&command_compare, rows, argc, argv, words, &count)
+                     : complain("compare", EXIT_FAILED, "out of memory");
+    if (code < 0 && count < 2)
+        code = complain("compare", EXIT_USAGE, "%s; usage: ipw compare %s",
+                        count ? "a baseline alone compares with nothing" : "which runs?",
+                        command_compare.usage);
+    if (code < 0)
+        code = compare_with(&options, words, count);
+    free((void *)words);
+    return code;
+}

@@ -1,0 +1,77 @@
+/* ipw report: runs as one HTML file to look at, send and print.
+ *
+ *   $ ipw report runs/profile_H100_llama3_2_1b_builtin
+ *   $ ipw report runs/profile_* layers.json -o family.html
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+#include "core/text.h"
+#include "report/html.h"
+
+static int report_main(int argc, char **argv);
+
+const struct command command_report = {
+    .name = "report",
+    .summary = "runs as one HTML file: figures, timeline, fits, tables",
+    .usage = "DIR... [OPTIONS]",
+    .details =
+        "Reads run directories, ours or the Python IPW's, and files that `ipw layers -o` wrote, "
+        "and\n"
+        "makes one page of them: what was measured and how well, the figures with their\n"
+        "uncertainty, the power over time with every request, distributions, fits, tables, and\n"
+        "several runs on their frontier of accuracy and energy.\n\n"
+        "The file holds all that it needs: no network, no server. It becomes report.html in the\n"
+        "first DIR unless -o names another.",
+    .run = report_main,
+};
+
+static int make_report(const struct html_report *wanted, const char *output)
+{
+    struct html_report report = *wanted;
+    struct text page = {0}, path = {0}, said = {0};
+    struct error why = {0};
+    const char *first = html_first_run(&report);
+    text_addf(&path, "%s", output ? output : first ? first : "report.html");
+    while (!output && first && path.length > 1 && path.bytes[path.length - 1] == '/')
+        path.bytes[--path.length] = '\0';
+    if (!output && first)
+        text_add(&path, "/report.html");
+    report.page = text_get(&path);
+    enum err err = html_write(&report, &page, &why);
+    if (!err)
+        err = write_file(report.page, &page, &why);
+    int code = err ? complain("report", EXIT_FAILED, "%s", why.text) : EXIT_DONE;
+    text_addf(&said, "%s\n", report.page);
+    if (!err)
+        code = put_output("report", &said);
+    text_release(&page);
+    text_release(&path);
+    text_release(&said);
+    return code;
+}
+
+static int report_main(int argc, char **argv)
+{
+    struct html_report report = {0};
+    const char *output = NULL;
+    const struct option_row rows[] = {
+        {'o', "output", OPTION_TEXT, &output, "FILE",
+         "the page (default: report.html in the first DIR)", 0, 0, NULL},
+        {0, "model", OPTION_TEXT, &report.model, "NAME",
+         "whose records, where a directory has several models'", 0, 0, NULL},
+        {0},
+    };
+    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
+    int code = words ? parse_with_words(&command_report, rows, argc, argv, words, &report.count)
+                     : complain("report", EXIT_FAILED, "out of memory");
+    report.inputs = words;
+    if (code < 0 && !report.count)
+        code =
+            complain("report", EXIT_USAGE, "which run? usage: ipw report %s", command_report.usage);
+    if (code < 0)
+        code = make_report(&report, output);
+    free((void *)words);
+    return code;
+}

@@ -1,0 +1,34 @@
+/* A comparison of runs as a table for people, as Markdown or as JSON.  Nothing here keeps state. */
+#ifndef IPW_REPORT_COMPARE_REPORT_H
+#define IPW_REPORT_COMPARE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/compare.h"
+#include "analysis/compare_check.h"
+
+struct text;
+
+struct compare_report {
+    const char *baseline, *model, *hardware; /* of the baseline */
+    size_t queries;
+    const struct comparison *comparisons;
+    size_t count;
+    const struct compare_check *checks;
+    size_t check_count;
+    bool confident;
+    uint64_t seed;
+};
+
+void compare_text(const struct compare_report *report, bool colour, struct text *out);
+void compare_markdown(const struct compare_report *report, struct text *out);
+void compare_json(const struct compare_report *report, struct text *out);
+
+/* One line on a bound: what it is, and what was found. */
+enum { CHECK_LINE_MAX = 512 };
+char *compare_check_line(const struct compare_check *check, const struct comparison *comparison,
+                         enum compare_outcome outcome, bool confident, char *to);
+
+#endif

@@ -1,0 +1,64 @@
+#include "report/html/assets.h"
+
+#include <stdint.h>
+#include <string.h>
+
+/* The assembler copies a file as it stands, for any processor and at no cost of compiling. */
+#define EMBED(name, path)                                                                          \
+    __asm__(".pushsection .rodata\n"                                                               \
+            ".hidden " #name "\n.hidden " #name "_end\n"                                           \
+            ".globl " #name "\n.globl " #name "_end\n" #name ":\n.incbin \"" path "\"\n" #name     \
+            "_end:\n.byte 0\n"                                                                     \
+            ".popsection\n");                                                                      \
+    extern const char name[] __attribute__((visibility("hidden")));                                \
+    extern const char name##_end[] __attribute__((visibility("hidden")))
+
+EMBED(report_template, IPW_REPORT_WEB "/report.html");
+EMBED(report_style, IPW_REPORT_WEB "/report.css");
+EMBED(report_base, IPW_REPORT_WEB "/base.js");
+EMBED(report_tables, IPW_REPORT_WEB "/tables.js");
+EMBED(report_charts, IPW_REPORT_WEB "/charts.js");
+EMBED(report_timeline, IPW_REPORT_WEB "/timeline.js");
+EMBED(report_sections, IPW_REPORT_WEB "/sections.js");
+EMBED(report_echarts, IPW_ECHARTS "/echarts.min.js");
+EMBED(report_notice, IPW_ECHARTS "/NOTICE");      /* what ECharts wants said wherever it goes, */
+EMBED(report_licence, IPW_ECHARTS "/LICENSE-d3"); /* and the part of it that is not its own */
+
+static const struct {
+    const char *name, *begin, *end;
+} EMBEDDED[] = {
+    {"style", report_style, report_style_end},
+    {"base.js", report_base, report_base_end},
+    {"tables.js", report_tables, report_tables_end},
+    {"charts.js", report_charts, report_charts_end},
+    {"timeline.js", report_timeline, report_timeline_end},
+    {"sections.js", report_sections, report_sections_end},
+    {"echarts", report_echarts, report_echarts_end},
+    {"echarts-notice", report_notice, report_notice_end},
+    {"echarts-licence", report_licence, report_licence_end},
+};
+
+enum err assets_available(struct error *why)
+{
+    (void)why;
+    return ERR_OK;
+}
+
+static struct asset between(const char *begin, const char *end)
+{
+    /* As numbers: to the compiler the two are different objects. */
+    return (struct asset){begin, (size_t)((uintptr_t)end - (uintptr_t)begin)};
+}
+
+struct asset asset_template(void)
+{
+    return between(report_template, report_template_end);
+}
+
+struct asset asset_find(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof EMBEDDED / sizeof *EMBEDDED; i++)
+        if (strlen(EMBEDDED[i].name) == length && memcmp(EMBEDDED[i].name, name, length) == 0)
+            return between(EMBEDDED[i].begin, EMBEDDED[i].end);
+    return (struct asset){NULL, 0};
+}

@@ -1,0 +1,18 @@
+#include "report/html/assets.h"
+
+enum err assets_available(struct error *why)
+{
+    return err_set(why, ERR_UNSUPPORTED,
+                   "this build has no ECharts; tools/third-party brings it, then build again");
+}
+
+struct asset asset_template(void)
+{
+    return (struct asset){"", 0};
+}
+
+struct asset asset_find(const char *name, size_t length)
+{
+    (void)name, (void)length;
+    return (struct asset){NULL, 0};
+}

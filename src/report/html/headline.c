@@ -1,0 +1,193 @@
+#include "report/html/headline.h"
+
+#include <math.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "report/format.h"
+#include "report/html/results.h"
+
+enum { NOTE_MAX = 320 };
+
+struct top {
+    struct json *json;
+    const struct run_table *table;
+    const struct results *results;
+};
+
+static void put_figure(const struct top *top, const char *key, const char *label, double value,
+                       const char *text, const char *note)
+{
+    json_object(top->json, NULL);
+    json_string(top->json, "key", key);
+    json_string(top->json, "label", label);
+    json_number(top->json, "value", value);
+    json_string(top->json, "text", is_known(value) ? text : NULL);
+    json_string(top->json, "note", note);
+    json_object_end(top->json);
+}
+
+/* What the summary says, else an analysis. */
+static double fact_or(const struct top *top, const char *fact, const char *analysis,
+                      const char *path)
+{
+    double value = run_fact(top->table, fact);
+    return is_known(value) ? value : jv_number(result_at(top->results, analysis, path));
+}
+
+static void interval_note(char *to, const struct jv *interval, const char *unit)
+{
+    char low[FORMAT_MAX], high[FORMAT_MAX];
+    to[0] = '\0';
+    if (!jv_is_array(interval))
+        return;
+    format_si(low, jv_number(jv_path(interval, "0")), unit);
+    format_si(high, jv_number(jv_path(interval, "1")), unit);
+    str_format(to, NOTE_MAX, "95 %%: %s to %s", low, high);
+}
+
+/* ---- energy ---- */
+
+/* How sure the machine's energy is, relative; what is part of it is as sure as that. */
+static double relative_error(const struct run_table *table)
+{
+    double joules = run_fact(table, "ipw.energy.joules");
+    return joules > 0 ? run_fact(table, "ipw.energy.plus_minus") / joules : UNKNOWN;
+}
+
+static char *with_error(char *to, double value, double error, const char *unit)
+{
+    return error > 0 ? format_with_error(to, value, error, unit) : format_si(to, value, unit);
+}
+
+static void put_energy(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX], covered[FORMAT_MAX];
+    double joules = fact_or(top, "ipw.energy.joules", "efficiency", "summary.joules");
+    double coverage = run_fact(top->table, "ipw.energy.coverage");
+    const char *method = run_fact_text(top->table, "ipw.energy.method");
+    const char *why = run_fact_text(top->table, "ipw.energy.note");
+    if (!method[0])
+        method = jv_text(result_at(top->results, "efficiency", "summary.method"));
+    format_percent(covered, coverage);
+    if (!is_known(joules))
+        str_format(note, sizeof note, "not measured%s%s", why[0] ? ": " : "", why);
+    else if (is_known(coverage))
+        str_format(note, sizeof note, "%s, %s of the time covered", method ? method : "", covered);
+    else
+        str_format(note, sizeof note, "of the queries; %s", method ? method : "method not told");
+    with_error(text, joules, run_fact(top->table, "ipw.energy.plus_minus"), "J");
+    put_figure(top, "joules", "Energy of the run", joules, text, note);
+}
+
+static void put_per_query(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX];
+    double joules = fact_or(top, "ipw.joules_per_query", "efficiency", "summary.joules_per_query");
+    double known = jv_number(result_at(top->results, "efficiency", "summary.energy_known"));
+    with_error(text, joules, joules * relative_error(top->table), "J");
+    str_format(note, sizeof note, "mean of %.0f queries", known);
+    put_figure(top, "joules_per_query", "Energy per query", joules, text,
+               is_known(known) ? note : "not measured");
+}
+
+static void put_per_token(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX];
+    static const char PATH[] = "summary.joules_per_output_token";
+    double joules = fact_or(top, "ipw.joules_per_output_token", "efficiency", PATH);
+    with_error(text, joules, joules * relative_error(top->table), "J");
+    interval_note(
+        note, result_at(top->results, "efficiency", "summary.joules_per_output_token_interval_95"),
+        "J");
+    put_figure(top, "joules_per_output_token", "Energy per output token", joules, text, note);
+}
+
+static void put_watts(const struct top *top)
+{
+    char text[FORMAT_MAX];
+    double watts = fact_or(top, "ipw.busy_watts", "efficiency", "data.of_a_query.watts.mean");
+    with_error(text, watts, watts * relative_error(top->table), "W");
+    put_figure(top, "busy_watts", "Power while busy", watts, text,
+               is_known(run_fact(top->table, "ipw.busy_watts")) ? "while requests were alive"
+                                                                : "mean over the queries");
+}
+
+/* ---- intelligence ---- */
+
+static void put_accuracy(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX], low[FORMAT_MAX], high[FORMAT_MAX];
+    const struct results *results = top->results;
+    double accuracy = fact_or(top, "ipw.accuracy", "accuracy", "summary.accuracy");
+    double right = jv_number(result_at(results, "accuracy", "summary.correct"));
+    double graded = jv_number(result_at(results, "accuracy", "summary.total_scored"));
+    const struct jv *interval = result_at(results, "accuracy", "summary.accuracy_interval_95");
+    format_percent(text, accuracy);
+    format_percent(low, jv_number(jv_path(interval, "0")));
+    format_percent(high, jv_number(jv_path(interval, "1")));
+    str_format(note, sizeof note, "%.0f of %.0f right; 95 %%: %s to %s", right, graded, low, high);
+    put_figure(top, "accuracy", "Accuracy", accuracy, text,
+               is_known(accuracy) && jv_is_array(interval) ? note : "no graded answers");
+}
+
+static void put_intelligence(const struct top *top, const char *key, const char *label,
+                             const char *note)
+{
+    char text[FORMAT_MAX], path[64], error_path[80], analysis_path[80];
+    str_format(path, sizeof path, "ipw.%s", key);
+    str_format(error_path, sizeof error_path, "ipw.%s_plus_minus", key);
+    str_format(analysis_path, sizeof analysis_path, "summary.%s", key);
+    double value = fact_or(top, path, "accuracy", analysis_path);
+    double error = run_fact(top->table, error_path);
+    if (error > 0)
+        format_with_error(text, value, error, "");
+    else
+        str_format(text, sizeof text, "%.3g", value);
+    put_figure(top, key, label, value, text, note);
+}
+
+/* ---- speed ---- */
+
+static void put_speed(const struct top *top)
+{
+    char text[FORMAT_MAX], note[NOTE_MAX], p95[FORMAT_MAX];
+    double rate = run_fact(top->table, "ipw.output_tokens_per_s");
+    double at_once = run_fact(top->table, "profiler_config.max_concurrency");
+    str_format(text, sizeof text, "%.4g tok/s", rate);
+    str_format(note, sizeof note, "output, up to %.0f request%s at once", at_once,
+               at_once == 1 ? "" : "s");
+    put_figure(top, "output_tokens_per_s", "Throughput", rate, text,
+               is_known(at_once) ? note : "output");
+
+    static const struct {
+        const char *key, *label, *p50, *p95;
+    } TIMES[] = {
+        {"time_to_first_token_s", "Time to first token", "data.times.time_to_first_token_s.p50",
+         "data.times.time_to_first_token_s.p95"},
+        {"latency_s", "Latency", "data.times.latency_s.p50", "data.times.latency_s.p95"},
+    };
+    for (size_t i = 0; i < sizeof TIMES / sizeof *TIMES; i++) {
+        double median = jv_number(result_at(top->results, "latency", TIMES[i].p50));
+        format_si(text, median, "s");
+        format_si(p95, jv_number(result_at(top->results, "latency", TIMES[i].p95)), "s");
+        str_format(note, sizeof note, "median; 95 %% of queries within %s", p95);
+        put_figure(top, TIMES[i].key, TIMES[i].label, median, text, note);
+    }
+}
+
+void headline_put(struct json *json, const struct run_table *table, const struct results *results)
+{
+    const struct top top = {json, table, results};
+    json_array(json, "headline");
+    put_accuracy(&top);
+    put_per_query(&top);
+    put_per_token(&top);
+    put_intelligence(&top, "ipj", "Intelligence per joule", "accuracy / energy per query");
+    put_intelligence(&top, "ipw", "Intelligence per watt", "accuracy / power while busy");
+    put_energy(&top);
+    put_watts(&top);
+    put_speed(&top);
+    json_array_end(json);
+}

@@ -1,0 +1,49 @@
+/* The power of a run's devices over its time, out of samples.csv: for each channel that made a figure, the
+ * mean, least and largest power in each of a few thousand buckets.  The joules of a bucket are differences
+ * of the running sum, so what is drawn adds up to what was counted.
+ *
+ * power_read gives what power_release takes back. */
+#ifndef IPW_REPORT_HTML_POWER_H
+#define IPW_REPORT_HTML_POWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+
+struct jv;
+
+struct power_channel {
+    char sensor[96], device[96], name[96], scope[48];
+    bool is_counter; /* of energy; else of power */
+    bool shown;
+    uint64_t rows;
+    double first_t, last_t;
+    double last_sum;            /* while it is read */
+    double *joules, *covered_s; /* of each bucket, when shown */
+    double *least, *largest;    /* watts; UNKNOWN in a bucket without a reading */
+};
+
+/* The time axis: bucket i is from + i x step and on, in seconds from the start of the queries. */
+struct time_grid {
+    double from, step;
+    size_t count;
+};
+
+struct power {
+    struct power_channel *channels;
+    size_t count;
+    struct time_grid grid;
+    uint64_t damaged; /* lines that could not be read */
+};
+
+enum { POWER_BUCKETS_MOST = 6000 };
+
+/* `devices` is the summary's list, whose sources say which channels count; NULL: every counter, and the
+ * power of what has none.  ERR_NOT_FOUND without the file, ERR_NO_DATA when nothing in it is of energy. */
+enum err power_read(const char *path, const struct jv *devices, struct power *out,
+                    struct error *why) MUST_USE;
+void power_release(struct power *power);
+
+#endif

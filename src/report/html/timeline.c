@@ -1,0 +1,136 @@
+#include "report/html/timeline.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "analysis/run_table.h"
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "report/html/column.h"
+#include "report/html/power.h"
+#include "report/html/spans.h"
+
+enum { COLUMN_BYTES = 2, BUCKETS_OF_SPANS = 2000 };
+
+/* ---- requests alive ---- */
+
+static void add_alive(const struct time_grid *grid, const struct span *span, double *alive)
+{
+    double first = floor((span->from - grid->from) / grid->step);
+    double last = floor((span->to - grid->from) / grid->step);
+    first = fmax(first, 0);
+    last = fmin(last, (double)grid->count - 1);
+    for (double b = first; b <= last; b++) {
+        double from = grid->from + b * grid->step;
+        double part = fmin(span->to, from + grid->step) - fmax(span->from, from);
+        alive[(size_t)b] += fmax(part, 0) / grid->step;
+    }
+}
+
+static enum err put_alive(struct json *json, const struct time_grid *grid,
+                          const struct spans *spans, unsigned start)
+{
+    double *alive = calloc(grid->count, sizeof *alive);
+    if (!alive)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < spans->count; i++)
+        if (spans->items[i].start == start)
+            add_alive(grid, &spans->items[i], alive);
+    column_put_even(json, "alive", alive, grid->count, COLUMN_BYTES);
+    free(alive);
+    return ERR_OK;
+}
+
+/* ---- power ---- */
+
+static enum err put_channel(struct json *json, const struct power_channel *channel, size_t count)
+{
+    char source[200];
+    double *mean = malloc(count * sizeof *mean);
+    if (!mean)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        mean[i] = channel->covered_s[i] > 0 ? channel->joules[i] / channel->covered_s[i] : UNKNOWN;
+    str_format(source, sizeof source, "%s %s", channel->sensor, channel->name);
+    json_object(json, NULL);
+    json_string(json, "device", channel->device);
+    json_string(json, "scope", channel->scope);
+    json_string(json, "source", source);
+    column_put_even(json, "mean", mean, count, COLUMN_BYTES);
+    column_put_even(json, "least", channel->least, count, COLUMN_BYTES);
+    column_put_even(json, "largest", channel->largest, count, COLUMN_BYTES);
+    json_object_end(json);
+    free(mean);
+    return ERR_OK;
+}
+
+static enum err put_power(struct json *json, const struct power *power)
+{
+    enum err err = ERR_OK;
+    json_array(json, "power");
+    for (size_t i = 0; !err && i < power->count; i++)
+        if (power->channels[i].shown)
+            err = put_channel(json, &power->channels[i], power->grid.count);
+    json_array_end(json);
+    return err;
+}
+
+/* ---- a start ---- */
+
+/* Without samples the requests alone say how long it was. */
+static struct time_grid grid_of_spans(const struct spans *spans, unsigned start)
+{
+    double to = 0;
+    for (size_t i = 0; i < spans->count; i++)
+        if (spans->items[i].start == start)
+            to = fmax(to, spans->items[i].to);
+    return (struct time_grid){0, fmax(to, 1e-3) / BUCKETS_OF_SPANS, BUCKETS_OF_SPANS};
+}
+
+static enum err put_start(struct json *json, const struct run_table *table,
+                          const struct spans *spans, unsigned start)
+{
+    char path[1200];
+    struct power power = {0};
+    struct error missing = {0};
+    const struct jv *devices = jv_path(table->summary, "ipw.devices");
+    if (start == 1)
+        str_format(path, sizeof path, "%s/samples.csv", table->directory);
+    else
+        str_format(path, sizeof path, "%s/samples-%u.csv", table->directory, start);
+    enum err err = power_read(path, jv_count(devices) ? devices : NULL, &power, &missing);
+    if (err == ERR_NO_MEMORY)
+        return err;
+    power.grid = err ? grid_of_spans(spans, start) : power.grid;
+    json_object(json, NULL);
+    json_integer(json, "start", start);
+    json_number(json, "from", power.grid.from);
+    json_number(json, "step", power.grid.step);
+    json_integer(json, "count", (int64_t)power.grid.count);
+    json_string(json, "missing", err ? missing.text : NULL);
+    json_integer(json, "damaged", (int64_t)power.damaged);
+    err = put_power(json, &power);
+    if (!err)
+        err = put_alive(json, &power.grid, spans, start);
+    json_object_end(json);
+    power_release(&power);
+    return err;
+}
+
+enum { STARTS_MOST = 16 };
+
+enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
+                      struct error *why)
+{
+    double told = run_fact(table, "ipw.starts");
+    unsigned starts = spans->starts > 1 ? spans->starts : 1;
+    enum err err = ERR_OK;
+    starts = told > starts ? (unsigned)fmin(told, STARTS_MOST) : starts;
+    json_array(json, "timelines");
+    for (unsigned start = 1; !err && start <= starts && start <= STARTS_MOST; start++)
+        err = put_start(json, table, spans, start);
+    json_array_end(json);
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+}

@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""ipw analyze from outside: what it writes and prints, bad input, runs that are not finished."""
+
+import json
+import os
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Intel, Machine  # noqa: E402
+from profiling import Run  # noqa: E402
+from program import MachineTest, ipw  # noqa: E402
+
+ALL = ["quality", "efficiency", "latency", "accuracy", "regression", "scaling", "outliers"]
+ARROW = "data-00000-of-00001.arrow"
+missing = [part for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
+           if part["name"] in ("cJSON", "nanoarrow") and not part["available"]]
+if missing:
+    print(f"skipped: {missing[0]['missing']}")
+    sys.exit(77)
+
+
+def profiled(machine, *more, out="out", queries=30, model="echo:1b"):
+    """A run by the null client; gives its directory."""
+    rows = [{"problem": "word " * (1 + 11 * i % 30), "answer": "word", "subject": "xy"[i % 2]}
+            for i in range(queries)]
+    file = machine.put("/questions.jsonl", "\n".join(map(json.dumps, rows)))
+    done = ipw(machine, "profile", "--client", "null", "--model", model, "--dataset", file,
+               "--client-param", "answer=echo,ttft_ms=1,tokens_per_s=5000", "--idle", "0", "--retries",
+               "0", "--warmup-queries", "0", "--grader", "contains", "--output-dir",
+               machine.root / out, "--json", *more)
+    assert done.stdout, done.stderr
+    return Path(json.loads(done.stdout)["output_dir"])
+
+
+class AnalyzeTest(MachineTest):
+    def setUp(self):
+        self.on = self.machine(Machine)
+
+    def analyze(self, *words, code=0):
+        self.done = ipw(None, "analyze", *words)
+        self.assertEqual(self.done.returncode, code, self.done.stdout + self.done.stderr)
+        return self.done.stdout
+
+    def read(self, *words, code=0):
+        return json.loads(self.analyze(*words, "--json", code=code))
+
+    def assertComplains(self, *parts):
+        self.assertEqual(self.done.stderr.count("\n"), 1, self.done.stderr)
+        self.assertTrue(self.done.stderr.startswith("ipw analyze: "), self.done.stderr)
+        for part in parts:
+            self.assertIn(part, self.done.stderr)
+
+
+class Results(AnalyzeTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.measured = Intel(40)
+        cls.addClassCleanup(cls.measured.close)
+        cls.path = profiled(cls.measured)
+
+    def test_files_and_json_are_the_same(self):
+        got = self.read(self.path)
+        self.assertEqual(list(got), [str(self.path)])
+        self.assertEqual(list(got[str(self.path)]), ALL)
+        for name in ALL:
+            self.assertEqual(json.loads((self.path / f"analysis/{name}.json").read_text()),
+                             got[str(self.path)][name])
+        for result in got[str(self.path)].values():
+            self.assertEqual(set(result), {"analysis", "summary", "data", "warnings"})
+        self.assertEqual([p.name for p in (self.path / "analysis").iterdir()
+                          if not p.name.endswith(".json")], [])
+
+    def test_the_same_again(self):
+        self.assertEqual(self.analyze(self.path, "--json"), self.analyze(self.path, "--json"))
+        self.assertEqual(self.analyze(self.path, "-v"), self.analyze("-v", self.path))
+
+    def test_some(self):
+        got = self.read(self.path, "--analysis", "latency,quality")[str(self.path)]
+        self.assertEqual(list(got), ["latency", "quality"])
+        self.assertNotIn(" outliers", self.analyze(self.path, "--analysis", "latency"))
+
+    def test_text(self):
+        text = self.analyze(self.path)
+        for name in ALL:
+            self.assertIn(f"\n {name}\n", text)
+        self.assertIn("30 queries to 'echo:1b'", text)
+        self.assertIn("total tokens vs energy", text)
+        self.assertNotIn("p value", text)
+        self.assertIn("p value", self.analyze(self.path, "-v"))
+
+    def test_evidence(self):
+        checks = {c["check"]: c for c in self.read(self.path)[str(self.path)]["quality"]["data"]["checks"]}
+        known = [r["ipw"]["energy"] for r in Run(self.path).records().values()
+                 if r["ipw"]["energy"]["joules"] is not None]  # the fake's counter may have stood still
+        short = sum(energy["low_confidence"] for energy in known)
+        self.assertEqual(checks["method"]["verdict"], "good")
+        self.assertEqual(checks["energy"]["detail"], f"known of {len(known)} of 30 completed queries")
+        self.assertIn(f"{short} of {len(known)} queries are shorter", checks["low_confidence"]["detail"])
+        self.assertEqual(checks["idle_baseline"]["verdict"], "warning")
+
+    def test_a_place_that_cannot_be_written(self):
+        copy = self.on.root / "copy"
+        shutil.copytree(self.path, copy)
+        shutil.rmtree(copy / "analysis", ignore_errors=True)
+        (copy / "analysis").write_text("in the way")
+        got = self.read(copy)
+        self.assertEqual(list(got[str(copy)]), ALL)
+        self.assertIn("results are not written", self.done.stderr)
+        self.assertEqual(self.done.stderr.count("\n"), 1, self.done.stderr)
+
+    def test_an_interrupted_write_leaves_no_half(self):
+        """A result stands under its name whole: it is renamed into place."""
+        before = (self.path / "analysis/latency.json").stat().st_ino
+        self.analyze(self.path)
+        self.assertNotEqual((self.path / "analysis/latency.json").stat().st_ino, before)
+
+    def test_two_runs(self):
+        other = profiled(self.measured, "--concurrency", "4", out="two")
+        got = self.read(self.path, other)
+        self.assertEqual(list(got), [str(self.path), str(other), "across"])
+        runs = got["across"]["data"]["runs"]
+        self.assertEqual([run["concurrency"] for run in runs], [1, 4])
+        self.assertEqual(got["across"]["data"]["against"]["joules_per_output_token_of_concurrency"]["count"],
+                         2)
+        self.assertEqual(got["across"]["warnings"], [])
+        for run, path in zip(runs, (self.path, other)):
+            records = Run(path).records().values()
+            joules = [r["ipw"]["energy"]["joules"] for r in records if r["ipw"]["energy"]["joules"]]
+            self.assertAlmostEqual(run["joules_per_query"], sum(joules) / len(joules), places=9)
+        self.assertIn("side by side", self.analyze(self.path, other))
+
+    def test_different_machines_are_told(self):
+        other = self.on.root / "other"
+        shutil.copytree(self.path, other)
+        summary = json.loads((other / "summary.json").read_text())
+        summary["hardware_label"] = "H100"
+        (other / "summary.json").write_text(json.dumps(summary))
+        warnings = self.read(self.path, other)["across"]["warnings"]
+        self.assertEqual(len(warnings), 1)
+        self.assertIn("2 different machines", warnings[0])
+
+    def test_a_bad_one_among_good_ones(self):
+        got = self.read(self.path, self.on.root / "nothing", code=1)
+        self.assertEqual(list(got), [str(self.path)])
+        self.assertComplains("no such directory")
+
+
+class Unfinished(AnalyzeTest):
+    def test_without_a_summary(self):
+        path = profiled(self.on)
+        for name in ("summary.json", ARROW, "state.json", "dataset_info.json"):
+            (path / name).unlink()
+        with open(path / "records.jsonl", "r+", encoding="utf-8") as file:
+            lines = file.readlines()
+            queries = [line for line in lines if '"kind":"query"' in line][:12]
+            file.seek(0)
+            file.truncate()
+            file.writelines([lines[0], *queries[:6], "{broken\n", *queries[6:], '{"kind":"query","key'])
+        text = self.analyze(path)
+        self.assertIn("12 records are there", text)
+        self.assertIn("has not come to its end", text)
+        got = self.read(path)[str(path)]
+        self.assertEqual(got["latency"]["summary"]["queries"], 12)
+        self.assertEqual(got["quality"]["summary"]["records"], "journal")
+        self.assertIn("energy is known of none of 12", got["efficiency"]["summary"]["not_enough_data"])
+        self.assertTrue(any("the first is line 8" in w for w in got["quality"]["warnings"]),
+                        got["quality"]["warnings"])
+
+    def test_a_journal_that_went_on(self):
+        """A resumed run that was killed: the Arrow files are of its first part."""
+        path = profiled(self.on, "--max-queries", "10")
+        lines = (path / "records.jsonl").read_text().splitlines()
+        query = json.loads(next(line for line in lines if '"kind":"query"' in line))
+        query["key"] = query["ipw"]["key"] = "q000010"
+        query["ipw"]["index"] = 10
+        with open(path / "records.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(query, separators=(",", ":")) + "\n")
+        later = (path / ARROW).stat().st_mtime + 10
+        os.utime(path / "records.jsonl", (later, later))
+        self.assertEqual(self.read(path)[str(path)]["quality"]["summary"]["queries"], 11)
+
+    def test_one_record(self):
+        path = profiled(self.on, queries=1)
+        got = self.read(path)[str(path)]
+        self.assertIn("two completed queries", got["regression"]["summary"]["not_enough_data"])
+        self.assertEqual(got["latency"]["data"]["times"]["latency_s"]["count"], 1)
+        self.assertIsNone(got["latency"]["data"]["times"]["latency_s"]["std"])
+        self.assertEqual(sorted(p.name for p in (path / "analysis").iterdir()),
+                         ["accuracy.json", "latency.json", "quality.json"])
+
+    def test_all_failed(self):
+        path = profiled(self.on, "--client-param", "fail_every=1", queries=5)
+        got = self.read(path)[str(path)]
+        for name in ALL[1:]:
+            self.assertEqual(got[name]["summary"], {"not_enough_data": "all 5 queries failed"})
+        self.assertEqual(got["quality"]["summary"]["failed"], 5)
+        self.assertEqual(sum(f["queries"] for f in got["quality"]["data"]["failures"]), 5)
+        self.analyze(path, "--analysis", "latency", code=1)
+
+    def test_some_failed(self):
+        path = profiled(self.on, "--client-param", "fail_every=3")
+        got = self.read(path)[str(path)]
+        failed = sum(r["ipw"]["status"] == "failed" for r in Run(path).records().values())
+        self.assertGreater(failed, 0)
+        self.assertEqual(got["quality"]["summary"]["failed"], failed)
+        self.assertEqual(got["latency"]["data"]["times"]["latency_s"]["count"], 30 - failed)
+        self.assertEqual(got["accuracy"]["summary"]["failed"], failed)
+
+
+class BadInput(AnalyzeTest):
+    def test_usage(self):
+        self.analyze(code=2)
+        self.assertComplains("which run?")
+        self.analyze("x", "--analysis", "latancy", code=2)
+        self.assertComplains("did you mean 'latency'?")
+        self.analyze("x", "--option", "skip_zeros=yes", code=2)
+        self.assertComplains("skip_zeroes")
+        self.analyze("x", "--analysis", "", code=2)
+
+    def test_no_run(self):
+        for path, words in ((self.on.root / "nothing", "no such directory"),
+                            (self.on.put("/file", ""), "Not a directory"),
+                            (self.on.root, "holds no run")):
+            self.assertEqual(self.analyze(path, code=1), "")
+            self.assertComplains(words, str(path))
+        self.assertEqual(self.read(self.on.root / "nothing", code=1), {})
+
+    def test_no_record(self):
+        path = self.on.put("/empty/records.jsonl", '{"kind":"run","format":1}').parent
+        self.analyze(path, code=1)
+        self.assertComplains("no record")
+        (path / "records.jsonl").write_text('{"kind":"run"}\nnonsense\n{"also"\n')
+        self.analyze(path, code=1)
+        self.assertComplains("the first is line 2")
+
+    def test_a_later_format(self):
+        path = profiled(self.on, queries=3)
+        (path / ARROW).unlink()
+        text = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(text.replace('"format":1', '"format":9', 1))
+        self.assertIn("is of format 9", self.analyze(path))
+
+    def test_damaged_arrow(self):
+        path = profiled(self.on)
+        whole = (path / ARROW).read_bytes()
+        for damaged, words in ((whole[:-2000], "cut short"), (b"", "empty"), (b"x" * 4000, "not an Arrow")):
+            (path / ARROW).write_bytes(damaged)
+            text = self.analyze(path)  # the journal has it all
+            self.assertIn("the journal is read in place of the Arrow files", text)
+            self.assertIn(words, text)
+        journal = (path / "records.jsonl").rename(path / "away")
+        for damaged, words in ((whole[:-2000], "after record 0"), (b"", "empty")):
+            (path / ARROW).write_bytes(damaged)
+            self.assertEqual(self.analyze(path, code=1), "")
+            self.assertComplains(words, ARROW)
+        journal.rename(path / "records.jsonl")
+
+    def test_bytes_that_were_changed(self):
+        """No byte of an Arrow file makes it crash: it is told, or the figures are there."""
+        path = profiled(self.on, queries=3)
+        whole = (path / ARROW).read_bytes()
+        (path / "records.jsonl").unlink()
+        step = max(1, len(whole) // 150)
+        for at in range(0, len(whole), step):
+            (path / ARROW).write_bytes(whole[:at] + bytes([whole[at] ^ 0x5A]) + whole[at + 1:])
+            done = ipw(None, "analyze", path, "--json")
+            self.assertIn(done.returncode, (0, 1), f"byte {at}: {done.stderr}")
+
+    def test_damaged_summary(self):
+        path = profiled(self.on)
+        (path / "summary.json").write_text('{"model": "x", ')
+        text = self.analyze(path)
+        self.assertIn("summary.json is left aside", text)
+        self.assertIn("byte", text)
+        (path / "summary.json").write_text("[]")
+        self.assertIn("it is no object", self.analyze(path))
+
+    def test_a_dataset_that_is_no_run(self):
+        path = profiled(self.on)
+        (path / "records.jsonl").unlink()
+        text = (path / ARROW).read_bytes().replace(b"model_metrics", b"model_mectrix")
+        (path / ARROW).write_bytes(text)
+        self.analyze(path, code=1)
+        self.assertComplains("no metrics of any model")
+
+
+class Listing(AnalyzeTest):
+    def test_list(self):
+        listed = json.loads(ipw(None, "list", "analyses", "--json").stdout)["analyses"]
+        self.assertEqual([row["name"] for row in listed], ALL)
+        self.assertTrue(all(row["available"] for row in listed))
+        regression = next(row for row in listed if row["name"] == "regression")
+        self.assertEqual([p["name"] for p in regression["parameters"]], ["skip_zeroes"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""The shipped models: the build makes the very files that are described, and as the reference would.
+$IPW_PYTHON may name an interpreter that has gguf; without it the comparison is a skip."""
+
+import os
+import sys
+
+WANTED = os.environ.get("IPW_PYTHON")
+if WANTED and "IPW_AGAIN" not in os.environ:
+    os.environ["IPW_AGAIN"] = "1"
+    os.execv(WANTED, [WANTED, *sys.argv])
+
+import hashlib
+import json
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    import gguf
+    import numpy as np
+except ImportError as error:
+    gguf, np = None, None
+    MISSING = f"{error} (set IPW_PYTHON to an interpreter that has gguf)"
+
+BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2]))
+MODELS = SOURCE / "models"
+QUANTISE = BUILD / "models" / "quantise"
+PRECISIONS = ("q8_0", "q4_0")
+NAMES = sorted(path.name.removesuffix("-f16.gguf") for path in MODELS.glob("*-f16.gguf"))
+
+
+def quantise(*arguments):
+    return subprocess.run([QUANTISE, *map(str, arguments)], capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+def problems(*arguments):
+    done = subprocess.run([BUILD / "tests" / "tools" / "dump_items", "builtin", *arguments],
+                          capture_output=True, text=True, timeout=60, check=True)
+    items = [json.loads(line) for line in done.stdout.splitlines()]
+    return [item["problem"] for item in items if "problem" in item]
+
+
+class Files(unittest.TestCase):
+    def test_both_sizes_are_here_and_the_repository_stays_small(self):
+        self.assertEqual(NAMES, ["ipw-1m", "ipw-6m"])
+        self.assertLess(sum(path.stat().st_size for path in MODELS.glob("*.gguf")), 16e6)
+
+    def test_every_file_has_the_checksum_that_is_listed(self):
+        listed = dict(reversed(line.split()) for line in
+                      (MODELS / "SHA256SUMS").read_text().splitlines())
+        built = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+                 for path in (BUILD / "models").glob("*.gguf")}
+        self.assertEqual(len(listed), 3 * len(NAMES))
+        self.assertEqual(built, listed)
+
+    def test_what_is_no_model_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            whole = (MODELS / "ipw-1m-f16.gguf").read_bytes()
+            for name, content, said in (("empty", b"", "ends too early"),
+                                        ("text", b"no model at all", "no GGUF file"),
+                                        ("half", whole[:len(whole) // 2], "ends too early"),
+                                        ("head", whole[:500], "ends too early")):
+                path = Path(folder, name)
+                path.write_bytes(content)
+                done = quantise("q8_0", path, path.with_suffix(".out"))
+                self.assertEqual(done.returncode, 1, name)
+                self.assertIn(said, done.stderr)
+            self.assertIn("cannot be read", quantise("q8_0", Path(folder, "none"), "x").stderr)
+            self.assertEqual(quantise("q5_k", Path(folder, "text"), "x").returncode, 2)
+
+
+class Questions(unittest.TestCase):
+    def setUp(self):
+        self.golden = [item["problem"] for item in
+                       json.loads((MODELS / "golden.json").read_text())["items"]]
+
+    def test_the_generator_still_asks_what_the_models_were_judged_by(self):
+        self.assertEqual(problems(f"count={len(self.golden)}"), self.golden)
+
+    def test_what_was_trained_on_has_none_of_what_is_asked(self):
+        asked = set(problems("split=test", "count=2500"))
+        self.assertTrue(asked >= set(self.golden))
+        for seed in 1, 2, 3:  # prepare.py starts at seed 1
+            seen = set(problems("split=train", f"seed={seed}", "count=20000"))
+            self.assertGreater(len(seen), 10000)
+            self.assertFalse(seen & asked)
+
+
+@unittest.skipUnless(gguf, "" if gguf else MISSING)
+class Reference(unittest.TestCase):
+    """gguf, of llama.cpp's makers, has the rules of the formats in NumPy."""
+
+    def test_every_matrix_is_packed_as_by_the_reference(self):
+        for name in NAMES:
+            source = gguf.GGUFReader(MODELS / f"{name}-f16.gguf")
+            for precision in PRECISIONS:
+                with self.subTest(name=name, precision=precision):
+                    built = gguf.GGUFReader(BUILD / "models" / f"{name}-{precision}.gguf")
+                    self.compare(source, built, gguf.GGMLQuantizationType[precision.upper()])
+
+    def compare(self, source, built, kind):
+        self.assertEqual([t.name for t in source.tensors], [t.name for t in built.tensors])
+        for before, after in zip(source.tensors, built.tensors):
+            self.assertEqual(list(before.shape), list(after.shape), before.name)
+            if before.tensor_type == gguf.GGMLQuantizationType.F16:
+                expected = gguf.quants.quantize(before.data.astype(np.float32), kind)
+                self.assertEqual(after.tensor_type, kind, before.name)
+                self.assertEqual(after.data.tobytes(), expected.tobytes(), before.name)
+            else:
+                self.assertEqual(after.data.tobytes(), before.data.tobytes(), before.name)
+
+    def test_the_facts_are_those_of_the_source_but_for_the_precision(self):
+        for name in NAMES:
+            source = gguf.GGUFReader(MODELS / f"{name}-f16.gguf")
+            facts = {key: field.contents() for key, field in source.fields.items()}
+            for precision, file_type in (("q8_0", 7), ("q4_0", 2)):
+                built = gguf.GGUFReader(BUILD / "models" / f"{name}-{precision}.gguf")
+                found = {key: field.contents() for key, field in built.fields.items()}
+                self.assertEqual(found, {**facts, "general.file_type": file_type})
+
+    def test_numbers_at_the_edges_are_packed_as_by_the_reference(self):
+        rng = np.random.default_rng(1)
+        rows = rng.standard_normal((256, 64)) * np.logspace(-7, 4, 256)[:, None]
+        rows[3] = 0
+        rows[5, :32] = 2.0 ** -24        # the smallest half there is
+        rows[7, :] = -rows[7, :].max()   # all the same
+        rows[9, 0], rows[9, 1] = 60000, -60000
+        rows = rows.astype(np.float16)
+        with tempfile.TemporaryDirectory() as folder:
+            source = Path(folder, "source.gguf")
+            writer = gguf.GGUFWriter(source, "llama")
+            writer.add_file_type(1)
+            writer.add_tensor("matrix", rows)
+            writer.add_tensor("odd", rows[:, :33].copy())  # no whole blocks: stays as it is
+            writer.write_header_to_file()
+            writer.write_kv_data_to_file()
+            writer.write_tensors_to_file()
+            writer.close()
+            for precision in PRECISIONS:
+                target = Path(folder, precision)
+                done = quantise(precision, source, target)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                matrix, odd = gguf.GGUFReader(target).tensors
+                kind = gguf.GGMLQuantizationType[precision.upper()]
+                expected = gguf.quants.quantize(rows.astype(np.float32), kind)
+                self.assertEqual(matrix.data.tobytes(), expected.tobytes())
+                self.assertEqual(odd.data.tobytes(), rows[:, :33].tobytes())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""The shipped models in llama.cpp: its tokens are those of training, its answers those of PyTorch, and
+what each precision gets right is what the card says."""
+
+import functools
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import servers  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from program import IPW, ipw  # noqa: E402
+
+MODELS = servers.SOURCE / "models"
+BUILT = Path(IPW).resolve().parent / "models"
+GOLDEN = json.loads((MODELS / "golden.json").read_text())
+ACCURACY = json.loads((MODELS / "accuracy.json").read_text())["models"]
+SAME_AT_LEAST = 0.99  # of the answers: two likely tokens may be as good as equal
+ALLOWANCE = 0.02      # of the accuracy: another processor's kernels round in another order
+PATIENCE_S = 150
+
+
+class Tokens(unittest.TestCase):
+    """Of llama.cpp's server, which tells them."""
+
+    def test_prompts_are_the_tokens_of_training(self):
+        with servers.llama_server(BUILT / "ipw-1m-q4_0.gguf", parallel=1, context=512) as url:
+            for item in GOLDEN["items"]:
+                messages = [{"role": "user", "content": item["problem"]}]
+                prompt = servers.post(f"{url}/apply-template", {"messages": messages})["prompt"]
+                told = servers.post(f"{url}/tokenize", {"content": prompt, "add_special": True,
+                                                        "parse_special": True})
+                self.assertEqual(told["tokens"], item["prompt"], item["problem"])
+
+
+def ask(model, count, *options):
+    with tempfile.TemporaryDirectory(prefix="ipw-models-") as folder:
+        done = ipw(None, "profile", "--client", "llama", "--model", model, "--client-param",
+                   "threads=1", "--dataset", "builtin", "--dataset-param", f"count={count}",
+                   "--idle", "0", "--output-dir", folder, "--json", "--quiet", *options,
+                   timeout=PATIENCE_S)
+        if done.returncode and "tools/setup" in done.stderr:
+            raise servers.Skip(done.stderr.strip())
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        assert report["completed"] == count, report
+        lines = Path(report["output_dir"], "records.jsonl").read_text().splitlines()
+    return [row for row in map(json.loads, lines) if row["kind"] == "query"]
+
+
+@functools.cache
+def answers(model, count, *options):
+    """What the model said, as measured, in the order of the questions."""
+    rows = sorted(ask(model, count, *options), key=lambda row: row["ipw"]["index"])
+    return [next(iter(row["model_metrics"].values())) for row in rows]
+
+
+def rights(found):
+    return sum(bool(answer["lm_correctness"]) for answer in found)
+
+
+class Answers(unittest.TestCase):
+    """Of ipw itself, with the library in its process."""
+
+    def test_answers_are_those_of_training(self):
+        for name, expected in GOLDEN["answers"].items():
+            with self.subTest(name):
+                found = answers(f"{name}-f16", len(expected))
+                for answer, item in zip(found, GOLDEN["items"]):
+                    self.assertEqual(answer["token_metrics"]["input"], len(item["prompt"]))
+                same = sum(answer["lm_response"] == wanted
+                           for answer, wanted in zip(found, expected))
+                self.assertGreaterEqual(same / len(expected), SAME_AT_LEAST)
+
+    def test_each_precision_is_as_right_as_the_card_says(self):
+        for model, figures in ACCURACY.items():
+            with self.subTest(model):
+                found = answers(model, len(GOLDEN["items"]))
+                self.assertAlmostEqual(rights(found) / len(found), figures["golden"],
+                                       delta=ALLOWANCE)
+
+    def test_a_system_message_does_not_upset_them(self):
+        for model in "ipw-1m-f16", "ipw-6m-f16":
+            plain = answers(model, len(GOLDEN["items"]))[:100]
+            told = answers(model, 100, "--system", "You are a helpful assistant.")
+            self.assertGreaterEqual(rights(told), rights(plain) - 10)
+
+    def test_the_larger_one_is_better(self):
+        for precision in "f16", "q8_0", "q4_0":
+            self.assertGreater(ACCURACY[f"ipw-6m-{precision}"]["all"],
+                               ACCURACY[f"ipw-1m-{precision}"]["all"])
+
+
+if __name__ == "__main__":
+    servers.main()

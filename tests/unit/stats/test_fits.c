@@ -1,0 +1,214 @@
+/* Fits, ranks, densities, tests and intervals on Anscombe's first set: the figures are SciPy's.  More
+ * cases, against SciPy itself, are in tests/cli/test_stats_oracle.py. */
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/units.h"
+#include "stats/bootstrap.h"
+#include "stats/correlation.h"
+#include "stats/distribution.h"
+#include "stats/kde.h"
+#include "stats/linear_fit.h"
+#include "stats/permutation.h"
+#include "stats/plane_fit.h"
+#include "stats/quantile.h"
+#include "stats/resample.h"
+#include "stats/select.h"
+#include "stats/theil_sen.h"
+
+enum { COUNT = 11, MANY = 5000 };
+
+static const double X[COUNT] = {10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5};
+static const double Y[COUNT] = {8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68};
+
+static void test_distributions(void **state)
+{
+    (void)state;
+    assert_near(student_quantile(0.05, 10), 2.2281388519862753, 1e-9);
+    assert_near(student_quantile(0.05, 1), 12.706204736174705, 1e-8);
+    assert_near(student_outside(-2.5, 7), 0.04099221858575289, 1e-12);
+    assert_near(student_outside(0, 7), 1, 1e-15);
+    assert_near(normal_quantile(0.975), 1.959963984540054, 1e-12);
+    assert_near(normal_quantile(1e-10), -6.361340902404056, 1e-9);
+    assert_near(normal_below(-3), 0.0013498980316300933, 1e-15);
+    assert_true(isinf(normal_quantile(0)) && isinf(normal_quantile(1)));
+    assert_true(isnan(normal_quantile(2)) && isnan(student_quantile(0, 3)) &&
+                isnan(student_outside(1, 0)));
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    struct linear_fit fit;
+    assert_true(linear_fit(X, Y, COUNT, &fit));
+    assert_near(fit.slope, 0.5000909090909091, 1e-12);
+    assert_near(fit.intercept, 3.0000909090909103, 1e-12);
+    assert_near(fit.r2, 0.666542459508775, 1e-12);
+    assert_near(fit.slope_error, 0.11790550059563408, 1e-12);
+    assert_near(fit.intercept_error, 1.1247467908086437, 1e-12);
+    assert_near(fit.p_value, 0.0021696288730787905, 1e-12);
+    assert_near(fit.slope_low, 0.23337013638518744, 1e-10);
+    assert_near(fit.intercept_high, 5.544444918252978, 1e-9);
+    assert_true(linear_fit_logs(X, Y, COUNT, LINEAR_LOG_LOG, &fit));
+    assert_near(fit.slope, 0.5993900281708087, 1e-12);
+    assert_near(fit.intercept, 0.7035878561807531, 1e-12);
+    const double same[] = {3, 3, 3}, zeros[] = {0, -1, 2};
+    assert_false(linear_fit(same, Y, 3, &fit));
+    assert_true(isnan(fit.slope) && fit.count == 3);
+    assert_false(linear_fit_logs(zeros, Y, 3, LINEAR_LOG_X, &fit));
+    assert_int_equal(fit.count, 1);
+    assert_false(linear_fit(NULL, NULL, 0, &fit));
+    assert_true(linear_fit(Y, same, 3, &fit)); /* a y that never differs is told exactly */
+    assert_near(fit.r2, 1, 0);
+    assert_near(fit.p_value, 1, 0);
+}
+
+static void test_planes(void **state)
+{
+    (void)state;
+    double z[COUNT];
+    struct plane_fit fit;
+    for (size_t i = 0; i < COUNT; i++)
+        z[i] = fmod(X[i] * X[i], 7);
+    assert_true(plane_fit(X, z, Y, COUNT, &fit));
+    assert_near(fit.intercept, 1.75639325, 1e-8);
+    assert_near(fit.a, 0.53537311, 1e-8);
+    assert_near(fit.b, 0.48513029, 1e-8);
+    assert_near(fit.a_error, 0.09959943, 1e-8);
+    assert_near(fit.intercept_error, 1.09217495, 1e-8);
+    assert_near(fit.r2, 0.7938604222765419, 1e-12);
+    for (size_t i = 0; i < COUNT; i++)
+        z[i] = 2 * X[i] + 1;
+    assert_false(plane_fit(X, z, Y, COUNT, &fit)); /* the two cannot be told apart */
+    assert_true(isnan(fit.a) && fit.count == COUNT);
+}
+
+static void test_theil_sen(void **state)
+{
+    (void)state;
+    struct theil_sen line;
+    assert_int_equal(theil_sen(X, Y, COUNT, &line), ERR_OK);
+    assert_near(line.slope, 0.5016666666666668, 1e-12);
+    assert_near(line.intercept, 3.0649999999999986, 1e-12);
+    assert_int_equal(line.pairs, 55);
+    assert_int_equal(theil_sen(X, Y, 0, &line), ERR_OK);
+    assert_true(isnan(line.slope));
+}
+
+static void test_correlations(void **state)
+{
+    (void)state;
+    static const double TIED_X[] = {1, 1, 2, 3, 3, 4}, TIED_Y[] = {2, 1, 2, 2, 5, 4};
+    struct correlation found;
+    assert_int_equal(pearson(X, Y, COUNT, &found), ERR_OK);
+    assert_near(found.value, 0.8164205163448395, 1e-12);
+    assert_near(found.p_value, 0.0021696288730788152, 1e-12);
+    assert_int_equal(spearman(X, Y, COUNT, &found), ERR_OK);
+    assert_near(found.value, 0.8181818181818182, 1e-12);
+    assert_near(found.p_value, 0.0020831448404786917, 1e-12);
+    assert_int_equal(kendall(X, Y, COUNT, &found), ERR_OK);
+    assert_near(found.value, 0.6363636363636364, 1e-12);
+    assert_near(found.p_value, 0.006435091231559117, 1e-12);
+    assert_int_equal(spearman(TIED_X, TIED_Y, 6, &found), ERR_OK);
+    assert_near(found.value, 0.750366479376867, 1e-12);
+    assert_int_equal(kendall(TIED_X, TIED_Y, 6, &found), ERR_OK);
+    assert_near(found.value, 0.6405126152203486, 1e-12);
+    assert_near(found.p_value, 0.09577258478155487, 1e-12);
+    assert_int_equal(kendall(X, Y, 0, &found), ERR_OK);
+    assert_true(isnan(found.value) && found.count == 0);
+}
+
+static void test_density(void **state)
+{
+    (void)state;
+    static const double AT[] = {5, 8, 12}, WANTED[] = {0.09852615, 0.16937139, 0.02844184};
+    double density[3], same[] = {1, 1};
+    assert_near(kde_bandwidth(Y, COUNT), 1.2576299039998882, 1e-12);
+    assert_int_equal(kde(Y, COUNT, AT, 3, density), ERR_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_near(density[i], WANTED[i], 1e-8);
+    assert_int_equal(kde(same, 2, AT, 3, density), ERR_NO_DATA);
+    assert_int_equal(kde(same, 0, AT, 3, density), ERR_NO_DATA);
+}
+
+static void test_permutations(void **state)
+{
+    (void)state;
+    struct permutation found;
+    assert_int_equal(permutation_paired(X, Y, 6, 10000, 1, &found), ERR_OK);
+    assert_true(found.exact && found.tried == 64);
+    assert_near(found.p_value, 0.03125, 1e-12);
+    assert_int_equal(permutation_unpaired(X, 5, Y, 5, 10000, 1, &found), ERR_OK);
+    assert_true(found.exact && found.tried == 252);
+    assert_near(found.p_value, 0.03968253968253968, 1e-12);
+    assert_int_equal(permutation_unpaired(X, COUNT, Y, COUNT, 500, 1, &found), ERR_OK);
+    assert_true(!found.exact && found.tried == 500);
+    assert_int_equal(permutation_paired(X, Y, 0, 10, 1, &found), ERR_NO_DATA);
+    assert_int_equal(permutation_unpaired(X, 0, Y, 3, 10, 1, &found), ERR_NO_DATA);
+}
+
+static double mean_of(const double *sums)
+{
+    return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
+}
+
+static void test_intervals(void **state)
+{
+    (void)state;
+    double ones[COUNT];
+    struct resample_interval found;
+    for (size_t i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    struct resample what = {{Y, ones}, 2, COUNT, mean_of, 2000, 3, 0};
+    assert_int_equal(resample_interval(&what, &found), ERR_OK);
+    assert_near(found.figure, 7.500909090909091, 1e-12);
+    assert_true(found.low > 6 && found.low < 7 && found.high > 8 && found.high < 9);
+    what.terms[0] = ones; /* nothing differs: neither does what is drawn */
+    assert_int_equal(resample_interval(&what, &found), ERR_OK);
+    assert_near(found.low, 1, 0);
+    assert_near(found.high, 1, 0);
+    what.count = 0;
+    assert_int_equal(resample_interval(&what, &found), ERR_OK);
+    assert_true(isnan(found.figure) && isnan(found.low));
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    static double values[MANY], sorted[MANY], copy[MANY];
+    static const double PS[] = {0, 0.1, 0.5, 0.501, 0.99, 1};
+    struct draws draws = draws_from(9);
+    for (size_t count = 1; count <= MANY; count = count * 3 + 1) {
+        double found[6];
+        for (size_t i = 0; i < count; i++) /* many are equal */
+            values[i] = sorted[i] = copy[i] = (double)draw_below(&draws, count / 2 + 1);
+        qsort(sorted, count, sizeof *sorted, ascending);
+        select_quantiles(values, count, PS, 6, found);
+        for (size_t i = 0; i < 6; i++)
+            assert_near(found[i], quantile_sorted(sorted, count, PS[i]), 1e-12);
+        assert_near(select_rank(values, count, count / 3), sorted[count / 3], 0);
+        sort_ascending(copy, count);
+        assert_memory_equal(copy, sorted, count * sizeof *copy);
+    }
+    assert_true(isnan(select_median(values, 0)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_distributions), cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_planes),        cmocka_unit_test(test_theil_sen),
+        cmocka_unit_test(test_correlations),  cmocka_unit_test(test_density),
+        cmocka_unit_test(test_permutations),  cmocka_unit_test(test_intervals),
+        cmocka_unit_test(test_order),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,113 @@
+// What everything else uses: the data, elements, numbers for people, packed columns, the theme.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+
+// ---- elements: text from the data only ever becomes text ----
+
+// make("p", {class: "note"}, "text", child ...); null children are left out.
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {}))
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value !== null && value !== undefined && value !== false)
+      element.setAttribute(name, value === true ? "" : String(value));
+  element.append(...children.flat().filter(child => child !== null && child !== undefined));
+  return element;
+}
+
+// A path of names in an object: at(run, "summary", "ipw", "energy"); null where it ends early.
+function at(object, ...names) {
+  for (const name of names) object = object === null || object === undefined ? null : object[name];
+  return object === undefined ? null : object;
+}
+
+const known = value => typeof value === "number" && Number.isFinite(value);
+
+// ---- numbers: as the program itself prints them ----
+
+const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+
+function digits(value, places = 4) {
+  if (!known(value)) return "–";
+  if (value === 0) return "0";
+  const size = Math.floor(Math.log10(Math.abs(value)));
+  return size >= places ? value.toFixed(0) : value.toFixed(Math.min(12, Math.max(0, places - 1 - size)));
+}
+
+// 0.01234 J is 12.34 mJ; shares, counts and tokens have no prefix.
+function withUnit(value, unit, places = 4) {
+  if (!known(value)) return "–";
+  if (unit === "%") return (100 * value).toFixed(1) + " %";
+  if (!unit) return Number.isInteger(value) ? value.toLocaleString("en") : digits(value, places);
+  if (value === 0) return "0 " + unit;
+  const [scale, prefix] = PREFIXES.find(([least]) => Math.abs(value) >= least * 0.99995) || PREFIXES.at(-1);
+  return digits(value / scale, places) + " " + prefix + unit;
+}
+
+const bytes = count => count < 1000 ? count + " B" : withUnit(count, "B", 3);
+const plural = (count, one, many) => count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
+
+// ---- packed columns: see src/report/html/column.h ----
+
+function unpack(column, count) {
+  const values = new Float64Array(count);
+  if ("same" in column) return values.fill(column.same === null ? NaN : column.same);
+  if ("first" in column) return values.map((_, i) => column.first + i * column.by);
+  const text = atob(column.data), width = column.bytes, none = 2 ** (8 * width) - 1;
+  for (let i = 0, place = 0; i < count; i++) {
+    let code = 0;
+    for (let b = 0; b < width; b++) code += text.charCodeAt(place++) * 2 ** (8 * b);
+    values[i] = code === none ? NaN
+      : column.log ? column.low * Math.exp(code * column.step) : column.low + code * column.step;
+  }
+  return values;
+}
+
+// The queries of a run as typed arrays; unpacked once, when they are first needed.
+const unpacked = new WeakMap();
+function queriesOf(run) {
+  if (!unpacked.has(run)) {
+    const packed = run.queries, columns = {};
+    for (const [name, column] of Object.entries(packed))
+      if (column && typeof column === "object" && !Array.isArray(column)) columns[name] = unpack(column, packed.listed);
+    unpacked.set(run, { ...columns, count: packed.listed, rows: packed.rows, subjects: packed.subjects });
+  }
+  return unpacked.get(run);
+}
+
+const FLAG = { right: 1, wrong: 2, failed: 4, low: 8 };
+
+// "q000012.r1", as the records name it.
+function keyOf(queries, row) {
+  const repeat = queries.repeat[row];
+  return "q" + String(queries.index[row]).padStart(6, "0") + (repeat > 0 ? ".r" + repeat : "");
+}
+
+const subjectOf = (queries, row) => queries.subjects[queries.subject[row]] || "";
+
+function verdictOf(queries, row) {
+  const flags = queries.flags[row];
+  return flags & FLAG.failed ? "failed" : flags & FLAG.right ? "right" : flags & FLAG.wrong ? "wrong" : "not graded";
+}
+
+// ---- light and dark ----
+
+const theme = {
+  listeners: [],
+  prefersDark: matchMedia("(prefers-color-scheme: dark)"),
+  chosen: null, // until the reader chooses, the system does
+  forPrint: false,
+  isDark() { return !this.forPrint && (this.chosen ? this.chosen === "dark" : this.prefersDark.matches); },
+  apply() {
+    document.documentElement.dataset.theme = this.isDark() ? "dark" : "light";
+    for (const listener of this.listeners) listener();
+  },
+  toggle() {
+    this.chosen = this.isDark() ? "light" : "dark";
+    this.apply();
+  },
+};
+theme.prefersDark.addEventListener("change", () => theme.apply());
+theme.apply();
+
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

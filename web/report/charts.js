@@ -1,0 +1,251 @@
+// Charts: each is a function of the data and the theme's colours to an option of ECharts.  They are made
+// when they come near the screen, and all of them before printing.
+
+const charts = [];
+
+const SERIES_COLOURS = ["c1", "c2", "c3", "c4", "c5", "c6"];
+const seriesColour = i => colour(SERIES_COLOURS[i % SERIES_COLOURS.length]);
+
+// What every chart has in common.
+function baseOption() {
+  return {
+    animation: false,
+    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: colour("ink") },
+    grid: { left: 8, right: 14, top: 14, bottom: 6, containLabel: true },
+    tooltip: {
+      confine: true, backgroundColor: colour("panel"), borderColor: colour("line"), padding: [8, 10],
+      extraCssText: "box-shadow: 0 4px 16px rgba(0,0,0,.14); border-radius: 8px;",
+    },
+  };
+}
+
+function axis(more) {
+  return {
+    nameLocation: "middle", nameGap: 28, nameTextStyle: { color: colour("dim"), fontSize: 12 },
+    axisLine: { lineStyle: { color: colour("line") } }, axisTick: { show: false },
+    axisLabel: { color: colour("dim"), fontSize: 11, hideOverlap: true },
+    splitLine: { lineStyle: { color: colour("faint") } }, ...more,
+  };
+}
+
+const unitAxis = (unit, more) => axis({
+  ...more, axisLabel: { color: colour("dim"), fontSize: 11, hideOverlap: true, formatter: value => withUnit(value, unit, 3).replace(/\.0+(?= )/, "") },
+});
+
+// A tooltip is an element, so that no name in it is taken for HTML.
+function tip(title, pairs) {
+  return make("div", { class: "tip" }, make("b", {}, title),
+    pairs.map(pair => pair ? make("div", {}, make("span", {}, pair[0]), make("span", {}, pair[1])) : make("hr")));
+}
+
+// An element that becomes a chart.  option() is asked again when the theme changes.
+function chartElement(label, option, { size = "", ready = null } = {}) {
+  const element = make("div", { class: "chart " + size, role: "img", "aria-label": label });
+  const entry = {
+    element, chart: null,
+    show() {
+      if (this.chart || !element.isConnected) return;
+      this.chart = echarts.init(element, null, { renderer: "canvas" });
+      this.draw();
+      if (ready) ready(this.chart, this);
+    },
+    draw() { if (this.chart) this.chart.setOption(option(this.chart), { notMerge: true }); },
+  };
+  charts.push(entry);
+  nearScreen.observe(element);
+  sizes.observe(element);
+  return element;
+}
+
+const nearScreen = new IntersectionObserver(seen => {
+  for (const { target, isIntersecting } of seen)
+    if (isIntersecting) charts.find(entry => entry.element === target)?.show();
+}, { rootMargin: "300px" });
+
+const sizes = new ResizeObserver(changed => {
+  for (const { target } of changed) charts.find(entry => entry.element === target)?.chart?.resize();
+});
+
+// Forgets the charts of elements that are no longer there.
+function dropCharts() {
+  for (let i = charts.length - 1; i >= 0; i--)
+    if (!charts[i].element.isConnected) {
+      nearScreen.unobserve(charts[i].element);
+      sizes.unobserve(charts[i].element);
+      charts[i].chart?.dispose();
+      charts.splice(i, 1);
+    }
+}
+
+theme.listeners.push(() => { for (const entry of charts) entry.draw(); });
+
+addEventListener("beforeprint", () => {
+  theme.forPrint = true;
+  for (const details of document.querySelectorAll("details.printed")) details.open = true;
+  for (const entry of charts) entry.show();
+  theme.apply();
+  for (const entry of charts) {
+    entry.chart?.resize();
+    entry.chart?.getZr().flush();
+  }
+});
+addEventListener("afterprint", () => {
+  theme.forPrint = false;
+  theme.apply();
+  for (const entry of charts) entry.chart?.resize();
+});
+
+// ---- distributions ----
+
+function histogramOption(found) {
+  const { unit, counts, low, step, log, spread } = found;
+  const edge = i => log ? low * Math.exp(i * step) : low + i * step;
+  const last = counts.length - 1;
+  const bars = counts.map((count, i) => [edge(i), found.beyond && i === last ? edge(i) * (log ? Math.exp(step) : 1) + (log ? 0 : step) : edge(i + 1), count]);
+  const mark = (value, name) => ({ xAxis: value, label: { formatter: name } });
+  return {
+    ...baseOption(),
+    grid: { left: 6, right: 16, top: 24, bottom: 4, containLabel: true },
+    xAxis: unitAxis(unit, { type: log ? "log" : "value", min: bars[0][0], max: bars[last][1], splitLine: { show: false },
+      splitNumber: 4, minorTick: { show: false } }),
+    yAxis: axis({ type: "value", minInterval: 1, splitNumber: 3 }),
+    tooltip: {
+      ...baseOption().tooltip, trigger: "item",
+      formatter: ({ value, dataIndex }) => tip(
+        found.beyond && dataIndex === last ? withUnit(value[0], unit) + " and more" : withUnit(value[0], unit) + " to " + withUnit(value[1], unit),
+        [["queries", value[2].toLocaleString("en")]]),
+    },
+    series: [{
+      type: "custom", data: bars, encode: { x: [0, 1], y: 2 }, itemStyle: { color: colour("c1") },
+      renderItem: (params, api) => {
+        const [x0, y0] = api.coord([api.value(0), 0]), [x1, y1] = api.coord([api.value(1), api.value(2)]);
+        return {
+          type: "rect", shape: { x: x0 + 0.5, y: y1, width: Math.max(1, x1 - x0 - 1), height: y0 - y1 },
+          style: { fill: colour(found.beyond && params.dataIndex === last ? "c6" : "c1") },
+        };
+      },
+      markLine: {
+        symbol: "none", silent: true, lineStyle: { color: colour("dim"), type: [4, 3] },
+        label: { color: colour("dim"), fontSize: 11, position: "end", distance: 3 },
+        data: [mark(spread.p50, "p50"), mark(spread.p95, "p95")].filter(m => m.xAxis <= bars[last][1]),
+      },
+    }],
+  };
+}
+
+// ---- fits ----
+
+const FITS = [
+  { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules", xLabel: "output tokens", unit: "J", title: "Energy by output tokens" },
+  { key: "total_tokens_vs_energy", group: "regressions", x: "total_tokens", y: "joules", xLabel: "tokens", unit: "J", title: "Energy by tokens" },
+  { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s", xLabel: "output tokens", unit: "s", title: "Latency by output tokens" },
+  { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", xLabel: "prompt tokens", unit: "s", title: "First token by prompt tokens" },
+];
+const FIT_POINTS = 2500;
+
+// Evenly picked queries: a figure of the cloud, not all of it.
+function fitPoints(queries, fit) {
+  const points = [], stride = Math.max(1, Math.ceil(queries.count / FIT_POINTS));
+  const x = i => fit.x === "total_tokens" ? queries.input_tokens[i] + queries.output_tokens[i] : queries[fit.x][i];
+  for (let i = 0; i < queries.count; i += stride)
+    if (!(queries.flags[i] & FLAG.failed) && known(x(i)) && known(queries[fit.y][i])) points.push([x(i), queries[fit.y][i], i]);
+  return points;
+}
+
+function fitOption(queries, fit, result, points) {
+  const xs = points.map(point => point[0]), from = Math.min(...xs), to = Math.max(...xs);
+  const line = x => [x, result.intercept + result.slope * x];
+  return {
+    ...baseOption(),
+    grid: { left: 6, right: 16, top: 12, bottom: 24, containLabel: true },
+    xAxis: axis({ type: "value", name: fit.xLabel, scale: true, splitLine: { show: false }, nameGap: 24, splitNumber: 5 }),
+    yAxis: unitAxis(fit.unit, { type: "value", scale: true, splitNumber: 4 }),
+    tooltip: {
+      ...baseOption().tooltip, trigger: "item",
+      formatter: ({ value }) => tip(keyOf(queries, value[2]), [["subject", subjectOf(queries, value[2]) || "–"],
+        [fit.xLabel, withUnit(value[0], "")], [fit.unit === "J" ? "energy" : "time", withUnit(value[1], fit.unit)]]),
+    },
+    series: [
+      { type: "scatter", data: points, symbolSize: points.length > 400 ? 4 : 6, itemStyle: { color: colour("c1"), opacity: points.length > 400 ? 0.35 : 0.6 } },
+      { type: "line", data: [line(from), line(to)], symbol: "none", silent: true, tooltip: { show: false },
+        lineStyle: { color: colour("c2"), width: 2 } },
+    ],
+  };
+}
+
+// ---- several runs: accuracy against energy ----
+
+function frontierOption(runs, on) {
+  const points = runs.map((run, i) => ({
+    value: [run.joules_per_query, run.accuracy, i], name: run.model,
+    itemStyle: { color: colour(on[i] ? "c1" : "c6") }, symbolSize: on[i] ? 13 : 10,
+    label: { show: runs.length <= 24, formatter: () => run.model.length > 28 ? run.model.slice(0, 27) + "…" : run.model },
+  })).filter(point => known(point.value[0]) && known(point.value[1]));
+  const edge = points.filter(point => on[point.value[2]]).map(point => point.value.slice(0, 2)).sort((a, b) => a[0] - b[0]);
+  const costs = points.map(point => point.value[0]);
+  return {
+    ...baseOption(),
+    grid: { left: 8, right: 60, top: 26, bottom: 26, containLabel: true },
+    xAxis: unitAxis("J", { type: Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20 ? "log" : "value", scale: true,
+      name: "energy per query (less is better)" }),
+    yAxis: unitAxis("%", { type: "value", scale: true, name: "accuracy", nameGap: 50 }),
+    tooltip: {
+      ...baseOption().tooltip, trigger: "item",
+      formatter: ({ value }) => {
+        const run = runs[value[2]];
+        return tip(run.model, [["on", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")],
+          ["per query", withUnit(run.joules_per_query, "J")], ["per output token", withUnit(run.joules_per_output_token, "J")],
+          ["IPJ", digits(run.ipj)], [on[value[2]] ? "no other run beats it" : "another run beats it", ""]]);
+      },
+    },
+    series: [
+      { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: colour("c1"), width: 1.5, type: [5, 4] } },
+      { type: "scatter", data: points, label: { position: "top", color: colour("ink"), fontSize: 11 }, labelLayout: { moveOverlap: "shiftY" } },
+    ],
+  };
+}
+
+// ---- layers ----
+
+function componentsOption(model) {
+  const names = [...new Set(model.components.map(part => part.name))];
+  const phases = [...new Set(model.components.map(part => part.phase))];
+  const part = (name, phase) => model.components.find(found => found.name === name && found.phase === phase);
+  return {
+    ...baseOption(),
+    grid: { left: 8, right: 20, top: 34, bottom: 6, containLabel: true },
+    legend: { top: 0, left: 0, itemWidth: 10, itemHeight: 10, textStyle: { color: colour("ink") } },
+    xAxis: unitAxis("J", { type: "value" }),
+    yAxis: axis({ type: "category", data: names, inverse: true, splitLine: { show: false } }),
+    tooltip: {
+      ...baseOption().tooltip, trigger: "item",
+      formatter: ({ name, seriesName }) => {
+        const found = part(name, seriesName);
+        return tip(name + ", " + seriesName, [["energy", withUnit(found.energy_j, "J") + " ± " + withUnit(found.plus_minus, "J", 2)],
+          ["share", withUnit(found.share, "%")], ["per token", withUnit(found.energy_per_token_j, "J")], ["time", withUnit(found.time_s, "s")]]);
+      },
+    },
+    series: phases.map((phase, i) => ({
+      type: "bar", name: phase, stack: "all", barMaxWidth: 22, itemStyle: { color: seriesColour(i) },
+      data: names.map(name => at(part(name, phase), "energy_j")),
+    })),
+  };
+}
+
+function layersOption(model) {
+  return {
+    ...baseOption(),
+    grid: { left: 8, right: 14, top: 14, bottom: 24, containLabel: true },
+    xAxis: axis({ type: "category", data: model.layers.map(layer => String(layer.index)), name: "layer", nameGap: 24, splitLine: { show: false } }),
+    yAxis: unitAxis("J", { type: "value" }),
+    tooltip: {
+      ...baseOption().tooltip, trigger: "item",
+      formatter: ({ dataIndex }) => {
+        const layer = model.layers[dataIndex];
+        return tip("layer " + layer.index, [["energy", withUnit(layer.energy_j, "J") + " ± " + withUnit(layer.plus_minus, "J", 2)],
+          ["share", withUnit(layer.share, "%")], ["time", withUnit(layer.time_s, "s")]]);
+      },
+    },
+    series: [{ type: "bar", barMaxWidth: 26, itemStyle: { color: colour("c1") }, data: model.layers.map(layer => layer.energy_j) }],
+  };
+}

@@ -1,0 +1,279 @@
+// The page: its sections, in order, for the run that is chosen.
+
+let chosen = 0;
+
+function section(id, title, note, ...content) {
+  return make("section", { id, "aria-labelledby": id + "-title" },
+    make("h2", { id: id + "-title" }, title), note ? make("p", { class: "note" }, note) : null, ...content);
+}
+
+// ---- the top ----
+
+function topFacts(run) {
+  const summary = run.summary || {}, when = at(summary, "ipw", "started_at") || at(summary, "generated_at");
+  const fact = (label, value) => value ? make("span", {}, label + " ", make("b", {}, value)) : null;
+  return make("div", { class: "facts" },
+    fact("on", run.hardware), fact("dataset", run.dataset),
+    make("span", {}, make("b", {}, plural(run.rows, "query", "queries")), run.failed ? ", " + run.failed.toLocaleString("en") + " failed" : ""),
+    fact("client", at(summary, "profiler_config", "client_id")),
+    fact("measured", when ? new Date(when * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC" : ""));
+}
+
+function drawTop() {
+  const run = DATA.runs[chosen];
+  const label = () => theme.isDark() ? "Light" : "Dark";
+  const button = make("button", { type: "button", id: "theme", "aria-label": "Switch between light and dark", click: () => theme.toggle() }, label());
+  theme.listeners[0] = () => { button.textContent = label(); };
+  document.getElementById("top").replaceChildren(
+    make("div", { class: "masthead" },
+      make("div", {}, make("p", { class: "eyebrow" }, "Intelligence per watt"), make("h1", {}, DATA.title)), button),
+    DATA.runs.length === 1 ? topFacts(run) : make("div", { class: "facts" }, make("span", {}, DATA.runs.length + " runs, " + DATA.layers.length + " analyses of layers")));
+}
+
+// ---- what was measured, and how well ----
+
+function warningsOf(run) {
+  const analyses = Object.values(run.analyses);
+  const checks = at(run.analyses, "quality", "data", "checks") || [];
+  return [
+    ...run.notes,
+    ...checks.filter(check => check.verdict === "warning" || check.verdict === "bad").map(check => check.check.replaceAll("_", " ") + ": " + check.detail),
+    ...analyses.flatMap(result => result.warnings || []),
+  ];
+}
+
+function deviceTable(run) {
+  const devices = at(run.summary, "ipw", "devices") || [];
+  if (!devices.length) return null;
+  return smallTable("Devices", [
+    { key: "id", label: "Device", text: true },
+    { label: "Energy", unit: "J", of: device => at(device, "energy", "joules") },
+    { label: "±", unit: "J", of: device => at(device, "energy", "plus_minus") },
+    { label: "Method", text: true, of: device => at(device, "energy", "method") || at(device, "energy", "note") },
+    { label: "Source", text: true, of: device => at(device, "energy", "source") },
+    { label: "Covered", unit: "%", of: device => at(device, "energy", "coverage") },
+    { label: "Updates", unit: "", of: device => at(device, "energy", "updates") },
+    { label: "Mean", unit: "W", of: device => device.power_mean_w },
+    { label: "Largest", unit: "W", of: device => device.power_max_w },
+    { label: "Idle", unit: "W", of: device => at((at(run.summary, "ipw", "idle", "devices") || []).find(idle => idle.id === device.id), "power_w") },
+    { label: "Cross-check", unit: "%", of: device => device.cross_check_residual },
+    { label: "In the total", text: true, of: device => device.in_total ? "yes" : "no" },
+  ], devices);
+}
+
+function qualitySection(run) {
+  const warnings = warningsOf(run), energy = at(run.summary, "ipw", "energy") || {};
+  const checks = at(run.analyses, "quality", "data", "checks") || [];
+  const good = checks.filter(check => check.verdict === "good").length;
+  const method = energy.method || at(run.analyses, "efficiency", "summary", "method");
+  const kind = !method ? "bad" : method === "estimated" ? "warning" : "good";
+  return section("quality", "What was measured, and how well", null,
+    warnings.length ? make("div", { class: "alert", id: "warnings" }, make("strong", {}, plural(warnings.length, "thing") + " to know before reading on"),
+      make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
+    make("p", {}, make("span", { class: "badge " + kind }, method ? (method === "estimated" ? "estimated, not measured" : "measured: " + method) : "energy not measured"), " ",
+      known(energy.coverage) ? make("span", { class: "badge " + (energy.coverage >= 0.9 ? "good" : "warning") }, withUnit(energy.coverage, "%") + " of the time covered") : null, " ",
+      checks.length ? make("span", { class: "badge " + (good === checks.length ? "good" : "") }, good + " of " + checks.length + " checks good") : null),
+    energy.source ? make("p", { class: "note" }, "Source: ", make("span", { class: "mono" }, energy.source)) : null,
+    deviceTable(run),
+    checks.length ? make("details", {}, make("summary", {}, "All checks"), smallTable("Checks", [
+      { key: "check", label: "Check", text: true, of: check => check.check.replaceAll("_", " ") },
+      { label: "Verdict", text: true, of: check => make("span", { class: "badge " + check.verdict }, check.verdict), fixed: true },
+      { key: "detail", label: "What was found", text: true },
+    ], checks, { filter: false })) : null);
+}
+
+// ---- headline figures ----
+
+function figure(item, i) {
+  const [value, error] = item.text === null ? ["unknown"] : item.text.split(" ± ");
+  const split = error ? error.match(/^(\S+)(.*)$/) : null; // the unit goes with the figure
+  return make("div", { class: "figure" + (i < 2 ? " first" : ""), "data-key": item.key, "data-value": item.value },
+    make("dt", {}, item.label),
+    make("dd", {},
+      make("div", { class: "value" + (item.text === null ? " unknown" : "") }, value,
+        split ? make("span", { class: "error" }, " ± " + split[1]) : null, split ? split[2] : null),
+      item.note ? make("div", { class: "about" }, item.note) : null));
+}
+
+const headlineSection = run => section("figures", "Figures", "± is one standard uncertainty, all causes combined; intervals hold 95 %.",
+  make("dl", { class: "figures" }, run.headline.map(figure)));
+
+// ---- where the energy went ----
+
+const SHARES = [["prefill", "Prefill", "c4"], ["decode", "Decode", "c3"], ["queries", "Queries", "c3"], ["failed", "Failed queries", "c5"],
+  ["idle", "Between queries", "c6"], ["unattributed", "Not attributed", "c2"], ["judge", "Judging", "c1"]];
+
+function sharesSection(run) {
+  const joules = at(run.summary, "ipw", "joules");
+  if (!joules || !known(joules.queries)) return null;
+  const split = known(joules.prefill) && known(joules.decode);
+  const shown = SHARES.filter(([key]) => key === "queries" ? !split : key === "prefill" || key === "decode" ? split : key !== "judge")
+    .map(([key, label, paint]) => ({ label, paint, joules: joules[key] })).filter(share => known(share.joules) && share.joules > 0);
+  const total = shown.reduce((sum, share) => sum + share.joules, 0);
+  if (!total) return null;
+  return section("shares", "Where the energy went", "Every joule of the machine during the run goes to one request, to the time between requests, or to nobody."
+    + (known(joules.queries_idle_share) ? " Of the queries' " + withUnit(joules.queries, "J") + ", " + withUnit(joules.queries_idle_share, "J") + " would have been spent at rest too." : "")
+    + (known(joules.judge) ? " Judging took " + withUnit(joules.judge, "J") + " more." : ""),
+    make("div", { class: "shares", role: "img", "aria-label": shown.map(share => share.label + " " + withUnit(share.joules, "J")).join(", ") },
+      shown.map(share => make("span", { style: "flex:" + share.joules / total + " 1 0;background:var(--" + share.paint + ")" }))),
+    make("ul", { class: "keys" }, shown.map(share => make("li", {}, make("i", { style: "background:var(--" + share.paint + ")" }),
+      share.label + " " + withUnit(share.joules, "J") + " (" + withUnit(share.joules / total, "%") + ")"))));
+}
+
+// ---- time, distributions, fits ----
+
+function timelineSection(run) {
+  if (!run.timelines.some(timeline => timeline.power.length) && !known(queriesOf(run).from_s.find(known))) return null;
+  return section("timeline", "Power over time", "Mean power of each device with its least and largest, out of the raw samples. Time 0 is the first query. Drag or use the keys to move; Ctrl and the wheel, two fingers or + and − zoom.",
+    timelineView(run));
+}
+
+function distributionSection(run) {
+  if (!run.distributions.length) return null;
+  return section("distributions", "Distributions", "Completed queries. Dashed lines are the median and the 95th percentile; a grey bar holds what lies beyond.",
+    make("div", { class: "grid" }, run.distributions.map(found => make("div", { class: "card" },
+      make("h3", {}, found.label),
+      make("p", { class: "note" }, "median " + withUnit(found.spread.p50, found.unit) + ", p95 " + withUnit(found.spread.p95, found.unit) + ", largest " + withUnit(found.spread.max, found.unit)),
+      chartElement(found.label + ", histogram", () => histogramOption(found), { size: "small" })))));
+}
+
+function fitText(fit, result) {
+  const per = "a token", slope = withUnit(result.slope, fit.unit) + (known(result.slope_error) ? " ± " + withUnit(result.slope_error, fit.unit, 2) : "");
+  return slope + " " + per + " and " + withUnit(result.intercept, fit.unit) + " to begin with; r² " + digits(result.r2, 3) + " over " + plural(result.count, "query", "queries");
+}
+
+function fitSection(run) {
+  const queries = queriesOf(run);
+  const cards = FITS.map(fit => [fit, at(run.analyses, "regression", "data", fit.group, fit.key)])
+    .filter(([, result]) => result && known(result.slope))
+    .map(([fit, result]) => [fit, result, fitPoints(queries, fit)]).filter(([, , points]) => points.length > 1);
+  if (!cards.length) return null;
+  return section("fits", "Fits", "Least squares over all completed queries; of many, evenly picked ones are drawn.",
+    make("div", { class: "grid" }, cards.map(([fit, result, points]) => make("div", { class: "card", "data-fit": fit.key, "data-slope": result.slope },
+      make("h3", {}, fit.title), make("p", { class: "note" }, fitText(fit, result)),
+      chartElement(fit.title, () => fitOption(queries, fit, result, points), { size: "small" })))));
+}
+
+// ---- groups ----
+
+const GROUP_COLUMNS = [
+  { key: "queries", label: "Queries", unit: "" }, { key: "accuracy", label: "Accuracy", unit: "%" },
+  { key: "joules_per_query", label: "Per query", unit: "J" }, { key: "joules_per_output_token", label: "Per output token", unit: "J" },
+  { key: "watts", label: "Power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
+  { key: "time_to_first_token_s", label: "First token", unit: "s" },
+  { key: "input_tokens", label: "Prompt", unit: "" }, { key: "output_tokens", label: "Output", unit: "" },
+];
+
+// What the analyses say of the same groups, side by side.
+function joinGroups(run, sources) {
+  const groups = new Map();
+  for (const [analysis, list, name] of sources)
+    for (const row of at(run.analyses, analysis, "data", list) || [])
+      groups.set(row[name], { ...row, ...groups.get(row[name]), name: row[name] });
+  return [...groups.values()];
+}
+
+function groupSection(run) {
+  const tables = [
+    ["By subject", "Subject", [["efficiency", "by_subject", "subject"], ["accuracy", "by_subject", "subject"], ["latency", "by_subject", "subject"]]],
+    ["By output length", "Output tokens", [["efficiency", "by_output_tokens", "length"], ["accuracy", "by_output_tokens", "length"]]],
+    ["By prompt length", "Prompt tokens", [["efficiency", "by_input_tokens", "length"], ["accuracy", "by_input_tokens", "length"], ["latency", "by_input_tokens", "input_tokens"]]],
+  ].map(([title, label, sources]) => [title, label, joinGroups(run, sources)]).filter(([, , rows]) => rows.length);
+  if (!tables.length) return null;
+  return section("groups", "By subject and by length", "Means of completed queries; energy per token is of all their joules over all their tokens.",
+    make("div", { class: "tables" }, tables.map(([title, label, rows]) => make("div", {}, make("h3", {}, title),
+      smallTable(title, [{ key: "name", label, text: true }, ...GROUP_COLUMNS], rows)))));
+}
+
+function querySection(run) {
+  const { rows, listed } = run.queries;
+  return section("queries", "Every query", (listed < rows ? listed.toLocaleString("en") + " of " + rows.toLocaleString("en") + " queries, evenly picked. " : "")
+    + "Figures to four digits; the records have all of them.", queryTable(run));
+}
+
+// ---- several runs ----
+
+function acrossSection() {
+  if (!DATA.across) return null;
+  const runs = DATA.across.data.runs, on = DATA.frontier;
+  const choose = i => make("button", { type: "button", click: () => { chosen = i; drawRun(); document.getElementById("figures").scrollIntoView(); } }, "Show");
+  const rows = runs.map((run, i) => ({ ...run, i, on: on[i] ? "yes" : "" }));
+  return section("across", "Side by side", "On the frontier are the runs that no other beats: none is as accurate for as little energy, and better in one of the two.",
+    DATA.across.warnings.length ? make("div", { class: "alert" }, DATA.across.warnings.map(text => make("p", {}, text))) : null,
+    runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length > 1
+      ? chartElement("Accuracy against energy per query", () => frontierOption(runs, on)) : null,
+    smallTable("Runs", [
+      { key: "model", label: "Model", text: true }, { key: "hardware", label: "On", text: true }, { key: "dataset", label: "Dataset", text: true },
+      { key: "on", label: "Frontier", text: true },
+      { key: "accuracy", label: "Accuracy", unit: "%" }, { key: "joules_per_query", label: "Per query", unit: "J" },
+      { key: "joules_per_output_token", label: "Per output token", unit: "J" }, { key: "ipj", label: "IPJ", unit: "" },
+      { key: "watts", label: "Power", unit: "W" }, { key: "output_tokens_per_s", label: "Tokens/s", unit: "" }, { key: "queries", label: "Queries", unit: "" },
+      { label: "", text: true, fixed: true, of: run => choose(run.i) },
+    ], rows));
+}
+
+// ---- layers ----
+
+function layersSection(model, i) {
+  const energy = model.energy || {};
+  return section("layers" + (i || ""), "Energy of layers: " + String(model.model).split("/").pop(),
+    [model.description, model.attribution, "one pass of the workload: " + withUnit(energy.joules, "J") + (known(energy.plus_minus) ? " ± " + withUnit(energy.plus_minus, "J", 2) : "")].filter(Boolean).join("; "),
+    model.closure_pass === false || at(model.null_test, "pass") === false
+      ? make("p", { class: "alert" }, "A check of this attribution failed: " + (model.closure_pass === false ? "the parts do not add up to the whole. " : "") + (at(model.null_test, "pass") === false ? "Looking changes what is looked at." : "")) : null,
+    make("div", { class: "grid" },
+      make("div", { class: "card" }, make("h3", {}, "Components"), chartElement("Energy by component", () => componentsOption(model))),
+      model.layers.length ? make("div", { class: "card" }, make("h3", {}, "Layers"), chartElement("Energy by layer", () => layersOption(model))) : null),
+    smallTable("Components", [
+      { key: "name", label: "Component", text: true }, { key: "phase", label: "Phase", text: true }, { key: "energy_j", label: "Energy", unit: "J" },
+      { key: "plus_minus", label: "±", unit: "J" }, { key: "share", label: "Share", unit: "%" }, { key: "energy_per_token_j", label: "Per token", unit: "J" },
+      { key: "time_s", label: "Time", unit: "s" }, { key: "power_w", label: "Power", unit: "W" }, { key: "joules_per_gflop", label: "Per GFLOP", unit: "J" },
+      { key: "joules_per_gb", label: "Per GB", unit: "J" }, { key: "method", label: "Method", text: true },
+    ], model.components));
+}
+
+// ---- how to make it again ----
+
+function pairs(object) {
+  const entries = Object.entries(object || {}).filter(([, value]) => value !== null && value !== "" && typeof value !== "object");
+  return entries.length ? make("dl", { class: "pairs" }, entries.flatMap(([key, value]) => [make("dt", {}, key.replaceAll("_", " ")), make("dd", {}, String(value))])) : null;
+}
+
+function environmentSection(run) {
+  const summary = run.summary || {}, own = at(summary, "ipw", "own");
+  const column = (title, content) => content ? make("div", {}, make("h3", {}, title), content) : null;
+  return section("environment", "Environment, and how to make it again", null,
+    run.command ? make("pre", { id: "command" }, run.command) : make("p", { class: "note" }, "The run does not tell by which command it was made."),
+    make("div", { class: "columns" },
+      column("Machine", pairs({ ...summary.system_info, gpu: at(summary, "gpu_info", "name"), "gpu read by": at(summary, "gpu_info", "backend") })),
+      column("Service and program", pairs({ ...summary.client_info, "ipw version": at(summary, "versions", "ipw"),
+        "ipw's own CPU": own ? withUnit(own.cpu_s, "s") : null, "ipw's own memory": own ? digits(own.rss_mb, 3) + " MB" : null, "sensor reads": own ? own.reads : null })),
+      column("Raw files", make("ul", { class: "files" }, run.files.map(file => make("li", {}, make("a", { href: file.href }, file.name), make("span", { class: "dim" }, bytes(file.bytes)))))),
+      column("Settings", pairs(summary.profiler_config))));
+}
+
+// ---- all of it ----
+
+function drawContents() {
+  const links = [...document.querySelectorAll("main > section")].map(part => make("a", { href: "#" + part.id },
+    part.querySelector("h2").textContent.replace(/,.*|:.*/, "").replace("What was measured", "Quality")));
+  const picker = DATA.runs.length < 2 ? null : make("label", {}, "Run ", make("select", {
+    id: "run", change: event => { chosen = Number(event.target.value); drawRun(); document.getElementById("run").focus(); },
+  }, DATA.runs.map((run, i) => make("option", { value: i, selected: i === chosen }, run.model + (run.hardware ? " on " + run.hardware : "")))));
+  document.getElementById("contents").replaceChildren(make("div", {}, links, picker));
+}
+
+function drawRun() {
+  const run = DATA.runs[chosen];
+  const name = run && DATA.runs.length > 1 ? make("section", { id: "one" }, make("h2", {}, run.model), topFacts(run)) : null;
+  const parts = run ? [name, qualitySection(run), headlineSection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
+    groupSection(run), querySection(run)] : [];
+  document.getElementById("main").replaceChildren(...[acrossSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
+  dropCharts();
+  drawTop();
+  drawContents();
+}
+
+theme.listeners.unshift(() => {}); // the button's place: drawTop fills it
+document.getElementById("end").append("Made by ipw " + DATA.version + " at " + DATA.made_at + ". Charts by Apache ECharts, under the Apache License 2.0. This file needs no network.");
+drawRun();
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,155 @@
+// Tables that sort by a click or a key on their heads, and filter by words.
+
+// columns: {key, label, unit, text}: `text` marks words; cells come from row[key] or column.of(row).
+function valueOf(column, row) {
+  return column.of ? column.of(row) : row[column.key];
+}
+
+// Unknown is last, whichever way.
+function compareValues(a, b, direction) {
+  const aMissing = a === null || a === undefined || a === "" || Number.isNaN(a);
+  const bMissing = b === null || b === undefined || b === "" || Number.isNaN(b);
+  if (aMissing || bMissing) return aMissing - bMissing;
+  const order = typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b;
+  return direction * order;
+}
+
+function cell(column, row, isHead) {
+  const value = valueOf(column, row);
+  if (value instanceof Node) return make("td", {}, value);
+  if (column.text) return make(isHead ? "th" : "td", { class: "text", scope: isHead ? "row" : null }, value || "–");
+  return make("td", { class: "number", "data-value": known(value) ? value : null },
+    column.show ? column.show(row) : withUnit(value, column.unit));
+}
+
+// A head with a button that asks for an order.
+function headCell(column, state, onSort) {
+  const sorted = state.column === column;
+  const head = make("th", {
+    scope: "col", class: column.text ? null : "number",
+    "aria-sort": sorted ? (state.direction > 0 ? "ascending" : "descending") : "none",
+  });
+  head.append(column.fixed ? make("span", {}, column.label)
+    : make("button", { type: "button", click: () => onSort(column) }, column.label));
+  return head;
+}
+
+function sortBy(state, column) {
+  state.direction = state.column === column ? -state.direction : column.text ? 1 : -1;
+  state.column = column;
+}
+
+// Redraws the heads and gives the focus back to the one that was used.
+function drawHead(row, columns, state, onSort) {
+  const place = [...row.children].findIndex(head => head.contains(document.activeElement));
+  row.replaceChildren(...columns.map(column => headCell(column, state, onSort)));
+  if (place >= 0) row.children[place].querySelector("button")?.focus();
+}
+
+function tableFrame(label) {
+  const head = make("tr"), body = make("tbody");
+  const frame = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label },
+    make("table", {}, make("thead", {}, head), body));
+  return { frame, head, body };
+}
+
+// A table of a few rows: all are shown.
+function smallTable(label, columns, rows, { filter = rows.length > 8 } = {}) {
+  const used = columns.filter(column => rows.some(row => {
+    const value = valueOf(column, row);
+    return value !== null && value !== undefined && value !== "";
+  }));
+  const state = { column: null, direction: 1, words: "" };
+  const { frame, head, body } = tableFrame(label);
+  const draw = () => {
+    const wanted = rows.filter(row => !state.words || used.some(column =>
+      column.text && String(valueOf(column, row)).toLowerCase().includes(state.words)));
+    if (state.column)
+      wanted.sort((a, b) => compareValues(valueOf(state.column, a), valueOf(state.column, b), state.direction));
+    drawHead(head, used, state, column => { sortBy(state, column); draw(); });
+    body.replaceChildren(...wanted.map(row => make("tr", {}, used.map((column, i) => cell(column, row, i === 0)))));
+  };
+  draw();
+  const search = filter ? make("div", { class: "controls" }, make("input", {
+    type: "search", placeholder: "Filter", "aria-label": "Filter: " + label,
+    input: event => { state.words = event.target.value.toLowerCase(); draw(); },
+  })) : null;
+  return make("div", {}, search, frame);
+}
+
+// ---- every query, a page at a time, out of columns ----
+
+const PAGE_ROWS = 25;
+
+const QUERY_COLUMNS = [
+  { key: "key", label: "Query", text: true, get: (q, i) => keyOf(q, i), order: (q, i) => q.index[i] + q.repeat[i] * 1e-6 },
+  { key: "subject", label: "Subject", text: true, get: (q, i) => subjectOf(q, i) },
+  { key: "verdict", label: "Answer", text: true, get: (q, i) => verdictOf(q, i) },
+  { key: "joules", label: "Energy", get: (q, i) => withUnit(q.joules[i], "J"), order: (q, i) => q.joules[i] },
+  { key: "plus_minus", label: "±", get: (q, i) => withUnit(q.plus_minus[i], "J", 2), order: (q, i) => q.plus_minus[i] },
+  { key: "latency_s", label: "Latency", get: (q, i) => withUnit(q.latency_s[i], "s"), order: (q, i) => q.latency_s[i] },
+  { key: "ttft_s", label: "First token", get: (q, i) => withUnit(q.ttft_s[i], "s"), order: (q, i) => q.ttft_s[i] },
+  { key: "input_tokens", label: "Prompt", get: (q, i) => withUnit(q.input_tokens[i], ""), order: (q, i) => q.input_tokens[i] },
+  { key: "output_tokens", label: "Output", get: (q, i) => withUnit(q.output_tokens[i], ""), order: (q, i) => q.output_tokens[i] },
+];
+
+const QUERY_FILTERS = {
+  all: ["All queries", () => true],
+  right: ["Answered right", flags => flags & FLAG.right],
+  wrong: ["Answered wrong", flags => flags & FLAG.wrong],
+  failed: ["Failed", flags => flags & FLAG.failed],
+  low: ["Low confidence", flags => flags & FLAG.low],
+};
+
+// Rows that the filter and the words let through, in order.
+function pickQueries(queries, state) {
+  const passes = QUERY_FILTERS[state.filter][1], words = state.words;
+  const subjectHas = queries.subjects.map(subject => subject.toLowerCase().includes(words));
+  let picked = new Uint32Array(queries.count), count = 0;
+  for (let i = 0; i < queries.count; i++)
+    if (passes(queries.flags[i]) && (!words || subjectHas[queries.subject[i]] || keyOf(queries, i).includes(words)))
+      picked[count++] = i;
+  picked = picked.subarray(0, count);
+  if (state.column) {
+    const { order, get } = state.column;
+    const values = order ? Float64Array.from({ length: queries.count }, (_, i) => order(queries, i))
+      : Array.from({ length: queries.count }, (_, i) => get(queries, i));
+    picked.sort((a, b) => compareValues(values[a], values[b], state.direction) || a - b);
+  }
+  return picked;
+}
+
+function queryTable(run) {
+  const queries = queriesOf(run);
+  const state = { column: null, direction: 1, filter: "all", words: "", page: 0 };
+  const { frame, head, body } = tableFrame("Every query");
+  const status = make("span", { class: "note", role: "status", id: "query-status" });
+  let picked = pickQueries(queries, state);
+  const back = make("button", { type: "button", click: () => turn(-1) }, "Back");
+  const next = make("button", { type: "button", click: () => turn(1) }, "Next");
+  const draw = () => {
+    const pages = Math.max(1, Math.ceil(picked.length / PAGE_ROWS));
+    state.page = Math.min(Math.max(state.page, 0), pages - 1);
+    const shown = picked.subarray(state.page * PAGE_ROWS, (state.page + 1) * PAGE_ROWS);
+    drawHead(head, QUERY_COLUMNS, state, column => { sortBy(state, column); state.page = 0; again(); });
+    body.replaceChildren(...Array.from(shown, i => make("tr", {}, QUERY_COLUMNS.map(column =>
+      make("td", { class: column.text ? (column.key === "subject" ? "text" : null) : "number" }, column.get(queries, i) || "–")))));
+    status.textContent = plural(picked.length, "query", "queries") + ", page " + (state.page + 1) + " of " + pages;
+    back.disabled = state.page === 0;
+    next.disabled = state.page === pages - 1;
+  };
+  const again = () => { picked = pickQueries(queries, state); draw(); };
+  const turn = by => { state.page += by; draw(); };
+  draw();
+  return make("div", {},
+    make("div", { class: "controls" },
+      make("input", {
+        type: "search", id: "query-search", placeholder: "Subject or query", "aria-label": "Filter queries by words",
+        input: event => { state.words = event.target.value.toLowerCase(); state.page = 0; again(); },
+      }),
+      make("select", {
+        id: "query-filter", "aria-label": "Which queries",
+        change: event => { state.filter = event.target.value; state.page = 0; again(); },
+      }, Object.entries(QUERY_FILTERS).map(([name, [label]]) => make("option", { value: name }, label)))),
+    frame, make("div", { class: "pager" }, back, next, status));
+}
