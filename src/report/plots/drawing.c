@@ -58,7 +58,10 @@ static void put_cells(struct figure_series *series, const struct cell *cells, co
                         0.2 + 0.8 * log((double)cells[i].count) / log((double)most + 1));
 }
 
-enum err draw_cloud(struct figure_series *series, const double *x, const double *y, size_t count)
+/* Of more than CLOUD_EXACT points, those that would lie upon each other are drawn once, and the more
+ * there were the more solid: a million takes as long as some thousands. */
+static enum err draw_cloud(struct figure_series *series, const double *x, const double *y,
+                           size_t count)
 {
     struct online all_x = {0}, all_y = {0};
     if (count <= CLOUD_EXACT) {
