@@ -213,7 +213,7 @@ static void draw_source(struct plotting *work, unsigned kind, const struct plot_
         struct error why = {0};
         if (!(work->drivers[i]->of & kind))
             continue;
-        enum err err = work->drivers[i]->draw(source, &figure, &why);
+        enum err err = plot_draw(work->drivers[i], source, &figure, &why);
         if (!err) {
             put_files(work, i, &figure, place);
         } else {

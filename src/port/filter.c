@@ -33,23 +33,6 @@ enum err program_find(const char *name, char *to, size_t size)
     return ERR_NOT_FOUND;
 }
 
-/* The environment with one line more; NULL when out of memory.  The lines are not copied. */
-static char **with_setting(const char *setting)
-{
-    size_t count = 0, name = setting ? strcspn(setting, "=") + 1 : 0;
-    bool is_there = !setting;
-    while (environ[count])
-        is_there = strncmp(environ[count++], setting ? setting : "", name) == 0 || is_there;
-    char **lines = malloc((count + 2) * sizeof *lines);
-    if (!lines)
-        return NULL;
-    memcpy(lines, environ, count * sizeof *lines);
-    if (!is_there)
-        lines[count++] = (char *)setting;
-    lines[count] = NULL;
-    return lines;
-}
-
 /* Signals that we block or ignore are its own again. */
 static void free_signals(posix_spawnattr_t *attributes)
 {
@@ -62,8 +45,7 @@ static void free_signals(posix_spawnattr_t *attributes)
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-static int spawn(const char *const argv[], char **environment, int input, int output, int said,
-                 pid_t *process)
+static int spawn(const char *const argv[], int input, int output, int said, pid_t *process)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -79,8 +61,8 @@ static int spawn(const char *const argv[], char **environment, int input, int ou
         if (!failed)
             failed = posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO);
         if (!failed)
-            failed = posix_spawn(process, argv[0], &actions, &attributes, (char *const *)argv,
-                                 environment);
+            failed =
+                posix_spawn(process, argv[0], &actions, &attributes, (char *const *)argv, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
@@ -98,16 +80,12 @@ static void first_line(int said, char *to, size_t size)
     str_copy(to, size, *line ? line : "it does not say why");
 }
 
-static enum err run(const char *const argv[], const char *setting, int input, int output, int said,
-                    struct error *why)
+static enum err run(const char *const argv[], int input, int output, int said, struct error *why)
 {
     pid_t process;
     int status = 0;
-    char line[200], **environment = with_setting(setting);
-    if (!environment)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    int failed = spawn(argv, environment, input, output, said, &process);
-    free(environment);
+    char line[200];
+    int failed = spawn(argv, input, output, said, &process);
     if (failed)
         return err_set(why, err_from_errno(failed), "cannot run %s: %s", argv[0], strerror(failed));
     while (waitpid(process, &status, 0) < 0)
@@ -121,8 +99,8 @@ static enum err run(const char *const argv[], const char *setting, int input, in
     return err_set(why, ERR_IO, "%s failed (%d): %s", argv[0], WEXITSTATUS(status), line);
 }
 
-enum err filter_run(const char *const argv[], const char *setting, const struct text *input,
-                    int output, struct error *why)
+enum err filter_run(const char *const argv[], const struct text *input, int output,
+                    struct error *why)
 {
     int in = -1, said = -1;
     enum err err = scratch_open(&in, why);
@@ -134,7 +112,7 @@ enum err filter_run(const char *const argv[], const char *setting, const struct 
         if (err)
             err_set(why, err, "cannot write what %s is to read: %s", argv[0], err_text(err));
         else
-            err = run(argv, setting, in, output, said, why);
+            err = run(argv, in, output, said, why);
         close(said);
     }
     close(in);

@@ -14,9 +14,8 @@ struct text;
 enum err program_find(const char *name, char *to, size_t size) MUST_USE;
 
 /* Runs argv[0] (a path), with `input` to read and `output` to write to, and waits for its end.
- * `setting` ("NAME=value", or NULL) is added to its environment, unless it is there.  A program that
- * fails, or that a signal ends, is ERR_IO, with the first line that it wrote on stderr. */
-enum err filter_run(const char *const argv[], const char *setting, const struct text *input,
-                    int output, struct error *why) MUST_USE;
+ * A program that fails, or that a signal ends, is ERR_IO, with the first line that it wrote on stderr. */
+enum err filter_run(const char *const argv[], const struct text *input, int output,
+                    struct error *why) MUST_USE;
 
 #endif

@@ -6,6 +6,9 @@
 #include "core/text.h"
 #include "core/units.h"
 
+/* Nothing that is measured is larger; and spans of what is smaller stay finite. */
+#define FIGURE_LARGEST 1e100
+
 const char *const FIGURE_SUFFIXES[FIGURE_FORMATS] = {"png", "svg", "pdf"};
 
 struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label)
@@ -44,7 +47,7 @@ static void add_row(struct figure_series *series, const double *values, unsigned
     if (!series->figure)
         return;
     for (unsigned i = 0; i < count; i++)
-        if (!is_known(values[i]))
+        if (!is_known(values[i]) || fabs(values[i]) > FIGURE_LARGEST)
             return;
     double(*rows)[FIGURE_ROW] =
         grow(series->rows, &series->capacity, series->count, sizeof *series->rows);
@@ -106,18 +109,48 @@ void figure_label(struct figure *figure, struct figure_panel *panel, double x, d
     str_copy(labels[panel->label_count++].text, FIGURE_TEXT_MAX, text);
 }
 
+static void release_panel(struct figure_panel *panel)
+{
+    for (size_t i = 0; i < panel->series_count; i++) {
+        free(panel->series[i]->rows);
+        free(panel->series[i]);
+    }
+    free((void *)panel->series);
+    free(panel->labels);
+    free(panel->x.names);
+    free(panel->y.names);
+    *panel = (struct figure_panel){0};
+}
+
+static bool is_empty(const struct figure_panel *panel)
+{
+    for (size_t i = 0; i < panel->series_count; i++)
+        if (panel->series[i]->count)
+            return false;
+    return true;
+}
+
+bool figure_drop_empty(struct figure *figure)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < figure->panel_count; i++) {
+        if (is_empty(&figure->panels[i])) {
+            release_panel(&figure->panels[i]);
+            continue;
+        }
+        if (kept != i) {
+            figure->panels[kept] = figure->panels[i];
+            figure->panels[i] = (struct figure_panel){0};
+        }
+        kept++;
+    }
+    figure->panel_count = kept;
+    return kept > 0;
+}
+
 void figure_release(struct figure *figure)
 {
-    for (size_t i = 0; i < FIGURE_PANELS_MOST; i++) {
-        struct figure_panel *panel = &figure->panels[i];
-        for (size_t j = 0; j < panel->series_count; j++) {
-            free(panel->series[j]->rows);
-            free(panel->series[j]);
-        }
-        free((void *)panel->series);
-        free(panel->labels);
-        free(panel->x.names);
-        free(panel->y.names);
-    }
+    for (size_t i = 0; i < FIGURE_PANELS_MOST; i++)
+        release_panel(&figure->panels[i]);
     *figure = (struct figure){0};
 }

@@ -104,6 +104,9 @@ void figure_name(struct figure *figure, struct figure_axis *axis, const char *na
 void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
                   const char *text);
 
+/* Panels without a row are taken out; false when none is left. */
+bool figure_drop_empty(struct figure *figure);
+
 void figure_release(struct figure *figure);
 
 enum figure_format { FIGURE_PNG, FIGURE_SVG, FIGURE_PDF, FIGURE_FORMATS };

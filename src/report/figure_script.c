@@ -13,8 +13,8 @@
 #include "report/figure.h"
 
 enum { FONT = 13, FONT_SMALL = 11 }; /* on a page of 800 */
-#define LETTER      0.0092           /* a letter's mean width, of the page's */
-#define LETTER_WIDE 0.0105           /* a wide one's: where room is made for names */
+#define LETTER       0.0095          /* a letter's width, of the page's */
+#define LETTER_SMALL 0.0080
 
 struct theme {
     const char *paper, *ink, *faint, *grid;
@@ -89,7 +89,7 @@ static void put_terminal(struct drawing *d, enum figure_format format)
     text_add(d->out, "set encoding utf8\n");
     if (format == FIGURE_PNG)
         text_addf(d->out,
-                  "set terminal pngcairo noenhanced font 'sans-serif,%d' fontscale 2 linewidth 2 "
+                  "set terminal pngcairo noenhanced font 'sans-serif,%d' fontscale 1.5 linewidth 2 "
                   "pointscale 2 size 1600,%.0f background '%s'\n",
                   FONT, 2 * d->height, d->theme->paper);
     else if (format == FIGURE_SVG)
@@ -99,7 +99,7 @@ static void put_terminal(struct drawing *d, enum figure_format format)
                   FONT, d->height, d->theme->paper);
     else
         text_addf(d->out,
-                  "set terminal pdfcairo noenhanced font 'sans-serif,%d' fontscale 0.72 "
+                  "set terminal pdfcairo noenhanced font 'sans-serif,%d' fontscale 0.54 "
                   "linewidth 1.5 pointscale 0.8 size 8in,%.2fin background '%s'\n",
                   FONT, d->height / 100, d->theme->paper);
 }
@@ -157,7 +157,7 @@ static void put_style(struct drawing *d, const struct figure_series *series)
         text_addf(d->out, " with lines linewidth 2 linecolor rgb '#%06x'", colour);
         break;
     case FIGURE_DOTTED:
-        text_addf(d->out, " with lines linewidth 2 dashtype 3 linecolor rgb '#%06x'", colour);
+        text_addf(d->out, " with lines linewidth 2 dashtype (3,3) linecolor rgb '#%06x'", colour);
         break;
     case FIGURE_STEPS:
         text_addf(d->out, " with steps linewidth 1.5 linecolor rgb '#%06x'", colour);
@@ -190,9 +190,10 @@ static void put_style(struct drawing *d, const struct figure_series *series)
 }
 
 /* Points have colours of their own, so their line of the legend stands by itself. */
-static void put_series(struct drawing *d, size_t p, size_t s, const struct figure_series *series)
+static void put_series(struct drawing *d, size_t p, size_t s, const struct figure_series *series,
+                       bool is_first)
 {
-    text_addf(d->out, "%s$p%zus%zu", s ? ", " : "plot ", p, s);
+    text_addf(d->out, "%s$p%zus%zu", is_first ? "plot " : ", ", p, s);
     put_style(d, series);
     if (series->style == FIGURE_POINTS && series->name[0])
         text_addf(d->out, ", keyentry with points pointtype 7 pointsize 0.75 linecolor rgb '#%06x'",
@@ -291,17 +292,19 @@ static size_t longest_name(const struct figure_axis *axis)
     return longest;
 }
 
-enum { NAME_LETTERS = 28 };
+enum { NAME_LETTERS = 34 };
 
-static bool names_are_turned(const struct figure_axis *axis)
+static bool names_are_turned(const struct figure_axis *axis, double width)
 {
-    return axis->name_count * (longest_name(axis) + 2) > 85;
+    return (double)(axis->name_count * (longest_name(axis) + 2)) * LETTER > width;
 }
 
-static void put_names(struct drawing *d, const char *letter, const struct figure_axis *axis)
+static void put_names(struct drawing *d, const char *letter, const struct figure_axis *axis,
+                      double width)
 {
     text_addf(d->out, "set %stics %s(", letter,
-              letter[0] == 'x' && names_are_turned(axis) ? "rotate by 35 right " : "norotate ");
+              letter[0] == 'x' && names_are_turned(axis, width) ? "rotate by 35 right "
+                                                                : "norotate ");
     for (size_t i = 0; i < axis->name_count; i++) {
         text_add(d->out, i ? ", " : "");
         put_quoted(d->out, axis->names[i], NAME_LETTERS, true);
@@ -310,7 +313,33 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
     text_add(d->out, ")\n");
 }
 
-static void put_axis(struct drawing *d, const char *letter, const struct figure_panel *panel)
+/* 1, 2 or 5 times a power of ten, so that at most `most` steps make the range. */
+static double nice_step(struct range range, double most, bool whole)
+{
+    double least = (range.high - range.low) / fmax(most, 1), power = pow(10, floor(log10(least)));
+    double step = least <= power ? power : least <= 2 * power ? 2 * power : 5 * power;
+    step = least > 5 * power ? 10 * power : step;
+    return whole ? fmax(step, 1) : step;
+}
+
+/* Marks far enough apart for their numbers: on a line some 46 wide, over one another some 34 high, or 24
+ * where they count something. */
+static void put_marks(struct drawing *d, const char *letter, const struct figure_axis *axis,
+                      struct range range, struct place place)
+{
+    double most = letter[0] == 'x'
+                      ? (place.right - place.left) * 800 / 46
+                      : (place.top - place.bottom) * d->height / (axis->whole ? 24 : 34);
+    text_addf(d->out, "set %stics norotate ", letter);
+    if (axis->log_base > 0)
+        text_add(d->out, "autofreq");
+    else
+        text_addf(d->out, "%.9g", nice_step(range, most, axis->whole));
+    text_addf(d->out, "\nset format %s '%s'\n", letter, axis->hidden ? "" : "%.7g");
+}
+
+static void put_axis(struct drawing *d, const char *letter, const struct figure_panel *panel,
+                     struct place place)
 {
     bool is_x = letter[0] == 'x';
     const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
@@ -326,11 +355,9 @@ static void put_axis(struct drawing *d, const char *letter, const struct figure_
     put_quoted(d->out, axis->label, 80, false);
     text_addf(d->out, " textcolor rgb '%s'\n", d->theme->ink);
     if (axis->names)
-        put_names(d, letter, axis);
+        put_names(d, letter, axis, place.right - place.left);
     else
-        text_addf(d->out, "set %stics norotate %s\nset format %s '%s'\n", letter,
-                  axis->whole && range.high - range.low < 13 ? "1" : "autofreq", letter,
-                  axis->hidden ? "" : "%g");
+        put_marks(d, letter, axis, range, place);
 }
 
 /* ---- where things stand ---- */
@@ -340,7 +367,7 @@ static size_t named_series(const struct figure_panel *panel, size_t *longest)
     size_t count = 0;
     *longest = 0;
     for (size_t s = 0; s < panel->series_count; s++) {
-        size_t length = letters_in(panel->series[s]->name);
+        size_t length = panel->series[s]->count ? letters_in(panel->series[s]->name) : 0;
         length = length > 60 ? 60 : length;
         count += length > 0;
         *longest = length > *longest ? length : *longest;
@@ -355,22 +382,46 @@ static size_t legend_columns(const struct figure_panel *panel, double width)
     return columns<1 ? 1 : columns>(double) count ? count : (size_t)columns;
 }
 
-/* The part of a cell that the axes enclose. */
+/* Letters of the longest number along an axis. */
+static size_t longest_number(const struct figure_axis *axis, struct range range)
+{
+    bool is_log = axis->log_base > 0;
+    double step = is_log ? log(axis->log_base) : nice_step(range, 10, axis->whole);
+    double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
+    size_t longest = 1;
+    char number[32];
+    for (double at = ceil(low / step); at <= floor(high / step); at++) {
+        str_format(number, sizeof number, "%.7g", is_log ? pow(axis->log_base, at) : at * step);
+        longest = strlen(number) > longest ? strlen(number) : longest;
+    }
+    return longest;
+}
+
+/* Room for the names or numbers of the axis that stands up, and for its label. */
+static double room_at_left(const struct figure_panel *panel)
+{
+    size_t names = longest_name(&panel->y);
+    if (panel->y.names)
+        return LETTER * (double)(names < NAME_LETTERS ? names : NAME_LETTERS) +
+               (panel->y.label[0] ? 0.055 : 0.025);
+    return 0.055 + LETTER * (double)longest_number(&panel->y, range_with_air(panel, false));
+}
+
+/* The part of a cell that the axes enclose.  Panels over one another begin at the same place. */
 static struct place inside(const struct drawing *d, const struct figure_panel *panel,
                            struct place cell)
 {
-    size_t longest, named, names = longest_name(&panel->y);
-    double left = 0.1, bottom = panel->x.hidden ? 12 : 50, above = 8;
-    if (panel->y.names)
-        left = LETTER_WIDE * (double)(names < NAME_LETTERS ? names : NAME_LETTERS) +
-               (panel->y.label[0] ? 0.055 : 0.025);
-    if (panel->x.names && names_are_turned(&panel->x)) {
+    size_t longest, named;
+    double left = room_at_left(panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
+    for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
+        left = fmax(left, room_at_left(&d->figure->panels[i]));
+    struct place place = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0,
+                          0};
+    if (panel->x.names && names_are_turned(&panel->x, place.right - place.left)) {
         size_t letters = longest_name(&panel->x);
-        bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS);
+        bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS) - 20;
     }
-    struct place place = {cell.left + left, cell.right - 0.025, cell.bottom + px(d, bottom), 0};
-    if (panel->heat_label[0])
-        place.right -= 0.12;
+    place.bottom = cell.bottom + px(d, bottom);
     named = named_series(panel, &longest);
     if (named)
         above +=
@@ -391,7 +442,7 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
     if (named_series(panel, &longest))
         text_addf(d->out,
                   "set key at screen %.4f,%.4f left bottom horizontal Left reverse samplen 1.6 "
-                  "spacing 1.15 maxcols %zu textcolor rgb '%s'\n",
+                  "spacing 1 maxcols %zu textcolor rgb '%s'\n",
                   place.left, place.top + px(d, 5), legend_columns(panel, place.right - place.left),
                   d->theme->ink);
     else
@@ -407,27 +458,88 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
         text_addf(d->out,
                   "set colorbox user origin screen %.4f,%.4f size screen 0.02,%.4f noborder\n",
                   place.right + 0.015, place.bottom, place.top - place.bottom);
-        text_add(d->out, "set cblabel ");
-        put_quoted(d->out, panel->heat_label, 60, false);
-        text_addf(d->out, " textcolor rgb '%s'\nset cbtics textcolor rgb '%s'\n", d->theme->ink,
-                  d->theme->ink);
+        text_add(d->out, "set label ");
+        put_quoted(d->out, panel->heat_label, 20, false);
+        text_addf(d->out, " at screen %.4f,%.4f left font ',%d' textcolor rgb '%s'\n",
+                  place.right + 0.01, cell.top - px(d, 12), FONT_SMALL, d->theme->ink);
+        text_addf(d->out, "set cbtics textcolor rgb '%s'\n", d->theme->ink);
     } else {
         text_add(d->out, "unset colorbox\n");
     }
 }
 
-static void put_labels(struct drawing *d, const struct figure_panel *panel)
+/* ---- labels of points ---- */
+
+/* Where a value stands on the page. */
+static double on_page(double value, const struct figure_axis *axis, struct range range, double from,
+                      double to)
 {
-    for (size_t i = 0; i < panel->label_count; i++) {
+    double share = axis->log_base > 0 ? log(value / range.low) / log(range.high / range.low)
+                                      : (value - range.low) / (range.high - range.low);
+    return from + (axis->down ? 1 - share : share) * (to - from);
+}
+
+static bool overlap(const struct place *a, const struct place *b)
+{
+    return a->left < b->right && b->left < a->right && a->bottom < b->top && b->bottom < a->top;
+}
+
+enum { LABELS_MOST = 128 }; /* more could not be read */
+
+struct labels {
+    struct place taken[2 * LABELS_MOST]; /* by the points, and by labels so far */
+    size_t count;
+};
+
+/* Beside its point, a little above; where another label stands, further up or down, or on the other
+ * side, if it stays on the panel. */
+static struct place find_room(const struct drawing *d, const struct labels *labels, double x,
+                              double y, double width, bool left, struct place panel)
+{
+    static const double SHIFTS[] = {10, -10, 24, -24, 38, -38, 52, -52};
+    struct place box = {0};
+    for (size_t i = 0; i < 2 * sizeof SHIFTS / sizeof *SHIFTS; i++) {
+        bool to_left = left != (i % 2 == 1);
+        double middle = y + px(d, SHIFTS[i / 2]), begin = to_left ? x - 0.008 - width : x + 0.008;
+        struct place tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
+        bool free = tried.left >= panel.left && tried.right <= panel.right + 0.02 &&
+                    tried.bottom >= panel.bottom && tried.top <= panel.top + px(d, 8);
+        for (size_t j = 0; j < labels->count && free; j++)
+            free = !overlap(&tried, &labels->taken[j]);
+        if (free)
+            return tried;
+        box = i ? box : tried;
+    }
+    return box;
+}
+
+static void put_labels(struct drawing *d, const struct figure_panel *panel, struct place place)
+{
+    struct range x_range = range_with_air(panel, true), y_range = range_with_air(panel, false);
+    size_t count = panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST;
+    double x[LABELS_MOST], y[LABELS_MOST];
+    struct labels labels = {.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        x[i] = on_page(panel->labels[i].x, &panel->x, x_range, place.left, place.right);
+        y[i] = on_page(panel->labels[i].y, &panel->y, y_range, place.bottom, place.top);
+        labels.taken[labels.count++] =
+            (struct place){x[i] - 0.005, x[i] + 0.005, y[i] - px(d, 3), y[i] + px(d, 3)};
+    }
+    for (size_t i = 0; i < count; i++) {
         const struct figure_label *label = &panel->labels[i];
+        size_t letters = letters_in(label->text);
+        double width = LETTER_SMALL * (double)(letters < 40 ? letters : 40);
+        struct place box = find_room(d, &labels, x[i], y[i], width, label->left, place);
+        labels.taken[labels.count++] = box;
         text_add(d->out, "set label ");
         put_quoted(d->out, label->text, 40, false);
-        text_addf(d->out,
-                  " at %.9g,%.9g %s offset character %s,0.5 front font ',%d' textcolor rgb '%s'\n",
-                  label->x, label->y, label->left ? "right" : "left", label->left ? "-0.6" : "0.6",
-                  FONT_SMALL, d->theme->ink);
+        text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n",
+                  box.left > x[i] ? box.left : box.right, (box.bottom + box.top) / 2,
+                  box.left > x[i] ? "left" : "right", FONT_SMALL, d->theme->ink);
     }
 }
+
+/* ---- the whole ---- */
 
 static void put_heading(struct drawing *d)
 {
@@ -465,11 +577,16 @@ static void put_panel(struct drawing *d, size_t p)
     put_place(d, panel, place, cell);
     if (p == 0)
         put_heading(d);
-    put_labels(d, panel);
-    put_axis(d, "x", panel);
-    put_axis(d, "y", panel);
-    for (size_t s = 0; s < panel->series_count; s++)
-        put_series(d, p, s, panel->series[s]);
+    put_labels(d, panel, place);
+    put_axis(d, "x", panel, place);
+    put_axis(d, "y", panel, place);
+    bool is_first = true;
+    for (size_t s = 0; s < panel->series_count; s++) {
+        if (!panel->series[s]->count)
+            continue;
+        put_series(d, p, s, panel->series[s], is_first);
+        is_first = false;
+    }
     text_add(d->out, "\n");
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/log.h"
 #include "core/text.h"
 #include "port/filter.h"
 #include "store/run_dir.h"
@@ -27,15 +28,33 @@ enum err gnuplot_available(struct error *why)
     return find(path, why);
 }
 
+/* A PDF has the time it was made, near its end; the same figure shall give the same file. */
+static void forget_date(int file)
+{
+    static const char KEY[] = "/CreationDate (D:", DATE[] = "19700101000000";
+    char tail[4096];
+    off_t end = lseek(file, 0, SEEK_END);
+    off_t begin = end > (off_t)sizeof tail ? end - (off_t)sizeof tail : 0;
+    ssize_t length = pread(file, tail, sizeof tail, begin);
+    const char *found = length > 0 ? memmem(tail, (size_t)length, KEY, sizeof KEY - 1) : NULL;
+    if (!found || found + sizeof KEY + sizeof DATE > tail + length)
+        return;
+    off_t place = begin + (found - tail) + (off_t)(sizeof KEY - 1);
+    if (pwrite(file, DATE, sizeof DATE - 1, place) != (ssize_t)(sizeof DATE - 1))
+        log_info("the date of a PDF stays in it: %s", strerror(errno));
+}
+
 /* The picture comes on gnuplot's standard output, so that no name of a file stands in a script. */
 static enum err draw_into(int file, const char *path, const struct text *script, struct error *why)
 {
     const char *const argv[] = {path, "-d", "-", NULL}; /* without the user's own settings */
-    /* A PDF has the time it was made; the same figure shall give the same file. */
-    enum err err = filter_run(argv, "SOURCE_DATE_EPOCH=0", script, file, why);
-    if (!err && lseek(file, 0, SEEK_END) <= 0)
+    enum err err = filter_run(argv, script, file, why);
+    if (err)
+        return err;
+    if (lseek(file, 0, SEEK_END) <= 0)
         return err_set(why, ERR_IO, "%s drew nothing; is it built with cairo?", path);
-    return err;
+    forget_date(file);
+    return ERR_OK;
 }
 
 static enum err draw_file(const char *temporary, const char *final, const char *path,

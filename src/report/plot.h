@@ -58,4 +58,9 @@ extern const struct plot_driver *const PLOT_DRIVERS[];
 /* NULL, and the nearest name in *why, when there is none of that name. */
 const struct plot_driver *plot_driver_find(const char *name, struct error *why);
 
+/* Fills a figure, which is the caller's to release whatever comes out, and has something on it: what a
+ * driver left empty is ERR_NO_DATA, too. */
+enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
+                   struct figure *figure, struct error *why) MUST_USE;
+
 #endif

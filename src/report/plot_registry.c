@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "report/figure.h"
 #include "report/plot.h"
 
 #define PLOT(name) extern const struct plot_driver plot_##name;
@@ -30,4 +31,17 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why)
     else
         err_set(why, ERR_USAGE, "no plot is called '%s': see ipw list plots", name);
     return NULL;
+}
+
+enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
+                   struct figure *figure, struct error *why)
+{
+    enum err err = driver->draw(source, figure, why);
+    if (err)
+        return err;
+    if (figure->failed)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    return figure_drop_empty(figure)
+               ? ERR_OK
+               : err_set(why, ERR_NO_DATA, "no figure that could be drawn is known");
 }

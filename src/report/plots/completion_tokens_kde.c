@@ -27,14 +27,14 @@ static enum err put_density(struct figure *figure, double *values, size_t count)
     if (err)
         return err;
     struct figure_panel *panel =
-        figure_panel(figure, "output (tokens)", "density (share of the queries per token)");
+        figure_panel(figure, "output (tokens)", "density (% of the queries per token)");
     panel->y.from_zero = true;
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "");
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_BLUE, "density");
     for (int i = 0; i < POINTS; i++) {
-        series_add3(band, at[i], 0, density[i]);
-        series_add2(line, at[i], density[i]);
-        top = fmax(top, density[i]);
+        series_add3(band, at[i], 0, 100 * density[i]);
+        series_add2(line, at[i], 100 * density[i]);
+        top = fmax(top, 100 * density[i]);
     }
     double median = select_median(values, count);
     str_format(name, sizeof name, "median %.4g tokens", median);

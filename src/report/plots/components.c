@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
 #include "report/plot.h"
@@ -35,10 +36,15 @@ static void put_phase(struct figure *figure, struct figure_panel *panel, const s
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
 {
     struct layer_parts parts;
+    bool known = false;
     layer_parts_of(source->layers, false, &parts);
-    if (!parts.count)
-        return err_set(why, ERR_NO_DATA, "the file has no components");
+    for (size_t i = 0; i < parts.count; i++)
+        known = known || layer_joules(source->layers, parts.names[i], NULL) > 0;
+    if (!known)
+        return err_set(why, ERR_NO_DATA, "the energy of no component is known");
     layers_heading(figure, source, "Energy of the components");
+    size_t length = strlen(figure->note);
+    str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
     struct figure_panel *panel = figure_panel(figure, "energy (J)", "");
     panel->x.from_zero = true;
     panel->y.down = true;

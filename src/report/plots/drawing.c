@@ -58,7 +58,10 @@ static void put_cells(struct figure_series *series, const struct cell *cells, co
                         0.2 + 0.8 * log((double)cells[i].count) / log((double)most + 1));
 }
 
-enum err draw_cloud(struct figure_series *series, const double *x, const double *y, size_t count)
+/* Of more than CLOUD_EXACT points, those that would lie upon each other are drawn once, and the more
+ * there were the more solid: a million takes as long as some thousands. */
+static enum err draw_cloud(struct figure_series *series, const double *x, const double *y,
+                           size_t count)
 {
     struct online all_x = {0}, all_y = {0};
     if (count <= CLOUD_EXACT) {
@@ -131,8 +134,8 @@ static void put_line(struct figure *figure, struct figure_panel *panel, const st
     char name[FIGURE_TEXT_MAX];
     double step = (pairs->x_all.max - pairs->x_all.min) / (FIT_POINTS - 1);
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_VERMILION, "");
-    str_format(name, sizeof name, "%.3g %s/token · x + %.3g %s, R² %.3f", fit->slope, unit,
-               fit->intercept, unit, fit->r2);
+    str_format(name, sizeof name, "%.3g %s/token · x %c %.3g %s, R² %.3f", fit->slope, unit,
+               fit->intercept < 0 ? '-' : '+', fabs(fit->intercept), unit, fit->r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = pairs->x_all.min + step * i, y = fit->intercept + fit->slope * x;
@@ -152,8 +155,8 @@ static void put_log_line(struct figure *figure, struct figure_panel *panel,
         return;
     for (size_t i = 0; i < pairs->count; i++)
         least = pairs->x[i] > 0 ? fmin(least, pairs->x[i]) : least;
-    str_format(name, sizeof name, "%.3g %s · ln x + %.3g %s, R² %.3f", fit.slope, unit,
-               fit.intercept, unit, fit.r2);
+    str_format(name, sizeof name, "%.3g %s · ln x %c %.3g %s, R² %.3f", fit.slope, unit,
+               fit.intercept < 0 ? '-' : '+', fabs(fit.intercept), unit, fit.r2);
     struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, name);
     for (int i = 0; i < FIT_POINTS; i++) {
         double x = least + (pairs->x_all.max - least) / (FIT_POINTS - 1) * i;

@@ -1,4 +1,4 @@
-/* What the plots share: clouds of points, fits, headings.  Nothing here keeps state. */
+/* What the plots share: points with their line, headings.  Nothing here keeps state. */
 #ifndef IPW_REPORT_PLOTS_DRAWING_H
 #define IPW_REPORT_PLOTS_DRAWING_H
 
@@ -12,11 +12,8 @@ struct linear_fit;
 /* "llama3.2:1b on H100: what", and a note of how many queries. */
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what);
 
-/* Up to CLOUD_EXACT points each is drawn.  Of more, those that would lie upon each other are drawn
- * once, and the more there were the more solid: a million takes as long as some thousands. */
+/* Up to so many points each is drawn. */
 enum { CLOUD_EXACT = 3000 };
-enum err draw_cloud(struct figure_series *series, const double *x, const double *y, size_t count)
-    MUST_USE;
 
 /* A query's two numbers, and the line through them: how the pictures of the Python IPW are made. */
 struct pair_plot {

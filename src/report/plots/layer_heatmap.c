@@ -8,7 +8,7 @@
 #include "report/plots/of_layers.h"
 
 static void put_phase(struct figure *figure, const struct jv *layers,
-                      const struct layer_parts *parts, const char *phase, bool is_last)
+                      const struct layer_parts *parts, const char *phase)
 {
     double index = 0;
     struct figure_panel *panel = figure_panel(figure, "", "layer");
@@ -18,7 +18,6 @@ static void put_phase(struct figure *figure, const struct jv *layers,
     panel->y.low = -0.5;
     panel->y.high = (double)jv_count(jv_get(layers, "layers")) - 0.5;
     panel->y.whole = true;
-    (void)is_last;
     for (size_t i = 0; i < parts->count; i++)
         figure_name(figure, &panel->x, parts->names[i]);
     struct figure_series *cells = figure_series(figure, panel, FIGURE_HEAT, FIGURE_INK, "");
@@ -49,7 +48,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
         return err_set(why, ERR_NO_DATA, "the layers were not divided into components");
     for (int i = 0; i < 2; i++)
         if (has_phase(source->layers, PHASES[i], &parts))
-            put_phase(figure, source->layers, &parts, PHASES[i], i == 1);
+            put_phase(figure, source->layers, &parts, PHASES[i]);
     if (!figure->panel_count)
         return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
     layers_heading(figure, source, "Energy by layer and component");

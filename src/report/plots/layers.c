@@ -1,6 +1,8 @@
 /* The energy of every layer, a bar each, divided into components. */
 #include <math.h>
+#include <string.h>
 
+#include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
 #include "report/plot.h"
@@ -44,6 +46,8 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     if (err)
         return err;
     layers_heading(figure, source, "Energy of the layers");
+    size_t length = strlen(figure->note);
+    str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
     layer_parts_of(source->layers, true, &parts);
     struct figure_panel *panel = figure_panel(figure, "layer", "energy (J)");
     panel->y.from_zero = true;

@@ -1,5 +1,6 @@
 /* Several runs side by side: what a query and a token cost, how fast, and how often right. */
 #include <math.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
@@ -19,14 +20,14 @@ enum { MEASURES = 4 };
 static void measures_of(const struct plot_run *run, struct measure *out)
 {
     const struct run_point *point = &run->point;
-    out[0] = (struct measure){"energy (J per query)", point->joules_per_query,
+    out[0] = (struct measure){"J per query", point->joules_per_query,
                               point->joules_per_query - run->joules_per_query_error,
                               point->joules_per_query + run->joules_per_query_error};
-    out[1] = (struct measure){"energy (J per output token)", point->joules_per_output_token,
+    out[1] = (struct measure){"J per output token", point->joules_per_output_token,
                               point->joules_per_output_token - run->joules_per_output_token_error,
                               point->joules_per_output_token + run->joules_per_output_token_error};
-    out[2] = (struct measure){"median latency (s)", run->latency_s, UNKNOWN, UNKNOWN};
-    out[3] = (struct measure){"accuracy (%)", 100 * point->accuracy, 100 * run->accuracy_low,
+    out[2] = (struct measure){"median latency, s", run->latency_s, UNKNOWN, UNKNOWN};
+    out[3] = (struct measure){"accuracy, %", 100 * point->accuracy, 100 * run->accuracy_low,
                               100 * run->accuracy_high};
 }
 
@@ -41,6 +42,18 @@ static size_t count_known(const struct plot_source *source, unsigned which)
     return known;
 }
 
+/* The share of the page that the longest name takes. */
+static double names_share(const struct plot_source *source)
+{
+    size_t longest = 0;
+    char name[FIGURE_TEXT_MAX];
+    for (size_t i = 0; i < source->run_count; i++) {
+        run_title(source, i, name, sizeof name);
+        longest = strlen(name) > longest ? strlen(name) : longest;
+    }
+    return 0.0095 * fmin((double)longest, 34) + 0.01;
+}
+
 static void put_measure(struct figure *figure, const struct plot_source *source, unsigned which,
                         bool with_names)
 {
@@ -52,7 +65,6 @@ static void put_measure(struct figure *figure, const struct plot_source *source,
     struct figure_panel *panel = figure_panel(figure, measures[which].label, "");
     panel->x.from_zero = true;
     panel->y.down = true;
-    panel->weight = with_names ? 1.75 : 1;
     struct figure_series *bars = figure_series(figure, panel, FIGURE_BOXES, COLOURS[which], "");
     struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_X, FIGURE_INK, "");
     for (size_t i = 0; i < source->run_count; i++) {
@@ -68,6 +80,7 @@ static void put_measure(struct figure *figure, const struct plot_source *source,
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
 {
     bool with_names = true;
+    double share;
     if (source->run_count > RUNS_MOST)
         return err_set(why, ERR_NO_DATA, "%zu runs; bars can be told apart up to %d",
                        source->run_count, RUNS_MOST);
@@ -82,6 +95,9 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     str_format(figure->title, sizeof figure->title, "%zu runs side by side", source->run_count);
     str_copy(figure->note, sizeof figure->note, "bars: 95 % intervals, where there are some");
     figure->beside = true;
+    share = names_share(source);
+    for (size_t i = 0; i < figure->panel_count; i++)
+        figure->panels[i].weight = (1 - share) / (double)figure->panel_count + (i ? 0 : share);
     figure->height = fmax(400, 150 + 34 * (double)source->run_count);
     return ERR_OK;
 }

@@ -59,20 +59,26 @@ void layers_heading(struct figure *figure, const struct plot_source *source, con
     double plus_minus = jv_number(jv_path(source->layers, "energy.plus_minus"));
     str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
                slash && slash[1] ? slash + 1 : model);
-    str_format(figure->note, sizeof figure->note,
-               "one pass of the workload, %.4g ± %.2g J in all; shared out by %s", joules,
-               plus_minus, text_or(jv_get(source->layers, "method"), "an unknown method"));
+    if (is_known(joules))
+        str_format(figure->note, sizeof figure->note,
+                   "one pass of the workload, %.4g ± %.2g J in all; shared out by %s", joules,
+                   plus_minus, text_or(jv_get(source->layers, "method"), "an unknown method"));
 }
 
 enum err layers_check(const struct plot_source *source, struct error *why)
 {
     const struct jv *layers = jv_get(source->layers, "layers");
+    bool known = false, timed = false;
     if (!jv_count(layers))
         return err_set(why, ERR_NO_DATA, "the file has no layers");
-    for (const struct jv *l = jv_first(layers); l; l = jv_next(l))
-        if (is_known(jv_number(jv_get(l, "energy_j"))))
-            return ERR_OK;
-    return err_set(why, ERR_NO_DATA, "the energy of no layer is known");
+    for (const struct jv *l = jv_first(layers); l; l = jv_next(l)) {
+        known = known || is_known(jv_number(jv_get(l, "energy_j")));
+        timed = timed || jv_number(jv_get(l, "time_s")) > 0;
+    }
+    if (!timed)
+        return err_set(why, ERR_NO_DATA, "the layers were not told apart: looked at by %s",
+                       text_or(jv_get(source->layers, "granularity"), "phase"));
+    return known ? ERR_OK : err_set(why, ERR_NO_DATA, "the energy of no layer is known");
 }
 
 enum figure_colour part_colour(size_t part)

@@ -41,7 +41,7 @@ static void put_frontier(struct figure *figure, struct figure_panel *panel, stru
                          size_t count)
 {
     struct figure_series *line =
-        figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, "Pareto frontier");
+        figure_series(figure, panel, FIGURE_LINE, FIGURE_GREEN, "Pareto frontier");
     qsort(best, count, sizeof *best, by_joules);
     for (size_t i = 0; i < count; i++) {
         if (i)

@@ -139,8 +139,7 @@ static enum err put_spans(struct figure *figure, struct request_spans *spans, do
                           double to)
 {
     bool one_by_one = spans->count <= REQUESTS_DRAWN;
-    struct figure_panel *panel = figure_panel(figure, "time since the start (s)",
-                                              one_by_one ? "requests at once" : "requests");
+    struct figure_panel *panel = figure_panel(figure, "time since the start (s)", "requests");
     panel->x.low = from;
     panel->x.high = to;
     if (!one_by_one) {

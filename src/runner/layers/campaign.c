@@ -104,12 +104,18 @@ static struct layers_window *new_window(struct layers_model *model)
     return &windows[model->window_count];
 }
 
-/* A window in which a sensor updated too seldom is tried again, twice as long. */
+/* A window in which a sensor updated too seldom is tried again, twice as long; so is one that a sensor
+ * does not cover which covered others. */
 enum { ATTEMPTS = 3 };
 
-static bool is_too_short(const struct layers_window *window)
+static bool is_too_short(const struct campaign *c, const struct layers_window *window)
 {
-    return is_known(window->energy.joules) && window->energy.updates < BALANCE_UPDATES;
+    if (is_known(window->energy.joules))
+        return window->energy.updates < BALANCE_UPDATES;
+    for (size_t i = 0; i < c->model->window_count && !window->watched; i++)
+        if (is_known(c->model->windows[i].energy.joules))
+            return true;
+    return false;
 }
 
 static enum err watch_rest(struct campaign *c, unsigned threads, struct layers_window *window,
@@ -117,7 +123,7 @@ static enum err watch_rest(struct campaign *c, unsigned threads, struct layers_w
 {
     double length_s = c->options->idle_s;
     enum err err = ERR_OK;
-    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(window)); i++, length_s *= 2)
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(c, window)); i++, length_s *= 2)
         err = rest_measure(c->session, length_s, threads, c->cancel, window, out, why);
     return err;
 }
@@ -304,7 +310,7 @@ static enum err run_window(struct campaign *c, unsigned setting, bool watched, s
     tell(c, watched ? "timing components" : "measuring", &model->settings[setting]);
     bool may_lengthen = c->options->window_s <= 0;
     enum err err = ERR_OK;
-    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(window)));
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(c, window)));
          i++) {
         c->window_s *= i ? 2 : 1; /* for all that follow, too */
         err = replay_window(c->session, &c->rig, &model->settings[setting], c->window_s,

@@ -1,0 +1,124 @@
+"""Run directories and measurements of layers to draw, made by hand, and pictures read back."""
+
+import json
+import re
+import struct
+import xml.etree.ElementTree as ElementTree
+import zlib
+from pathlib import Path
+
+SVG = "{http://www.w3.org/2000/svg}"
+GPU = "NVIDIA H100 80GB HBM3"
+
+
+def query(number, *, model, **known):
+    """A line of the journal.  What is not among `known` follows from the number."""
+    tokens_in = known.get("tokens_in", 50 + 37 * number % 400)
+    tokens_out = known.get("tokens_out", 20 + 53 * number % 300)
+    latency = 0.1 + tokens_out * 0.01 + 0.001 * (number % 7)
+    joules = known.get("joules", 5 + 0.25 * (tokens_in + tokens_out) + 3 * (number * 7 % 5))
+    has = joules is not None
+    metrics = {
+        "energy_metrics": {"per_query_joules": joules, "basis": "gpu"},
+        "latency_metrics": {"time_to_first_token_seconds": 0.02 + 0.0003 * tokens_in,
+                            "total_query_seconds": latency},
+        "power_metrics": {"gpu": {"per_query_watts": {"avg": joules / latency if has else None}}},
+        "token_metrics": {"input": tokens_in, "output": tokens_out,
+                          "total": tokens_in + tokens_out},
+        "phase_metrics": {"prefill_energy_j": 0.2 * joules if has else None,
+                          "decode_energy_j": 0.8 * joules if has else None},
+        "hardware_utilization": {"derived": {"mfu": 0.01 + 0.001 * (number % 9), "mbu": 0.3}},
+        "evaluation": {"is_correct": known.get("correct", number % 3 > 0)},
+    }
+    own = {"key": f"q{number:06}", "index": number, "start": 1,
+           "status": known.get("status", "completed"),
+           "energy": {"joules": joules, "plus_minus": 0.02 * joules if has else None,
+                      "method": "counter", "coverage": 1}}
+    return {"kind": "query", "key": own["key"], "model_metrics": {model: metrics}, "ipw": own}
+
+
+def run_directory(path, rows, *, model="tiny-1b", concurrency=1, dataset="sums", timeline=True):
+    """Rows are what query() takes by name."""
+    path = Path(path)
+    path.mkdir(parents=True)
+    lines = [{"kind": "run", "format": 1, "start": 1}]
+    lines += [query(number, model=model, **row) for number, row in enumerate(rows)]
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (path / "summary.json").write_text(json.dumps({
+        "model": model, "hardware_label": "H100", "dataset_name": dataset,
+        "profiler_config": {"max_concurrency": concurrency}, "gpu_info": {"name": GPU},
+        "ipw": {"energy": {"joules": 1000, "plus_minus": 20}, "starts": 1}}))
+    if timeline:
+        samples = ["t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,t_plus_minus_s"]
+        for i in range(100):
+            for device, scope, watts in (("gpu0", "gpu", 300 + 5 * (i % 20)),
+                                         ("cpu0", "package", 40), ("cpu0", "core", 20)):
+                samples.append(f"{i / 20},x:0,{device},{scope},{scope},power,W,{watts},"
+                               f"{watts * i / 20},1,")
+        (path / "samples.csv").write_text("\n".join(samples) + "\n")
+        spans = [{"key": f"q{i:06}", "start": 1, "span": "request", "attempt": 1,
+                  "from_s": i / concurrency * 0.5, "first_token_s": i / concurrency * 0.5 + 0.1,
+                  "to_s": i / concurrency * 0.5 + 0.5} for i in range(8)]
+        (path / "spans.jsonl").write_text("".join(json.dumps(span) + "\n" for span in spans))
+    return path
+
+
+def layers_of(model="some/tiny.gguf", layers=6):
+    """As `ipw layers --json` writes it, as far as pictures need it."""
+    parts = {"attention.qkv": 2.0, "attention.scores": 0.5, "ffn.gate_up": 3.0, "ffn.down": 1.5}
+
+    def component(name, phase, scale):
+        joules = parts[name] * scale * (1 if phase == "prefill" else 2.5)
+        return {"name": name, "phase": phase, "time_s": joules / 40, "energy_j": joules,
+                "plus_minus": 0.1 * joules, "flops": 1e9 * joules * (20 if phase == "prefill" else 1),
+                "bytes": 2e9 * joules}
+
+    def both(scale):
+        return [component(name, phase, scale) for phase in ("prefill", "decode") for name in parts]
+
+    entries = []
+    for index in range(layers):
+        inside = both(1 + index / 10)
+        entries.append({"index": index, "time_s": 1, "plus_minus": 1, "components": inside,
+                        "energy_j": sum(part["energy_j"] for part in inside)})
+    return {"model": model, "method": "nnls", "granularity": "component",
+            "workload": {"gpu_layers": 99}, "energy": {"joules": 200, "plus_minus": 4},
+            "components": both(layers), "layers": entries, "host": {"gpu": GPU}}
+
+
+# ---- pictures ----
+
+def png_size(data):
+    """Width and height of a PNG that is whole, with something on it."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n", data[:8]
+    at, pixels, size, names = 8, b"", None, []
+    while at < len(data):
+        length, name = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        assert zlib.crc32(name + body) == struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0]
+        names.append(name)
+        size = struct.unpack(">II", body[:8]) if name == b"IHDR" else size
+        pixels += body if name == b"IDAT" else b""
+        at += 12 + length
+    assert names[-1] == b"IEND", names
+    assert len(set(zlib.decompress(pixels))) > 20, "an empty page"
+    return size
+
+
+class Picture:
+    """An SVG: what it says, and the marks of each of its series."""
+
+    def __init__(self, path):
+        self.root = ElementTree.parse(path).getroot()
+        assert self.root.tag == f"{SVG}svg", self.root.tag
+        self.text = "\n".join(self.texts())
+
+    def texts(self):
+        return ["".join(text.itertext()).strip() for text in self.root.iter(f"{SVG}text")]
+
+    def series(self):
+        """Marks (x, y) of every series, in order; the one of the legend is the last."""
+        groups = [g for g in self.root.iter(f"{SVG}g") if g.get("id", "").startswith("gnuplot_plot_")]
+        return [[tuple(map(float, re.match(r"translate\(([\d.]+),([\d.]+)\)",
+                                           use.get("transform")).groups()))
+                 for use in group.iter(f"{SVG}use")] for group in groups]

@@ -1,0 +1,436 @@
+#!/usr/bin/env python3
+"""ipw plot: every picture in every format, what is not drawn and why, and texts that stay texts."""
+
+import json
+import math
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from pictures import Picture, layers_of, png_size, run_directory  # noqa: E402
+from program import ipw  # noqa: E402
+
+# What must stand on each: axes with their units, and what tells series apart.
+OF_RUN = {
+    "ttft": ("prompt (tokens)", "time to the first token (s)"),
+    "latency": ("prompt and output (tokens)", "latency (s)"),
+    "energy": ("prompt and output (tokens)", "energy (J per query)"),
+    "power": ("prompt and output (tokens)", "mean power (W)", "ln x"),
+    "completion_tokens_kde": ("output (tokens)", "density (% of the queries per token)", "median"),
+    "energy_distribution": ("energy (J per query)", "queries", "median", "mean"),
+    "phases": ("energy (J per query)", "energy (J per token)", "prefill", "decode"),
+    "timeline": ("time since the start (s)", "power (W)", "requests", "gpu0 gpu", "cpu0 package"),
+    "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "TFLOP/s bf16"),
+}
+OF_RUNS = {
+    "pareto": ("energy (J per query)", "accuracy (% of the graded answers)", "Pareto frontier"),
+    "concurrency": ("requests at once", "energy (J per output token)"),
+    "context": ("mean prompt (tokens)", "energy (J per output token)"),
+    "models": ("J per query", "J per output token", "median latency, s", "accuracy, %"),
+}
+OF_LAYERS = {
+    "layers": ("layer", "energy (J)", "attention.qkv", "ffn.down"),
+    "components": ("energy (J)", "prefill", "decode", "attention.scores"),
+    "layer_heatmap": ("layer", "energy (J)", "prefill", "decode", "ffn.gate_up"),
+    "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "ffn.gate_up"),
+}
+FORMATS = ("png", "svg", "pdf")
+
+
+class PlotTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        listed = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]
+        missing = {row["missing"] for row in listed if not row["available"]}
+        if missing:
+            raise unittest.SkipTest(f"nothing can be drawn here: {missing}")
+        cls.names = [row["name"] for row in listed]
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-plot-")
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+
+    def plot(self, *arguments, code=0, **options):
+        done = ipw(None, "plot", *arguments, timeout=300, **options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertNotIn("line 0", done.stderr)  # gnuplot's own complaints do not come through
+        return done
+
+    def run_of(self, count, name="run", **options):
+        return run_directory(self.root / name, [{}] * count, **options)
+
+    def layers_file(self, **options):
+        path = self.root / "measured.json"
+        path.write_text(json.dumps(layers_of(**options)))
+        return path
+
+    def check_files(self, folder, expected):
+        for name, texts in expected.items():
+            width, height = png_size((folder / f"{name}.png").read_bytes())
+            self.assertEqual(width, 1600)
+            self.assertGreater(height, 700)
+            said = Picture(folder / f"{name}.svg").text
+            for text in texts:
+                self.assertIn(text, said, name)
+            self.assertNotRegex(said, r"\bnan\b|\binf\b")
+            pdf = (folder / f"{name}.pdf").read_bytes()
+            self.assertEqual(pdf[:5], b"%PDF-")
+            self.assertEqual(pdf.rstrip()[-5:], b"%%EOF")
+        self.assertEqual(sorted(path.name for path in folder.iterdir()),
+                         sorted(f"{name}.{suffix}" for name in expected for suffix in FORMATS))
+
+
+class EveryPlot(PlotTest):
+    """In each format, from what is known."""
+
+    def test_there_is_a_test_of_each(self):
+        self.assertEqual(set(self.names), {*OF_RUN, *OF_RUNS, *OF_LAYERS})
+
+    def test_of_a_run(self):
+        run = self.run_of(20)
+        done = self.plot(run, "--format", "png,svg,pdf")
+        self.check_files(run / "plots", OF_RUN)
+        self.assertEqual(sorted(done.stdout.split()), sorted(
+            f"{run}/plots/{name}.{suffix}" for name in OF_RUN for suffix in FORMATS))
+        # What needs another kind of source is named, not drawn.
+        for name in {**OF_RUNS, **OF_LAYERS}.keys() - OF_RUN.keys():
+            self.assertIn(name, done.stderr)
+
+    def test_of_several_runs(self):
+        runs = [run_directory(self.root / f"r{n}", [{"tokens_in": 100 * n}] * 12, concurrency=n,
+                              model=f"tiny-{n}b") for n in (1, 4)]
+        out = self.root / "out"
+        self.plot(*runs, "--plot", ",".join(OF_RUNS), "--format", ",".join(FORMATS), "-o", out)
+        self.check_files(out, OF_RUNS)
+
+    def test_of_layers(self):
+        path = self.layers_file()
+        self.plot(path, "--format", "svg, png,pdf")
+        self.check_files(self.root / "measured-plots", OF_LAYERS)
+
+    def test_of_several_models(self):
+        path = self.root / "both.json"
+        path.write_text(json.dumps({"models": [layers_of("a/x.gguf"), layers_of("a/y.gguf")],
+                                    "host": {"gpu": None}}))
+        self.plot(path, "--plot", "layers", "--format", "svg")
+        for name in "xy":
+            said = Picture(self.root / f"both-plots/{name}/layers.svg").text
+            self.assertIn(f"{name}.gguf", said)
+
+    def test_places(self):
+        """Below -o each source has a folder by its name, and equal names do not meet."""
+        runs = [self.run_of(3, "a/run"), self.run_of(4, "b/run")]
+        out = self.root / "deep/out"
+        self.plot(*runs, "-o", out, "--plot", "ttft,models")
+        self.assertEqual(sorted(str(path.relative_to(out)) for path in out.rglob("*.png")),
+                         ["models.png", "run-2/ttft.png", "run/ttft.png"])
+        self.plot(*runs, "--plot", "models,energy")
+        self.assertTrue((runs[0] / "plots/models.png").exists())
+        self.assertFalse((runs[1] / "plots/models.png").exists())
+        self.assertTrue((runs[1] / "plots/energy.png").exists())
+
+
+class WhatIsDrawn(PlotTest):
+    def svg(self, source, name, *more):
+        self.plot(source, "--plot", name, "--format", "svg", "-o", self.root / "out", *more)
+        return Picture(self.root / f"out/{name}.svg")
+
+    def test_a_mark_for_every_completed_query(self):
+        rows = [{"tokens_in": 10 * n, "tokens_out": 5, "joules": 3 * n + n % 2} for n in range(1, 18)]
+        run = run_directory(self.root / "run", [
+            *rows, {"status": "failed"}, {"status": "failed"}, {"joules": None}])
+        picture = self.svg(run, "energy")
+        marks = picture.series()[0]
+        self.assertEqual(len(marks), len(rows))
+        # Their places are a linear picture of the figures: scales by the first and the last.
+        xs, ys = [row["tokens_in"] + 5 for row in rows], [row["joules"] for row in rows]
+        for values, axis in ((xs, 0), (ys, 1)):
+            scale = (marks[-1][axis] - marks[0][axis]) / (values[-1] - values[0])
+            for value, mark in zip(values, marks):
+                self.assertAlmostEqual(mark[axis], marks[0][axis] + scale * (value - values[0]),
+                                       delta=0.05)
+        # And the line is that of least squares.
+        mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
+        slope = (sum((x - mx) * (y - my) for x, y in zip(xs, ys))
+                 / sum((x - mx) ** 2 for x in xs))
+        self.assertIn(f"{slope:.3g} J/token", picture.text)
+
+    def test_both_lines_of_power(self):
+        rows = [{"tokens_in": 2 ** n, "tokens_out": 2 ** n} for n in range(2, 9)]
+        run = run_directory(self.root / "run", rows)
+        lines = [text for text in self.svg(run, "power").texts() if "R²" in text]
+        self.assertEqual([("token" in line, "ln x" in line) for line in lines],
+                         [(True, False), (False, True)])
+
+    def test_of_many_queries_those_that_differ(self):
+        count = 5000
+        rows = [{"tokens_in": 100 + n % 50, "tokens_out": 1, "joules": 10 + n % 50}
+                for n in range(count)] + [{"tokens_in": 400, "tokens_out": 1, "joules": 99}]
+        marks = self.svg(run_directory(self.root / "run", rows), "energy").series()[0]
+        self.assertEqual(len(marks), 51)
+        far = max(marks)
+        self.assertEqual(sum(mark[0] > far[0] - 50 for mark in marks), 1)  # the outlier is there
+
+    def test_the_frontier(self):
+        choices = {"cheap": (10, 4), "dear": (50, 9), "beaten": (60, 6)}
+        runs = [run_directory(self.root / name, [
+            {"joules": joules, "correct": n < right} for n in range(10)], model=name)
+            for name, (joules, right) in choices.items()]
+        self.plot(*runs, "--plot", "pareto", "--format", "svg", "-o", self.root / "out")
+        picture = Picture(self.root / "out/pareto.svg")
+        series = picture.series()  # beaten: upright, lying; on the frontier: upright, lying
+        self.assertEqual([len(set(marks)) for marks in series[:4]], [1 + 1, 1, 2 + 1, 2])
+        for name in choices:
+            self.assertIn(name, picture.texts())
+
+    def test_one_line_a_device(self):
+        """The core's joules are in the package's: it is not drawn beside it."""
+        said = self.svg(self.run_of(8), "timeline").text
+        self.assertIn("cpu0 package", said)
+        self.assertNotIn("core", said)
+
+    def test_the_machine_where_no_gpu_was_measured(self):
+        run = self.run_of(6)
+        records = run / "records.jsonl"
+        records.write_text(records.read_text().replace('"per_query_joules"', '"nothing"'))
+        self.assertIn("of the machine", self.svg(run, "energy").text)
+
+    def test_the_same_every_time(self):
+        run = self.run_of(10)
+        for out in ("one", "two"):
+            self.plot(run, "--plot", "energy,timeline", "--format", "png,svg,pdf", "-o",
+                      self.root / out)
+        for path in (self.root / "one").iterdir():
+            self.assertEqual(path.read_bytes(), (self.root / "two" / path.name).read_bytes(),
+                             path.name)
+
+    def test_dark(self):
+        run = self.run_of(5)
+        light = self.svg(run, "ttft")
+        dark = self.svg(run, "ttft", "--dark")
+
+        def paper(picture):
+            rects = [r.get("fill") for r in picture.root.iter() if r.tag.endswith("rect")]
+            return rects[0]
+
+        self.assertEqual(paper(light), "#ffffff")
+        self.assertLess(int(paper(dark)[1:3], 16), 0x30)
+
+
+class TextsStayTexts(PlotTest):
+    def test_no_text_becomes_a_command(self):
+        mark = self.root / "touched"
+        for evil in (f'a_b"; system("touch {mark}")', f"a'; system('touch {mark}'); '",
+                     f"`touch {mark}`", f"$(touch {mark})", f"'.system(\"touch {mark}\").'",
+                     f"a\n!touch {mark}\n", f"x\nEND\nsystem('touch {mark}')\n", "%s%n%d %", "\\",
+                     "a^{b}_c@d&e~f", "<b>&amp;</b>", "\x01\x7f\x1b[31m", "ü" * 300):
+            shutil.rmtree(self.root / "runs", ignore_errors=True)
+            runs = [run_directory(self.root / f"runs/{n}", [{}] * 4, model=model, concurrency=n)
+                    for n, model in ((1, evil), (2, "other"))]
+            path = self.root / "runs/layers.json"
+            measured = layers_of(evil)
+            for part in measured["components"] + measured["layers"][0]["components"]:
+                part["name"] += evil
+            path.write_text(json.dumps(measured))
+            self.plot(*runs, path, "--plot", "energy,timeline,models,pareto,concurrency,components,"
+                      "layer_heatmap,roofline", "--format", "svg", "-o", self.root / "runs/out")
+            self.assertFalse(mark.exists(), evil)
+            for picture in (self.root / "runs/out").rglob("*.svg"):
+                Picture(picture)  # still XML
+
+    def test_it_is_shown_as_it_is(self):
+        evil = """a_b"; system("x") 'q' `t` 100% {c}^d <&> @e \\n"""
+        run = self.run_of(4, model=evil)
+        self.plot(run, "--plot", "energy", "--format", "svg", "-o", self.root)
+        self.assertIn(evil, Picture(self.root / "energy.svg").text)
+
+    def test_names_of_marks_with_per_cent_signs(self):
+        runs = [self.run_of(4, f"r{n}", model=f"100%s{n}") for n in (1, 2)]
+        self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)
+        self.assertIn("100%s1", Picture(self.root / "models.svg").texts())
+
+
+class WithoutData(PlotTest):
+    def test_no_energy(self):
+        run = run_directory(self.root / "run", [{"joules": None}] * 5, timeline=False)
+        done = self.plot(run)
+        self.assertTrue((run / "plots/ttft.png").exists())
+        for name in ("energy", "power", "energy_distribution", "phases"):
+            self.assertFalse((run / f"plots/{name}.png").exists())
+            self.assertRegex(done.stderr, rf"not drawn: .*{name}.*none of 5 completed")
+        self.assertIn("timeline: the run has no samples.csv", done.stderr)
+        done = self.plot(run, "--plot", "energy", code=1)
+        self.assertEqual(done.stdout, "")
+        self.plot(run, "--plot", "energy,ttft", code=1)
+
+    def test_one_record(self):
+        run = self.run_of(1)
+        done = self.plot(run, "--format", "svg")
+        self.assertEqual(len(Picture(run / "plots/energy.svg").series()[0]), 1)
+        self.assertNotIn("R²", Picture(run / "plots/energy.svg").text)
+        self.assertIn("energy_distribution: a distribution needs three", done.stderr)
+        self.assertIn("completion_tokens_kde: a density needs two", done.stderr)
+
+    def test_all_the_same(self):
+        run = run_directory(self.root / "run", [{"tokens_in": 7, "tokens_out": 7, "joules": 2}] * 9)
+        self.plot(run, "--format", "svg")
+        self.assertTrue((run / "plots/energy_distribution.svg").exists())
+
+    def test_all_failed(self):
+        run = run_directory(self.root / "run", [{"status": "failed"}] * 3, timeline=False)
+        done = self.plot(run, code=1)
+        self.assertIn("energy", done.stderr)
+        self.assertFalse((run / "plots").exists())
+
+    def test_runs_that_do_not_differ(self):
+        runs = [self.run_of(4, name) for name in "ab"]
+        done = self.plot(*runs, "--plot", "concurrency", code=1)
+        self.assertIn("all runs have the same concurrency", done.stderr)
+
+    def test_layers_that_were_not_told_apart(self):
+        measured = layers_of()
+        measured["granularity"] = "phase"
+        for entry in measured["layers"]:
+            entry.update(time_s=0, energy_j=0, components=[])
+        path = self.root / "m.json"
+        path.write_text(json.dumps(measured))
+        done = self.plot(path)
+        self.assertIn("layers, layer_heatmap: the layers were not told apart", done.stderr)
+        self.assertTrue((self.root / "m-plots/components.png").exists())
+
+    def test_layers_without_energy(self):
+        measured = layers_of()
+        measured["energy"]["joules"] = None
+        for part in [*measured["components"], *measured["layers"]]:
+            part["energy_j"] = None
+        path = self.root / "m.json"
+        path.write_text(json.dumps(measured))
+        done = self.plot(path, "--format", "svg")
+        self.assertIn("the energy of no layer is known", done.stderr)
+        self.assertIn("components: the energy of no component is known", done.stderr)
+        self.assertEqual(done.stdout.split(), [f"{self.root}/m-plots/roofline.svg"])
+        self.assertNotIn("nan", Picture(self.root / "m-plots/roofline.svg").text)
+
+
+class BadInput(PlotTest):
+    def test_wrong_words(self):
+        for arguments, words in (
+                ((), "of which run?"), (("x", "--plot", "enrgy"), "did you mean 'energy'"),
+                (("x", "--plot", ","), "--plot names none"), (("x", "--format", "gif"), "png, svg"),
+                (("x", "--format", ","), "--format names none")):
+            self.assertIn(words, self.plot(*arguments, code=2).stderr)
+
+    def test_bad_sources(self):
+        for name, content, words in (("a.json", "{", "a.json"), ("b.json", "{}", "has no layers"),
+                                     ("c.json", "[1, 2]", "has no layers"), ("d.json", "", "d.json")):
+            path = self.root / name
+            path.write_text(content)
+            self.assertIn(words, self.plot(path, code=1).stderr)
+        self.assertIn("nowhere", self.plot(self.root / "nowhere", code=1).stderr)
+        (self.root / "empty").mkdir()
+        self.plot(self.root / "empty", code=1)
+
+    def test_a_bad_one_does_not_keep_the_others_from_being_drawn(self):
+        run = self.run_of(4)
+        self.plot(self.root / "nowhere", run, "--plot", "energy", code=1)
+        self.assertTrue((run / "plots/energy.png").exists())
+
+    def test_damaged_samples(self):
+        run = self.run_of(5)
+        samples = run / "samples.csv"
+        samples.write_text(samples.read_text() + 'x,y\n"unclosed,1,2\n,,,,,,,,\n9,a,b')
+        spans = run / "spans.jsonl"
+        spans.write_text("no JSON\n" + spans.read_text() + '{"key": "cut')
+        self.plot(run, "--plot", "timeline")
+
+    def test_where_nothing_can_be_written(self):
+        run = self.run_of(4)
+        (run / "plots").write_text("a file in the way")
+        done = self.plot(run, "--plot", "energy", code=1)
+        self.assertIn("plots", done.stderr)
+        self.assertEqual((run / "plots").read_text(), "a file in the way")
+        self.plot(run, "--plot", "energy", "-o", "/proc/nowhere", code=1)
+        if os.geteuid():
+            read_only = self.root / "read-only"
+            read_only.mkdir(mode=0o500)
+            self.plot(run, "--plot", "energy", "-o", read_only / "out", code=1)
+
+
+class Gnuplot(PlotTest):
+    def test_without_it(self):
+        run = self.run_of(3)
+        for path in ("", str(self.root)):
+            done = self.plot(run, code=1, env={"PATH": path})
+            self.assertIn("gnuplot-nox", done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            self.assertFalse((run / "plots").exists())
+            listed = json.loads(ipw(None, "list", "plots", "--json", env={"PATH": path}).stdout)
+            self.assertIn("gnuplot-nox", listed["plots"][0]["missing"])
+            parts = json.loads(ipw(None, "doctor", "--json", env={"PATH": path}).stdout)["parts"]
+            part = next(part for part in parts if part["name"] == "gnuplot")
+            self.assertIn("gnuplot-nox", part["missing"])
+
+    def fake(self, script):
+        program = self.root / "bin/gnuplot"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text("#!/bin/sh\n" + script)
+        program.chmod(0o755)
+        return {"PATH": f":{program.parent}:/usr/bin:/bin"}
+
+    def test_one_that_fails(self):
+        run = self.run_of(3)
+        for script, words in (("echo 'unknown terminal' >&2; exit 3", "unknown terminal"),
+                              ("kill -9 $$", "signal 9"), ("exit 0", "drew nothing"),
+                              ("exit 1", "does not say why")):
+            done = self.plot(run, "--plot", "energy,ttft", code=1, env=self.fake(script))
+            self.assertIn(words, done.stderr)
+            self.assertEqual(list((run / "plots").iterdir()), [])
+
+    def test_the_user_s_own_settings_do_not_matter(self):
+        run = self.run_of(5)
+        home = self.root / "home"
+        home.mkdir()
+        (home / ".gnuplot").write_text("set title 'mine'\nset xrange [0:1]\n")
+        self.plot(run, "--plot", "energy", "--format", "svg", "-o", self.root,
+                  env={"HOME": str(home), "LC_ALL": "de_DE.UTF-8"})
+        picture = Picture(self.root / "energy.svg")
+        self.assertNotIn("mine", picture.text)
+        self.assertEqual(len(picture.series()[0]), 5)
+
+
+class Marks(PlotTest):
+    def test_they_can_be_read(self):
+        """Texts of one picture do not lie upon each other (by a rough width of letters)."""
+        run = self.run_of(30)
+        self.plot(run, "--format", "svg")
+        for path in (run / "plots").glob("*.svg"):
+            boxes = []
+            for g in Picture(path).root.iter():
+                text = [t for t in g if t.tag.endswith("text")]
+                place = g.get("transform", "")
+                said = "".join(text[0].itertext()).strip() if text else ""
+                if not said or not place.startswith("translate(") or "rotate" in place:
+                    continue
+                x, y = map(float, place[10:].split(")")[0].split(","))
+                size = float(g.get("font-size"))
+                width = 0.5 * size * len(said)
+                x -= {"end": width, "middle": width / 2}.get(g.get("text-anchor"), 0)
+                self.assertGreaterEqual(size, 10, said)
+                self.assertGreater(x, -8, (path.name, said))
+                self.assertLess(x + width, 812, (path.name, said))
+                for other in boxes:
+                    apart = (math.fabs(y - other[1]) > 0.7 * size or x > other[0] + other[2]
+                             or other[0] > x + width)
+                    self.assertTrue(apart, (path.name, said, other))
+                boxes.append((x, y, width, said))
+            self.assertGreater(len(boxes), 6, path.name)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,172 @@
+/* Every plot in the registry, held to the contract of report/plot.h: whatever a source lacks, there is a
+ * figure with something on it, or "not enough data" with what is missing, and always the same. */
+#include "support/unit.h"
+
+#include <math.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "report/figure.h"
+#include "report/plot.h"
+#include "support/tables.h"
+
+#define HOLD(condition, subject)                                                                   \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s: broken: %s\n", (subject), #condition);                                \
+            _fail(__FILE__, __LINE__);                                                             \
+        }                                                                                          \
+    } while (0)
+
+/* ---- what holds ---- */
+
+static void hold_panel(const struct figure_panel *panel, const char *name)
+{
+    size_t rows = 0;
+    HOLD(panel->x.label[0] || panel->x.names || panel->x.hidden, name);
+    HOLD(panel->y.label[0] || panel->y.names, name);
+    for (size_t s = 0; s < panel->series_count; s++) {
+        const struct figure_series *series = panel->series[s];
+        rows += series->count;
+        for (size_t i = 0; i < series->count; i++)
+            for (int v = 0; v < FIGURE_ROW; v++)
+                HOLD(is_known(series->rows[i][v]), name);
+    }
+    HOLD(rows > 0, name);
+}
+
+static void hold_figure(const struct figure *figure, const char *name)
+{
+    struct text first = {0}, again = {0};
+    HOLD(!figure->failed, name);
+    HOLD(figure->title[0], name);
+    HOLD(figure->panel_count > 0, name);
+    for (size_t p = 0; p < figure->panel_count; p++)
+        hold_panel(&figure->panels[p], name);
+    for (int format = 0; format < FIGURE_FORMATS; format++) {
+        text_clear(&first);
+        text_clear(&again);
+        HOLD(figure_script(figure, (enum figure_format)format, false, &first) == ERR_OK, name);
+        HOLD(figure_script(figure, (enum figure_format)format, false, &again) == ERR_OK, name);
+        HOLD(strcmp(text_get(&first), text_get(&again)) == 0, name);
+        HOLD(!strstr(text_get(&first), "nan ") && !strstr(text_get(&first), "inf "), name);
+        HOLD(!strstr(text_get(&first), ":nan") && !strstr(text_get(&first), ":inf"), name);
+    }
+    text_release(&first);
+    text_release(&again);
+}
+
+static bool hold_drawing(const struct plot_driver *driver, const struct plot_source *source)
+{
+    struct figure figure = {0};
+    struct error why = {0};
+    enum err err = plot_draw(driver, source, &figure, &why);
+    HOLD(err == ERR_OK || err == ERR_NO_DATA, driver->name);
+    if (err)
+        HOLD(why.text[0], driver->name);
+    else
+        hold_figure(&figure, driver->name);
+    figure_release(&figure);
+    return err == ERR_OK;
+}
+
+static size_t hold_kind(unsigned kind, const struct plot_source *source)
+{
+    size_t drawn = 0;
+    for (size_t i = 0; PLOT_DRIVERS[i]; i++)
+        if (PLOT_DRIVERS[i]->of & kind)
+            drawn += hold_drawing(PLOT_DRIVERS[i], source);
+    return drawn;
+}
+
+/* ---- of what ---- */
+
+static size_t hold_table(enum filling filling, size_t rows, bool all_failed)
+{
+    struct run_table table = table_of(filling, rows, all_failed);
+    size_t drawn = hold_kind(PLOT_OF_RUN, &(struct plot_source){.table = &table});
+    table_free(&table);
+    return drawn;
+}
+
+static void test_any_table(void **state)
+{
+    (void)state;
+    static const size_t ROWS[] = {1, 2, 3, 12, 4000};
+    for (int filling = FILL_NOTHING; filling <= FILL_EXTREME; filling++)
+        for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+            hold_table((enum filling)filling, ROWS[i], false);
+    assert_int_equal(hold_table(FILL_VARIED, 12, true), 0);
+    assert_int_equal(hold_table(FILL_NOTHING, 12, false), 0);
+    assert_true(hold_table(FILL_VARIED, 12, false) >= 7); /* without files and peaks */
+}
+
+static void test_any_runs(void **state)
+{
+    (void)state;
+    struct plot_run runs[5];
+    for (int one = FILL_NOTHING; one <= FILL_EXTREME; one++)
+        for (int other = FILL_NOTHING; other <= FILL_EXTREME; other++) {
+            struct run_table tables[] = {table_of((enum filling)one, 9, false),
+                                         table_of((enum filling)other, 7, false)};
+            for (int i = 0; i < 5; i++) {
+                assert_int_equal(plot_run_of(&tables[i % 2], &runs[i]), ERR_OK);
+                runs[i].point.concurrency = i == 4 ? UNKNOWN : 1 << i;
+            }
+            size_t drawn =
+                hold_kind(PLOT_OF_RUNS, &(struct plot_source){.runs = runs, .run_count = 5});
+            /* Without any number there is still what was right. */
+            assert_true(one != FILL_NOTHING || other != FILL_NOTHING || drawn <= 1);
+            table_free(&tables[0]);
+            table_free(&tables[1]);
+        }
+}
+
+static void test_any_layers(void **state)
+{
+    (void)state;
+    static const char *const FILES[] = {
+        "{}",
+        "{\"layers\": []}",
+        "{\"layers\": [1, null, {}], \"components\": [[], 3]}",
+        "{\"layers\": [{\"time_s\": 1, \"energy_j\": null}]}",
+        "{\"layers\": [{\"time_s\": 1, \"energy_j\": 2}]}",
+        "{\"layers\": [{\"time_s\": 1, \"energy_j\": 1e308, \"components\": [{\"name\": \"a\", "
+        "\"phase\": \"decode\", \"energy_j\": 1e308}, {\"name\": \"a\", \"phase\": \"decode\", "
+        "\"energy_j\": 1e308}]}], \"components\": [{\"name\": \"a\", \"phase\": \"decode\", "
+        "\"energy_j\": 1, \"flops\": 1e300, \"bytes\": 1e-300, \"time_s\": 1e-300}]}",
+        "{\"layers\": \"x\", \"components\": {\"a\": {\"name\": 7, \"energy_j\": 1}}}",
+    };
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        struct jv *value;
+        assert_int_equal(jv_parse(FILES[i], strlen(FILES[i]), &value, NULL), ERR_OK);
+        hold_kind(PLOT_OF_LAYERS, &(struct plot_source){.layers = value});
+        jv_free(value);
+    }
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    for (size_t i = 0; PLOT_DRIVERS[i]; i++) {
+        const struct plot_driver *driver = PLOT_DRIVERS[i];
+        HOLD(driver->summary && driver->summary[0], driver->name);
+        HOLD(driver->of, driver->name);
+        HOLD(plot_driver_find(driver->name, &why) == driver, driver->name);
+    }
+    assert_null(plot_driver_find("enrgy", &why));
+    assert_contains(why.text, "did you mean 'energy'?");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_table),
+        cmocka_unit_test(test_any_runs),
+        cmocka_unit_test(test_any_layers),
+        cmocka_unit_test(test_names),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}
