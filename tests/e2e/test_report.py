@@ -41,6 +41,19 @@ EVERY_CHART = """(async () => { for (const e of document.querySelectorAll('.char
   return [...document.querySelectorAll('.chart')].map(e => e.querySelectorAll('canvas').length); })()"""
 
 
+# What the charts say of their first points, when one points at them.
+EVERY_TOOLTIP = """(async () => { const told = [];
+  for (const e of document.querySelectorAll('.chart')) {
+    const chart = echarts.getInstanceByDom(e);
+    for (let seriesIndex = 0; seriesIndex < chart.getOption().series.length; seriesIndex++)
+      for (let dataIndex = 0; dataIndex < 3; dataIndex++) {
+        chart.dispatchAction({type: 'showTip', seriesIndex, dataIndex});
+        await new Promise(d => setTimeout(d, 5));
+        told.push(...[...e.querySelectorAll('.tip')].map(tip => tip.textContent));
+      }
+  } return told; })()"""
+
+
 def cells(column):
     return f"[...document.querySelectorAll('#queries tbody tr')].map(row => row.children[{column}].textContent)"
 
@@ -96,6 +109,10 @@ class OneRun(Page):
         text = self.browser.run("document.querySelector('.figure[data-key=joules]').textContent")
         self.assertRegex(text, r"[\d.]+ ± [\d.]+ kJ")
         self.assertIn("99.8 % of the time covered", text)
+        # What is part of the machine's energy is as sure as that.
+        text = self.browser.run("document.querySelector('.figure[data-key=joules_per_query] .value').textContent")
+        value, error = map(float, re.fullmatch(r"([\d.]+) ± ([\d.]+) J", text).groups())
+        self.assertAlmostEqual(error / value, told["energy"]["plus_minus"] / told["energy"]["joules"], delta=0.002)
 
     def test_figures_are_those_of_analyze(self):
         done = ipw(None, "analyze", self.folder / "run", "--json")
@@ -332,13 +349,8 @@ class Several(Page):
         self.browser.run("document.querySelector('#across tbody tr:nth-child(2) button').click()")
         self.assertEqual(self.browser.run("document.getElementById('run').selectedOptions[0].textContent"), HOSTILE + " on H200x1")
         self.assertNotIn(0, self.browser.run(EVERY_CHART))
-        boxes = self.browser.run("[...document.querySelectorAll('.chart')].length")
-        for i in range(boxes):
-            x, y, width, height = self.browser.run(
-                f"(() => {{ const e = document.querySelectorAll('.chart')[{i}]; e.scrollIntoView({{behavior: 'instant', block: 'center'}});"
-                " const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()")
-            for step in range(1, 6):
-                self.browser.point(x + width * step / 6, y + height * (0.3 + 0.1 * step))
+        told = self.browser.run(EVERY_TOOLTIP)
+        self.assertGreaterEqual(sum(HOSTILE in text for text in told), 4)  # the frontier, fits, components of layers
         self.assertIn(HOSTILE, self.browser.run("document.querySelector('#groups').textContent"))
         self.assertIn(HOSTILE, self.browser.run("document.querySelector('#layers').textContent"))
         self.assertIsNone(self.browser.run("window.struck || null"))
