@@ -176,8 +176,8 @@ const GROUP_COLUMNS = [
 function joinGroups(run, sources) {
   const groups = new Map();
   for (const [analysis, list, name] of sources)
-    for (const row of at(run.analyses, analysis, "data", list) || [])
-      groups.set(row[name], { ...row, ...groups.get(row[name]), name: row[name] });
+    for (const { [name]: group, ...figures } of at(run.analyses, analysis, "data", list) || [])
+      groups.set(group, { ...figures, ...groups.get(group), name: group });
   return [...groups.values()];
 }
 
