@@ -390,8 +390,10 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
     double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
     size_t longest = 1;
     char number[32];
-    for (double at = ceil(low / step); at <= floor(high / step); at++) {
-        str_format(number, sizeof number, "%.7g", is_log ? pow(axis->log_base, at) : at * step);
+    double first = ceil(low / step);
+    for (int i = 0; first + i <= high / step; i++) {
+        str_format(number, sizeof number, "%.7g",
+                   is_log ? pow(axis->log_base, first + i) : (first + i) * step);
         longest = strlen(number) > longest ? strlen(number) : longest;
     }
     return longest;

@@ -55,7 +55,8 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
         if (!run_completed(table, i) || !is_known(p) || !is_known(d))
             continue;
         bar = (struct bar){bar.prefill + p, bar.decode + d, bar.queries + 1};
-        if (++seen % together == 0 || seen == count) {
+        seen++;
+        if (seen % together == 0 || seen == count) {
             put_bar(prefill, decode, &bar, (double)(seen - bar.queries) + 0.5, (double)seen + 0.5);
             bar = (struct bar){0};
         }
