@@ -13,7 +13,14 @@
 #include "stats/resample.h"
 #include "stats/select.h"
 
-enum { DRAWS = 2000, GROUP_DRAWS = 1000, GROUPS_FEW = 256, SEED = 1, SUBJECTS_MOST = 200 };
+enum {
+    DRAWS = 2000,
+    GROUP_DRAWS = 1000,
+    GROUPS = 1024,
+    GROUPS_FEW = 256,
+    SEED = 1,
+    SUBJECTS_MOST = 200
+};
 
 /* What lies under it is no energy or power: the Python IPW's bound. */
 #define POSITIVE_LEAST 1e-12
@@ -222,7 +229,7 @@ static enum err put_summary(struct json *json, const struct run_table *table,
         if (run_completed(table, i))
             terms_add(&terms, table, i);
     if (!err)
-        err = ipj_interval(&terms, DRAWS, 0, &ipj);
+        err = ipj_interval(&terms, DRAWS, GROUPS, &ipj);
     terms_release(&terms);
     json_object(json, "summary");
     json_string(json, "model", table->model);

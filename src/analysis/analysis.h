@@ -14,9 +14,9 @@
 #include "analysis/run_table.h"
 #include "core/err.h"
 #include "core/params.h"
+#include "core/text.h"
 
 struct json;
-struct text;
 
 struct analysis {
     const struct run_table *table;
@@ -49,7 +49,17 @@ const struct analysis_driver *analysis_driver_find(const char *name, struct erro
 enum err analysis_run(const struct analysis_driver *driver, const struct run_table *table,
                       const struct params *params, struct text *out, struct error *why) MUST_USE;
 
-/* For drivers. */
+/* The same for several, results[0..count) in their order; their texts are the caller's to release. */
+struct analysis_result {
+    struct text json;
+    enum err err;
+    struct error why;
+};
+void analysis_run_all(const struct analysis_driver *const *drivers, size_t count,
+                      const struct run_table *table, const struct params *params,
+                      struct analysis_result *results);
+
+/* For drivers; several may be at work on one table, which nobody changes. */
 void analysis_warn(struct analysis *analysis, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

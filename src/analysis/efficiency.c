@@ -7,7 +7,7 @@
 #include "core/units.h"
 #include "stats/resample.h"
 
-enum { DRAWS = 2000, SEED = 1 };
+enum { DRAWS = 2000, SEED = 1, GROUPS = 1024 };
 
 struct ratio_row {
     const char *key, *interval_key;
@@ -64,7 +64,7 @@ static enum err put_ratio(const struct run_table *table, const struct ratio_row 
     if (table->numbers[row->numerator] && table->numbers[row->denominator])
         err = take_terms(table, row, terms, &count);
     if (!err && count) {
-        struct resample what = {{terms[0], terms[1]}, 2, count, quotient, DRAWS, SEED, 0};
+        struct resample what = {{terms[0], terms[1]}, 2, count, quotient, DRAWS, SEED, GROUPS};
         err = resample_interval(&what, &found);
     }
     free(terms[0]);

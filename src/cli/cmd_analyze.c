@@ -146,26 +146,23 @@ static enum err show_result(struct analyzing *work, const struct text *result, s
     return ERR_OK;
 }
 
-/* One analysis of one table; `json` is the directory's open object, NULL for text. */
-static enum err analyze_with(struct analyzing *work, const struct analysis_driver *driver,
-                             const struct run_table *table, struct json *json, bool *told,
-                             struct error *why)
+/* What one analysis found; `json` is the directory's open object, NULL for text. */
+static enum err take_result(struct analyzing *work, const struct analysis_driver *driver,
+                            const struct run_table *table, struct analysis_result *result,
+                            struct json *json, bool *told, struct error *why)
 {
-    struct text result = {0};
-    enum err err = analysis_run(driver, table, &work->options->params, &result, why);
-    if (!err || err == ERR_NO_DATA) {
-        bool said = !err;
-        work->said += said;
-        err = ERR_OK;
-        if (json)
-            json_raw(json, driver->name, text_get(&result));
-        else
-            err = show_result(work, &result, why);
-        text_add(&result, "\n");
-        if (said)
-            keep_result(table, driver->name, &result, told);
-    }
-    text_release(&result);
+    bool said = !result->err;
+    if (result->err && result->err != ERR_NO_DATA)
+        return err_set(why, result->err, "%s", result->why.text);
+    enum err err = ERR_OK;
+    work->said += said;
+    if (json)
+        json_raw(json, driver->name, text_get(&result->json));
+    else
+        err = show_result(work, &result->json, why);
+    text_add(&result->json, "\n");
+    if (said)
+        keep_result(table, driver->name, &result->json, told);
     return err;
 }
 
@@ -185,14 +182,19 @@ static void show_heading(struct analyzing *work, const struct run_table *table)
 static enum err analyze_table(struct analyzing *work, const struct run_table *table,
                               struct json *json, struct error *why)
 {
+    struct analysis_result results[ANALYSES_MOST];
     bool told = false;
     enum err err = ERR_OK;
     if (json)
         json_object(json, table->directory);
     else
         show_heading(work, table);
-    for (size_t i = 0; !err && i < work->driver_count; i++)
-        err = analyze_with(work, work->drivers[i], table, json, &told, why);
+    analysis_run_all(work->drivers, work->driver_count, table, &work->options->params, results);
+    for (size_t i = 0; i < work->driver_count; i++) {
+        if (!err)
+            err = take_result(work, work->drivers[i], table, &results[i], json, &told, why);
+        text_release(&results[i].json);
+    }
     if (json)
         json_object_end(json);
     run_point_of(table, &work->points[work->point_count++]);

@@ -6,6 +6,7 @@
  *
  * Where no model can run, what can be measured here and a measured load are shown instead. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/family_report.h"
+#include "report/gnuplot.h"
+#include "report/html.h"
 #include "runner/family.h"
 #include "runner/host_report.h"
 #include "runner/profile.h"
@@ -22,6 +25,8 @@
 #include "sampler/session.h"
 
 extern const struct command command_doctor;
+extern const struct command command_plot;
+extern const struct command command_report;
 extern const struct command command_run;
 
 static int demo_main(int argc, char **argv);
@@ -36,7 +41,9 @@ const struct command command_demo = {
         "in two sizes and three precisions: each answers the same questions, which it never saw "
         "in\n"
         "training, and the table shows what it got right, what a query cost, and which of them no\n"
-        "other beats. Every run keeps its directory, as by `ipw profile --client llama`.\n\n"
+        "other beats. Every run keeps its directory, as by `ipw profile --client llama`; `ipw "
+        "report`\n"
+        "and `ipw plot` make a page and pictures of all of them.\n\n"
         "Without llama.cpp's library no model can run: then `ipw doctor` and `ipw run` show what\n"
         "this machine can measure, on a load of a few seconds.",
     .run = demo_main,
@@ -49,6 +56,7 @@ struct demo_command {
     struct measure_options measure;
     struct profile_options profile;
     const char *models, *output;
+    unsigned threads;
     bool json, quiet;
 };
 
@@ -148,6 +156,37 @@ static int deliver(const struct demo_command *command, const struct family *fami
     return written ? written : code;
 }
 
+/* What the commands of that name make of all runs; each prints the paths of what it wrote. */
+static int show_pages(const struct demo_command *command, const struct family *family)
+{
+    char page[600], plots[600];
+    char **words = calloc(family->count + 6, sizeof *words);
+    size_t count = 1;
+    struct error why = {0};
+    if (!words)
+        return complain("demo", EXIT_FAILED, "out of memory");
+    str_format(page, sizeof page, "%s/report.html", command->profile.output_dir);
+    str_format(plots, sizeof plots, "%s/plots", command->profile.output_dir);
+    for (size_t i = 0; i < family->count; i++)
+        if (family->members[i].completed)
+            words[count++] = (char *)family->members[i].directory;
+    words[count] = "-o";
+    int code = EXIT_DONE;
+    if (html_available(&why) == ERR_OK) {
+        words[0] = "report", words[count + 1] = page;
+        code = command_report.run((int)count + 2, words);
+    } else {
+        complain("demo", 0, "no page: %s", why.text);
+    }
+    if (!code && gnuplot_available(&why) == ERR_OK && count > 2) {
+        words[0] = "plot", words[count + 1] = plots;
+        words[count + 2] = "--plot", words[count + 3] = "pareto,models";
+        code = command_plot.run((int)count + 4, words);
+    }
+    free(words);
+    return code;
+}
+
 static int require_all_measured(const struct family *family)
 {
     for (size_t i = 0; i < family->count; i++) {
@@ -185,6 +224,8 @@ static int run_family(const struct demo_command *command, const struct client_mo
         code = complain("demo", EXIT_FAILED, "%s", why.text);
     else
         code = deliver(command, &family);
+    if (!err && !code && !command->json && !family.signal)
+        code = show_pages(command, &family);
     if (family.signal)
         code = 128 + family.signal;
     else if (!code && command->measure.require_energy)
@@ -193,9 +234,18 @@ static int run_family(const struct demo_command *command, const struct client_mo
     return code;
 }
 
+static enum err set_params(struct demo_command *command)
+{
+    char threads[16];
+    str_format(threads, sizeof threads, "%u", command->threads);
+    enum err err = params_set(&command->profile.client_params, "threads", threads);
+    return err ? err : params_set(&command->profile.request_params, "max_tokens", ANSWER_TOKENS);
+}
+
 static int demo_main(int argc, char **argv)
 {
     static struct demo_command command = {
+        .threads = 1,
         .profile = {.client = "llama",
                     .dataset = "builtin",
                     .output_dir = "runs/demo",
@@ -215,6 +265,8 @@ static int demo_main(int argc, char **argv)
          "these instead: names of shipped models or GGUF files, with commas", 0, 0, NULL},
         {0, "queries", OPTION_COUNT, &command.profile.max_queries, "N",
          "questions for each model (default: 600)", 1, 1e6, NULL},
+        {'t', "threads", OPTION_COUNT, &command.threads, "N",
+         "threads that compute (default: 1: the family is too small for more)", 1, 4096, NULL},
         {0, "idle", OPTION_NUMBER, &command.profile.idle_s, "S",
          "watch the machine at rest before each, S seconds (default: 2)", 0, 86400, NULL},
         {0, "output-dir", OPTION_TEXT, &command.profile.output_dir, "DIR",
@@ -232,7 +284,7 @@ static int demo_main(int argc, char **argv)
     struct client_models models = {0};
     struct error why = {0};
     is_quiet = command.quiet;
-    if (params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS) != ERR_OK)
+    if (set_params(&command) != ERR_OK)
         return complain("demo", EXIT_FAILED, "out of memory");
     enum err err =
         command.models ? take_named(command.models, &models) : list_family(&models, &why);

@@ -59,11 +59,12 @@ static double beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* log(Gamma(a + 1/2) / Gamma(a)): of large a the difference of two logarithms would lose digits. */
+/* log(Gamma(a + 1/2) / Gamma(a)): of large a the quotient of two huge numbers would overflow.  Not by
+ * lgamma, which writes a variable that threads share. */
 static double log_gamma_step(double a)
 {
-    if (a < 200)
-        return lgamma(a + 0.5) - lgamma(a);
+    if (a < 100)
+        return log(tgamma(a + 0.5) / tgamma(a));
     double r = 1 / a;
     return 0.5 * log(a) +
            r * (-1.0 / 8 + r * r * (1.0 / 192 + r * r * (-1.0 / 640 + r * r * 17.0 / 14336)));

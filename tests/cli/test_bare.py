@@ -45,8 +45,10 @@ class Bare(unittest.TestCase):
 
     def test_doctor_says_what_is_missing_and_what_brings_it(self):
         parts = json.loads(self.ipw("doctor", "--json").stdout)["parts"]
+        # The others are looked for at run time, whatever the build.
+        parts = [part for part in parts if part["name"] not in ("llama.cpp", "gnuplot")]
         self.assertEqual({part["name"] for part in parts},
-                         {"cJSON", "libcurl", "nanoarrow", "SQLite"})
+                         {"cJSON", "libcurl", "nanoarrow", "SQLite", "ECharts"})
         for part in parts:
             self.assertFalse(part["available"], part)
             self.assertRegex(part["missing"], "install|setup|set-up", part)

@@ -73,6 +73,18 @@ class Family(DemoTest):
         self.assertEqual(done.returncode, 3)
         self.assertIn("~", done.stdout)
 
+    def test_the_paths_that_it_ends_with_are_there(self):
+        done = self.demo(self.machine(Modelled), "--queries", 5, "--model",
+                         "ipw-1m-f16,ipw-1m-q8_0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        paths = [Path(line.strip()) for line in done.stdout.splitlines()
+                 if line.strip().startswith("/") and " " not in line.strip()]
+        self.assertGreaterEqual(len(paths), 2)
+        for path in paths:
+            self.assertTrue(path.exists(), path)
+        if "no page" not in done.stderr:
+            self.assertIn("report.html", [path.name for path in paths])
+
     def test_without_any_sensor_nothing_is_invented(self):
         models, done = self.family(self.machine(Machine), "--model", "ipw-1m-f16")
         self.assertIsNone(models[0]["joules_per_query"])

@@ -338,6 +338,24 @@ class Formats(MachineTest):
         shown = section(command_page("list"), "JSON REPORT")
         self.assertEqual(key_problems(listing, shown), [])
 
+    def test_compare_json(self):
+        runs = self.fake.root / "compared"
+        done = self.run_ipw("profile", "--client", "null", "--model", "m", "--max-queries", "3",
+                            "--warmup-queries", "0", "--idle", "0", "--json", "--output-dir", runs)
+        run, text = json.loads(done.stdout)["output_dir"], command_page("compare")
+        report = json.loads(self.run_ipw("compare", run, run, "--json", "--fail-if",
+                                         "latency > 1%").stdout)
+        metrics = report["comparisons"][0]["metrics"]
+        names = listed(section(text, "DESCRIPTION"), "Cm")
+        self.assertEqual(set(metrics), set(names))
+        report["comparisons"][0]["metrics"] = metrics["latency"]
+        self.assertEqual(key_problems(report, section(text, "JSON REPORT")), [])
+
+    def test_exports(self):
+        listing = json.loads(self.run_ipw("list", "exports", "--json").stdout)
+        names = [row["name"] for row in listing["exports"]]
+        self.assertEqual(names, listed(section(command_page("export"), "DESCRIPTION"), "Cm"))
+
     def test_profile_json_and_files(self):
         runs = self.fake.root / "runs"
         done = self.run_ipw("profile", "--client", "null", "--model", "m", "--max-queries", "2",

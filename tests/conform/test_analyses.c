@@ -68,6 +68,29 @@ static void test_all_failed(void **state)
     hold_all(FILL_NOTHING, 1, true);
 }
 
+static void test_all_at_once(void **state)
+{
+    (void)state;
+    enum { MOST = 64, ROWS = 12000 }; /* enough for threads */
+    struct params none = {0};
+    struct analysis_result results[MOST];
+    struct run_table table = table_of(FILL_VARIED, ROWS, false);
+    size_t count = 0;
+    while (ANALYSIS_DRIVERS[count])
+        count++;
+    assert_true(count <= MOST);
+    analysis_run_all(ANALYSIS_DRIVERS, count, &table, &none, results);
+    for (size_t i = 0; i < count; i++) {
+        struct text alone = {0};
+        HOLD(analysis_run(ANALYSIS_DRIVERS[i], &table, &none, &alone, NULL) == results[i].err,
+             ANALYSIS_DRIVERS[i]->name);
+        HOLD(strcmp(text_get(&alone), text_get(&results[i].json)) == 0, ANALYSIS_DRIVERS[i]->name);
+        text_release(&alone);
+        text_release(&results[i].json);
+    }
+    table_free(&table);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -90,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_any_table),
         cmocka_unit_test(test_all_failed),
+        cmocka_unit_test(test_all_at_once),
         cmocka_unit_test(test_names),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -145,7 +145,7 @@ static void tell_sorted(struct series x, const struct jv *asked, struct json *js
 
 static void tell(const struct jv *asked, struct json *json)
 {
-    const char *ask = jv_text(jv_get(asked, "ask"));
+    const char *ask = jv_text(jv_get(asked, "ask")) ? jv_text(jv_get(asked, "ask")) : "";
     struct series x = series_of(asked, "x"), y = series_of(asked, "y");
     json_object(json, NULL);
     if (strcmp(ask, "linear") == 0)

@@ -44,6 +44,14 @@ function withUnit(value, unit, places = 4) {
   return digits(value / scale, places) + " " + prefix + unit;
 }
 
+// Value and uncertainty with one prefix, to two digits of the uncertainty: "12.35 ± 0.36 kJ".
+function withError(value, error, unit) {
+  if (!known(value) || !known(error) || error <= 0) return withUnit(value, unit);
+  const [scale, prefix] = PREFIXES.find(([least]) => Math.max(Math.abs(value), error) >= least) || PREFIXES.at(-1);
+  const places = Math.min(9, Math.max(0, 1 - Math.floor(Math.log10(error / scale))));
+  return (value / scale).toFixed(places) + " ± " + (error / scale).toFixed(places) + " " + prefix + unit;
+}
+
 const bytes = count => count < 1000 ? count + " B" : withUnit(count, "B", 3);
 const plural = (count, one, many) => count.toLocaleString("en") + " " + (count === 1 ? one : many || one + "s");
 

@@ -23,13 +23,13 @@ function axis(more) {
   return {
     nameLocation: "middle", nameGap: 28, nameTextStyle: { color: colour("dim"), fontSize: 12 },
     axisLine: { lineStyle: { color: colour("line") } }, axisTick: { show: false },
-    axisLabel: { color: colour("dim"), fontSize: 11, hideOverlap: true },
+    axisLabel: { color: colour("dim"), fontSize: 11, hideOverlap: true, ...(more && more.labels) },
     splitLine: { lineStyle: { color: colour("faint") } }, ...more,
   };
 }
 
 const unitAxis = (unit, more) => axis({
-  ...more, axisLabel: { color: colour("dim"), fontSize: 11, hideOverlap: true, formatter: value => withUnit(value, unit, 3).replace(/\.0+(?= )/, "") },
+  ...more, labels: { formatter: value => withUnit(value, unit, 3).replace(/\.0+(?= )/, ""), ...(more && more.labels) },
 });
 
 // A tooltip is an element, so that no name in it is taken for HTML.
@@ -81,6 +81,7 @@ theme.listeners.push(() => { for (const entry of charts) entry.draw(); });
 
 addEventListener("beforeprint", () => {
   theme.forPrint = true;
+  document.documentElement.classList.add("printing");
   for (const details of document.querySelectorAll("details.printed")) details.open = true;
   for (const entry of charts) entry.show();
   theme.apply();
@@ -91,6 +92,7 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", () => {
   theme.forPrint = false;
+  document.documentElement.classList.remove("printing");
   theme.apply();
   for (const entry of charts) entry.chart?.resize();
 });
@@ -105,9 +107,9 @@ function histogramOption(found) {
   const mark = (value, name) => ({ xAxis: value, label: { formatter: name } });
   return {
     ...baseOption(),
-    grid: { left: 6, right: 16, top: 24, bottom: 4, containLabel: true },
+    grid: { left: 6, right: 10, top: 24, bottom: 4, containLabel: true },
     xAxis: unitAxis(unit, { type: log ? "log" : "value", min: bars[0][0], max: bars[last][1], splitLine: { show: false },
-      splitNumber: 4, minorTick: { show: false } }),
+      splitNumber: 4, labels: { showMinLabel: false, showMaxLabel: false } }),
     yAxis: axis({ type: "value", minInterval: 1, splitNumber: 3 }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
@@ -186,9 +188,9 @@ function frontierOption(runs, on) {
   return {
     ...baseOption(),
     grid: { left: 8, right: 60, top: 26, bottom: 26, containLabel: true },
-    xAxis: unitAxis("J", { type: Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20 ? "log" : "value", scale: true,
+    xAxis: unitAxis("J", { boundaryGap: ["8%", "8%"], type: Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20 ? "log" : "value", scale: true,
       name: "energy per query (less is better)" }),
-    yAxis: unitAxis("%", { type: "value", scale: true, name: "accuracy", nameGap: 50 }),
+    yAxis: unitAxis("%", { boundaryGap: ["10%", "10%"], type: "value", scale: true, name: "accuracy", nameGap: 50 }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => {
@@ -221,7 +223,7 @@ function componentsOption(model) {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ name, seriesName }) => {
         const found = part(name, seriesName);
-        return tip(name + ", " + seriesName, [["energy", withUnit(found.energy_j, "J") + " ± " + withUnit(found.plus_minus, "J", 2)],
+        return tip(name + ", " + seriesName, [["energy", withError(found.energy_j, found.plus_minus, "J")],
           ["share", withUnit(found.share, "%")], ["per token", withUnit(found.energy_per_token_j, "J")], ["time", withUnit(found.time_s, "s")]]);
       },
     },
@@ -242,7 +244,7 @@ function layersOption(model) {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ dataIndex }) => {
         const layer = model.layers[dataIndex];
-        return tip("layer " + layer.index, [["energy", withUnit(layer.energy_j, "J") + " ± " + withUnit(layer.plus_minus, "J", 2)],
+        return tip("layer " + layer.index, [["energy", withError(layer.energy_j, layer.plus_minus, "J")],
           ["share", withUnit(layer.share, "%")], ["time", withUnit(layer.time_s, "s")]]);
       },
     },

@@ -13,7 +13,7 @@ function topFacts(run) {
   const summary = run.summary || {}, when = at(summary, "ipw", "started_at") || at(summary, "generated_at");
   const fact = (label, value) => value ? make("span", {}, label + " ", make("b", {}, value)) : null;
   return make("div", { class: "facts" },
-    fact("on", run.hardware), fact("dataset", run.dataset),
+    DATA.runs.length > 1 ? fact("on", run.hardware) : null, fact("dataset", run.dataset),
     make("span", {}, make("b", {}, plural(run.rows, "query", "queries")), run.failed ? ", " + run.failed.toLocaleString("en") + " failed" : ""),
     fact("client", at(summary, "profiler_config", "client_id")),
     fact("measured", when ? new Date(when * 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC" : ""));
@@ -27,7 +27,7 @@ function drawTop() {
   document.getElementById("top").replaceChildren(
     make("div", { class: "masthead" },
       make("div", {}, make("p", { class: "eyebrow" }, "Intelligence per watt"), make("h1", {}, DATA.title)), button),
-    DATA.runs.length === 1 ? topFacts(run) : make("div", { class: "facts" }, make("span", {}, DATA.runs.length + " runs, " + DATA.layers.length + " analyses of layers")));
+    DATA.runs.length === 1 ? topFacts(run) : make("div", { class: "facts" }, make("span", {}, plural(DATA.runs.length, "run") + (DATA.layers.length ? " and the layers of " + plural(DATA.layers.length, "model") : ""))));
 }
 
 // ---- what was measured, and how well ----
@@ -47,8 +47,8 @@ function deviceTable(run) {
   if (!devices.length) return null;
   return smallTable("Devices", [
     { key: "id", label: "Device", text: true },
-    { label: "Energy", unit: "J", of: device => at(device, "energy", "joules") },
-    { label: "±", unit: "J", of: device => at(device, "energy", "plus_minus") },
+    { label: "Energy", unit: "J", of: device => at(device, "energy", "joules"),
+      show: device => withError(at(device, "energy", "joules"), at(device, "energy", "plus_minus"), "J") },
     { label: "Method", text: true, of: device => at(device, "energy", "method") || at(device, "energy", "note") },
     { label: "Source", text: true, of: device => at(device, "energy", "source") },
     { label: "Covered", unit: "%", of: device => at(device, "energy", "coverage") },
@@ -61,21 +61,28 @@ function deviceTable(run) {
   ], devices);
 }
 
-function qualitySection(run) {
-  const warnings = warningsOf(run), energy = at(run.summary, "ipw", "energy") || {};
-  const checks = at(run.analyses, "quality", "data", "checks") || [];
-  const good = checks.filter(check => check.verdict === "good").length;
+const checksOf = run => at(run.analyses, "quality", "data", "checks") || [];
+
+// How the energy is known, in a line.
+function evidence(run) {
+  const energy = at(run.summary, "ipw", "energy") || {}, checks = checksOf(run);
   const method = energy.method || at(run.analyses, "efficiency", "summary", "method");
-  const kind = !method ? "bad" : method === "estimated" ? "warning" : "good";
+  const badge = (kind, text) => make("span", { class: "badge " + kind }, text);
+  return make("p", { class: "evidence" },
+    badge(!method ? "bad" : method === "estimated" ? "warning" : "good",
+      !method ? "energy not measured" : method === "estimated" ? "estimated, not measured" : "measured by " + method),
+    known(energy.coverage) ? badge(energy.coverage >= 0.9 ? "good" : "warning", withUnit(energy.coverage, "%") + " of the time covered") : null,
+    checks.length ? badge("", ["good", "warning", "unknown"].map(kind => [kind, checks.filter(check => check.verdict === kind).length])
+      .filter(([, count]) => count).map(([kind, count]) => count + " " + kind).join(", ") + " of " + checks.length + " checks") : null,
+    energy.source ? make("span", { class: "mono dim" }, energy.source) : null);
+}
+
+function qualitySection(run) {
+  const checks = checksOf(run), devices = deviceTable(run);
+  if (!devices && !checks.length) return null;
   return section("quality", "What was measured, and how well", null,
-    warnings.length ? make("div", { class: "alert", id: "warnings" }, make("strong", {}, plural(warnings.length, "thing") + " to know before reading on"),
-      make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
-    make("p", {}, make("span", { class: "badge " + kind }, method ? (method === "estimated" ? "estimated, not measured" : "measured: " + method) : "energy not measured"), " ",
-      known(energy.coverage) ? make("span", { class: "badge " + (energy.coverage >= 0.9 ? "good" : "warning") }, withUnit(energy.coverage, "%") + " of the time covered") : null, " ",
-      checks.length ? make("span", { class: "badge " + (good === checks.length ? "good" : "") }, good + " of " + checks.length + " checks good") : null),
-    energy.source ? make("p", { class: "note" }, "Source: ", make("span", { class: "mono" }, energy.source)) : null,
-    deviceTable(run),
-    checks.length ? make("details", {}, make("summary", {}, "All checks"), smallTable("Checks", [
+    devices,
+    checks.length ? make("details", { class: "printed" }, make("summary", {}, "All " + checks.length + " checks"), smallTable("Checks", [
       { key: "check", label: "Check", text: true, of: check => check.check.replaceAll("_", " ") },
       { label: "Verdict", text: true, of: check => make("span", { class: "badge " + check.verdict }, check.verdict), fixed: true },
       { key: "detail", label: "What was found", text: true },
@@ -86,17 +93,24 @@ function qualitySection(run) {
 
 function figure(item, i) {
   const [value, error] = item.text === null ? ["unknown"] : item.text.split(" ± ");
-  const split = error ? error.match(/^(\S+)(.*)$/) : null; // the unit goes with the figure
   return make("div", { class: "figure" + (i < 2 ? " first" : ""), "data-key": item.key, "data-value": item.value },
     make("dt", {}, item.label),
     make("dd", {},
       make("div", { class: "value" + (item.text === null ? " unknown" : "") }, value,
-        split ? make("span", { class: "error" }, " ± " + split[1]) : null, split ? split[2] : null),
+        error ? make("span", { class: "error" }, " ± " + error) : null),
       item.note ? make("div", { class: "about" }, item.note) : null));
 }
 
-const headlineSection = run => section("figures", "Figures", "± is one standard uncertainty, all causes combined; intervals hold 95 %.",
-  make("dl", { class: "figures" }, run.headline.map(figure)));
+// Whatever makes the figures doubtful stands before them.
+function headlineSection(run) {
+  const warnings = warningsOf(run);
+  return section("figures", "Figures", null,
+    warnings.length ? make("div", { class: "alert", id: "warnings" }, make("strong", {}, plural(warnings.length, "thing") + " to know before reading on"),
+      make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
+    evidence(run),
+    make("dl", { class: "figures" }, run.headline.map(figure)),
+    make("p", { class: "note after" }, "± is one standard uncertainty, all causes combined. An interval holds 95 %."));
+}
 
 // ---- where the energy went ----
 
@@ -138,8 +152,7 @@ function distributionSection(run) {
 }
 
 function fitText(fit, result) {
-  const per = "a token", slope = withUnit(result.slope, fit.unit) + (known(result.slope_error) ? " ± " + withUnit(result.slope_error, fit.unit, 2) : "");
-  return slope + " " + per + " and " + withUnit(result.intercept, fit.unit) + " to begin with; r² " + digits(result.r2, 3) + " over " + plural(result.count, "query", "queries");
+  return withError(result.slope, result.slope_error, fit.unit) + " a token and " + withUnit(result.intercept, fit.unit) + " to begin with; r² " + digits(result.r2, 3) + " over " + plural(result.count, "query", "queries");
 }
 
 function fitSection(run) {
@@ -149,7 +162,7 @@ function fitSection(run) {
     .map(([fit, result]) => [fit, result, fitPoints(queries, fit)]).filter(([, , points]) => points.length > 1);
   if (!cards.length) return null;
   return section("fits", "Fits", "Least squares over all completed queries; of many, evenly picked ones are drawn.",
-    make("div", { class: "grid" }, cards.map(([fit, result, points]) => make("div", { class: "card", "data-fit": fit.key, "data-slope": result.slope },
+    make("div", { class: "grid wide" }, cards.map(([fit, result, points]) => make("div", { class: "card", "data-fit": fit.key, "data-slope": result.slope },
       make("h3", {}, fit.title), make("p", { class: "note" }, fitText(fit, result)),
       chartElement(fit.title, () => fitOption(queries, fit, result, points), { size: "small" })))));
 }
@@ -196,14 +209,16 @@ function querySection(run) {
 function acrossSection() {
   if (!DATA.across) return null;
   const runs = DATA.across.data.runs, on = DATA.frontier;
-  const choose = i => make("button", { type: "button", click: () => { chosen = i; drawRun(); document.getElementById("figures").scrollIntoView(); } }, "Show");
+  const choose = i => make("button", { type: "button", click: () => { chosen = i; drawRun(); document.getElementById("one").scrollIntoView(); } }, "Show");
   const rows = runs.map((run, i) => ({ ...run, i, on: on[i] ? "yes" : "" }));
+  const differs = key => new Set(runs.map(run => run[key])).size > 1; // what is the same everywhere needs no column
   return section("across", "Side by side", "On the frontier are the runs that no other beats: none is as accurate for as little energy, and better in one of the two.",
     DATA.across.warnings.length ? make("div", { class: "alert" }, DATA.across.warnings.map(text => make("p", {}, text))) : null,
     runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length > 1
       ? chartElement("Accuracy against energy per query", () => frontierOption(runs, on)) : null,
     smallTable("Runs", [
-      { key: "model", label: "Model", text: true }, { key: "hardware", label: "On", text: true }, { key: "dataset", label: "Dataset", text: true },
+      { key: "model", label: "Model", text: true },
+      ...[["hardware", "On"], ["dataset", "Dataset"]].filter(([key]) => differs(key)).map(([key, label]) => ({ key, label, text: true })),
       { key: "on", label: "Frontier", text: true },
       { key: "accuracy", label: "Accuracy", unit: "%" }, { key: "joules_per_query", label: "Per query", unit: "J" },
       { key: "joules_per_output_token", label: "Per output token", unit: "J" }, { key: "ipj", label: "IPJ", unit: "" },
@@ -217,15 +232,14 @@ function acrossSection() {
 function layersSection(model, i) {
   const energy = model.energy || {};
   return section("layers" + (i || ""), "Energy of layers: " + String(model.model).split("/").pop(),
-    [model.description, model.attribution, "one pass of the workload: " + withUnit(energy.joules, "J") + (known(energy.plus_minus) ? " ± " + withUnit(energy.plus_minus, "J", 2) : "")].filter(Boolean).join("; "),
+    [model.description, model.attribution, "one pass of the workload: " + withError(energy.joules, energy.plus_minus, "J")].filter(Boolean).join("; "),
     model.closure_pass === false || at(model.null_test, "pass") === false
       ? make("p", { class: "alert" }, "A check of this attribution failed: " + (model.closure_pass === false ? "the parts do not add up to the whole. " : "") + (at(model.null_test, "pass") === false ? "Looking changes what is looked at." : "")) : null,
-    make("div", { class: "grid" },
+    make("div", { class: "grid wide" },
       make("div", { class: "card" }, make("h3", {}, "Components"), chartElement("Energy by component", () => componentsOption(model))),
       model.layers.length ? make("div", { class: "card" }, make("h3", {}, "Layers"), chartElement("Energy by layer", () => layersOption(model))) : null),
     smallTable("Components", [
-      { key: "name", label: "Component", text: true }, { key: "phase", label: "Phase", text: true }, { key: "energy_j", label: "Energy", unit: "J" },
-      { key: "plus_minus", label: "±", unit: "J" }, { key: "share", label: "Share", unit: "%" }, { key: "energy_per_token_j", label: "Per token", unit: "J" },
+      { key: "name", label: "Component", text: true }, { key: "phase", label: "Phase", text: true }, { key: "energy_j", label: "Energy", unit: "J", show: part => withError(part.energy_j, part.plus_minus, "J") }, { key: "share", label: "Share", unit: "%" }, { key: "energy_per_token_j", label: "Per token", unit: "J" },
       { key: "time_s", label: "Time", unit: "s" }, { key: "power_w", label: "Power", unit: "W" }, { key: "joules_per_gflop", label: "Per GFLOP", unit: "J" },
       { key: "joules_per_gb", label: "Per GB", unit: "J" }, { key: "method", label: "Method", text: true },
     ], model.components));
@@ -253,19 +267,28 @@ function environmentSection(run) {
 
 // ---- all of it ----
 
+const SHORT_TITLES = { across: "Side by side", figures: "Figures", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
+  fits: "Fits", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
+
 function drawContents() {
-  const links = [...document.querySelectorAll("main > section")].map(part => make("a", { href: "#" + part.id },
-    part.querySelector("h2").textContent.replace(/,.*|:.*/, "").replace("What was measured", "Quality")));
-  const picker = DATA.runs.length < 2 ? null : make("label", {}, "Run ", make("select", {
-    id: "run", change: event => { chosen = Number(event.target.value); drawRun(); document.getElementById("run").focus(); },
-  }, DATA.runs.map((run, i) => make("option", { value: i, selected: i === chosen }, run.model + (run.hardware ? " on " + run.hardware : "")))));
-  document.getElementById("contents").replaceChildren(make("div", {}, links, picker));
+  const links = [...document.querySelectorAll("main > section")].filter(part => SHORT_TITLES[part.id])
+    .map(part => make("a", { href: "#" + part.id }, SHORT_TITLES[part.id]));
+  document.getElementById("contents").replaceChildren(make("div", {}, links));
+}
+
+// With several runs: which of them the sections below are about.
+function runPicker(run) {
+  return make("section", { id: "one", "aria-label": "Which run" },
+    make("select", {
+      id: "run", "aria-label": "Show the run", change: event => { chosen = Number(event.target.value); drawRun(); document.getElementById("run").focus(); },
+    }, DATA.runs.map((other, i) => make("option", { value: i, selected: i === chosen }, other.model + (other.hardware ? " on " + other.hardware : "")))),
+    topFacts(run));
 }
 
 function drawRun() {
   const run = DATA.runs[chosen];
-  const name = run && DATA.runs.length > 1 ? make("section", { id: "one" }, make("h2", {}, run.model), topFacts(run)) : null;
-  const parts = run ? [name, qualitySection(run), headlineSection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
+  const name = run && DATA.runs.length > 1 ? runPicker(run) : null;
+  const parts = run ? [name, headlineSection(run), qualitySection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
     groupSection(run), querySection(run)] : [];
   document.getElementById("main").replaceChildren(...[acrossSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
   dropCharts();

@@ -48,7 +48,7 @@ function powerSeries(timeline, times) {
 function requestPairs(queries, row) {
   return [
     ["subject", subjectOf(queries, row) || "–"], ["answer", verdictOf(queries, row)],
-    ["energy", withUnit(queries.joules[row], "J") + (known(queries.plus_minus[row]) ? " ± " + withUnit(queries.plus_minus[row], "J", 2) : "")],
+    ["energy", withError(queries.joules[row], queries.plus_minus[row], "J")],
     ["latency", withUnit(queries.latency_s[row], "s")], ["first token", withUnit(queries.ttft_s[row], "s")],
     ["tokens", withUnit(queries.input_tokens[row], "") + " in, " + withUnit(queries.output_tokens[row], "") + " out"],
   ];
@@ -108,13 +108,14 @@ function timelineView(run) {
     const laneHeight = state.requests.rows.length ? Math.min(LANES_PIXELS_MOST, Math.max(24, lanes() * LANE_PIXELS)) : 0;
     const span = { min: timeline().from, max: end() };
     const timeAxis = (gridIndex, labels) => unitAxis("s", {
-      type: "value", gridIndex, ...span, splitLine: { show: false }, axisLabel: { show: labels, color: colour("dim"), fontSize: 11, formatter: value => digits(value, 4) + " s" },
+      type: "value", gridIndex, ...span, splitLine: { show: false },
+      labels: { show: labels, showMinLabel: false, showMaxLabel: false, formatter: value => digits(value, 4).replace(/\.0+$/, "") + " s" },
       axisPointer: { show: true, label: { show: false } },
     });
     const zoom = { xAxisIndex: [0, 1, 2], filterMode: "none", startValue: at(state.window, 0) ?? undefined, endValue: at(state.window, 1) ?? undefined };
     return {
       ...baseOption(),
-      legend: { top: 0, left: 0, itemWidth: 14, itemHeight: 8, textStyle: { color: colour("ink") }, data: powerSeries(timeline(), []).filter(s => s.power).map(s => s.name) },
+      legend: { top: 0, left: 0, icon: "roundRect", itemWidth: 14, itemHeight: 5, textStyle: { color: colour("ink") }, data: powerSeries(timeline(), []).filter(s => s.power).map(s => s.name) },
       grid: [
         { left: 58, right: 14, top: 34, height: 200 },
         { left: 58, right: 14, top: 262, height: 44 },
@@ -123,8 +124,9 @@ function timelineView(run) {
       xAxis: [timeAxis(0, false), timeAxis(1, !laneHeight), timeAxis(2, laneHeight > 0)],
       yAxis: [
         unitAxis("W", { type: "value", gridIndex: 0, splitNumber: 4 }),
-        axis({ type: "value", gridIndex: 1, splitNumber: 2, minInterval: 1, name: "alive", nameLocation: "end", nameGap: 4 }),
-        axis({ type: "value", gridIndex: 2, min: -0.6, max: Math.max(0.6, laneHeight ? lanes() - 0.4 : 1), inverse: true, show: false }),
+        axis({ type: "value", gridIndex: 1, splitNumber: 2, minInterval: 1, name: "alive", nameGap: 38 }),
+        axis({ type: "value", gridIndex: 2, min: -0.6, max: Math.max(0.6, laneHeight ? lanes() - 0.4 : 1), inverse: true, name: "requests", nameGap: 38, labels: { show: false },
+          axisLine: { show: false }, splitLine: { show: false } }),
       ],
       axisPointer: { link: [{ xAxisIndex: "all" }], lineStyle: { color: colour("dim") } },
       tooltip: { ...baseOption().tooltip, trigger: "axis", formatter: axisTip },

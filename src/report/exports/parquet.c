@@ -7,7 +7,7 @@ static enum err parquet_available(struct error *why)
     return err_set(
         why, ERR_UNSUPPORTED,
         "no C library that writes Parquet is in Debian; use --to hf -o DIR, then python3 "
-        "-c 'import datasets; datasets.load_from_disk(\"DIR\").to_parquet(\"FILE\")'");
+        "-c 'import datasets; datasets.load_from_disk(\"DIR\").flatten().to_parquet(\"FILE\")'");
 }
 
 static enum err parquet_refuse(struct export *export, struct error *why)

@@ -132,6 +132,18 @@ static void put_accuracy(const struct top *top)
                is_known(accuracy) && jv_is_array(interval) ? note : "no graded answers");
 }
 
+/* Without a unit there is no prefix: 0.01398 ± 0.00056, to two digits of the uncertainty. */
+static void plain_with_error(char *to, double value, double error)
+{
+    double size = error > 0 ? floor(log10(error)) : 0;
+    if (error > 0 && size >= -8 && size <= 0)
+        str_format(to, FORMAT_MAX, "%.*f ± %.*f", (int)(1 - size), value, (int)(1 - size), error);
+    else if (error > 0)
+        str_format(to, FORMAT_MAX, "%.4g ± %.2g", value, error);
+    else
+        str_format(to, FORMAT_MAX, "%.4g", value);
+}
+
 static void put_intelligence(const struct top *top, const char *key, const char *label,
                              const char *note)
 {
@@ -141,10 +153,7 @@ static void put_intelligence(const struct top *top, const char *key, const char 
     str_format(analysis_path, sizeof analysis_path, "summary.%s", key);
     double value = fact_or(top, path, "accuracy", analysis_path);
     double error = run_fact(top->table, error_path);
-    if (error > 0)
-        format_with_error(text, value, error, "");
-    else
-        str_format(text, sizeof text, "%.3g", value);
+    plain_with_error(text, value, error);
     put_figure(top, key, label, value, text, note);
 }
 

@@ -39,7 +39,7 @@ static void add_data(struct text *out, const struct text *data)
         at += plain;
         if (at >= end)
             break;
-        if (memcmp(at, "\xE2\x80\xA8", 3) == 0 || memcmp(at, "\xE2\x80\xA9", 3) == 0) {
+        if (strncmp(at, "\xE2\x80\xA8", 3) == 0 || strncmp(at, "\xE2\x80\xA9", 3) == 0) {
             text_add(out, at[2] == '\xA8' ? "\\u2028" : "\\u2029");
             at += 3;
         } else if (*at == '\xE2') {

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The report of 10^5 queries: how long until it can be used in Chromium, how large it is, what making
+it costs beside reading the run."""
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+IPW = os.path.join(HERE, "..", "ipw")
+QUERIES, ROUNDS = 100_000, 5
+with open(os.path.join(HERE, "..", "CMakeCache.txt"), encoding="utf-8") as cache:
+    SOURCE = re.search("^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$", cache.read(), re.M)[1]
+
+
+def row(name, value, unit, bound):
+    verdict = "pass" if value <= bound else "fail"
+    print(f"{name}\t{value:.4g}\t{unit}\t<= {bound:g}\t{verdict}")
+
+
+def cpu_s(*words):
+    """CPU seconds of ipw: the wall clock of a busy machine says little."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([IPW, *words], capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        print("bench_report: skipped:", done.stderr.strip())
+        sys.exit(0)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def used(browser, page):
+    """Seconds until the page is drawn, and until a table of all queries was sorted by a key."""
+    opened = browser.open(page)
+    browser.run("document.querySelector('#queries thead th:nth-child(4) button').focus()")
+    began = time.monotonic()
+    browser.key("Enter")
+    return opened, time.monotonic() - began
+
+
+def main():
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, os.path.join(SOURCE, "tests/e2e"))
+    from browser import Browser, chromium
+    from made_run import make_run
+    with tempfile.TemporaryDirectory(prefix="ipw-bench-") as folder:
+        make_run(folder, QUERIES, concurrency=32)
+        reading = cpu_s("analyze", folder, "--json")
+        row("ipw report of 10^5 queries, against ipw analyze", cpu_s("report", folder) / reading, "ratio", 2)
+        page = os.path.join(folder, "report.html")
+        row("report of 10^5 queries, size", os.path.getsize(page) / 1e6, "MB", 5)
+        if not chromium():
+            print("bench_report: opening the page is skipped: no Chromium here (Debian: chromium)")
+            return
+        with Browser() as browser:
+            rounds = sorted(used(browser, page) for _ in range(ROUNDS))
+        row("report of 10^5 queries, until it can be used", rounds[ROUNDS // 2][0], "s", 2)
+        row("report of 10^5 queries, sorting all by a key", sorted(r[1] for r in rounds)[ROUNDS // 2], "s", 1)
+
+
+main()

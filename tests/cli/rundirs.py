@@ -1,0 +1,58 @@
+"""Run directories written by the test itself, by docs/formats.md: every figure in them is known."""
+
+import json
+
+MODEL = "tiny.model:1b"  # a name with what paths and labels stumble over
+
+
+def query(index, joules=10.0, latency=1.0, tokens=20, correct=None, repeat=0, problem=None, failed=False,
+          key=None, source="nvml energy", method="counter", **ipw):
+    """A line of the journal, complete."""
+    key = key or (f"q{index:06d}" + (f".r{repeat}" if repeat else ""))
+    energy = None if joules is None else {
+        "joules": joules, "plus_minus": 0.05 * abs(joules), "plus_minus_statistical": 0.0,
+        "method": method, "source": source, "coverage": 1, "idle_joules": 0.2 * joules,
+        "active_joules": 0.8 * joules, "updates": 40, "low_confidence": False, "note": None}
+    metrics = {"token_metrics": {"input": 5, "output": tokens, "total": 5 + tokens}}
+    if not failed:
+        metrics["latency_metrics"] = {
+            "total_query_seconds": latency, "time_to_first_token_seconds": 0.2 * latency,
+            "median_itl_ms": 800 * latency / max(tokens, 1),
+            "throughput_tokens_per_sec": tokens / latency}
+    if correct is not None:
+        metrics["evaluation"] = {"is_correct": bool(correct)}
+    return {"kind": "query", "key": key, "problem": problem or f"question {index}", "answer": "42",
+            "subject": "general", "dataset_metadata": {"level": index % 3},
+            "model_answers": {MODEL: "the answer"}, "model_metrics": {MODEL: metrics},
+            "ipw": {"key": key, "index": index, "repeat": repeat, "start": 1,
+                    "status": "failed" if failed else "completed", "company": 1,
+                    "started_at": 1.7e9 + 2 * index, "prefill_s": 0.2 * latency,
+                    "decode_s": 0.8 * latency, **({"energy": energy} if energy else {}), **ipw}}
+
+
+def summary(queries, hardware="H100", host="node1", concurrency=1, dataset="builtin", model=MODEL,
+            source="nvml energy", method="counter", calibration=0.03, busy=None, rate=None, **config):
+    joules = sum(q["ipw"].get("energy", {}).get("joules", 0) for q in queries)
+    return {"model": model, "hardware_label": hardware, "dataset": dataset, "dataset_name": dataset,
+            "generated_at": 1.7e9 + 1000, "total_queries": len(queries),
+            "system_info": {"host_name": host}, "gpu_info": None, "versions": {"ipw": "0.1.0"},
+            "profiler_config": {"max_concurrency": concurrency, "client_id": "null", **config},
+            "ipw": {"queries": len(queries), "completed": len(queries), "failed": 0,
+                    "busy_watts": busy, "output_tokens_per_s": rate, "interrupted": False,
+                    "energy": {"joules": joules, "plus_minus": calibration * joules,
+                               "plus_minus_statistical": 0, "method": method, "source": source,
+                               "coverage": 1}}}
+
+
+def write_run(path, queries, whole=None, **facts):
+    """The directory; `whole` in place of the summary, False for none."""
+    path.mkdir(parents=True)
+    begin = {"kind": "run", "format": 1, "ipw": "0.1.0", "start": 1, "started_at": 1.7e9,
+             "hardware_label": "H100", "settings": {}, "measuring": {}}
+    lines = [begin, *queries, {"kind": "end", "start": 1}]
+    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if whole is None:
+        whole = summary(queries, **facts)
+    if whole:
+        (path / "summary.json").write_text(json.dumps(whole))
+    return path

@@ -1,0 +1,520 @@
+#!/usr/bin/env python3
+"""ipw compare: figures against SciPy's over the same records, verdicts, what is said to be unfair, bounds for
+scripts, bad input.  The directories are of known content (rundirs.py), and of runs of ipw itself."""
+
+import json
+import random
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import oracle  # noqa: E402
+
+oracle.use()
+
+from machines import Intel, Modelled  # noqa: E402
+from program import MachineTest, ipw, while_it_moves  # noqa: E402
+from rundirs import MODEL, query, summary, write_run  # noqa: E402
+
+try:
+    import numpy as np
+    import scipy.stats as st
+except ImportError:
+    st = None
+
+METRICS = ["energy_per_query", "energy_per_output_token", "active_energy", "latency", "ttft", "itl",
+           "tokens_per_s", "accuracy", "ipj", "ipw", "power"]
+
+
+class CompareTest(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="ipw-compare-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def run_of(self, name, queries, **facts):
+        return write_run(self.root / name, queries, **facts)
+
+    def compare(self, *arguments, code=0):
+        self.done = ipw(None, "compare", *arguments, "--json")
+        self.assertEqual(self.done.returncode, code, self.done.stderr)
+        return json.loads(self.done.stdout) if self.done.stdout else None
+
+    def metrics(self, *arguments, **options):
+        return self.compare(*arguments, **options)["comparisons"][0]["metrics"]
+
+    def warnings(self, *arguments):
+        return self.compare(*arguments)["comparisons"][0]["warnings"]
+
+    def random_pair(self, count, shift=0.0, seed=1, **facts):
+        """Two runs of the same questions: costs of the questions, and noise."""
+        rng = random.Random(seed)
+        costs = [rng.lognormvariate(2, 0.5) for _ in range(count)]
+        runs = []
+        for name, more in (("a", 0.0), ("b", shift)):
+            queries = [query(i, joules=c * rng.lognormvariate(0, 0.1) * (1 + more),
+                             latency=c / 10 * rng.lognormvariate(0, 0.1) * (1 + more),
+                             tokens=rng.randrange(5, 50), correct=rng.random() < 0.6)
+                       for i, c in enumerate(costs)]
+            runs.append((self.run_of(f"{name}{seed}", queries, **facts), queries))
+        return runs
+
+
+def joules_of(queries):
+    return [q["ipw"]["energy"]["joules"] for q in queries]
+
+
+def metric_of(q, group, name):
+    return q["model_metrics"][MODEL][group][name]
+
+
+# ---- figures ----
+
+@unittest.skipIf(st is None, "numpy and scipy are not here (IPW_PYTHON names an interpreter with them)")
+class Oracle(CompareTest):
+    def assertClose(self, ours, theirs, tolerance):
+        self.assertLessEqual(abs(ours - theirs), tolerance, f"{ours} against {theirs}")
+
+    def test_pairs(self):
+        (a, in_a), (b, in_b) = self.random_pair(60, shift=0.03)
+        found = self.metrics(a, b)
+        for name, pick in (("energy_per_query", joules_of),
+                           ("latency", lambda qs: [metric_of(q, "latency_metrics", "total_query_seconds")
+                                                   for q in qs])):
+            x, y = np.array(pick(in_a)), np.array(pick(in_b))
+            row = found[name]
+            self.assertClose(row["baseline"]["value"], x.mean(), 1e-12)
+            self.assertClose(row["difference"], (y - x).mean(), 1e-12)
+            self.assertClose(row["relative"], y.mean() / x.mean() - 1, 1e-12)
+            # A p from 9999 arrangements, and theirs from as many, scatter by their own rules.
+            theirs = st.permutation_test((y, x), lambda u, v, axis: (u - v).mean(axis),
+                                         permutation_type="samples", n_resamples=9999, rng=1)
+            scatter = 2 * (theirs.pvalue * (1 - theirs.pvalue) / 9999) ** 0.5
+            self.assertClose(row["p_value"], theirs.pvalue, 4 * scatter + 2e-4)
+            ends = st.bootstrap((y - x,), np.mean, n_resamples=9999, method="BCa", rng=2)
+            width = ends.confidence_interval.high - ends.confidence_interval.low
+            self.assertClose(row["difference_interval_95"][0], ends.confidence_interval.low, 0.1 * width)
+            self.assertClose(row["difference_interval_95"][1], ends.confidence_interval.high, 0.1 * width)
+            self.assertClose(row["run"]["plus_minus_statistical"], st.sem(y), 0.1 * st.sem(y))
+
+    def test_ratios_in_pairs(self):
+        (a, in_a), (b, in_b) = self.random_pair(50, shift=0.1, seed=4)
+        row = self.metrics(a, b)["energy_per_output_token"]
+        x, y = np.array(joules_of(in_a)), np.array(joules_of(in_b))
+        s, t = (np.array([metric_of(q, "token_metrics", "output") for q in qs]) for qs in (in_a, in_b))
+        self.assertClose(row["baseline"]["value"], x.sum() / s.sum(), 1e-12)
+        self.assertClose(row["run"]["value"], y.sum() / t.sum(), 1e-12)
+
+        def ratio(x, s, y, t, axis=-1):
+            return y.sum(axis) / t.sum(axis) / (x.sum(axis) / s.sum(axis)) - 1
+        ends = st.bootstrap((x, s, y, t), ratio, paired=True, n_resamples=4999, method="BCa", rng=2)
+        width = ends.confidence_interval.high - ends.confidence_interval.low
+        self.assertClose(row["relative_interval_95"][0], ends.confidence_interval.low, 0.1 * width)
+        self.assertClose(row["relative_interval_95"][1], ends.confidence_interval.high, 0.1 * width)
+        # Exchanging the two runs' joules and tokens within each query.
+        rng = np.random.default_rng(5)
+        seen = abs(y.sum() / t.sum() - x.sum() / s.sum())
+        flips = rng.random((9999, len(x))) < 0.5
+        e = np.where(flips, y, x).sum(1) / np.where(flips, t, s).sum(1)
+        f = np.where(flips, x, y).sum(1) / np.where(flips, s, t).sum(1)
+        p = ((abs(f - e) >= seen).sum() + 1) / 10000
+        self.assertClose(row["p_value"], p, 8 * (p * (1 - p) / 9999) ** 0.5 + 2e-4)
+
+    def test_accuracy_of_pairs_is_mcnemars(self):
+        (a, in_a), (b, in_b) = self.random_pair(80, seed=7)
+        row = self.metrics(a, b)["accuracy"]
+        right = [[metric_of(q, "evaluation", "is_correct") for q in qs] for qs in (in_a, in_b)]
+        gained = sum(v and not u for u, v in zip(*right))
+        lost = sum(u and not v for u, v in zip(*right))
+        self.assertEqual(row["test"], "McNemar, exact")
+        self.assertClose(row["p_value"], st.binomtest(gained, gained + lost).pvalue, 1e-12)
+        self.assertClose(row["difference"], (gained - lost) / 80, 1e-12)
+        self.assertClose(row["baseline"]["value"], np.mean(right[0]), 1e-12)
+
+    def test_two_sets(self):
+        rng = np.random.default_rng(11)
+        x, y = rng.gamma(3, 2, 45), rng.gamma(3, 2.6, 30)
+        a = self.run_of("a", [query(i, joules=float(j)) for i, j in enumerate(x)])
+        b = self.run_of("b", [query(i, joules=float(j), problem=f"another {i}") for i, j in enumerate(y)])
+        report = self.compare(a, b)["comparisons"][0]
+        self.assertFalse(report["paired"])
+        self.assertEqual(report["changed_questions"], 30)
+        row = report["metrics"]["energy_per_query"]
+        self.assertEqual((row["test"], row["baseline"]["queries"], row["run"]["queries"]),
+                         ("permutation", 45, 30))
+        self.assertClose(row["difference"], y.mean() - x.mean(), 1e-12)
+        theirs = st.permutation_test((y, x), lambda u, v, axis: u.mean(axis) - v.mean(axis),
+                                     permutation_type="independent", n_resamples=9999, rng=1)
+        scatter = 2 * (theirs.pvalue * (1 - theirs.pvalue) / 9999) ** 0.5
+        self.assertClose(row["p_value"], theirs.pvalue, 4 * scatter + 2e-4)
+        ends = st.bootstrap((y, x), lambda u, v, axis: u.mean(axis) - v.mean(axis), n_resamples=9999,
+                            method="BCa", rng=2)
+        width = ends.confidence_interval.high - ends.confidence_interval.low
+        self.assertClose(row["difference_interval_95"][0], ends.confidence_interval.low, 0.1 * width)
+        self.assertClose(row["difference_interval_95"][1], ends.confidence_interval.high, 0.1 * width)
+
+    def test_intelligence(self):
+        (a, in_a), (b, _) = self.random_pair(40, seed=9, busy=250.0)
+        found = self.metrics(a, b)
+        accuracy = np.mean([metric_of(q, "evaluation", "is_correct") for q in in_a])
+        self.assertClose(found["power"]["baseline"]["value"], 250, 1e-9)
+        self.assertClose(found["ipw"]["baseline"]["value"], accuracy / 250, 1e-12)
+        self.assertClose(found["ipj"]["baseline"]["value"], accuracy / np.mean(joules_of(in_a)), 1e-12)
+
+    def test_holm(self):
+        (a, _), (b, _) = self.random_pair(60, shift=0.03)
+        (_, _), (c, _) = self.random_pair(60, shift=0.02, seed=2)
+        report = self.compare(a, b, c)
+        rows = [row for one in report["comparisons"] for row in one["metrics"].values()
+                if row["p_value"] is not None]
+        raw = np.array([row["p_value"] for row in rows])
+        order, running, count = np.argsort(raw, kind="stable"), 0, len(raw)
+        self.assertEqual(count, 2 * len(METRICS))
+        for rank, i in enumerate(order):
+            running = max(running, min(1, raw[i] * (count - rank)))
+            self.assertClose(rows[i]["p_holm"], running, 1e-12)
+
+
+# ---- verdicts ----
+
+class Verdicts(CompareTest):
+    def test_a_run_against_itself_differs_in_nothing(self):
+        (a, _), _ = self.random_pair(30)
+        report = self.compare(a, a)
+        self.assertEqual(report["comparisons"][0]["warnings"], [])
+        for name, row in report["comparisons"][0]["metrics"].items():
+            self.assertEqual((row["verdict"], row["difference"], row["p_holm"]), ("no evidence", 0, 1), name)
+
+    def test_runs_that_differ_by_chance_give_no_evidence(self):
+        worded = 0
+        for seed in range(100, 120):
+            (a, _), (b, _) = self.random_pair(20, seed=seed)
+            worded += any(row["verdict"] != "no evidence" for row in self.metrics(a, b).values())
+        self.assertLessEqual(worded, 5)  # one of twenty is expected; six come once in 3000 times
+
+    def test_a_known_difference_is_found_in_both_directions(self):
+        (a, _), (b, _) = self.random_pair(60, shift=0.2)
+        forth, back = self.metrics(a, b), self.metrics(b, a)
+        for name in ("energy_per_query", "active_energy", "latency", "ttft"):
+            self.assertEqual((forth[name]["verdict"], back[name]["verdict"]), ("worse", "better"), name)
+            low, high = forth[name]["relative_interval_95"]
+            self.assertTrue(low < 0.2 < high, (name, low, high))
+            self.assertEqual(forth[name]["better"], "lower")
+        self.assertEqual(forth["tokens_per_s"]["better"], "higher")
+        self.assertEqual(forth["accuracy"]["verdict"], "no evidence")
+
+    def test_more_is_better_of_what_is_good(self):
+        a = self.run_of("a", [query(i, latency=2.0 + 0.01 * (i % 7), correct=i % 5 == 0) for i in range(60)])
+        b = self.run_of("b", [query(i, latency=1.0 + 0.01 * (i % 5), correct=i % 5 != 0) for i in range(60)])
+        found = self.metrics(a, b)
+        for name in ("accuracy", "tokens_per_s", "ipj"):
+            self.assertEqual(found[name]["verdict"], "better", name)
+        self.assertEqual(found["power"]["verdict"], "higher")  # the same joules in half of the time
+
+    def test_the_same_seed_gives_the_same(self):
+        (a, _), (b, _) = self.random_pair(40)
+        one, two = (ipw(None, "compare", a, b, "--seed", "5", "--json").stdout for _ in range(2))
+        self.assertEqual(one, two)
+        self.assertNotEqual(one, ipw(None, "compare", a, b, "--seed", "6", "--json").stdout)
+
+    def test_repeats_are_one_question(self):
+        rng = random.Random(3)
+        rows = [[query(i, joules=rng.gauss(10, 2) + more, repeat=r, correct=rng.random() < 0.5)
+                 for i in range(12) for r in range(4)] for more in (0, 1)]
+        a, b = self.run_of("a", rows[0]), self.run_of("b", rows[1])
+        found = self.metrics(a, b)
+        self.assertEqual(found["energy_per_query"]["run"]["queries"], 48)
+        self.assertEqual(found["accuracy"]["test"], "paired permutation")
+        sums = [[sum(joules_of(run[4 * i:4 * i + 4])) for i in range(12)] for run in rows]
+        self.assertAlmostEqual(found["energy_per_query"]["difference"], (sum(sums[1]) - sum(sums[0])) / 48)
+        # Twelve questions have 4096 arrangements, which are all tried.
+        p = found["energy_per_query"]["p_value"] * 4096
+        self.assertAlmostEqual(p, round(p))
+
+    def test_queries_that_one_run_lacks_are_left_out(self):
+        a = self.run_of("a", [query(i, joules=10.0 + i) for i in range(20)])
+        b = self.run_of("b", [query(i, joules=10.0 + i, failed=i == 3) for i in range(15)])
+        report = self.compare(a, b)["comparisons"][0]
+        self.assertEqual((report["same_queries"], report["baseline_only"], report["run_only"]), (15, 5, 0))
+        row = report["metrics"]["energy_per_query"]
+        self.assertEqual((row["baseline"]["queries"], row["difference"]), (14, 0))
+
+    def test_what_is_not_known_has_no_verdict(self):
+        a = self.run_of("a", [query(i) for i in range(10)])
+        b = self.run_of("b", [query(i, joules=None) for i in range(10)])
+        found = self.metrics(a, b)
+        for name in ("energy_per_query", "ipj", "ipw", "power", "accuracy"):
+            row = found[name]
+            self.assertEqual((row["verdict"], row["p_value"], row["difference"]), ("not known", None, None))
+        self.assertEqual(found["latency"]["verdict"], "no evidence")
+
+
+# ---- fairness ----
+
+class Fairness(CompareTest):
+    def pair(self, **facts):
+        queries = [query(i, joules=10.0 + i % 3) for i in range(20)]
+        count = len(list(self.root.iterdir()))
+        return self.run_of(f"a{count}", queries), self.run_of(f"b{count}", queries, **facts)
+
+    def test_what_differs_is_said(self):
+        for facts, words in (({"hardware": "A100"}, ("another hardware", "A100", "H100")),
+                             ({"host": "node2"}, ("another machine", "node2", "node1")),
+                             ({"dataset": "gsm8k"}, ("another dataset", "gsm8k", "builtin")),
+                             ({"concurrency": 8}, ("another concurrency", "8", "1")),
+                             ({"source": "rapl package"}, ("other sensors", "rapl package")),
+                             ({"method": "integral"}, ("another method", "integral", "counter")),
+                             ({"method": "estimated"}, ("estimated by a model",)),
+                             ({"template": "x {problem}"}, ("prompt template", "x {problem}", "none"))):
+            found = self.warnings(*self.pair(**facts))
+            self.assertTrue(any(all(word in line for word in words) for line in found), (facts, found))
+        self.assertEqual(self.warnings(*self.pair()), [])
+
+    def test_another_model(self):
+        a, _ = self.pair()
+        text = (a / "records.jsonl").read_text().replace(MODEL, "other:7b")
+        b = self.root / "other"
+        shutil.copytree(a, b)
+        (b / "records.jsonl").write_text(text)
+        (b / "summary.json").write_text((a / "summary.json").read_text().replace(MODEL, "other:7b"))
+        self.assertIn(f"another model: 'other:7b' against '{MODEL}' of the baseline", self.warnings(a, b))
+
+    def test_questions(self):
+        a, _ = self.pair()
+        b = self.run_of("c", [query(i, problem=f"question {i}" if i < 18 else "new") for i in range(20)])
+        found = self.warnings(a, b)
+        self.assertTrue(any("2 questions with the same key differ" in line for line in found), found)
+        self.assertTrue(self.compare(a, b)["comparisons"][0]["paired"])
+
+    def test_ends_failures_and_gaps(self):
+        queries = [query(i, failed=i < 4) for i in range(20)]
+        gaps = [query(i) for i in range(20)]
+        for row in gaps:
+            row["ipw"]["energy"]["coverage"] = 0.5
+        a, _ = self.pair()
+        cut = summary(queries)
+        cut["ipw"]["interrupted"] = True
+        for run, words in ((self.run_of("f", queries), "4 of 20 queries of this run failed"),
+                           (self.run_of("u", queries[4:], whole=False), "this run has not come to its end"),
+                           (self.run_of("i", queries[4:], whole=cut), "this run was interrupted"),
+                           (self.run_of("g", gaps), "cover only 50 %"),
+                           (self.run_of("n", [query(i, joules=None if i else 1.0) for i in range(20)]),
+                            "energy of 19 of 20 queries of this run is not known")):
+            found = self.warnings(a, run)
+            self.assertTrue(any(words in line for line in found), (words, found))
+
+    def test_sensors_that_differ_widen_the_interval(self):
+        """A difference of 10 % is no evidence where a sensor may be wrong by 10 %, and 50 % is."""
+        def against(factor, **facts):
+            a = self.run_of(f"a{factor}{len(facts)}", [query(i, joules=10.0 + i % 3) for i in range(40)])
+            b = self.run_of(f"b{factor}{len(facts)}",
+                            [query(i, joules=factor * (10.0 + (i + 1) % 3)) for i in range(40)], **facts)
+            return self.metrics(a, b)["energy_per_query"]
+        self.assertEqual(against(1.1)["verdict"], "worse")
+        self.assertEqual(against(1.1, source="rapl package", calibration=0.1)["verdict"], "no evidence")
+        far = against(1.5, source="rapl package", calibration=0.1)
+        self.assertEqual(far["verdict"], "worse")
+        half = (far["relative_interval_95"][1] - far["relative_interval_95"][0]) / 2
+        self.assertGreater(half, 1.9 * 1.5 * (0.1 ** 2 + 0.03 ** 2) ** 0.5)
+        side = far["run"]
+        self.assertAlmostEqual(side["plus_minus"],
+                               (side["plus_minus_statistical"] ** 2 + (0.1 * side["value"]) ** 2) ** 0.5)
+
+
+# ---- bounds ----
+
+class Bounds(CompareTest):
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(1)
+        noise = [rng.gauss(0, 1) for _ in range(20)]
+        self.a = self.run_of("a", [query(i, joules=10.0, latency=1.0, correct=True) for i in range(20)])
+        self.b = self.run_of("b", [query(i, joules=10.8 + 4 * noise[i] - 4 * sum(noise) / 20, latency=1.0,
+                                         correct=i > 0) for i in range(20)])
+
+    def judge(self, *bounds, confident=False):
+        done = ipw(None, "compare", self.a, self.b, *(["--confident"] if confident else []),
+                   *(part for bound in bounds for part in ("--fail-if", bound)))
+        return done
+
+    def test_both_directions(self):
+        for bound, code in (("energy_per_query > +5%", 1), ("energy_per_query > +9%", 0),
+                            ("energy_per_query>5%", 1), ("energy_per_query < +9%", 1),
+                            ("energy_per_query < -5%", 0), ("energy_per_query > 0.7", 1),
+                            ("energy_per_query > 0.9", 0), ("accuracy < -0.04", 1),
+                            ("accuracy < -0.06", 0), ("accuracy < -4%", 1), ("accuracy >= 0", 0),
+                            ("latency >= 0", 1), ("latency > 0", 0), ("latency <= 0", 1),
+                            ("  latency  <  -1e-3 % ", 0)):
+            done = self.judge(bound)
+            self.assertEqual(done.returncode, code, (bound, done.stderr))
+            self.assertIn("FAILED" if code else "passed", done.stdout)
+            lines = done.stderr.splitlines()
+            self.assertEqual(len(lines), code, done.stderr)
+            if code:
+                self.assertTrue(lines[0].startswith(f"ipw compare: '{bound}': "), lines)
+
+    def test_confident(self):
+        """+8 % with an interval from about -8 to +25 %."""
+        self.assertEqual(self.judge("energy_per_query > +5%").returncode, 1)
+        self.assertEqual(self.judge("energy_per_query > +5%", confident=True).returncode, 0)
+        self.assertEqual(self.judge("energy_per_query > -30%", confident=True).returncode, 1)
+        self.assertEqual(self.judge("energy_per_query < +60%", confident=True).returncode, 1)
+        self.assertEqual(self.judge("energy_per_query < +9%", confident=True).returncode, 0)
+
+    def test_several(self):
+        done = self.judge("latency > 1%", "energy_per_query > 5%", "accuracy < -1%")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 2))
+        report = self.compare(self.a, self.b, "--fail-if", "latency > 1%", "--fail-if",
+                              "energy_per_query > 5%", code=1)
+        self.assertEqual([(c["metric"], c["outcome"]) for c in report["checks"]],
+                         [("latency", "passed"), ("energy_per_query", "failed")])
+
+    def test_what_is_not_known_fails(self):
+        blind = self.run_of("blind", [query(i, joules=None) for i in range(20)])
+        done = ipw(None, "compare", self.a, blind, "--fail-if", "energy_per_query > 5%")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot be judged", done.stderr)
+
+    def test_bounds_that_are_none(self):
+        for bound, words in (("energy_per_token > 5%", "did you mean 'energy_per_query'"),
+                             ("latensy > 5%", "did you mean 'latency'"),
+                             ("zzzzzzzz > 1", "there are energy_per_query"),
+                             ("latency", "is no bound"), ("latency = 5", "is no bound"),
+                             ("> 5%", "is no bound"), ("latency >", "no number"),
+                             ("latency > much", "no number"), ("latency > 5%%", "no number"),
+                             ("latency > nan", "no number")):
+            done = self.judge(bound)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), bound)
+            self.assertIn(words, done.stderr)
+
+
+# ---- forms, and bad input ----
+
+class Forms(CompareTest):
+    def setUp(self):
+        super().setUp()
+        (self.a, _), (self.b, _) = self.random_pair(30, shift=0.3)
+
+    def test_table(self):
+        text = ipw(None, "compare", self.a, self.b).stdout
+        for name in METRICS:
+            self.assertRegex(text, rf"(?m)^   {name} ")
+        self.assertRegex(text, r"energy_per_query .* ± .* J .*\+\d+\.\d %.*(< 0\.001|0\.00\d)  worse\n")
+        self.assertIn("Holm", text)
+        self.assertLess(text.index("30 queries that both asked"), text.index("energy_per_query"))
+
+    def test_warnings_stand_first(self):
+        b = self.run_of("other", [query(i) for i in range(30)], hardware="A100")
+        text = ipw(None, "compare", self.a, b).stdout
+        self.assertLess(text.index("warning: another hardware"), text.index("energy_per_query"))
+
+    def test_markdown(self):
+        lines = ipw(None, "compare", self.a, self.b, "--format", "md").stdout.splitlines()
+        rows = [line for line in lines if line.startswith("|")]
+        self.assertEqual(len(rows), 2 + len(METRICS))
+        self.assertEqual({len(re.findall(r"(?<!\\)\|", row)) for row in rows}, {9})
+        self.assertIn(r"| energy\_per\_query |", rows[2])
+
+    def test_json_has_all_metrics_in_order(self):
+        report = self.compare(self.a, self.b)
+        self.assertEqual(list(report["comparisons"][0]["metrics"]), METRICS)
+        self.assertEqual(report["correction"], "holm")
+        self.assertEqual(ipw(None, "compare", self.a, self.b, "--format", "json").stdout, self.done.stdout)
+
+    def test_a_file(self):
+        out = self.root / "out.json"
+        done = ipw(None, "compare", self.a, self.b, "--json", "-o", out)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertEqual(len(json.loads(out.read_text())["comparisons"]), 1)
+        done = ipw(None, "compare", self.a, self.b, "-o", self.root / "no" / "where")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+
+    def test_several_runs(self):
+        report = self.compare(self.a, self.b, self.a)
+        self.assertEqual([c["directory"] for c in report["comparisons"]], [str(self.b), str(self.a)])
+
+
+class BadInput(CompareTest):
+    def fails(self, *arguments, code=1, words=""):
+        done = ipw(None, "compare", *arguments)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), done.stderr)
+        self.assertIn(words, done.stderr)
+
+    def test_usage(self):
+        self.fails(code=2, words="which runs?")
+        self.fails(self.root, code=2, words="a baseline alone")
+        self.fails(self.root, self.root, "--format", "xml", code=2)
+
+    def test_directories(self):
+        good = self.run_of("good", [query(i) for i in range(5)])
+        self.fails(good, self.root / "nothing", words="no such directory")
+        self.fails(self.root / "nothing", good, words="no such directory")
+        self.fails(good, self.root, words="holds no run")
+        self.fails(good, good, "--model", "other", words="has no model 'other'")
+
+    def test_one_record(self):
+        one = self.run_of("one", [query(0)])
+        row = self.metrics(one, one)["latency"]
+        self.assertEqual((row["verdict"], row["difference"], row["difference_interval_95"]),
+                         ("no evidence", 0, None))
+
+    def test_no_record_and_all_failed(self):
+        good = self.run_of("good", [query(i) for i in range(5)])
+        self.fails(good, self.run_of("empty", []), words="no record")
+        self.fails(good, self.run_of("failed", [query(i, failed=True) for i in range(5)]),
+                   words="all 5 queries")
+
+    def test_damage(self):
+        good = self.run_of("good", [query(i) for i in range(10)])
+        bad = self.run_of("bad", [query(i) for i in range(10)])
+        lines = (bad / "records.jsonl").read_text().splitlines(keepends=True)
+        lines[3] = lines[3][:40] + "\n"
+        (bad / "records.jsonl").write_text("".join(lines))
+        (bad / "summary.json").write_text("{")
+        report = self.compare(good, bad)["comparisons"][0]
+        self.assertEqual(report["same_queries"], 9)
+        self.assertTrue(any("1 lines of the journal of this run are damaged" in w for w in report["warnings"]))
+        (bad / "records.jsonl").write_bytes(bytes(range(256)) * 50)
+        self.fails(good, bad)
+
+
+# ---- runs of ipw itself ----
+
+class Real(MachineTest):
+    def profile(self, machine, name, *more):
+        out = machine.root / name
+
+        def run():
+            return ipw(machine, "profile", "--client", "null", "--model", "m", "--dataset", "builtin",
+                       "--max-queries", "12", "--idle", "0.1", "--warmup-queries", "0", "--output-dir", out,
+                       "--overwrite", "--json", *more)
+        done = while_it_moves(machine, run)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["output_dir"]
+
+    def test_a_slower_run_is_worse(self):
+        on = self.machine(Intel, 50)
+        fast = self.profile(on, "fast", "--client-param", "ttft_ms=20")
+        slow = self.profile(on, "slow", "--client-param", "ttft_ms=45")
+        report = json.loads(ipw(None, "compare", fast, slow, "--json").stdout)["comparisons"][0]
+        self.assertTrue(report["paired"])
+        self.assertEqual(report["same_queries"], 12)
+        self.assertEqual(report["metrics"]["latency"]["verdict"], "worse")
+        self.assertEqual(report["metrics"]["energy_per_query"]["verdict"], "worse")
+        self.assertTrue(any("set of parameters" in line for line in report["warnings"]), report["warnings"])
+
+    def test_measured_against_estimated_is_said(self):
+        measured = self.profile(self.machine(Intel, 50), "m", "--client-param", "ttft_ms=20")
+        modelled = self.profile(self.machine(Modelled), "e", "--client-param", "ttft_ms=20")
+        report = json.loads(ipw(None, "compare", measured, modelled, "--json").stdout)["comparisons"][0]
+        text = "\n".join(report["warnings"])
+        self.assertIn("energy of this run is estimated by a model", text)
+        self.assertIn("energy by another method: 'estimated' against 'counter'", text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,478 @@
+#!/usr/bin/env python3
+"""ipw export: each format read back by whom it is for (csv, sqlite3, datasets, prometheus_client,
+opentelemetry-proto), and compared with the records as they stand in the journal."""
+
+import csv
+import io
+import json
+import re
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+from base64 import b64encode
+from collections import defaultdict
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import oracle  # noqa: E402
+
+oracle.use()
+
+from machines import Intel  # noqa: E402
+from profiling import ProfileTest, Run  # noqa: E402
+from program import IPW, ipw, while_it_moves  # noqa: E402
+from rundirs import MODEL, query, summary, write_run  # noqa: E402
+
+FORMATS = ["jsonl", "csv", "hf", "parquet", "sqlite", "prom", "perfetto", "otlp-json", "otlp-metrics"]
+STREAMS = ["jsonl", "csv", "prom", "perfetto", "otlp-json", "otlp-metrics"]
+
+# Flat column -> where the journal has it: from the top, or below the model's metrics.
+PLACES = {
+    "key": "/ipw.key", "index": "/ipw.index", "status": "/ipw.status", "error": "/ipw.error",
+    "problem": "/problem", "expected_answer": "/answer", "subject": "/subject",
+    "correct": "evaluation.is_correct", "started_at_unix_s": "/ipw.started_at",
+    "latency_s": "latency_metrics.total_query_seconds",
+    "time_to_first_token_s": "latency_metrics.time_to_first_token_seconds",
+    "itl_median_ms": "latency_metrics.median_itl_ms", "input_tokens": "token_metrics.input",
+    "output_tokens": "token_metrics.output", "energy_j": "/ipw.energy.joules",
+    "energy_plus_minus_j": "/ipw.energy.plus_minus", "energy_method": "/ipw.energy.method",
+    "energy_source": "/ipw.energy.source", "energy_coverage": "/ipw.energy.coverage",
+    "energy_low_confidence": "/ipw.energy.low_confidence",
+    "idle_energy_j": "/ipw.energy.idle_joules", "prefill_energy_j": "phase_metrics.prefill_energy_j",
+    "decode_energy_j": "phase_metrics.decode_energy_j",
+    "cpu_energy_j": "energy_metrics.cpu_per_query_joules",
+    "gpu_energy_j": "energy_metrics.per_query_joules", "company": "/ipw.company"}
+
+
+def at(record, place, model):
+    value = record if place[0] == "/" else record["model_metrics"][model]
+    for name in place.lstrip("/").split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def flat(record, model):
+    return {column: at(record, place, model) for column, place in PLACES.items()} | {
+        "response": record["model_answers"].get(model), "model": model}
+
+
+class ExportTest(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="ipw-export-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def export(self, run, to, *more, code=0):
+        done = ipw(None, "export", run, "--to", to, *more)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+
+class Real(ProfileTest):
+    """One run of ipw on a machine with a sensor, two requests at a time, one of them failing."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.root = Path(tempfile.mkdtemp(prefix="ipw-export-"))
+        cls.addClassCleanup(shutil.rmtree, cls.root)
+        machine = Intel(80)
+        cls.addClassCleanup(machine.close)
+        rows = [{"problem": f'question {n}, "quoted"\nand more ±', "answer": "Hello, world",
+                 "subject": "maths", "level": n} for n in range(12)]
+        rows.append({"problem": "fails [status:code=400]", "answer": "x", "subject": "s", "level": 1})
+        dataset = cls.root / "questions.jsonl"
+        dataset.write_text("\n".join(map(json.dumps, rows)))
+
+        def run():
+            return ipw(machine, "profile", "--client", "openai", "--model", "tiny-1b", "--idle", "0.1",
+                       "--warmup-queries", "0", "--retries", "0", "--concurrency", "2", "--json",
+                       "--overwrite", "--output-dir", cls.root / "runs", "--client-base-url",
+                       cls.service.url("mixed:delay=0.05"), "--dataset", dataset)
+        done = while_it_moves(machine, run)
+        assert done.stdout, done.stderr
+        cls.kept = Run(json.loads(done.stdout)["output_dir"])
+        cls.model = "tiny-1b"
+
+    def setUp(self):
+        super().setUp()
+        self.records = list(self.kept.records().values())
+        self.assertEqual(len(self.records), 13)
+
+    def export(self, to, *more):
+        done = ipw(None, "export", self.kept.path, "--to", to, *more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def expected(self):
+        return [flat(record, self.model) for record in self.records]
+
+    def test_the_run_has_what_the_tests_are_about(self):
+        self.assertEqual([r["ipw"]["status"] for r in self.records].count("failed"), 1)
+        self.assertTrue(any(r["ipw"]["company"] > 1.5 for r in self.records if "company" in r["ipw"]))
+        self.assertTrue(all(r["ipw"]["energy"]["method"] == "counter" for r in self.records))
+
+    def test_jsonl(self):
+        rows = [json.loads(line) for line in self.export("jsonl").splitlines()]
+        self.assertEqual([{k: row[k] for k in self.expected()[0]} for row in rows], self.expected())
+        self.assertEqual({row["run"] for row in rows}, {self.kept.path.name})
+        self.assertEqual(len({tuple(row) for row in rows}), 1)  # the same keys in the same order
+        for key in rows[0]:
+            if "energy" in key and not re.search(r"_(method|source|coverage|updates|confidence|note)$", key):
+                self.assertRegex(key, "_j$")
+
+    def test_csv(self):
+        rows = list(csv.DictReader(io.StringIO(self.export("csv"), newline="")))
+        self.assertEqual(len(rows), 13)
+        for row, true in zip(rows, self.expected()):
+            self.assertNotIn(None, row)
+            for column, value in true.items():
+                if isinstance(value, bool):
+                    self.assertEqual(row[column], str(value).lower(), column)
+                elif isinstance(value, (int, float)):
+                    self.assertEqual(float(row[column]), value, column)
+                else:
+                    self.assertEqual(row[column], value or "", column)
+
+    def test_sqlite(self):
+        file = self.root / "all.db"
+        file.unlink(missing_ok=True)
+        for _ in range(2):  # the second takes the place of the first
+            self.export("sqlite", "-o", file)
+        other = write_run(self.root / "other", [query(i) for i in range(3)])
+        self.assertEqual(ipw(None, "export", other, "--to", "sqlite", "-o", file).returncode, 0)
+        with sqlite3.connect(file) as db:
+            db.row_factory = sqlite3.Row
+            rows = db.execute("SELECT * FROM queries WHERE run = ?", (self.kept.path.name,)).fetchall()
+            self.assertEqual([{k: row[k] for k in self.expected()[0]} for row in rows], self.expected())
+            runs = db.execute("SELECT run, joules, completed, summary FROM runs ORDER BY queries").fetchall()
+            self.assertEqual([row["run"] for row in runs], ["other", self.kept.path.name])
+            self.assertEqual(json.loads(runs[1]["summary"]), self.kept.summary())
+            self.assertEqual(runs[1]["joules"], self.kept.summary()["ipw"]["energy"]["joules"])
+            self.assertEqual(db.execute("SELECT count(*) FROM queries").fetchone()[0], 16)
+            self.assertEqual(db.execute("PRAGMA integrity_check").fetchone()[0], "ok")
+        db.close()
+        file.unlink()
+        shutil.rmtree(other)
+
+    def test_hf(self):
+        try:
+            import datasets
+        except ImportError:
+            self.skipTest("datasets is not here (IPW_PYTHON names an interpreter that has it)")
+        where = self.root / "hf"
+        shutil.rmtree(where, ignore_errors=True)
+        self.export("hf", "-o", where)
+        ours, theirs = datasets.load_from_disk(str(where)), datasets.load_from_disk(str(self.kept.path))
+        self.assertEqual(ours.features, theirs.features)
+        self.assertEqual(ours.to_list(), theirs.to_list())
+        self.assertEqual(ours["problem"], [record["problem"] for record in self.records])
+        refusal = ipw(None, "export", self.kept.path, "--to", "parquet").stderr
+        script = re.search(r"python3 -c '([^']*)'", refusal)[1]  # the way around that it tells
+        parquet = self.root / "run.parquet"
+        subprocess.run([sys.executable, "-c", script.replace("DIR", str(where)).replace("FILE", str(parquet))],
+                       check=True, capture_output=True, cwd=self.root)
+        self.assertEqual(datasets.Dataset.from_parquet(str(parquet)).to_list(), ours.flatten().to_list())
+        done = ipw(None, "export", self.kept.path, "--to", "hf", "-o", where)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is not empty", done.stderr)
+
+    def test_prom(self):
+        try:
+            from prometheus_client.parser import text_string_to_metric_families
+        except ImportError:
+            self.skipTest("prometheus_client is not here (IPW_PYTHON names an interpreter that has it)")
+        text = self.export("prom")
+        families = list(text_string_to_metric_families(text))
+        self.assertEqual(len({f.name for f in families}), len(families))
+        for family in families:
+            self.assertEqual(family.type, "gauge", family.name)
+            self.assertTrue(family.documentation, family.name)
+        samples = {(s.name, *sorted(s.labels.items())): s.value for f in families for s in f.samples}
+        self.assertEqual(len(samples), sum(len(f.samples) for f in families))  # no line twice
+        common = {"run": self.kept.path.name, "model": "tiny-1b"}
+        whole = self.kept.summary()
+
+        def value(name, **labels):
+            found = [v for k, v in samples.items() if k[0] == name and
+                     (common | labels).items() <= dict(k[1:]).items()]
+            self.assertEqual(len(found), 1, name)
+            return found[0]
+        self.assertEqual(value("ipw_run_energy_joules"), whole["ipw"]["energy"]["joules"])
+        self.assertEqual(value("ipw_run_queries", status="failed"), 1)
+        self.assertEqual(value("ipw_run_queries", status="completed"), 12)
+        self.assertEqual(value("ipw_run_attributed_energy_joules", to="queries"),
+                         whole["ipw"]["joules"]["queries"])
+        self.assertEqual(value("ipw_run_info", energy_method="counter"), 1)
+        self.assertEqual(value("ipw_run_time_to_first_token_seconds", percentile="95"),
+                         whole["ipw"]["time_to_first_token_s"]["p95"])
+        device = whole["ipw"]["devices"][0]
+        self.assertEqual(value("ipw_run_device_energy_joules", device=device["id"]),
+                         device["energy"]["joules"])
+
+    def test_perfetto(self):
+        trace = json.loads(self.export("perfetto"))
+        events = trace["traceEvents"]
+        spans = defaultdict(list)
+        for event in events:
+            if event["ph"] == "X":
+                self.assertGreaterEqual(event["ts"], 0)
+                spans[event["pid"], event["tid"]].append(event)
+        self.assertEqual(len(spans), 2)  # two at a time: two lanes
+        seen = 0
+        for lane in spans.values():
+            queries = [e for e in lane if e["name"].startswith("q")]
+            seen += len(queries)
+            for before, after in zip(queries, queries[1:]):
+                self.assertLessEqual(before["ts"] + before["dur"], after["ts"] + 1e-4)
+            for phase in (e for e in lane if e["name"] in ("prefill", "decode")):
+                holds = [q for q in queries if q["ts"] - 1e-4 <= phase["ts"] and
+                         phase["ts"] + phase["dur"] <= q["ts"] + q["dur"] + 1e-4]
+                self.assertEqual(len(holds), 1, phase)
+        self.assertEqual(seen, 13)
+        record = self.records[0]
+        span = next(e for lane in spans.values() for e in lane if e["name"] == record["key"])
+        self.assertEqual(span["args"]["energy_j"], record["ipw"]["energy"]["joules"])
+        self.assertAlmostEqual(span["ts"] / 1e6 + trace["otherData"]["begin_unix_s"],
+                               record["ipw"]["started_at"], places=5)
+        self.assertAlmostEqual(span["dur"] / 1e6, at(record, PLACES["latency_s"], self.model), places=8)
+        counters, names = defaultdict(list), {}
+        for event in events:
+            if event["ph"] == "C":
+                counters[event["pid"], event["name"]].append((event["ts"], event["args"]["value"]))
+            elif event["name"] == "process_name":
+                names[event["pid"]] = event["args"]["name"]
+        self.assertEqual(names[1], "queries")
+        power = next(points for (pid, name), points in counters.items()
+                     if names[pid] == "cpu0" and name.endswith(" W"))
+        self.assertGreater(len(power), 10)
+        self.assertEqual([t for t, _ in power], sorted(t for t, _ in power))
+        begin, end = power[0][0], power[-1][0]
+        joules = sum(w * (t1 - t0) for (t0, w), (t1, _) in zip(power, power[1:])) / 1e6
+        self.assertAlmostEqual(joules / ((end - begin) / 1e6), 80, delta=8)  # the machine's 80 W
+        first = min(e["ts"] for lane in spans.values() for e in lane)
+        self.assertLess(begin, first)
+
+    def test_otlp_traces(self):
+        try:
+            from google.protobuf import json_format
+            from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+        except ImportError:
+            self.skipTest("opentelemetry-proto is not here (IPW_PYTHON names an interpreter that has it)")
+        spans = []
+        for line in self.export("otlp-json").splitlines():
+            document = json.loads(line)
+            for span in document["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+                for key in ("traceId", "spanId", "parentSpanId"):  # hex there, base64 in protobuf's JSON
+                    if key in span:
+                        self.assertRegex(span[key], r"^[0-9a-f]{%d}$" % (32 if key == "traceId" else 16))
+                        span[key] = b64encode(bytes.fromhex(span[key])).decode()
+            message = json_format.ParseDict(document, ExportTraceServiceRequest())
+            resource_of = {a.key: a.value.string_value for a in message.resource_spans[0].resource.attributes}
+            self.assertEqual(resource_of["service.name"], "ipw")
+            spans += message.resource_spans[0].scope_spans[0].spans
+        roots = [span for span in spans if not span.parent_span_id]
+        self.assertEqual(len(roots), 13)
+        self.assertEqual(len({span.span_id for span in spans}), len(spans))
+        self.assertEqual(len({span.trace_id for span in roots}), 13)
+        for root, record in zip(roots, self.records):
+            self.check_span(root, record)
+        by_id = {span.span_id: span for span in roots}
+        for child in (span for span in spans if span.parent_span_id):
+            parent = by_id[child.parent_span_id]
+            self.assertEqual(child.trace_id, parent.trace_id)
+            self.assertLessEqual(parent.start_time_unix_nano, child.start_time_unix_nano)
+            self.assertLessEqual(child.end_time_unix_nano, parent.end_time_unix_nano)
+            self.assertIn(child.name, ("prefill", "decode"))
+        self.assertEqual(self.export("otlp-json"), self.export("otlp-json"))  # ids too
+
+    def check_span(self, span, record):
+        attributes = {a.key: a.value for a in span.attributes}
+        failed = record["ipw"]["status"] == "failed"
+        self.assertEqual((span.name, span.kind), (f"chat {self.model}", 3))
+        self.assertEqual(attributes["gen_ai.request.model"].string_value, self.model)
+        self.assertEqual(attributes["gen_ai.operation.name"].string_value, "chat")
+        self.assertEqual(attributes["gen_ai.provider.name"].string_value, "openai")
+        self.assertEqual(attributes["ipw.energy.joules"].double_value, record["ipw"]["energy"]["joules"])
+        self.assertEqual(attributes["ipw.energy.method"].string_value, "counter")
+        self.assertEqual(span.status.code, 2 if failed else 1)
+        self.assertEqual("error.type" in attributes, failed)
+        self.assertAlmostEqual(span.start_time_unix_nano / 1e9, record["ipw"]["started_at"], places=5)
+        if not failed:
+            tokens = record["model_metrics"][self.model]["token_metrics"]
+            self.assertEqual(attributes["gen_ai.usage.input_tokens"].int_value, tokens["input"])
+            self.assertEqual(attributes["gen_ai.usage.output_tokens"].int_value, tokens["output"])
+            reasons = attributes["gen_ai.response.finish_reasons"].array_value.values
+            self.assertEqual([r.string_value for r in reasons], [record["ipw"]["finish_reason"]])
+            length = (span.end_time_unix_nano - span.start_time_unix_nano) / 1e9
+            self.assertAlmostEqual(length, at(record, PLACES["latency_s"], self.model), places=8)
+
+    def test_otlp_metrics(self):
+        try:
+            from google.protobuf import json_format
+            from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import \
+                ExportMetricsServiceRequest
+        except ImportError:
+            self.skipTest("opentelemetry-proto is not here (IPW_PYTHON names an interpreter that has it)")
+        message = json_format.Parse(self.export("otlp-metrics"), ExportMetricsServiceRequest())
+        found = {m.name: m for m in message.resource_metrics[0].scope_metrics[0].metrics}
+        energy = found["ipw.client.operation.energy"]
+        joules = [record["ipw"]["energy"]["joules"] for record in self.records]
+        point = energy.histogram.data_points[0]
+        self.assertEqual((energy.unit, point.count, sum(point.bucket_counts)), ("J", 13, 13))
+        self.assertAlmostEqual(point.sum, sum(joules))
+        self.assertEqual((point.min, point.max), (min(joules), max(joules)))
+        bounds = list(point.explicit_bounds)
+        self.assertEqual(list(point.bucket_counts),
+                         [sum(low < j <= high for j in joules) for low, high in
+                          zip([float("-inf"), *bounds], [*bounds, float("inf")])])
+        usage = found["gen_ai.client.token.usage"].histogram
+        kinds = {a.value.string_value: p for p in usage.data_points for a in p.attributes
+                 if a.key == "gen_ai.token.type"}
+        self.assertEqual(set(kinds), {"input", "output"})
+        self.assertEqual(found["gen_ai.client.operation.duration"].unit, "s")
+        self.assertEqual(list(found["gen_ai.client.operation.duration"].histogram.data_points[0]
+                              .explicit_bounds)[-1], 81.92)
+
+
+class Written(ExportTest):
+    def test_the_list(self):
+        listing = json.loads(ipw(None, "list", "exports", "--json").stdout)
+        self.assertEqual([row["name"] for row in listing["exports"]], FORMATS)
+        self.assertEqual([row["name"] for row in listing["exports"] if not row["available"]], ["parquet"])
+
+    def test_a_file_is_what_goes_to_stdout(self):
+        run = write_run(self.root / "run", [query(i) for i in range(5)])
+        for name in STREAMS:
+            out = self.root / f"out.{name}"
+            self.export(run, name, "-o", out)
+            self.assertEqual(out.read_text(), self.export(run, name), name)
+        self.assertEqual([p.name for p in self.root.iterdir() if p.name.endswith(".tmp")], [])
+
+    def test_labels_and_text_are_escaped(self):
+        run = write_run(self.root / "run \"x\"\\ü", [query(0, problem="a,b\n\"c\"\r\n=1+1")],
+                        dataset="line\nbreak \\ \"quote\"")
+        out = self.root / "out.csv"
+        self.export(run, "csv", "-o", out)
+        with out.open(newline="") as file:
+            row = next(csv.DictReader(file))
+        self.assertEqual((row["problem"], row["run"]), ("a,b\n\"c\"\r\n=1+1", "run \"x\"\\ü"))
+        line = next(line for line in self.export(run, "prom").splitlines() if line.startswith("ipw_run_info"))
+        self.assertIn(r'run="run \"x\"\\ü"', line)
+        self.assertIn(r'dataset="line\nbreak \\ \"quote\""', line)
+
+    def test_an_unfinished_run(self):
+        run = write_run(self.root / "run", [query(i) for i in range(5)], whole=False)
+        self.assertEqual(len(self.export(run, "csv").splitlines()), 6)
+        self.assertEqual(json.loads(self.export(run, "jsonl").splitlines()[0])["model"], MODEL)
+        self.assertIn("no summary.json", self.export(run, "prom", code=1))
+
+    def test_unknown_is_not_zero(self):
+        run = write_run(self.root / "run", [query(0, joules=None)])
+        row = json.loads(self.export(run, "jsonl"))
+        self.assertIsNone(row["energy_j"])
+        row = next(csv.DictReader(io.StringIO(self.export(run, "csv"))))
+        self.assertEqual((row["energy_j"], row["correct"]), ("", ""))
+        self.assertNotIn("ipw.energy", self.export(run, "otlp-json"))
+        whole = summary([query(0)])
+        whole["ipw"]["energy"]["joules"] = None
+        (run / "summary.json").write_text(json.dumps(whole))
+        self.assertNotIn("\nipw_run_energy_joules{", self.export(run, "prom"))
+
+    def test_several_models(self):
+        rows = [query(0), query(1)]
+        rows[1]["model_metrics"]["other"] = rows[1]["model_metrics"].pop(MODEL)
+        run = write_run(self.root / "run", rows)
+        self.assertEqual([json.loads(line)["key"] for line in self.export(run, "jsonl").splitlines()],
+                         ["q000000"])
+        self.assertEqual(json.loads(self.export(run, "jsonl", "--model", "other"))["key"], "q000001")
+        self.assertIn("no record of model 'none'", self.export(run, "jsonl", "--model", "none", code=1))
+
+    def test_refusals(self):
+        run = write_run(self.root / "run", [query(0)])
+        for arguments, code, words in (
+                ((run, "--to", "parquet"), 1, "--to hf"), ((run, "--to", "hf"), 2, "say where with -o"),
+                ((run, "--to", "sqlite"), 2, "say where with -o"),
+                ((run, "--to", "cvs"), 2, "did you mean 'csv'"), ((run,), 2, "--to which format?"),
+                (("--to", "csv"), 2, "which run?"), ((run, run, "--to", "csv"), 2, "one run at a time"),
+                ((self.root / "no", "--to", "csv"), 1, "no such directory"),
+                ((self.root, "--to", "csv"), 1, "holds no run"),
+                ((run, "--to", "csv", "-o", self.root / "no" / "x"), 1, "cannot write"),
+                ((run, "--to", "csv", "-o", self.root), 1, "cannot write"),
+                ((run, "--to", "sqlite", "-o", self.root / "run" / "records.jsonl"), 1, "not a database"),
+                ((write_run(self.root / "empty", []), "--to", "csv"), 1, "no record")):
+            done = ipw(None, "export", *arguments)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (code, 1), (arguments, done.stderr))
+            self.assertIn(words, done.stderr)
+        self.assertEqual([p.name for p in self.root.iterdir() if ".tmp" in p.name], [])
+        self.assertTrue((run / "records.jsonl").read_text().startswith('{"kind": "run"'))
+
+    def test_a_full_disk(self):
+        run = write_run(self.root / "run", [query(i) for i in range(50)])
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([IPW, "export", run, "--to", "csv"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left", done.stderr)
+
+    def test_damage(self):
+        run = write_run(self.root / "run", [query(i) for i in range(5)])
+        lines = (run / "records.jsonl").read_text().splitlines(keepends=True)
+        lines[2] = "{broken\n"
+        (run / "records.jsonl").write_text("".join(lines))
+        done = ipw(None, "export", run, "--to", "csv")
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 5))
+        self.assertIn("1 damaged lines", done.stderr)
+        (run / "summary.json").write_text("{")
+        self.assertIn("summary.json", self.export(run, "csv", code=1))
+
+    def test_overlapping_queries_have_lanes(self):
+        rows = [query(i, latency=5.0, started_at=1.7e9 + i) for i in range(20)]
+        run = write_run(self.root / "run", rows)
+        spans = [e for e in json.loads(self.export(run, "perfetto"))["traceEvents"]
+                 if e["ph"] == "X" and e["name"].startswith("q")]
+        self.assertEqual(len({e["tid"] for e in spans}), 5)
+        self.assertEqual(sorted(e["name"] for e in spans), [f"q{i:06d}" for i in range(20)])
+
+    def test_memory_does_not_grow_with_the_records(self):
+        """Under a limit that the records themselves would not fit into."""
+        run = self.root / "run"
+        write_run(run, [query(0)])
+        text = json.dumps(query(0, problem="x" * 4000))
+        with (run / "records.jsonl").open("w") as file:
+            for i in range(18000):
+                file.write(text.replace("q000000", f"q{i:06d}") + "\n")
+        size = (run / "records.jsonl").stat().st_size
+        limit = 64 << 20
+        self.assertGreater(size, limit)
+        for name in ("jsonl", "csv", "perfetto", "otlp-json", "sqlite"):
+            out = self.root / f"out.{name}"
+            done = subprocess.run(
+                [IPW, "export", run, "--to", name, "-o", out], capture_output=True, text=True,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+            self.assertTrue(out.exists())
+            out.unlink()
+
+
+class Foreign(ExportTest):
+    def test_a_directory_without_a_journal(self):
+        """As the Python IPW leaves one: Arrow files and a summary."""
+        ours = write_run(self.root / "ours", [query(i) for i in range(4)])
+        made = self.root / "made"
+        done = ipw(None, "export", ours, "--to", "hf", "-o", made)
+        if "built without" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [json.loads(line) for line in self.export(made, "jsonl").splitlines()]
+        self.assertEqual([row["key"] for row in rows], [f"q{i:06d}" for i in range(4)])
+        self.assertEqual([{**row, "run": ""} for row in rows],
+                         [{**json.loads(line), "run": ""} for line in self.export(ours, "jsonl").splitlines()])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""The page of ipw report in a real Chromium: figures, keys, widths, paper, hostile names, many queries."""
+
+import json
+import os
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
+from browser import Browser, chromium  # noqa: E402
+from made_run import SUBJECTS, make_run  # noqa: E402
+from machines import Intel  # noqa: E402
+from program import ipw  # noqa: E402
+
+HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>\u2028&amp;{a|b}"
+MB = 1e6
+DESKTOP, PHONE = {"width": 1280}, {"width": 390, "height": 844, "phone": True}
+
+# What is shown without a box of its own that scrolls, and reaches beyond the window.
+BEYOND = """[...document.querySelectorAll('body *')].filter(e => e.getClientRects().length &&
+  e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.skip') &&
+  !e.parentElement.closest('.scroll, nav')).map(e => e.tagName + '.' + e.className + '#' + e.id)"""
+# Pairs of parts that cover one another.
+OVERLAPS = """(() => {
+  const parts = ['header', 'main > section', '.figure', '.card'].map(s => [...document.querySelectorAll(s)].map(e => e.getBoundingClientRect()));
+  let found = 0;
+  for (const boxes of parts) for (let i = 0; i < boxes.length; i++) for (let k = i + 1; k < boxes.length; k++)
+    found += Math.min(boxes[i].right, boxes[k].right) - Math.max(boxes[i].left, boxes[k].left) > 2 &&
+      Math.min(boxes[i].bottom, boxes[k].bottom) - Math.max(boxes[i].top, boxes[k].top) > 2;
+  return found; })()"""
+# A text that its own box cuts off.
+CUT = """[...document.querySelectorAll('.figure .value, .figure .about, h1, h2, h3, .badge')]
+  .filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline').map(e => e.textContent)"""
+EVERY_CHART = """(async () => { for (const e of document.querySelectorAll('.chart')) {
+  e.scrollIntoView({behavior: 'instant'}); await new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d))); }
+  return [...document.querySelectorAll('.chart')].map(e => e.querySelectorAll('canvas').length); })()"""
+
+
+def cells(column):
+    return f"[...document.querySelectorAll('#queries tbody tr')].map(row => row.children[{column}].textContent)"
+
+
+def report(*inputs, output=None):
+    """Makes the page; gives its path."""
+    done = ipw(None, "report", *inputs, *(["-o", output] if output else []), timeout=150)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return Path(done.stdout.strip())
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="ipw-report-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def tearDown(self):
+        """Whatever was done: no error, and nothing was asked of anybody."""
+        self.assertEqual(self.browser.problems(), [])
+        asked = [url for url in self.browser.requests() if not url.startswith("data:")]
+        self.assertEqual([url for url in asked if not url.startswith("file://") or not url.endswith(".html")], [])
+
+    def figure(self, key):
+        found = self.browser.run(f"document.querySelector('.figure[data-key=\"{key}\"]').dataset.value")
+        return None if found in (None, "null") else float(found)
+
+    def focus(self, selector):
+        self.browser.run(f"document.querySelector({json.dumps(selector)}).focus()")
+
+
+class OneRun(Page):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.summary = make_run(cls.folder / "run", queries=240)
+        cls.page = report(cls.folder / "run")
+
+    def setUp(self):
+        self.browser.open(self.page, **DESKTOP)
+
+    def test_it_stands_in_the_run_directory(self):
+        self.assertEqual(self.page, self.folder / "run" / "report.html")
+
+    def test_headline_figures_are_the_summary_s(self):
+        told = self.summary["ipw"]
+        for key in ("accuracy", "joules_per_query", "joules_per_output_token", "ipj", "ipw", "busy_watts", "output_tokens_per_s"):
+            self.assertAlmostEqual(self.figure(key), told[key], delta=1e-6 * told[key], msg=key)
+        self.assertAlmostEqual(self.figure("joules"), told["energy"]["joules"], delta=1e-3)
+        text = self.browser.run("document.querySelector('.figure[data-key=joules]').textContent")
+        self.assertRegex(text, r"[\d.]+ ± [\d.]+ kJ")
+        self.assertIn("99.8 % of the time covered", text)
+
+    def test_figures_are_those_of_analyze(self):
+        done = ipw(None, "analyze", self.folder / "run", "--json")
+        told = json.loads(done.stdout)[str(self.folder / "run")]
+        slopes = dict(self.browser.run("[...document.querySelectorAll('[data-fit]')].map(e => [e.dataset.fit, Number(e.dataset.slope)])"))
+        for key, slope in slopes.items():
+            fits = {**told["regression"]["data"]["regressions"], **told["regression"]["data"]["more"]}
+            self.assertEqual(slope, fits[key]["slope"], key)
+        self.assertGreaterEqual(len(slopes), 3)
+        rows = self.browser.run("[...document.querySelectorAll('#groups .tables > div:first-child tbody tr')]"
+                                ".map(row => [row.children[0].textContent, Number(row.children[1].dataset.value), Number(row.children[3].dataset.value)])")
+        groups = {row["subject"]: row for row in told["efficiency"]["data"]["by_subject"]}
+        self.assertEqual(len(rows), len(SUBJECTS))
+        for subject, queries, joules in rows:
+            self.assertEqual((queries, joules), (groups[subject]["queries"], groups[subject]["joules_per_query"]))
+
+    def test_what_a_reader_must_know_comes_before_the_figures(self):
+        before = self.browser.run("!!(document.getElementById('warnings').compareDocumentPosition(document.querySelector('.figures')) & 4)")
+        self.assertTrue(before)
+        self.assertEqual(self.browser.run("document.querySelector('main > section').id"), "figures")
+        self.assertIn("failed", self.browser.run("document.getElementById('warnings').textContent"))
+
+    def test_every_chart_is_drawn(self):
+        drawn = self.browser.run(EVERY_CHART)
+        self.assertGreaterEqual(len(drawn), 10)
+        self.assertNotIn(0, drawn)
+
+    def test_sorting_by_keys(self):
+        self.focus("#queries thead th:nth-child(4) button")
+        for order, name in ((-1, "descending"), (1, "ascending")):
+            self.browser.key("Enter")
+            shown = self.browser.run(cells(3))
+            values = [self.joules(text) for text in shown]
+            self.assertEqual(values, sorted(values, reverse=order < 0))
+            head = "document.querySelector('#queries thead th:nth-child(4)').getAttribute('aria-sort')"
+            self.assertEqual(self.browser.run(head), name)
+            # The focus stays where it was used.
+            self.assertEqual(self.browser.run("document.activeElement.textContent"), "Energy")
+        least = min(r["joules"] for r in self.records())
+        self.assertAlmostEqual(values[0], least, delta=1e-3 * least)
+
+    @staticmethod
+    def joules(text):
+        number, unit = text.split()
+        return float(number) * {"J": 1, "mJ": 1e-3, "kJ": 1e3}[unit]
+
+    def records(self):
+        lines = map(json.loads, (self.folder / "run" / "records.jsonl").read_text().splitlines()[1:])
+        return [{"joules": line["ipw"]["energy"]["joules"], "subject": line["subject"], "status": line["ipw"]["status"],
+                 "tokens": next(iter(line["model_metrics"].values()))["token_metrics"]["output"], "key": line["key"]} for line in lines]
+
+    def test_filtering_by_keys_and_turning_pages(self):
+        self.focus("#query-search")
+        self.browser.write("computer")
+        wanted = sum(r["subject"] == "computer science" for r in self.records())
+        self.assertEqual(set(self.browser.run(cells(1))), {"computer science"})
+        self.assertIn(f"{wanted} queries", self.browser.run("document.getElementById('query-status').textContent"))
+        self.browser.run("document.querySelector('#query-search').value = ''")
+        self.browser.run("document.querySelector('#query-search').dispatchEvent(new Event('input'))")
+        first = self.browser.run(cells(0))
+        self.focus(".pager button:nth-child(2)")
+        self.browser.key("Enter")
+        self.assertIn("page 2 of 10", self.browser.run("document.getElementById('query-status').textContent"))
+        self.assertFalse(set(first) & set(self.browser.run(cells(0))))
+
+    def test_whole_numbers_of_a_query_are_exact(self):
+        self.focus("#query-search")
+        record = self.records()[7]
+        self.browser.write(record["key"])
+        self.assertEqual(self.browser.run(cells(8)), [f"{record['tokens']:,}"])
+        shown = self.joules(self.browser.run(cells(3))[0])
+        self.assertAlmostEqual(shown, record["joules"], delta=1e-3 * record["joules"])
+
+    def test_a_table_of_groups_sorts_and_filters(self):
+        self.focus("#groups thead th:nth-child(1) button")
+        self.browser.key("Enter")
+        names = "[...document.querySelectorAll('#groups .tables > div:first-child tbody th')].map(e => e.textContent)"
+        self.assertEqual(self.browser.run(names), sorted(SUBJECTS))
+        self.focus("#groups input")
+        self.browser.write("log")
+        self.assertEqual(self.browser.run(names), ["biology", "logic", "psychology"])
+
+    def test_the_timeline_by_keys_and_by_pointing(self):
+        self.browser.run("document.querySelector('#timeline').scrollIntoView({behavior: 'instant'})")
+        self.browser.settle()
+        self.focus("#timeline-chart")
+        for _ in range(5):
+            self.browser.key("+")
+        chart = "document.querySelector('#timeline-chart')"
+        begin, end = (float(self.browser.run(f"{chart}.dataset.{name}")) for name in ("from", "to"))
+        whole = self.summary["ipw"]["seconds"] + 3
+        self.assertAlmostEqual(end - begin, whole / 32, delta=0.05 * whole / 32 + 0.2)
+        self.browser.key("ArrowRight")
+        self.assertGreater(float(self.browser.run(f"{chart}.dataset.from")), begin)
+        status = "document.querySelector('#timeline [role=status]').textContent"
+        self.assertRegex(self.browser.run(status), r"^\d+ requests? in view")
+        # Somewhere on the lines of requests lies one; its figures are those of its record.
+        box = self.browser.run(f"(() => {{ const b = {chart}.getBoundingClientRect(); return [b.left, b.top, b.width]; }})()")
+        found = None
+        for step in range(1, 12):
+            for _ in range(2):
+                self.browser.point(box[0] + 58 + (box[2] - 72) * step / 12, box[1] + 318 + 5 + step % 3)
+            found = re.search(r"q\d{6}", self.browser.run(f"{chart}.textContent"))
+            if found:
+                break
+        self.assertTrue(found, "no request under the pointer")
+        record = next(r for r in self.records() if r["key"] == found[0])
+        self.assertIn(record["subject"], self.browser.run(f"{chart}.textContent"))
+
+    def test_widths(self):
+        for options in (DESKTOP, {"width": 1024}, {"width": 768}, PHONE, {"width": 320, "phone": True}, {"dark": True}):
+            with self.subTest(options):
+                self.browser.open(self.page, **options)
+                self.browser.run(EVERY_CHART)
+                self.assertEqual(self.browser.run("document.documentElement.scrollWidth - innerWidth"), 0)
+                self.assertEqual(self.browser.run("innerWidth"), options.get("width", 1280))
+                self.assertEqual(self.browser.run(BEYOND), [])
+                self.assertEqual(self.browser.run(OVERLAPS), 0)
+                self.assertEqual(self.browser.run(CUT), [])
+
+    def brightness(self):
+        return self.browser.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)")
+
+    def test_light_and_dark(self):
+        self.assertGreater(self.brightness(), 600)
+        self.browser.media(dark=True)
+        self.browser.settle()
+        self.assertLess(self.brightness(), 200)
+        self.focus("#theme")
+        self.browser.key("Enter")
+        self.assertGreater(self.brightness(), 600)
+        self.browser.media(dark=False)
+        self.assertGreater(self.brightness(), 600)  # what was chosen stays
+        self.browser.key("Enter")
+        self.assertLess(self.brightness(), 200)
+
+    def test_paper(self):
+        self.browser.open(self.page, dark=True)
+        pdf = self.browser.pdf()
+        self.assertTrue(pdf.startswith(b"%PDF"))
+        self.assertIn(len(re.findall(rb"/Type\s*/Page\b", pdf)), range(3, 12))
+        # As the printer sees it: no controls, light, nothing wider than the paper.
+        self.browser.open(self.page, width=720, media="print", dark=True)
+        self.browser.run("dispatchEvent(new Event('beforeprint'))")
+        self.browser.settle()
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('nav, .controls, .pager, #theme')].filter(e => e.getClientRects().length).length"), 0)
+        colours = "document.documentElement.dataset.theme"
+        self.assertEqual(self.browser.run(colours), "light")
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('canvas')).length"), 0)
+        self.assertEqual(self.browser.run(BEYOND), [])
+        self.browser.run("dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(self.browser.run(colours), "dark")
+
+    def test_links_lead_to_the_raw_files(self):
+        hrefs = self.browser.run("[...document.querySelectorAll('.files a')].map(a => a.href)")
+        names = {"records.jsonl", "samples.csv", "spans.jsonl", "summary.json"}
+        self.assertLessEqual(names, {href.rpartition("/")[2] for href in hrefs})
+        away = self.folder / "pages" / "deep"
+        away.mkdir(parents=True)
+        self.browser.open(report(self.folder / "run", output=away / "r.html"), **DESKTOP)
+        for href in self.browser.run("[...document.querySelectorAll('.files a')].map(a => a.href)"):
+            self.assertTrue(Path(href.removeprefix("file://")).is_file(), href)
+
+    def test_the_command_that_makes_it_again(self):
+        command = self.browser.run("document.getElementById('command').textContent")
+        for words in ("ipw profile --client openai", "--model llama-3.1-8b-instruct-q8_0", "--concurrency 8", "--max-queries 240",
+                      "--dataset-param shuffle=7", "--param max_tokens=512", "--system 'Answer with one letter.'", "--idle 3"):
+            self.assertIn(words, command)
+        self.assertNotIn("--retries", command)  # the default
+
+
+class Measured(Page):
+    """A run that ipw itself measured, on a machine of known power."""
+
+    def test_power_and_figures(self):
+        with Intel(40) as machine:
+            done = ipw(machine, "profile", "--client", "null", "--model", "tiny", "--max-queries", "120", "--rate", "60", "--idle", "0.5",
+                       "--output-dir", self.folder / "runs", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        directory = Path(json.loads(done.stdout)["output_dir"])
+        told = json.loads((directory / "summary.json").read_text())["ipw"]
+        self.browser.open(report(directory), **DESKTOP)
+        for key in ("joules_per_query", "joules_per_output_token", "busy_watts", "output_tokens_per_s"):
+            self.assertAlmostEqual(self.figure(key), told[key], delta=1e-6 * told[key], msg=key)
+        data = json.loads(self.browser.run("document.getElementById('data').textContent"))
+        [channel] = data["runs"][0]["timelines"][0]["power"]
+        self.assertEqual((channel["device"], channel["source"]), ("cpu0", "rapl:0 package"))
+        middle = channel["mean"]["low"] + channel["mean"].get("step", 0) * 32767 if "low" in channel["mean"] else channel["mean"]["same"]
+        self.assertLess(middle, 400)  # watts, not joules or microwatts
+        self.assertGreater(middle, 4)
+
+    def test_without_samples_the_page_says_so(self):
+        make_run(self.folder / "bare", queries=30)
+        for name in ("samples.csv", "summary.json"):
+            os.remove(self.folder / "bare" / name)
+        self.browser.open(report(self.folder / "bare"), **DESKTOP)
+        self.assertIn("no summary.json", self.browser.run("document.getElementById('warnings').textContent"))
+        self.assertIn("samples.csv", self.browser.run("document.querySelector('#timeline .alert').textContent"))
+        self.assertIsNone(self.figure("output_tokens_per_s"))
+        self.assertIn("unknown", self.browser.run("document.querySelector('.figure[data-key=output_tokens_per_s]').textContent"))
+
+
+class Several(Page):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, queries, model in (("a", 80, "first-1b"), ("b", 60, HOSTILE), ("c", 50, "third-7b-q4")):
+            make_run(cls.folder / name, queries, model=model, seed=len(name) + queries, subjects=["law", HOSTILE, "art"])
+
+    def layers(self):
+        part = {"time_s": 0.01, "energy_j": 0.5, "plus_minus": 0.02, "share": 0.5, "energy_per_token_j": 0.01, "method": "nnls"}
+        model = {"model": "/m/tiny.gguf", "description": HOSTILE, "energy": {"joules": 1.25, "plus_minus": 0.05},
+                 "components": [{**part, "name": name, "phase": phase} for name in ("attention", HOSTILE) for phase in ("prefill", "decode")],
+                 "layers": [{**part, "index": i} for i in range(4)], "windows": [{"raw": "w" * 1000}]}
+        path = self.folder / "layers.json"
+        path.write_text(json.dumps(model))
+        return path
+
+    def test_side_by_side_with_layers_and_hostile_names(self):
+        page = report(*(self.folder / name for name in "abc"), self.layers(), output=self.folder / "all.html")
+        self.assertNotIn("wwwwwwwwww", page.read_text())
+        self.browser.open(page, **DESKTOP)
+        rows = self.browser.run("[...document.querySelectorAll('#across tbody tr')].map(row => row.children[0].textContent)")
+        self.assertEqual(rows, ["first-1b", HOSTILE, "third-7b-q4"])
+        data = json.loads(self.browser.run("document.getElementById('data').textContent"))
+        points = data["across"]["data"]["runs"]
+        for i, point in enumerate(points):
+            beaten = any(o["accuracy"] >= point["accuracy"] and o["joules_per_query"] <= point["joules_per_query"] and
+                         (o["accuracy"], o["joules_per_query"]) != (point["accuracy"], point["joules_per_query"]) for o in points)
+            self.assertEqual(data["frontier"][i], not beaten)
+        # Every way in which a name is shown: choosing the run, its tables, its tooltips, its charts.
+        self.browser.run("document.querySelector('#across tbody tr:nth-child(2) button').click()")
+        self.assertEqual(self.browser.run("document.getElementById('run').selectedOptions[0].textContent"), HOSTILE + " on H200x1")
+        self.assertNotIn(0, self.browser.run(EVERY_CHART))
+        boxes = self.browser.run("[...document.querySelectorAll('.chart')].length")
+        for i in range(boxes):
+            x, y, width, height = self.browser.run(
+                f"(() => {{ const e = document.querySelectorAll('.chart')[{i}]; e.scrollIntoView({{behavior: 'instant', block: 'center'}});"
+                " const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()")
+            for step in range(1, 6):
+                self.browser.point(x + width * step / 6, y + height * (0.3 + 0.1 * step))
+        self.assertIn(HOSTILE, self.browser.run("document.querySelector('#groups').textContent"))
+        self.assertIn(HOSTILE, self.browser.run("document.querySelector('#layers').textContent"))
+        self.assertIsNone(self.browser.run("window.struck || null"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
+
+    def test_a_title_is_text(self):
+        self.browser.open(report(self.folder / "b"), **PHONE)
+        self.assertEqual(self.browser.run("document.querySelector('h1').textContent"), HOSTILE + " on H200x1")
+        # The title of a window has its white space made even.
+        self.assertEqual(self.browser.run("document.title").split(), (HOSTILE + " on H200x1").split())
+        self.assertEqual(self.browser.run("document.documentElement.scrollWidth - innerWidth"), 0)
+        self.assertIsNone(self.browser.run("window.struck || null"))
+
+    def test_what_is_neither_a_run_nor_of_layers_is_refused(self):
+        other = self.folder / "other.json"
+        for content in ("{}", "no json"):
+            other.write_text(content)
+            done = ipw(None, "report", self.folder / "a", other, "-o", self.folder / "x.html")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+            self.assertIn("other.json", done.stderr)
+        self.assertFalse((self.folder / "x.html").exists())
+        done = ipw(None, "report", self.folder / "nowhere")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertIn("nowhere", done.stderr)
+
+
+class Many(Page):
+    def test_a_hundred_thousand_queries(self):
+        make_run(self.folder / "many", 100_000, concurrency=32)
+        page = report(self.folder / "many")
+        self.assertLessEqual(page.stat().st_size, 5 * MB)
+        self.browser.open(page, **DESKTOP)
+        self.assertIn("100,000 queries", self.browser.run("document.getElementById('query-status').textContent"))
+        self.focus("#queries thead th:nth-child(4) button")
+        self.browser.key("Enter")
+        values = [OneRun.joules(text) for text in self.browser.run(cells(3))]
+        self.assertEqual(values, sorted(values, reverse=True))
+        self.focus("#query-search")
+        self.browser.write("q054321")
+        self.assertEqual(self.browser.run(cells(0)), ["q054321"])
+        self.browser.run("document.querySelector('#timeline').scrollIntoView({behavior: 'instant'})")
+        self.browser.settle()
+        status = "document.querySelector('#timeline [role=status]').textContent"
+        self.assertIn("Zoom in", self.browser.run(status))
+        self.focus("#timeline-chart")
+        for _ in range(9):
+            self.browser.key("+")
+        self.assertRegex(self.browser.run(status), r"^\d+ requests in view")
+
+
+if __name__ == "__main__":
+    built = ipw(None, "doctor", "--json")
+    part = next(part for part in json.loads(built.stdout)["parts"] if part["name"] == "ECharts")
+    if not part["available"] or not chromium():
+        print("skipped:", part["missing"] or "no Chromium here (Debian: chromium)")
+        sys.exit(77)
+    unittest.main()

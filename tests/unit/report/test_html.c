@@ -1,0 +1,268 @@
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "report/html/assets.h"
+#include "report/html/column.h"
+#include "report/html/page.h"
+#include "report/html/power.h"
+#include "runner/samples_csv.h"
+
+/* ---- columns: read back as the page reads them ---- */
+
+static unsigned letter_value(char letter)
+{
+    static const char LETTERS[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *found = strchr(LETTERS, letter);
+    return letter && found ? (unsigned)(found - LETTERS) : 0;
+}
+
+static unsigned byte_at(const char *data, size_t place)
+{
+    const char *group = data + place / 3 * 4;
+    uint32_t bits = letter_value(group[0]) << 18 | letter_value(group[1]) << 12 |
+                    letter_value(group[2]) << 6 | letter_value(group[3]);
+    return bits >> (16 - 8 * (place % 3)) & 255;
+}
+
+static double value_at(const struct jv *column, size_t row)
+{
+    double first = jv_number(jv_get(column, "first"));
+    if (jv_get(column, "same"))
+        return jv_number(jv_get(column, "same"));
+    if (is_known(first))
+        return first + (double)row * jv_number(jv_get(column, "by"));
+    unsigned bytes = (unsigned)jv_number(jv_get(column, "bytes"));
+    const char *data = jv_text(jv_get(column, "data"));
+    double low = jv_number(jv_get(column, "low")), step = jv_number(jv_get(column, "step"));
+    uint32_t code = 0;
+    for (unsigned i = 0; i < bytes; i++)
+        code |= byte_at(data, row * bytes + i) << 8 * i;
+    if (code == (UINT32_C(1) << 8 * bytes) - 1)
+        return UNKNOWN;
+    return jv_truth(jv_get(column, "log"), false) ? low * exp(code * step) : low + code * step;
+}
+
+static struct jv *packed(const double *values, size_t count, unsigned bytes)
+{
+    struct text text = {0};
+    struct json json;
+    struct jv *out;
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    column_put(&json, "column", values, count, bytes);
+    json_object_end(&json);
+    assert_int_equal(jv_parse(text_get(&text), text.length, &out, NULL), ERR_OK);
+    text_release(&text);
+    return out;
+}
+
+static void whole_numbers_are_exact_and_unknown_stays_unknown(void **state)
+{
+    (void)state;
+    static const double VALUES[] = {7, 300, UNKNOWN, 65541, 7, 70000, 12};
+    struct jv *column = packed(VALUES, 7, 2);
+    for (size_t i = 0; i < 7; i++) {
+        double got = value_at(jv_get(column, "column"), i);
+        assert_true(is_known(VALUES[i]) ? got == VALUES[i] : !is_known(got));
+    }
+    jv_free(column);
+}
+
+static void figures_over_six_magnitudes_keep_their_digits(void **state)
+{
+    (void)state;
+    double values[1001];
+    for (size_t i = 0; i < 1001; i++)
+        values[i] = 1e-4 * pow(1e6, (double)i / 1000) * 1.234567;
+    values[500] = UNKNOWN;
+    struct jv *column = packed(values, 1001, 2);
+    for (size_t i = 0; i < 1001; i++) {
+        double got = value_at(jv_get(column, "column"), i);
+        if (i == 500)
+            assert_false(is_known(got));
+        else
+            assert_true(fabs(got / values[i] - 1) < 2e-4);
+    }
+    jv_free(column);
+}
+
+static void what_is_the_same_or_counts_up_takes_no_room(void **state)
+{
+    (void)state;
+    static const double SAME[] = {1.5, 1.5, 1.5}, COUNTS[] = {4, 5, 6, 7},
+                        NONE[] = {UNKNOWN, UNKNOWN}, HOLE[] = {4, 5, UNKNOWN};
+    struct jv *same = packed(SAME, 3, 2), *counts = packed(COUNTS, 4, 2),
+              *none = packed(NONE, 2, 2), *hole = packed(HOLE, 3, 2);
+    assert_true(value_at(jv_get(same, "column"), 2) == 1.5);
+    assert_null(jv_get(jv_get(counts, "column"), "data"));
+    assert_true(value_at(jv_get(counts, "column"), 3) == 7);
+    assert_false(is_known(value_at(jv_get(none, "column"), 1)));
+    assert_true(value_at(jv_get(hole, "column"), 1) == 5);
+    assert_false(is_known(value_at(jv_get(hole, "column"), 2)));
+    jv_free(same);
+    jv_free(counts);
+    jv_free(none);
+    jv_free(hole);
+}
+
+static void zero_and_less_are_laid_evenly(void **state)
+{
+    (void)state;
+    static const double VALUES[] = {-2.5, 0, 1.25, 997.5};
+    struct jv *column = packed(VALUES, 4, 3);
+    for (size_t i = 0; i < 4; i++)
+        assert_true(fabs(value_at(jv_get(column, "column"), i) - VALUES[i]) < 1e-4);
+    jv_free(column);
+}
+
+/* ---- power ---- */
+
+static char path[] = "/tmp/ipw-samples-XXXXXX";
+
+static int make_file(void **state)
+{
+    (void)state;
+    int fd = mkstemp(path);
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static void write_samples(const char *rows)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(SAMPLES_HEADER, file) >= 0 && fputs(rows, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static double total(const struct power *power, const double *of)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < power->grid.count; i++)
+        sum += of[i];
+    return sum;
+}
+
+static void joules_of_all_buckets_are_the_counter_s(void **state)
+{
+    (void)state;
+    struct power power;
+    write_samples("-1.0,r:0,cpu0,package,package,energy,J,,0,0,\n"
+                  "0.5,r:0,cpu0,package,package,energy,J,40,60,1,\n"
+                  "0.7,r:0,cpu0,package,package,energy,J,100,80,1,\n"
+                  "3.7,r:0,cpu0,package,package,energy,J,,80,0,\n"
+                  "4.0,r:0,cpu0,package,package,energy,J,10,83,1,\n"
+                  "0.5,r:0,cpu0,temp,none,temperature,C,40,60,1,\n");
+    assert_int_equal(power_read(path, NULL, &power, NULL), ERR_OK);
+    assert_int_equal(power.count, 1);
+    const struct power_channel *channel = power.channels;
+    assert_true(fabs(total(&power, channel->joules) - 83) < 1e-9);
+    /* 1.5 + 0.2 + 0.3 s: what lies in the gap is not covered. */
+    assert_true(fabs(total(&power, channel->covered_s) - 2) < 1e-9);
+    double largest = 0;
+    for (size_t i = 0; i < power.grid.count; i++)
+        largest = fmax(largest, channel->largest[i]);
+    assert_true(fabs(largest - 100) < 1e-9);
+    power_release(&power);
+}
+
+static void the_finest_meter_of_what_counts_is_drawn(void **state)
+{
+    (void)state;
+    static const char DEVICES[] =
+        "[{\"id\":\"gpu0\",\"energy\":{\"source\":\"nvml:0 energy + rapl:0 package\"}}]";
+    struct power power;
+    struct jv *devices;
+    write_samples("0.0,nvml:0,gpu0,energy,gpu,energy,J,,0,0,\n"
+                  "1.0,nvml:0,gpu0,energy,gpu,energy,J,100,100,1,\n"
+                  "0.0,nvml:0,gpu0,power.samples,gpu,power,W,90,0,0,\n"
+                  "0.5,nvml:0,gpu0,power.samples,gpu,power,W,130,55,1,\n"
+                  "1.0,nvml:0,gpu0,power.samples,gpu,power,W,70,105,1,\n"
+                  "0.0,nvml:0,gpu0,power.memory,gpu_memory,power,W,20,0,0,\n"
+                  "0.2,nvml:0,gpu0,power.memory,gpu_memory,power,W,20,4,1,\n"
+                  "0.4,nvml:0,gpu0,power.memory,gpu_memory,power,W,20,8,1,\n"
+                  "0.6,nvml:0,gpu0,power.memory,gpu_memory,power,W,20,12,1,\n"
+                  "0.0,\"odd, \"\"x\"\"\",cpu1,package,package,energy,J,,0,0,\n"
+                  "not a time,rapl:0,cpu0,package,package,energy,J,,0,0,\n"
+                  "1.0,rapl:0,cpu0,package,package,energy,J,5");
+    assert_int_equal(jv_parse(DEVICES, strlen(DEVICES), &devices, NULL), ERR_OK);
+    assert_int_equal(power_read(path, devices, &power, NULL), ERR_OK);
+    size_t shown = 0;
+    for (size_t i = 0; i < power.count; i++) {
+        shown += power.channels[i].shown;
+        if (power.channels[i].shown)
+            assert_string_equal(power.channels[i].name, "power.samples");
+    }
+    assert_int_equal(shown, 1);
+    assert_string_equal(power.channels[power.count - 1].sensor, "odd, \"x\"");
+    assert_int_equal(power.damaged, 1);
+    power_release(&power);
+    jv_free(devices);
+}
+
+static void a_file_of_other_columns_or_of_no_energy_is_told(void **state)
+{
+    (void)state;
+    struct power power;
+    struct error why = {0};
+    write_samples("0.5,r:0,cpu0,temp,none,temperature,C,40,60,1,\n");
+    assert_int_equal(power_read(path, NULL, &power, &why), ERR_NO_DATA);
+    assert_non_null(strstr(why.text, path));
+    assert_int_equal(power_read("/nowhere/samples.csv", NULL, &power, &why), ERR_NOT_FOUND);
+    FILE *file = fopen(path, "we");
+    assert_true(file && fputs("a,b\n", file) >= 0 && fclose(file) == 0);
+    assert_int_equal(power_read(path, NULL, &power, &why), ERR_BAD_VALUE);
+}
+
+/* ---- the page ---- */
+
+static void data_cannot_leave_its_element(void **state)
+{
+    (void)state;
+    struct text data = {0}, page = {0};
+    struct error why = {0};
+    if (assets_available(&why))
+        skip();
+    text_add(&data, "{\"a\":\"</script><!--&\xE2\x80\xA8\xE2\x80\xA9\xE2\x82\xAC {{data}}\"}");
+    assert_int_equal(page_make("<b>&\"", &data, &page, NULL), ERR_OK);
+    assert_non_null(strstr(text_get(&page), "<title>&lt;b&gt;&amp;&quot;</title>"));
+    assert_non_null(strstr(
+        text_get(&page),
+        "{\"a\":\"\\u003c/script\\u003e\\u003c!--\\u0026\\u2028\\u2029\xE2\x82\xAC {{data}}\"}"));
+    text_release(&data);
+    text_release(&page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_numbers_are_exact_and_unknown_stays_unknown),
+        cmocka_unit_test(figures_over_six_magnitudes_keep_their_digits),
+        cmocka_unit_test(what_is_the_same_or_counts_up_takes_no_room),
+        cmocka_unit_test(zero_and_less_are_laid_evenly),
+        cmocka_unit_test(joules_of_all_buckets_are_the_counter_s),
+        cmocka_unit_test(the_finest_meter_of_what_counts_is_drawn),
+        cmocka_unit_test(a_file_of_other_columns_or_of_no_energy_is_told),
+        cmocka_unit_test(data_cannot_leave_its_element),
+    };
+    struct error why = {0};
+    if (jv_available(&why)) {
+        printf("skipped: %s\n", why.text);
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}

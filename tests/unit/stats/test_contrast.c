@@ -1,0 +1,269 @@
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/units.h"
+#include "stats/bootstrap.h"
+#include "stats/contrast.h"
+
+enum { MOST = 6000 };
+
+/* A run: what each query adds to the sums. */
+struct run {
+    double terms[MOST * CONTRAST_SUMS];
+};
+static struct run left, right;
+
+static void set(struct run *run, size_t i, double numerator, double denominator)
+{
+    double *terms = run->terms + i * CONTRAST_SUMS;
+    terms[0] = numerator;
+    terms[1] = denominator;
+    terms[2] = terms[3] = 0;
+}
+
+static struct contrast ask(size_t a, size_t b, bool paired, uint64_t seed)
+{
+    struct contrast found;
+    struct contrast_question question = {
+        .a = {left.terms, a}, .b = {right.terms, b}, .paired = paired, .seed = seed};
+    assert_int_equal(contrast(&question, &found), ERR_OK);
+    return found;
+}
+
+/* Skewed, as latencies and energies are; pairs share what the question costs. */
+static void draw_runs(size_t count, struct draws *draws, double spread, double shift, bool paired)
+{
+    for (size_t i = 0; i < count; i++) {
+        double question = exp(spread * draw_normal(draws));
+        double other = exp(spread * draw_normal(draws));
+        double a = question * exp(0.2 * draw_normal(draws));
+        double b = (paired ? question : other) * exp(0.2 * draw_normal(draws)) + shift;
+        set(&left, i, a, 1);
+        set(&right, i, b, 1);
+    }
+}
+
+/* Three standard deviations above five per cent of so many. */
+static double most_of(size_t tries)
+{
+    return 0.05 * (double)tries + 3 * sqrt((double)tries * 0.05 * 0.95);
+}
+
+static void without_a_difference_few_are_found(void **state)
+{
+    (void)state;
+    enum { TRIES = 400, COUNT = 16 };
+    for (int paired = 0; paired < 2; paired++) {
+        struct draws draws = draws_from(11 + (uint64_t)paired);
+        size_t found = 0;
+        for (size_t t = 0; t < TRIES; t++) {
+            draw_runs(COUNT, &draws, 1, 0, paired);
+            found += ask(COUNT, COUNT, paired, t).p_value < 0.05;
+        }
+        assert_true((double)found <= most_of(TRIES));
+        assert_true(found > 4); /* and the test is not one that never finds anything */
+    }
+}
+
+static void holm_keeps_the_rate_of_many_questions(void **state)
+{
+    (void)state;
+    enum { TRIES = 2000, QUESTIONS = 11 };
+    struct draws draws = draws_from(5);
+    size_t plain = 0, corrected = 0;
+    for (size_t t = 0; t < TRIES; t++) {
+        double p[QUESTIONS];
+        bool any = false;
+        for (size_t i = 0; i < QUESTIONS; i++) {
+            p[i] = ((double)draw_below(&draws, 1000000) + 0.5) / 1e6;
+            any = any || p[i] < 0.05;
+        }
+        plain += any;
+        holm_adjust(p, QUESTIONS);
+        any = false;
+        for (size_t i = 0; i < QUESTIONS; i++)
+            any = any || p[i] < 0.05;
+        corrected += any;
+    }
+    assert_true(plain > TRIES / 3); /* what comes of asking eleven times */
+    assert_true((double)corrected <= most_of(TRIES));
+}
+
+static void intervals_hold_the_truth(void **state)
+{
+    (void)state;
+    enum { TRIES = 300, COUNT = 40 };
+    for (int paired = 0; paired < 2; paired++) {
+        struct draws draws = draws_from(77 + (uint64_t)paired);
+        size_t held = 0;
+        for (size_t t = 0; t < TRIES; t++) {
+            draw_runs(COUNT, &draws, 0.4, 0.5, paired);
+            struct contrast found = ask(COUNT, COUNT, paired, t);
+            held += found.difference.low <= 0.5 && found.difference.high >= 0.5;
+        }
+        assert_true(held >= TRIES * 90 / 100); /* skewed and few: somewhat under 95 */
+        assert_true(held < TRIES);
+    }
+}
+
+static void a_difference_is_found(void **state)
+{
+    (void)state;
+    struct draws draws = draws_from(3);
+    draw_runs(100, &draws, 1, 0.5, true);
+    struct contrast found = ask(100, 100, true, 1);
+    assert_true(found.p_value < 0.001);
+    assert_true(found.difference.low > 0 && found.difference.low < found.difference.value);
+    assert_true(found.difference.high > found.difference.value);
+    assert_true(found.relative.low > 0);
+    assert_near(found.relative.value, found.b / found.a - 1, 1e-12);
+}
+
+static void few_pairs_are_tried_in_all_ways(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 10; i++) {
+        set(&left, i, (double)i, 1);
+        set(&right, i, (double)i + 1, 1);
+    }
+    struct contrast found = ask(10, 10, true, 0);
+    assert_true(found.exact);
+    assert_near(found.p_value, 2 / 1024.0, 1e-15); /* all one way, or all the other */
+    assert_near(found.difference.value, 1, 1e-12);
+    assert_near(found.difference.low, 1, 1e-12);
+    assert_near(found.difference.high, 1, 1e-12);
+}
+
+/* A ratio of sums, not a mean of ratios: long answers weigh more. */
+static void ratios_are_of_sums(void **state)
+{
+    (void)state;
+    set(&left, 0, 10, 1);
+    set(&left, 1, 10, 9);
+    set(&right, 0, 30, 1);
+    set(&right, 1, 30, 9);
+    struct contrast found = ask(2, 2, true, 0);
+    assert_near(found.a, 2, 1e-12);
+    assert_near(found.b, 6, 1e-12);
+    assert_near(found.relative.value, 2, 1e-12);
+}
+
+static void products_have_two_factors(void **state)
+{
+    (void)state;
+    struct contrast found;
+    const double a[] = {1, 1, 1, 4, 0, 1, 1, 4}, b[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct contrast_question question = {
+        .a = {a, 2}, .b = {b, 2}, .paired = true, .product = true, .seed = 0};
+    assert_int_equal(contrast(&question, &found), ERR_OK);
+    assert_near(found.a, 0.5 * 0.25, 1e-12);
+    assert_near(found.b, 1, 1e-12);
+}
+
+static void a_seed_gives_the_same(void **state)
+{
+    (void)state;
+    struct draws draws = draws_from(9);
+    draw_runs(50, &draws, 1, 0.1, false);
+    struct contrast one = ask(50, 40, false, 7), two = ask(50, 40, false, 7),
+                    other = ask(50, 40, false, 8);
+    assert_true(one.p_value == two.p_value && one.difference.low == two.difference.low);
+    assert_true(one.p_value != other.p_value || one.difference.low != other.difference.low);
+}
+
+static void what_is_not_there_is_unknown(void **state)
+{
+    (void)state;
+    set(&left, 0, 1, 0);
+    set(&right, 0, 1, 1);
+    struct contrast found = ask(1, 1, true, 0);
+    assert_false(is_known(found.a) || is_known(found.p_value) || is_known(found.difference.value));
+    found = ask(0, 1, false, 0);
+    assert_false(is_known(found.a) || is_known(found.p_value));
+    set(&left, 0, 1, 1); /* one query: a value, and nothing about chance */
+    found = ask(1, 1, true, 0);
+    assert_near(found.p_value, 1, 0);
+    assert_false(is_known(found.difference.low) || is_known(found.a_error));
+    set(&left, 1, 0, 1); /* a share of nothing */
+    set(&left, 0, 0, 1);
+    set(&right, 1, 1, 1);
+    found = ask(2, 2, true, 0);
+    assert_near(found.difference.value, 1, 0);
+    assert_false(is_known(found.relative.value));
+}
+
+static void rounding_is_no_difference(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 30; i++) {
+        set(&left, i, 0.1, 1);
+        set(&right, i, 0.1 + 1e-14, 1);
+    }
+    struct contrast found = ask(30, 30, true, 0);
+    assert_near(found.difference.value, 0, 0);
+    assert_near(found.p_value, 1, 0);
+}
+
+/* More queries than units: the same figures, and nearly the same intervals. */
+static void many_queries_are_put_together(void **state)
+{
+    (void)state;
+    struct draws draws = draws_from(21);
+    draw_runs(MOST, &draws, 1, 0, false);
+    struct contrast found = ask(MOST, MOST, true, 0);
+    double mean = 0, squares = 0;
+    for (size_t i = 0; i < MOST; i++) {
+        double d = right.terms[i * CONTRAST_SUMS] - left.terms[i * CONTRAST_SUMS];
+        mean += d / MOST;
+        squares += d * d / MOST;
+    }
+    double error = sqrt((squares - mean * mean) / MOST);
+    assert_near(found.difference.value, mean, 1e-9);
+    assert_near(found.difference.high - found.difference.low, 2 * 1.96 * error, 0.3 * error);
+}
+
+static void signs_are_counted_exactly(void **state)
+{
+    (void)state;
+    assert_near(sign_test(0, 0), 1, 0);
+    assert_near(sign_test(3, 3), 1, 0);
+    assert_near(sign_test(0, 5), 0.0625, 1e-12);
+    assert_near(sign_test(9, 1), 0.021484375, 1e-12);
+    assert_near(sign_test(1, 2), 1, 1e-12);
+    assert_near(sign_test(540, 460), sign_test(460, 540), 0);
+    assert_near(sign_test(540, 460), 0.0124441462772, 1e-12);
+}
+
+static void holm_is_holms(void **state)
+{
+    (void)state;
+    double p[] = {0.01, 0.04, UNKNOWN, 0.03, 0.005};
+    holm_adjust(p, 5);
+    assert_near(p[0], 0.03, 1e-12);
+    assert_near(p[1], 0.06, 1e-12);
+    assert_false(is_known(p[2]));
+    assert_near(p[3], 0.06, 1e-12);
+    assert_near(p[4], 0.02, 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_difference_few_are_found),
+        cmocka_unit_test(holm_keeps_the_rate_of_many_questions),
+        cmocka_unit_test(intervals_hold_the_truth),
+        cmocka_unit_test(a_difference_is_found),
+        cmocka_unit_test(few_pairs_are_tried_in_all_ways),
+        cmocka_unit_test(ratios_are_of_sums),
+        cmocka_unit_test(products_have_two_factors),
+        cmocka_unit_test(a_seed_gives_the_same),
+        cmocka_unit_test(what_is_not_there_is_unknown),
+        cmocka_unit_test(rounding_is_no_difference),
+        cmocka_unit_test(many_queries_are_put_together),
+        cmocka_unit_test(signs_are_counted_exactly),
+        cmocka_unit_test(holm_is_holms),
+    };
+    return RUN_TESTS(tests);
+}
