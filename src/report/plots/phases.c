@@ -42,6 +42,7 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
         figure_panel(figure, "query, in the order of the run",
                      together > 1 ? "mean energy (J per query)" : "energy (J per query)");
     panel->weight = 2.2;
+    panel->x.whole = true;
     panel->y.from_zero = true;
     str_format(label, sizeof label, "a bar is the mean of %zu queries", together);
     str_copy(panel->title, sizeof panel->title, together > 1 ? label : "every query");
