@@ -14,6 +14,7 @@
 #include "report/export.h"
 #include "report/gnuplot.h"
 #include "report/listing.h"
+#include "report/parts.h"
 #include "report/plot.h"
 #include "sensors/registry.h"
 #include "store/store.h"
@@ -175,6 +176,16 @@ static int unknown_kind(const char *word)
                     command_list.usage);
 }
 
+/* What whole commands lack, such as report. */
+static void add_missing_parts(struct text *out)
+{
+    struct text parts = {0};
+    parts_text(&parts);
+    if (parts.length)
+        text_addf(out, "\n%s", text_get(&parts));
+    text_release(&parts);
+}
+
 static int list_main(int argc, char **argv)
 {
     bool json = false, verbose = false;
@@ -202,6 +213,8 @@ static int list_main(int argc, char **argv)
             found = true;
         }
     listing_end(&listing);
+    if (!json && !strcmp(wanted, "all"))
+        add_missing_parts(&listing.text);
     code = found ? put_output("list", &listing.text) : unknown_kind(wanted);
     listing_release(&listing);
     return code;

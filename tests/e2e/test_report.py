@@ -238,7 +238,7 @@ class OneRun(Page):
         self.assertTrue(pdf.startswith(b"%PDF"))
         self.assertIn(len(re.findall(rb"/Type\s*/Page\b", pdf)), range(3, 12))
         # As the printer sees it: no controls, light, nothing wider than the paper.
-        self.browser.open(self.page, width=720, media="print", dark=True)
+        self.browser.open(self.page, width=700, media="print", dark=True)
         self.browser.run("dispatchEvent(new Event('beforeprint'))")
         self.browser.settle()
         self.assertEqual(self.browser.run("[...document.querySelectorAll('nav, .controls, .pager, #theme')].filter(e => e.getClientRects().length).length"), 0)
@@ -246,6 +246,8 @@ class OneRun(Page):
         self.assertEqual(self.browser.run(colours), "light")
         self.assertEqual(self.browser.run("[...document.querySelectorAll('.chart')].filter(e => !e.querySelector('canvas')).length"), 0)
         self.assertEqual(self.browser.run(BEYOND), [])
+        wide = "[...document.querySelectorAll('table')].filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.parentElement.ariaLabel)"
+        self.assertEqual(self.browser.run(wide), [])
         self.browser.run("dispatchEvent(new Event('afterprint'))")
         self.assertEqual(self.browser.run(colours), "dark")
 

@@ -37,7 +37,7 @@ function digits(value, places = 4) {
 // 0.01234 J is 12.34 mJ; shares, counts and tokens have no prefix.
 function withUnit(value, unit, places = 4) {
   if (!known(value)) return "–";
-  if (unit === "%") return (100 * value).toFixed(1) + " %";
+  if (unit === "%") return (100 * value).toFixed(1).replace("-0.0", "0.0") + " %";
   if (!unit) return Number.isInteger(value) ? value.toLocaleString("en") : digits(value, places);
   if (value === 0) return "0 " + unit;
   const [scale, prefix] = PREFIXES.find(([least]) => Math.abs(value) >= least * 0.99995) || PREFIXES.at(-1);

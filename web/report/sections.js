@@ -114,24 +114,19 @@ function headlineSection(run) {
 
 // ---- where the energy went ----
 
-const SHARES = [["prefill", "Prefill", "c4"], ["decode", "Decode", "c3"], ["queries", "Queries", "c3"], ["failed", "Failed queries", "c5"],
-  ["idle", "Between queries", "c6"], ["unattributed", "Not attributed", "c2"], ["judge", "Judging", "c1"]];
+const SHARE_COLOURS = { prefill: "c4", decode: "c3", queries: "c1", failed: "c5", idle: "c6", unattributed: "c2" };
 
 function sharesSection(run) {
-  const joules = at(run.summary, "ipw", "joules");
-  if (!joules || !known(joules.queries)) return null;
-  const split = known(joules.prefill) && known(joules.decode);
-  const shown = SHARES.filter(([key]) => key === "queries" ? !split : key === "prefill" || key === "decode" ? split : key !== "judge")
-    .map(([key, label, paint]) => ({ label, paint, joules: joules[key] })).filter(share => known(share.joules) && share.joules > 0);
-  const total = shown.reduce((sum, share) => sum + share.joules, 0);
-  if (!total) return null;
+  if (!run.shares.length) return null;
+  const joules = run.summary.ipw.joules;
+  const paint = share => "background:var(--" + SHARE_COLOURS[share.key] + ")";
   return section("shares", "Where the energy went", "Every joule of the machine during the run goes to one request, to the time between requests, or to nobody."
     + (known(joules.queries_idle_share) ? " Of the queries' " + withUnit(joules.queries, "J") + ", " + withUnit(joules.queries_idle_share, "J") + " would have been spent at rest too." : "")
     + (known(joules.judge) ? " Judging took " + withUnit(joules.judge, "J") + " more." : ""),
-    make("div", { class: "shares", role: "img", "aria-label": shown.map(share => share.label + " " + withUnit(share.joules, "J")).join(", ") },
-      shown.map(share => make("span", { style: "flex:" + share.joules / total + " 1 0;background:var(--" + share.paint + ")" }))),
-    make("ul", { class: "keys" }, shown.map(share => make("li", {}, make("i", { style: "background:var(--" + share.paint + ")" }),
-      share.label + " " + withUnit(share.joules, "J") + " (" + withUnit(share.joules / total, "%") + ")"))));
+    make("div", { class: "shares", role: "img", "aria-label": run.shares.map(share => share.label + " " + withUnit(share.joules, "J")).join(", ") },
+      run.shares.map(share => make("span", { style: "flex:" + share.share + " 1 0;" + paint(share) }))),
+    make("ul", { class: "keys" }, run.shares.map(share => make("li", { "data-share": share.key, "data-value": share.joules }, make("i", { style: paint(share) }),
+      share.label + " " + withUnit(share.joules, "J") + " (" + withUnit(share.share, "%") + ")"))));
 }
 
 // ---- time, distributions, fits ----
@@ -195,7 +190,7 @@ function groupSection(run) {
   if (!tables.length) return null;
   return section("groups", "By subject and by length", "Means of completed queries; energy per token is of all their joules over all their tokens.",
     make("div", { class: "tables" }, tables.map(([title, label, rows]) => make("div", {}, make("h3", {}, title),
-      smallTable(title, [{ key: "name", label, text: true }, ...GROUP_COLUMNS], rows)))));
+      smallTable(title, [{ key: "name", label, text: true, wide: true }, ...GROUP_COLUMNS], rows)))));
 }
 
 function querySection(run) {
@@ -217,7 +212,7 @@ function acrossSection() {
     runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length > 1
       ? chartElement("Accuracy against energy per query", () => frontierOption(runs, on)) : null,
     smallTable("Runs", [
-      { key: "model", label: "Model", text: true },
+      { key: "model", label: "Model", text: true, wide: true },
       ...[["hardware", "On"], ["dataset", "Dataset"]].filter(([key]) => differs(key)).map(([key, label]) => ({ key, label, text: true })),
       { key: "on", label: "Frontier", text: true },
       { key: "accuracy", label: "Accuracy", unit: "%" }, { key: "joules_per_query", label: "Per query", unit: "J" },

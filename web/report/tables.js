@@ -17,7 +17,7 @@ function compareValues(a, b, direction) {
 function cell(column, row, isHead) {
   const value = valueOf(column, row);
   if (value instanceof Node) return make("td", {}, value);
-  if (column.text) return make(isHead ? "th" : "td", { class: "text", scope: isHead ? "row" : null }, value || "–");
+  if (column.text) return make(isHead ? "th" : "td", { class: column.wide ? "text wide" : "text", scope: isHead ? "row" : null }, value || "–");
   return make("td", { class: "number", "data-value": known(value) ? value : null },
     column.show ? column.show(row) : withUnit(value, column.unit));
 }

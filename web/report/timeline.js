@@ -1,7 +1,7 @@
 // The power of the devices over the run, the requests alive, and, from near enough, every request.
 
 const REQUESTS_MOST = 2000; // more at once would be a grey wall, and slow
-const LANE_PIXELS = 9, LANES_PIXELS_MOST = 150;
+const LANE_PIXELS = 9, LANES_PIXELS_LEAST = 54, LANES_PIXELS_MOST = 150;
 
 // The requests of one start, by the time they began.
 function requestsOf(run, start) {
@@ -73,7 +73,7 @@ function timelineView(run) {
     const { queries } = state.requests, row = api.value(3), lane = api.value(1);
     const [x0, y] = api.coord([api.value(0), lane]), [x1] = api.coord([api.value(2), lane]);
     const [xFirst] = api.coord([api.value(0) + (queries.ttft_s[row] || 0), lane]);
-    const height = Math.max(2, Math.abs(api.size([0, 1])[1]) - 1.5);
+    const height = Math.min(16, Math.max(2, Math.abs(api.size([0, 1])[1]) - 1.5));
     const box = { x: params.coordSys.x, y: params.coordSys.y, width: params.coordSys.width, height: params.coordSys.height };
     const rect = (from, to, fill, opacity) => {
       const shape = echarts.graphic.clipRectByRect({ x: from, y: y - height / 2, width: Math.max(1, to - from), height }, box);
@@ -105,7 +105,7 @@ function timelineView(run) {
   const option = () => {
     state.requests = requestsOf(run, timeline().start);
     const moments = times(), alive = unpack(timeline().alive, timeline().count);
-    const laneHeight = state.requests.rows.length ? Math.min(LANES_PIXELS_MOST, Math.max(24, lanes() * LANE_PIXELS)) : 0;
+    const laneHeight = state.requests.rows.length ? Math.min(LANES_PIXELS_MOST, Math.max(LANES_PIXELS_LEAST, lanes() * LANE_PIXELS)) : 0;
     const span = { min: timeline().from, max: end() };
     const timeAxis = (gridIndex, labels) => unitAxis("s", {
       type: "value", gridIndex, ...span, splitLine: { show: false },
@@ -178,7 +178,7 @@ function timelineView(run) {
   element.id = "timeline-chart";
   element.tabIndex = 0;
   element.setAttribute("role", "application");
-  element.style.height = 318 + Math.min(LANES_PIXELS_MOST, Math.max(24, timelineLanes(run) * LANE_PIXELS)) + 66 + "px";
+  element.style.height = 318 + Math.min(LANES_PIXELS_MOST, Math.max(LANES_PIXELS_LEAST, timelineLanes(run) * LANE_PIXELS)) + 66 + "px";
   element.addEventListener("keydown", event => {
     if (event.key === "0") zoomTo(timeline().from, end());
     else if (KEYS[event.key] && !event.ctrlKey && !event.metaKey) move(...KEYS[event.key]);

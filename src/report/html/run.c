@@ -11,6 +11,7 @@
 #include "report/html/queries.h"
 #include "report/html/reproduce.h"
 #include "report/html/results.h"
+#include "report/html/shares.h"
 #include "report/html/spans.h"
 #include "report/html/timeline.h"
 
@@ -65,6 +66,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
     headline_put(json, table, results);
+    shares_put(json, table);
     if (!err)
         err = results_put(json, results);
     if (err)
