@@ -26,10 +26,13 @@ build: ## build/ipw, without the tests
 	$(call configure,build,-DIPW_TESTS=OFF)
 	$(call compile,build)
 
-demo: ## set up, build and run the embedded default
+# MODEL: another model than the shipped ones, by the name that tools/bring-model has for it.
+MODEL ?=
+demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger model
 	@tools/setup build
 	@$(MAKE) build
-	build/ipw demo
+	$(if $(MODEL),@tools/bring-model $(MODEL) >/dev/null)
+	build/ipw demo $(if $(MODEL),--model $(MODEL) --threads $(JOBS) --queries 100)
 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)

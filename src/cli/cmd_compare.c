@@ -164,7 +164,7 @@ static int compare_main(int argc, char **argv)
          "whose records, where a directory has several models'", 0, 0, NULL},
         {0, "seed", OPTION_COUNT, &options.seed, "N",
          "of what is drawn: the same gives the same (default 0)", 0, 0, NULL},
-        {0, "format", OPTION_CHOICE, &options.format, "FORMAT", "table, md or json", 0, 0, FORMATS},
+        {0, "format", OPTION_CHOICE, &options.format, "NAME", "table, md or json", 0, 0, FORMATS},
         {0, "json", OPTION_FLAG, &options.json, NULL, "the same as --format json", 0, 0, NULL},
         {'o', "output", OPTION_TEXT, &options.output, "FILE", "write there, not to stdout", 0, 0,
          NULL},

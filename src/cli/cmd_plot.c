@@ -396,32 +396,26 @@ static int plot_main(int argc, char **argv)
          "whose records, where a directory has several models'", 0, 0, NULL},
         {0},
     };
-    struct plotting *work = calloc(1, sizeof *work);
-    const char **words = malloc((size_t)(argc + 1) * sizeof *words);
-    struct plot_run *runs = malloc((size_t)(argc + 1) * sizeof *runs);
+    struct plotting work = {.options = &options};
     size_t count = 0;
-    int code = work && words && runs
-                   ? parse_with_words(&command_plot, rows, argc, argv, words, &count)
+    work.sources = malloc((size_t)(argc + 1) * sizeof *work.sources);
+    work.runs = malloc((size_t)(argc + 1) * sizeof *work.runs);
+    int code = work.sources && work.runs
+                   ? parse_with_words(&command_plot, rows, argc, argv, work.sources, &count)
                    : complain("plot", EXIT_FAILED, "out of memory");
+    work.source_count = count;
     if (code < 0 && !count)
         code = complain("plot", EXIT_USAGE, "of which run? usage: ipw plot %s", command_plot.usage);
-    if (code < 0) {
-        work->options = &options;
-        work->sources = words;
-        work->source_count = count;
-        work->runs = runs;
-        code = choose_plots(work);
-    }
     if (code < 0)
-        code = choose_formats(work);
+        code = choose_plots(&work);
+    if (code < 0)
+        code = choose_formats(&work);
     if (code < 0)
         code = check_parts();
     if (code < 0)
-        code = plot_all(work);
-    if (work)
-        text_release(&work->paths);
-    free(work);
-    free((void *)words);
-    free(runs);
+        code = plot_all(&work);
+    text_release(&work.paths);
+    free((void *)work.sources);
+    free(work.runs);
     return code;
 }

@@ -43,6 +43,7 @@ enum figure_colour {
 struct figure_series {
     enum figure_style style;
     enum figure_colour colour;
+    unsigned round;             /* where colours come again: other marks and dashes */
     char name[FIGURE_TEXT_MAX]; /* in the legend; "" for none */
     double (*rows)[FIGURE_ROW];
     size_t count, capacity;

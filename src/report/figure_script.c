@@ -12,6 +12,7 @@
 #include "core/units.h"
 #include "report/figure.h"
 
+enum { LEGEND_LETTERS = 50 };
 enum { FONT = 13, FONT_SMALL = 11 }; /* on a page of 800 */
 #define LETTER       0.0095          /* a letter's width, of the page's */
 #define LETTER_SMALL 0.0080
@@ -147,14 +148,17 @@ static void put_block(struct drawing *d, size_t p, size_t s, const struct figure
 
 static void put_style(struct drawing *d, const struct figure_series *series)
 {
+    static const unsigned MARKS[] = {7, 5, 9, 13}, DASHES[] = {1, 2, 4, 5};
     unsigned colour = d->theme->colours[series->colour];
+    unsigned mark = MARKS[series->round % 4], dash = DASHES[series->round % 4];
     switch (series->style) {
     case FIGURE_POINTS:
         text_add(d->out, " using 1:2:3 with points pointtype 7 pointsize 0.75 linecolor rgb "
                          "variable notitle");
         break;
     case FIGURE_LINE:
-        text_addf(d->out, " with lines linewidth 2 linecolor rgb '#%06x'", colour);
+        text_addf(d->out, " with lines linewidth 2 dashtype %u linecolor rgb '#%06x'", dash,
+                  colour);
         break;
     case FIGURE_DOTTED:
         text_addf(d->out, " with lines linewidth 2 dashtype (3,3) linecolor rgb '#%06x'", colour);
@@ -164,9 +168,9 @@ static void put_style(struct drawing *d, const struct figure_series *series)
         break;
     case FIGURE_MARKED:
         text_addf(d->out,
-                  " with linespoints linewidth 1.5 pointtype 7 pointsize 0.9 linecolor rgb "
-                  "'#%06x'",
-                  colour);
+                  " with linespoints linewidth 1.5 dashtype %u pointtype %u pointsize 0.9 "
+                  "linecolor rgb '#%06x'",
+                  dash, mark, colour);
         break;
     case FIGURE_BAND:
         text_addf(d->out, " with filledcurves fillcolor rgb '#c0%06x' fillstyle solid noborder",
@@ -179,9 +183,9 @@ static void put_style(struct drawing *d, const struct figure_series *series)
     case FIGURE_ERRORS_X:
     case FIGURE_ERRORS_Y:
         text_addf(d->out,
-                  " with %serrorbars linewidth 1.5 pointtype 7 pointsize 0.9 linecolor rgb "
+                  " with %serrorbars linewidth 1.5 pointtype %u pointsize 0.9 linecolor rgb "
                   "'#%06x'",
-                  series->style == FIGURE_ERRORS_X ? "x" : "y", colour);
+                  series->style == FIGURE_ERRORS_X ? "x" : "y", mark, colour);
         break;
     case FIGURE_HEAT:
         text_add(d->out, " with boxxyerror fillstyle solid noborder fillcolor palette");
@@ -200,7 +204,7 @@ static void put_series(struct drawing *d, size_t p, size_t s, const struct figur
                   d->theme->colours[series->colour]);
     if (series->name[0]) {
         text_add(d->out, " title ");
-        put_quoted(d->out, series->name, 60, false);
+        put_quoted(d->out, series->name, LEGEND_LETTERS, false);
     } else if (series->style != FIGURE_POINTS) {
         text_add(d->out, " notitle");
     }
@@ -316,7 +320,7 @@ static void put_names(struct drawing *d, const char *letter, const struct figure
 /* 1, 2 or 5 times a power of ten, so that at most `most` steps make the range. */
 static double nice_step(struct range range, double most, bool whole)
 {
-    double least = (range.high - range.low) / fmax(most, 1), power = pow(10, floor(log10(least)));
+    double least = (range.high - range.low) / fmax(most, 3), power = pow(10, floor(log10(least)));
     double step = least <= power ? power : least <= 2 * power ? 2 * power : 5 * power;
     step = least > 5 * power ? 10 * power : step;
     return whole ? fmax(step, 1) : step;
@@ -368,7 +372,7 @@ static size_t named_series(const struct figure_panel *panel, size_t *longest)
     *longest = 0;
     for (size_t s = 0; s < panel->series_count; s++) {
         size_t length = panel->series[s]->count ? letters_in(panel->series[s]->name) : 0;
-        length = length > 60 ? 60 : length;
+        length = length > LEGEND_LETTERS ? LEGEND_LETTERS : length;
         count += length > 0;
         *longest = length > *longest ? length : *longest;
     }
@@ -390,8 +394,10 @@ static size_t longest_number(const struct figure_axis *axis, struct range range)
     double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
     size_t longest = 1;
     char number[32];
-    for (double at = ceil(low / step); at <= floor(high / step); at++) {
-        str_format(number, sizeof number, "%.7g", is_log ? pow(axis->log_base, at) : at * step);
+    double first = ceil(low / step);
+    for (int i = 0; first + i <= high / step; i++) {
+        str_format(number, sizeof number, "%.7g",
+                   is_log ? pow(axis->log_base, first + i) : (first + i) * step);
         longest = strlen(number) > longest ? strlen(number) : longest;
     }
     return longest;
@@ -590,11 +596,23 @@ static void put_panel(struct drawing *d, size_t p)
     text_add(d->out, "\n");
 }
 
+/* Legends of more than three lines make the page longer, not the panel smaller. */
+static double page_height(const struct figure *figure)
+{
+    double height = figure->height > 0 ? figure->height : 500;
+    for (size_t p = 0; p < figure->panel_count; p++) {
+        size_t longest, named = named_series(&figure->panels[p], &longest);
+        double width = figure->beside ? 0.85 / (double)figure->panel_count : 0.85;
+        double lines = ceil((double)named / (double)legend_columns(&figure->panels[p], width));
+        height += named && lines > 3 ? 20 * (lines - 3) : 0;
+    }
+    return height;
+}
+
 enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
                        struct text *out)
 {
-    struct drawing d = {figure, dark ? &DARK : &LIGHT, out,
-                        figure->height > 0 ? figure->height : 500};
+    struct drawing d = {figure, dark ? &DARK : &LIGHT, out, page_height(figure)};
     if (figure->failed)
         return ERR_NO_MEMORY;
     put_terminal(&d, format);

@@ -51,7 +51,7 @@ def run_directory(path, rows, *, model="tiny-1b", concurrency=1, dataset="sums",
     if timeline:
         samples = ["t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,t_plus_minus_s"]
         for i in range(100):
-            for device, scope, watts in (("gpu0", "gpu", 300 + 5 * (i % 20)),
+            for device, scope, watts in (('"gpu ""0"", big"', "gpu", 300 + 5 * (i % 20)),
                                          ("cpu0", "package", 40), ("cpu0", "core", 20)):
                 samples.append(f"{i / 20},x:0,{device},{scope},{scope},power,W,{watts},"
                                f"{watts * i / 20},1,")

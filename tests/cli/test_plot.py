@@ -24,7 +24,8 @@ OF_RUN = {
     "completion_tokens_kde": ("output (tokens)", "density (% of the queries per token)", "median"),
     "energy_distribution": ("energy (J per query)", "queries", "median", "mean"),
     "phases": ("energy (J per query)", "energy (J per token)", "prefill", "decode"),
-    "timeline": ("time since the start (s)", "power (W)", "requests", "gpu0 gpu", "cpu0 package"),
+    "timeline": ("time since the start (s)", "power (W)", "requests", 'gpu "0", big gpu',
+                 "cpu0 package"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "TFLOP/s bf16"),
 }
 OF_RUNS = {

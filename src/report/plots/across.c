@@ -121,12 +121,14 @@ enum err draw_per_token(const struct plot_source *source, double (*of)(const str
 {
     size_t lines = 0;
     char name[FIGURE_TEXT_MAX];
+    bool several_machines = differ_in(source, offsetof(struct run_point, hardware));
     enum err err = check(source, of, what, why);
     if (err)
         return err;
     str_format(figure->title, sizeof figure->title, "Energy of an output token against %s", what);
-    str_format(figure->note, sizeof figure->note, "%zu runs; bars: 95 %% intervals",
-               source->run_count);
+    str_format(figure->note, sizeof figure->note, "%zu runs%s%.60s; bars: 95 %% intervals",
+               source->run_count, several_machines ? "" : " on ",
+               several_machines ? "" : source->runs[0].point.hardware);
     struct figure_panel *panel = figure_panel(figure, x_label, "energy (J per output token)");
     panel->x.log_base = 2;
     panel->y.from_zero = true;
@@ -137,11 +139,13 @@ enum err draw_per_token(const struct plot_source *source, double (*of)(const str
             before = same_line(&source->runs[j].point, point);
         if (before)
             continue;
-        enum figure_colour colour = (enum figure_colour)(lines++ % COLOURS);
         str_format(name, sizeof name, "%.100s%s%.60s", last_part(point->model),
-                   point->hardware[0] ? " on " : "", point->hardware);
-        struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, colour, name);
-        put_line(source, i, of, line, figure_series(figure, panel, FIGURE_ERRORS_Y, colour, ""));
+                   several_machines ? " on " : "", several_machines ? point->hardware : "");
+        enum figure_colour colour = (enum figure_colour)(lines % COLOURS);
+        struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, colour, "");
+        struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, colour, name);
+        line->round = errors->round = (unsigned)(lines++ / COLOURS);
+        put_line(source, i, of, line, errors);
     }
     return ERR_OK;
 }

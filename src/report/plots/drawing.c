@@ -174,8 +174,12 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
     struct figure_series *cloud =
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "a query");
     enum err err = draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
-    if (linear_fit(pairs->x, pairs->y, pairs->count, &fit))
+    if (linear_fit(pairs->x, pairs->y, pairs->count, &fit)) {
+        size_t length = strlen(figure->note);
+        str_copy(figure->note + length, sizeof figure->note - length,
+                 fit.count > 2 ? "; shaded: 95 % of the line" : "");
         put_line(figure, panel, pairs, &fit, unit);
+    }
     if (plot->log_fit)
         put_log_line(figure, panel, pairs, unit);
     return err;
@@ -194,7 +198,7 @@ enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
         err = lacks(table, words, why);
     if (!err) {
         draw_heading(figure, table, plot->what);
-        str_format(words, sizeof words, "; %s; shaded: 95 %% of the line",
+        str_format(words, sizeof words, "; %s",
                    y != plot->y ? "of the machine: no GPU or board was measured"
                    : y == RUN_BASIS_JOULES || y == RUN_BASIS_WATTS ? "of the GPUs, or the board"
                                                                    : "least squares");

@@ -10,7 +10,7 @@
 static void put_phase(struct figure *figure, const struct jv *layers,
                       const struct layer_parts *parts, const char *phase)
 {
-    double index = 0;
+    size_t index = 0;
     struct figure_panel *panel = figure_panel(figure, "", "layer");
     str_copy(panel->title, sizeof panel->title, phase);
     str_copy(panel->heat_label, sizeof panel->heat_label, "energy (J)");
@@ -23,8 +23,8 @@ static void put_phase(struct figure *figure, const struct jv *layers,
     struct figure_series *cells = figure_series(figure, panel, FIGURE_HEAT, FIGURE_INK, "");
     for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l), index++)
         for (size_t i = 0; i < parts->count; i++)
-            series_add5(cells, (double)i - 0.5, (double)i + 0.5, index - 0.5, index + 0.5,
-                        layer_joules(l, parts->names[i], phase));
+            series_add5(cells, (double)i - 0.5, (double)i + 0.5, (double)index - 0.5,
+                        (double)index + 0.5, layer_joules(l, parts->names[i], phase));
 }
 
 static bool has_phase(const struct jv *layers, const char *phase, const struct layer_parts *parts)

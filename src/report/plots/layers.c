@@ -11,13 +11,13 @@
 static void put_part(struct figure_series *boxes, const struct jv *layers,
                      const struct layer_parts *parts, size_t part)
 {
-    double index = 0;
+    size_t index = 0;
     for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l), index++) {
-        double below = 0, joules = layer_joules(l, parts->names[part], NULL);
+        double at = (double)index, below = 0, joules = layer_joules(l, parts->names[part], NULL);
         for (size_t i = 0; i < part; i++)
             below += layer_joules(l, parts->names[i], NULL);
         if (joules > 0)
-            series_add4(boxes, index - 0.42, index + 0.42, below, below + joules);
+            series_add4(boxes, at - 0.42, at + 0.42, below, below + joules);
     }
 }
 
@@ -25,17 +25,17 @@ static void put_part(struct figure_series *boxes, const struct jv *layers,
 static void put_whole(struct figure *figure, struct figure_panel *panel, const struct jv *layers,
                       bool divided)
 {
-    double index = 0;
+    size_t index = 0;
     struct figure_series *boxes = NULL, *errors;
     if (!divided)
         boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "layer");
     errors = figure_series(figure, panel, FIGURE_ERRORS_Y, FIGURE_INK, "");
     for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l), index++) {
-        double joules = jv_number(jv_get(l, "energy_j"));
+        double at = (double)index, joules = jv_number(jv_get(l, "energy_j"));
         double error = jv_number(jv_get(l, "plus_minus"));
         if (boxes)
-            series_add4(boxes, index - 0.42, index + 0.42, 0, joules);
-        series_add4(errors, index, joules, fmax(joules - error, 0), joules + error);
+            series_add4(boxes, at - 0.42, at + 0.42, 0, joules);
+        series_add4(errors, at, joules, fmax(joules - error, 0), joules + error);
     }
 }
 

@@ -42,6 +42,7 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
         figure_panel(figure, "query, in the order of the run",
                      together > 1 ? "mean energy (J per query)" : "energy (J per query)");
     panel->weight = 2.2;
+    panel->x.whole = true;
     panel->y.from_zero = true;
     str_format(label, sizeof label, "a bar is the mean of %zu queries", together);
     str_copy(panel->title, sizeof panel->title, together > 1 ? label : "every query");
@@ -55,7 +56,8 @@ static void put_bars(struct figure *figure, const struct run_table *table, size_
         if (!run_completed(table, i) || !is_known(p) || !is_known(d))
             continue;
         bar = (struct bar){bar.prefill + p, bar.decode + d, bar.queries + 1};
-        if (++seen % together == 0 || seen == count) {
+        seen++;
+        if (seen % together == 0 || seen == count) {
             put_bar(prefill, decode, &bar, (double)(seen - bar.queries) + 0.5, (double)seen + 0.5);
             bar = (struct bar){0};
         }

@@ -16,18 +16,29 @@
 
 enum { T_S, SENSOR, DEVICE, CHANNEL, SCOPE, QUANTITY, UNIT, VALUE, SUM, FIELDS };
 
-/* Cuts the line at its commas, quotes taken off; false when there are too few fields. */
+/* Moves a field in quotes, two of which stand for one, to `to`; returns what follows it. */
+static char *unquote(char *line, char **to)
+{
+    for (line++; *line; line++) {
+        if (*line == '"') {
+            line++;
+            if (*line != '"')
+                break;
+        }
+        *(*to)++ = *line;
+    }
+    return line;
+}
+
+/* Cuts the line at its commas; false when there are too few fields. */
 static bool split(char *line, char **fields)
 {
     for (int i = 0; i < FIELDS; i++) {
-        bool quoted = *line == '"';
-        char *to = line += quoted;
-        fields[i] = line;
-        while (*line && (quoted || (*line != ',' && *line != '\n'))) {
-            if (quoted && *line == '"' && *++line != '"')
-                break;
-            *to++ = *line++;
-        }
+        char *to = fields[i] = line;
+        if (*line == '"')
+            line = unquote(line, &to);
+        else
+            to = line += strcspn(line, ",\n");
         bool more = *line == ',';
         *to = '\0';
         if (!more)
