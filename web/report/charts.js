@@ -187,10 +187,11 @@ function frontierOption(runs, on) {
   const costs = points.map(point => point.value[0]);
   return {
     ...baseOption(),
-    grid: { left: 8, right: 60, top: 26, bottom: 26, containLabel: true },
+    grid: { left: 28, right: 60, top: 26, bottom: 26, containLabel: true },
     xAxis: unitAxis("J", { boundaryGap: ["8%", "8%"], type: Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20 ? "log" : "value", scale: true,
       name: "energy per query (less is better)" }),
-    yAxis: unitAxis("%", { boundaryGap: ["10%", "10%"], type: "value", scale: true, name: "accuracy", nameGap: 50 }),
+    yAxis: unitAxis("%", { type: "value", name: "accuracy", nameGap: 46, min: ({ min }) => Math.max(0, Math.floor(min * 20 - 0.4) / 20),
+      max: ({ max }) => Math.min(1, Math.ceil(max * 20 + 0.4) / 20) }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => {
@@ -202,7 +203,7 @@ function frontierOption(runs, on) {
     },
     series: [
       { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: colour("c1"), width: 1.5, type: [5, 4] } },
-      { type: "scatter", data: points, label: { position: "top", color: colour("ink"), fontSize: 11 }, labelLayout: { moveOverlap: "shiftY" } },
+      { type: "scatter", data: points, label: { position: "top", color: colour("ink"), fontSize: 11 }, labelLayout: { hideOverlap: true } },
     ],
   };
 }

@@ -27,7 +27,7 @@ function drawTop() {
   document.getElementById("top").replaceChildren(
     make("div", { class: "masthead" },
       make("div", {}, make("p", { class: "eyebrow" }, "Intelligence per watt"), make("h1", {}, DATA.title)), button),
-    DATA.runs.length === 1 ? topFacts(run) : make("div", { class: "facts" }, make("span", {}, plural(DATA.runs.length, "run") + (DATA.layers.length ? " and the layers of " + plural(DATA.layers.length, "model") : ""))));
+    DATA.runs.length === 1 ? topFacts(run) : DATA.layers.length ? make("div", { class: "facts" }, "With the layers of " + plural(DATA.layers.length, "model")) : make("div"));
 }
 
 // ---- what was measured, and how well ----
