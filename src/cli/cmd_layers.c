@@ -10,6 +10,7 @@
 
 #include "cli/common.h"
 #include "core/text.h"
+#include "engine/shipped.h"
 #include "port/proc.h"
 #include "report/layers_report.h"
 #include "runner/host_report.h"
@@ -42,6 +43,7 @@ struct layers_command {
     char *lists[OPTION_LIST_MAX]; /* copies of them, cut at their commas */
     const char *paths[OPTION_LIST_MAX];
     size_t path_count;
+    char *found[OPTION_LIST_MAX]; /* the files that they mean */
     const char *prompts, *granularity, *output;
     unsigned gpu_layers;
     bool json, quiet;
@@ -102,6 +104,22 @@ static int cut_models(struct layers_command *command)
     if (command->path_count == 0)
         return complain("layers", EXIT_USAGE, "which model? usage: ipw layers %s",
                         command_layers.usage);
+    return -1;
+}
+
+/* A model may go by the name that it was shipped under. */
+static int find_models(struct layers_command *command)
+{
+    for (size_t i = 0; i < command->path_count; i++) {
+        char path[4096];
+        struct error why = {0};
+        if (shipped_find(command->paths[i], path, sizeof path, &why) != ERR_OK)
+            return complain("layers", EXIT_FAILED, "%s", why.text);
+        command->found[i] = strdup(path);
+        if (!command->found[i])
+            return complain("layers", EXIT_FAILED, "out of memory");
+        command->paths[i] = command->found[i];
+    }
     return -1;
 }
 
@@ -250,7 +268,7 @@ static int layers_main(int argc, char **argv)
     struct layers_options *p = &command.layers;
     const struct option_row rows[] = {
         {'m', "model", OPTION_LIST, &command.models, "FILE",
-         "a GGUF file, or several with commas; may be repeated", 0, 0, NULL},
+         "a GGUF file or a shipped model; with commas several", 0, 0, NULL},
         {0, "prompt-tokens", OPTION_TEXT, &command.prompts, "LIST",
          "lengths of the prompts (default: 32,128,512)", 0, 0, NULL},
         {0, "gen", OPTION_COUNT, &p->generate, "N",
@@ -286,8 +304,12 @@ static int layers_main(int argc, char **argv)
     if (code < 0)
         code = settle_options(&command);
     if (code < 0)
+        code = find_models(&command);
+    if (code < 0)
         code = measure(&command);
-    for (size_t i = 0; i < OPTION_LIST_MAX; i++)
+    for (size_t i = 0; i < OPTION_LIST_MAX; i++) {
         free(command.lists[i]);
+        free(command.found[i]);
+    }
     return code;
 }

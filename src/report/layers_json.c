@@ -71,6 +71,8 @@ static struct layers_share sum_of_layer(const struct layers_model *model, int la
             sum.joules += share->joules;
             sum.sigma += share->sigma; /* they mostly err together */
         }
+    if (sum.time_s <= 0) /* it was not looked at by itself */
+        sum = (struct layers_share){.time_s = UNKNOWN, .joules = UNKNOWN, .sigma = UNKNOWN};
     return sum;
 }
 

@@ -200,7 +200,7 @@ static void write_settings(const struct layers_model *model, bool colour, struct
         add_setting(&table, model, &model->settings[s]);
     table_write(&table, "   ", colour, out);
     table_release(&table);
-    text_add(out, "   energy: measured, idle included\n\n");
+    text_add(out, "   energy: of whole windows, idle included\n\n");
 }
 
 /* ---- the account and its checks ---- */
@@ -212,7 +212,7 @@ static void write_account(const struct layers_model *model, struct text *out)
         text_addf(out, "   energy unknown: %s; see `ipw doctor`\n", model->no_energy);
         return;
     }
-    text_addf(out, "   a pass: components %s + idle %s + unattributed %s = measured %s%s\n",
+    text_addf(out, "   a pass: components %s + idle %s + unattributed %s = all %s%s\n",
               format_si(a, model->component_joules, "J"),
               is_known(model->idle_joules) ? format_si(b, model->idle_joules, "J") : "unknown",
               format_si(c, model->unattributed_joules, "J"), mark(model),
