@@ -176,6 +176,41 @@ class Account(LayersTest):
         self.assertEqual(json_keys(own) - named, set())
 
 
+class Shipped(LayersTest):
+    """The larger of the models that ship with the program, by its name."""
+
+    @classmethod
+    def setUpClass(cls):
+        with Working(10, 20) as machine:
+            done = ipw(machine, "layers", "-m", "ipw-6m-f16", "--prompt-tokens", "32,448", "--gen",
+                       8, "-r", 1, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
+                       timeout=150)
+        assert done.returncode == 0, done.stderr
+        cls.one = json.loads(done.stdout)
+
+    def test_shares_add_up_to_one(self):
+        self.assertEqual(len(self.one["layers"]), 8)
+        self.assertAlmostEqual(sum(row["share"] for row in components(self.one)), 1, places=6)
+
+    def test_matrices_take_what_their_operations_say(self):
+        """A long prompt is bound by arithmetic: feed-forward against the matrices of attention."""
+        prefill = {row["name"]: row for row in self.one["components"] if row["phase"] == "prefill"}
+
+        def ratio(key):
+            forward = prefill["ffn_gate_up"][key] + prefill["ffn_down"][key]
+            return forward / (prefill["attn_qkv"][key] + prefill["attn_out"][key])
+        # 3 x 704 columns against 512 and 256; of the last layer a prompt needs little beyond keys.
+        self.assertAlmostEqual(ratio("flops_share"), 7 * 3 * 704 / (8 * 512 + 7 * 256), delta=0.15)
+        self.assertGreater(ratio("time_s"), ratio("flops_share") / 2)
+        self.assertLess(ratio("time_s"), ratio("flops_share") * 2)
+
+    def test_longer_contexts_have_more_scores(self):
+        # Of prompts it is not so below 256 tokens: llama.cpp fills their keys up to as many.
+        short, long = [shares(setting)["attn_scores"] for setting in self.one["settings"]
+                       if setting["phase"] == "decode"]
+        self.assertGreater(long, short)
+
+
 class Kinds(LayersTest):
     """Other machines, other ways to ask."""
 
