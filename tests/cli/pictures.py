@@ -81,7 +81,11 @@ def layers_of(model="some/tiny.gguf", layers=6):
         inside = both(1 + index / 10)
         entries.append({"index": index, "time_s": 1, "plus_minus": 1, "components": inside,
                         "energy_j": sum(part["energy_j"] for part in inside)})
-    return {"model": model, "method": "nnls", "granularity": "component",
+    windows = [{"setting": setting, "start_s": at, "time_s": 1.5, "power_w": watts,
+                "plus_minus": 3, "watched": watts is None}
+               for at, (setting, watts) in enumerate([(None, 60), (0, 300), (1, None), (1, 180)])]
+    return {"model": model, "method": "nnls", "attribution": "nnls", "windows": windows,
+            "settings": [{"phase": "prefill"}, {"phase": "decode"}], "granularity": "component",
             "workload": {"gpu_layers": 99}, "energy": {"joules": 200, "plus_minus": 4},
             "components": both(layers), "layers": entries, "host": {"gpu": GPU}}
 

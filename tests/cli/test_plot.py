@@ -26,6 +26,7 @@ OF_RUN = {
     "phases": ("energy (J per query)", "energy (J per token)", "prefill", "decode"),
     "timeline": ("time since the start (s)", "power (W)", "requests", 'gpu "0", big gpu',
                  "cpu0 package"),
+    "layer_power": ("time since the start (s)", "power (W)", "at rest", "prefill", "decode"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "TFLOP/s bf16"),
 }
 OF_RUNS = {

@@ -60,9 +60,12 @@ void layers_heading(struct figure *figure, const struct plot_source *source, con
     str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
                slash && slash[1] ? slash + 1 : model);
     if (is_known(joules))
-        str_format(figure->note, sizeof figure->note,
-                   "one pass of the workload, %.4g ± %.2g J in all; shared out by %s", joules,
-                   plus_minus, text_or(jv_get(source->layers, "method"), "an unknown method"));
+        str_format(
+            figure->note, sizeof figure->note,
+            "one pass of the workload, %.4g ± %.2g J in all%s; shared out by %s", joules,
+            plus_minus,
+            strcmp(text_or(jv_get(source->layers, "method"), ""), "estimated") ? "" : ", estimated",
+            text_or(jv_get(source->layers, "attribution"), "an unknown method"));
 }
 
 enum err layers_check(const struct plot_source *source, struct error *why)
