@@ -18,7 +18,8 @@ from program import ipw  # noqa: E402
 
 DOCUMENTS = [*sorted((SOURCE / "docs").glob("*.md")),
              *filter(Path.exists, (SOURCE / "README.md", SOURCE / "CONTRIBUTING.md"))]
-TOP = {path.name for path in SOURCE.iterdir() if not path.name.startswith("build")}
+# Not what a build or a demo leaves there.
+TOP = {path.name for path in SOURCE.iterdir() if not re.match("build|runs$", path.name)}
 LAYERS = {path.name for path in (SOURCE / "src").iterdir()}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 

@@ -26,7 +26,6 @@ OF_RUN = {
     "phases": ("energy (J per query)", "energy (J per token)", "prefill", "decode"),
     "timeline": ("time since the start (s)", "power (W)", "requests", 'gpu "0", big gpu',
                  "cpu0 package"),
-    "layer_power": ("time since the start (s)", "power (W)", "at rest", "prefill", "decode"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "TFLOP/s bf16"),
 }
 OF_RUNS = {
@@ -39,6 +38,7 @@ OF_LAYERS = {
     "layers": ("layer", "energy (J)", "attention.qkv", "ffn.down"),
     "components": ("energy (J)", "prefill", "decode", "attention.scores"),
     "layer_heatmap": ("layer", "energy (J)", "prefill", "decode", "ffn.gate_up"),
+    "layer_power": ("time since the start (s)", "power (W)", "at rest", "prefill", "decode"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "ffn.gate_up"),
 }
 FORMATS = ("png", "svg", "pdf")
@@ -309,8 +309,8 @@ class WithoutData(PlotTest):
     def test_layers_without_energy(self):
         measured = layers_of()
         measured["energy"]["joules"] = None
-        for part in [*measured["components"], *measured["layers"]]:
-            part["energy_j"] = None
+        for part in [*measured["components"], *measured["layers"], *measured["windows"]]:
+            part["energy_j"] = part["power_w"] = None
         path = self.root / "m.json"
         path.write_text(json.dumps(measured))
         done = self.plot(path, "--format", "svg")
