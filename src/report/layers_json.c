@@ -104,15 +104,6 @@ static void layers_to_json(struct json *json, const struct layers_model *model)
 
 /* ---- components over all layers ---- */
 
-static double work_share(const struct layers_model *model, unsigned phase, unsigned component,
-                         unsigned kind)
-{
-    double sum = 0;
-    for (unsigned c = 0; c < DECODER_COMPONENT_COUNT; c++)
-        sum += model->work[phase][c][kind];
-    return model->work[phase][component][kind] / sum;
-}
-
 static void component_to_json(struct json *json, const struct layers_model *model, unsigned phase,
                               unsigned component)
 {
@@ -135,8 +126,8 @@ static void component_to_json(struct json *json, const struct layers_model *mode
     json_integer(json, "group", (int64_t)power->group);
     json_number(json, "flops", work[0]);
     json_number(json, "bytes", work[1]);
-    json_number(json, "flops_share", work_share(model, phase, component, 0));
-    json_number(json, "bytes_share", work_share(model, phase, component, 1));
+    json_number(json, "flops_share", layers_work_share(model, phase, component, 0));
+    json_number(json, "bytes_share", layers_work_share(model, phase, component, 1));
     json_number(json, "joules_per_gflop", sum.joules / work[0] * 1e9);
     json_number(json, "joules_per_gb", sum.joules / work[1] * 1e9);
     json_object_end(json);

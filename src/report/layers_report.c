@@ -49,15 +49,6 @@ static void write_head(const struct layers_report *report, const struct layers_m
 
 /* ---- components ---- */
 
-static double work_share(const struct layers_model *model, unsigned phase, unsigned component,
-                         unsigned kind)
-{
-    double sum = 0;
-    for (unsigned c = 0; c < DECODER_COMPONENT_COUNT; c++)
-        sum += model->work[phase][c][kind];
-    return model->work[phase][component][kind] / sum;
-}
-
 static void add_component(struct table *table, const struct layers_model *model, unsigned phase,
                           unsigned c)
 {
@@ -74,8 +65,8 @@ static void add_component(struct table *table, const struct layers_model *model,
         table, "%s%s", mark(model),
         format_with_error(cell, sum.joules, layers_plus_minus(model, sum.joules, sum.sigma), "J"));
     table_add(table, format_percent(cell, share_of_all(model, sum.joules)));
-    table_add(table, format_percent(cell, work_share(model, phase, c, 0)));
-    table_add(table, format_percent(cell, work_share(model, phase, c, 1)));
+    table_add(table, format_percent(cell, layers_work_share(model, phase, c, 0)));
+    table_add(table, format_percent(cell, layers_work_share(model, phase, c, 1)));
     table_add(table, format_si(cell, sum.joules / work[0] * 1e9, "J"));
     table_add(table, format_si(cell, sum.joules / work[1] * 1e9, "J"));
     table_add(table, method ? method : "unknown");

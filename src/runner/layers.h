@@ -173,6 +173,10 @@ const struct layers_share *layers_share_of(const struct layers_model *model,
 struct layers_share layers_component_sum(const struct layers_model *model, enum layers_phase phase,
                                          unsigned component);
 
+/* A component's share of the counted work of its phase: of operations (kind 0) or of bytes (1). */
+double layers_work_share(const struct layers_model *model, unsigned phase, unsigned component,
+                         unsigned kind);
+
 /* The calling thread must have called proc_take_signals before the session was opened. */
 enum err layers_measure(struct session *session, const char *const *models, size_t count,
                         const struct layers_options *options, struct layers_result *out,

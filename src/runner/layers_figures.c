@@ -66,3 +66,12 @@ struct layers_share layers_component_sum(const struct layers_model *model, enum 
     }
     return sum;
 }
+
+double layers_work_share(const struct layers_model *model, unsigned phase, unsigned component,
+                         unsigned kind)
+{
+    double sum = 0;
+    for (unsigned c = 0; c < DECODER_COMPONENT_COUNT; c++)
+        sum += model->work[phase][c][kind];
+    return model->work[phase][component][kind] / sum;
+}
