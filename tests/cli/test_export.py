@@ -5,6 +5,7 @@ opentelemetry-proto), and compared with the records as they stand in the journal
 import csv
 import io
 import json
+import os
 import re
 import resource
 import shutil
@@ -441,6 +442,9 @@ class Written(ExportTest):
 
     def test_memory_does_not_grow_with_the_records(self):
         """Under a limit that the records themselves would not fit into."""
+        cache = (Path(os.environ["IPW_BUILD"]) / "CMakeCache.txt").read_text()
+        if re.search(r"^IPW_SANITIZE:STRING=.+$", cache, re.M):
+            self.skipTest("a sanitizer takes more memory than the limit for itself")
         run = self.root / "run"
         write_run(run, [query(0)])
         text = json.dumps(query(0, problem="x" * 4000))
