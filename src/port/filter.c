@@ -96,6 +96,9 @@ static enum err run(const char *const argv[], int input, int output, int said, s
     if (WEXITSTATUS(status) == 0)
         return ERR_OK;
     first_line(said, line, sizeof line);
+    /* Where spawning cannot tell that there is no program (under valgrind), this is how it ends. */
+    if (WEXITSTATUS(status) == 127)
+        return err_set(why, ERR_NOT_FOUND, "%s cannot be run: %s", argv[0], line);
     return err_set(why, ERR_IO, "%s failed (%d): %s", argv[0], WEXITSTATUS(status), line);
 }
 
