@@ -200,12 +200,14 @@ class Shipped(LayersTest):
             forward = prefill["ffn_gate_up"][key] + prefill["ffn_down"][key]
             return forward / (prefill["attn_qkv"][key] + prefill["attn_out"][key])
         # 3 x 704 columns against 512 and 256; of the last layer a prompt needs little beyond keys.
+        # By matrices alone this is 2.51; 2.41 is counted, and what makes the rest was not looked into.
         self.assertAlmostEqual(ratio("flops_share"), 7 * 3 * 704 / (8 * 512 + 7 * 256), delta=0.15)
         self.assertGreater(ratio("time_s"), ratio("flops_share") / 2)
         self.assertLess(ratio("time_s"), ratio("flops_share") * 2)
 
     def test_longer_contexts_have_more_scores(self):
-        # Of prompts it is not so below 256 tokens: llama.cpp fills their keys up to as many.
+        # Of prompts it was the other way round (62 % at 32 tokens, 42 % at 448), once, on a busy machine;
+        # why is not known, so that nothing is asserted of them here.
         short, long = [shares(setting)["attn_scores"] for setting in self.one["settings"]
                        if setting["phase"] == "decode"]
         self.assertGreater(long, short)
