@@ -120,12 +120,24 @@ static int begin_batch(struct arrow_writer *writer, struct ArrowError *said)
     return code ? code : ArrowArrayStartAppending(&writer->batch);
 }
 
+/* nanoarrow sets a bit in memory it has not cleared, so that the bits after a column's last row are
+ * chance.  A file with the same rows shall have the same bytes. */
+static void clear_after_last_row(struct ArrowArray *array)
+{
+    struct ArrowBitmap *valid = ArrowArrayValidityBitmap(array);
+    if (valid->size_bits % 8)
+        valid->buffer.data[valid->size_bits / 8] &= (uint8_t)((1U << valid->size_bits % 8) - 1);
+    for (int64_t i = 0; i < array->n_children; i++)
+        clear_after_last_row(array->children[i]);
+}
+
 static int end_batch(struct arrow_writer *writer, struct ArrowError *said)
 {
     if (!writer->batch.release)
         return EIO; /* an earlier write failed */
     if (writer->batch.length == 0)
         return NANOARROW_OK;
+    clear_after_last_row(&writer->batch);
     int code = ArrowArrayFinishBuildingDefault(&writer->batch, said);
     if (!code)
         code = ArrowArrayViewSetArray(&writer->view, &writer->batch, said);

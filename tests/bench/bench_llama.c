@@ -14,7 +14,10 @@
 #include "engine/engine.h"
 #include "engine/llama/api.h"
 
-enum { ROUNDS = 41, ANSWER = 13, CONTEXT = 512 };
+enum { MOST_ROUNDS = 101, CONTEXT = 1024 };
+
+/* `bench_llama 128 11` takes long turns instead: steadier each, and further apart. */
+static int answer_tokens = 13, rounds = 41;
 
 /* 58 million parameters: a token takes some 10 ms, most of it reading weights, as in larger ones. */
 #define LAYERS "8"
@@ -99,7 +102,7 @@ static struct rates plain_ask(const struct plain *plain)
     struct llama_batch batch = {.n_tokens = count, .token = tokens};
     nanos first = 0;
     llama_token token;
-    for (int i = 0; i < ANSWER; i++) {
+    for (int i = 0; i < answer_tokens; i++) {
         if (count <= 0 || api->llama_decode(plain->context, batch))
             give_up("llama.cpp does not decode");
         token = api->llama_sampler_sample(plain->sampler, plain->context, -1);
@@ -109,8 +112,8 @@ static struct rates plain_ask(const struct plain *plain)
         batch = (struct llama_batch){.n_tokens = 1, .token = &token};
     }
     nanos last = clock_now();
-    return (struct rates){count / seconds(first - began), (ANSWER - 1) / seconds(last - first),
-                          (size_t)count};
+    return (struct rates){count / seconds(first - began),
+                          (answer_tokens - 1) / seconds(last - first), (size_t)count};
 }
 
 /* ---- the client ---- */
@@ -121,23 +124,36 @@ static struct rates client_rates(struct client *client)
     struct client_reply reply;
     struct error why = {0};
     char limit[16];
-    snprintf(limit, sizeof limit, "%d", ANSWER);
+    snprintf(limit, sizeof limit, "%d", answer_tokens);
     if (params_set(&params, "max_tokens", limit))
         give_up("out of memory");
     const struct client_request request = {
         .model = model_path, .prompt = prompt, .params = &params};
-    if (client->driver->ask(client, &request, &reply, &why) || reply.output_tokens != ANSWER)
+    if (client->driver->ask(client, &request, &reply, &why) || reply.output_tokens != answer_tokens)
         give_up(why.text[0] ? why.text : "the answer has another length");
     struct rates rates = {(double)reply.prompt_tokens / seconds(reply.first_token - reply.sent),
-                          (ANSWER - 1) / seconds(reply.last_token - reply.first_token),
+                          (answer_tokens - 1) / seconds(reply.last_token - reply.first_token),
                           (size_t)reply.prompt_tokens};
     client_reply_release(&reply);
     params_release(&params);
     return rates;
 }
 
-int main(void)
+static int number_of(const char *word, int most)
 {
+    char *end;
+    long number = strtol(word, &end, 10);
+    if (*end || number < 2 || number > most)
+        give_up("usage: bench_llama [TOKENS OF AN ANSWER [TURNS]]");
+    return (int)number;
+}
+
+int main(int count, char **words)
+{
+    if (count > 1)
+        answer_tokens = number_of(words[1], CONTEXT / 2);
+    if (count > 2)
+        rounds = number_of(words[2], MOST_ROUNDS);
     const struct engine_library *library;
     struct error why = {0};
     if (engine_library_open(&library, &why)) {
@@ -148,14 +164,15 @@ int main(void)
     struct client client;
     struct params params = {0};
     const struct client_driver *driver = client_driver_find("llama", &why);
-    if (params_add(&params, "threads=1,chat=off,context=512,batch=512"))
+    if (params_add(&params, "threads=1,chat=off,context=1024,batch=1024"))
         give_up("out of memory");
     const struct client_config config = {.params = &params};
     if (!driver || client_open(driver, &config, &client, &why))
         give_up(why.text);
     struct plain plain = plain_open();
-    double prefill[ROUNDS], decode[ROUNDS], plain_prefill[ROUNDS], plain_decode[ROUNDS];
-    for (int round = -1; round < ROUNDS; round++) { /* the first is for warmth */
+    double prefill[MOST_ROUNDS], decode[MOST_ROUNDS], plain_prefill[MOST_ROUNDS],
+        plain_decode[MOST_ROUNDS];
+    for (int round = -1; round < rounds; round++) { /* the first is for warmth */
         bool is_client_first = round % 2 == 0;
         struct rates ours = {0};
         if (is_client_first)
@@ -172,12 +189,12 @@ int main(void)
         prefill[round] = ours.prefill / reference.prefill;
         decode[round] = ours.decode / reference.decode;
     }
-    bench_told("llama.cpp's plain loop, prefill", bench_median(plain_prefill, ROUNDS), "tokens/s");
-    bench_told("llama.cpp's plain loop, decode", bench_median(plain_decode, ROUNDS), "tokens/s");
+    bench_told("llama.cpp's plain loop, prefill", bench_median(plain_prefill, rounds), "tokens/s");
+    bench_told("llama.cpp's plain loop, decode", bench_median(plain_decode, rounds), "tokens/s");
     bench_at_least("client llama against llama.cpp's plain loop, prefill",
-                   bench_median(prefill, ROUNDS), "ratio", 0.97);
+                   bench_median(prefill, rounds), "ratio", 0.97);
     bench_at_least("client llama against llama.cpp's plain loop, decode",
-                   bench_median(decode, ROUNDS), "ratio", 0.97);
+                   bench_median(decode, rounds), "ratio", 0.97);
     client_close(&client);
     llama_api()->llama_sampler_free(plain.sampler);
     llama_api()->llama_free(plain.context);

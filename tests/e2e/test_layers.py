@@ -182,7 +182,7 @@ class Shipped(LayersTest):
     @classmethod
     def setUpClass(cls):
         with Working(10, 20) as machine:
-            done = ipw(machine, "layers", "-m", "ipw-6m-f16", "--prompt-tokens", "32,448", "--gen",
+            done = ipw(machine, "layers", "-m", "ipw-6m-f16", "--prompt-tokens", "64,448", "--gen",
                        8, "-r", 1, "-t", 1, "--idle", 0.5, "--granularity", "component", "--json",
                        timeout=150)
         assert done.returncode == 0, done.stderr
@@ -199,18 +199,19 @@ class Shipped(LayersTest):
         def ratio(key):
             forward = prefill["ffn_gate_up"][key] + prefill["ffn_down"][key]
             return forward / (prefill["attn_qkv"][key] + prefill["attn_out"][key])
-        # 3 x 704 columns against 512 and 256; of the last layer a prompt needs little beyond keys.
-        # By matrices alone this is 2.51; 2.41 is counted, and what makes the rest was not looked into.
-        self.assertAlmostEqual(ratio("flops_share"), 7 * 3 * 704 / (8 * 512 + 7 * 256), delta=0.15)
+        # 3 x 704 columns against 512 and 256.  llama.cpp goes on with the last token alone after the
+        # attention of the last layer, its output matrix included: seven feed-forwards, eight of the others.
+        self.assertAlmostEqual(ratio("flops_share"), 7 * 3 * 704 / (8 * (512 + 256)), delta=0.03)
         self.assertGreater(ratio("time_s"), ratio("flops_share") / 2)
         self.assertLess(ratio("time_s"), ratio("flops_share") * 2)
 
     def test_longer_contexts_have_more_scores(self):
-        # Of prompts it was the other way round (62 % at 32 tokens, 42 % at 448), once, on a busy machine;
-        # why is not known, so that nothing is asserted of them here.
-        short, long = [shares(setting)["attn_scores"] for setting in self.one["settings"]
-                       if setting["phase"] == "decode"]
-        self.assertGreater(long, short)
+        # Prompts from 64 tokens on: for shorter ones llama.cpp takes its attention of one row at a time,
+        # of which a pair of tokens costs some thirty times as much (docs/measurements.md).
+        for phase in ("prefill", "decode"):
+            short, long = [shares(setting)["attn_scores"] for setting in self.one["settings"]
+                           if setting["phase"] == phase]
+            self.assertGreater(long, short, phase)
 
 
 class Kinds(LayersTest):
