@@ -1,0 +1,125 @@
+/* A device that models may run on: what it can do at most, what it draws, and on what evidence we
+ * believe each figure.  The catalogue is data/hardware/NAME.json, one a device, put into the program by
+ * the build, which fails when an entry is wrong or contradicts itself; docs/formats.md has the format.
+ *
+ * A struct hardware owns its text; hardware_release takes it back.  A figure that nobody gives is
+ * UNKNOWN, never 0. */
+#ifndef IPW_ESTIMATE_HARDWARE_H
+#define IPW_ESTIMATE_HARDWARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/units.h"
+#include "estimate/precision.h"
+
+/* How a figure is known, from the best to the worst. */
+enum evidence {
+    EVIDENCE_MEASURED,  /* by us or a cited measurement, on the device */
+    EVIDENCE_FITTED,    /* coefficients of a fit to measurements */
+    EVIDENCE_PUBLISHED, /* by the maker */
+    EVIDENCE_DERIVED,   /* computed from the figures above: clocks x units, (limit - idle) / peak */
+    EVIDENCE_ASSUMED,   /* of the class of device, for want of better */
+    EVIDENCE_COUNT
+};
+const char *evidence_name(enum evidence evidence);
+
+struct hardware_figure {
+    double value; /* UNKNOWN where nobody gives it */
+    enum evidence evidence;
+    double plus_minus;  /* standard uncertainty in the unit of the value; UNKNOWN where not given */
+    const char *source; /* one line; never NULL where the value is known */
+};
+
+enum hardware_class { HARDWARE_GPU, HARDWARE_CPU, HARDWARE_TPU, HARDWARE_NPU, HARDWARE_CLASS_COUNT };
+const char *hardware_class_name(enum hardware_class class);
+
+/* A place where numbers lie, the nearest to the units first; the last one holds the model. */
+struct hardware_memory {
+    const char *name;                        /* "L2", "HBM3e" */
+    struct hardware_figure bytes_per_s;      /* at most */
+    struct hardware_figure capacity_bytes;   /* on the whole device */
+    struct hardware_figure joules_per_byte;  /* beyond idle, on the way to the units */
+};
+
+/* A setting at which the maker or the user may run it: a power mode, a clock. */
+struct hardware_point {
+    const char *name;                    /* "15W", "MAXN" */
+    double limit_w;                      /* UNKNOWN: as the device */
+    double clock_ratio, memory_ratio;    /* of the peaks and of the bandwidth; 1: as the device */
+    double energy_ratio;                 /* of the joules of an operation; 1: as the device */
+    double idle_w;                       /* UNKNOWN: as the device */
+    const char *source;
+};
+
+struct hardware {
+    char id[48];    /* "h100-sxm": small letters, digits, dashes; what --hardware takes */
+    char name[96];  /* "NVIDIA H100 SXM5 80GB" */
+    char vendor[48];
+    enum hardware_class class;
+    int year;
+
+    /* Dense operations a second at most (a multiplication and an addition are two), of the units for
+     * matrices and of those for vectors.  A format that a unit does not have is UNKNOWN. */
+    struct hardware_figure matrix_flops[PRECISION_COUNT], vector_flops[PRECISION_COUNT];
+    /* Joules of one operation beyond idle, on those units. */
+    struct hardware_figure matrix_joules[PRECISION_COUNT], vector_joules[PRECISION_COUNT];
+
+    struct hardware_memory *memories; /* the nearest first */
+    size_t memory_count;
+
+    struct hardware_figure limit_w; /* power limit of what idle_w and the joules are of */
+    struct hardware_figure idle_w;  /* awake and ready, doing nothing */
+    struct hardware_figure launch_s; /* between one kernel and the next */
+    struct hardware_figure units;    /* that work is dealt out to: SMs, cores */
+    /* The share of peak and of bandwidth that good code reaches with enough work. */
+    struct hardware_figure compute_share, memory_share;
+    struct hardware_figure link_bytes_per_s, link_latency_s; /* to a neighbour, one direction */
+
+    struct hardware_point *points; /* the first is the default; none: the device as it is */
+    size_t point_count;
+    const char **aliases; /* other ids and names as drivers report them; ends in NULL */
+    bool is_calibrated;   /* by `ipw estimate calibrate` */
+    void *text;           /* what the strings above point into */
+};
+
+/* The memory that holds the model. */
+const struct hardware_memory *hardware_main_memory(const struct hardware *hardware);
+
+/* Operations a second and joules each of products in a format: on the matrix units where they have the
+ * format, else on the vector units, else by the nearest wider format that the device has; *used is the
+ * one that was taken.  UNKNOWN when it has none. */
+double hardware_product_flops(const struct hardware *hardware, enum precision precision,
+                              enum precision *used);
+double hardware_product_joules(const struct hardware *hardware, enum precision precision);
+/* The same of everything else, which runs on the vector units. */
+double hardware_other_flops(const struct hardware *hardware, enum precision precision);
+double hardware_other_joules(const struct hardware *hardware, enum precision precision);
+
+/* The weakest evidence among the figures that an estimate uses. */
+enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision);
+
+/* From JSON text; `name` is for messages.  ERR_BAD_VALUE names the key and the rule that it breaks. */
+enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
+                        struct error *why) MUST_USE;
+enum err hardware_read(const char *path, struct hardware *out, struct error *why) MUST_USE;
+void hardware_release(struct hardware *hardware);
+
+/* What contradicts itself or physics: joules x peak + idle above the limit by more than the stated
+ * margin, a narrow format slower than a wide one, idle above the limit, and so on. */
+enum err hardware_check(const struct hardware *hardware, struct error *why) MUST_USE;
+
+/* Runs it at one of its points; ERR_NOT_FOUND names those that it has. */
+enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why) MUST_USE;
+
+/* ---- the catalogue ---- */
+
+size_t hardware_catalogue_count(void);
+const char *hardware_catalogue_id(size_t index); /* sorted */
+/* By id or alias, with "@POINT" behind it for a point; an unknown one gets the nearest suggested. */
+enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
+/* By the name that a driver reports ("NVIDIA H200"); false when none fits. */
+bool hardware_of_device(const char *driver_name, struct hardware *out);
+
+#endif
