@@ -188,7 +188,8 @@ static void count_inputs(const struct graph *graph, const struct graph_node *nod
 {
     const tensor_id *ids = graph_inputs(graph, node);
     double out = elements_or_none(graph_output(graph, node, 0));
-    bool takes_part = node->op == GRAPH_MOVE; /* a slice reads what it gives */
+    /* A slice reads what it gives, and so does what is kept of one matrix with queries too. */
+    bool takes_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE;
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *tensor = graph_input(graph, node, i);
         if (!tensor || is_repeated(ids, i))
