@@ -9,7 +9,14 @@
 #define ZOO_FAMILY(family)                                                                         \
     enum err zoo_build_##family(const char *name, const struct graph_setting *setting,             \
                                 struct graph *out, struct error *why)
+ZOO_FAMILY(alexnet);
+ZOO_FAMILY(densenet);
+ZOO_FAMILY(efficientnet);
+ZOO_FAMILY(mobilenet_v2);
+ZOO_FAMILY(mobilenet_v3);
 ZOO_FAMILY(resnet);
+ZOO_FAMILY(squeezenet);
+ZOO_FAMILY(vgg);
 #undef ZOO_FAMILY
 
 /* ---- what they share ---- */
