@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text.h"
 #include "graph/decoder/weigh.h"
@@ -10,6 +11,32 @@ enum { BF16 = 30 }; /* as files number it */
 
 /* More than all models together have; so bounded, sums fit into 64 bits and are exact as doubles. */
 static const double MOST_PARAMETERS = 4e15;
+
+static const struct decoder_shape KINDS[] = {
+#define DECODER_KIND(...) {.architecture = __VA_ARGS__},
+#include "graph/decoder_kinds.def"
+#undef DECODER_KIND
+};
+
+size_t decoder_kind_count(void)
+{
+    return sizeof KINDS / sizeof *KINDS;
+}
+
+const char *decoder_kind_at(size_t index)
+{
+    return KINDS[index].architecture;
+}
+
+bool decoder_shape_of_kind(const char *kind, struct decoder_shape *out)
+{
+    for (size_t i = 0; i < decoder_kind_count(); i++)
+        if (strcmp(KINDS[i].architecture, kind) == 0) {
+            *out = KINDS[i];
+            return true;
+        }
+    return false;
+}
 
 struct weighing {
     const struct decoder_shape *shape;

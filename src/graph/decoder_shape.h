@@ -51,6 +51,12 @@ struct decoder_shape {
     double matrix_bits; /* of one number of a layer's matrices, scales included; 0: not quantised */
 };
 
+/* What all models of a kind have in common (decoder_kinds.def), by the name that Hugging Face gives it:
+ * "llama", "qwen3_moe".  False when it is not known. */
+bool decoder_shape_of_kind(const char *kind, struct decoder_shape *out);
+size_t decoder_kind_count(void);
+const char *decoder_kind_at(size_t index);
+
 /* ERR_BAD_VALUE names what does not fit together. */
 enum err decoder_of_shape(const struct decoder_shape *shape, struct decoder *out, struct error *why)
     MUST_USE;

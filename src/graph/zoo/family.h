@@ -10,6 +10,7 @@
     enum err zoo_build_##family(const char *name, const struct graph_setting *setting,             \
                                 struct graph *out, struct error *why)
 ZOO_FAMILY(alexnet);
+ZOO_FAMILY(decoder);
 ZOO_FAMILY(densenet);
 ZOO_FAMILY(efficientnet);
 ZOO_FAMILY(mobilenet_v2);
