@@ -29,24 +29,6 @@ struct build zoo_image(const char *name, const struct graph_setting *setting, in
     return b;
 }
 
-struct build zoo_text(const char *name, const struct graph_setting *setting, int64_t tokens,
-                      struct graph *out, struct error *why, tensor_id *ids)
-{
-    struct build b = build_begin(out, name, why);
-    out->batch = (double)setting->batch;
-    out->tokens = (double)(setting->batch * tokens);
-    *ids = build_input(&b, "input_ids", GRAPH_INTEGERS_64, 2, (int64_t[]){setting->batch, tokens});
-    return b;
-}
-
-void zoo_check_positions(struct build *build, int64_t tokens, int64_t positions)
-{
-    if (!build->err && tokens > positions)
-        build->err =
-            err_set(build->why, ERR_BAD_VALUE, "%s has %lld positions: %lld tokens do not fit",
-                    build->graph->name, (long long)positions, (long long)tokens);
-}
-
 /* ---- convolutions ---- */
 
 static const char *inside(char *room, size_t size, const char *place, const char *name)

@@ -10,14 +10,22 @@
     enum err zoo_build_##family(const char *name, const struct graph_setting *setting,             \
                                 struct graph *out, struct error *why)
 ZOO_FAMILY(alexnet);
+ZOO_FAMILY(bert);
+ZOO_FAMILY(clip_text);
 ZOO_FAMILY(decoder);
 ZOO_FAMILY(densenet);
+ZOO_FAMILY(diffusion);
 ZOO_FAMILY(efficientnet);
+ZOO_FAMILY(gpt2);
 ZOO_FAMILY(mobilenet_v2);
 ZOO_FAMILY(mobilenet_v3);
+ZOO_FAMILY(recurrent);
 ZOO_FAMILY(resnet);
 ZOO_FAMILY(squeezenet);
 ZOO_FAMILY(vgg);
+ZOO_FAMILY(vit);
+ZOO_FAMILY(whisper);
+ZOO_FAMILY(yolo);
 #undef ZOO_FAMILY
 
 /* ---- what they share ---- */
@@ -29,13 +37,6 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
 /* A graph with one image coming in: batch x channels x side x side. */
 struct build zoo_image(const char *name, const struct graph_setting *setting, int64_t channels,
                        struct graph *out, struct error *why, tensor_id *image);
-/* A graph with tokens coming in: batch x tokens. */
-struct build zoo_text(const char *name, const struct graph_setting *setting, int64_t tokens,
-                      struct graph *out, struct error *why, tensor_id *ids);
-
-/* Refuses more tokens than a table of positions has rows. */
-void zoo_check_positions(struct build *build, int64_t tokens, int64_t positions);
-
 /* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation.  Names are those of torchvision's
  * Conv2dNormActivation: PLACE.0, PLACE.1, PLACE.2. */
 tensor_id zoo_conv_norm(struct build *build, const char *place, tensor_id x, struct build_conv conv,
