@@ -15,18 +15,20 @@
 #include "graph/graph.h"
 
 struct subgraph {
-    const char *name;   /* of the node that decides: "layer1.0.conv1" */
-    char pattern[48];   /* "conv+batch_norm+relu" */
-    enum graph_op op;   /* of that node: the one with most MACs, else the first */
-    int32_t layer;      /* GRAPH_NONE outside */
+    const char *name; /* of the node that decides: "layer1.0.conv1" */
+    char pattern[48]; /* "conv+batch_norm+relu" */
+    enum graph_op op; /* of that node: the one with most MACs, else the first */
+    int32_t layer;    /* GRAPH_NONE outside */
     enum decoder_component component;
-    uint32_t first_node, node_count;     /* in partition.nodes */
-    uint32_t first_before, before_count; /* in partition.before: subgraphs that must be done first */
-    struct graph_cost cost; /* operations of all its nodes; in, out and weights at its border only, each
+    uint32_t first_node, node_count; /* in partition.nodes */
+    uint32_t first_before,
+        before_count; /* in partition.before: subgraphs that must be done first */
+    struct graph_cost
+        cost; /* operations of all its nodes; in, out and weights at its border only, each
                                tensor once */
     struct graph_amount inside; /* that fusion saves: written and read again otherwise */
-    double outputs;             /* numbers that its deciding node makes: how much there is to deal out */
-    uint32_t level;             /* the longest way from the start, in subgraphs */
+    double outputs; /* numbers that its deciding node makes: how much there is to deal out */
+    uint32_t level; /* the longest way from the start, in subgraphs */
 };
 
 struct partition {

@@ -23,10 +23,10 @@ enum graph_phase {
 /* 0 means the model's own default, which model_graph writes back. */
 struct graph_setting {
     enum graph_phase phase;
-    int64_t batch;   /* samples or sequences */
-    int64_t tokens;  /* of a prompt, or of a text that is read whole */
-    int64_t context; /* tokens in the cache when a token is decoded */
-    int64_t image;   /* pixels of a side */
+    int64_t batch;             /* samples or sequences */
+    int64_t tokens;            /* of a prompt, or of a text that is read whole */
+    int64_t context;           /* tokens in the cache when a token is decoded */
+    int64_t image;             /* pixels of a side */
     const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
 };
 
