@@ -273,6 +273,25 @@ class Layouts(AnalyzeTest):
             self.assertClose(by[subject]["ipj"], flags[i::2].mean() / joules[i::2].mean())
         self.assertEqual([row["level"] for row in got["data"]["by_level"]], ["0", "1", "2"])
 
+    def test_levels_in_a_text(self):
+        """The Python IPW's own dataset has its metadata as JSON text; the journal may have both."""
+        rng = np.random.default_rng(12)
+        plain, texts = [record(i, rng) for i in range(60)], []
+        for i, row in enumerate(plain):
+            row["dataset_metadata"] = {"difficulty": f"d{i % 3}", "level": None}
+            meta = {"level": None, "difficulty": f"d{i % 3}"} if i % 3 else {"level": "d0", "x": [1]}
+            texts.append({**row, "dataset_metadata": json.dumps(meta)})
+        texts[5]["dataset_metadata"] = "no JSON"
+        plain[5]["dataset_metadata"] = {"difficulty": None, "level": None}
+        for row in plain:
+            row["dataset_metadata"]["level"] = row["dataset_metadata"].pop("difficulty")
+        got = [self.analyze(self.saved(rows, name)) for rows, name in ((plain, "a"), (texts, "b"))]
+        for name in ("accuracy", "efficiency"):
+            levels = got[0][name]["data"]["by_level"]
+            self.assertEqual([(row["level"], row["queries"]) for row in levels],
+                             [("d0", 20), ("d1", 20), ("d2", 19)])
+            self.assertEqual(got[1][name]["data"]["by_level"], levels)
+
     def test_energies_of_zero(self):
         """Are replaced by power x time, as the Python IPW does, and counted."""
         rng = np.random.default_rng(7)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What all commands share: help, names that are nearly right, exit codes, colours."""
 
+import json
 import os
 import pty
 import re
@@ -112,6 +113,13 @@ class Names(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(hint, done.stderr)
             self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
+
+    def test_lists_have_one_column_of_summaries(self):
+        text = ipw(None, "list", "plots").stdout.splitlines()[1:]
+        rows = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]
+        places = {line.index(row["summary"]) for row in rows for line in text
+                  if line.split()[0] == row["name"]}
+        self.assertEqual(len(places), 1, text)
 
     def test_a_kind_stands_before_or_after_the_options(self):
         first, last = ipw(None, "list", "clients", "-v"), ipw(None, "list", "-v", "clients")
