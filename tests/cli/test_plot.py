@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -196,6 +197,23 @@ class WhatIsDrawn(PlotTest):
         said = self.svg(self.run_of(8), "timeline").text
         self.assertIn("cpu0 package", said)
         self.assertNotIn("core", said)
+
+    def test_the_roof(self):
+        """Queries at 0.3 of the bandwidth lie on a line at 0.3 of the roof's slope, and not above it."""
+        picture = self.svg(self.run_of(9), "roofline")
+        marks = sorted(picture.series()[0])
+        self.assertEqual(len(set(marks)), 9)
+        steps = {(round(b[0] - a[0], 1), round(a[1] - b[1], 1)) for a, b in zip(marks, marks[1:])}
+        self.assertLessEqual(max(s[0] for s in steps) - min(s[0] for s in steps), 0.11)  # doubling each time
+        self.assertLessEqual(max(s[1] for s in steps) - min(s[1] for s in steps), 0.11)
+        roof = next(g for g in picture.root.iter() if g.get("id") == "gnuplot_plot_3")
+        path = next(p.get("d") for p in roof.iter() if p.tag.endswith("path"))
+        points = [tuple(map(float, p)) for p in re.findall(r"([\d.]+),([\d.]+)", path.split("M")[-1])]
+        slope = (points[0][1] - points[1][1]) / (points[1][0] - points[0][0])
+        self.assertAlmostEqual((marks[0][1] - marks[-1][1]) / (marks[-1][0] - marks[0][0]), slope, delta=0.01)
+        below = marks[0][1] - (points[0][1] - slope * (marks[0][0] - points[0][0]))
+        doubling = (marks[0][1] - marks[-1][1]) / 8
+        self.assertAlmostEqual(below / doubling, math.log2(1 / 0.3), delta=0.05)
 
     def test_every_start_of_a_continued_run(self):
         """One after the other, without the hour between them, which is told."""
