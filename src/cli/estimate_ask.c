@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "port/fs.h"
 #include "runner/host_report.h"
 #include "sensors/registry.h"
 
@@ -68,7 +69,9 @@ static enum err add_own(struct estimate_asked *out, struct error *why)
 {
     struct sensor_findings findings = {0};
     struct host_report host;
-    const char *gpu = NULL;
+    const char *gpu = NULL, *root = getenv("IPW_SYSROOT");
+    if (root && *root)
+        fs_set_root(root);
     sensors_probe(&(struct sensor_config){0}, NULL, &findings);
     host_report_take(&findings, &host);
     for (size_t i = 0; i < findings.count && !gpu; i++)
