@@ -149,7 +149,7 @@ enum err decoder_graph(const struct decoder *decoder, struct graph_setting *sett
         .decoder = decoder,
         .sequences = setting->batch,
         .tokens = is_decode ? 1 : setting->tokens,
-        .before = is_decode ? setting->context : 0,
+        .before = is_decode ? setting->context - 1 : 0,
         .rotation = GRAPH_NONE,
     };
     out->batch = (double)making.sequences;

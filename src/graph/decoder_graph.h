@@ -1,7 +1,7 @@
 /* A decoder as a graph, of one pass: a prompt, or one token after those in the cache.
  *
  * Prefill computes `tokens` tokens of each of `batch` sequences in one pass through all layers, and logits of
- * the last ones; decode computes one token of each after `context` tokens.  A cache tensor has the tokens that
+ * the last ones; decode computes one token of each, which sees `context` tokens with itself.  A cache tensor has the tokens that
  * the pass really reads: of a layer with a sliding window no more than its window.  Nodes have layer and
  * component, so that sums agree with decoder_cost.h, which counts the same in another way.
  *

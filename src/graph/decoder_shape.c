@@ -260,6 +260,13 @@ static void sum_up(const struct decoder_shape *shape, struct decoder *decoder)
 
 enum err decoder_of_shape(const struct decoder_shape *shape, struct decoder *out, struct error *why)
 {
+    *out = (struct decoder){0};
+    enum err err = check(shape, why);
+    if (err)
+        return err;
+    struct decoder_layer *layers = calloc(shape->layers, sizeof *layers);
+    if (!layers)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     *out = (struct decoder){
         .activation = shape->activation,
         .embedding = shape->embedding,
@@ -269,15 +276,10 @@ enum err decoder_of_shape(const struct decoder_shape *shape, struct decoder *out
         .experts_used = shape->experts_used,
         .has_tied_head = shape->has_tied_head,
         .layer_count = shape->layers,
+        .layers = layers,
     };
-    enum err err = check(shape, why);
-    if (err)
-        return err;
     str_copy(out->architecture, sizeof out->architecture, shape->architecture);
     str_copy(out->name, sizeof out->name, shape->name);
-    out->layers = calloc(shape->layers, sizeof *out->layers);
-    if (!out->layers)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     struct weighing weighing = {shape, out, -1};
     add_outside(&weighing);
     for (weighing.layer = 0; (uint64_t)weighing.layer < shape->layers; weighing.layer++)

@@ -129,7 +129,7 @@ static void fill_in(const struct hf_config *config, struct graph_setting *settin
     if (config->kind != HF_VIT && setting->tokens == 0)
         setting->tokens = tokens_at_most(config);
     if (config->kind == HF_GPT2 && setting->context == 0)
-        setting->context = tokens_at_most(config) > 1 ? tokens_at_most(config) - 1 : 1;
+        setting->context = tokens_at_most(config);
 }
 
 static enum err complete(const struct hf_config *config, struct graph_setting *setting,

@@ -15,11 +15,11 @@ static const struct type {
     unsigned bits;
     bool is_float;
 } TYPES[] = {
-    {"F64", 64, true},    {"F32", 32, true},      {"F16", 16, true},      {"BF16", 16, true},
-    {"F8_E4M3", 8, true}, {"F8_E5M2", 8, true},   {"F8_E8M0", 8, false},  {"F6_E2M3", 6, false},
-    {"F6_E3M2", 6, false}, {"F4", 4, false},      {"I64", 64, false},     {"U64", 64, false},
-    {"I32", 32, false},   {"U32", 32, false},     {"I16", 16, false},     {"U16", 16, false},
-    {"I8", 8, false},     {"U8", 8, false},       {"BOOL", 8, false},     {"C64", 64, false},
+    {"F64", 64, true},     {"F32", 32, true},    {"F16", 16, true},     {"BF16", 16, true},
+    {"F8_E4M3", 8, true},  {"F8_E5M2", 8, true}, {"F8_E8M0", 8, false}, {"F6_E2M3", 6, false},
+    {"F6_E3M2", 6, false}, {"F4", 4, false},     {"I64", 64, false},    {"U64", 64, false},
+    {"I32", 32, false},    {"U32", 32, false},   {"I16", 16, false},    {"U16", 16, false},
+    {"I8", 8, false},      {"U8", 8, false},     {"BOOL", 8, false},    {"C64", 64, false},
 };
 
 struct reading {
@@ -76,8 +76,8 @@ static bool read_shape(const struct jv *shape, struct safetensors_tensor *out)
 static bool read_place(const struct jv *offsets, uint64_t data_length, uint64_t *bytes)
 {
     int64_t from, to;
-    if (!jv_is_array(offsets) || jv_count(offsets) != 2 ||
-        !jv_integer(jv_first(offsets), &from) || !jv_integer(jv_next(jv_first(offsets)), &to))
+    if (!jv_is_array(offsets) || jv_count(offsets) != 2 || !jv_integer(jv_first(offsets), &from) ||
+        !jv_integer(jv_next(jv_first(offsets)), &to))
         return false;
     if (from < 0 || to < from || (uint64_t)to > data_length)
         return false;
@@ -228,7 +228,8 @@ static enum err open_list(const char *path, const struct jv *json, struct safete
     for (const struct jv *item = jv_first(map); item && !err; item = jv_next(item)) {
         files[used] = jv_text(item);
         if (!files[used++])
-            err = err_set(why, ERR_BAD_VALUE, "%s: 'weight_map' has what is no name of a file", path);
+            err =
+                err_set(why, ERR_BAD_VALUE, "%s: 'weight_map' has what is no name of a file", path);
     }
     if (!err)
         err = open_listed(path, files, used, out, why);

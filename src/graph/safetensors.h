@@ -40,7 +40,8 @@ enum err safetensors_read(const char *file, const char *bytes, size_t length, ui
 /* A file, or a list of files (*.index.json) with the files beside it.  A zeroed *out is filled, and sorted; a
  * name that is there twice is ERR_BAD_VALUE. */
 enum err safetensors_open(const char *path, struct safetensors *out, struct error *why) MUST_USE;
-enum err safetensors_sort(const char *file, struct safetensors *tensors, struct error *why) MUST_USE;
+enum err safetensors_sort(const char *file, struct safetensors *tensors, struct error *why)
+    MUST_USE;
 void safetensors_release(struct safetensors *tensors);
 
 /* NULL when there is none of that name. */

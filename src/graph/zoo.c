@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/text.h"
 #include "graph/decoder_graph.h"
@@ -133,13 +134,13 @@ enum err zoo_build(const struct zoo_entry *entry, struct graph_setting *setting,
 
 /* ---- the reader ---- */
 
-/* A file of the same name is for whoever can read it. */
+/* A file or folder of the same name is for whoever can read it. */
 static int probe(const char *word, const unsigned char *head, size_t length)
 {
     (void)length;
     if (!zoo_find(word))
         return 0;
-    return head ? 5 : 90;
+    return head || access(word, F_OK) == 0 ? 5 : 90;
 }
 
 static enum err open_entry(const char *word, struct model *model, struct error *why)

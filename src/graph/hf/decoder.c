@@ -51,15 +51,12 @@ static void read_sizes(struct hf_keys *keys, struct decoder_shape *shape)
 /* Keys that some kinds have; where they are missing, the kind tells. */
 static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
 {
-    bool in_attention = hf_truth(keys, "attention_bias", false);
-    bool in_forward = hf_truth(keys, "mlp_bias", false);
-    bool everywhere = hf_truth(keys, "use_bias", shape->has_output_bias);
-    if (in_attention)
-        shape->has_qkv_bias = shape->has_output_bias = true;
-    if (in_forward)
-        shape->has_forward_bias = true;
-    if (shape->has_output_bias && !everywhere) /* StarCoder 2 without its biases */
+    if (!hf_truth(keys, "use_bias", true)) /* StarCoder 2 without its biases */
         shape->has_qkv_bias = shape->has_output_bias = shape->has_forward_bias = false;
+    if (hf_truth(keys, "attention_bias", false))
+        shape->has_qkv_bias = shape->has_output_bias = true;
+    if (hf_truth(keys, "mlp_bias", false))
+        shape->has_forward_bias = true;
 }
 
 static void read_feed_forward(struct hf_keys *keys, struct decoder_shape *shape)

@@ -81,7 +81,7 @@ static struct decoder_step step_of(const struct graph_setting *setting)
     bool is_decode = setting->phase == GRAPH_DECODE;
     return (struct decoder_step){
         .tokens = is_decode ? 1 : (uint64_t)setting->tokens,
-        .before = is_decode ? (uint64_t)setting->context : 0,
+        .before = is_decode ? (uint64_t)setting->context - 1 : 0,
         .sequences = (uint64_t)setting->batch,
         .logits = 1,
     };
@@ -317,7 +317,7 @@ static void test_the_cache(void **state)
     struct decoder decoder = small_decoder(0, 16);
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_setting setting = {.phase = GRAPH_DECODE, .batch = 3, .context = 50};
+    struct graph_setting setting = {.phase = GRAPH_DECODE, .batch = 3, .context = 51};
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
     /* A window of 16 has 15 tokens before the new one. */
     const struct graph_tensor *windowed = tensor_named(&graph, "blk.0.key_cache");
