@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/text.h"
 #include "core/units.h"
+#include "port/json_read.h"
 
 /* More different words than this are no longer told apart: they are no words that many queries share. */
 enum { WORDS_MOST = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
@@ -158,6 +160,33 @@ static bool is_any_known(const double *values, size_t count)
         if (is_known(values[i]))
             return true;
     return false;
+}
+
+enum err builder_word_of(struct builder *builder, enum run_word column, const struct jv *value)
+{
+    char digits[32];
+    const char *word = jv_text(value);
+    if (!word && is_known(jv_number(value))) {
+        str_format(digits, sizeof digits, "%.15g", jv_number(value));
+        word = digits;
+    }
+    return builder_word(builder, column, word, word ? strlen(word) : 0);
+}
+
+enum err builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
+                             size_t length)
+{
+    const struct places *places = &builder->words[column];
+    const struct jv *value = NULL;
+    struct jv *tree = NULL;
+    if (bytes && jv_parse(bytes, length, &tree, NULL) != ERR_OK)
+        tree = NULL; /* a text that is no JSON tells nothing */
+    for (size_t i = 0; i < places->count && jv_is_null(value); i++)
+        if (places->items[i].inside)
+            value = jv_get(tree, places->items[i].inside);
+    enum err err = builder_word_of(builder, column, value);
+    jv_free(tree);
+    return err;
 }
 
 static void fill_unknown(double *column, size_t from, size_t to)

@@ -10,6 +10,8 @@
 #include "analysis/run_table.h"
 #include "analysis/table/places.h"
 
+struct jv;
+
 struct word_index {
     uint32_t *slots; /* ids plus one; 0 is free */
     size_t size;     /* a power of two */
@@ -42,6 +44,14 @@ void builder_flags(struct builder *builder, enum run_flag column, const double *
 /* The word of the next row that has none; NULL for not known. */
 enum err builder_word(struct builder *builder, enum run_word column, const char *bytes,
                       size_t length) MUST_USE;
+
+/* The same of a value: a number serves as a word. */
+enum err builder_word_of(struct builder *builder, enum run_word column, const struct jv *value)
+    MUST_USE;
+
+/* The same of what a text holds as JSON, under the first of the column's keys that it has. */
+enum err builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
+                             size_t length) MUST_USE;
 
 /* What stands for a text in RUN_QUESTION: two texts with the same one are the same, but for a chance of
  * 1 in 2^53.  UNKNOWN for NULL. */

@@ -12,6 +12,7 @@
 /* Where this file has a column; alternatives that it lacks are left out. */
 struct found {
     size_t count;
+    bool is_inside; /* it stands in the JSON that the first place has as text */
     struct arrow_place places[PLACES_MOST];
 };
 
@@ -59,15 +60,21 @@ enum err arrow_models(const char *path, char ***names, size_t *count, struct err
 static void find_places(const struct loading *loading, const struct places *places,
                         struct found *out)
 {
-    out->count = 0;
+    *out = (struct found){0};
     for (size_t i = 0; i < places->count; i++) {
         const struct place *place = &places->items[i];
+        if (place->inside && out->count)
+            continue; /* a column of its own, or the same text again */
         const char *names[PLACE_NAMES_MOST + 2] = {"model_metrics", loading->model};
         size_t before = place->from_top ? 0 : 2;
         for (size_t n = 0; n < place->count; n++)
             names[before + n] = place->names[n];
-        out->count += arrow_reader_find(loading->reader, names, before + place->count,
-                                        &out->places[out->count]);
+        if (!arrow_reader_find(loading->reader, names, before + place->count,
+                               &out->places[out->count]) ||
+            (place->inside && out->places[out->count].kind != ARROW_IS_TEXT))
+            continue;
+        out->is_inside = place->inside != NULL;
+        out->count++;
     }
 }
 
@@ -174,8 +181,8 @@ static enum err add_words(struct loading *loading, enum run_word column)
         memset(loading->texts, 0, loading->rows * sizeof *loading->texts);
     for (size_t i = 0; !err && i < loading->rows; i++)
         if (loading->there[i])
-            err = builder_word(loading->builder, column, loading->texts[i].bytes,
-                               loading->texts[i].length);
+            err = (found->is_inside ? builder_word_inside : builder_word)(
+                loading->builder, column, loading->texts[i].bytes, loading->texts[i].length);
     return err;
 }
 

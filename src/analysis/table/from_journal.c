@@ -39,16 +39,15 @@ static enum err add_word(struct builder *builder, enum run_word column, const st
                          const struct jv *metrics)
 {
     const struct places *places = &builder->words[column];
-    const struct jv *value = NULL;
-    char digits[32];
-    for (size_t i = 0; i < places->count && jv_is_null(value); i++)
-        value = place_find(&places->items[i], record, metrics);
-    const char *text = jv_text(value);
-    if (!text && is_known(jv_number(value))) {
-        str_format(digits, sizeof digits, "%.15g", jv_number(value));
-        text = digits;
+    for (size_t i = 0; i < places->count; i++) {
+        const struct jv *value = place_find(&places->items[i], record, metrics);
+        const char *text = jv_text(value);
+        if (places->items[i].inside && text)
+            return builder_word_inside(builder, column, text, strlen(text));
+        if (!places->items[i].inside && !jv_is_null(value))
+            return builder_word_of(builder, column, value);
     }
-    return builder_word(builder, column, text, text ? strlen(text) : 0);
+    return builder_word(builder, column, NULL, 0);
 }
 
 /* The models that a record names, added to the table's. */
