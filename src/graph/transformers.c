@@ -111,7 +111,7 @@ enum err transformer_gpt2(const char *name, const struct transformer_gpt2 *gpt2,
                           const struct graph_setting *setting, struct graph *out, struct error *why)
 {
     bool decodes = setting->phase == GRAPH_DECODE;
-    int64_t tokens = decodes ? 1 : setting->tokens, before = decodes ? setting->context : 0;
+    int64_t tokens = decodes ? 1 : setting->tokens, before = decodes ? setting->context - 1 : 0;
     struct block block = {.hidden = gpt2->hidden,
                           .heads = gpt2->heads,
                           .intermediate =

@@ -6,13 +6,18 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "graph/decoder_graph.h"
 #include "graph/zoo/family.h"
 
 static const struct zoo_entry ENTRIES[] = {
 #define ZOO(name, family, image, tokens, context, summary, source)                                 \
     {name, #family, summary, source, image, tokens, context, zoo_build_##family},
 #include "graph/zoo.def"
+#define ZOO_DECODER(name, summary, source, ...)                                                    \
+    ZOO(name, decoder, 0, DECODER_DEFAULT_TOKENS, DECODER_DEFAULT_TOKENS, summary, source)
+#include "graph/zoo_decoders.def"
 #undef ZOO
+#undef ZOO_DECODER
 };
 enum { ENTRY_COUNT = sizeof ENTRIES / sizeof *ENTRIES };
 

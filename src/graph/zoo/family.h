@@ -12,6 +12,7 @@
 ZOO_FAMILY(alexnet);
 ZOO_FAMILY(bert);
 ZOO_FAMILY(clip_text);
+ZOO_FAMILY(decoder);
 ZOO_FAMILY(densenet);
 ZOO_FAMILY(diffusion);
 ZOO_FAMILY(efficientnet);

@@ -143,6 +143,6 @@ enum err zoo_build_whisper(const char *name, const struct graph_setting *setting
         add_resting(&b, whisper);
     else
         states = encode(&b, whisper, setting->batch);
-    decode(&b, whisper, decodes ? setting->context : 0, ids, states);
+    decode(&b, whisper, decodes ? setting->context - 1 : 0, ids, states);
     return build_end(&b);
 }
