@@ -307,7 +307,7 @@ static enum err check_used(const struct estimate_options *options, const struct 
 }
 
 /* Has the model room for a cache of so many tokens? */
-static bool has_room(const struct work_question *work, int64_t context)
+static bool has_room(const struct workload_question *work, int64_t context)
 {
     struct graph graph;
     struct graph_setting setting = work->setting;
@@ -322,7 +322,7 @@ static bool has_room(const struct work_question *work, int64_t context)
 /* How long a request is that nobody gave a length: the model's usual prompt, and half of that, and so on,
  * where no answer would fit behind it. */
 static void settle_lengths(const struct estimate_options *options, int64_t usual,
-                           struct work_question *work)
+                           struct workload_question *work)
 {
     int64_t prompt = usual > 0 && usual < PROMPT ? usual : PROMPT, output = OUTPUT;
     if (!options->prompt_tokens && !options->output_tokens && !options->context)
@@ -334,7 +334,7 @@ static void settle_lengths(const struct estimate_options *options, int64_t usual
 
 /* A request is what a decoder is for; a phase alone when it is asked for. */
 static enum err settle_request(const struct estimate_options *options, int64_t usual,
-                               struct work_question *work, struct error *why)
+                               struct workload_question *work, struct error *why)
 {
     work->is_request = true;
     work->setting.context = 0;
@@ -353,7 +353,7 @@ static enum err settle_request(const struct estimate_options *options, int64_t u
     return ERR_OK;
 }
 
-static enum err settle_phase(const struct estimate_options *options, struct work_question *work,
+static enum err settle_phase(const struct estimate_options *options, struct workload_question *work,
                              struct error *why)
 {
     if (options->output_tokens)
@@ -370,10 +370,10 @@ static enum err settle_phase(const struct estimate_options *options, struct work
 }
 
 enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
-                           struct work_question *work, struct error *why)
+                           struct workload_question *work, struct error *why)
 {
     struct graph_setting defaults;
-    *work = (struct work_question){
+    *work = (struct workload_question){
         .model = model,
         .setting = {.tokens = options->prompt_tokens,
                     .context = options->context,

@@ -127,8 +127,8 @@ static void put_missing(const struct points_report *report, const char *before, 
 
 static void put_title(const struct points_report *report, bool colour, struct text *out)
 {
-    const struct work *work = &report->points->works[0];
-    const struct work_question *question = &work->question;
+    const struct workload *work = &report->points->works[0];
+    const struct workload_question *question = &work->question;
     text_addf(out, "\n %s%s%s: %zu estimates", colour ? "\033[1m" : "", question->model->name,
               colour ? "\033[0m" : "", report->points->able);
     if (report->points->work_count == 1)
