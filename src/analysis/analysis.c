@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/measured_layers.h"
 #include "core/json.h"
 #include "core/text.h"
 
@@ -25,19 +26,37 @@ static void put_missing(struct json *json, const char *missing)
     json_object_end(json);
 }
 
-enum err analysis_run(const struct analysis_driver *driver, const struct run_table *table,
+/* What its kind of input is not there for is said in the words of what is missing. */
+static enum err look(const struct analysis_driver *driver, const struct analysis_input *input,
+                     struct analysis *analysis, struct error *why)
+{
+    const struct run_table *table = input->table;
+    if (driver->of_layers) {
+        if (!input->layers || !input->layers->count)
+            return err_set(why, ERR_NO_DATA,
+                           "no layers were measured: `ipw layers -o DIR/layers.json` does it");
+        analysis->layers = input->layers;
+        return driver->run(analysis, why);
+    }
+    if (!table)
+        return err_set(why, ERR_NO_DATA, "needs the directory of a run");
+    if (table->failed == table->rows && !driver->of_failures_too)
+        return err_set(why, ERR_NO_DATA, "all %zu queries failed", table->rows);
+    analysis->table = table;
+    return driver->run(analysis, why);
+}
+
+enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
                       const struct params *params, struct text *out, struct error *why)
 {
     struct json json;
     struct text warnings = {0};
-    struct analysis analysis = {table, params, &json, &warnings};
+    struct analysis analysis = {.params = params, .json = &json, .warnings = &warnings};
     struct error reason = {0};
     json_init(&json, out, true);
     json_object(&json, NULL);
     json_string(&json, "analysis", driver->name);
-    enum err err = table->failed == table->rows && !driver->of_failures_too
-                       ? err_set(&reason, ERR_NO_DATA, "all %zu queries failed", table->rows)
-                       : driver->run(&analysis, &reason);
+    enum err err = look(driver, input, &analysis, &reason);
     if (err == ERR_NO_DATA)
         put_missing(&json, reason.text);
     put_warnings(&json, &warnings);

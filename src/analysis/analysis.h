@@ -1,4 +1,5 @@
-/* The contract of an analysis: something that can be said of a run's table.
+/* The contract of an analysis: something that can be said of a run's table,
+ * or of what `ipw layers` measured.
  *
  * A driver is one .c file that exports one `const struct analysis_driver` and one line in analyses.def:
  * see docs/adding-an-analysis.md.  It writes two JSON objects, `summary` and `data`, and says in words
@@ -17,12 +18,20 @@
 #include "core/text.h"
 
 struct json;
+struct measured_layers;
+
+/* What there is to look at; either may be missing. */
+struct analysis_input {
+    const struct run_table *table;
+    const struct measured_layers *layers;
+};
 
 struct analysis {
-    const struct run_table *table;
-    const struct params *params; /* checked against the driver's list */
-    struct json *json;           /* where summary and data go, in this order */
-    struct text *warnings;       /* one a line; by analysis_warn */
+    const struct run_table *table;        /* NULL for one of layers */
+    const struct measured_layers *layers; /* NULL for one of a run */
+    const struct params *params;          /* checked against the driver's list */
+    struct json *json;                    /* where summary and data go, in this order */
+    struct text *warnings;                /* one a line; by analysis_warn */
 };
 
 struct analysis_driver {
@@ -31,6 +40,7 @@ struct analysis_driver {
     const struct param_spec *params; /* NULL: none */
     struct run_wanted needs;         /* columns; RUN_WANT(...) | ... */
     bool of_failures_too;            /* else a run of which all failed is not given to it */
+    bool of_layers;                  /* of measured layers, not of a run */
 
     /* Writes "summary" and then "data", each an object; ERR_NO_DATA, before anything is written, when
      * the run has not what it takes. */
@@ -46,7 +56,7 @@ const struct analysis_driver *analysis_driver_find(const char *name, struct erro
 /* The whole result as JSON in *out: {"analysis", "summary", "data", "warnings"}.  Of an analysis that
  * has not enough data the summary is {"not_enough_data": what is missing}, and *why has it too, with
  * ERR_NO_DATA. */
-enum err analysis_run(const struct analysis_driver *driver, const struct run_table *table,
+enum err analysis_run(const struct analysis_driver *driver, const struct analysis_input *input,
                       const struct params *params, struct text *out, struct error *why) MUST_USE;
 
 /* The same for several, results[0..count) in their order; their texts are the caller's to release. */
@@ -56,7 +66,7 @@ struct analysis_result {
     struct error why;
 };
 void analysis_run_all(const struct analysis_driver *const *drivers, size_t count,
-                      const struct run_table *table, const struct params *params,
+                      const struct analysis_input *input, const struct params *params,
                       struct analysis_result *results);
 
 /* For drivers; several may be at work on one table, which nobody changes. */

@@ -133,7 +133,7 @@ static void put_groups(const struct run_table *table, const char *key, const cha
 {
     char length[LENGTH_NAME_MAX];
     json_array(json, key);
-    for (size_t g = 0; g < groups->count; g++) {
+    for (size_t g = word == RUN_LEVEL; g < groups->count; g++) { /* no level is no group */
         size_t count = groups->from[g + 1] - groups->from[g];
         if (count)
             put_group(table, name,
@@ -155,6 +155,12 @@ static enum err put_all_groups(const struct run_table *table, struct json *json)
     if (!err)
         put_groups(table, "by_subject", "subject", &groups, RUN_SUBJECT, json);
     row_groups_release(&groups);
+    if (!err && table->words[RUN_LEVEL].count > 1) { /* the first is "", for unknown */
+        err = groups_by_word(table, RUN_LEVEL, &groups);
+        if (!err)
+            put_groups(table, "by_level", "level", &groups, RUN_LEVEL, json);
+        row_groups_release(&groups);
+    }
     for (size_t i = 0; !err && i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
         err = groups_by_length(table, LENGTHS[i].length, &groups);
         if (!err)
@@ -268,6 +274,7 @@ const struct analysis_driver analysis_efficiency = {
                   RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
                   RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
                   RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE),
-              RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_SOURCE)},
+              RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_METHOD) |
+                  RUN_WANT(RUN_SOURCE)},
     .run = efficiency_run,
 };

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "analysis/analysis.h"
+#include "analysis/unmeasured.h"
 #include "core/text.h"
 
 #define ANALYSIS(name) extern const struct analysis_driver analysis_##name;
@@ -24,8 +25,11 @@ const struct analysis_driver *analysis_driver_find(const char *name, struct erro
         if (strcmp(names[i], name) == 0)
             return ANALYSIS_DRIVERS[i];
     }
+    const char *unmeasured = unmeasured_kind(name);
     const char *near = nearest_name(name, names, DRIVER_COUNT);
-    if (near)
+    if (unmeasured)
+        err_set(why, ERR_USAGE, "no analysis is called '%s': %s", name, unmeasured);
+    else if (near)
         err_set(why, ERR_USAGE, "no analysis is called '%s': did you mean '%s'?", name, near);
     else
         err_set(why, ERR_USAGE, "no analysis is called '%s': see ipw list analyses", name);

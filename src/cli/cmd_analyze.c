@@ -2,17 +2,20 @@
  *
  *   $ ipw analyze runs/profile_H100_llama3_2_1b_builtin
  *
- * Text or JSON on stdout; each result also becomes DIR/analysis/NAME.json. */
+ * Text or JSON on stdout; each result of a directory also becomes DIR/analysis/NAME.json. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "analysis/across.h"
 #include "analysis/analysis.h"
+#include "analysis/measured_layers.h"
 #include "cli/common.h"
+#include "cli/reading_view.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "datasets/file.h"
 #include "port/json_read.h"
 #include "report/analysis_report.h"
 #include "store/run_dir.h"
@@ -22,12 +25,14 @@ static int analyze_main(int argc, char **argv);
 const struct command command_analyze = {
     .name = "analyze",
     .summary = "statistics of runs: energy, latency, accuracy, outliers, quality",
-    .usage = "DIR... [OPTIONS]",
+    .usage = "DIR|FILE... [OPTIONS]",
     .details =
         "Reads run directories, ours or the Python IPW's, and says what their records tell: lines\n"
         "and their errors, intervals, percentiles, what stands out, and what the figures are "
         "worth.\n"
-        "What a run has not the data for is said, with what is missing.\n\n"
+        "What a run has not the data for is said, with what is missing. What `ipw layers -o` "
+        "wrote\n"
+        "is read too: as a FILE, or from layers*.json in a DIR.\n\n"
         "Each result is written to DIR/analysis/NAME.json as well. With several DIRs the runs are\n"
         "also set side by side. `ipw list analyses -v` shows the analyses and their settings.",
     .run = analyze_main,
@@ -47,10 +52,21 @@ struct analyzing {
     const struct analyze_options *options;
     const struct analysis_driver *drivers[ANALYSES_MOST];
     size_t driver_count;
+    bool by_name;                  /* --analysis was given: what lacks its kind of data is told */
+    struct measured_layers layers; /* of all sources so far */
+    size_t layered;                /* sources that had some */
     struct run_point *points;
     size_t point_count;
     struct text out; /* for people, or the inside of the JSON object */
     size_t said;     /* analyses that had enough data */
+};
+
+/* What one DIR or FILE holds: a run, measured layers, or both. */
+struct subject {
+    const char *path;
+    struct run_table table;
+    bool has_table, is_file;
+    struct measured_layers layers; /* a part of struct analyzing's: not to be released */
 };
 
 /* ---- which ---- */
@@ -85,7 +101,8 @@ static int choose(struct analyzing *work, const char *names)
 
 static int choose_drivers(struct analyzing *work)
 {
-    if (work->options->analyses)
+    work->by_name = work->options->analyses != NULL;
+    if (work->by_name)
         return choose(work, work->options->analyses);
     for (size_t i = 0; i < ANALYSES_MOST && ANALYSIS_DRIVERS[i]; i++)
         work->drivers[work->driver_count++] = ANALYSIS_DRIVERS[i];
@@ -120,12 +137,11 @@ static struct run_wanted columns_needed(const struct analyzing *work, bool sever
 /* ---- results ---- */
 
 /* A directory that cannot be written keeps what it has; the result is shown all the same. */
-static void keep_result(const struct run_table *table, const char *name, const struct text *result,
-                        bool *told)
+static void keep_result(const char *path, const char *name, const struct text *result, bool *told)
 {
     char directory[1024], file[128];
     struct error why = {0};
-    str_format(directory, sizeof directory, "%s/analysis", table->directory);
+    str_format(directory, sizeof directory, "%s/analysis", path);
     str_format(file, sizeof file, "%s.json", name);
     enum err err = run_dir_make(directory, &why);
     if (!err)
@@ -148,7 +164,7 @@ static enum err show_result(struct analyzing *work, const struct text *result, s
 
 /* What one analysis found; `json` is the directory's open object, NULL for text. */
 static enum err take_result(struct analyzing *work, const struct analysis_driver *driver,
-                            const struct run_table *table, struct analysis_result *result,
+                            const struct subject *subject, struct analysis_result *result,
                             struct json *json, bool *told, struct error *why)
 {
     bool said = !result->err;
@@ -161,12 +177,12 @@ static enum err take_result(struct analyzing *work, const struct analysis_driver
     else
         err = show_result(work, &result->json, why);
     text_add(&result->json, "\n");
-    if (said)
-        keep_result(table, driver->name, &result->json, told);
+    if (said && !subject->is_file)
+        keep_result(subject->path, driver->name, &result->json, told);
     return err;
 }
 
-static void show_heading(struct analyzing *work, const struct run_table *table)
+static void show_run(struct analyzing *work, const struct run_table *table)
 {
     const char *hardware = run_fact_text(table, "hardware_label");
     text_addf(&work->out, "\n %s: %zu quer%s to '%s'%s%s", table->directory, table->rows,
@@ -176,54 +192,137 @@ static void show_heading(struct analyzing *work, const struct run_table *table)
     text_add(&work->out, "\n");
     for (size_t i = 0; i < table->note_count; i++)
         text_addf(&work->out, "   note: %s\n", table->notes[i].text);
+}
+
+static void show_heading(struct analyzing *work, const struct subject *subject)
+{
+    if (subject->has_table)
+        show_run(work, &subject->table);
+    else
+        text_addf(&work->out, "\n %s: the layers of %zu model%s\n", subject->path,
+                  subject->layers.count, subject->layers.count == 1 ? "" : "s");
     text_add(&work->out, "\n");
 }
 
-static enum err analyze_table(struct analyzing *work, const struct run_table *table,
-                              struct json *json, struct error *why)
+/* Unless it was asked for by name, an analysis of a kind of data that is not there is left out. */
+static size_t drivers_for(const struct analyzing *work, const struct subject *subject,
+                          const struct analysis_driver **out)
 {
+    size_t count = 0;
+    for (size_t i = 0; i < work->driver_count; i++)
+        if (work->by_name ||
+            (work->drivers[i]->of_layers ? subject->layers.count > 0 : subject->has_table))
+            out[count++] = work->drivers[i];
+    return count;
+}
+
+static enum err analyze_subject(struct analyzing *work, const struct subject *subject,
+                                struct json *json, struct error *why)
+{
+    const struct analysis_driver *drivers[ANALYSES_MOST];
     struct analysis_result results[ANALYSES_MOST];
+    const struct analysis_input input = {subject->has_table ? &subject->table : NULL,
+                                         &subject->layers};
+    size_t count = drivers_for(work, subject, drivers);
     bool told = false;
     enum err err = ERR_OK;
     if (json)
-        json_object(json, table->directory);
+        json_object(json, subject->path);
     else
-        show_heading(work, table);
-    analysis_run_all(work->drivers, work->driver_count, table, &work->options->params, results);
-    for (size_t i = 0; i < work->driver_count; i++) {
+        show_heading(work, subject);
+    analysis_run_all(drivers, count, &input, &work->options->params, results);
+    for (size_t i = 0; i < count; i++) {
         if (!err)
-            err = take_result(work, work->drivers[i], table, &results[i], json, &told, why);
+            err = take_result(work, drivers[i], subject, &results[i], json, &told, why);
         text_release(&results[i].json);
     }
     if (json)
         json_object_end(json);
-    run_point_of(table, &work->points[work->point_count++]);
+    if (subject->has_table)
+        run_point_of(&subject->table, &work->points[work->point_count++]);
+    return err;
+}
+
+static enum err show_across(struct analyzing *work, struct json *json, const char *key,
+                            const struct text *result, struct error *why)
+{
+    if (json) {
+        json_raw(json, key, text_get(result));
+        return ERR_OK;
+    }
+    text_add(&work->out, "\n side by side\n\n");
+    return show_result(work, result, why);
+}
+
+static enum err put_runs_across(struct analyzing *work, struct json *json, struct error *why)
+{
+    struct text result = {0};
+    enum err err = across_write(work->points, work->point_count, &result, why);
+    if (!err)
+        err = show_across(work, json, "across", &result, why);
+    text_release(&result);
+    return err;
+}
+
+/* The models of all files as if they stood in one. */
+static enum err put_layers_across(struct analyzing *work, const struct analysis_driver *driver,
+                                  struct json *json, struct error *why)
+{
+    struct text result = {0};
+    const struct analysis_input input = {NULL, &work->layers};
+    enum err err = analysis_run(driver, &input, &work->options->params, &result, why);
+    if (!err || err == ERR_NO_DATA)
+        err = show_across(work, json, "across_layers", &result, why);
+    text_release(&result);
     return err;
 }
 
 static enum err put_across(struct analyzing *work, struct json *json, struct error *why)
 {
-    struct text result = {0};
-    enum err err = across_write(work->points, work->point_count, &result, why);
-    if (!err && json)
-        json_raw(json, "across", text_get(&result));
-    else if (!err) {
-        text_add(&work->out, "\n side by side\n\n");
-        err = show_result(work, &result, why);
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < work->driver_count && !err; i++) {
+        const struct analysis_driver *driver = work->drivers[i];
+        if (strcmp(driver->name, "scaling") == 0 && work->point_count > 1)
+            err = put_runs_across(work, json, why);
+        else if (driver->of_layers && work->layered > 1)
+            err = put_layers_across(work, driver, json, why);
     }
-    text_release(&result);
     return err;
 }
 
-static bool wants_across(const struct analyzing *work)
+/* ---- all of it ---- */
+
+/* Layers of a file, or of a directory beside its run.  What is damaged is told. */
+static enum err load_layers(struct analyzing *work, struct subject *subject, struct error *why)
 {
-    for (size_t i = 0; i < work->driver_count; i++)
-        if (strcmp(work->drivers[i]->name, "scaling") == 0)
-            return work->point_count > 1;
-    return false;
+    size_t before = work->layers.count;
+    enum err err = measured_layers_load(subject->path, &work->layers, why);
+    if (err)
+        work->layers.count = before;
+    subject->layers = (struct measured_layers){.models = work->layers.models + before,
+                                               .count = work->layers.count - before};
+    work->layered += subject->layers.count > 0;
+    return err;
 }
 
-/* ---- all of it ---- */
+/* EXIT_DONE, or EXIT_FAILED with the reason told.  A directory may hold layers and no run. */
+static int load_subject(struct analyzing *work, struct run_wanted wanted, struct subject *subject)
+{
+    struct error why = {0};
+    int code = EXIT_DONE;
+    bool is_directory = user_file_is_directory(subject->path);
+    subject->is_file = !is_directory && user_file_exists(subject->path);
+    if ((subject->is_file || is_directory) && load_layers(work, subject, &why))
+        code = complain("analyze", EXIT_FAILED, "%s", why.text);
+    if (subject->is_file)
+        return code;
+    enum err err =
+        run_table_load(subject->path, work->options->model, wanted, &subject->table, &why);
+    subject->has_table = !err;
+    if (err && (err != ERR_NOT_FOUND || !subject->layers.count))
+        code = complain("analyze", EXIT_FAILED, "%s", why.text);
+    return code;
+}
 
 /* A directory that cannot be read is told, and the others are looked at all the same. */
 static int analyze_all(struct analyzing *work, const char **directories, size_t count)
@@ -237,18 +336,19 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     if (json)
         json_object(json, NULL);
     for (size_t i = 0; !err && i < count; i++) {
-        struct run_table table;
+        struct subject subject = {.path = directories[i]};
         size_t said = work->said;
-        if (run_table_load(directories[i], work->options->model, wanted, &table, &why)) {
-            code = complain("analyze", EXIT_FAILED, "%s", why.text);
+        if (load_subject(work, wanted, &subject) != EXIT_DONE)
+            code = EXIT_FAILED;
+        if (!subject.has_table && !subject.layers.count)
             continue;
-        }
-        err = analyze_table(work, &table, json, &why);
+        err = analyze_subject(work, &subject, json, &why);
         if (!err && work->said == said)
             code = EXIT_FAILED;
-        run_table_release(&table);
+        if (subject.has_table)
+            run_table_release(&subject.table);
     }
-    if (!err && wants_across(work))
+    if (!err)
         err = put_across(work, json, &why);
     if (json) {
         json_object_end(json);
@@ -256,7 +356,7 @@ static int analyze_all(struct analyzing *work, const char **directories, size_t 
     }
     if (err)
         return complain("analyze", EXIT_FAILED, "%s", why.text);
-    if (work->point_count || json) {
+    if (work->out.length) {
         int put = put_output("analyze", &work->out);
         code = put != EXIT_DONE ? put : code;
     }
@@ -305,10 +405,12 @@ static int analyze_main(int argc, char **argv)
         code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
+    reading_view_start("analyze", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&options.params);
     text_release(&work.out);
+    measured_layers_release(&work.layers);
     free(work.points);
     free((void *)words);
     return code;

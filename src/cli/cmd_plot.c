@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include "analysis/measured_layers.h"
 #include "cli/common.h"
+#include "cli/reading_view.h"
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"
@@ -25,14 +27,15 @@ const struct command command_plot = {
     .usage = "DIR|FILE... [OPTIONS]",
     .details =
         "Draws what run directories hold, ours or the Python IPW's, and what `ipw layers -o FILE`\n"
-        "wrote. Every plot that the data allow goes to DIR/plots/NAME.png, those of FILE.json to\n"
+        "wrote, also as layers*.json in a DIR. Every plot that the data allow goes to\n"
+        "DIR/plots/NAME.png, those of layers to DIR/plots/layers, and those of FILE.json to\n"
         "FILE-plots; with several DIRs the runs are also drawn together, in the first one's\n"
         "folder. The paths are printed; what cannot be drawn is named with the reason.\n\n"
         "gnuplot does the drawing. `ipw list plots` shows the plots.",
     .run = plot_main,
 };
 
-enum { PLOTS_MOST = 64, PATH_LONGEST = 1024, FILE_MOST = 256 << 20 };
+enum { PLOTS_MOST = 64, PATH_LONGEST = 1024 };
 
 struct plot_options {
     const char *plots, *output, *formats, *model;
@@ -49,7 +52,8 @@ struct plotting {
     bool by_name; /* --plot was given: each must come out */
     bool formats[FIGURE_FORMATS];
     struct plot_run *runs;
-    size_t run_count, layers_count;
+    size_t run_count; /* of those that are drawn together */
+    bool had_run, had_layers;
     bool drawn[PLOTS_MOST];          /* by driver */
     struct error missed[PLOTS_MOST]; /* why not, by driver; of the source at hand */
     struct text paths;
@@ -249,17 +253,22 @@ static const char *source_name(const struct plotting *work, size_t source)
 
 /* ---- sources ---- */
 
-static void plot_run_directory(struct plotting *work, size_t source)
+/* `may_lack` a run: it has measured layers. */
+static void plot_run_directory(struct plotting *work, size_t source, bool may_lack)
 {
     char place[PATH_LONGEST];
     struct run_table table;
     struct error why = {0};
-    if (run_table_load(work->sources[source], work->options->model, columns_needed(work), &table,
-                       &why)) {
+    enum err err = run_table_load(work->sources[source], work->options->model, columns_needed(work),
+                                  &table, &why);
+    if (err == ERR_NOT_FOUND && may_lack)
+        return;
+    if (err) {
         work->failed = true;
         complain("plot", EXIT_FAILED, "%s", why.text);
         return;
     }
+    work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
         fprintf(stderr, "note: %s\n", table.notes[i].text);
     place_of(work, source, false, place);
@@ -270,55 +279,48 @@ static void plot_run_directory(struct plotting *work, size_t source)
     run_table_release(&table);
 }
 
-static void plot_model(struct plotting *work, size_t source, const struct jv *model,
-                       const struct jv *host, bool is_one_of_many)
+static void plot_model(struct plotting *work, size_t source, const struct measured_model *model,
+                       bool is_file, bool is_one_of_many)
 {
     char place[PATH_LONGEST], folder[256] = "", whole[PATH_LONGEST + 300];
-    const char *name = jv_text(jv_get(model, "model"));
-    place_of(work, source, true, place);
+    const char *name = jv_text(jv_get(model->figures, "model"));
+    place_of(work, source, is_file, place);
     if (is_one_of_many)
         model_slug(name ? name : "model", folder, sizeof folder);
-    str_format(whole, sizeof whole, "%s%s%s", place, folder[0] ? "/" : "", folder);
-    draw_source(work, PLOT_OF_LAYERS, &(struct plot_source){.layers = model, .host = host}, whole);
+    str_format(whole, sizeof whole, "%s%s%s%s", place, is_file ? "" : "/layers",
+               folder[0] ? "/" : "", folder);
+    draw_source(work, PLOT_OF_LAYERS,
+                &(struct plot_source){.layers = model->figures, .host = model->host}, whole);
     tell_missed(work, folder[0] ? folder : source_name(work, source));
-    work->layers_count++;
+    work->had_layers = true;
 }
 
-static enum err plot_models(struct plotting *work, size_t source, const struct jv *value,
-                            struct error *why)
+/* Those of a file, or of a directory; how many. */
+static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
 {
-    const struct jv *models = jv_get(value, "models"), *host = jv_get(value, "host");
-    if (!jv_is_array(jv_get(value, "layers")) && !jv_is_array(models))
-        return err_set(why, ERR_BAD_VALUE, "%s is no result of ipw layers: it has no layers",
-                       work->sources[source]);
-    if (!jv_is_array(models)) {
-        plot_model(work, source, value, host, false);
-        return ERR_OK;
-    }
-    for (const struct jv *model = jv_first(models); model; model = jv_next(model))
-        plot_model(work, source, model, host, true);
-    return ERR_OK;
-}
-
-static void plot_layers_file(struct plotting *work, size_t source)
-{
-    struct text bytes = {0};
-    struct error why = {0}, where = {0};
-    struct jv *value = NULL;
-    enum err err = user_file_read(work->sources[source], FILE_MOST, &bytes, &why);
-    if (!err) {
-        err = jv_parse(text_get(&bytes), bytes.length, &value, &where);
-        if (err)
-            err_set(&why, err, "%s: %.200s", work->sources[source], where.text);
-    }
-    if (!err)
-        err = plot_models(work, source, value, &why);
+    struct measured_layers layers = {0};
+    struct error why = {0};
+    enum err err = measured_layers_load(work->sources[source], &layers, &why);
+    size_t count = err ? 0 : layers.count;
+    for (size_t i = 0; i < count; i++)
+        plot_model(work, source, &layers.models[i], is_file, count > 1);
     if (err) {
         complain("plot", EXIT_FAILED, "%s", why.text);
         work->failed = true;
     }
-    jv_free(value);
-    text_release(&bytes);
+    measured_layers_release(&layers);
+    return count;
+}
+
+static void plot_one(struct plotting *work, size_t source)
+{
+    const char *path = work->sources[source];
+    if (user_file_is_directory(path))
+        plot_run_directory(work, source, plot_layers(work, source, false) > 0);
+    else if (user_file_exists(path))
+        plot_layers(work, source, true);
+    else
+        plot_run_directory(work, source, false);
 }
 
 /* Runs together: in the first one's folder. */
@@ -344,9 +346,9 @@ static void tell_sourceless(struct plotting *work)
         unsigned of = work->drivers[i]->of;
         if (of == PLOT_OF_RUNS && work->run_count < 2)
             err_set(&work->missed[i], ERR_NO_DATA, "two runs are needed");
-        else if (of == PLOT_OF_LAYERS && !work->layers_count)
+        else if (of == PLOT_OF_LAYERS && !work->had_layers)
             err_set(&work->missed[i], ERR_NO_DATA, "needs a FILE.json of `ipw layers -o`");
-        else if (of == PLOT_OF_RUN && work->layers_count == work->source_count)
+        else if (of == PLOT_OF_RUN && !work->had_run && work->had_layers)
             err_set(&work->missed[i], ERR_NO_DATA, "needs the directory of a run");
     }
     tell_missed(work, NULL);
@@ -356,13 +358,8 @@ static void tell_sourceless(struct plotting *work)
 
 static int plot_all(struct plotting *work)
 {
-    for (size_t i = 0; i < work->source_count && !work->broken; i++) {
-        struct stat status;
-        if (stat(work->sources[i], &status) == 0 && S_ISREG(status.st_mode))
-            plot_layers_file(work, i);
-        else
-            plot_run_directory(work, i);
-    }
+    for (size_t i = 0; i < work->source_count && !work->broken; i++)
+        plot_one(work, i);
     plot_together(work);
     if (!work->broken)
         tell_sourceless(work);
@@ -412,6 +409,7 @@ static int plot_main(int argc, char **argv)
         code = choose_formats(&work);
     if (code < 0)
         code = check_parts();
+    reading_view_start("plot", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);

@@ -103,10 +103,12 @@ double hardware_product_joules(const struct hardware *hardware, enum precision p
 double hardware_other_flops(const struct hardware *hardware, enum precision precision);
 double hardware_other_joules(const struct hardware *hardware, enum precision precision);
 
-/* The weakest evidence among the figures that an estimate uses. */
+/* The weakest evidence among the figures that an estimate rests on: peak and joules of products,
+ * bandwidth and joules of the main memory, limit and idle. */
 enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision);
 
-/* From JSON text; `name` is for messages.  ERR_BAD_VALUE names the key and the rule that it breaks. */
+/* From JSON text; `name` is for messages.  ERR_BAD_VALUE names the key and the rule that it breaks.
+ * What is read need not make sense as a whole: see hardware_check. */
 enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
                         struct error *why) MUST_USE;
 enum err hardware_read(const char *path, struct hardware *out, struct error *why) MUST_USE;
@@ -116,7 +118,8 @@ void hardware_release(struct hardware *hardware);
  * margin, a narrow format slower than a wide one, idle above the limit, and so on. */
 enum err hardware_check(const struct hardware *hardware, struct error *why) MUST_USE;
 
-/* Runs it at one of its points; ERR_NOT_FOUND names those that it has. */
+/* Runs it at one of its points, whose name then stands behind its id ("h200@1200MHz"); it has no points
+ * any more.  ERR_NOT_FOUND names those that it has. */
 enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why)
     MUST_USE;
 
@@ -124,6 +127,8 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
 
 size_t hardware_catalogue_count(void);
 const char *hardware_catalogue_id(size_t index); /* sorted */
+/* The entry as its file has it: JSON, in the format that hardware_parse reads. */
+const char *hardware_catalogue_text(size_t index);
 /* By id or alias, with "@POINT" behind it for a point; an unknown one gets the nearest suggested. */
 enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
 /* By the name that a driver reports ("NVIDIA H200"); false when none fits. */

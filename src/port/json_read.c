@@ -33,16 +33,27 @@ static size_t skip_space(const char *bytes, size_t length, size_t at)
     return at;
 }
 
+/* "not JSON at byte 57, line 3"; what stands in the first line needs no number of a line. */
+static enum err bad_at(const char *what, const char *bytes, size_t at, struct error *why)
+{
+    size_t line = 1;
+    for (size_t i = 0; i < at; i++)
+        line += bytes[i] == '\n';
+    if (line > 1)
+        return err_set(why, ERR_BAD_VALUE, "%s at byte %zu, line %zu", what, at, line);
+    return err_set(why, ERR_BAD_VALUE, "%s at byte %zu", what, at);
+}
+
 static enum err parse(const char *bytes, size_t length, struct jv **out, struct error *why)
 {
     const char *end = NULL;
     cJSON *item = cJSON_ParseWithLengthOpts(bytes, length, &end, 0);
     size_t stopped = end ? (size_t)(end - bytes) : 0;
     if (!item)
-        return err_set(why, ERR_BAD_VALUE, "not JSON at byte %zu", stopped);
+        return bad_at("not JSON", bytes, stopped, why);
     if (skip_space(bytes, length, stopped) != length) {
         cJSON_Delete(item);
-        return err_set(why, ERR_BAD_VALUE, "something follows the JSON value at byte %zu", stopped);
+        return bad_at("something follows the JSON value", bytes, stopped, why);
     }
     *out = as(item);
     return ERR_OK;
@@ -89,7 +100,7 @@ enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct erro
     *out = NULL;
     const char *nul = length ? memchr(bytes, '\0', length) : NULL;
     if (nul)
-        return err_set(why, ERR_BAD_VALUE, "not JSON: a NUL at byte %zu", (size_t)(nul - bytes));
+        return bad_at("not JSON: a NUL", bytes, (size_t)(nul - bytes), why);
     if (length && has_escaped_nul(bytes, length))
         return parse_without_nul(bytes, length, out, why);
     return parse(bytes, length, out, why);

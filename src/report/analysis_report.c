@@ -26,7 +26,7 @@ enum unit { UNIT_NONE, UNIT_JOULE, UNIT_WATT, UNIT_SECOND, UNIT_MILLISECOND, UNI
 
 static enum unit unit_of(const char *key)
 {
-    if (strcmp(key, "accuracy") == 0 || strcmp(key, "coverage") == 0)
+    if (strcmp(key, "accuracy") == 0 || strcmp(key, "coverage") == 0 || ends_with(key, "share"))
         return UNIT_SHARE;
     if (strstr(key, "joules") && !strstr(key, "_of_"))
         return UNIT_JOULE;
@@ -67,6 +67,8 @@ static void number_text(char *to, double value, double error, enum unit unit)
     double scale = unit == UNIT_MILLISECOND ? 1e-3 : 1;
     if (!is_known(value))
         str_copy(to, CELL_MAX, "-");
+    else if (unit == UNIT_SHARE && error > 0)
+        str_format(to, CELL_MAX, "%.1f ± %.1f %%", 100 * value, 100 * error);
     else if (unit == UNIT_SHARE)
         format_percent(to, value);
     else if (unit != UNIT_NONE && error > 0)
@@ -156,9 +158,18 @@ static bool is_table(const struct jv *value)
 /* What only a closer look needs. */
 static bool is_detail(const char *key)
 {
-    static const char *const DETAILS[] = {"p_value", "residual_std", "theil_sen_intercept",
-                                          "avg_y",   "fence_low",    "fence_high",
-                                          "failed",  "dataset",      "robust_std"};
+    static const char *const DETAILS[] = {"p_value",
+                                          "residual_std",
+                                          "theil_sen_intercept",
+                                          "avg_y",
+                                          "fence_low",
+                                          "fence_high",
+                                          "failed",
+                                          "dataset",
+                                          "robust_std",
+                                          "joules_per_gflop",
+                                          "joules_per_gb",
+                                          "idle_joules"};
     for (size_t i = 0; i < sizeof DETAILS / sizeof *DETAILS; i++)
         if (strcmp(key, DETAILS[i]) == 0)
             return true;
@@ -193,6 +204,18 @@ static void add_column(struct columns *columns, const char *key, bool right)
     columns->count++;
 }
 
+/* Whose figures they are needs no column where all are of one. */
+static bool is_same_model(const struct jv *rows, const char *key)
+{
+    const char *first = jv_text(jv_get(jv_first(rows), key));
+    if (strcmp(key, "model") != 0 || !first || jv_count(rows) < 2)
+        return false;
+    for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
+        if (!jv_text(jv_get(row, key)) || strcmp(jv_text(jv_get(row, key)), first) != 0)
+            return false;
+    return true;
+}
+
 /* Every key that some row has a value for; rows may lack some. */
 static void find_columns(const struct jv *rows, bool verbose, struct columns *out)
 {
@@ -203,7 +226,8 @@ static void find_columns(const struct jv *rows, bool verbose, struct columns *ou
         for (const struct jv *cell = jv_first(row); cell; cell = jv_next(cell)) {
             const char *key = jv_key(cell);
             bool shown = !jv_is_null(cell) && !jv_is_object(cell) && !jv_is_array(cell) &&
-                         !is_attribute(key) && (verbose || !is_detail(key));
+                         !is_attribute(key) &&
+                         (verbose || (!is_detail(key) && !is_same_model(rows, key)));
             if (shown && !has_key(out, key))
                 add_column(out, key, !jv_text(cell));
         }

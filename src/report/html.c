@@ -1,12 +1,11 @@
 #include "report/html.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "analysis/across.h"
+#include "analysis/measured_layers.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -19,7 +18,7 @@
 #include "stats/pareto.h"
 
 /* A file of 5 MB holds the queries of this many, ECharts included; of more, some are listed. */
-enum { LISTED_MOST = 100000, LAYERS_BYTES_MOST = 1 << 28 };
+enum { LISTED_MOST = 100000 };
 
 enum err html_available(struct error *why)
 {
@@ -115,20 +114,6 @@ static enum err put_across(struct making *making, struct error *why)
 
 /* ---- layers ---- */
 
-static enum err read_file(const char *path, struct text *out, struct error *why)
-{
-    char buffer[65536];
-    size_t got;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    while (out->length < LAYERS_BYTES_MOST && (got = fread(buffer, 1, sizeof buffer, file)) > 0)
-        text_add_bytes(out, buffer, got);
-    bool failed = ferror(file) || out->failed;
-    fclose(file);
-    return failed ? err_set(why, ERR_IO, "cannot read %s to its end", path) : ERR_OK;
-}
-
 /* One model; windows are raw data that the page does not show. */
 static enum err put_model(struct json *json, const struct jv *model)
 {
@@ -146,44 +131,19 @@ static enum err put_model(struct json *json, const struct jv *model)
     return err;
 }
 
-static bool is_layers(const struct jv *value)
-{
-    return jv_is_array(jv_get(value, "layers")) && jv_is_array(jv_get(value, "components"));
-}
-
-static enum err put_layers(struct json *json, const char *path, struct error *why)
-{
-    struct text bytes = {0};
-    struct jv *value = NULL;
-    enum err err = read_file(path, &bytes, why);
-    if (!err)
-        err = jv_parse(text_get(&bytes), bytes.length, &value, why);
-    text_release(&bytes);
-    if (err)
-        return err_set(why, err, "%s is neither a run directory nor a JSON file of ipw layers -o",
-                       path);
-    if (is_layers(value)) {
-        err = put_model(json, value);
-    } else {
-        const struct jv *model = jv_first(jv_get(value, "models"));
-        if (!is_layers(model))
-            err = err_set(why, ERR_BAD_VALUE, "%s is not of ipw layers -o: it has no layers", path);
-        for (; model && !err; model = jv_next(model))
-            if (is_layers(model))
-                err = put_model(json, model);
-    }
-    jv_free(value);
-    return err;
-}
-
+/* Of files, and of runs that have layers*.json beside their records. */
 static enum err put_all_layers(struct making *making, struct error *why)
 {
+    struct measured_layers layers = {0};
     enum err err = ERR_OK;
-    json_array(&making->json, "layers");
     for (size_t i = 0; !err && i < making->report->count; i++)
-        if (is_file(making->report->inputs[i]))
-            err = put_layers(&making->json, making->report->inputs[i], why);
+        err = measured_layers_load(making->report->inputs[i], &layers, why);
+    json_array(&making->json, "layers");
+    for (size_t i = 0; !err && i < layers.count; i++)
+        if ((err = put_model(&making->json, layers.models[i].figures)))
+            err_set(why, err, "%s", err_text(err));
     json_array_end(&making->json);
+    measured_layers_release(&layers);
     return err;
 }
 

@@ -2,6 +2,8 @@
 
 #include "core/params.h"
 
+enum { NAME_WIDTH = 23 }; /* the longest name of a driver, completion_tokens_kde, and a little */
+
 void listing_init(struct listing *listing, bool json, bool verbose, bool colour)
 {
     *listing = (struct listing){.json = json, .verbose = verbose, .colour = colour};
@@ -49,9 +51,9 @@ void listing_add(struct listing *listing, const struct listing_row *row)
         add_json(listing, row);
         return;
     }
-    text_addf(&listing->text, "  %-18s %s\n", row->name, row->summary);
+    text_addf(&listing->text, "  %-*s %s\n", NAME_WIDTH, row->name, row->summary);
     if (row->missing[0])
-        text_addf(&listing->text, "  %-18s (not available: %s)\n", "", row->missing);
+        text_addf(&listing->text, "  %-*s (not available: %s)\n", NAME_WIDTH, "", row->missing);
     for (const struct param_spec *spec = row->params; listing->verbose && spec && spec->name;
          spec++) {
         char left[48];

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "analysis/unmeasured.h"
 #include "core/text.h"
 #include "report/figure.h"
 #include "report/plot.h"
@@ -26,7 +27,9 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why)
             return PLOT_DRIVERS[i];
     }
     const char *near = nearest_name(name, names, DRIVER_COUNT);
-    if (near)
+    if (unmeasured_kind(name))
+        err_set(why, ERR_USAGE, "no plot is called '%s': %s", name, unmeasured_kind(name));
+    else if (near)
         err_set(why, ERR_USAGE, "no plot is called '%s': did you mean '%s'?", name, near);
     else
         err_set(why, ERR_USAGE, "no plot is called '%s': see ipw list plots", name);

@@ -13,16 +13,16 @@ static struct online moments_of(const double *values, size_t count)
     return moments;
 }
 
-static double scott(const struct online *moments)
+static double width_of(const struct online *moments)
 {
     double spread = online_stddev(moments);
-    return spread > 0 ? spread * pow((double)moments->count, -0.2) : UNKNOWN;
+    return spread > 0 ? 0.9 * spread * pow((double)moments->count, -0.2) : UNKNOWN;
 }
 
 double kde_bandwidth(const double *values, size_t count)
 {
     struct online moments = moments_of(values, count);
-    return scott(&moments);
+    return width_of(&moments);
 }
 
 /* Weights on a grid from the least to the largest value: a kernel each, as if they were values. */
@@ -60,7 +60,7 @@ static double density_at(double at, const double *centres, const double *weights
 enum err kde(const double *values, size_t count, const double *at, size_t points, double *density)
 {
     struct online moments = moments_of(values, count);
-    double width = scott(&moments), *grid = NULL;
+    double width = width_of(&moments), *grid = NULL;
     if (!is_known(width))
         return ERR_NO_DATA;
     if (moments.count > KDE_EXACT) {

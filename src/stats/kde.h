@@ -6,7 +6,7 @@
 
 #include "core/err.h"
 
-/* Scott's rule: sample standard deviation x n^(-1/5).  UNKNOWN under two finite values, or where all
+/* Silverman's rule as the Python IPW has it: 0.9 x sample standard deviation x n^(-1/5).  UNKNOWN under two finite values, or where all
  * are the same. */
 double kde_bandwidth(const double *values, size_t count);
 

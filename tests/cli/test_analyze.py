@@ -234,7 +234,7 @@ class BadInput(AnalyzeTest):
 
     def test_no_run(self):
         for path, words in ((self.on.root / "nothing", "no such directory"),
-                            (self.on.put("/file", ""), "Not a directory"),
+                            (self.on.put("/file", ""), "neither a run directory nor"),
                             (self.on.root, "holds no run")):
             self.assertEqual(self.analyze(path, code=1), "")
             self.assertComplains(words, str(path))
@@ -302,7 +302,7 @@ class BadInput(AnalyzeTest):
 class Listing(AnalyzeTest):
     def test_list(self):
         listed = json.loads(ipw(None, "list", "analyses", "--json").stdout)["analyses"]
-        self.assertEqual([row["name"] for row in listed], ALL)
+        self.assertEqual([row["name"] for row in listed], [*ALL, "layers"])
         self.assertTrue(all(row["available"] for row in listed))
         regression = next(row for row in listed if row["name"] == "regression")
         self.assertEqual([p["name"] for p in regression["parameters"]], ["skip_zeroes"])

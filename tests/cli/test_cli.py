@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What all commands share: help, names that are nearly right, exit codes, colours."""
 
+import json
 import os
 import pty
 import re
@@ -18,7 +19,10 @@ from program import IPW, MachineTest, ipw  # noqa: E402
 VALUES = {"N": "2", "S": "0.5", "HZ": "10", "LIST": "rapl", "FILE": "/dev/null", "NAME": "json",
           "URL": "http://127.0.0.1:1/v1", "K=V": "key=value", "R": "0.5", "W": "2", "TEXT": "a b",
           "DIR": "/tmp", "N[,ACTIVE]": "30B,3B", "WORD": "auto", "NAMES": "latency",
-          "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x"}
+          "BOUND": "latency > +5%", "FORMAT": "csv", "METRIC": "latency", "PATH": "/tmp/x",
+          "FILE|NAME": "resnet18", "ID": "h200", "FORMATS": "fp32,fp16", "BATCHES": "1..8",
+          "PHASE": "decode", "NAME=N": "batch=8", "MS": "5", "MJ": "5", "GB": "8",
+          "LANGUAGE": "dot"}
 
 NULL = ["profile", "--client", "null", "--model", "m"]
 
@@ -112,6 +116,13 @@ class Names(unittest.TestCase):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(hint, done.stderr)
             self.assertTrue(done.stderr.startswith("ipw"), done.stderr)
+
+    def test_lists_have_one_column_of_summaries(self):
+        text = ipw(None, "list", "plots").stdout.splitlines()[1:]
+        rows = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]
+        places = {line.index(row["summary"]) for row in rows for line in text
+                  if line.split()[0] == row["name"]}
+        self.assertEqual(len(places), 1, text)
 
     def test_a_kind_stands_before_or_after_the_options(self):
         first, last = ipw(None, "list", "clients", "-v"), ipw(None, "list", "-v", "clients")

@@ -26,9 +26,10 @@ static void hold_result(const struct analysis_driver *driver, const struct run_t
     struct text first = {0}, again = {0};
     struct error why = {0};
     struct jv *result;
-    enum err err = analysis_run(driver, table, &none, &first, &why);
+    const struct analysis_input input = {table, NULL};
+    enum err err = analysis_run(driver, &input, &none, &first, &why);
     HOLD(err == ERR_OK || err == ERR_NO_DATA, driver->name);
-    HOLD(analysis_run(driver, table, &none, &again, NULL) == err, driver->name);
+    HOLD(analysis_run(driver, &input, &none, &again, NULL) == err, driver->name);
     HOLD(strcmp(text_get(&first), text_get(&again)) == 0, driver->name);
     HOLD(jv_parse(text_get(&first), first.length, &result, &why) == ERR_OK, driver->name);
     HOLD(strcmp(jv_text(jv_get(result, "analysis")), driver->name) == 0, driver->name);
@@ -79,10 +80,11 @@ static void test_all_at_once(void **state)
     while (ANALYSIS_DRIVERS[count])
         count++;
     assert_true(count <= MOST);
-    analysis_run_all(ANALYSIS_DRIVERS, count, &table, &none, results);
+    const struct analysis_input input = {&table, NULL};
+    analysis_run_all(ANALYSIS_DRIVERS, count, &input, &none, results);
     for (size_t i = 0; i < count; i++) {
         struct text alone = {0};
-        HOLD(analysis_run(ANALYSIS_DRIVERS[i], &table, &none, &alone, NULL) == results[i].err,
+        HOLD(analysis_run(ANALYSIS_DRIVERS[i], &input, &none, &alone, NULL) == results[i].err,
              ANALYSIS_DRIVERS[i]->name);
         HOLD(strcmp(text_get(&alone), text_get(&results[i].json)) == 0, ANALYSIS_DRIVERS[i]->name);
         text_release(&alone);
@@ -98,7 +100,7 @@ static void test_names(void **state)
         struct error why = {0};
         const struct analysis_driver *driver = ANALYSIS_DRIVERS[i];
         HOLD(driver->summary && driver->summary[0], driver->name);
-        HOLD(driver->needs.numbers, driver->name);
+        HOLD(driver->of_layers || driver->needs.numbers, driver->name);
         HOLD(analysis_driver_find(driver->name, &why) == driver, driver->name);
         for (const struct param_spec *spec = driver->params; spec && spec->name; spec++)
             HOLD(spec->value && spec->help, driver->name);

@@ -12,6 +12,7 @@
 /* Where this file has a column; alternatives that it lacks are left out. */
 struct found {
     size_t count;
+    bool is_inside; /* it stands in the JSON that the first place has as text */
     struct arrow_place places[PLACES_MOST];
 };
 
@@ -19,7 +20,8 @@ struct loading {
     struct arrow_reader *reader;
     struct builder *builder;
     const char *model;
-    struct arrow_place metrics; /* the model's struct */
+    struct arrow_place metrics;             /* the model's struct */
+    struct found problem, expected, answer; /* texts */
     struct found numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
     size_t rows, capacity; /* of the batch; of the arrays below */
     double *values, *more;
@@ -59,15 +61,21 @@ enum err arrow_models(const char *path, char ***names, size_t *count, struct err
 static void find_places(const struct loading *loading, const struct places *places,
                         struct found *out)
 {
-    out->count = 0;
+    *out = (struct found){0};
     for (size_t i = 0; i < places->count; i++) {
         const struct place *place = &places->items[i];
+        if (place->inside && out->count)
+            continue; /* a column of its own, or the same text again */
         const char *names[PLACE_NAMES_MOST + 2] = {"model_metrics", loading->model};
         size_t before = place->from_top ? 0 : 2;
         for (size_t n = 0; n < place->count; n++)
             names[before + n] = place->names[n];
-        out->count += arrow_reader_find(loading->reader, names, before + place->count,
-                                        &out->places[out->count]);
+        if (!arrow_reader_find(loading->reader, names, before + place->count,
+                               &out->places[out->count]) ||
+            (place->inside && out->places[out->count].kind != ARROW_IS_TEXT))
+            continue;
+        out->is_inside = place->inside != NULL;
+        out->count++;
     }
 }
 
@@ -174,8 +182,49 @@ static enum err add_words(struct loading *loading, enum run_word column)
         memset(loading->texts, 0, loading->rows * sizeof *loading->texts);
     for (size_t i = 0; !err && i < loading->rows; i++)
         if (loading->there[i])
-            err = builder_word(loading->builder, column, loading->texts[i].bytes,
-                               loading->texts[i].length);
+            err = (found->is_inside ? builder_word_inside : builder_word)(
+                loading->builder, column, loading->texts[i].bytes, loading->texts[i].length);
+    return err;
+}
+
+/* ---- texts ---- */
+
+static void find_text(const struct loading *loading, const char *top, const char *below,
+                      struct found *out)
+{
+    const char *names[] = {top, below};
+    *out = (struct found){0};
+    out->count = arrow_reader_find(loading->reader, names, below ? 2 : 1, &out->places[0]) &&
+                 out->places[0].kind == ARROW_IS_TEXT;
+}
+
+static struct arrow_text *texts_of(const struct loading *loading, const struct found *found)
+{
+    struct arrow_text *texts = calloc(loading->rows + 1, sizeof *texts);
+    if (texts && found->count)
+        arrow_reader_texts(loading->reader, &found->places[0], texts);
+    return texts;
+}
+
+/* Those rows of the batch whose texts are kept; `rows` are already in the table. */
+static enum err add_texts(struct loading *loading)
+{
+    struct builder *builder = loading->builder;
+    struct arrow_text *problem = texts_of(loading, &loading->problem);
+    struct arrow_text *expected = texts_of(loading, &loading->expected);
+    struct arrow_text *answer = texts_of(loading, &loading->answer);
+    enum err err = problem && expected && answer ? ERR_OK : ERR_NO_MEMORY;
+    size_t row = builder->table->rows;
+    for (size_t i = 0; i < loading->rows && !err; i++) {
+        if (!loading->there[i] || !builder_wants_texts(builder, row++))
+            continue;
+        struct row_texts texts = {problem[i].bytes,  expected[i].bytes,  answer[i].bytes,
+                                  problem[i].length, expected[i].length, answer[i].length};
+        err = builder_texts(builder, &texts);
+    }
+    free(problem);
+    free(expected);
+    free(answer);
     return err;
 }
 
@@ -212,6 +261,8 @@ static enum err add_batch(struct loading *loading)
     for (size_t i = 0; !err && i < RUN_WORDS; i++)
         if (wants(builder->wanted.words, i))
             err = add_words(loading, (enum run_word)i);
+    if (!err && builder->excerpts)
+        err = add_texts(loading);
     if (!err)
         builder_advance(builder, count);
     return err;
@@ -246,6 +297,9 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
         return err;
     if (arrow_reader_find(loading.reader, names, 2, &loading.metrics)) {
         find_columns(&loading);
+        find_text(&loading, "problem", NULL, &loading.problem);
+        find_text(&loading, "answer", NULL, &loading.expected);
+        find_text(&loading, "model_answers", model, &loading.answer);
         builder->table->ours =
             builder->table->ours || arrow_reader_find(loading.reader, &ours, 1, &place);
         err = read_all(&loading, why);

@@ -39,16 +39,15 @@ static enum err add_word(struct builder *builder, enum run_word column, const st
                          const struct jv *metrics)
 {
     const struct places *places = &builder->words[column];
-    const struct jv *value = NULL;
-    char digits[32];
-    for (size_t i = 0; i < places->count && jv_is_null(value); i++)
-        value = place_find(&places->items[i], record, metrics);
-    const char *text = jv_text(value);
-    if (!text && is_known(jv_number(value))) {
-        str_format(digits, sizeof digits, "%.15g", jv_number(value));
-        text = digits;
+    for (size_t i = 0; i < places->count; i++) {
+        const struct jv *value = place_find(&places->items[i], record, metrics);
+        const char *text = jv_text(value);
+        if (places->items[i].inside && text)
+            return builder_word_inside(builder, column, text, strlen(text));
+        if (!places->items[i].inside && !jv_is_null(value))
+            return builder_word_of(builder, column, value);
     }
-    return builder_word(builder, column, text, text ? strlen(text) : 0);
+    return builder_word(builder, column, NULL, 0);
 }
 
 /* The models that a record names, added to the table's. */
@@ -69,6 +68,20 @@ static enum err note_models(struct run_table *table, const struct jv *all)
         table->model_count++;
     }
     return ERR_OK;
+}
+
+static enum err add_texts(struct builder *builder, const struct jv *record)
+{
+    const char *problem = jv_text(jv_get(record, "problem"));
+    const char *expected = jv_text(jv_get(record, "answer"));
+    const char *answer = jv_text(jv_get(jv_get(record, "model_answers"), builder->table->model));
+    struct row_texts texts = {problem,
+                              expected,
+                              answer,
+                              problem ? strlen(problem) : 0,
+                              expected ? strlen(expected) : 0,
+                              answer ? strlen(answer) : 0};
+    return builder_texts(builder, &texts);
 }
 
 static enum err take_record(void *context, const struct jv *record)
@@ -100,6 +113,8 @@ static enum err take_record(void *context, const struct jv *record)
     for (size_t i = 0; !err && i < RUN_WORDS; i++)
         if (builder->wanted.words >> i & 1)
             err = add_word(builder, (enum run_word)i, record, metrics);
+    if (!err && builder_wants_texts(builder, table->rows))
+        err = add_texts(builder, record);
     if (!err)
         builder_advance(builder, 1);
     return err;

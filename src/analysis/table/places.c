@@ -24,6 +24,11 @@ enum err places_init(struct places *places, const char *paths)
             return ERR_BAD_VALUE; /* run_columns.def, not a user, is wrong */
         struct place *place = &places->items[places->count++];
         place->from_top = path[0] == '/';
+        char *colon = strchr(path, ':');
+        if (colon) {
+            *colon = '\0';
+            place->inside = colon + 1;
+        }
         char *more = NULL;
         for (char *name = strtok_r(path + place->from_top, ".", &more); name;
              name = strtok_r(NULL, ".", &more))

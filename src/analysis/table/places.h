@@ -16,6 +16,7 @@ struct place {
     bool from_top; /* else below the model's metrics */
     size_t count;
     const char *names[PLACE_NAMES_MOST];
+    const char *inside; /* a key of the object that the text there holds as JSON; or NULL */
 };
 
 struct places {
@@ -27,7 +28,7 @@ struct places {
 enum err places_init(struct places *places, const char *paths) MUST_USE;
 void places_release(struct places *places);
 
-/* The value at a place, or NULL. */
+/* The value at a place, or NULL.  Of one inside a text: the text. */
 const struct jv *place_find(const struct place *place, const struct jv *record,
                             const struct jv *metrics);
 

@@ -24,7 +24,10 @@ enum err results_of(const struct run_table *table, struct results *out, struct e
     *out = (struct results){0};
     for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MOST; i++) {
         struct text text = {0};
-        err = analysis_run(ANALYSIS_DRIVERS[i], table, &none, &text, why);
+        if (ANALYSIS_DRIVERS[i]->of_layers)
+            continue; /* the page draws those itself */
+        err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){table, NULL}, &none, &text,
+                           why);
         if (err == ERR_NO_DATA)
             err = ERR_OK; /* the result says what is missing */
         if (!err)

@@ -58,7 +58,8 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
         draw_heading(figure, table, "Output tokens");
         size_t length = strlen(figure->note);
         str_format(figure->note + length, sizeof figure->note - length,
-                   "; Gaussian kernels, %.3g tokens wide", kde_bandwidth(values, count));
+                   "; Gaussian kernels, %.3g tokens wide (0.9 σ n^-1/5)",
+                   kde_bandwidth(values, count));
         err = put_density(figure, values, count);
     }
     free(values);

@@ -37,6 +37,7 @@ static void one_value_and_nothing_else_is_taken(void **state)
         {"{\"a\":1,}", 8, "not JSON at byte 7"},
         {"[1,]", 4, "not JSON at byte 3"},
         {"{\"a\" 1}", 7, "not JSON"},
+        {"{\n\n\"a\": x}", 10, "not JSON at byte 8, line 3"},
         {"{} {}", 5, "something follows the JSON value at byte 2"},
         {"1 2", 3, "something follows"},
         {"[DONE]", 6, "not JSON"},
