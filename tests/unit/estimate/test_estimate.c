@@ -98,6 +98,8 @@ static void test_launch_and_throttle(void **state)
     assert_near(hot.latency_s, moving / (40 - 20), 1e-12);
     assert_near(hot.rows[0].stretch, hot.latency_s / hot.rows[0].compute_s, 1e-9);
     assert_true(hot.rows[0].stretch > 1);
+    assert_near(hot.power_plus_minus, 0.05 * 40, 1e-9); /* as sure as the limit is */
+    assert_true(slow.power_plus_minus > 0);
     estimate_release(&slow);
     estimate_release(&hot);
     partition_release(&partition);
