@@ -446,6 +446,27 @@ class Forms(EstimateTest):
         self.assertEqual(len(re.findall(" --> ", mermaid)), len(edges))
 
 
+class Pictures(EstimateTest):
+    def draw(self, name, *arguments):
+        self.run_ipw("--model", "resnet18", *arguments, "--plot", self.root / name)
+        return (self.root / name).read_bytes()
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not here")
+    def test_of_one_and_of_many(self):
+        one = self.draw("a.svg", "--hardware", GPU).decode()
+        for word in ("resnet18 on NVIDIA A100", "layer1.*.conv1", "static", "not measured"):
+            self.assertIn(word, one)
+        many = self.draw("b.svg", "--hardware", f"{GPU},l4", "--batch", "1..8x2").decode()
+        for word in (GPU, "l4", "Pareto frontier", "8 settings"):
+            self.assertIn(word, many)
+        self.assertTrue(self.draw("c.png", "--hardware", GPU).startswith(b"\x89PNG"))
+
+    def test_a_name_that_is_no_pictures(self):
+        for name in ("a.gif", "png", ".png"):
+            self.assertIn(".png", self.refused("--model", "resnet18", "--hardware", GPU, "--plot",
+                                               self.root / name))
+
+
 # ---- the legacy model ----
 
 class Legacy(EstimateTest):
