@@ -432,18 +432,18 @@ class Forms(EstimateTest):
     def test_graphs(self):
         dot = self.run_ipw("--model", "resnet18", "--graph", "dot").stdout
         self.assertTrue(dot.startswith('digraph "resnet18" {'))
-        nodes, edges = re.findall(r"^  (n\d+) \[", dot, re.M), re.findall(r"^  (\w+) -> (\w+);", dot, re.M)
+        nodes = re.findall(r"^  (n\d+) \[", dot, re.M)
+        edges = re.findall(r"^  (\w+) -> (\w+)\b", dot, re.M)
         self.assertEqual(len(nodes), len(set(nodes)))
-        self.assertEqual({end for _, end in edges}, set(nodes))  # each reads something
-        adds = [n for n in re.findall(r"^  (n\d+) \[label=\"\S+add\\nadd", dot, re.M)]
-        self.assertEqual(len(adds), 8)
+        adds = re.findall(r"^  (n\d+) \[label=\"\S+add\\nadd", dot, re.M)
+        self.assertEqual(len(adds), 8)  # each sums what two made
         for node in adds:
             self.assertEqual(sum(end == node for _, end in edges), 2)
         if shutil.which("dot"):
             subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
         mermaid = self.run_ipw("--model", "resnet18", "--graph", "mermaid").stdout
         self.assertTrue(mermaid.startswith("flowchart TD\n"))
-        self.assertEqual(len(re.findall(" --> ", mermaid)), len(edges))
+        self.assertEqual(len(re.findall(" --", mermaid)), len(edges))
 
 
 class Pictures(EstimateTest):
