@@ -47,8 +47,7 @@ static struct consumer *find_consumer(struct consumer *all, size_t count, const 
                                       const struct outcome_row *row)
 {
     for (size_t i = 0; i < count; i++)
-        if (all[i].first->phase == row->phase && all[i].first->bound == row->bound &&
-            strcmp(all[i].name, name) == 0 &&
+        if (all[i].first->phase == row->phase && strcmp(all[i].name, name) == 0 &&
             strcmp(all[i].first->subgraph->pattern, row->subgraph->pattern) == 0)
             return &all[i];
     return NULL;
@@ -87,8 +86,12 @@ struct consumer *consumers_of(const struct estimate_report *report, size_t *coun
         }
         add_joules(&consumer->joules, &row->joules);
         consumer->latency_s += row->latency_s;
+        consumer->is_mixed = consumer->is_mixed || row->bound != consumer->first->bound;
         consumer->count++;
     }
+    for (size_t i = 0; all && i < *count; i++)
+        if (all[i].count == 1) /* one of its kind keeps its own name */
+            short_name(all[i].name, all[i].first->subgraph->name);
     if (all)
         qsort(all, *count, sizeof *all, by_joules);
     return all;

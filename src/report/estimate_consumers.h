@@ -14,7 +14,8 @@ struct consumer {
     const struct outcome_row *first;
     struct estimate_joules joules;
     double latency_s;
-    size_t count; /* of subgraphs */
+    size_t count;  /* of subgraphs */
+    bool is_mixed; /* not all are bound by the same */
 };
 
 /* Most joules first; NULL when there is no memory. */

@@ -258,7 +258,7 @@ static void consumer_row(struct table *table, const struct consumer *row, bool p
     table_add(table, words_joules(cell, row->joules.total, UNKNOWN));
     table_add(table, words_share(cell, row->joules.total / total));
     table_add(table, format_si(cell, row->latency_s, "s"));
-    table_add(table, estimate_bound_name(row->first->bound));
+    table_add(table, row->is_mixed ? "mixed" : estimate_bound_name(row->first->bound));
 }
 
 static void put_consumers(const struct paper *paper, const struct estimate_report *report)
