@@ -17,6 +17,7 @@
 #include "report/gnuplot.h"
 #include "report/hardware_report.h"
 #include "report/listing.h"
+#include "report/listing_models.h"
 #include "report/parts.h"
 #include "report/plot.h"
 #include "sensors/registry.h"
@@ -26,14 +27,13 @@ static int list_main(int argc, char **argv);
 
 const struct command command_list = {
     .name = "list",
-    .summary = "clients, datasets, graders, analyses, plots, stores, sensors: what there is",
-    .usage =
-        "[clients|datasets|graders|analyses|plots|exports|sensors|stores|hardware|all] [ID...] "
-        "[OPTIONS]",
+    .summary = "clients, datasets, graders, plots, sensors, hardware, models ...: what there is",
+    .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
-        "Shows each with a line of what it does, and those that this build or this machine\n"
-        "cannot use with what would enable them. -v shows their parameters too. Of hardware,\n"
-        "ID shows one device with every figure and its source.",
+        "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
+        "hardware, models or all. Shows each with a line of what it does, and those that this\n"
+        "build or this machine cannot use with what would enable them. -v shows their\n"
+        "parameters too. Of hardware, ID shows one device with every figure and its source.",
     .run = list_main,
 };
 
@@ -238,6 +238,7 @@ static const struct {
     {"clients", list_clients},   {"datasets", list_datasets}, {"graders", list_graders},
     {"analyses", list_analyses}, {"plots", list_plots},       {"exports", list_exports},
     {"sensors", list_sensors},   {"stores", list_stores},     {"hardware", list_hardware},
+    {"models", listing_models},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -249,8 +250,8 @@ static int unknown_kind(const char *word)
     const char *near = nearest_name(word, names, KIND_COUNT + 1);
     if (near)
         return complain("list", EXIT_USAGE, "there are no '%s': did you mean '%s'?", word, near);
-    return complain("list", EXIT_USAGE, "there are no '%s'; usage: ipw list %s", word,
-                    command_list.usage);
+    return complain("list", EXIT_USAGE, "there are no '%s': `ipw list --help` says what there is",
+                    word);
 }
 
 /* What whole commands lack, such as report. */

@@ -182,7 +182,44 @@ tensor_id block_feed_forward(struct build *build, const struct block *block,
     return block->norms_after ? block_norm(build, block, names->norm, out) : out;
 }
 
-/* ---- the end ---- */
+tensor_id block_stack(struct build *build, const struct block *block,
+                      const struct block_names *names, const struct block_pass *pass, int layers,
+                      const char *prefix, tensor_id x)
+{
+    for (int i = 0; i < layers; i++) {
+        build_inside(build, "%s%d.", prefix, i);
+        build->layer = i;
+        x = block_attention(build, block, &names->attention, pass, x);
+        x = block_feed_forward(build, block, &names->feed_forward, x);
+    }
+    build_inside(build, "%s", "");
+    build->layer = GRAPH_NONE;
+    return x;
+}
+
+/* ---- the beginning and the end ---- */
+
+struct build block_text_begin(const char *model_name, int64_t batch, int64_t tokens,
+                              struct graph *out, struct error *why, tensor_id *ids)
+{
+    struct build build = build_begin(out, model_name, why);
+    out->batch = (double)batch;
+    out->tokens = (double)batch * (double)tokens;
+    *ids = build_input(&build, "input_ids", GRAPH_INTEGERS_64, 2, (int64_t[]){batch, tokens});
+    return build;
+}
+
+tensor_id block_positions(struct build *build, const char *name, int64_t tokens, int64_t before,
+                          int64_t positions, int64_t hidden)
+{
+    if (!build->err && before + tokens > positions)
+        build->err =
+            err_set(build->why, ERR_BAD_VALUE, "%s has %lld positions: %lld tokens do not fit",
+                    build->graph->name, (long long)positions, (long long)(before + tokens));
+    tensor_id ids =
+        build_input(build, "position_ids", GRAPH_INTEGERS_64, 2, (int64_t[]){1, tokens});
+    return build_embedding(build, name, ids, positions, hidden);
+}
 
 tensor_id block_last_logits(struct build *build, const char *name, tensor_id x, tensor_id weight)
 {

@@ -3,8 +3,10 @@
  *
  *     build_inside(&b, "encoder.layer.%d.", i);
  *     b.layer = i;
- *     x = block_attention(&b, &block, &names, &(struct block_pass){0}, x);
- *     x = block_feed_forward(&b, &block, &names, x);
+ *     x = block_attention(&b, &block, &names.attention, &(struct block_pass){0}, x);
+ *     x = block_feed_forward(&b, &block, &names.feed_forward, x);
+ *
+ * block_stack does that for layers which are all alike.
  *
  * The stream is (batch, tokens, hidden).  Names are those of the family: torchvision and Hugging Face
  * spell the same layer in many ways.  Nothing is kept or owned. */
@@ -63,11 +65,23 @@ tensor_id block_attention(struct build *build, const struct block *block,
                           tensor_id x);
 tensor_id block_feed_forward(struct build *build, const struct block *block,
                              const struct block_feed_forward_names *names, tensor_id x);
+/* So many layers; PREFIX and a number stand before their names.  Leaves prefix and layer as none. */
+tensor_id block_stack(struct build *build, const struct block *block,
+                      const struct block_names *names, const struct block_pass *pass, int layers,
+                      const char *prefix, tensor_id x);
 /* The norm of the block's kind, by itself: the one after the last layer. */
 tensor_id block_norm(struct build *build, const struct block *block, const char *name, tensor_id x);
 
 /* Keys or values of the new tokens, put beside those that are kept: `size` of the last dimension. */
 void block_cache_write(struct build *build, const char *name, tensor_id x, int64_t size);
+
+/* A graph with tokens coming in, as integers: batch x tokens. */
+struct build block_text_begin(const char *model_name, int64_t batch, int64_t tokens,
+                              struct graph *out, struct error *why, tensor_id *ids);
+/* Rows of a trained table of positions, (1, tokens, hidden), for the tokens after `before`; refuses more
+ * than it has. */
+tensor_id block_positions(struct build *build, const char *name, int64_t tokens, int64_t before,
+                          int64_t positions, int64_t hidden);
 
 /* Logits of the last token of each sequence, by a matrix that is there (rows x hidden). */
 tensor_id block_last_logits(struct build *build, const char *name, tensor_id x, tensor_id weight);

@@ -1,7 +1,7 @@
 #include "graph/count.h"
 
 /* Softmax: scale, less the largest, exponential, sum, divide. */
-enum { SOFTMAX_OPERATIONS = 5, LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12 };
+enum { SOFTMAX_OPERATIONS = 5, LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
 
 /* ---- amounts ---- */
 
@@ -13,6 +13,16 @@ void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more)
     sum->stored_weights += more->stored_weights;
     sum->stored_bytes += more->stored_bytes;
     sum->fixed_bytes += more->fixed_bytes;
+}
+
+void graph_amount_scale(struct graph_amount *amount, double factor)
+{
+    amount->weights *= factor;
+    amount->activations *= factor;
+    amount->cached *= factor;
+    amount->stored_weights *= factor;
+    amount->stored_bytes *= factor;
+    amount->fixed_bytes *= factor;
 }
 
 double graph_bytes(const struct graph_amount *amount, const struct graph_widths *widths)
@@ -28,7 +38,7 @@ static double fixed_width(enum graph_numbers numbers)
     return numbers == GRAPH_INTEGERS_64 ? 8 : numbers == GRAPH_INTEGERS_32 ? 4 : 1;
 }
 
-static bool is_of_model(const struct graph_tensor *tensor)
+bool graph_is_of_model(const struct graph_tensor *tensor)
 {
     return tensor->role == GRAPH_PARAMETER || tensor->role == GRAPH_BUFFER ||
            tensor->role == GRAPH_CONSTANT;
@@ -44,7 +54,7 @@ static struct graph_amount amount_of(const struct graph_tensor *tensor, double e
         amount.stored_bytes = tensor->stored_bytes * elements / all;
     } else if (tensor->numbers != GRAPH_NUMBERS) {
         amount.fixed_bytes = elements * fixed_width(tensor->numbers);
-    } else if (is_of_model(tensor)) {
+    } else if (graph_is_of_model(tensor)) {
         amount.weights = elements;
     } else if (tensor->role == GRAPH_CACHE) {
         amount.cached = elements;
@@ -126,13 +136,17 @@ static void count_recurrent(const struct graph *graph, const struct graph_node *
 {
     const struct graph_recurrent *cell = &node->as.recurrent;
     const struct graph_tensor *in = graph_input(graph, node, 0);
-    double features = last_dimension(in), gates = node->op == GRAPH_LSTM ? 4 : 3;
+    double features = last_dimension(in), gates = node->op == GRAPH_LSTM  ? 4
+                                                  : node->op == GRAPH_GRU ? 3
+                                                                          : 1;
     if (features <= 0)
         return;
     double states =
         elements_or_none(in) / features * (double)cell->hidden * (double)cell->directions;
     cost->macs = states * gates * (features + (double)cell->hidden);
-    cost->elementwise = states * (node->op == GRAPH_LSTM ? LSTM_OPERATIONS : GRU_OPERATIONS);
+    cost->elementwise = states * (node->op == GRAPH_LSTM  ? LSTM_OPERATIONS
+                                  : node->op == GRAPH_GRU ? GRU_OPERATIONS
+                                                          : RNN_OPERATIONS);
 }
 
 static void count_product(const struct graph *graph, const struct graph_node *node,
@@ -183,25 +197,34 @@ static bool is_repeated(const tensor_id *ids, size_t index)
     return false;
 }
 
+struct graph_amount graph_input_amount(const struct graph *graph, const struct graph_node *node,
+                                       size_t index)
+{
+    const struct graph_tensor *tensor = graph_input(graph, node, index);
+    if (!tensor)
+        return (struct graph_amount){0};
+    double elements = graph_elements(tensor);
+    double out = elements_or_none(graph_output(graph, node, 0));
+    bool is_table = node->op == GRAPH_EMBEDDING && index == 1;
+    /* A slice reads what it gives, and so does what is kept of one matrix with queries too. */
+    bool takes_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE && elements > out;
+    if (is_table || takes_part)
+        elements = out;
+    else if (graph_is_of_model(tensor))
+        elements *= node->weight_share;
+    return amount_of(tensor, elements);
+}
+
 static void count_inputs(const struct graph *graph, const struct graph_node *node,
                          struct graph_cost *cost)
 {
     const tensor_id *ids = graph_inputs(graph, node);
-    double out = elements_or_none(graph_output(graph, node, 0));
-    /* A slice reads what it gives, and so does what is kept of one matrix with queries too. */
-    bool takes_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE;
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *tensor = graph_input(graph, node, i);
         if (!tensor || is_repeated(ids, i))
             continue;
-        double elements = graph_elements(tensor);
-        bool is_table = node->op == GRAPH_EMBEDDING && i == 1;
-        if (is_table || (takes_part && elements > out))
-            elements = out;
-        else if (is_of_model(tensor))
-            elements *= node->weight_share;
-        struct graph_amount amount = amount_of(tensor, elements);
-        graph_amount_add(is_of_model(tensor) ? &cost->weights : &cost->in, &amount);
+        struct graph_amount amount = graph_input_amount(graph, node, i);
+        graph_amount_add(graph_is_of_model(tensor) ? &cost->weights : &cost->in, &amount);
     }
 }
 

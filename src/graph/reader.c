@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "graph/zoo.h"
 
 #define READER(name) extern const struct graph_reader graph_reader_##name;
 #include "graph/readers.def"
@@ -53,14 +54,25 @@ static const struct graph_reader *reader_for(const char *word)
     return best;
 }
 
+static enum err refuse(const char *word, struct error *why)
+{
+    const char *near = zoo_nearest(word);
+    if (near)
+        return err_set(why, ERR_NOT_FOUND,
+                       "%.120s is neither a model file that can be read nor the name of a model: "
+                       "did you mean %s?",
+                       word, near);
+    return err_set(why, ERR_NOT_FOUND,
+                   "%.120s is neither a model file that can be read nor the name of a model: "
+                   "`ipw list models` names them",
+                   word);
+}
+
 enum err model_open(const char *word, struct model *out, struct error *why)
 {
     *out = (struct model){.reader = reader_for(word)};
     if (!out->reader)
-        return err_set(why, ERR_NOT_FOUND,
-                       "%.120s is neither a model file that can be read nor the name of a model: "
-                       "`ipw list models` names them",
-                       word);
+        return refuse(word, why);
     str_copy(out->word, sizeof out->word, word);
     str_copy(out->name, sizeof out->name, word);
     enum err err = out->reader->open(word, out, why);

@@ -27,7 +27,8 @@ def query(number, *, model, **known):
                           "total": tokens_in + tokens_out},
         "phase_metrics": {"prefill_energy_j": 0.2 * joules if has else None,
                           "decode_energy_j": 0.8 * joules if has else None},
-        "hardware_utilization": {"derived": {"mfu": 0.01 + 0.001 * (number % 9), "mbu": 0.3}},
+        "hardware_utilization": {"derived": {"mfu": 0.01 + 0.001 * (number % 9), "mbu": 0.3,
+                                             "arithmetic_intensity": 2.0 ** (number % 9)}},
         "evaluation": {"is_correct": known.get("correct", number % 3 > 0)},
     }
     own = {"key": f"q{number:06}", "index": number, "start": 1,

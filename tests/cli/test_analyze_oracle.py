@@ -33,6 +33,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel  # noqa: E402
 from program import MachineTest, ipw, while_it_moves  # noqa: E402
+from python_ipw import record, stats  # noqa: E402
 
 missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
            if part["name"] in ("cJSON", "nanoarrow") and not part["available"]]
@@ -41,49 +42,6 @@ if missing:
     sys.exit(77)
 datasets.disable_progress_bars()
 NAN = float("nan")
-STATS = ("avg", "max", "median", "min")
-
-
-def stats(value):
-    return {key: None if value is None else float(value) for key in STATS}
-
-
-def record(i, rng, model="org/Model-7B", first=False, gpu=True):
-    """One row as the Python IPW writes it; `first` as its first release did."""
-    tokens_in, tokens_out = int(rng.integers(5, 900)), int(rng.integers(1, 400))
-    latency = 0.05 + 0.01 * tokens_out + 0.0005 * tokens_in + rng.normal(0, 0.01)
-    watts = 180 + 0.05 * tokens_out + rng.normal(0, 5)
-    joules = watts * latency
-    energy = {"per_query_joules": joules if gpu else None, "total_joules": joules if gpu else None}
-    latencies = {"per_token_ms": 1000 * latency / tokens_out,
-                 "throughput_tokens_per_sec": tokens_out / latency,
-                 "time_to_first_token_seconds": 0.01 + 0.0005 * tokens_in + rng.exponential(0.01),
-                 "total_query_seconds": latency}
-    metrics = {"compute_metrics": {"flops_per_request": 1e9, "macs_per_request": None},
-               "energy_metrics": energy, "latency_metrics": latencies,
-               "memory_metrics": {"cpu_mb": stats(900), "gpu_mb": stats(20000)},
-               "power_metrics": {"gpu": {"per_query_watts": stats(watts if gpu else None),
-                                         "total_watts": stats(watts if gpu else None)}},
-               "temperature_metrics": stats(50 + 0.01 * i),
-               "token_metrics": {"input": tokens_in, "output": tokens_out},
-               "gpu_info": {"name": "GPU", "vendor": "NVIDIA", "device_id": 0, "device_type": "GPU",
-                            "backend": "NVML"},
-               "system_info": {"os_name": "linux", "host_name": "h", "cpu_count": 8},
-               "lm_correctness": False, "lm_response": "text"}
-    if not first:
-        energy.update(cpu_per_query_joules=0.1 * joules, cpu_total_joules=0.1 * joules,
-                      soc_per_query_joules=None, soc_total_joules=None, basis="gpu")
-        latencies.update(median_itl_ms=10 + rng.normal(), p90_itl_ms=14.0, p95_itl_ms=16.0,
-                         p99_itl_ms=20.0, itl_std_ms=2.0)
-        metrics["power_metrics"]["cpu"] = {"per_query_watts": stats(30), "total_watts": stats(30)}
-        metrics["token_metrics"]["total"] = tokens_in + tokens_out
-        metrics["phase_metrics"] = {"prefill_energy_j": 0.2 * joules, "decode_energy_j": 0.8 * joules}
-        metrics["evaluation"] = {"is_correct": bool(rng.uniform() < 0.6),
-                                 "metadata": '{"evaluation_attempts": 1}', "config": None}
-    return {"problem": f"question {i}", "answer": "42",
-            "dataset_metadata": {"level": int(i % 3), "source": "s"},
-            "subject": ("law", "physics")[i % 2], "model_answers": {model: "42"},
-            "model_metrics": {model: metrics}}
 
 
 def at(row, path):

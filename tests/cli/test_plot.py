@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -196,6 +197,50 @@ class WhatIsDrawn(PlotTest):
         said = self.svg(self.run_of(8), "timeline").text
         self.assertIn("cpu0 package", said)
         self.assertNotIn("core", said)
+
+    def test_the_roof(self):
+        """Queries at 0.3 of the bandwidth lie on a line at 0.3 of the roof's slope, and not above it."""
+        picture = self.svg(self.run_of(9), "roofline")
+        marks = sorted(picture.series()[0])
+        self.assertEqual(len(set(marks)), 9)
+        steps = {(round(b[0] - a[0], 1), round(a[1] - b[1], 1)) for a, b in zip(marks, marks[1:])}
+        self.assertLessEqual(max(s[0] for s in steps) - min(s[0] for s in steps), 0.11)  # doubling each time
+        self.assertLessEqual(max(s[1] for s in steps) - min(s[1] for s in steps), 0.11)
+        roof = next(g for g in picture.root.iter() if g.get("id") == "gnuplot_plot_3")
+        path = next(p.get("d") for p in roof.iter() if p.tag.endswith("path"))
+        points = [tuple(map(float, p)) for p in re.findall(r"([\d.]+),([\d.]+)", path.split("M")[-1])]
+        slope = (points[0][1] - points[1][1]) / (points[1][0] - points[0][0])
+        self.assertAlmostEqual((marks[0][1] - marks[-1][1]) / (marks[-1][0] - marks[0][0]), slope, delta=0.01)
+        below = marks[0][1] - (points[0][1] - slope * (marks[0][0] - points[0][0]))
+        doubling = (marks[0][1] - marks[-1][1]) / 8
+        self.assertAlmostEqual(below / doubling, math.log2(1 / 0.3), delta=0.05)
+
+    def test_every_start_of_a_continued_run(self):
+        """One after the other, without the hour between them, which is told."""
+        run = self.run_of(8)
+        spans = [json.loads(line) for line in (run / "spans.jsonl").read_text().splitlines()]
+        for start, shift in ((2, 100.0), (3, 0.0)):
+            with open(run / "spans.jsonl", "a", encoding="utf-8") as file:
+                for span in spans:
+                    file.write(json.dumps({**span, "start": start, "from_s": span["from_s"] + shift,
+                                           "first_token_s": span["first_token_s"] + shift,
+                                           "to_s": span["to_s"] + shift}) + "\n")
+            lines = (run / "samples.csv").read_text().splitlines()
+            moved = [f"{float(line.split(',', 1)[0]) + shift},{line.split(',', 1)[1]}" for line in lines[1:]]
+            (run / f"samples-{start}.csv").write_text("\n".join([lines[0], *moved]) + "\n")
+        said = self.svg(run, "timeline").text
+        self.assertIn("3 starts, the time between them left out", said)
+        for text in ("another start", "start 2", "start 3", "time under way (s)"):
+            self.assertIn(text, said)
+        self.assertEqual(said.count("cpu0 package"), 1)  # one name for a device of three starts
+        # With the times of day at which they began: 3600 s and 100 s and what the requests took.
+        journal = (run / "records.jsonl").read_text().splitlines()
+        begun = [json.dumps({"kind": "run", "format": 1, "start": n, "started_at": 1.7e9 + 3600 * (n - 1)})
+                 for n in (1, 2, 3)]
+        (run / "records.jsonl").write_text("\n".join(begun + journal[1:]) + "\n")
+        self.assertIn("3 starts, 1 h 59 m between them left out", self.svg(run, "timeline").text)
+        (run / "samples-2.csv").unlink()
+        self.svg(run, "timeline")
 
     def test_the_machine_where_no_gpu_was_measured(self):
         run = self.run_of(6)

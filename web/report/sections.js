@@ -68,9 +68,10 @@ function evidence(run) {
   const energy = at(run.summary, "ipw", "energy") || {}, checks = checksOf(run);
   const method = energy.method || at(run.analyses, "efficiency", "summary", "method");
   const badge = (kind, text) => make("span", { class: "badge " + kind }, text);
+  const untold = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
   return make("p", { class: "evidence" },
-    badge(!method ? "bad" : method === "estimated" ? "warning" : "good",
-      !method ? "energy not measured" : method === "estimated" ? "estimated, not measured" : "measured by " + method),
+    badge(untold ? "warning" : !method ? "bad" : method === "estimated" ? "warning" : "good",
+      untold ? "how the energy was measured is not told" : !method ? "energy not measured" : method === "estimated" ? "estimated, not measured" : "measured by " + method),
     known(energy.coverage) ? badge(energy.coverage >= 0.9 ? "good" : "warning", withUnit(energy.coverage, "%") + " of the time covered") : null,
     checks.length ? badge("", ["good", "warning", "unknown"].map(kind => [kind, checks.filter(check => check.verdict === kind).length])
       .filter(([, count]) => count).map(([kind, count]) => count + " " + kind).join(", ") + " of " + checks.length + " checks") : null,
@@ -196,7 +197,9 @@ function groupSection(run) {
 function querySection(run) {
   const { rows, listed } = run.queries;
   return section("queries", "Every query", (listed < rows ? listed.toLocaleString("en") + " of " + rows.toLocaleString("en") + " queries, evenly picked. " : "")
-    + "Figures to four digits; the records have all of them.", queryTable(run));
+    + "Figures to four digits; the records have all of them."
+    + (run.excerpts.length ? " " + (run.excerpts.length < listed ? "Of " + run.excerpts.length.toLocaleString("en") + ", evenly picked, the underlined name" : "The name")
+      + " opens what was asked and answered." : ""), queryTable(run));
 }
 
 // ---- several runs ----

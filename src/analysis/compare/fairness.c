@@ -70,8 +70,10 @@ double calibration_of(const struct run_table *table)
 
 /* ---- what differs ---- */
 
-/* A fact as text, whatever its kind; "" for null.  An unfinished run has it in its journal's beginning. */
-static void fact_text(const struct run_table *table, const char *in_summary,
+/* A fact as text, whatever its kind; "" for null.  An unfinished run has it in its journal's beginning.
+ * False where it is not told: a key that a summary of ours lacks is none, one that another program's or
+ * an unfinished run's lacks is not known. */
+static bool fact_text(const struct run_table *table, const char *in_summary,
                       const char *in_beginning, char *to, size_t size)
 {
     const struct jv *value =
@@ -83,6 +85,25 @@ static void fact_text(const struct run_table *table, const char *in_summary,
     else if (!jv_is_null(value) && !jv_print(value, &text))
         str_copy(to, size, text_get(&text));
     text_release(&text);
+    return value != NULL || (table->ours && table->summary);
+}
+
+/* "concurrency, client": what one of two does not tell. */
+struct untold {
+    char names[320];
+};
+
+static void untold_add(struct untold *untold, const char *name)
+{
+    size_t length = strlen(untold->names);
+    str_format(untold->names + length, sizeof untold->names - length, "%s%s", length ? ", " : "",
+               name);
+}
+
+static void warn_untold(struct comparison *out, const char *whose, const struct untold *untold)
+{
+    if (untold->names[0])
+        warn(out, "%s does not tell, and may differ in: %s", whose, untold->names);
 }
 
 static void check_same(const struct run_table *a, const struct run_table *b, struct comparison *out)
@@ -108,14 +129,21 @@ static void check_same(const struct run_table *a, const struct run_table *b, str
         {"versions.ipw", "ipw", "version of ipw"},
     };
     char left[512], right[512];
+    struct untold of_a = {""}, of_b = {""};
     for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
-        fact_text(a, SAME[i].place, SAME[i].beginning, left, sizeof left);
-        fact_text(b, SAME[i].place, SAME[i].beginning, right, sizeof right);
-        bool told = (a->summary || left[0]) && (b->summary || right[0]);
-        if (told && strcmp(left, right) != 0)
+        bool a_tells = fact_text(a, SAME[i].place, SAME[i].beginning, left, sizeof left);
+        bool b_tells = fact_text(b, SAME[i].place, SAME[i].beginning, right, sizeof right);
+        if (a_tells && b_tells && strcmp(left, right) != 0)
             warn(out, "another %s: %.100s against %.100s of the baseline", SAME[i].what,
                  right[0] ? right : "none", left[0] ? left : "none");
+        if (left[0] && !b_tells &&
+            b->summary) /* of an unfinished run little is told, and that is said */
+            untold_add(&of_b, SAME[i].what);
+        if (right[0] && !a_tells && a->summary)
+            untold_add(&of_a, SAME[i].what);
     }
+    warn_untold(out, "the baseline", &of_a);
+    warn_untold(out, "this run", &of_b);
 }
 
 static void check_questions(const struct run_table *a, const struct run_table *b,

@@ -128,6 +128,8 @@ enum err timeline_put(struct json *json, const struct run_table *table, const st
     unsigned starts = spans->starts > 1 ? spans->starts : 1;
     enum err err = ERR_OK;
     starts = told > starts ? (unsigned)fmin(told, STARTS_MOST) : starts;
+    if (!table->ours && !spans->count)
+        starts = 0; /* the Python IPW keeps neither samples nor times */
     json_array(json, "timelines");
     for (unsigned start = 1; !err && start <= starts && start <= STARTS_MOST; start++)
         err = put_start(json, table, spans, start);

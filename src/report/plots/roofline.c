@@ -87,6 +87,8 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
 
 /* ---- a run ---- */
 
+/* The decode of every query: bytes a second are the use of the bandwidth, and operations go with them.
+ * Of the whole query the operations would be known, but not the bytes. */
 static enum err draw_run(const struct run_table *table, struct figure *figure, struct error *why)
 {
     struct device_peak peak;
@@ -96,20 +98,20 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
     if (!device_peak_find(gpu, &peak) || !is_known(peak.tflops) || !is_known(peak.gb_per_s))
         return err_set(why, ERR_NO_DATA, "the peaks of %s are not known",
                        gpu[0] ? gpu : "what it ran on");
-    if (!table->numbers[RUN_MFU] || !table->numbers[RUN_MBU])
+    if (!table->numbers[RUN_INTENSITY] || !table->numbers[RUN_MBU])
         return lacks(table, "operations and bytes are", why);
     struct figure_panel *panel = begin(figure);
     struct figure_series *series =
-        figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "a query");
+        figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode of a query");
     size_t step = table->rows / CLOUD_EXACT + 1;
     for (size_t i = 0; i < table->rows; i += step) {
-        double gflops = 1000 * peak.tflops * run_number(table, RUN_MFU, i);
-        double gbytes = peak.gb_per_s * run_number(table, RUN_MBU, i);
-        if (!run_completed(table, i) || !(gflops > 0) || !(gbytes > 0))
+        double intensity = run_number(table, RUN_INTENSITY, i);
+        double gflops = intensity * peak.gb_per_s * run_number(table, RUN_MBU, i);
+        if (!run_completed(table, i) || !(intensity > 0) || !(gflops > 0))
             continue;
-        series_add3(series, gflops / gbytes, gflops, 0.6);
-        low = fmin(low, gflops / gbytes);
-        high = fmax(high, gflops / gbytes);
+        series_add3(series, intensity, gflops, 0.6);
+        low = fmin(low, intensity);
+        high = fmax(high, intensity);
         known++;
     }
     if (!known)
@@ -128,6 +130,6 @@ const struct plot_driver plot_roofline = {
     .name = "roofline",
     .summary = "work over bytes of components or queries, below the device's roof",
     .of = PLOT_OF_RUN | PLOT_OF_LAYERS,
-    .needs = {RUN_WANT(RUN_MFU) | RUN_WANT(RUN_MBU), 0},
+    .needs = {RUN_WANT(RUN_INTENSITY) | RUN_WANT(RUN_MBU), 0},
     .draw = draw,
 };

@@ -2,6 +2,7 @@
 #include "report/plots/samples.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,13 +174,17 @@ static enum err take_sample(void *all, char *line)
     return take_line(all, line);
 }
 
-enum err power_samples_read(const char *directory, struct power_samples *out, struct error *why)
+enum err power_samples_read(const char *directory, unsigned start, struct power_samples *out,
+                            struct error *why)
 {
-    enum err err = read_lines(directory, "samples.csv", take_sample, out, why);
+    char name[32] = "samples.csv";
+    if (start > 1)
+        str_format(name, sizeof name, "samples-%u.csv", start);
+    enum err err = read_lines(directory, name, take_sample, out, why);
     if (err)
         return err;
     drop_covered(out);
-    return out->count ? ERR_OK : err_set(why, ERR_NO_DATA, "samples.csv has no samples of power");
+    return out->count ? ERR_OK : err_set(why, ERR_NO_DATA, "%s has no samples of power", name);
 }
 
 void power_samples_release(struct power_samples *samples)
@@ -199,10 +204,10 @@ static enum err take_span(void *all, char *line)
     const char *kind = jv_text(jv_get(value, "span"));
     struct request_span span = {jv_number(jv_get(value, "from_s")),
                                 jv_number(jv_get(value, "first_token_s")),
-                                jv_number(jv_get(value, "to_s"))};
-    jv_integer(jv_get(value, "start"), &start);
-    bool is_one = kind && strcmp(kind, "request") == 0 && start == 1 && is_known(span.from) &&
-                  is_known(span.to);
+                                jv_number(jv_get(value, "to_s")), 1};
+    bool is_one = jv_integer(jv_get(value, "start"), &start) && start >= 1 && start <= UINT_MAX &&
+                  kind && strcmp(kind, "request") == 0 && is_known(span.from) && is_known(span.to);
+    span.start = is_one ? (unsigned)start : 1;
     jv_free(value);
     if (!is_one)
         return ERR_OK;

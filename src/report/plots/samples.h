@@ -22,14 +22,15 @@ struct power_samples {
     size_t count, capacity;
 };
 
-/* Of every device the outermost part that has a meter, once: no channel's joules are in another's.
- * ERR_NO_DATA without the file, and without a sample of power. */
-enum err power_samples_read(const char *directory, struct power_samples *out, struct error *why)
-    MUST_USE;
+/* Those of a start, from 1.  Of every device the outermost part that has a meter, once: no channel's
+ * joules are in another's.  ERR_NO_DATA without the file, and without a sample of power. */
+enum err power_samples_read(const char *directory, unsigned start, struct power_samples *out,
+                            struct error *why) MUST_USE;
 void power_samples_release(struct power_samples *samples);
 
 struct request_span {
-    double from, first_token, to; /* first_token may be UNKNOWN */
+    double from, first_token, to; /* in seconds of its start; first_token may be UNKNOWN */
+    unsigned start;
 };
 
 struct request_spans {
@@ -37,7 +38,7 @@ struct request_spans {
     size_t count, capacity;
 };
 
-/* Requests of the first start that have ended, in no order.  ERR_NO_DATA without one. */
+/* Requests of all starts that have ended, in no order.  ERR_NO_DATA without one. */
 enum err request_spans_read(const char *directory, struct request_spans *out, struct error *why)
     MUST_USE;
 void request_spans_release(struct request_spans *spans);

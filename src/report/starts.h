@@ -1,7 +1,7 @@
 /* When each start of a run began, on the wall clock: second 0 of its spans and samples.  A struct starts owns
  * its array: starts_read, starts_release. */
-#ifndef IPW_REPORT_EXPORTS_STARTS_H
-#define IPW_REPORT_EXPORTS_STARTS_H
+#ifndef IPW_REPORT_STARTS_H
+#define IPW_REPORT_STARTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "report/exports/starts.h"
+#include "report/starts.h"
 
 #include <math.h>
 #include <stdlib.h>

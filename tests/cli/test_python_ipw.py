@@ -1,0 +1,442 @@
+#!/usr/bin/env python3
+"""Both ways with the Python IPW.  What it computes of a directory is rebuilt here, from what is known of its
+formats and formulas and without any of its code (no registry has its package): Hugging Face's datasets
+load the directory, NumPy fits.  Our directories must give it the figures of our own analysis/*.json, and
+directories in its layouts, old and new, must go through every command of ours with its figures.
+$IPW_PYTHON may name an interpreter that has datasets and NumPy; without them this is a skip."""
+
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import oracle  # noqa: E402
+
+oracle.use()
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+import unittest
+
+SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-python-")
+os.environ.update(HF_HOME=SCRATCH.name, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1",
+                  HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+try:
+    import datasets
+    import numpy as np
+except ImportError as error:
+    print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has datasets and numpy)")
+    sys.exit(77)
+
+from machines import Both  # noqa: E402
+from pictures import Picture  # noqa: E402
+from program import ipw, while_it_moves  # noqa: E402
+from python_ipw import MODEL, record, stats, summary  # noqa: E402
+
+missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
+           if part["name"] in ("cJSON", "nanoarrow") and not part["available"]]
+if missing:
+    print(f"skipped: {missing[0]}")
+    sys.exit(77)
+datasets.disable_progress_bars()
+PAIRS = {"input_tokens_vs_ttft": ("input", "ttft", False), "total_tokens_vs_energy": ("total", "energy", False),
+         "total_tokens_vs_latency": ("total", "latency", False),
+         "total_tokens_vs_power": ("total", "power", False),
+         "total_tokens_vs_power_log": ("total", "power", True)}
+PLOTS = ("ttft", "latency", "energy", "power", "completion_tokens_kde")
+
+
+# ---- what the Python IPW does with a directory ----
+
+def at(value, *path):
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def first_known(values):
+    return next((value for value in values if value is not None and math.isfinite(value)), None)
+
+
+def entries(path, model=None):
+    """One a record that has the model: the columns that its regression, plots and accuracy read."""
+    told = json.loads((path / "summary.json").read_text()).get("model")
+    found = []
+    for row in datasets.load_from_disk(str(path)):
+        metrics = row["model_metrics"].get(model or told)
+        if metrics is None:
+            continue
+        tokens_in, tokens_out = at(metrics, "token_metrics", "input"), at(metrics, "token_metrics", "output")
+        total = at(metrics, "token_metrics", "total")
+        if total is None and None not in (tokens_in, tokens_out):
+            total = tokens_in + tokens_out
+        basis = at(metrics, "energy_metrics", "basis") or "gpu"
+        energy = at(metrics, "energy_metrics", "per_query_joules")
+        power = at(metrics, "power_metrics", "gpu", "per_query_watts")
+        if basis == "soc":
+            energy = at(metrics, "energy_metrics", "soc_per_query_joules")
+            power = at(metrics, "power_metrics", "soc", "per_query_watts")
+        found.append({
+            "input": tokens_in, "output": tokens_out, "total": total, "energy": energy,
+            "power": first_known([at(power, key) for key in ("avg", "median", "max", "min")]),
+            "latency": at(metrics, "latency_metrics", "total_query_seconds"),
+            "ttft": at(metrics, "latency_metrics", "time_to_first_token_seconds"),
+            "correct": at(metrics, "evaluation", "is_correct")})
+    return found
+
+
+def column(found, name):
+    return np.array([math.nan if entry[name] is None else entry[name] for entry in found], float)
+
+
+def fit(x, y, log=False):
+    """Least squares; null under two points or over one x; the mean is over all of y."""
+    known = y[np.isfinite(y)]
+    result = {"avg_y": known.mean() if len(known) else None, "slope": None, "intercept": None, "r2": None}
+    keep = np.isfinite(x) & np.isfinite(y) & ((x > 0) if log else True)
+    x, y = x[keep], y[keep]
+    x = np.log(x) if log else x
+    result["count"] = len(x)
+    if len(x) < 2 or len(set(x)) < 2:
+        return result
+    x, y = x.astype(np.longdouble), y.astype(np.longdouble)
+    slope = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
+    intercept = y.mean() - slope * x.mean()
+    rest, all_ = ((y - slope * x - intercept) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+    return {**result, "slope": float(slope), "intercept": float(intercept),
+            "r2": float(1 - rest / all_) if all_ else 1.0}
+
+
+def regressions(found):
+    made = {}
+    for name, (x, y, log) in PAIRS.items():
+        values = column(found, y)
+        if y == "power":
+            values[np.abs(values) < 1e-12] = math.nan
+        made[name] = fit(column(found, x), values, log)
+    return made
+
+
+def positive(value):
+    return value is not None and math.isfinite(value) and value > 1e-12
+
+
+def accuracy(found):
+    """Its summary: a query's power is energy over time; no energy is power times time."""
+    joules, watts = [], []
+    for entry in found:
+        energy, power, seconds = entry["energy"], entry["power"], entry["latency"]
+        if positive(energy):
+            joules.append(energy)
+        elif positive(power) and positive(seconds):
+            joules.append(power * seconds)
+        if positive(energy) and positive(seconds):
+            watts.append(energy / seconds)
+        elif positive(power):
+            watts.append(power)
+    right = sum(entry["correct"] is True for entry in found)
+    wrong = sum(entry["correct"] is False for entry in found)
+    share = right / (right + wrong) if right + wrong else None
+    mean_j, mean_w = np.mean(joules) if joules else None, np.mean(watts) if watts else None
+    return {"correct": right, "incorrect": wrong, "total_scored": right + wrong, "accuracy": share,
+            "unevaluated": sum(entry["correct"] is None for entry in found),
+            "avg_per_query_energy_joules": mean_j, "avg_per_query_power_watts": mean_w,
+            "energy_sample_count": len(joules), "power_sample_count": len(watts),
+            "intelligence_per_joule": share / mean_j if joules and share is not None else None,
+            "intelligence_per_watt": share / mean_w if watts and share is not None else None}
+
+
+# ---- tests ----
+
+class PythonTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ipw-python-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def saved(self, rows, name="profile_H10080GB_org_Model_7B_MMLU-Pro", first=False, shards=None, **facts):
+        """A directory as the Python IPW leaves it."""
+        path = self.folder / name
+        datasets.Dataset.from_list(rows).save_to_disk(path, num_shards=shards)
+        (path / "summary.json").write_text(json.dumps(summary(rows, first=first, **facts), indent=2))
+        return path
+
+    def run_ipw(self, *words):
+        done = ipw(None, *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def assertSame(self, got, wanted, what):
+        """Every key of wanted, to 1e-9 of its size."""
+        for key, value in wanted.items():
+            if value is None or isinstance(value, (int, bool)):
+                self.assertEqual(got[key], value, f"{what} {key}")
+            else:
+                self.assertIsNotNone(got[key], f"{what} {key}")
+                self.assertLessEqual(abs(got[key] - value), 1e-9 * max(abs(value), 1e-3), f"{what} {key}")
+
+    def check_analysis(self, path, model=None, graded=True):
+        """Our files hold what it would have written."""
+        self.run_ipw("analyze", path, *(["--model", model] if model else []))
+        found = entries(path, model)
+        file = json.loads((path / "analysis/regression.json").read_text())
+        self.assertEqual(file["analysis"], "regression")
+        self.assertEqual(file["summary"]["total_samples"], len(found))
+        self.assertEqual(list(file["data"]["regressions"]), list(PAIRS))
+        for name, wanted in regressions(found).items():
+            self.assertSame(file["data"]["regressions"][name], wanted, name)
+        if graded:
+            file = json.loads((path / "analysis/accuracy.json").read_text())
+            self.assertSame(file["summary"], accuracy(found), "accuracy")
+            its = file["data"]["efficiency"][file["summary"]["model"]]
+            self.assertSame(its, {key: accuracy(found)[key] for key in
+                                  ("intelligence_per_joule", "intelligence_per_watt")}, "efficiency")
+        else:
+            self.assertFalse((path / "analysis/accuracy.json").exists())
+        return found
+
+    def check_plots(self, path, found):
+        """Its file names; a mark where it would have drawn one."""
+        listed = json.loads(ipw(None, "list", "plots", "--json").stdout)["plots"]
+        if not all(row["available"] for row in listed):
+            self.skipTest(listed[0]["missing"])
+        self.run_ipw("plot", path, "--plot", ",".join(PLOTS), "--format", "png,svg")
+        self.assertEqual(sorted(p.name for p in (path / "plots").glob("*.png")),
+                         sorted(f"{name}.png" for name in PLOTS))
+        for name, (x, y) in {"ttft": ("input", "ttft"), "latency": ("total", "latency"),
+                             "energy": ("total", "energy"), "power": ("total", "power")}.items():
+            points = np.column_stack([column(found, x), column(found, y)])
+            points = points[np.isfinite(points).all(axis=1)]
+            marks = np.array(sorted(set(Picture(path / f"plots/{name}.svg").series()[0])))
+            for axis, sign in ((0, 1), (1, -1)):  # a linear picture of the same values; y goes down
+                wanted = np.unique(points[:, axis])
+                drawn = np.sort(sign * marks[:, axis])
+                self.assertEqual(len(marks), len(points), name)
+                scale = (drawn[-1] - drawn[0]) / (wanted[-1] - wanted[0])
+                expected = drawn[0] + scale * (np.sort(points[:, axis]) - wanted[0])
+                self.assertLess(np.abs(expected - drawn).max(), 0.11, name)
+
+
+class OurDirectories(PythonTest):
+    """It reads what we write, and finds what we found."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.machine = Both()
+        cls.addClassCleanup(cls.machine.close)
+        rows = [{"problem": "word " * (1 + 7 * i % 40), "answer": "word", "subject": "abc"[i % 3],
+                 "level": i % 4} for i in range(40)]
+        file = cls.machine.put("/questions.jsonl", "\n".join(map(json.dumps, rows)))
+        words = ("profile", "--client", "null", "--model", "echo:1b", "--dataset", file, "--client-param",
+                 "answer=echo,ttft_ms=9,tokens_per_s=900", "--idle", "0.3", "--warmup-queries", "0",
+                 "--grader", "contains", "--concurrency", "2", "--output-dir", cls.machine.root / "out",
+                 "--overwrite", "--json")
+        done = while_it_moves(cls.machine, lambda: ipw(cls.machine, *words))
+        cls.path = Path(json.loads(done.stdout)["output_dir"])
+
+    def copy(self):
+        return Path(shutil.copytree(self.path, self.folder / "run"))
+
+    def test_figures(self):
+        found = self.check_analysis(self.copy())
+        self.assertEqual(len(found), 40)
+        self.assertGreater(sum(positive(entry["energy"]) for entry in found), 30)
+
+    def test_plots(self):
+        path = self.copy()
+        self.check_plots(path, entries(path))
+
+    def test_what_it_needs_to_score_again(self):
+        told = json.loads((self.path / "summary.json").read_text())
+        self.assertEqual(told["model"], "echo:1b")
+        self.assertIsInstance(told["dataset"], str)
+        self.assertIsInstance(told["profiler_config"]["dataset_params"], dict)
+        row = datasets.load_from_disk(str(self.path))[0]
+        for name in ("problem", "answer", "subject", "dataset_metadata", "model_answers"):
+            self.assertIsNotNone(row[name], name)
+        self.assertIsInstance(row["model_answers"]["echo:1b"], str)
+        metrics = row["model_metrics"]["echo:1b"]
+        self.assertIn("gpu_info", metrics)
+        self.assertIn("system_info", metrics)
+
+    def test_scored_by_it_again(self):
+        """It saves the dataset beside, puts it in the place of ours, and copies the other files back."""
+        path, model = self.copy(), "echo:1b"
+
+        def score(row):
+            row["model_metrics"][model]["evaluation"] = {
+                "is_correct": len(row["problem"]) % 3 == 0, "metadata": '{"evaluation_attempts": 2}',
+                "config": {}}
+            return row
+        beside = self.folder / "run_temp_evaluated_dataset"
+        datasets.load_from_disk(str(path)).map(score).save_to_disk(str(beside))
+        backup = path.rename(self.folder / "run.bak")
+        beside.rename(path)
+        for item in backup.iterdir():
+            if not (path / item.name).exists() and not re.match(r"data-.*\.arrow", item.name):
+                (shutil.copytree if item.is_dir() else shutil.copy2)(item, path / item.name)
+        shutil.rmtree(backup)
+        found = self.check_analysis(path)
+        self.assertEqual([entry["correct"] for entry in found],
+                         [len(row["problem"]) % 3 == 0 for row in datasets.load_from_disk(str(path))])
+
+
+class ItsDirectories(PythonTest):
+    """We read what it writes, every command."""
+
+    def rows(self, count=60, seed=1, **options):
+        rng = np.random.default_rng(seed)
+        return [record(i, rng, **options) for i in range(count)]
+
+    def test_a_later_version(self):
+        path = self.saved(self.rows())
+        self.check_plots(path, self.check_analysis(path))
+
+    def test_the_first_release(self):
+        path = self.saved(self.rows(first=True), first=True)
+        self.check_plots(path, self.check_analysis(path, graded=False))
+
+    def test_shards(self):
+        self.check_analysis(self.saved(self.rows(), shards=3))
+
+    def test_without_a_total(self):
+        rows = self.rows()
+        for row in rows:
+            del row["model_metrics"][MODEL]["token_metrics"]["total"]
+        self.check_analysis(self.saved(rows))
+
+    def test_zeros_nulls_and_what_is_not_finite(self):
+        rows = self.rows()
+        for i, (group, key, value) in enumerate((
+                ("energy_metrics", "per_query_joules", 0.0), ("energy_metrics", "per_query_joules", None),
+                ("energy_metrics", "per_query_joules", math.inf), ("latency_metrics", "total_query_seconds", None),
+                ("latency_metrics", "time_to_first_token_seconds", math.nan), ("token_metrics", "total", None))):
+            rows[3 * i]["model_metrics"][MODEL][group][key] = value
+        rows[40]["model_metrics"][MODEL]["power_metrics"]["gpu"]["per_query_watts"] = {
+            **stats(None), "median": 7.0}
+        rows[41]["model_metrics"][MODEL]["power_metrics"]["gpu"]["per_query_watts"] = stats(0)
+        rows[42]["model_metrics"][MODEL]["evaluation"]["is_correct"] = None
+        self.check_analysis(self.saved(rows))
+
+    def test_the_chip_of_an_apple(self):
+        rows = self.rows()
+        for i, row in enumerate(rows):
+            metrics = row["model_metrics"][MODEL]
+            metrics["energy_metrics"].update(basis="soc", soc_per_query_joules=7.0 + i % 5,
+                                             per_query_joules=0.1)
+            metrics["power_metrics"]["soc"] = {"per_query_watts": stats(9 + i % 3), "total_watts": stats(9)}
+        self.check_analysis(self.saved(rows))
+
+    def test_two_models(self):
+        rows, rng = self.rows(), np.random.default_rng(2)
+        for i, row in enumerate(rows):
+            row["model_metrics"]["b:2"] = record(i, rng, model="b:2")["model_metrics"]["b:2"] if i < 25 else None
+            row["model_answers"]["b:2"] = "x"
+        path = self.saved(rows)
+        self.assertEqual(len(self.check_analysis(path)), 60)
+        self.assertEqual(len(self.check_analysis(path, "b:2")), 25)
+
+    def layouts(self):
+        """Old and new, and some that lack whole groups."""
+        yield "later", self.rows(), {}
+        yield "first", self.rows(first=True), {"first": True}
+        yield "no-gpu", self.rows(gpu=False), {}
+        for name in ("latency_metrics", "energy_metrics", "token_metrics", "power_metrics", "system_info"):
+            rows = self.rows()
+            for row in rows:
+                del row["model_metrics"][MODEL][name]
+            yield "no-" + name, rows, {}
+        bare = self.rows()
+        for row in bare:
+            for name in ("problem", "answer", "subject", "dataset_metadata", "model_answers"):
+                del row[name]
+        yield "metrics-alone", bare, {}
+
+    def test_every_command_takes_every_layout(self):
+        page = "ECharts" not in ipw(None, "report", self.folder).stderr
+        for name, rows, facts in self.layouts():
+            path = self.saved(rows, name, **facts)
+            with self.subTest(name):
+                self.run_ipw("analyze", path)
+                if page:
+                    self.check_page(path, entries(path))
+                self.check_exports(path, entries(path))
+        done = ipw(None, "compare", self.folder / "later", self.folder / "no-energy_metrics", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def check_page(self, path, found):
+        """No figure on it that the records do not have, and those that they have are right."""
+        self.run_ipw("report", path, "-o", path / "page.html")
+        html = (path / "page.html").read_text()
+        data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html,
+                                    re.S).group(1))
+        run, = data["runs"]
+        self.assertFalse(run["ours"])
+        headline = {figure["key"]: figure["value"] for figure in run["headline"]}
+        joules = column(found, "energy")
+        known = joules[np.isfinite(joules)]
+        graded = [entry["correct"] for entry in found if entry["correct"] is not None]
+        wanted = {
+            "accuracy": np.mean(graded) if graded else None,
+            "joules_per_query": known.mean() if len(known) else None,
+            "joules": known.sum() if len(known) else None,
+            "output_tokens_per_s": None,  # a run of its tells no throughput of its own
+            "latency_s": first_known([np.median([e["latency"] for e in found if e["latency"] is not None] or
+                                                [math.nan])])}
+        self.assertSame(headline, wanted, path.name)
+        self.assertEqual((run["timelines"], run["shares"], run["command"]), ([], [], None))
+
+    def check_exports(self, path, found):
+        rows = [json.loads(line) for line in self.run_ipw("export", path, "--to", "jsonl").splitlines()]
+        self.assertEqual(len(rows), len(found))
+        for row, entry in zip(rows, found):
+            self.assertEqual((row["input_tokens"], row["output_tokens"]), (entry["input"], entry["output"]))
+            self.assertEqual(row["latency_s"], entry["latency"])
+        text = self.run_ipw("export", path, "--to", "csv")
+        self.assertEqual(len(list(csv.DictReader(io.StringIO(text)))), len(found))
+        database = path / "out.db"
+        self.run_ipw("export", path, "--to", "sqlite", "-o", database)
+        with sqlite3.connect(database) as db:
+            count, joules = db.execute("select count(*), sum(gpu_energy_j) from queries").fetchone()
+        self.assertEqual(count, len(found))
+        known = [entry["energy"] for entry in found if entry["energy"] is not None]
+        self.assertSame({"joules": joules}, {"joules": sum(known) if known else None}, path.name)
+        self.run_ipw("export", path, "--to", "hf", "-o", path / "hf")
+        self.assertEqual(len(datasets.load_from_disk(str(path / "hf"))), len(found))
+        self.assertIn("ipw_", self.run_ipw("export", path, "--to", "prom"))
+        for name in ("perfetto", "otlp-json"):  # its records have no times of day
+            done = ipw(None, "export", path, "--to", name)
+            self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
+            self.assertIn("do not say when they were asked", done.stderr)
+
+    def test_comparing(self):
+        a, b = self.rows(seed=3), self.rows(seed=4)
+        for row in b:
+            row["model_metrics"][MODEL]["energy_metrics"]["per_query_joules"] *= 2
+        paths = [self.saved(a, "a"), self.saved(b, "b", hardware="A100SXM4")]
+        done = ipw(None, "compare", *paths, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        metric = json.loads(done.stdout)["comparisons"][0]["metrics"]["energy_per_query"]
+        means = [column(entries(path), "energy").mean() for path in paths]
+        self.assertSame({"difference": metric["difference"], "baseline": metric["baseline"]["value"],
+                         "run": metric["run"]["value"]},
+                        {"baseline": means[0], "run": means[1], "difference": means[1] - means[0]}, "compare")
+        self.assertEqual(metric["verdict"], "worse")
+        self.assertIn("A100SXM4", done.stdout)  # another machine is told
+        first = self.saved(self.rows(first=True), "c", first=True)
+        warnings = json.loads(self.run_ipw("compare", paths[0], first, "--json"))["comparisons"][0]["warnings"]
+        self.assertIn("this run does not tell, and may differ in: choice of the dataset, concurrency, client, "
+                      "set of parameters, version of ipw", warnings)
+        self.assertFalse([w for w in warnings if "none against" in w], warnings)
+        self.assertEqual(ipw(None, "compare", *paths, "--fail-if", "energy_per_query > +5%").returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
