@@ -102,6 +102,31 @@ static void test_a_softmax_by_hand(void **state)
     graph_release(&graph);
 }
 
+/* A step of a recurrent layer waits for the one before it: each is started, and dealt out by itself. */
+static void test_recurrent_steps_by_hand(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "lstm", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){16, 100, 128});
+    build_output(&b, build_recurrent(&b, GRAPH_LSTM, "lstm", x, 256, false));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph);
+    device_round(&device);
+    device.hardware.launch_s = device_figure(1e-6);
+    struct estimate e =
+        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    double macs = 16.0 * 100 * 4 * 256 * (128 + 256), other = 16.0 * 100 * 256 * 14;
+    assert_near(e.rows[0].launch_s, 100e-6, 1e-12);
+    assert_near(e.rows[0].wave_share, 0.4, 1e-12); /* 16 x 256 states: 4 pieces on 10 units */
+    assert_near(e.rows[0].compute_s, (2 * macs / 100e12 + other / 10e12) / 0.4, 1e-12);
+    estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
 /* Starts of kernels and a power limit that is too low for the work. */
 static void test_launch_and_throttle(void **state)
 {
@@ -411,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_product_by_hand),
         cmocka_unit_test(test_a_softmax_by_hand),
+        cmocka_unit_test(test_recurrent_steps_by_hand),
         cmocka_unit_test(test_launch_and_throttle),
         cmocka_unit_test(test_what_a_device_does_not_state_is_unknown),
         cmocka_unit_test(test_a_device_without_a_figure_that_is_needed),
