@@ -103,7 +103,8 @@ static void set_confidence(struct estimate *estimate)
         if (graph->is_guessed)
             str_copy(reason, room, "the file does not state all shapes: some are assumed");
         else
-            str_format(reason, room, "%zu nodes are of no known operator", graph->unknown_count);
+            str_format(reason, room, "%zu node%s of no known operator", graph->unknown_count,
+                       graph->unknown_count == 1 ? " is" : "s are");
     } else if (estimate->confidence == CONFIDENCE_CALIBRATED) {
         str_format(reason, room, "%s was calibrated by measurement", hardware->id);
     } else if (hardware->is_calibrated) {
