@@ -364,7 +364,7 @@ static int estimate_main(int argc, char **argv)
         {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
          "tokens of the answer to a request (default: 128)", 1, 1e8, NULL},
         {0, "context", OPTION_COUNT, &o.context, "N",
-         "tokens in the cache: before a decoded one, or when a request ends", 1, 1e8, NULL},
+         "tokens that a decoded one sees, or that a request grows to", 1, 1e8, NULL},
         {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",
          "prefill or decode alone (default: a request)", 0, 0, PHASES},
         {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,

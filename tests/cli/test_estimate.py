@@ -169,7 +169,7 @@ class Requests(EstimateTest):
     def summed(self, prompt, output, *more):
         """Joules and seconds of a prefill and of every step after it, one by one."""
         passes = [self.on(GPU, "gpt2", "--phase", "prefill", "--prompt-tokens", str(prompt), *more)]
-        passes += [self.step(prompt + i, *more) for i in range(output - 1)]
+        passes += [self.step(prompt + 1 + i, *more) for i in range(output - 1)]
         return (sum(p["energy_j"]["total"] for p in passes), sum(p["latency_s"] for p in passes))
 
     def test_few_tokens_are_summed_exactly(self):

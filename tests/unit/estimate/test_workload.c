@@ -34,7 +34,7 @@ static void the_steps_count_for_those_between(void **state)
             contexts += pass->times * (double)pass->setting.context;
         }
         for (int64_t step = 0; step < OUTPUTS[i] - 1; step++)
-            wanted += 17 + (double)step;
+            wanted += 18 + (double)step;
         assert_near(steps, (double)OUTPUTS[i] - 1, 1e-9);
         assert_near(contexts, wanted, 1e-6 * wanted); /* exact of what is linear in it */
         assert_near(workload.units, 2 * (double)OUTPUTS[i], 0);
@@ -54,7 +54,7 @@ static void few_steps_are_all_built(void **state)
     assert_int_equal(workload.count, WORKLOAD_PASSES_MOST);
     for (size_t k = 1; k < workload.count; k++) {
         assert_near(workload.passes[k].times, 1, 0);
-        assert_int_equal(workload.passes[k].setting.context, 9 + (int64_t)k - 1);
+        assert_int_equal(workload.passes[k].setting.context, 9 + (int64_t)k);
     }
     workload_release(&workload);
     model_close(&model);
