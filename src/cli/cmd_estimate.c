@@ -10,6 +10,7 @@
 #include "cli/common.h"
 #include "cli/estimate_ask.h"
 #include "cli/estimate_legacy.h"
+#include "cli/estimate_tools.h"
 #include "core/text.h"
 #include "report/estimate_report.h"
 
@@ -309,8 +310,19 @@ static int estimate_asked_for(const struct estimate_options *options)
     return code;
 }
 
+/* Commands of their own behind `ipw estimate`; NULL when the word is none of them. */
+static int (*find_tool(const char *word))(int argc, char **argv)
+{
+    if (!strcmp(word, "calibrate"))
+        return estimate_calibrate;
+    return strcmp(word, "validate") ? NULL : estimate_validate;
+}
+
 static int estimate_main(int argc, char **argv)
 {
+    int (*tool)(int, char **) = argc > 1 ? find_tool(argv[1]) : NULL;
+    if (tool)
+        return tool(argc - 1, argv + 1);
     static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
     static const char *const PHASES[] = {"prefill", "decode", NULL};
     static const char *const GRAPHS[] = {"dot", "mermaid", NULL};

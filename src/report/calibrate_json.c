@@ -76,6 +76,7 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_integer(&json, "idle", (int64_t)c->idle_rows);
     json_object_end(&json);
     coefficients_to_json(&json, c);
+    json_string(&json, "weights", c->is_relative ? "relative" : "equal");
     json_number(&json, "r2", c->r2);
     json_number(&json, "mape", c->mape);
     json_number(&json, "mape_held_out", c->mape_held_out);
