@@ -63,8 +63,10 @@ struct calibration {
     struct calibrate_figure constant_w; /* drawn while working, whatever the work */
     double bytes_per_s;                 /* the most that a row attained */
     double idle_w;                      /* of the rows at rest; UNKNOWN without */
-    double launch_s, graph_launch_s;    /* of one kernel; UNKNOWN where no row tells */
-    size_t launch_rows;                 /* that launch_s stands on */
+    double launch_s;       /* what a kernel takes beyond its work; UNKNOWN where no row tells */
+    double dispatch_s;     /* between kernels that do nothing, handed over one by one; UNKNOWN */
+    double graph_launch_s; /* the same, handed over as a graph; UNKNOWN */
+    size_t launch_rows;    /* that launch_s stands on */
 
     struct calibrate_point *points; /* of the rows that were used */
     size_t point_count;

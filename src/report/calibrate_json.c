@@ -83,6 +83,7 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_number(&json, "condition", c->condition);
     json_number(&json, "idle_w", c->idle_w);
     json_number(&json, "launch_s", c->launch_s);
+    json_number(&json, "dispatch_s", c->dispatch_s);
     json_number(&json, "graph_launch_s", c->graph_launch_s);
     json_string(&json, "hardware_file", report->file);
     points_to_json(&json, c);

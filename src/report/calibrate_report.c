@@ -82,10 +82,12 @@ static void overheads_to_text(const struct calibration *c, struct text *out)
         text_addf(out, "   at rest %s (%zu rows, not part of the fit)\n",
                   format_si(number, c->idle_w, "W"), c->idle_rows);
     if (is_known(c->launch_s))
-        text_addf(out, "   a launch takes %s (%zu rows)\n", format_si(number, c->launch_s, "s"),
-                  c->launch_rows);
+        text_addf(out, "   a kernel takes %s beyond its work (%zu rows)\n",
+                  format_si(number, c->launch_s, "s"), c->launch_rows);
+    if (is_known(c->dispatch_s))
+        text_addf(out, "   one is handed over every %s\n", format_si(number, c->dispatch_s, "s"));
     if (is_known(c->graph_launch_s))
-        text_addf(out, "   in a graph %s\n", format_si(number, c->graph_launch_s, "s"));
+        text_addf(out, "   and in a graph every %s\n", format_si(number, c->graph_launch_s, "s"));
 }
 
 void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out)
