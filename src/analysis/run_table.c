@@ -165,6 +165,11 @@ static enum err choose_model(struct run_table *table, const char *wanted, struct
 
 /* ---- loading ---- */
 
+struct asked {
+    struct run_wanted wanted;
+    size_t excerpts;
+};
+
 static void release_columns(struct run_table *table)
 {
     for (size_t i = 0; i < RUN_NUMBERS; i++)
@@ -182,6 +187,7 @@ static void release_columns(struct run_table *table)
     free((void *)table->models);
     free((void *)table->model);
     jv_free(table->begun);
+    excerpts_release(&table->excerpts);
 }
 
 void run_table_release(struct run_table *table)
@@ -205,7 +211,7 @@ static void forget_rows(struct run_table *table)
 }
 
 static enum err from_arrow(struct run_table *table, const struct shards *shards, const char *model,
-                           struct run_wanted wanted, struct error *why)
+                           struct asked asked, struct error *why)
 {
     struct builder builder;
     char path[PATH_MOST];
@@ -220,7 +226,8 @@ static enum err from_arrow(struct run_table *table, const struct shards *shards,
         err = choose_model(table, model, why);
     if (err)
         return err;
-    err = builder_init(&builder, table, derive_needs(wanted));
+    err = builder_init(&builder, table, derive_needs(asked.wanted));
+    builder.excerpts = asked.excerpts;
     if (err)
         err_set(why, err, "%s", err_text(err));
     for (size_t i = 0; !err && i < shards->count; i++) {
@@ -233,7 +240,7 @@ static enum err from_arrow(struct run_table *table, const struct shards *shards,
     return err;
 }
 
-static enum err from_journal(struct run_table *table, const char *model, struct run_wanted wanted,
+static enum err from_journal(struct run_table *table, const char *model, struct asked asked,
                              struct error *why)
 {
     struct builder builder;
@@ -246,7 +253,8 @@ static enum err from_journal(struct run_table *table, const char *model, struct 
         err = set_model(table, model, why);
     if (err)
         return err;
-    err = builder_init(&builder, table, derive_needs(wanted));
+    err = builder_init(&builder, table, derive_needs(asked.wanted));
+    builder.excerpts = asked.excerpts;
     if (err)
         err_set(why, err, "%s", err_text(err));
     else
@@ -260,7 +268,7 @@ static enum err from_journal(struct run_table *table, const char *model, struct 
 
 /* The Arrow files, unless the journal knows more or they cannot be read. */
 static enum err load_rows(struct run_table *table, const struct shards *shards, const char *model,
-                          struct run_wanted wanted, struct error *why)
+                          struct asked asked, struct error *why)
 {
     char journal[PATH_MOST];
     enum err err = join(table->directory, "records.jsonl", journal, why);
@@ -271,13 +279,13 @@ static enum err load_rows(struct run_table *table, const struct shards *shards, 
         return err_set(why, ERR_NOT_FOUND,
                        "%s holds no run: neither data-*.arrow nor records.jsonl", table->directory);
     if (!shards->count || is_journal_newer(table->directory, shards))
-        return from_journal(table, model, wanted, why);
+        return from_journal(table, model, asked, why);
     note_missing_shards(table, shards);
-    err = from_arrow(table, shards, model, wanted, why);
+    err = from_arrow(table, shards, model, asked, why);
     if ((err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED || err == ERR_IO) && has_journal) {
         table_note(table, "the journal is read in place of the Arrow files: %s", why->text);
         forget_rows(table);
-        err = from_journal(table, model, wanted, why);
+        err = from_journal(table, model, asked, why);
     }
     return err;
 }
@@ -307,14 +315,14 @@ static void note_state(struct run_table *table)
                    table->model);
 }
 
-static enum err load_into(struct run_table *table, const char *model, struct run_wanted wanted,
+static enum err load_into(struct run_table *table, const char *model, struct asked asked,
                           struct error *why)
 {
     struct shards shards = {0};
     enum err err = list_shards(table->directory, &shards, why);
     if (!err) {
         read_summary(table);
-        err = load_rows(table, &shards, model, wanted, why);
+        err = load_rows(table, &shards, model, asked, why);
     }
     shards_release(&shards);
     if (!err && !table->rows && table->damaged)
@@ -325,15 +333,15 @@ static enum err load_into(struct run_table *table, const char *model, struct run
                       (unsigned long long)table->first_damaged);
     if (!err && !table->rows)
         err = err_set(why, ERR_NO_DATA, "there is no record in %s yet", table->directory);
-    if (!err && (err = derive_columns(table, wanted)))
+    if (!err && (err = derive_columns(table, asked.wanted)))
         err_set(why, err, "%s", err_text(err));
     if (!err)
         note_state(table);
     return err;
 }
 
-enum err run_table_load(const char *directory, const char *model, struct run_wanted wanted,
-                        struct run_table *out, struct error *why)
+enum err run_table_load_texts(const char *directory, const char *model, struct run_wanted wanted,
+                              size_t excerpts, struct run_table *out, struct error *why)
 {
     struct error reason = {0};
     *out = (struct run_table){.directory = strdup(directory)};
@@ -341,10 +349,16 @@ enum err run_table_load(const char *directory, const char *model, struct run_wan
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     enum err err = jv_available(&reason);
     if (!err)
-        err = load_into(out, model, wanted, &reason);
+        err = load_into(out, model, (struct asked){wanted, excerpts}, &reason);
     if (err) {
         err_set(why, err, "%s", reason.text);
         run_table_release(out);
     }
     return err;
+}
+
+enum err run_table_load(const char *directory, const char *model, struct run_wanted wanted,
+                        struct run_table *out, struct error *why)
+{
+    return run_table_load_texts(directory, model, wanted, 0, out, why);
 }

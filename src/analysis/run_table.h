@@ -64,6 +64,12 @@ extern const struct run_column_info RUN_WORD_INFO[RUN_WORDS];
 
 enum run_source { RUN_FROM_ARROW, RUN_FROM_JOURNAL };
 
+/* What was asked and answered, each cut to RUN_EXCERPT_MAX bytes; NULL where it is not known. */
+enum { RUN_EXCERPT_MAX = 700 };
+struct run_excerpt {
+    char *problem, *expected, *answer;
+};
+
 struct run_table {
     size_t rows;
     double *numbers[RUN_NUMBERS]; /* NULL: not asked for, or of no query known */
@@ -81,6 +87,10 @@ struct run_table {
     size_t model_count;
     struct jv *summary; /* summary.json; NULL when there is none: an unfinished run */
     struct jv *begun;   /* the journal's first "run" line, where the journal was read; or NULL */
+    struct run_excerpts {
+        struct run_excerpt *items; /* items[i] is of row i * stride */
+        size_t count, stride;
+    } excerpts; /* none unless they were asked for */
     enum run_source source;
     bool ours;              /* records have the struct "ipw": shares, with their evidence */
     size_t failed;          /* rows with RUN_FAILED */
@@ -99,6 +109,11 @@ struct run_table {
 enum err run_table_load(const char *directory, const char *model, struct run_wanted wanted,
                         struct run_table *out, struct error *why) MUST_USE;
 void run_table_release(struct run_table *table);
+
+/* The same, with the texts of some queries, evenly picked: all of up to `excerpts`, and of more at least
+ * that many and less than twice. */
+enum err run_table_load_texts(const char *directory, const char *model, struct run_wanted wanted,
+                              size_t excerpts, struct run_table *out, struct error *why) MUST_USE;
 
 /* UNKNOWN where the column is not there. */
 static inline double run_number(const struct run_table *table, enum run_number column, size_t row)

@@ -11,6 +11,7 @@
 #include "analysis/analysis.h"
 #include "analysis/measured_layers.h"
 #include "cli/common.h"
+#include "cli/reading_view.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -404,6 +405,7 @@ static int analyze_main(int argc, char **argv)
         code = choose_drivers(&work);
     if (code < 0)
         code = check_params(&work);
+    reading_view_start("analyze", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = analyze_all(&work, words, drop_repeated(words, count));
     params_release(&options.params);

@@ -10,6 +10,7 @@
 #include "analysis/compare.h"
 #include "analysis/compare_check.h"
 #include "cli/common.h"
+#include "cli/reading_view.h"
 #include "core/text.h"
 #include "report/compare_report.h"
 
@@ -178,6 +179,7 @@ static int compare_main(int argc, char **argv)
         code = complain("compare", EXIT_USAGE, "%s; usage: ipw compare %s",
                         count ? "a baseline alone compares with nothing" : "which runs?",
                         command_compare.usage);
+    reading_view_start("compare", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = compare_with(&options, words, count);
     free((void *)words);

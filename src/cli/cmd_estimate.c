@@ -109,7 +109,7 @@ static void write_one(const struct estimate_options *options, const struct estim
         struct point point = {.outcome = *outcome,
                               .batch = outcome->work->question.setting.batch,
                               .on_frontier = outcome->memory.fits};
-        struct points points = {.works = (struct work *)outcome->work,
+        struct points points = {.works = (struct workload *)outcome->work,
                                 .work_count = 1,
                                 .items = &point,
                                 .count = 1,
@@ -150,7 +150,7 @@ static int report_one(const struct estimate_options *options, const struct outco
 }
 
 static int estimate_one(const struct estimate_options *options, const struct estimate_asked *asked,
-                        const struct work *work)
+                        const struct workload *work)
 {
     const struct points_candidate *candidate = &asked->candidates[0];
     struct outcome outcome;
@@ -196,7 +196,7 @@ static int report_points(const struct estimate_options *options, const struct es
 }
 
 static int estimate_many(const struct estimate_options *options, const struct estimate_asked *asked,
-                         const struct work_question *work)
+                         const struct workload_question *work)
 {
     struct points_question question = {
         .work = *work,
@@ -219,7 +219,7 @@ static int estimate_many(const struct estimate_options *options, const struct es
 
 /* ---- the graph alone ---- */
 
-static int show_graph(const struct estimate_options *options, const struct work *work)
+static int show_graph(const struct estimate_options *options, const struct workload *work)
 {
     struct text out = {0};
     if (strcmp(options->graph, "dot") == 0)
@@ -234,18 +234,18 @@ static int show_graph(const struct estimate_options *options, const struct work 
 /* ---- all ---- */
 
 static int estimate_work(const struct estimate_options *options, struct estimate_asked *asked,
-                         struct work_question *question)
+                         struct workload_question *question)
 {
-    struct work work;
+    struct workload work;
     struct error why = {0};
     if (asked->batch_count)
         question->setting.batch = asked->batches[0];
-    enum err err = work_make(question, &work, &why);
+    enum err err = workload_make(question, &work, &why);
     if (err)
         return fail(err, &why);
     if (options->graph) {
         int code = show_graph(options, &work);
-        work_release(&work);
+        workload_release(&work);
         return code;
     }
     int code;
@@ -256,14 +256,14 @@ static int estimate_work(const struct estimate_options *options, struct estimate
         code = estimate_one(options, asked, &work);
     else
         code = estimate_many(options, asked, question);
-    work_release(&work);
+    workload_release(&work);
     return code;
 }
 
 static int estimate_model(const struct estimate_options *options, struct estimate_asked *asked)
 {
     struct model model;
-    struct work_question work;
+    struct workload_question work;
     struct error why = {0};
     enum err err = model_open(options->model, &model, &why);
     if (err)

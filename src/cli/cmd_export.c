@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/reading_view.h"
 #include "core/log.h"
 #include "report/export.h"
 
@@ -68,6 +69,8 @@ static int export_main(int argc, char **argv)
                         count ? "one run at a time" : "which run?", command_export.usage);
     if (code < 0 && !options.to)
         code = complain("export", EXIT_USAGE, "--to which format? `ipw list exports` shows them");
+    reading_view_start("export",
+                       wants_colour(STDERR_FILENO) && (options.output || !isatty(STDOUT_FILENO)));
     if (code < 0)
         code = export_with(&options, words[0]);
     free((void *)words);

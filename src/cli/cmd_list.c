@@ -27,8 +27,7 @@ static int list_main(int argc, char **argv);
 
 const struct command command_list = {
     .name = "list",
-    .summary = "clients, datasets, graders, analyses, plots, stores, sensors, hardware, models: "
-               "what there is",
+    .summary = "clients, datasets, graders, plots, sensors, hardware, models ...: what there is",
     .usage = "[KIND] [ID...] [OPTIONS]",
     .details =
         "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"

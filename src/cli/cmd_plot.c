@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/measured_layers.h"
 #include "cli/common.h"
+#include "cli/reading_view.h"
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"
@@ -407,6 +409,7 @@ static int plot_main(int argc, char **argv)
         code = choose_formats(&work);
     if (code < 0)
         code = check_parts();
+    reading_view_start("plot", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = plot_all(&work);
     text_release(&work.paths);

@@ -5,8 +5,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/reading_view.h"
 #include "core/text.h"
 #include "report/html.h"
 
@@ -70,6 +72,7 @@ static int report_main(int argc, char **argv)
     if (code < 0 && !report.count)
         code =
             complain("report", EXIT_USAGE, "which run? usage: ipw report %s", command_report.usage);
+    reading_view_start("report", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = make_report(&report, output);
     free((void *)words);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/reading_view.h"
 #include "core/record.h"
 #include "core/text.h"
 #include "sampler/session.h"
@@ -19,6 +20,7 @@ int complain(const char *command, int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    reading_view_wipe();
     fprintf(stderr, "ipw %s: %s\n", command, line);
     return code;
 }
@@ -91,6 +93,7 @@ enum err write_file(const char *path, const struct text *text, struct error *why
 int put_output(const char *command, const struct text *text)
 {
     struct error why;
+    reading_view_wipe();
     if (write_all(STDOUT_FILENO, text, &why) != ERR_OK)
         return complain(command, EXIT_FAILED, "cannot write to standard output: %s", why.text);
     return EXIT_DONE;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "port/fs.h"
 #include "runner/host_report.h"
 #include "sensors/registry.h"
 
@@ -68,7 +69,9 @@ static enum err add_own(struct estimate_asked *out, struct error *why)
 {
     struct sensor_findings findings = {0};
     struct host_report host;
-    const char *gpu = NULL;
+    const char *gpu = NULL, *root = getenv("IPW_SYSROOT");
+    if (root && *root)
+        fs_set_root(root);
     sensors_probe(&(struct sensor_config){0}, NULL, &findings);
     host_report_take(&findings, &host);
     for (size_t i = 0; i < findings.count && !gpu; i++)
@@ -275,33 +278,102 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
     return ERR_OK;
 }
 
-/* A request is what a decoder is for; a phase alone when it is asked for. */
-static enum err settle_request(const struct estimate_options *options, struct work_question *work,
-                               struct error *why)
+/* What a model takes when nobody says: 0 of what it has none of. */
+static enum err defaults_of(const struct estimate_options *options, const struct model *model,
+                            struct graph_setting *out, struct error *why)
 {
-    int64_t prompt = options->prompt_tokens ? options->prompt_tokens : PROMPT;
+    struct graph graph;
+    *out = (struct graph_setting){.dims = options->dims.count ? &options->dims : NULL};
+    enum err err = model_graph(model, out, &graph, why);
+    if (!err)
+        graph_release(&graph);
+    return err;
+}
+
+/* An option that changes nothing would be read as one that did. */
+static enum err check_used(const struct estimate_options *options, const struct model *model,
+                           const struct graph_setting *defaults, struct error *why)
+{
+    if (options->image && !defaults->image)
+        return err_set(why, ERR_USAGE, "%.100s takes no --image", model->name);
+    if (options->prompt_tokens && !defaults->tokens)
+        return err_set(why, ERR_USAGE, "%.100s takes no --prompt-tokens", model->name);
+    if (!model->has_phases && (options->phase || options->context || options->output_tokens))
+        return err_set(why, ERR_USAGE,
+                       "%.100s has no phases: --phase, --context and --output-tokens are for "
+                       "models that write token after token",
+                       model->name);
+    return ERR_OK;
+}
+
+/* Has the model room for a cache of so many tokens? */
+static bool has_room(const struct workload_question *work, int64_t context)
+{
+    struct graph graph;
+    struct graph_setting setting = work->setting;
+    setting.phase = GRAPH_DECODE;
+    setting.context = context;
+    if (model_graph(work->model, &setting, &graph, NULL))
+        return false;
+    graph_release(&graph);
+    return true;
+}
+
+/* How long a request is that nobody gave a length: the model's usual prompt, and half of that, and so on,
+ * where no answer would fit behind it. */
+static void settle_lengths(const struct estimate_options *options, int64_t usual,
+                           struct workload_question *work)
+{
+    int64_t prompt = usual > 0 && usual < PROMPT ? usual : PROMPT, output = OUTPUT;
+    if (!options->prompt_tokens && !options->output_tokens && !options->context)
+        for (; prompt > 1 && !has_room(work, prompt + output); prompt /= 2)
+            output = prompt / 2 < OUTPUT ? prompt / 2 : OUTPUT;
+    work->setting.tokens = options->prompt_tokens ? options->prompt_tokens : prompt;
+    work->output_tokens = options->output_tokens ? options->output_tokens : output > 0 ? output : 1;
+}
+
+/* A request is what a decoder is for; a phase alone when it is asked for. */
+static enum err settle_request(const struct estimate_options *options, int64_t usual,
+                               struct workload_question *work, struct error *why)
+{
     work->is_request = true;
-    work->setting.tokens = prompt;
     work->setting.context = 0;
-    work->output_tokens = options->output_tokens ? options->output_tokens : OUTPUT;
+    settle_lengths(options, usual, work);
     if (options->context && options->output_tokens)
         return err_set(why, ERR_USAGE,
                        "--context says how long a request grows, and so does --output-tokens: "
                        "give one of them, or --phase decode");
-    if (options->context && options->context <= prompt)
+    if (options->context && options->context <= work->setting.tokens)
         return err_set(why, ERR_USAGE,
                        "--context %u is not beyond a prompt of %lld tokens: give a longer one, "
                        "fewer --prompt-tokens, or --phase decode",
-                       options->context, (long long)prompt);
+                       options->context, (long long)work->setting.tokens);
     if (options->context)
-        work->output_tokens = options->context - prompt;
+        work->output_tokens = options->context - work->setting.tokens;
+    return ERR_OK;
+}
+
+static enum err settle_phase(const struct estimate_options *options, struct workload_question *work,
+                             struct error *why)
+{
+    if (options->output_tokens)
+        return err_set(why, ERR_USAGE, "--output-tokens is of a request: leave out --phase");
+    bool decodes = strcmp(options->phase, "decode") == 0;
+    if (!decodes && options->context)
+        return err_set(why, ERR_USAGE,
+                       "--context is of --phase decode or of a request: a prefill "
+                       "has --prompt-tokens");
+    work->setting.phase = decodes ? GRAPH_DECODE : GRAPH_PREFILL;
+    if (decodes && !options->context)
+        work->setting.context = options->prompt_tokens;
     return ERR_OK;
 }
 
 enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
-                           struct work_question *work, struct error *why)
+                           struct workload_question *work, struct error *why)
 {
-    *work = (struct work_question){
+    struct graph_setting defaults;
+    *work = (struct workload_question){
         .model = model,
         .setting = {.tokens = options->prompt_tokens,
                     .context = options->context,
@@ -309,24 +381,14 @@ enum err estimate_ask_work(const struct estimate_options *options, const struct 
                     .dims = options->dims.count ? &options->dims : NULL},
         .fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED,
     };
-    if (!model->has_phases && (options->phase || options->context || options->output_tokens))
-        return err_set(why, ERR_USAGE,
-                       "%.100s has no phases: --phase, --context and --output-tokens are for "
-                       "models that write token after token",
-                       model->name);
-    if (!model->has_phases)
-        return ERR_OK;
-    if (!options->phase)
-        return settle_request(options, work, why);
-    if (options->output_tokens)
-        return err_set(why, ERR_USAGE, "--output-tokens is of a request: leave out --phase");
-    bool decodes = strcmp(options->phase, "decode") == 0;
-    work->setting.phase = decodes ? GRAPH_DECODE : GRAPH_PREFILL;
-    if (!decodes && !work->setting.tokens)
-        work->setting.tokens = PROMPT;
-    if (decodes && !work->setting.context)
-        work->setting.context = options->prompt_tokens ? options->prompt_tokens : PROMPT;
-    return ERR_OK;
+    enum err err = defaults_of(options, model, &defaults, why);
+    if (!err)
+        err = check_used(options, model, &defaults, why);
+    if (err || !model->has_phases)
+        return err;
+    if (options->phase)
+        return settle_phase(options, work, why);
+    return settle_request(options, defaults.tokens, work, why);
 }
 
 static double in_units(double value, double unit)

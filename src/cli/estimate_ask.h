@@ -53,7 +53,7 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
                                  struct estimate_asked *asked, struct error *why) MUST_USE;
 /* The work of one pass or request; *work borrows from the options. */
 enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
-                           struct work_question *work, struct error *why) MUST_USE;
+                           struct workload_question *work, struct error *why) MUST_USE;
 struct budget estimate_ask_budget(const struct estimate_options *options);
 void estimate_asked_release(struct estimate_asked *asked);
 

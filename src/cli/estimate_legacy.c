@@ -26,7 +26,7 @@ static enum err estimate_graph(const struct estimate_options *options, const str
                                const struct legacy_hardware *device, bool json, struct text *out,
                                struct error *why)
 {
-    struct work_question question;
+    struct workload_question question;
     struct graph graph;
     struct compat compat;
     struct error unknown = {0};

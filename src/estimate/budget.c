@@ -48,7 +48,7 @@ bool budget_has_any(const struct budget *budget)
 /* A request is what its user waits and pays for; of a batch there are several. */
 static double parts(const struct outcome *outcome)
 {
-    const struct work *work = outcome->work;
+    const struct workload *work = outcome->work;
     return work->question.is_request ? work->passes[0].graph.batch : work->units;
 }
 

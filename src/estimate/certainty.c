@@ -86,8 +86,8 @@ static void set_confidence(struct estimate *estimate)
     const struct graph *graph = estimate->partition->graph;
     const struct hardware *hardware = estimate->hardware;
     enum evidence weakest = hardware_evidence(hardware, estimate->setting.precision);
-    /* A calibration measures what share of a published peak is reached: that is as good as a peak. */
-    bool is_measured = weakest <= (hardware->is_calibrated ? EVIDENCE_PUBLISHED : EVIDENCE_FITTED);
+    /* Peaks are published even where all that is left to measure was measured. */
+    bool is_measured = weakest <= EVIDENCE_PUBLISHED;
     char *reason = estimate->confidence_reason;
     size_t room = sizeof estimate->confidence_reason;
     estimate->confidence = hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED

@@ -10,7 +10,7 @@ void energy_row(const struct roofline_work *work, const struct rates *rates, int
     struct estimate_joules one = {
         .compute = 2 * work->macs * rates->product_joules.value,
         .memory = work->bytes * per_byte,
-        .link = work->link_bytes > 0 ? LINK_ENDS * work->link_bytes * per_byte : 0,
+        .link = work->traffic.link > 0 ? LINK_ENDS * work->traffic.link * per_byte : 0,
     };
     if (work->elementwise > 0)
         one.compute += work->elementwise * rates->other_joules.value;

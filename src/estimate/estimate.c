@@ -31,6 +31,16 @@ static void add_joules(struct estimate_joules *sum, const struct estimate_joules
     sum->total += more->total;
 }
 
+static void add_traffic(struct estimate_traffic *sum, const struct estimate_traffic *more,
+                        int devices)
+{
+    sum->weights += devices * more->weights;
+    sum->activations += devices * more->activations;
+    sum->cache_read += devices * more->cache_read;
+    sum->cache_written += devices * more->cache_written;
+    sum->link += devices * more->link;
+}
+
 static void add_row(struct estimate *out, const struct estimate_row *row)
 {
     double watts = row->joules.total / row->latency_s;
@@ -56,6 +66,7 @@ static void estimate_rows(const struct rates *rates, int devices, struct estimat
         energy_row(&work, rates, devices, row);
         row->flops = devices * (2 * work.macs + work.elementwise);
         row->bytes = devices * work.bytes;
+        add_traffic(&out->traffic, &work.traffic, devices);
         add_row(out, row);
     }
 }

@@ -35,6 +35,13 @@ struct estimate_joules {
     double total;
 };
 
+/* Bytes that move in one pass, of all devices together. */
+struct estimate_traffic {
+    double weights, activations;
+    double cache_read, cache_written; /* keys and values */
+    double link;                      /* that devices send to each other; not in `bytes` */
+};
+
 struct estimate_row { /* of one subgraph, in the order of the partition */
     double compute_s, memory_s, launch_s, link_s;
     double stretch; /* by which the power limit lengthened it; 1: not at all */
@@ -75,6 +82,7 @@ struct estimate {
     struct estimate_setting setting;
     enum precision used; /* by the units: another one where the device lacks it */
     double params, macs, flops, bytes;
+    struct estimate_traffic traffic; /* what `bytes` consists of */
     double latency_s, latency_plus_minus;
     struct estimate_joules joules; /* of all devices together */
     double joules_plus_minus;

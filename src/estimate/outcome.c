@@ -49,7 +49,7 @@ static void finish_sums(struct outcome_sums *sums)
 }
 
 /* Steps of decoding have the same subgraphs: those of the last one are counted. */
-static bool counts_bounds(const struct work *work, size_t pass, size_t end)
+static bool counts_bounds(const struct workload *work, size_t pass, size_t end)
 {
     return pass + 1 == end ||
            work->passes[pass].setting.phase != work->passes[pass + 1].setting.phase;
@@ -74,7 +74,7 @@ void outcome_sum(const struct outcome *outcome, size_t first, size_t end, struct
 
 /* ---- all passes ---- */
 
-static enum err estimate_pass(const struct work_pass *pass, const struct outcome *outcome,
+static enum err estimate_pass(const struct workload_pass *pass, const struct outcome *outcome,
                               struct estimate *out, struct error *why)
 {
     struct estimate_setting setting = {
@@ -89,7 +89,7 @@ static enum err estimate_pass(const struct work_pass *pass, const struct outcome
 
 static void take_pass(struct outcome *outcome, const struct estimate *estimate, size_t pass)
 {
-    const struct work *work = outcome->work;
+    const struct workload *work = outcome->work;
     if (pass == 0 || estimate->memory.total_peak > outcome->memory.total_peak)
         outcome->memory = estimate->memory;
     if (pass == 0 || estimate->confidence > outcome->confidence) {
@@ -104,7 +104,7 @@ static void take_pass(struct outcome *outcome, const struct estimate *estimate, 
         add_bounds(&outcome->all, estimate);
 }
 
-enum err outcome_make(const struct work *work, const struct hardware *hardware,
+enum err outcome_make(const struct workload *work, const struct hardware *hardware,
                       const struct outcome_choice *choice, bool keep, struct outcome *out,
                       struct error *why)
 {
@@ -172,7 +172,7 @@ static void add_row(struct outcome_row *sum, const struct estimate_row *row, dou
 }
 
 /* Are these steps of the same graph, so that their subgraphs are the same? */
-static bool continues(const struct work *work, size_t pass)
+static bool continues(const struct workload *work, size_t pass)
 {
     return pass > 0 && work->passes[pass].setting.phase == work->passes[pass - 1].setting.phase &&
            work->passes[pass].partition.count == work->passes[pass - 1].partition.count;
@@ -181,7 +181,7 @@ static bool continues(const struct work *work, size_t pass)
 enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, size_t *count,
                       struct error *why)
 {
-    const struct work *work = outcome->work;
+    const struct workload *work = outcome->work;
     size_t room = 0, first = 0;
     for (size_t i = 0; i < work->count; i++)
         room += continues(work, i) ? 0 : work->passes[i].partition.count;
@@ -189,7 +189,7 @@ enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, 
     if (!all)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < work->count; i++) {
-        const struct work_pass *pass = &work->passes[i];
+        const struct workload_pass *pass = &work->passes[i];
         if (i > 0 && !continues(work, i))
             first += work->passes[i - 1].partition.count;
         for (size_t s = 0; s < pass->partition.count; s++) {

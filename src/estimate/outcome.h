@@ -10,7 +10,7 @@
 
 #include "core/err.h"
 #include "estimate/estimate.h"
-#include "estimate/work.h"
+#include "estimate/workload.h"
 
 /* How it is run. */
 struct outcome_choice {
@@ -31,7 +31,7 @@ struct outcome_sums {
 };
 
 struct outcome {
-    const struct work *work;
+    const struct workload *work;
     const struct hardware *hardware;
     struct outcome_choice choice;
     enum precision used;
@@ -44,7 +44,7 @@ struct outcome {
     struct estimate *passes; /* as in the work; NULL: not kept */
 };
 
-enum err outcome_make(const struct work *work, const struct hardware *hardware,
+enum err outcome_make(const struct workload *work, const struct hardware *hardware,
                       const struct outcome_choice *choice, bool keep, struct outcome *out,
                       struct error *why) MUST_USE;
 void outcome_release(struct outcome *outcome);

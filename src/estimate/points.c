@@ -13,10 +13,10 @@ static enum err make_works(const struct points_question *question, struct points
     if (!out->works)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (; out->work_count < count; out->work_count++) {
-        struct work_question work = question->work;
+        struct workload_question work = question->work;
         if (question->batches)
             work.setting.batch = question->batches[out->work_count];
-        enum err err = work_make(&work, &out->works[out->work_count], why);
+        enum err err = workload_make(&work, &out->works[out->work_count], why);
         if (err)
             return err;
     }
@@ -24,7 +24,7 @@ static enum err make_works(const struct points_question *question, struct points
 }
 
 /* What one device lacks is said of it; the others go on. */
-static enum err make_point(const struct points_question *question, const struct work *work,
+static enum err make_point(const struct points_question *question, const struct workload *work,
                            const struct points_candidate *candidate, struct point *out,
                            struct error *why)
 {
@@ -103,7 +103,7 @@ enum err points_make(const struct points_question *question, struct points *out,
 void points_release(struct points *points)
 {
     for (size_t i = 0; i < points->work_count; i++)
-        work_release(&points->works[i]);
+        workload_release(&points->works[i]);
     free(points->works);
     free(points->items);
     *points = (struct points){0};

@@ -19,7 +19,7 @@ struct points_candidate {
 };
 
 struct points_question {
-    struct work_question work;
+    struct workload_question work;
     const struct hardware *hardware;
     const struct points_candidate *candidates;
     size_t candidate_count;
@@ -36,7 +36,7 @@ struct point {
 };
 
 struct points {
-    struct work *works; /* one a batch */
+    struct workload *works; /* one a batch */
     size_t work_count;
     struct point *items; /* by batch, then candidate, until points_sort */
     size_t count, able;  /* all, and those that are not missing */

@@ -81,19 +81,19 @@ static enum err try_choice(struct search *search, enum recommend_kind kind,
 /* ---- another graph: batch, fusion ---- */
 
 static enum err try_work(struct search *search, enum recommend_kind kind,
-                         const struct work_question *question, struct trial *out)
+                         const struct workload_question *question, struct trial *out)
 {
-    struct work work;
+    struct workload work;
     struct outcome tried;
     struct error lacks = {0};
     *out = (struct trial){0};
-    enum err err = work_make(question, &work, &lacks);
+    enum err err = workload_make(question, &work, &lacks);
     if (!err) {
         err =
             outcome_make(&work, search->now->hardware, &search->now->choice, false, &tried, &lacks);
         if (!err)
             *out = judge(search, kind, &tried);
-        work_release(&work);
+        workload_release(&work);
     }
     return err == ERR_NO_MEMORY ? err_set(search->why, err, "%s", lacks.text) : ERR_OK;
 }
@@ -102,7 +102,7 @@ static enum err try_batches(struct search *search)
 {
     struct trial trials[DOUBLINGS_MOST];
     size_t count = 0, best = 0;
-    struct work_question question = search->now->work->question;
+    struct workload_question question = search->now->work->question;
     int64_t batch = question.setting.batch;
     for (; count < DOUBLINGS_MOST && batch > 0 && batch <= BATCH_MOST / 2; count++) {
         question.setting.batch = batch *= 2;
@@ -130,7 +130,7 @@ static enum err try_batches(struct search *search)
 static enum err try_fusion(struct search *search)
 {
     struct trial trial;
-    struct work_question question = search->now->work->question;
+    struct workload_question question = search->now->work->question;
     bool is_fused = question.fusion == PARTITION_FUSED;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
     enum err err = try_work(search, RECOMMEND_FUSION, &question, &trial);

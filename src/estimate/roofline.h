@@ -8,9 +8,11 @@
 
 /* What one of several devices does of a subgraph. */
 struct roofline_work {
-    double macs, elementwise, bytes; /* of one device */
-    double link_bytes;               /* that one device sends */
-    double link_steps;
+    double macs, elementwise;
+    double outputs, rows; /* numbers to deal out to its units, as in struct subgraph */
+    struct estimate_traffic traffic;
+    double bytes;      /* of the traffic with its own memory */
+    double link_steps; /* messages, one after the other */
 };
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,

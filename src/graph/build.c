@@ -6,6 +6,8 @@
 
 #include "core/text.h"
 
+static const char NO_INPUT[] = "has no input of a shape that it can take";
+
 /* ---- from begin to end ---- */
 
 struct build build_begin(struct graph *graph, const char *model_name, struct error *why)
@@ -33,7 +35,7 @@ void build_inside(struct build *build, const char *format, ...)
     va_end(arguments);
 }
 
-static tensor_id fail(struct build *build, const char *what, const char *name)
+tensor_id build_fail(struct build *build, const char *name, const char *what)
 {
     if (!build->err)
         build->err = err_set(build->why, ERR_BAD_VALUE, "%s: %s%s %s", build->graph->name,
@@ -51,13 +53,13 @@ static tensor_id add_tensor(struct build *build, enum graph_role role, enum grap
     if (build->err)
         return id;
     if (rank < 0 || rank > GRAPH_MOST_DIMENSIONS)
-        return fail(build, "has too many dimensions", name);
+        return build_fail(build, name, "has too many dimensions");
     str_format(full, sizeof full, "%s%s%s", build->prefix, name, suffix);
     struct graph_tensor tensor = {
         .name = full, .role = role, .numbers = numbers, .rank = (uint8_t)rank};
     for (int i = 0; i < rank; i++)
         if ((tensor.dims[i] = dims[i]) <= 0)
-            return fail(build, "would have no numbers: its input is too small", name);
+            return build_fail(build, name, "would have no numbers: its input is too small");
     build->err = graph_add_tensor(build->graph, &tensor, &id, build->why);
     return id;
 }
@@ -125,7 +127,7 @@ static tensor_id node_like(struct build *build, const struct graph_node *node,
     int64_t dims[GRAPH_MOST_DIMENSIONS] = {0};
     const struct graph_tensor *tensor = tensor_of(build, like);
     if (!tensor)
-        return GRAPH_NONE;
+        return build_fail(build, node->name, NO_INPUT);
     memcpy(dims, tensor->dims, sizeof dims);
     return build_node(build, node, inputs, count, tensor->rank, dims);
 }
@@ -146,7 +148,7 @@ tensor_id build_binary(struct build *build, enum graph_op op, const char *name, 
         int64_t of_a = i <= rank_a ? build_dim(build, a, -i) : 1;
         int64_t of_b = i <= rank_b ? build_dim(build, b, -i) : 1;
         if (of_a != of_b && of_a != 1 && of_b != 1)
-            return fail(build, "joins two shapes that do not fit", name);
+            return build_fail(build, name, "joins two shapes that do not fit");
         dims[rank - i] = of_a > of_b ? of_a : of_b;
     }
     struct graph_node node = {.op = op, .name = name};
@@ -161,7 +163,7 @@ tensor_id build_linear_with(struct build *build, const char *name, tensor_id x, 
     const struct graph_tensor *in = tensor_of(build, x);
     int64_t dims[GRAPH_MOST_DIMENSIONS] = {0};
     if (!in || in->rank == 0)
-        return GRAPH_NONE;
+        return build_fail(build, name, NO_INPUT);
     memcpy(dims, in->dims, sizeof dims);
     dims[in->rank - 1] = out;
     struct graph_node node = {.op = GRAPH_LINEAR, .name = name};
@@ -185,9 +187,9 @@ tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tenso
     const struct graph_tensor *left = tensor_of(build, a);
     int64_t dims[GRAPH_MOST_DIMENSIONS] = {0};
     if (!left || left->rank < 2)
-        return GRAPH_NONE;
+        return build_fail(build, name, NO_INPUT);
     if (build_dim(build, a, -1) != build_dim(build, b, -2))
-        return fail(build, "multiplies matrices that do not fit", name);
+        return build_fail(build, name, "multiplies matrices that do not fit");
     memcpy(dims, left->dims, sizeof dims);
     dims[left->rank - 1] = build_dim(build, b, -1);
     struct graph_node node = {.op = GRAPH_MATMUL, .name = name};

@@ -56,8 +56,11 @@ tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct 
     int rank = build_rank(build, x) - 2;
     int64_t in = build_dim(build, x, 1);
     int64_t groups = conv.groups < 0 ? in : conv.groups > 0 ? conv.groups : 1;
-    if (build->err || rank < 1 || rank > 3)
-        return GRAPH_NONE;
+    if (rank < 1 || rank > 3)
+        return build_fail(build, name,
+                          "slides over one to three dimensions, and its input has others");
+    if (in % groups || conv.channels % groups)
+        return build_fail(build, name, "has channels that its groups do not divide");
     struct graph_window window = window_of(conv, rank, groups);
     int64_t dims[5] = {build_dim(build, x, 0), conv.channels};
     int64_t filters[5] = {conv.is_transposed ? in : conv.channels,
@@ -80,8 +83,9 @@ tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct 
 tensor_id build_pool(struct build *build, const char *name, tensor_id x, struct build_pool pool)
 {
     int rank = build_rank(build, x) - 2;
-    if (build->err || rank < 1 || rank > 3)
-        return GRAPH_NONE;
+    if (rank < 1 || rank > 3)
+        return build_fail(build, name,
+                          "slides over one to three dimensions, and its input has others");
     struct build_conv like = {.kernel = pool.kernel, .stride = pool.stride, .pad = pool.pad};
     struct graph_window window = window_of(like, rank, 1);
     int64_t dims[5] = {build_dim(build, x, 0), build_dim(build, x, 1)};
@@ -107,12 +111,17 @@ tensor_id build_view(struct build *build, const char *name, tensor_id x, int ran
                      const int64_t *dims)
 {
     int64_t known = 1, whole = 1, shape[GRAPH_MOST_DIMENSIONS];
-    if (build->err || rank > GRAPH_MOST_DIMENSIONS)
-        return GRAPH_NONE;
+    bool is_too_large = false, has_free = false;
+    if (rank < 0 || rank > GRAPH_MOST_DIMENSIONS)
+        return build_fail(build, name, "has too many dimensions");
     for (int i = 0; i < build_rank(build, x); i++)
-        whole *= build_dim(build, x, i);
-    for (int i = 0; i < rank; i++)
-        known *= dims[i] > 0 ? dims[i] : 1;
+        is_too_large |= __builtin_mul_overflow(whole, build_dim(build, x, i), &whole);
+    for (int i = 0; i < rank; i++) {
+        has_free = has_free || dims[i] <= 0;
+        is_too_large |= __builtin_mul_overflow(known, dims[i] > 0 ? dims[i] : 1, &known);
+    }
+    if (is_too_large || (has_free ? whole % known : whole - known))
+        return build_fail(build, name, "is another shape, but not of the same numbers");
     for (int i = 0; i < rank; i++)
         shape[i] = dims[i] > 0 ? dims[i] : whole / known;
     struct graph_node node = {.op = GRAPH_VIEW, .name = name};
@@ -138,8 +147,14 @@ tensor_id build_concat(struct build *build, const char *name, int axis, const te
     int64_t dims[GRAPH_MOST_DIMENSIONS];
     for (int i = 0; i < rank; i++)
         dims[i] = build_dim(build, parts[0], i);
-    for (int i = 1; i < count && axis < rank; i++)
+    if (axis < 0 || axis >= rank)
+        return build_fail(build, name, "joins along a dimension that is not there");
+    for (int i = 1; i < count; i++) {
+        for (int k = 0; k < rank; k++)
+            if (k != axis && build_dim(build, parts[i], k) != dims[k])
+                return build_fail(build, name, "joins shapes that do not fit");
         dims[axis] += build_dim(build, parts[i], axis);
+    }
     struct graph_node node = {.op = GRAPH_MOVE, .name = name, .label = "concat"};
     return build_node(build, &node, parts, count, rank, dims);
 }

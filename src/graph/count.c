@@ -1,7 +1,7 @@
 #include "graph/count.h"
 
 /* Softmax: scale, less the largest, exponential, sum, divide. */
-enum { SOFTMAX_OPERATIONS = 5, LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12 };
+enum { SOFTMAX_OPERATIONS = 5, LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
 
 /* ---- amounts ---- */
 
@@ -136,13 +136,17 @@ static void count_recurrent(const struct graph *graph, const struct graph_node *
 {
     const struct graph_recurrent *cell = &node->as.recurrent;
     const struct graph_tensor *in = graph_input(graph, node, 0);
-    double features = last_dimension(in), gates = node->op == GRAPH_LSTM ? 4 : 3;
+    double features = last_dimension(in), gates = node->op == GRAPH_LSTM  ? 4
+                                                  : node->op == GRAPH_GRU ? 3
+                                                                          : 1;
     if (features <= 0)
         return;
     double states =
         elements_or_none(in) / features * (double)cell->hidden * (double)cell->directions;
     cost->macs = states * gates * (features + (double)cell->hidden);
-    cost->elementwise = states * (node->op == GRAPH_LSTM ? LSTM_OPERATIONS : GRU_OPERATIONS);
+    cost->elementwise = states * (node->op == GRAPH_LSTM  ? LSTM_OPERATIONS
+                                  : node->op == GRAPH_GRU ? GRU_OPERATIONS
+                                                          : RNN_OPERATIONS);
 }
 
 static void count_product(const struct graph *graph, const struct graph_node *node,

@@ -11,6 +11,7 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "core/watch.h"
 #include "port/arrow/column.h"
 #include "port/arrow/header.h"
 #include "port/arrow/values.h"
@@ -29,6 +30,7 @@ struct bytes {
 struct arrow_reader {
     int fd;
     int64_t left; /* of the file */
+    int64_t size;
     struct ArrowIpcDecoder decoder;
     struct arrow_column *columns;
     struct bytes header, body;
@@ -191,7 +193,7 @@ static enum err open_file(struct arrow_reader *reader, const char *path, struct 
         return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
     if (!S_ISREG(status.st_mode))
         return err_set(why, ERR_BAD_VALUE, "%s is not a file", path);
-    reader->left = status.st_size;
+    reader->size = reader->left = status.st_size;
     return ERR_OK;
 }
 
@@ -232,6 +234,7 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
     bool end;
     reader->batch = NULL;
     reader->at = 0;
+    watch_tell(reader->path, (uint64_t)(reader->size - reader->left), (uint64_t)reader->size);
     enum err err = read_header(reader, NANOARROW_IPC_MESSAGE_TYPE_RECORD_BATCH, &end, why);
     if (end) {
         reader->left = 0; /* what may follow, such as a footer, is not ours */

@@ -13,7 +13,7 @@ static void number(struct text *out, double value)
 
 void estimate_csv(const struct estimate_report *report, struct text *out)
 {
-    const struct work *work = report->outcome->work;
+    const struct workload *work = report->outcome->work;
     text_add(out, "name,ops,phase,layer,level,flops,bytes,latency_s,energy_j,compute_j,memory_j,"
                   "static_j,link_j,utilisation,bound\n");
     for (size_t i = 0; i < report->row_count; i++) {

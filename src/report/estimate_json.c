@@ -68,7 +68,7 @@ static void each_to_json(struct json *json, const struct outcome *outcome)
     json_object_end(json);
 }
 
-static const char *phase_name(const struct work *work)
+static const char *phase_name(const struct workload *work)
 {
     if (!work->question.model->has_phases)
         return "whole";
@@ -87,7 +87,7 @@ static void count_or_null(struct json *json, const char *key, int64_t count)
 
 static void setting_to_json(struct json *json, const struct outcome *outcome)
 {
-    const struct work_question *question = &outcome->work->question;
+    const struct workload_question *question = &outcome->work->question;
     bool decodes = question->setting.phase == GRAPH_DECODE && !question->is_request;
     json_object(json, "setting");
     json_string(json, "phase", phase_name(outcome->work));
@@ -198,7 +198,7 @@ static void phase_to_json(struct json *json, const char *name, const struct outc
 
 static void request_to_json(struct json *json, const struct outcome *outcome)
 {
-    const struct work *work = outcome->work;
+    const struct workload *work = outcome->work;
     if (!work->question.is_request) {
         json_null(json, "request");
         return;

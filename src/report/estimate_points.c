@@ -12,7 +12,7 @@
 
 /* ---- cells ---- */
 
-enum { CELLS = 13, EACH = 5 };
+enum { CELLS = 13, BATCH = 3, DEVICES = 4, EACH = 5 };
 
 static const char *verdict(const struct points_report *report, const struct point *point)
 {
@@ -42,14 +42,14 @@ static void fill_cells(const struct points_report *report, const struct point *p
     str_copy(cells[1], WORDS_MAX, report->hardware[point->device].id);
     str_copy(cells[2], WORDS_MAX,
              outcome->choice.keeps_stored ? "stored" : precision_name(outcome->choice.precision));
-    str_format(cells[3], WORDS_MAX, "%.0f", outcome->work->passes[0].graph.batch);
-    str_format(cells[4], WORDS_MAX, "%d", outcome->choice.devices);
+    str_format(cells[BATCH], WORDS_MAX, "%.0f", outcome->work->passes[0].graph.batch);
+    str_format(cells[DEVICES], WORDS_MAX, "%d", outcome->choice.devices);
     words_joules(cells[EACH], all->joules.total / units, all->joules_plus_minus / units);
     format_si(cells[6], all->latency_s, "s");
     words_rate(cells[7], outcome_units_per_s(outcome));
     str_format(cells[8], WORDS_MAX, "~%.0f W", all->average_w);
     format_bytes(cells[9], outcome->memory.total_peak);
-    str_copy(cells[10], WORDS_MAX, outcome->memory.fits ? "" : "does not fit");
+    str_copy(cells[10], WORDS_MAX, outcome->memory.fits ? "" : "!");
     str_copy(cells[11], WORDS_MAX, verdict(report, point));
     str_copy(cells[12], WORDS_MAX,
              is_of_one_mind(report) ? "" : estimate_confidence_name(outcome->confidence));
@@ -64,9 +64,9 @@ static void fill_titles(const struct points_report *report, struct titles *title
 {
     const char *unit = words_unit(&report->points->works[0]);
     const struct table_column columns[CELLS] = {
-        {"", false},           {"hardware", false},  {"precision", false}, {"batch", true},
-        {"of", true},          {titles->each, true}, {"latency", true},    {titles->rate, true},
-        {"power", true},       {"memory", true},     {"", false},          {"limits", false},
+        {"", false},           {"hardware", false},  {"format", false}, {"batch", true},
+        {"of", true},          {titles->each, true}, {"latency", true}, {titles->rate, true},
+        {"power", true},       {"memory", true},     {"", false},       {"limits", false},
         {"confidence", false},
     };
     words_each(titles->each, unit);
@@ -82,7 +82,7 @@ static bool is_shown(const struct points_report *report, size_t index)
     return !point->missing[0] && (!report->top || index < report->top || point->on_frontier);
 }
 
-/* Devices that have several rows are told apart by all that may differ; "of" is for several devices. */
+/* What is the same in all rows stands above them. */
 static bool shares_devices(const struct points_report *report)
 {
     for (size_t i = 0; i < report->points->count; i++)
@@ -97,6 +97,14 @@ static size_t frontier_size(const struct points *points)
     for (size_t i = 0; i < points->count; i++)
         count += points->items[i].on_frontier;
     return count;
+}
+
+static bool any_too_large(const struct points *points)
+{
+    for (size_t i = 0; i < points->count; i++)
+        if (!points->items[i].missing[0] && !points->items[i].outcome.memory.fits)
+            return true;
+    return false;
 }
 
 /* Each reason once, with those that it holds for. */
@@ -119,12 +127,14 @@ static void put_missing(const struct points_report *report, const char *before, 
 
 static void put_title(const struct points_report *report, bool colour, struct text *out)
 {
-    const struct work *work = &report->points->works[0];
-    const struct work_question *question = &work->question;
+    const struct workload *work = &report->points->works[0];
+    const struct workload_question *question = &work->question;
     text_addf(out, "\n %s%s%s: %zu estimates", colour ? "\033[1m" : "", question->model->name,
               colour ? "\033[0m" : "", report->points->able);
+    if (report->points->work_count == 1)
+        text_addf(out, ", batch %.0f", work->passes[0].graph.batch);
     if (question->is_request)
-        text_addf(out, " of a request of %" PRId64 " prompt and %" PRId64 " output tokens",
+        text_addf(out, ", a request of %" PRId64 " prompt and %" PRId64 " output tokens",
                   question->setting.tokens, question->output_tokens);
     text_add(out, "\n\n");
 }
@@ -138,6 +148,8 @@ static void put_notes(const struct points_report *report, const char *indent, st
                   "%s* frontier: no other costs as few joules %s and answers as soon (%zu of "
                   "%zu)\n",
                   indent, each, frontier_size(report->points), report->points->able);
+    if (any_too_large(report->points))
+        text_addf(out, "%s! more memory than the device has\n", indent);
     text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
     if (is_of_one_mind(report))
         text_addf(out, "; confidence: %s",
@@ -149,7 +161,7 @@ void points_text(const struct points_report *report, bool colour, struct text *o
 {
     const struct points *points = report->points;
     char cells[CELLS][WORDS_MAX];
-    bool shared = shares_devices(report);
+    bool shared = shares_devices(report), batches = points->work_count > 1;
     struct titles titles;
     struct table table;
     size_t left = 0;
@@ -163,7 +175,8 @@ void points_text(const struct points_report *report, bool colour, struct text *o
         }
         fill_cells(report, &points->items[i], cells);
         for (size_t c = 0; c < CELLS; c++)
-            table_add(&table, c == 4 && !shared ? "" : cells[c]);
+            table_add(&table,
+                      (c == BATCH && !batches) || (c == DEVICES && !shared) ? "" : cells[c]);
     }
     table_write(&table, "   ", colour, out);
     table_release(&table);

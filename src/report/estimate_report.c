@@ -171,7 +171,7 @@ static void put_phases(const struct paper *paper, const struct outcome *outcome)
         {"tokens/s", true}, {"energy", true}, {"a token", true},
         {"power", true},    {"MFU", true},    {"MBU", true},
     };
-    const struct work *work = outcome->work;
+    const struct workload *work = outcome->work;
     double batch = work->passes[0].graph.batch, output = (double)work->question.output_tokens;
     struct outcome_sums part;
     struct table table;
@@ -401,7 +401,6 @@ static void fill_proposals(const struct estimate_report *report, struct table *t
         table_add(table, format_si(cell, row->latency_s, "s"));
         table_add(table, words_rate(cell, row->units_per_s));
         table_add(table, format_bytes(cell, row->memory_bytes));
-        table_add(table, row->note);
     }
 }
 
@@ -416,7 +415,6 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
         {"latency", true},
         {rate, true},
         {"memory", true},
-        {"", false},
     };
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table;
@@ -432,7 +430,15 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     fill_proposals(report, &table);
     table_write(&table, "   ", paper->colour, paper->out);
     table_release(&table);
-    text_add(paper->out, "   each estimated again with that one change\n");
+    text_add(paper->out, "   each estimated again with that one change");
+    for (size_t i = 0; i < report->recommendation_count; i++)
+        if (report->recommendations[i].note[0]) {
+            text_addf(paper->out, "; with another %s, %s",
+                      recommend_kind_name(report->recommendations[i].kind),
+                      report->recommendations[i].note);
+            break;
+        }
+    text_add(paper->out, "\n");
 }
 
 static void figure_cell(struct table *table, const struct words_figure *row)

@@ -40,7 +40,7 @@ static char *precision_words(char *to, const struct outcome *outcome)
     return to;
 }
 
-static void add_tokens(char *to, const struct work *work)
+static void add_tokens(char *to, const struct workload *work)
 {
     const struct graph_setting *setting = &work->question.setting;
     if (work->question.is_request)
@@ -58,7 +58,7 @@ static void add_tokens(char *to, const struct work *work)
 
 char *words_setting(char *to, const struct outcome *outcome)
 {
-    const struct work *work = outcome->work;
+    const struct workload *work = outcome->work;
     char precision[WORDS_MAX];
     to[0] = '\0';
     add(to, "%s", precision_words(precision, outcome));
@@ -71,7 +71,7 @@ char *words_setting(char *to, const struct outcome *outcome)
     return to;
 }
 
-const char *words_unit(const struct work *work)
+const char *words_unit(const struct workload *work)
 {
     return strstr(work->unit, "token") ? "token" : work->unit;
 }

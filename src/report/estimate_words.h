@@ -14,7 +14,7 @@ enum { WORDS_MAX = 256 };
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
 char *words_setting(char *to, const struct outcome *outcome);
 /* The unit in one word, for heads of columns: "sample", "token". */
-const char *words_unit(const struct work *work);
+const char *words_unit(const struct workload *work);
 /* "a sample", "an output token". */
 char *words_each(char *to, const char *unit);
 /* "~12.3 ± 4.5 mJ"; without a ± where that is not known. */

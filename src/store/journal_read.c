@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/watch.h"
 #include "port/json_read.h"
 #include "store/journal.h"
 #include "store/journal/lines.h"
@@ -338,6 +339,7 @@ static enum err merge_line(struct journal_index *index, const struct place *plac
     if (err || !value)
         return err;
     if (place->order[1] == 0) { /* the query's own */
+        watch_tell(index->lines.path, place->order[0], index->lines.size);
         *record = value;
         return ERR_OK;
     }
@@ -372,6 +374,7 @@ enum err journal_index_give(struct journal_index *index,
     if (!err && record)
         err = take(context, record);
     jv_free(record);
+    watch_tell(index->lines.path, index->lines.size, index->lines.size);
     return err;
 }
 

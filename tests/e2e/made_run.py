@@ -31,6 +31,11 @@ def energies(tokens_in, tokens_out, draw):
     return prefill, 0.42 * tokens_out * draw.lognormvariate(0, 0.1)
 
 
+def asked(place, index):
+    """The text of a question: long where a page of very many queries takes one."""
+    return json.dumps(f"question {index} <i>&amp;</i> " + "wörd " * (400 if place % 64 == 0 else 2))
+
+
 def write_records(folder, model, found, draw, subjects):
     """records.jsonl and spans.jsonl; gives the sums that the summary tells."""
     sums = {"joules": 0.0, "prefill": 0.0, "decode": 0.0, "input": 0, "output": 0, "right": 0, "failed": 0}
@@ -38,14 +43,15 @@ def write_records(folder, model, found, draw, subjects):
     with open(folder / "records.jsonl", "w") as records, open(folder / "spans.jsonl", "w") as spans:
         records.write(json.dumps({"kind": "run", "format": 1, "ipw": "0.1.0", "start": 1, "started_at": BEGAN,
                                   "hardware_label": "H200x1", "settings": {"model": model}}) + "\n")
-        for index, begin, first, end, tokens_in, tokens_out in found:
+        for place, (index, begin, first, end, tokens_in, tokens_out) in enumerate(found):
             prefill, decode = energies(tokens_in, tokens_out, draw)
             joules, failed = prefill + decode, index % 500 == 7
             right = draw.random() < 0.9 - 0.03 * (index % len(subjects))
             key, subject = f"q{index:06d}", json.dumps(subjects[index % len(subjects)])
             status = '"failed","error":"the service closed the connection"' if failed else '"completed"'
             records.write(
-                f'{{"kind":"query","key":"{key}","problem":"p","answer":"a","subject":{subject},"model_answers":{{{name}:"a"}},'
+                f'{{"kind":"query","key":"{key}","problem":{asked(place, index)},"answer":"a",'
+                f'"subject":{subject},"model_answers":{{{name}:{asked(place, -index)}}},'
                 f'"model_metrics":{{{name}:{{"energy_metrics":{{"per_query_joules":{0.85 * joules:.6g},"cpu_per_query_joules":{0.15 * joules:.6g},"basis":"gpu"}},'
                 f'"latency_metrics":{{"time_to_first_token_seconds":{first - begin:.6g},"total_query_seconds":{end - begin:.6g}}},'
                 f'"token_metrics":{{"input":{tokens_in},"output":{tokens_out},"total":{tokens_in + tokens_out}}},'

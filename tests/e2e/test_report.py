@@ -164,6 +164,35 @@ class OneRun(Page):
         return [{"joules": line["ipw"]["energy"]["joules"], "subject": line["subject"], "status": line["ipw"]["status"],
                  "tokens": next(iter(line["model_metrics"].values()))["token_metrics"]["output"], "key": line["key"]} for line in lines]
 
+    def test_what_was_asked_and_answered(self):
+        """Opened and closed by a key; texts are texts, long ones are cut; open ones stay so over sorting."""
+        lines = [json.loads(line) for line in (self.folder / "run" / "records.jsonl").read_text().splitlines()[1:]]
+        self.assertEqual(self.browser.run("document.querySelectorAll('#queries .excerpt').length"), 0)
+        self.focus("#queries tbody tr:nth-child(2) .opener")
+        self.browser.key("Enter")
+        self.assertEqual(self.browser.run("document.activeElement.getAttribute('aria-expanded')"), "true")
+        told = self.browser.run("[...document.querySelectorAll('#queries .excerpt dd')].map(e => e.textContent)")
+        answer = next(iter(lines[1]["model_answers"].values()))
+        self.assertEqual(told, [lines[1]["problem"], lines[1]["answer"], answer])
+        self.assertIn("<i>&amp;</i>", told[0])
+        for _ in range(2):  # and back
+            self.focus("#queries thead th:nth-child(1) button")
+            self.browser.key("Enter")
+        self.assertEqual(self.browser.run("document.querySelectorAll('#queries .excerpt').length"),
+                         int(lines[1]["key"] in self.browser.run("[...document.querySelectorAll('.opener')].map(e => e.textContent)")))
+        self.browser.open(self.page, **DESKTOP)
+        self.focus("#queries tbody tr:nth-child(1) .opener")
+        self.browser.key("Enter")
+        cut = self.browser.run("document.querySelector('#queries .excerpt dd').textContent")
+        self.assertTrue(cut.endswith(" …"), cut[-20:])
+        self.assertTrue(lines[0]["problem"].startswith(cut[:-2]))
+        self.assertLessEqual(len(cut.encode()), 704)
+        self.browser.key("Enter")
+        self.assertEqual(self.browser.run("document.querySelectorAll('#queries .excerpt').length"), 0)
+        self.browser.open(self.page, **PHONE)
+        self.browser.run("document.querySelector('.opener').click()")
+        self.assertLessEqual(self.browser.run("document.querySelector('.excerpt dl').getBoundingClientRect().right - innerWidth"), 0)
+
     def test_filtering_by_keys_and_turning_pages(self):
         self.focus("#query-search")
         self.browser.write("computer")
@@ -383,6 +412,10 @@ class Many(Page):
         page = report(self.folder / "many")
         self.assertLessEqual(page.stat().st_size, 5 * MB)
         self.browser.open(page, **DESKTOP)
+        texts = self.browser.run("JSON.parse(document.getElementById('data').textContent).runs[0].excerpts.map(e => [e.at, e.problem.length])")
+        self.assertTrue(250 <= len(texts) < 500, len(texts))
+        self.assertGreater(sum(length for _, length in texts), 200_000)  # the page is that small with long ones
+        self.assertEqual(len({b[0] - a[0] for a, b in zip(texts, texts[1:])}), 1)  # evenly picked
         self.assertIn("100,000 queries", self.browser.run("document.getElementById('query-status').textContent"))
         self.focus("#queries thead th:nth-child(4) button")
         self.browser.key("Enter")

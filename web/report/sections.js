@@ -197,7 +197,9 @@ function groupSection(run) {
 function querySection(run) {
   const { rows, listed } = run.queries;
   return section("queries", "Every query", (listed < rows ? listed.toLocaleString("en") + " of " + rows.toLocaleString("en") + " queries, evenly picked. " : "")
-    + "Figures to four digits; the records have all of them.", queryTable(run));
+    + "Figures to four digits; the records have all of them."
+    + (run.excerpts.length ? " " + (run.excerpts.length < listed ? "Of " + run.excerpts.length.toLocaleString("en") + ", evenly picked, the underlined name" : "The name")
+      + " opens what was asked and answered." : ""), queryTable(run));
 }
 
 // ---- several runs ----

@@ -119,8 +119,22 @@ function pickQueries(queries, state) {
   return picked;
 }
 
+// What was asked and answered, under the row of its query; of some queries only.
+function excerptRow(excerpt) {
+  const part = (label, text) => text === null ? [] : [make("dt", {}, label), make("dd", {}, text || "(empty)")];
+  return make("tr", { class: "excerpt" }, make("td", { colspan: QUERY_COLUMNS.length },
+    make("dl", {}, part("Asked", excerpt.problem), part("Expected", excerpt.expected), part("Answered", excerpt.answer))));
+}
+
+// The name of a query, which opens its texts where the page has them.
+function excerptButton(name, excerpt, open, onToggle) {
+  return make("button", { type: "button", class: "opener", "aria-expanded": open ? "true" : "false", title: "What was asked and answered",
+    click: event => onToggle(event.currentTarget) }, name);
+}
+
 function queryTable(run) {
   const queries = queriesOf(run);
+  const excerpts = new Map(run.excerpts.map(excerpt => [excerpt.at, excerpt])), opened = new Set();
   const state = { column: null, direction: 1, filter: "all", words: "", page: 0 };
   const { frame, head, body } = tableFrame("Every query");
   const status = make("span", { class: "note", role: "status", id: "query-status" });
@@ -132,12 +146,25 @@ function queryTable(run) {
     state.page = Math.min(Math.max(state.page, 0), pages - 1);
     const shown = picked.subarray(state.page * PAGE_ROWS, (state.page + 1) * PAGE_ROWS);
     drawHead(head, QUERY_COLUMNS, state, column => { sortBy(state, column); state.page = 0; again(); });
-    body.replaceChildren(...Array.from(shown, i => make("tr", {}, QUERY_COLUMNS.map(column =>
-      make("td", { class: column.text ? (column.key === "subject" ? "text" : null) : "number" }, column.get(queries, i) || "–")))));
+    body.replaceChildren(...Array.from(shown, i => rowsOf(i)).flat());
     status.textContent = plural(picked.length, "query", "queries") + ", page " + (state.page + 1) + " of " + pages;
     back.disabled = state.page === 0;
     next.disabled = state.page === pages - 1;
   };
+  const nameCell = i => {
+    const name = keyOf(queries, i);
+    return !excerpts.has(i) ? name : excerptButton(name, excerpts.get(i), opened.has(i), button => {
+      const row = button.closest("tr");
+      if (opened.delete(i)) row.nextSibling.remove();
+      else { opened.add(i); row.after(excerptRow(excerpts.get(i))); }
+      button.setAttribute("aria-expanded", String(opened.has(i)));
+    });
+  };
+  const rowsOf = i => [
+    make("tr", {}, QUERY_COLUMNS.map(column =>
+      make("td", { class: column.text ? (column.key === "subject" ? "text" : null) : "number" },
+        column.key === "key" ? nameCell(i) : column.get(queries, i) || "–"))),
+    opened.has(i) ? excerptRow(excerpts.get(i)) : null].filter(Boolean);
   const again = () => { picked = pickQueries(queries, state); draw(); };
   const turn = by => { state.page += by; draw(); };
   draw();

@@ -189,6 +189,76 @@ enum err builder_word_inside(struct builder *builder, enum run_word column, cons
     return err;
 }
 
+/* ---- texts ---- */
+
+bool builder_wants_texts(const struct builder *builder, size_t row)
+{
+    const struct run_excerpts *kept = &builder->table->excerpts;
+    return builder->excerpts && row == kept->count * (kept->stride ? kept->stride : 1);
+}
+
+/* Cut at a letter's end, with a mark that it goes on. */
+static enum err keep_text(const char *bytes, size_t length, char **out)
+{
+    static const char MORE[] = " …";
+    bool cut = length > RUN_EXCERPT_MAX;
+    *out = NULL;
+    if (!bytes)
+        return ERR_OK;
+    if (cut)
+        for (length = RUN_EXCERPT_MAX; length && ((unsigned char)bytes[length] & 0xC0) == 0x80;)
+            length--;
+    *out = malloc(length + sizeof MORE);
+    if (!*out)
+        return ERR_NO_MEMORY;
+    memcpy(*out, bytes, length);
+    memcpy(*out + length, cut ? MORE : "", cut ? sizeof MORE : 1);
+    return ERR_OK;
+}
+
+static void excerpt_release(struct run_excerpt *excerpt)
+{
+    free(excerpt->problem);
+    free(excerpt->expected);
+    free(excerpt->answer);
+}
+
+/* Every other one goes, when there are twice as many as are wanted. */
+static void thin_out(struct run_excerpts *kept)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        if (i % 2)
+            excerpt_release(&kept->items[i]);
+        else
+            kept->items[i / 2] = kept->items[i];
+    kept->count = (kept->count + 1) / 2;
+    kept->stride *= 2;
+}
+
+enum err builder_texts(struct builder *builder, const struct row_texts *texts)
+{
+    struct run_excerpts *kept = &builder->table->excerpts;
+    if (!kept->items) {
+        kept->items = malloc(2 * builder->excerpts * sizeof *kept->items);
+        kept->stride = 1;
+    }
+    if (!kept->items)
+        return ERR_NO_MEMORY;
+    struct run_excerpt *excerpt = &kept->items[kept->count];
+    *excerpt = (struct run_excerpt){0};
+    enum err err = keep_text(texts->problem, texts->problem_length, &excerpt->problem);
+    if (!err)
+        err = keep_text(texts->expected, texts->expected_length, &excerpt->expected);
+    if (!err)
+        err = keep_text(texts->answer, texts->answer_length, &excerpt->answer);
+    kept->count++;
+    if (kept->count == 2 * builder->excerpts)
+        thin_out(kept);
+    return err;
+}
+
+/* ---- numbers ---- */
+
 static void fill_unknown(double *column, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
@@ -309,6 +379,14 @@ void builder_release(struct builder *builder)
         places_release(&builder->words[i]);
         free(builder->index[i].slots);
     }
+}
+
+void excerpts_release(struct run_excerpts *excerpts)
+{
+    for (size_t i = 0; i < excerpts->count; i++)
+        excerpt_release(&excerpts->items[i]);
+    free(excerpts->items);
+    *excerpts = (struct run_excerpts){0};
 }
 
 void table_note(struct run_table *table, const char *format, ...)

@@ -22,6 +22,7 @@ struct word_index {
 struct builder {
     struct run_table *table;
     struct run_wanted wanted;
+    size_t excerpts; /* at least this many, of as many rows; 0 for none */
     size_t capacity; /* rows */
     size_t filled[RUN_NUMBERS];
     struct word_index index[RUN_WORDS];
@@ -57,6 +58,14 @@ enum err builder_word_inside(struct builder *builder, enum run_word column, cons
  * 1 in 2^53.  UNKNOWN for NULL. */
 double builder_fingerprint(const char *bytes, size_t length);
 
+/* Whether the texts of this row are to be kept; then they are, in the order of the rows. */
+bool builder_wants_texts(const struct builder *builder, size_t row);
+struct row_texts {
+    const char *problem, *expected, *answer; /* NULL for not known; need not end in NUL */
+    size_t problem_length, expected_length, answer_length;
+};
+enum err builder_texts(struct builder *builder, const struct row_texts *texts) MUST_USE;
+
 /* The rows are complete: `count` more. */
 void builder_advance(struct builder *builder, size_t count);
 
@@ -65,6 +74,8 @@ void builder_finish(struct builder *builder);
 
 /* A number column of the table's length, all unknown; for what is derived. */
 double *builder_new_column(const struct run_table *table);
+
+void excerpts_release(struct run_excerpts *excerpts);
 
 /* Another line for the user. */
 void table_note(struct run_table *table, const char *format, ...) PRINTF_LIKE(2, 3);

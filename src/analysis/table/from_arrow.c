@@ -20,7 +20,8 @@ struct loading {
     struct arrow_reader *reader;
     struct builder *builder;
     const char *model;
-    struct arrow_place metrics; /* the model's struct */
+    struct arrow_place metrics;             /* the model's struct */
+    struct found problem, expected, answer; /* texts */
     struct found numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
     size_t rows, capacity; /* of the batch; of the arrays below */
     double *values, *more;
@@ -186,6 +187,47 @@ static enum err add_words(struct loading *loading, enum run_word column)
     return err;
 }
 
+/* ---- texts ---- */
+
+static void find_text(const struct loading *loading, const char *top, const char *below,
+                      struct found *out)
+{
+    const char *names[] = {top, below};
+    *out = (struct found){0};
+    out->count = arrow_reader_find(loading->reader, names, below ? 2 : 1, &out->places[0]) &&
+                 out->places[0].kind == ARROW_IS_TEXT;
+}
+
+static struct arrow_text *texts_of(const struct loading *loading, const struct found *found)
+{
+    struct arrow_text *texts = calloc(loading->rows + 1, sizeof *texts);
+    if (texts && found->count)
+        arrow_reader_texts(loading->reader, &found->places[0], texts);
+    return texts;
+}
+
+/* Those rows of the batch whose texts are kept; `rows` are already in the table. */
+static enum err add_texts(struct loading *loading)
+{
+    struct builder *builder = loading->builder;
+    struct arrow_text *problem = texts_of(loading, &loading->problem);
+    struct arrow_text *expected = texts_of(loading, &loading->expected);
+    struct arrow_text *answer = texts_of(loading, &loading->answer);
+    enum err err = problem && expected && answer ? ERR_OK : ERR_NO_MEMORY;
+    size_t row = builder->table->rows;
+    for (size_t i = 0; i < loading->rows && !err; i++) {
+        if (!loading->there[i] || !builder_wants_texts(builder, row++))
+            continue;
+        struct row_texts texts = {problem[i].bytes,  expected[i].bytes,  answer[i].bytes,
+                                  problem[i].length, expected[i].length, answer[i].length};
+        err = builder_texts(builder, &texts);
+    }
+    free(problem);
+    free(expected);
+    free(answer);
+    return err;
+}
+
 static size_t count_there(struct loading *loading)
 {
     size_t count = 0;
@@ -219,6 +261,8 @@ static enum err add_batch(struct loading *loading)
     for (size_t i = 0; !err && i < RUN_WORDS; i++)
         if (wants(builder->wanted.words, i))
             err = add_words(loading, (enum run_word)i);
+    if (!err && builder->excerpts)
+        err = add_texts(loading);
     if (!err)
         builder_advance(builder, count);
     return err;
@@ -253,6 +297,9 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
         return err;
     if (arrow_reader_find(loading.reader, names, 2, &loading.metrics)) {
         find_columns(&loading);
+        find_text(&loading, "problem", NULL, &loading.problem);
+        find_text(&loading, "answer", NULL, &loading.expected);
+        find_text(&loading, "model_answers", model, &loading.answer);
         builder->table->ours =
             builder->table->ours || arrow_reader_find(loading.reader, &ours, 1, &place);
         err = read_all(&loading, why);

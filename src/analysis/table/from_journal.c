@@ -70,6 +70,20 @@ static enum err note_models(struct run_table *table, const struct jv *all)
     return ERR_OK;
 }
 
+static enum err add_texts(struct builder *builder, const struct jv *record)
+{
+    const char *problem = jv_text(jv_get(record, "problem"));
+    const char *expected = jv_text(jv_get(record, "answer"));
+    const char *answer = jv_text(jv_get(jv_get(record, "model_answers"), builder->table->model));
+    struct row_texts texts = {problem,
+                              expected,
+                              answer,
+                              problem ? strlen(problem) : 0,
+                              expected ? strlen(expected) : 0,
+                              answer ? strlen(answer) : 0};
+    return builder_texts(builder, &texts);
+}
+
 static enum err take_record(void *context, const struct jv *record)
 {
     struct builder *builder = context;
@@ -99,6 +113,8 @@ static enum err take_record(void *context, const struct jv *record)
     for (size_t i = 0; !err && i < RUN_WORDS; i++)
         if (builder->wanted.words >> i & 1)
             err = add_word(builder, (enum run_word)i, record, metrics);
+    if (!err && builder_wants_texts(builder, table->rows))
+        err = add_texts(builder, record);
     if (!err)
         builder_advance(builder, 1);
     return err;

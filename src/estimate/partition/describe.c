@@ -57,21 +57,29 @@ static void measure_outputs(const struct partition *partition, struct subgraph *
     }
 }
 
+/* What devices may share: products, and whatever else is done to some heads, or to some columns of the
+ * first matrix of a block. */
+static bool is_shared(const struct subgraph *subgraph)
+{
+    enum decoder_component component = subgraph->component;
+    bool is_product = subgraph->op == GRAPH_LINEAR || subgraph->op == GRAPH_ATTENTION ||
+                      subgraph->op == GRAPH_MATMUL;
+    return is_product || component == DECODER_ATTN_QKV || component == DECODER_ATTN_SCORES ||
+           component == DECODER_FFN_GATE_UP;
+}
+
 /* Devices that share a model each have some heads and some columns of the first matrix of a block, and
- * with them some rows of the second, whose results they add up: two sums a layer.  Where nobody says which
- * of the two a matrix is, each costs half. */
+ * with them some rows of the second, whose results they add up: two sums a layer.  Logits are gathered;
+ * so is every product of a model that does not say which of the two its matrices are. */
 static void describe_sharing(const struct partition *partition, struct subgraph *subgraph)
 {
     enum decoder_component component = subgraph->component;
     bool is_linear = subgraph->op == GRAPH_LINEAR;
-    subgraph->is_shared =
-        is_linear || subgraph->op == GRAPH_ATTENTION || subgraph->op == GRAPH_MATMUL;
+    subgraph->is_shared = is_shared(subgraph);
     subgraph->is_summed =
         is_linear && (component == DECODER_ATTN_OUT || component == DECODER_FFN_DOWN);
-    bool is_gathered =
-        is_linear && (component == DECODER_HEAD || component == DECODER_COMPONENT_COUNT);
-    if (subgraph->is_summed || (is_gathered && !partition->is_decoder) ||
-        (is_linear && component == DECODER_HEAD))
+    bool is_gathered = is_linear && (component == DECODER_HEAD || !partition->is_decoder);
+    if (subgraph->is_summed || is_gathered)
         subgraph->link_outputs = subgraph->outputs;
 }
 

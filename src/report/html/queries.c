@@ -151,12 +151,19 @@ static void put_others(struct json *json, const struct listing *listing)
     json_object_end(json);
 }
 
+size_t queries_stride(const struct run_table *table, size_t most)
+{
+    size_t stride = 1;
+    while (table->rows / stride > most)
+        stride++;
+    return stride;
+}
+
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
                      size_t most, struct error *why)
 {
-    struct listing listing = {.table = table, .spans = spans, .stride = 1};
-    while (table->rows / listing.stride > most)
-        listing.stride++;
+    struct listing listing = {
+        .table = table, .spans = spans, .stride = queries_stride(table, most)};
     listing.count = (table->rows + listing.stride - 1) / listing.stride;
     listing.values = malloc((listing.count + 1) * sizeof *listing.values);
     if (!listing.values)

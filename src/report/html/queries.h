@@ -24,4 +24,7 @@ struct spans;
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
                      size_t most, struct error *why) MUST_USE;
 
+/* Of every how many queries one is listed. */
+size_t queries_stride(const struct run_table *table, size_t most);
+
 #endif

@@ -5,6 +5,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "report/html/excerpts.h"
 #include "report/html/files.h"
 #include "report/html/headline.h"
 #include "report/html/histogram.h"
@@ -14,6 +15,9 @@
 #include "report/html/shares.h"
 #include "report/html/spans.h"
 #include "report/html/timeline.h"
+
+/* Of 100000 queries that a page lists, 250 at least have their texts: some 400 kB. */
+enum { LISTED_BY_TEXT = 400 };
 
 static void put_notes(struct json *json, const struct run_table *table, const struct spans *spans)
 {
@@ -77,6 +81,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
         err = timeline_put(json, table, spans, why);
     if (!err)
         err = queries_put(json, table, spans, most_listed, why);
+    excerpts_put(json, table, most_listed);
     json_object_end(json);
     return err;
 }
@@ -91,7 +96,8 @@ enum err run_put(struct json *json, const char *directory, const char *model, co
     char path[1200];
     wanted.numbers |= RUN_ACROSS_NEEDS | QUERIES_NEED | HISTOGRAMS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT);
-    enum err err = run_table_load(directory, model, wanted, &table, why);
+    enum err err =
+        run_table_load_texts(directory, model, wanted, most_listed / LISTED_BY_TEXT, &table, why);
     if (err)
         return err;
     str_format(path, sizeof path, "%s/spans.jsonl", directory);

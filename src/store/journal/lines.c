@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/text.h"
+#include "core/watch.h"
 #include "store/journal.h"
 
 enum { FIRST = 1 << 16 };
@@ -35,6 +37,8 @@ enum err journal_lines_open(struct journal_lines *lines, const char *path, struc
         journal_lines_close(lines);
         return err;
     }
+    struct stat status;
+    lines->size = fstat(lines->fd, &status) == 0 ? (uint64_t)status.st_size : 0;
     return ERR_OK;
 }
 
@@ -78,6 +82,7 @@ static enum err read_more(struct journal_lines *lines, struct error *why)
         return failed(lines, errno, why);
     lines->eof = n == 0;
     lines->end += (size_t)n;
+    watch_tell(lines->path, lines->eof ? lines->size : lines->at + lines->end, lines->size);
     return ERR_OK;
 }
 

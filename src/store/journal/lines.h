@@ -21,6 +21,7 @@ struct journal_lines {
     char *buffer;
     size_t capacity, start, end; /* what was read and not given yet: buffer[start, end) */
     uint64_t at;                 /* of buffer[start] */
+    uint64_t size;               /* of the file when it was opened */
     bool eof;
     char path[256];
 };

@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 #include "report/progress.h"
+#include "report/reading_bar.h"
 #include "report/table.h"
 #include "runner/profile.h"
 
@@ -154,6 +155,43 @@ static void what_was_drawn_is_wiped_once(void **state)
     text_release(&out);
 }
 
+/* ---- reading large files ---- */
+
+static const char *told(struct reading_bar *bar, const char *path, uint64_t done, double at_s,
+                        struct text *out)
+{
+    text_release(out);
+    *out = (struct text){0};
+    reading_bar_tell(bar, path, done, 400000000, (nanos)(at_s * NS_PER_S) + 5, out);
+    return text_get(out);
+}
+
+static void a_bar_for_what_takes_longer_than_a_second(void **state)
+{
+    (void)state;
+    struct reading_bar bar;
+    struct text out = {0};
+    reading_bar_init(&bar, "export", false, 120);
+    assert_string_equal(told(&bar, "r/records.jsonl", 0, 0, &out), "");
+    assert_string_equal(told(&bar, "r/records.jsonl", 90000000, 0.9, &out), "");
+    assert_string_equal(told(&bar, "r/records.jsonl", 200000000, 2, &out),
+                        "\r\x1b[Kreading records.jsonl (MB) [########........] 200/400  100/s  2 s "
+                        "left");
+    assert_string_equal(told(&bar, "r/records.jsonl", 201000000, 2.05, &out),
+                        ""); /* not too often */
+    assert_string_equal(told(&bar, "r/records.jsonl", 400000000, 4, &out), "\r\x1b[K");
+    assert_string_equal(told(&bar, "r/records.jsonl", 400000000, 4.1, &out), ""); /* wiped once */
+    /* From its beginning again: at another rate. */
+    assert_string_equal(told(&bar, "r/records.jsonl", 0, 5, &out),
+                        "\r\x1b[Kreading records.jsonl (MB) [................] 0/400");
+    assert_contains(told(&bar, "r/records.jsonl", 100000000, 7, &out), "100/400  50.0/s  6 s left");
+    text_release(&out);
+    out = (struct text){0};
+    reading_bar_wipe(&bar, &out);
+    assert_string_equal(text_get(&out), "\r\x1b[K");
+    text_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_bar_fills_and_never_wraps),
         cmocka_unit_test(a_terminal_is_drawn_often_and_a_file_seldom),
         cmocka_unit_test(what_was_drawn_is_wiped_once),
+        cmocka_unit_test(a_bar_for_what_takes_longer_than_a_second),
     };
     return RUN_TESTS(tests);
 }

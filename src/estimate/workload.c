@@ -1,10 +1,10 @@
-#include "estimate/work.h"
+#include "estimate/workload.h"
 
-static enum err add_pass(struct work *work, const struct graph_setting *setting, double times,
+static enum err add_pass(struct workload *work, const struct graph_setting *setting, double times,
                          struct error *why)
 {
-    struct work_pass *pass = &work->passes[work->count];
-    *pass = (struct work_pass){.setting = *setting, .times = times};
+    struct workload_pass *pass = &work->passes[work->count];
+    *pass = (struct workload_pass){.setting = *setting, .times = times};
     enum err err = model_graph(work->question.model, &pass->setting, &pass->graph, why);
     if (err)
         return err;
@@ -18,13 +18,13 @@ static enum err add_pass(struct work *work, const struct graph_setting *setting,
     return ERR_OK;
 }
 
-static enum err make_pass(struct work *work, struct error *why)
+static enum err make_pass(struct workload *work, struct error *why)
 {
     const struct graph_setting *asked = &work->question.setting;
     enum err err = add_pass(work, asked, 1, why);
     if (err)
         return err;
-    const struct work_pass *pass = &work->passes[0];
+    const struct workload_pass *pass = &work->passes[0];
     work->question.setting = pass->setting;
     work->units = pass->graph.batch;
     work->unit = "sample";
@@ -51,16 +51,16 @@ static double step_times(const int64_t *built, size_t built_count, size_t at)
 /* Which of `count` steps are built: the first, the last, and some between. */
 static size_t choose_steps(int64_t count, int64_t *built)
 {
-    size_t most = count < WORK_STEPS_MOST ? (size_t)count : WORK_STEPS_MOST;
+    size_t most = count < WORKLOAD_STEPS_MOST ? (size_t)count : WORKLOAD_STEPS_MOST;
     for (size_t i = 0; i < most; i++)
         built[i] = most > 1 ? (count - 1) * (int64_t)i / (int64_t)(most - 1) : 0;
     return most;
 }
 
-static enum err make_request(struct work *work, struct error *why)
+static enum err make_request(struct workload *work, struct error *why)
 {
     struct graph_setting setting = work->question.setting;
-    int64_t built[WORK_STEPS_MOST];
+    int64_t built[WORKLOAD_STEPS_MOST];
     setting.phase = GRAPH_PREFILL;
     enum err err = add_pass(work, &setting, 1, why);
     if (err)
@@ -78,20 +78,21 @@ static enum err make_request(struct work *work, struct error *why)
     return err;
 }
 
-enum err work_make(const struct work_question *question, struct work *out, struct error *why)
+enum err workload_make(const struct workload_question *question, struct workload *out,
+                       struct error *why)
 {
-    *out = (struct work){.question = *question};
+    *out = (struct workload){.question = *question};
     enum err err = question->is_request ? make_request(out, why) : make_pass(out, why);
     if (err)
-        work_release(out);
+        workload_release(out);
     return err;
 }
 
-void work_release(struct work *work)
+void workload_release(struct workload *work)
 {
     for (size_t i = 0; i < work->count; i++) {
         partition_release(&work->passes[i].partition);
         graph_release(&work->passes[i].graph);
     }
-    *work = (struct work){0};
+    *work = (struct workload){0};
 }

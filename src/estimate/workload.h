@@ -7,9 +7,9 @@
  * each counts `times` for those around it: the sum is that of straight lines from one to the next, and
  * of few tokens every step is built.
  *
- * Ownership: work_make fills a struct that work_release takes back; the model is the caller's. */
-#ifndef IPW_ESTIMATE_WORK_H
-#define IPW_ESTIMATE_WORK_H
+ * Ownership: workload_make fills a struct that workload_release takes back; the model is the caller's. */
+#ifndef IPW_ESTIMATE_WORKLOAD_H
+#define IPW_ESTIMATE_WORKLOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "estimate/partition.h"
 #include "graph/reader.h"
 
-struct work_question {
+struct workload_question {
     const struct model *model;
     struct graph_setting setting; /* 0 in it: the model's own */
     bool is_request;              /* both phases of a decoder; setting.phase is not looked at */
@@ -27,26 +27,26 @@ struct work_question {
     enum partition_fusion fusion;
 };
 
-enum { WORK_STEPS_MOST = 5, WORK_PASSES_MOST = WORK_STEPS_MOST + 1 };
+enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
 
-struct work_pass {
+struct workload_pass {
     struct graph_setting setting; /* as the model took it */
     struct graph graph;
     struct partition partition;
     double times; /* that it is run */
 };
 
-struct work {
-    struct work_question question; /* its setting as the model took it */
-    struct work_pass passes[WORK_PASSES_MOST];
+struct workload {
+    struct workload_question question; /* its setting as the model took it */
+    struct workload_pass passes[WORKLOAD_PASSES_MOST];
     size_t count;
     double units;     /* samples, or tokens, that come of all passes */
     const char *unit; /* "sample", "prompt token", "output token", "token" */
     bool has_stored;  /* weights that have a format of their own */
 };
 
-enum err work_make(const struct work_question *question, struct work *out, struct error *why)
-    MUST_USE;
-void work_release(struct work *work);
+enum err workload_make(const struct workload_question *question, struct workload *out,
+                       struct error *why) MUST_USE;
+void workload_release(struct workload *work);
 
 #endif
