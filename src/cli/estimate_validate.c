@@ -25,7 +25,8 @@
 
 static const struct command COMMAND = {
     .name = NAME,
-    .usage = "--hardware ID [--csv FILE]... [RUN|LAYERS.json]... [OPTIONS]",
+    .summary = "compare predictions with what was measured",
+    .usage = "--hardware ID [--csv FILE] [RUN|LAYERS.json] [OPTIONS]",
     .details =
         "Predicts what was measured and tells how far off the predictions are, for time and "
         "joules,\n"

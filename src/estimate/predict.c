@@ -5,7 +5,7 @@
 #include "estimate/energy.h"
 #include "estimate/outcome.h"
 #include "estimate/roofline.h"
-#include "estimate/work.h"
+#include "estimate/workload.h"
 
 void predictor_begin(struct predictor *predictor, const struct hardware *hardware)
 {
@@ -70,17 +70,17 @@ enum err predict_model(struct predictor *predictor, const struct predict_questio
                        struct predicted *out, struct error *why)
 {
     const char *word = predictor->model_word ? predictor->model_word : question->model;
-    struct work work;
+    struct workload work;
     struct outcome outcome;
     enum err err = open_model(predictor, word, why);
     if (err)
         return err;
-    struct work_question asked = {.model = &predictor->model,
-                                  .setting = question->setting,
-                                  .is_request = question->output_tokens > 0,
-                                  .output_tokens = question->output_tokens,
-                                  .fusion = predictor->fusion};
-    err = work_make(&asked, &work, why);
+    struct workload_question asked = {.model = &predictor->model,
+                                      .setting = question->setting,
+                                      .is_request = question->output_tokens > 0,
+                                      .output_tokens = question->output_tokens,
+                                      .fusion = predictor->fusion};
+    err = workload_make(&asked, &work, why);
     if (err)
         return err;
     struct outcome_choice choice = choose(predictor, question, work.has_stored);
@@ -91,7 +91,7 @@ enum err predict_model(struct predictor *predictor, const struct predict_questio
                                   .regime = regime_of(&outcome)};
         outcome_release(&outcome);
     }
-    work_release(&work);
+    workload_release(&work);
     return err;
 }
 
