@@ -47,27 +47,38 @@ test-gcc: test-setup ## gcc: unit, conformance, command line, structure
 	$(call headline,gcc: build and all tests)
 	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON)
 	$(call compile,build)
-	$(call ctest,build,-LE memcheck)
+	@tools/meanwhile $(MAKE) compile-others -- \
+		ctest --test-dir build --output-on-failure --parallel $(JOBS) -LE memcheck
 
-test-clang: test-setup ## clang, warnings as errors: unit and conformance tests
-	$(call headline,clang: build and unit tests)
+# What the tests after these need, made while tests sleep: `make test` saves minutes.
+compile-others: configure-clang configure-asan configure-tsan
+	$(call compile,build-clang)
+	$(call compile,build-asan)
+	@cmake --build build-tsan --parallel $(JOBS) --target threaded_tests
+
+configure-clang:
 	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
+configure-asan:
+	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
+configure-tsan:
+	$(call configure,build-tsan,-DIPW_SANITIZE=thread)
+
+test-clang: test-setup configure-clang ## clang, warnings as errors: unit and conformance tests
+	$(call headline,clang: build and unit tests)
 	$(call compile,build-clang)
 	$(call ctest,build-clang,-L 'unit|conform')
 
-test-asan: test-setup ## gcc with the address and undefined-behaviour sanitizers, asserts on
+test-asan: test-setup configure-asan ## gcc with the address and undefined-behaviour sanitizers, asserts on
 	$(call headline,asan+ubsan: build and tests)
-	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-asan)
 	$(call ctest,build-asan,-LE 'structure|e2e|figures')
 
-test-tsan: test-setup ## gcc with the thread sanitizer: unit and conformance tests
-	$(call headline,tsan: build and unit tests)
-	$(call configure,build-tsan,-DIPW_SANITIZE=thread)
+test-tsan: test-setup configure-tsan ## gcc with the thread sanitizer: tests of what has threads
+	$(call headline,tsan: build and tests of what has threads)
 	@rm -f build-tsan/skipped
 	@if ! tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/skipped; exit 0; fi; \
-	cmake --build build-tsan --parallel $(JOBS); \
-	$$(<build-tsan/prefix) ctest --test-dir build-tsan --output-on-failure --parallel $(JOBS) -L 'unit|conform'
+	cmake --build build-tsan --parallel $(JOBS) --target threaded_tests; \
+	$$(<build-tsan/prefix) ctest --test-dir build-tsan --output-on-failure --parallel $(JOBS) -L threads
 
 test-memcheck: test-gcc ## valgrind over the unit and conformance tests
 	$(call headline,valgrind: unit tests)

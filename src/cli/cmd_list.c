@@ -1,5 +1,6 @@
 /* ipw list: what there is of each kind, and what is missing for the rest. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,11 +10,14 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
+#include "estimate/hardware.h"
 #include "graders/grader.h"
 #include "port/json_read.h"
 #include "report/export.h"
 #include "report/gnuplot.h"
+#include "report/hardware_report.h"
 #include "report/listing.h"
+#include "report/listing_models.h"
 #include "report/parts.h"
 #include "report/plot.h"
 #include "sensors/registry.h"
@@ -23,10 +27,13 @@ static int list_main(int argc, char **argv);
 
 const struct command command_list = {
     .name = "list",
-    .summary = "clients, datasets, graders, analyses, plots, stores, sensors: what there is",
-    .usage = "[clients|datasets|graders|analyses|plots|exports|sensors|stores|all] [OPTIONS]",
-    .details = "Shows each with a line of what it does, and those that this build or this machine\n"
-               "cannot use with what would enable them. -v shows their parameters too.",
+    .summary = "clients, datasets, graders, plots, sensors, hardware, models ...: what there is",
+    .usage = "[KIND] [ID...] [OPTIONS]",
+    .details =
+        "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
+        "hardware, models or all. Shows each with a line of what it does, and those that this\n"
+        "build or this machine cannot use with what would enable them. -v shows their\n"
+        "parameters too. Of hardware, ID shows one device with every figure and its source.",
     .run = list_main,
 };
 
@@ -154,13 +161,84 @@ static void list_plots(struct listing *listing)
     }
 }
 
+/* ---- hardware ---- */
+
+enum { LINE_WIDTH = 98 };
+
+static void begin_hardware(struct listing *listing)
+{
+    listing_begin(listing, "hardware", "devices that `ipw estimate` knows (--hardware)");
+}
+
+/* Among everything else, their names alone; JSON always has all of each. */
+static void list_hardware(struct listing *listing)
+{
+    size_t column = 0;
+    begin_hardware(listing);
+    for (size_t i = 0; i < hardware_catalogue_count(); i++) {
+        const char *id = hardware_catalogue_id(i);
+        if (listing->json) {
+            json_raw(&listing->json_writer, NULL, hardware_catalogue_text(i));
+            continue;
+        }
+        bool is_full = column + strlen(id) + 1 > LINE_WIDTH;
+        text_addf(&listing->text, "%s%s", is_full ? "\n  " : i ? " " : "  ", id);
+        column = (is_full ? 0 : column) + strlen(id) + 1;
+    }
+    if (!listing->json)
+        text_add(&listing->text, "\n");
+}
+
+static enum err show_all(struct listing *listing, struct error *why)
+{
+    if (listing->json) {
+        list_hardware(listing);
+        return ERR_OK;
+    }
+    begin_hardware(listing);
+    return hardware_report_all(listing->colour, &listing->text, why);
+}
+
+/* The entry as its file has it, whatever the point. */
+static void add_entry(struct listing *listing, const struct hardware *hardware)
+{
+    size_t length = strcspn(hardware->id, "@");
+    for (size_t i = 0; i < hardware_catalogue_count(); i++) {
+        const char *id = hardware_catalogue_id(i);
+        if (strlen(id) == length && memcmp(id, hardware->id, length) == 0)
+            json_raw(&listing->json_writer, NULL, hardware_catalogue_text(i));
+    }
+}
+
+static enum err show_hardware(struct listing *listing, const char **ids, size_t count,
+                              struct error *why)
+{
+    if (!count)
+        return show_all(listing, why);
+    if (listing->json)
+        begin_hardware(listing);
+    for (size_t i = 0; i < count; i++) {
+        struct hardware hardware;
+        enum err err = hardware_find(ids[i], &hardware, why);
+        if (err)
+            return err;
+        if (listing->json)
+            add_entry(listing, &hardware);
+        else
+            hardware_report_one(&hardware, listing->colour, &listing->text);
+        hardware_release(&hardware);
+    }
+    return ERR_OK;
+}
+
 static const struct {
     const char *name;
     void (*list)(struct listing *listing);
 } KINDS[] = {
     {"clients", list_clients},   {"datasets", list_datasets}, {"graders", list_graders},
     {"analyses", list_analyses}, {"plots", list_plots},       {"exports", list_exports},
-    {"sensors", list_sensors},   {"stores", list_stores},
+    {"sensors", list_sensors},   {"stores", list_stores},     {"hardware", list_hardware},
+    {"models", listing_models},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
@@ -172,8 +250,8 @@ static int unknown_kind(const char *word)
     const char *near = nearest_name(word, names, KIND_COUNT + 1);
     if (near)
         return complain("list", EXIT_USAGE, "there are no '%s': did you mean '%s'?", word, near);
-    return complain("list", EXIT_USAGE, "there are no '%s'; usage: ipw list %s", word,
-                    command_list.usage);
+    return complain("list", EXIT_USAGE, "there are no '%s': `ipw list --help` says what there is",
+                    word);
 }
 
 /* What whole commands lack, such as report. */
@@ -186,6 +264,31 @@ static void add_missing_parts(struct text *out)
     text_release(&parts);
 }
 
+/* Everything of one kind, or of every kind. */
+static int list_kinds(struct listing *listing, const char *wanted)
+{
+    bool found = false;
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (!strcmp(wanted, "all") || !strcmp(wanted, KINDS[i].name)) {
+            KINDS[i].list(listing);
+            found = true;
+        }
+    listing_end(listing);
+    if (!listing->json && !strcmp(wanted, "all"))
+        add_missing_parts(&listing->text);
+    return found ? put_output("list", &listing->text) : unknown_kind(wanted);
+}
+
+static int list_devices(struct listing *listing, const char **ids, size_t count)
+{
+    struct error why = {0};
+    enum err err = show_hardware(listing, ids, count, &why);
+    listing_end(listing);
+    if (err)
+        return complain("list", err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    return put_output("list", &listing->text);
+}
+
 static int list_main(int argc, char **argv)
 {
     bool json = false, verbose = false;
@@ -194,28 +297,23 @@ static int list_main(int argc, char **argv)
         {0, "json", OPTION_FLAG, &json, NULL, "as JSON", 0, 0, NULL},
         {0},
     };
-    const char *wanted = "all";
-    for (int i = 1; i < argc; i++) /* no option takes a value, so the first word is the kind */
-        if (argv[i][0] != '-') {
-            wanted = argv[i];
-            for (argc--; i < argc; i++)
-                argv[i] = argv[i + 1];
-        }
-    int rest, code = parse_or_help(&command_list, rows, argc, argv, false, &rest);
-    if (code >= 0)
-        return code;
-    struct listing listing;
-    bool found = false;
-    listing_init(&listing, json, verbose, wants_colour(STDOUT_FILENO));
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (!strcmp(wanted, "all") || !strcmp(wanted, KINDS[i].name)) {
-            KINDS[i].list(&listing);
-            found = true;
-        }
-    listing_end(&listing);
-    if (!json && !strcmp(wanted, "all"))
-        add_missing_parts(&listing.text);
-    code = found ? put_output("list", &listing.text) : unknown_kind(wanted);
-    listing_release(&listing);
+    size_t count;
+    const char **words = calloc((size_t)argc + 1, sizeof *words);
+    if (!words)
+        return complain("list", EXIT_FAILED, "out of memory");
+    int code = parse_with_words(&command_list, rows, argc, argv, words, &count);
+    if (code < 0) {
+        struct listing listing;
+        const char *wanted = count ? words[0] : "all";
+        listing_init(&listing, json, verbose, wants_colour(STDOUT_FILENO));
+        if (!strcmp(wanted, "hardware"))
+            code = list_devices(&listing, words + 1, count - 1);
+        else if (count > 1)
+            code = complain("list", EXIT_USAGE, "one kind at a time: what is '%s'?", words[1]);
+        else
+            code = list_kinds(&listing, wanted);
+        listing_release(&listing);
+    }
+    free(words);
     return code;
 }

@@ -168,8 +168,8 @@ static int profile_main(int argc, char **argv)
     };
     struct profile_options *p = &command.profile;
     const struct option_row rows[] = {
-        {0, "client", OPTION_TEXT, &p->client, "NAME", "how to ask: openai, ollama or null", 0, 0,
-         NULL},
+        {0, "client", OPTION_TEXT, &p->client, "NAME",
+         "how to ask: openai, ollama, llama (in this process) or null", 0, 0, NULL},
         {0, "model", OPTION_TEXT, &p->model, "NAME", "the model, as the service calls it", 0, 0,
          NULL},
         {0, "dataset", OPTION_TEXT, &p->dataset, "NAME",

@@ -50,6 +50,9 @@ enum err engine_model_open(const char *path, const struct engine_model_options *
 {
     const struct engine_library *library;
     enum err err = engine_library_open(&library, why);
+    if (!err && options->gpu_layers != 0 && !library->has_gpu)
+        return err_set(why, ERR_UNSUPPORTED, "layers on a GPU: %s can use no GPU here",
+                       library->path);
     if (!err)
         err = gguf_look(path, why);
     if (!err)

@@ -16,7 +16,14 @@
 #include "estimate/partition.h"
 #include "estimate/precision.h"
 
-enum estimate_bound { BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH, BOUND_LINK, BOUND_BALANCED, BOUND_COUNT };
+enum estimate_bound {
+    BOUND_COMPUTE,
+    BOUND_MEMORY,
+    BOUND_LAUNCH,
+    BOUND_LINK,
+    BOUND_BALANCED,
+    BOUND_COUNT
+};
 const char *estimate_bound_name(enum estimate_bound bound);
 
 enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };
@@ -26,6 +33,13 @@ struct estimate_joules {
     double compute, memory, idle; /* "static" in files */
     double link;                  /* between devices; 0 of one */
     double total;
+};
+
+/* Bytes that move in one pass, of all devices together. */
+struct estimate_traffic {
+    double weights, activations;
+    double cache_read, cache_written; /* keys and values */
+    double link;                      /* that devices send to each other; not in `bytes` */
 };
 
 struct estimate_row { /* of one subgraph, in the order of the partition */
@@ -40,7 +54,8 @@ struct estimate_row { /* of one subgraph, in the order of the partition */
 };
 
 struct estimate_memory {
-    double weights, activations_peak, workspace_peak, kv_cache, total_peak; /* bytes on one device */
+    double weights, activations_peak, workspace_peak, kv_cache,
+        total_peak;       /* bytes on one device */
     double capacity;      /* UNKNOWN: not given */
     bool fits;            /* true also where the capacity is not known */
     size_t peak_subgraph; /* where the peak is */
@@ -67,15 +82,16 @@ struct estimate {
     struct estimate_setting setting;
     enum precision used; /* by the units: another one where the device lacks it */
     double params, macs, flops, bytes;
+    struct estimate_traffic traffic; /* what `bytes` consists of */
     double latency_s, latency_plus_minus;
     struct estimate_joules joules; /* of all devices together */
     double joules_plus_minus;
     double average_w, peak_w; /* of all devices together */
     double power_plus_minus;
-    double utilisation;       /* weighted by energy: FLOPs attained over peak */
-    double mfu, mbu;          /* share of peak arithmetic and of bandwidth over the whole pass */
-    double efficiency;        /* joules of compute and memory over the total */
-    double wasted_j;          /* idle joules while units wait: idle x (1 - utilisation), summed */
+    double utilisation; /* weighted by energy: FLOPs attained over peak */
+    double mfu, mbu;    /* share of peak arithmetic and of bandwidth over the whole pass */
+    double efficiency;  /* joules of compute and memory over the total */
+    double wasted_j;    /* idle joules while units wait: idle x (1 - utilisation), summed */
     size_t bound_counts[BOUND_COUNT];
     struct estimate_row *rows;
     struct estimate_memory memory;

@@ -32,30 +32,36 @@ struct hardware_figure {
     const char *source; /* one line; never NULL where the value is known */
 };
 
-enum hardware_class { HARDWARE_GPU, HARDWARE_CPU, HARDWARE_TPU, HARDWARE_NPU, HARDWARE_CLASS_COUNT };
+enum hardware_class {
+    HARDWARE_GPU,
+    HARDWARE_CPU,
+    HARDWARE_TPU,
+    HARDWARE_NPU,
+    HARDWARE_CLASS_COUNT
+};
 const char *hardware_class_name(enum hardware_class class);
 
 /* A place where numbers lie, the nearest to the units first; the last one holds the model. */
 struct hardware_memory {
-    const char *name;                        /* "L2", "HBM3e" */
-    struct hardware_figure bytes_per_s;      /* at most */
-    struct hardware_figure capacity_bytes;   /* on the whole device */
-    struct hardware_figure joules_per_byte;  /* beyond idle, on the way to the units */
+    const char *name;                       /* "L2", "HBM3e" */
+    struct hardware_figure bytes_per_s;     /* at most */
+    struct hardware_figure capacity_bytes;  /* on the whole device */
+    struct hardware_figure joules_per_byte; /* beyond idle, on the way to the units */
 };
 
 /* A setting at which the maker or the user may run it: a power mode, a clock. */
 struct hardware_point {
-    const char *name;                    /* "15W", "MAXN" */
-    double limit_w;                      /* UNKNOWN: as the device */
-    double clock_ratio, memory_ratio;    /* of the peaks and of the bandwidth; 1: as the device */
-    double energy_ratio;                 /* of the joules of an operation; 1: as the device */
-    double idle_w;                       /* UNKNOWN: as the device */
+    const char *name;                 /* "15W", "MAXN" */
+    double limit_w;                   /* UNKNOWN: as the device */
+    double clock_ratio, memory_ratio; /* of the peaks and of the bandwidth; 1: as the device */
+    double energy_ratio;              /* of the joules of an operation; 1: as the device */
+    double idle_w;                    /* UNKNOWN: as the device */
     const char *source;
 };
 
 struct hardware {
-    char id[48];    /* "h100-sxm": small letters, digits, dashes; what --hardware takes */
-    char name[96];  /* "NVIDIA H100 SXM5 80GB" */
+    char id[48];   /* "h100-sxm": small letters, digits, dashes; what --hardware takes */
+    char name[96]; /* "NVIDIA H100 SXM5 80GB" */
     char vendor[48];
     enum hardware_class class;
     int year;
@@ -69,8 +75,8 @@ struct hardware {
     struct hardware_memory *memories; /* the nearest first */
     size_t memory_count;
 
-    struct hardware_figure limit_w; /* power limit of what idle_w and the joules are of */
-    struct hardware_figure idle_w;  /* awake and ready, doing nothing */
+    struct hardware_figure limit_w;  /* power limit of what idle_w and the joules are of */
+    struct hardware_figure idle_w;   /* awake and ready, doing nothing */
     struct hardware_figure launch_s; /* between one kernel and the next */
     struct hardware_figure units;    /* that work is dealt out to: SMs, cores */
     /* The share of peak and of bandwidth that good code reaches with enough work. */
@@ -97,10 +103,12 @@ double hardware_product_joules(const struct hardware *hardware, enum precision p
 double hardware_other_flops(const struct hardware *hardware, enum precision precision);
 double hardware_other_joules(const struct hardware *hardware, enum precision precision);
 
-/* The weakest evidence among the figures that an estimate uses. */
+/* The weakest evidence among the figures that an estimate rests on: peak and joules of products,
+ * bandwidth and joules of the main memory, limit and idle. */
 enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision);
 
-/* From JSON text; `name` is for messages.  ERR_BAD_VALUE names the key and the rule that it breaks. */
+/* From JSON text; `name` is for messages.  ERR_BAD_VALUE names the key and the rule that it breaks.
+ * What is read need not make sense as a whole: see hardware_check. */
 enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
                         struct error *why) MUST_USE;
 enum err hardware_read(const char *path, struct hardware *out, struct error *why) MUST_USE;
@@ -110,13 +118,17 @@ void hardware_release(struct hardware *hardware);
  * margin, a narrow format slower than a wide one, idle above the limit, and so on. */
 enum err hardware_check(const struct hardware *hardware, struct error *why) MUST_USE;
 
-/* Runs it at one of its points; ERR_NOT_FOUND names those that it has. */
-enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why) MUST_USE;
+/* Runs it at one of its points, whose name then stands behind its id ("h200@1200MHz"); it has no points
+ * any more.  ERR_NOT_FOUND names those that it has. */
+enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why)
+    MUST_USE;
 
 /* ---- the catalogue ---- */
 
 size_t hardware_catalogue_count(void);
 const char *hardware_catalogue_id(size_t index); /* sorted */
+/* The entry as its file has it: JSON, in the format that hardware_parse reads. */
+const char *hardware_catalogue_text(size_t index);
 /* By id or alias, with "@POINT" behind it for a point; an unknown one gets the nearest suggested. */
 enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
 /* By the name that a driver reports ("NVIDIA H200"); false when none fits. */

@@ -7,6 +7,7 @@
 #ifndef IPW_ESTIMATE_PARTITION_H
 #define IPW_ESTIMATE_PARTITION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,18 +16,31 @@
 #include "graph/graph.h"
 
 struct subgraph {
-    const char *name;   /* of the node that decides: "layer1.0.conv1" */
-    char pattern[48];   /* "conv+batch_norm+relu" */
-    enum graph_op op;   /* of that node: the one with most MACs, else the first */
-    int32_t layer;      /* GRAPH_NONE outside */
+    const char *name; /* of the node that decides: "layer1.0.conv1" */
+    char pattern[48]; /* "conv+batch_norm+relu" */
+    enum graph_op op; /* of that node: the one with most MACs, else the first */
+    int32_t layer;    /* GRAPH_NONE outside */
     enum decoder_component component;
-    uint32_t first_node, node_count;     /* in partition.nodes */
-    uint32_t first_before, before_count; /* in partition.before: subgraphs that must be done first */
-    struct graph_cost cost; /* operations of all its nodes; in, out and weights at its border only, each
+    uint32_t first_node, node_count; /* in partition.nodes */
+    uint32_t first_before,
+        before_count; /* in partition.before: subgraphs that must be done first */
+    struct graph_cost
+        cost; /* operations of all its nodes; in, out and weights at its border only, each
                                tensor once */
     struct graph_amount inside; /* that fusion saves: written and read again otherwise */
-    double outputs;             /* numbers that its deciding node makes: how much there is to deal out */
-    uint32_t level;             /* the longest way from the start, in subgraphs */
+    double outputs; /* numbers that its deciding nodes make: how much there is to deal out */
+    double rows; /* of the matrix that they are: its columns are the last dimension or channels */
+    double link_outputs; /* numbers that devices which share it must bring together; 0: none */
+    bool is_shared;      /* devices may share it: products with weights, attention */
+    bool is_summed;      /* and each then has a part of every sum, not all of some */
+    uint32_t level;      /* the longest way from the start, in subgraphs */
+};
+
+/* A tensor that lies in memory between subgraphs, or comes in or goes out: once, whatever views it has. */
+struct partition_tensor {
+    tensor_id tensor;
+    uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for what goes out */
+    struct graph_amount amount;
 };
 
 struct partition {
@@ -37,6 +51,13 @@ struct partition {
     uint32_t *before;
     size_t before_count;
     struct graph_cost total; /* the sum over subgraphs */
+    struct partition_tensor *tensors;
+    size_t tensor_count;
+    struct graph_amount model;        /* parameters, buffers, constants, each whole and once */
+    struct graph_amount model_shared; /* of it, what devices may share */
+    struct graph_amount cache;        /* keys and values of earlier tokens and of this pass */
+    int64_t heads_kv; /* the fewest of an attention: the cache can be shared by no more devices */
+    bool is_decoder;  /* its nodes say which component they are of */
 };
 
 enum partition_fusion {

@@ -1,8 +1,6 @@
 #include "estimate/price.h"
 
-#include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +8,9 @@
 #include "core/units.h"
 #include "estimate/model_name.h"
 #include "port/json_read.h"
+#include "port/small_file.h"
 
 #define JOULES_PER_KWH 3.6e6
-#define FILE_MAX       ((size_t)1 << 20) /* a price list is small: more is another file */
 
 struct model_price {
     const char *id; /* points into the tree */
@@ -156,31 +154,11 @@ enum err prices_parse(const char *name, const char *bytes, size_t length, struct
     return ERR_OK;
 }
 
-static enum err read_whole(const char *path, struct text *out, struct error *why)
-{
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return err_set(why, err_from_errno(errno), "%s: %s", path, strerror(errno));
-    char chunk[4096];
-    while (out->length <= FILE_MAX && !out->failed && !feof(file) && !ferror(file))
-        text_add_bytes(out, chunk, fread(chunk, 1, sizeof chunk, file));
-    bool failed = ferror(file);
-    int number = errno;
-    fclose(file);
-    if (failed)
-        return err_set(why, err_from_errno(number), "%s: %s", path, strerror(number));
-    if (out->failed)
-        return err_set(why, ERR_NO_MEMORY, "%s: out of memory", path);
-    if (out->length > FILE_MAX)
-        return err_set(why, ERR_BAD_VALUE, "%s: too long for a price file", path);
-    return ERR_OK;
-}
-
 enum err prices_load(const char *path, struct prices **out, struct error *why)
 {
     struct text bytes = {0};
     *out = NULL;
-    enum err err = read_whole(path, &bytes, why);
+    enum err err = small_file_read(path, "a price file", &bytes, why);
     if (!err)
         err = prices_parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);

@@ -30,11 +30,18 @@ struct graph_cost {
 };
 
 struct graph_cost graph_node_cost(const struct graph *graph, const struct graph_node *node);
+/* What it reads of one of its inputs: rows of a table, a slice, woken experts; nothing of one that is left
+ * out.  An input that stands twice is counted at each place; graph_node_cost counts it once. */
+struct graph_amount graph_input_amount(const struct graph *graph, const struct graph_node *node,
+                                       size_t index);
+/* Parameters, buffers and constants: what is loaded with the model. */
+bool graph_is_of_model(const struct graph_tensor *tensor);
 struct graph_cost graph_cost_total(const struct graph *graph); /* every node alone, nothing fused */
 
 void graph_cost_add(struct graph_cost *sum, const struct graph_cost *more);
 double graph_flops(const struct graph_cost *cost); /* 2 x macs + elementwise */
 void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more);
+void graph_amount_scale(struct graph_amount *amount, double factor);
 double graph_bytes(const struct graph_amount *amount, const struct graph_widths *widths);
 
 /* One tensor whole, as an amount: what it takes in memory. */

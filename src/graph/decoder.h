@@ -1,5 +1,5 @@
-/* The shape of a decoder-only language model of Llama's kind, out of a GGUF file: how many layers,
- * heads and features, and what each component of each layer weighs.
+/* The shape of a decoder-only language model of Llama's kind, out of a GGUF file (here) or of its
+ * numbers (decoder_shape.h): how many layers, heads and features, and what each component of each layer weighs.
  *
  * Every tensor of the file is counted in exactly one component, so the parts add up to the file's
  * tensors; a tensor whose place is not known, or whose shape contradicts the keys, is an error.
@@ -28,6 +28,24 @@ const char *decoder_component_words(enum decoder_component component); /* "atten
 
 enum decoder_activation { DECODER_SILU, DECODER_GELU };
 
+/* The tensors that a layer may have, and those outside of the layers. */
+enum decoder_tensor {
+#define DECODER_TENSOR(constant, name, component, role, columns, rows) DECODER_TENSOR_##constant,
+#include "graph/decoder_tensors.def"
+#undef DECODER_TENSOR
+    DECODER_TENSOR_COUNT
+};
+
+/* One of them, as it lies; all zero where there is none. */
+struct decoder_weight {
+    uint64_t columns, rows, matrices; /* one a matrix, but for experts */
+    uint64_t bytes;
+    uint64_t bias_numbers, bias_bytes; /* 0: it has no bias */
+    /* The bytes are those of its own format, in a file; otherwise they are as with 16 bits a number,
+     * and whoever asks for another precision may change them. */
+    bool is_stored;
+};
+
 /* The weights of one component in one layer, or outside of the layers. */
 struct decoder_part {
     uint64_t parameters, bytes;
@@ -52,6 +70,7 @@ struct decoder_layer {
     bool is_gated;      /* activation(gate) x up, rather than activation(up) */
     bool is_fused;      /* gate and up are one matrix */
     struct decoder_part parts[DECODER_COMPONENT_COUNT];
+    struct decoder_weight weights[DECODER_TENSOR_COUNT];
 };
 
 struct decoder {
@@ -68,6 +87,7 @@ struct decoder {
     /* Outside of the layers: embedding, final norm, head, rotation factors.  The tensor of a tied head
      * is counted under the embedding. */
     struct decoder_part outside[DECODER_COMPONENT_COUNT];
+    struct decoder_weight outside_weights[DECODER_TENSOR_COUNT];
 };
 
 /* ERR_UNSUPPORTED for an architecture, tensor or split file that is not known; ERR_BAD_VALUE for a

@@ -16,6 +16,7 @@
 
 #include "core/err.h"
 #include "graph/decoder.h"
+#include "graph/names.h"
 
 enum graph_op {
 #define OP(constant, name, kind, elementwise) GRAPH_##constant,
@@ -52,7 +53,7 @@ enum graph_numbers {
     GRAPH_NUMBERS,     /* in the precision that is asked for */
     GRAPH_INTEGERS_64, /* tokens, indices, shapes: their own size whatever the precision */
     GRAPH_INTEGERS_32,
-    GRAPH_BYTES,       /* bool, int8 of a file that is quantised already */
+    GRAPH_BYTES, /* bool, int8 of a file that is quantised already */
 };
 
 enum graph_role {
@@ -70,9 +71,10 @@ struct graph_tensor {
     enum graph_numbers numbers;
     uint8_t rank;
     int64_t dims[GRAPH_MOST_DIMENSIONS];
-    double stored_bytes; /* in the file, where its own format decides (quantised); 0: by precision */
-    node_id maker;       /* GRAPH_NONE: no node made it */
-    bool is_output;      /* of the model */
+    double
+        stored_bytes; /* in the file, where its own format decides (quantised); 0: by precision */
+    node_id maker;    /* GRAPH_NONE: no node made it */
+    bool is_output;   /* of the model */
 };
 
 /* A window that slides over one to three dimensions: convolution and pooling. */
@@ -84,9 +86,10 @@ struct graph_window {
 
 struct graph_attention {
     int64_t heads, heads_kv, key_size, value_size; /* of one head */
-    int64_t tokens, before;                        /* of one sequence: new ones, and those in the cache */
-    int64_t others;    /* keys come from so many tokens of another sequence (cross attention); 0: own */
-    int64_t window;    /* tokens that one sees, itself included; 0: all */
+    int64_t tokens, before; /* of one sequence: new ones, and those in the cache */
+    int64_t
+        others; /* keys come from so many tokens of another sequence (cross attention); 0: own */
+    int64_t window; /* tokens that one sees, itself included; 0: all */
     int64_t sequences;
     bool is_causal;
 };
@@ -97,14 +100,14 @@ struct graph_recurrent {
 
 struct graph_node {
     enum graph_op op;
-    const char *name;  /* where it stands in the model: "layer1.0.conv1" */
-    const char *label; /* what its source calls it: "Conv", "BatchNormalization" */
-    uint32_t first_input, input_count;   /* in graph.links */
+    const char *name;                  /* where it stands in the model: "layer1.0.conv1" */
+    const char *label;                 /* what its source calls it: "Conv", "BatchNormalization" */
+    uint32_t first_input, input_count; /* in graph.links */
     uint32_t first_output, output_count; /* in graph.links */
     int32_t layer;                       /* GRAPH_NONE outside of layers */
     enum decoder_component component;    /* DECODER_COMPONENT_COUNT: none of those */
-    double weight_share;  /* of its parameters, what one pass reads (experts that are woken); 1: all */
-    double product_share; /* of its parameters, what one token is multiplied with (experts in use); 1 */
+    double
+        weight_share; /* of its parameters, what one pass reads (experts that are woken); 1: all */
     union {
         struct graph_window window;
         struct graph_attention attention;
@@ -120,22 +123,24 @@ struct graph {
     size_t tensor_count, node_count, link_count;
     size_t tensor_room, node_room, link_room;
     size_t unknown_count; /* nodes whose operator is not known */
-    bool is_guessed;      /* some shapes were assumed (a safetensors header says no more): low confidence */
-    double tokens;        /* that one pass computes, of all sequences: 0 for what has none (an image) */
-    double batch;         /* sequences or samples */
-    void *names;          /* where the strings are */
+    bool
+        is_guessed; /* some shapes were assumed (a safetensors header says no more): low confidence */
+    double tokens; /* that one pass computes, of all sequences: 0 for what has none (an image) */
+    double batch;  /* sequences or samples */
+    struct names names; /* where the strings are */
 };
 
 void graph_release(struct graph *graph);
 
 /* ---- making one; out of memory leaves *why and ERR_NO_MEMORY ---- */
 
-const char *graph_keep(struct graph *graph, const char *string); /* a copy that lasts; NULL: no memory */
+const char *graph_keep(struct graph *graph,
+                       const char *string); /* a copy that lasts; NULL: no memory */
 
 enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor, tensor_id *out,
                           struct error *why) MUST_USE;
 
-/* Copies the names and links; sets `maker` of the outputs.  weight_share and product_share 0 mean 1. */
+/* Copies the names and links; sets `maker` of the outputs.  A weight_share of 0 means 1. */
 enum err graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
                         size_t input_count, const tensor_id *outputs, size_t output_count,
                         node_id *out, struct error *why) MUST_USE;

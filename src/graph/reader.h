@@ -17,7 +17,7 @@ struct params;
 enum graph_phase {
     GRAPH_WHOLE,   /* one pass over the input; of a decoder: prefill */
     GRAPH_PREFILL, /* `tokens` of a prompt in one pass, one row of logits */
-    GRAPH_DECODE,  /* one token after `context` tokens in the cache */
+    GRAPH_DECODE,  /* one token that sees `context` tokens, itself included */
 };
 
 /* 0 means the model's own default, which model_graph writes back. */
@@ -25,7 +25,7 @@ struct graph_setting {
     enum graph_phase phase;
     int64_t batch;   /* samples or sequences */
     int64_t tokens;  /* of a prompt, or of a text that is read whole */
-    int64_t context; /* tokens in the cache when a token is decoded */
+    int64_t context; /* tokens that a decoded one sees: itself, the others are in the cache */
     int64_t image;   /* pixels of a side */
     const struct params *dims; /* "batch=8": dynamic dimensions of an ONNX file; NULL: none */
 };

@@ -61,6 +61,13 @@ class Bare(unittest.TestCase):
         for name in ("openai", "ollama", "hub", "hf", "arrow", "sqlite"):
             self.assertIn("built without", missing.get(name) or "", name)
 
+    def test_hardware_is_there_and_not_read(self):
+        done = self.ipw("list", "hardware")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("built without cJSON", done.stderr)
+        self.assertIn("h200", [row["id"] for row in json.loads(
+            self.ipw("list", "hardware", "--json").stdout)["hardware"]])
+
     def test_profile_refuses_with_the_reason(self):
         done = self.ipw("profile", "--client", "null", "--model", "m", "--idle", "0",
                         "--output-dir", self.folder)

@@ -335,6 +335,7 @@ class Formats(MachineTest):
 
     def test_list_json(self):
         listing = json.loads(self.run_ipw("list", "datasets", "--json").stdout)
+        listing |= json.loads(self.run_ipw("list", "models", "--json").stdout)
         shown = section(command_page("list"), "JSON REPORT")
         self.assertEqual(key_problems(listing, shown), [])
 

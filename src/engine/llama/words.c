@@ -61,19 +61,23 @@ void words_take(int level, const char *text, void *data)
     }
 }
 
+const char *words_complaint(void)
+{
+    end_line();
+    return words.complaint;
+}
+
+/* "FILE:LINE: what failed", of which the path is nobody's business; the reason stood in a line before. */
 void words_last(const char *message)
 {
-    log_error("llama.cpp ends this process: %s", message);
+    const char *what = strstr(message, ": ");
+    const char *because = words_complaint();
+    log_error("llama.cpp ends this process: %s%s%s", what ? what + 2 : message,
+              because[0] ? ": " : "", because);
 }
 
 void words_forget(void)
 {
     end_line();
     words.complaint[0] = '\0';
-}
-
-const char *words_complaint(void)
-{
-    end_line();
-    return words.complaint;
 }

@@ -3,10 +3,9 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "graph/decoder/weigh.h"
 
 enum { LARGEST_WIDTH = 1 << 22, OUTSIDE = -1 };
-
-enum role { ROLE_MATRIX, ROLE_EXPERTS, ROLE_NORM, ROLE_NORM_AFTER, ROLE_TABLE };
 
 enum width {
     WIDTH_FREE,
@@ -29,10 +28,10 @@ enum width {
 static const struct row {
     const char *name;
     enum decoder_component component;
-    enum role role;
+    enum decoder_role role;
     enum width columns, rows;
-} ROWS[] = {
-#define DECODER_TENSOR(name, component, role, columns, rows)                                       \
+} ROWS[DECODER_TENSOR_COUNT] = {
+#define DECODER_TENSOR(constant, name, component, role, columns, rows)                             \
     {name, DECODER_##component, ROLE_##role, WIDTH_##columns, WIDTH_##rows},
 #include "graph/decoder_tensors.def"
 #undef DECODER_TENSOR
@@ -179,56 +178,6 @@ static bool fits(const struct decoder *decoder, const struct decoder_layer *laye
 
 /* ---- adding up ---- */
 
-/* A matrix gives the type; vectors only where there is none. */
-static void note_type(struct decoder_part *part, const struct gguf_tensor *tensor, bool is_vector)
-{
-    bool has_matrix = part->parameters > part->vector_parameters;
-    if (is_vector && has_matrix)
-        return;
-    if (!is_vector && !has_matrix)
-        part->largest = 0;
-    else if (part->type && part->type != tensor->type)
-        part->is_mixed = true;
-    if (tensor->bytes > part->largest) {
-        part->largest = tensor->bytes;
-        part->type = tensor->type;
-    }
-}
-
-static void add_to_part(struct decoder_part *part, const struct place *place,
-                        const struct gguf_tensor *tensor)
-{
-    enum role role = place->row->role;
-    bool is_embedding = place->row->component == DECODER_EMBEDDING;
-    bool is_vector = place->is_bias || role == ROLE_NORM || role == ROLE_NORM_AFTER ||
-                     (role == ROLE_TABLE && !is_embedding);
-    note_type(part, tensor, is_vector);
-    part->parameters += tensor->elements;
-    part->bytes += tensor->bytes;
-    if (is_vector)
-        part->vector_parameters += tensor->elements;
-    if (role == ROLE_EXPERTS) {
-        part->expert_parameters += tensor->elements;
-        part->expert_bytes += tensor->bytes;
-    }
-    if (place->is_bias)
-        part->bias_parameters += tensor->elements;
-}
-
-static void add_norm(struct decoder *decoder, struct decoder_layer *layer,
-                     const struct place *place)
-{
-    if (place->is_bias) {
-        layer->norm_has_mean = true;
-        return;
-    }
-    uint64_t numbers = width_of(decoder, layer, place->row->columns);
-    if (place->row->role == ROLE_NORM)
-        layer->norm_numbers += numbers;
-    else
-        layer->norm_numbers_after += numbers;
-}
-
 static enum err add_tensor(const struct reading *reading, const struct gguf_tensor *tensor)
 {
     struct decoder *decoder = reading->decoder;
@@ -242,12 +191,17 @@ static enum err add_tensor(const struct reading *reading, const struct gguf_tens
     struct decoder_layer *layer = &decoder->layers[place.layer == OUTSIDE ? 0 : place.layer];
     if (!fits(decoder, layer, place.row, tensor, place.is_bias))
         return complain(reading, tensor, ERR_BAD_VALUE, "has another shape than the keys say");
-    struct decoder_part *parts = place.layer == OUTSIDE ? decoder->outside : layer->parts;
-    add_to_part(&parts[place.row->component], &place, tensor);
-    if (place.row->component == DECODER_NORM && place.layer != OUTSIDE)
-        add_norm(decoder, layer, &place);
-    decoder->parameters += tensor->elements;
-    decoder->bytes += tensor->bytes;
+    struct decoder_added added = {
+        .tensor = (enum decoder_tensor)(place.row - ROWS),
+        .is_bias = place.is_bias,
+        .columns = tensor->dimensions[0],
+        .rows = tensor->dimensions[1],
+        .matrices = tensor->dimensions[2],
+        .bytes = tensor->bytes,
+        .type = tensor->type,
+        .is_stored = true,
+    };
+    decoder_weigh(decoder, place.layer, &added);
     return ERR_OK;
 }
 

@@ -1,0 +1,377 @@
+/* ipw estimate: what a model costs on hardware, before that is bought.
+ *
+ *   $ ipw estimate --model resnet50 --hardware a100-sxm-80gb --batch 8
+ *
+ * The report on stdout or in a file; a limit that is not kept is exit 1. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "cli/estimate_ask.h"
+#include "cli/estimate_legacy.h"
+#include "core/text.h"
+#include "report/estimate_report.h"
+
+static int estimate_main(int argc, char **argv);
+
+enum { TOP_USUAL = 0x7fffffff };
+
+const struct command command_estimate = {
+    .name = "estimate",
+    .summary = "predict energy, latency and memory of a model on hardware",
+    .usage = "--model FILE|NAME [--hardware ID[,ID...]] [OPTIONS]",
+    .details =
+        "Counts what a model computes and moves, cuts it into kernels and lays that against what "
+        "a\n"
+        "device can do and draws. Answers how long it takes, how many joules and why, how much\n"
+        "memory, what limits it, and what would cost less. Every figure is a model's: it has its "
+        "±\n"
+        "and says how well the device is known.\n\n"
+        "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list "
+        "models`,\n"
+        "the device one of `ipw list hardware`, with @MODE behind it for one of its power modes, "
+        "or\n"
+        "a file. Of a decoder a whole request is estimated, prompt and answer, unless --phase "
+        "says\n"
+        "otherwise.\n\n"
+        "Several devices, formats or batches give a table, fewest joules first, with the frontier\n"
+        "of energy and latency marked. With a --max option the exit status is 1 when the "
+        "estimate,\n"
+        "or every one of several, is beyond a limit.",
+    .run = estimate_main,
+};
+
+/* ---- output ---- */
+
+/* What --format says, else what the file is called, else a table. */
+static const char *format_of(const struct estimate_options *options)
+{
+    static const char *const SUFFIXES[] = {"json", "csv", "md"};
+    const char *dot = options->output ? strrchr(options->output, '.') : NULL;
+    if (options->json)
+        return "json";
+    if (options->format)
+        return options->format;
+    for (size_t i = 0; dot && i < sizeof SUFFIXES / sizeof *SUFFIXES; i++)
+        if (strcmp(dot + 1, SUFFIXES[i]) == 0)
+            return SUFFIXES[i];
+    return "table";
+}
+
+static int deliver(const struct estimate_options *options, const struct text *text)
+{
+    struct error why = {0};
+    if (!options->output)
+        return put_output("estimate", text);
+    if (text->failed)
+        return complain("estimate", EXIT_FAILED, "out of memory");
+    if (write_file(options->output, text, &why))
+        return complain("estimate", EXIT_FAILED, "%s", why.text);
+    return EXIT_DONE;
+}
+
+static bool is_coloured(const struct estimate_options *options)
+{
+    return !options->output && wants_colour(STDOUT_FILENO);
+}
+
+static int fail(enum err err, const struct error *why)
+{
+    bool mistake = err == ERR_USAGE || err == ERR_NOT_FOUND;
+    return complain("estimate", mistake ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
+static size_t rows_wanted(const struct estimate_options *options, size_t usual)
+{
+    if (options->top != TOP_USUAL)
+        return options->top;
+    return options->verbose ? 0 : usual;
+}
+
+/* ---- one estimate ---- */
+
+static void write_one(const struct estimate_options *options, const struct estimate_report *report,
+                      struct text *out)
+{
+    const char *format = format_of(options);
+    const struct outcome *outcome = report->outcome;
+    if (strcmp(format, "json") == 0)
+        estimate_json(report, out);
+    else if (strcmp(format, "md") == 0)
+        estimate_markdown(report, out);
+    else if (strcmp(format, "table") == 0)
+        estimate_text(report, is_coloured(options), out);
+    else if (options->verbose)
+        estimate_csv(report, out);
+    else {
+        struct point point = {.outcome = *outcome,
+                              .batch = outcome->work->question.setting.batch,
+                              .on_frontier = outcome->memory.fits};
+        struct points points = {.works = (struct workload *)outcome->work,
+                                .work_count = 1,
+                                .items = &point,
+                                .count = 1,
+                                .able = 1};
+        points_csv(&(struct points_report){.points = &points,
+                                           .hardware = outcome->hardware,
+                                           .budget = report->budget},
+                   out);
+    }
+}
+
+static int report_one(const struct estimate_options *options, const struct outcome *outcome,
+                      bool is_catalogued)
+{
+    struct recommendation proposals[RECOMMEND_MOST];
+    struct budget budget = estimate_ask_budget(options);
+    struct recommend_question question = {outcome, &budget, is_catalogued};
+    struct estimate_report report = {.outcome = outcome,
+                                     .budget = &budget,
+                                     .recommendations = proposals,
+                                     .top = rows_wanted(options, 10),
+                                     .shows_figures = options->verbose};
+    struct outcome_row *rows = NULL;
+    struct error why = {0};
+    struct text out = {0};
+    enum err err = outcome_rows(outcome, &rows, &report.row_count, &why);
+    if (!err)
+        err = recommend_make(&question, proposals, &report.recommendation_count, &why);
+    if (!err && !outcome->memory.fits)
+        err = recommend_devices_to_fit(outcome, &report.devices_to_fit, &why);
+    report.rows = rows;
+    if (!err)
+        write_one(options, &report, &out);
+    int code = err ? fail(err, &why) : deliver(options, &out);
+    free(rows);
+    text_release(&out);
+    return code ? code : budget_holds(&budget, outcome) ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int estimate_one(const struct estimate_options *options, const struct estimate_asked *asked,
+                        const struct workload *work)
+{
+    const struct points_candidate *candidate = &asked->candidates[0];
+    struct outcome outcome;
+    struct error why = {0};
+    enum err err = outcome_make(work, &asked->hardware[candidate->device], &candidate->choice, true,
+                                &outcome, &why);
+    if (err)
+        return fail(err, &why);
+    int code = report_one(options, &outcome, asked->is_catalogued[candidate->device]);
+    outcome_release(&outcome);
+    return code;
+}
+
+/* ---- many ---- */
+
+static int report_points(const struct estimate_options *options, const struct estimate_asked *asked,
+                         struct points *points)
+{
+    const char *format = format_of(options);
+    struct budget budget = estimate_ask_budget(options);
+    struct points_report report = {
+        .points = points,
+        .hardware = asked->hardware,
+        .budget = &budget,
+        .top = rows_wanted(options, points->count <= 64 ? 0 : 40),
+    };
+    struct text out = {0};
+    bool any = !budget_has_any(&budget);
+    points_sort(points);
+    if (strcmp(format, "json") == 0)
+        points_json(&report, &out);
+    else if (strcmp(format, "csv") == 0)
+        points_csv(&report, &out);
+    else if (strcmp(format, "md") == 0)
+        points_markdown(&report, &out);
+    else
+        points_text(&report, is_coloured(options), &out);
+    int code = deliver(options, &out);
+    text_release(&out);
+    for (size_t i = 0; i < points->count && !any; i++)
+        any = !points->items[i].missing[0] && budget_holds(&budget, &points->items[i].outcome);
+    return code ? code : any ? EXIT_DONE : EXIT_FAILED;
+}
+
+static int estimate_many(const struct estimate_options *options, const struct estimate_asked *asked,
+                         const struct workload_question *work)
+{
+    struct points_question question = {
+        .work = *work,
+        .hardware = asked->hardware,
+        .candidates = asked->candidates,
+        .candidate_count = asked->candidate_count,
+        .batches = asked->batches,
+        .batch_count = asked->batch_count,
+    };
+    struct points points;
+    struct error why = {0};
+    enum err err = points_make(&question, &points, &why);
+    if (err)
+        return fail(err, &why);
+    int code = points.able ? report_points(options, asked, &points)
+                           : complain("estimate", EXIT_FAILED, "%s", points.items[0].missing);
+    points_release(&points);
+    return code;
+}
+
+/* ---- the graph alone ---- */
+
+static int show_graph(const struct estimate_options *options, const struct workload *work)
+{
+    struct text out = {0};
+    if (strcmp(options->graph, "dot") == 0)
+        graph_write_dot(&work->passes[0].graph, &out);
+    else
+        graph_write_mermaid(&work->passes[0].graph, &out);
+    int code = deliver(options, &out);
+    text_release(&out);
+    return code;
+}
+
+/* ---- all ---- */
+
+static int estimate_work(const struct estimate_options *options, struct estimate_asked *asked,
+                         struct workload_question *question)
+{
+    struct workload work;
+    struct error why = {0};
+    if (asked->batch_count)
+        question->setting.batch = asked->batches[0];
+    enum err err = workload_make(question, &work, &why);
+    if (err)
+        return fail(err, &why);
+    if (options->graph) {
+        int code = show_graph(options, &work);
+        workload_release(&work);
+        return code;
+    }
+    int code;
+    err = estimate_ask_candidates(options, work.has_stored, asked, &why);
+    if (err)
+        code = fail(err, &why);
+    else if (asked->candidate_count * (asked->batch_count ? asked->batch_count : 1) == 1)
+        code = estimate_one(options, asked, &work);
+    else
+        code = estimate_many(options, asked, question);
+    workload_release(&work);
+    return code;
+}
+
+static int estimate_model(const struct estimate_options *options, struct estimate_asked *asked)
+{
+    struct model model;
+    struct workload_question work;
+    struct error why = {0};
+    enum err err = model_open(options->model, &model, &why);
+    if (err)
+        return fail(err, &why);
+    err = estimate_ask_work(options, &model, &work, &why);
+    int code = err ? fail(err, &why) : estimate_work(options, asked, &work);
+    model_close(&model);
+    return code;
+}
+
+static int show_legacy(const struct estimate_options *options)
+{
+    const char *format = format_of(options);
+    struct error why = {0};
+    struct text out = {0};
+    bool json = strcmp(format, "json") == 0;
+    if (!json && strcmp(format, "table") != 0)
+        return complain("estimate", EXIT_USAGE, "--model-compat gives a table or JSON, not %s",
+                        format);
+    enum err err = estimate_legacy(options, json, &out, &why);
+    int code = err ? fail(err, &why) : deliver(options, &out);
+    text_release(&out);
+    return code;
+}
+
+static int estimate_asked_for(const struct estimate_options *options)
+{
+    struct estimate_asked asked;
+    struct error why = {0};
+    if (!options->model)
+        return complain("estimate", EXIT_USAGE, "which model? usage: ipw estimate %s",
+                        command_estimate.usage);
+    if (options->compat)
+        return show_legacy(options);
+    enum err err = ERR_OK;
+    if (options->graph)
+        asked = (struct estimate_asked){0};
+    else
+        err = estimate_ask(options, &asked, &why);
+    if (err)
+        return fail(err, &why);
+    int code = estimate_model(options, &asked);
+    estimate_asked_release(&asked);
+    return code;
+}
+
+static int estimate_main(int argc, char **argv)
+{
+    static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
+    static const char *const PHASES[] = {"prefill", "decode", NULL};
+    static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
+    struct estimate_options o = {.top = TOP_USUAL};
+    const struct option_row rows[] = {
+        {'m', "model", OPTION_TEXT, &o.model, "FILE|NAME",
+         "a model's file, or a name of `ipw list models`", 0, 0, NULL},
+        {0, "hardware", OPTION_LIST, &o.hardware, "ID",
+         "of `ipw list hardware`, with commas; or all (default: this machine)", 0, 0, NULL},
+        {0, "hardware-file", OPTION_LIST, &o.hardware_files, "FILE",
+         "a device described in a file; may be repeated", 0, 0, NULL},
+        {'p', "precision", OPTION_TEXT, &o.precision, "FORMATS",
+         "fp32, fp16, bf16, fp8, int8, int4 ...; stored (default: what suits)", 0, 0, NULL},
+        {'b', "batch", OPTION_TEXT, &o.batch, "BATCHES",
+         "samples at a time: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", 0, 0, NULL},
+        {0, "prompt-tokens", OPTION_COUNT, &o.prompt_tokens, "N",
+         "tokens of a prompt, or of a text that is read whole (default: 512)", 1, 1e8, NULL},
+        {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
+         "tokens of the answer to a request (default: 128)", 1, 1e8, NULL},
+        {0, "context", OPTION_COUNT, &o.context, "N",
+         "tokens in the cache: before a decoded one, or when a request ends", 1, 1e8, NULL},
+        {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",
+         "prefill or decode alone (default: a request)", 0, 0, PHASES},
+        {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,
+         100000, NULL},
+        {0, "dim", OPTION_PARAMS, &o.dims, "NAME=N",
+         "a dimension that an ONNX file leaves open; may be repeated", 0, 0, NULL},
+        {0, "devices", OPTION_COUNT, &o.devices, "N",
+         "so many devices share the model (tensor parallelism; default: 1)", 1, 1024, NULL},
+        {0, "compare", OPTION_FLAG, &o.compare, NULL,
+         "devices beside each other (default: the whole catalogue)", 0, 0, NULL},
+        {0, "sweep", OPTION_FLAG, &o.sweep, NULL,
+         "every format that the devices have, batches 1 to 64", 0, 0, NULL},
+        {0, "max-latency-ms", OPTION_NUMBER, &o.max_latency_ms, "MS",
+         "fail when it takes longer: a pass, or a request", 1e-9, 1e12, NULL},
+        {0, "max-energy-mj", OPTION_NUMBER, &o.max_energy_mj, "MJ",
+         "fail when a sample, a token of a phase or a request costs more", 1e-9, 1e15, NULL},
+        {0, "max-memory-gb", OPTION_NUMBER, &o.max_memory_gb, "GB",
+         "fail when it needs more (10^9 bytes, on one device)", 1e-9, 1e9, NULL},
+        {0, "max-power-w", OPTION_NUMBER, &o.max_power_w, "W",
+         "fail when it draws more on average, all devices together", 1e-9, 1e9, NULL},
+        {0, "no-fusion", OPTION_FLAG, &o.no_fusion, NULL, "every operation is a kernel of its own",
+         0, 0, NULL},
+        {0, "top", OPTION_COUNT, &o.top, "N",
+         "rows to show; 0: all (default: 10; of many estimates 40)", 0, 1e9, NULL},
+        {0, "graph", OPTION_CHOICE, &o.graph, "LANGUAGE",
+         "write the model's graph instead: dot or mermaid", 0, 0, GRAPHS},
+        {0, "model-compat", OPTION_FLAG, &o.compat, NULL,
+         "by the legacy model, to compare with its reports", 0, 0, NULL},
+        {0, "format", OPTION_CHOICE, &o.format, "NAME",
+         "table, json, csv or md (default: by FILE's name, else table)", 0, 0, FORMATS},
+        {0, "json", OPTION_FLAG, &o.json, NULL, "the same as --format json", 0, 0, NULL},
+        {'o', "output", OPTION_TEXT, &o.output, "FILE", "write there and not to stdout", 0, 0,
+         NULL},
+        {'v', "verbose", OPTION_FLAG, &o.verbose, NULL,
+         "all rows, and the device's figures with sources; csv: subgraphs", 0, 0, NULL},
+        {0},
+    };
+    int rest, code = parse_or_help(&command_estimate, rows, argc, argv, false, &rest);
+    if (code < 0)
+        code = estimate_asked_for(&o);
+    params_release(&o.dims);
+    return code;
+}

@@ -1,0 +1,418 @@
+#include "cli/estimate_ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "port/fs.h"
+#include "runner/host_report.h"
+#include "sensors/registry.h"
+
+enum { BATCH_MOST = 1000000, BATCHES_MOST = 4096, HARDWARE_MOST = 512, PROMPT = 512, OUTPUT = 128 };
+
+/* ---- devices ---- */
+
+static enum err no_memory(struct error *why)
+{
+    return err_set(why, ERR_NO_MEMORY, "out of memory");
+}
+
+static enum err room_for_hardware(struct estimate_asked *out, struct error *why)
+{
+    out->hardware = calloc(HARDWARE_MOST, sizeof *out->hardware);
+    out->is_catalogued = calloc(HARDWARE_MOST, sizeof *out->is_catalogued);
+    return out->hardware && out->is_catalogued ? ERR_OK : no_memory(why);
+}
+
+static enum err add_named(const char *id, struct estimate_asked *out, struct error *why)
+{
+    if (out->hardware_count == HARDWARE_MOST)
+        return err_set(why, ERR_USAGE, "at most %d devices", HARDWARE_MOST);
+    enum err err = hardware_find(id, &out->hardware[out->hardware_count], why);
+    if (!err)
+        out->is_catalogued[out->hardware_count++] = true;
+    return err;
+}
+
+/* "a,b" is two, "all" the whole catalogue. */
+static enum err add_list(const char *list, struct estimate_asked *out, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (const char *word = list; !err && word;) {
+        char id[128];
+        size_t length = strcspn(word, ",");
+        if (length == 0 || length >= sizeof id)
+            return err_set(why, ERR_USAGE, "--hardware wants ids with commas between, not '%.80s'",
+                           list);
+        str_format(id, sizeof id, "%.*s", (int)length, word);
+        if (strcmp(id, "all") == 0)
+            for (size_t i = 0; !err && i < hardware_catalogue_count(); i++)
+                err = add_named(hardware_catalogue_id(i), out, why);
+        else
+            err = add_named(id, out, why);
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return err;
+}
+
+static enum err add_file(const char *path, struct estimate_asked *out, struct error *why)
+{
+    if (out->hardware_count == HARDWARE_MOST)
+        return err_set(why, ERR_USAGE, "at most %d devices", HARDWARE_MOST);
+    enum err err = hardware_read(path, &out->hardware[out->hardware_count], why);
+    out->hardware_count += !err;
+    return err;
+}
+
+/* The device of this machine: its first GPU, else its processor. */
+static enum err add_own(struct estimate_asked *out, struct error *why)
+{
+    struct sensor_findings findings = {0};
+    struct host_report host;
+    const char *gpu = NULL, *root = getenv("IPW_SYSROOT");
+    if (root && *root)
+        fs_set_root(root);
+    sensors_probe(&(struct sensor_config){0}, NULL, &findings);
+    host_report_take(&findings, &host);
+    for (size_t i = 0; i < findings.count && !gpu; i++)
+        if (findings.items[i].kind == SENSOR_GPU && findings.items[i].status == SENSOR_OK)
+            gpu = findings.items[i].name;
+    const char *name = gpu && gpu[0] ? gpu : host.info.cpu_brand;
+    bool found = name[0] && hardware_of_device(name, &out->hardware[0]);
+    enum err err = ERR_OK;
+    if (found)
+        out->is_catalogued[out->hardware_count++] = true;
+    else
+        err = err_set(why, ERR_USAGE,
+                      "on which device? This machine's (%.80s) is not in the catalogue: give "
+                      "--hardware ID (`ipw list hardware`), or --hardware-file with what `ipw "
+                      "estimate calibrate` finds",
+                      name[0] ? name : "of unknown name");
+    sensor_findings_release(&findings);
+    return err;
+}
+
+static enum err ask_hardware(const struct estimate_options *options, struct estimate_asked *out,
+                             struct error *why)
+{
+    enum err err = room_for_hardware(out, why);
+    for (size_t i = 0; !err && i < options->hardware.count; i++)
+        err = add_list(options->hardware.items[i], out, why);
+    for (size_t i = 0; !err && i < options->hardware_files.count; i++)
+        err = add_file(options->hardware_files.items[i], out, why);
+    if (!err && !out->hardware_count)
+        err = options->compare ? add_list("all", out, why) : add_own(out, why);
+    return err;
+}
+
+/* ---- formats ---- */
+
+static enum err add_format(const char *name, struct estimate_formats *out, struct error *why)
+{
+    bool stored = strcmp(name, "stored") == 0;
+    enum precision precision = PRECISION_FP16;
+    if (!stored) {
+        struct error unknown = {0};
+        if (precision_find(name, &precision, &unknown))
+            return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
+    }
+    for (size_t i = 0; i < out->count; i++)
+        if (out->items[i].keeps_stored == stored && out->items[i].precision == precision)
+            return err_set(why, ERR_USAGE, "--precision: %s stands there twice", name);
+    out->items[out->count].precision = precision;
+    out->items[out->count++].keeps_stored = stored;
+    return ERR_OK;
+}
+
+static enum err ask_formats(const char *list, struct estimate_formats *out, struct error *why)
+{
+    for (const char *word = list; word;) {
+        char name[32];
+        size_t length = strcspn(word, ",");
+        if (length == 0 || length >= sizeof name)
+            return err_set(why, ERR_USAGE,
+                           "--precision wants formats like fp32,fp16,int8; not "
+                           "'%.80s'",
+                           list);
+        str_format(name, sizeof name, "%.*s", (int)length, word);
+        enum err err = add_format(name, out, why);
+        if (err)
+            return err;
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return ERR_OK;
+}
+
+/* What people run by default: sixteen bits where the device multiplies them. */
+static enum precision usual_format(const struct hardware *hardware)
+{
+    static const enum precision OTHERS[] = {PRECISION_FP32, PRECISION_BF16, PRECISION_FP8,
+                                            PRECISION_INT8};
+    if (outcome_is_native(hardware, PRECISION_FP16))
+        return PRECISION_FP16;
+    if (is_known(hardware->matrix_flops[PRECISION_BF16].value))
+        return PRECISION_BF16;
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (outcome_is_native(hardware, OTHERS[i]))
+            return OTHERS[i];
+    return PRECISION_FP32;
+}
+
+/* ---- batches ---- */
+
+static enum err bad_batch(const char *list, struct error *why)
+{
+    return err_set(why, ERR_USAGE,
+                   "--batch wants numbers from 1 to %d like 1,8,32, a range 1..64 or one that "
+                   "doubles, 1..64x2; not '%.80s'",
+                   BATCH_MOST, list);
+}
+
+static bool parse_batch(const char *from, size_t length, int64_t *out)
+{
+    char number[24];
+    uint64_t value;
+    if (length == 0 || length >= sizeof number)
+        return false;
+    str_format(number, sizeof number, "%.*s", (int)length, from);
+    if (parse_u64(number, &value) != ERR_OK || value < 1 || value > BATCH_MOST)
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
+/* One piece between commas: "8", "1..64", "1..64x2". */
+static bool parse_range(const char *word, size_t length, int64_t *first, int64_t *last,
+                        int64_t *factor)
+{
+    const char *dots = strstr(word, "..");
+    *factor = 1;
+    if (!dots || dots >= word + length) {
+        bool good = parse_batch(word, length, first);
+        *last = *first;
+        return good;
+    }
+    const char *end = word + length, *high = dots + 2;
+    const char *times = memchr(high, 'x', (size_t)(end - high));
+    if (times && (!parse_batch(times + 1, (size_t)(end - times - 1), factor) || *factor < 2))
+        return false;
+    return parse_batch(word, (size_t)(dots - word), first) &&
+           parse_batch(high, (size_t)((times ? times : end) - high), last) && *first <= *last;
+}
+
+static enum err ask_batches(const char *list, struct estimate_asked *out, struct error *why)
+{
+    out->batches = calloc(BATCHES_MOST, sizeof *out->batches);
+    if (!out->batches)
+        return no_memory(why);
+    for (const char *word = list; word;) {
+        size_t length = strcspn(word, ",");
+        int64_t first = 0, last = 0, factor;
+        if (!parse_range(word, length, &first, &last, &factor))
+            return bad_batch(list, why);
+        for (int64_t batch = first; batch <= last;
+             batch = factor > 1 ? batch * factor : batch + 1) {
+            if (out->batch_count == BATCHES_MOST)
+                return err_set(why, ERR_USAGE, "--batch: at most %d of them", BATCHES_MOST);
+            out->batches[out->batch_count++] = batch;
+        }
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return ERR_OK;
+}
+
+/* ---- all ---- */
+
+enum err estimate_ask(const struct estimate_options *options, struct estimate_asked *out,
+                      struct error *why)
+{
+    *out = (struct estimate_asked){0};
+    enum err err = ask_hardware(options, out, why);
+    if (!err && options->precision)
+        err = ask_formats(options->precision, &out->formats, why);
+    const char *batches = options->batch ? options->batch : options->sweep ? "1..64x2" : NULL;
+    if (!err && batches)
+        err = ask_batches(batches, out, why);
+    if (err)
+        estimate_asked_release(out);
+    return err;
+}
+
+static void add_candidate(struct estimate_asked *asked, size_t device, enum precision precision,
+                          bool keeps_stored, int devices)
+{
+    asked->candidates[asked->candidate_count++] = (struct points_candidate){
+        .device = device,
+        .choice = {.precision = precision, .keeps_stored = keeps_stored, .devices = devices}};
+}
+
+enum err estimate_ask_candidates(const struct estimate_options *options, bool has_stored,
+                                 struct estimate_asked *asked, struct error *why)
+{
+    const struct estimate_formats *formats = &asked->formats;
+    int devices = options->devices ? (int)options->devices : 1;
+    asked->candidates =
+        calloc(asked->hardware_count * (PRECISION_COUNT + 1), sizeof *asked->candidates);
+    if (!asked->candidates)
+        return no_memory(why);
+    for (size_t d = 0; d < asked->hardware_count; d++) {
+        const struct hardware *hardware = &asked->hardware[d];
+        enum precision usual = usual_format(hardware);
+        for (size_t i = 0; i < formats->count; i++) {
+            if (formats->items[i].keeps_stored && !has_stored)
+                return err_set(why, ERR_USAGE,
+                               "--precision stored: the weights of this model have no format of "
+                               "their own");
+            add_candidate(asked, d,
+                          formats->items[i].keeps_stored ? usual : formats->items[i].precision,
+                          formats->items[i].keeps_stored, devices);
+        }
+        if (formats->count)
+            continue;
+        if (has_stored || !options->sweep)
+            add_candidate(asked, d, usual, has_stored, devices);
+        for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
+            if (outcome_is_native(hardware, p))
+                add_candidate(asked, d, p, false, devices);
+    }
+    return ERR_OK;
+}
+
+/* What a model takes when nobody says: 0 of what it has none of. */
+static enum err defaults_of(const struct estimate_options *options, const struct model *model,
+                            struct graph_setting *out, struct error *why)
+{
+    struct graph graph;
+    *out = (struct graph_setting){.dims = options->dims.count ? &options->dims : NULL};
+    enum err err = model_graph(model, out, &graph, why);
+    if (!err)
+        graph_release(&graph);
+    return err;
+}
+
+/* An option that changes nothing would be read as one that did. */
+static enum err check_used(const struct estimate_options *options, const struct model *model,
+                           const struct graph_setting *defaults, struct error *why)
+{
+    if (options->image && !defaults->image)
+        return err_set(why, ERR_USAGE, "%.100s takes no --image", model->name);
+    if (options->prompt_tokens && !defaults->tokens)
+        return err_set(why, ERR_USAGE, "%.100s takes no --prompt-tokens", model->name);
+    if (!model->has_phases && (options->phase || options->context || options->output_tokens))
+        return err_set(why, ERR_USAGE,
+                       "%.100s has no phases: --phase, --context and --output-tokens are for "
+                       "models that write token after token",
+                       model->name);
+    return ERR_OK;
+}
+
+/* Has the model room for a cache of so many tokens? */
+static bool has_room(const struct workload_question *work, int64_t context)
+{
+    struct graph graph;
+    struct graph_setting setting = work->setting;
+    setting.phase = GRAPH_DECODE;
+    setting.context = context;
+    if (model_graph(work->model, &setting, &graph, NULL))
+        return false;
+    graph_release(&graph);
+    return true;
+}
+
+/* How long a request is that nobody gave a length: the model's usual prompt, and half of that, and so on,
+ * where no answer would fit behind it. */
+static void settle_lengths(const struct estimate_options *options, int64_t usual,
+                           struct workload_question *work)
+{
+    int64_t prompt = usual > 0 && usual < PROMPT ? usual : PROMPT, output = OUTPUT;
+    if (!options->prompt_tokens && !options->output_tokens && !options->context)
+        for (; prompt > 1 && !has_room(work, prompt + output); prompt /= 2)
+            output = prompt / 2 < OUTPUT ? prompt / 2 : OUTPUT;
+    work->setting.tokens = options->prompt_tokens ? options->prompt_tokens : prompt;
+    work->output_tokens = options->output_tokens ? options->output_tokens : output > 0 ? output : 1;
+}
+
+/* A request is what a decoder is for; a phase alone when it is asked for. */
+static enum err settle_request(const struct estimate_options *options, int64_t usual,
+                               struct workload_question *work, struct error *why)
+{
+    work->is_request = true;
+    work->setting.context = 0;
+    settle_lengths(options, usual, work);
+    if (options->context && options->output_tokens)
+        return err_set(why, ERR_USAGE,
+                       "--context says how long a request grows, and so does --output-tokens: "
+                       "give one of them, or --phase decode");
+    if (options->context && options->context <= work->setting.tokens)
+        return err_set(why, ERR_USAGE,
+                       "--context %u is not beyond a prompt of %lld tokens: give a longer one, "
+                       "fewer --prompt-tokens, or --phase decode",
+                       options->context, (long long)work->setting.tokens);
+    if (options->context)
+        work->output_tokens = options->context - work->setting.tokens;
+    return ERR_OK;
+}
+
+static enum err settle_phase(const struct estimate_options *options, struct workload_question *work,
+                             struct error *why)
+{
+    if (options->output_tokens)
+        return err_set(why, ERR_USAGE, "--output-tokens is of a request: leave out --phase");
+    bool decodes = strcmp(options->phase, "decode") == 0;
+    if (!decodes && options->context)
+        return err_set(why, ERR_USAGE,
+                       "--context is of --phase decode or of a request: a prefill "
+                       "has --prompt-tokens");
+    work->setting.phase = decodes ? GRAPH_DECODE : GRAPH_PREFILL;
+    if (decodes && !options->context)
+        work->setting.context = options->prompt_tokens;
+    return ERR_OK;
+}
+
+enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
+                           struct workload_question *work, struct error *why)
+{
+    struct graph_setting defaults;
+    *work = (struct workload_question){
+        .model = model,
+        .setting = {.tokens = options->prompt_tokens,
+                    .context = options->context,
+                    .image = options->image,
+                    .dims = options->dims.count ? &options->dims : NULL},
+        .fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED,
+    };
+    enum err err = defaults_of(options, model, &defaults, why);
+    if (!err)
+        err = check_used(options, model, &defaults, why);
+    if (err || !model->has_phases)
+        return err;
+    if (options->phase)
+        return settle_phase(options, work, why);
+    return settle_request(options, defaults.tokens, work, why);
+}
+
+static double in_units(double value, double unit)
+{
+    return value > 0 ? value * unit : UNKNOWN;
+}
+
+struct budget estimate_ask_budget(const struct estimate_options *options)
+{
+    struct budget budget = budget_none();
+    budget.most[BUDGET_LATENCY] = in_units(options->max_latency_ms, 1e-3);
+    budget.most[BUDGET_ENERGY] = in_units(options->max_energy_mj, 1e-3);
+    budget.most[BUDGET_MEMORY] = in_units(options->max_memory_gb, 1e9);
+    budget.most[BUDGET_POWER] = in_units(options->max_power_w, 1);
+    return budget;
+}
+
+void estimate_asked_release(struct estimate_asked *asked)
+{
+    for (size_t i = 0; i < asked->hardware_count; i++)
+        hardware_release(&asked->hardware[i]);
+    free(asked->hardware);
+    free(asked->is_catalogued);
+    free(asked->batches);
+    free(asked->candidates);
+    *asked = (struct estimate_asked){0};
+}

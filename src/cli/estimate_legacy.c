@@ -1,0 +1,66 @@
+#include "cli/estimate_legacy.h"
+
+#include "cli/estimate_ask.h"
+#include "core/text.h"
+#include "estimate/compat.h"
+#include "port/small_file.h"
+#include "report/estimate_compat.h"
+
+static enum err read_device(const struct estimate_options *options, struct legacy_hardware *out,
+                            struct error *why)
+{
+    struct text bytes = {0};
+    if (options->hardware_files.count != 1 || options->hardware.count)
+        return err_set(why, ERR_USAGE,
+                       "--model-compat wants one --hardware-file that describes a device as the "
+                       "legacy model has it, under \"legacy\"");
+    const char *path = options->hardware_files.items[0];
+    enum err err = small_file_read(path, "a device", &bytes, why);
+    if (!err)
+        err = legacy_hardware_parse(path, text_get(&bytes), bytes.length, out, why);
+    text_release(&bytes);
+    return err;
+}
+
+static enum err estimate_graph(const struct estimate_options *options, const struct model *model,
+                               const struct legacy_hardware *device, bool json, struct text *out,
+                               struct error *why)
+{
+    struct workload_question question;
+    struct graph graph;
+    struct compat compat;
+    struct error unknown = {0};
+    enum precision precision = PRECISION_FP32;
+    if (options->precision && precision_find(options->precision, &precision, &unknown))
+        return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
+    enum err err = estimate_ask_work(options, model, &question, why);
+    if (!err)
+        err = model_graph(model, &question.setting, &graph, why);
+    if (err)
+        return err;
+    err = compat_make(&graph, device, precision, &compat, why);
+    if (!err) {
+        if (json)
+            compat_json(&compat, out);
+        else
+            compat_text(&compat, out);
+        compat_release(&compat);
+    }
+    graph_release(&graph);
+    return err;
+}
+
+enum err estimate_legacy(const struct estimate_options *options, bool json, struct text *out,
+                         struct error *why)
+{
+    struct legacy_hardware device;
+    struct model model;
+    enum err err = read_device(options, &device, why);
+    if (!err)
+        err = model_open(options->model, &model, why);
+    if (err)
+        return err;
+    err = estimate_graph(options, &model, &device, json, out, why);
+    model_close(&model);
+    return err;
+}

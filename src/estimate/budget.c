@@ -1,0 +1,112 @@
+#include "estimate/budget.h"
+
+#include <math.h>
+
+#include "core/units.h"
+
+static const struct {
+    const char *name, *unit;
+} KINDS[BUDGET_KINDS] = {
+    [BUDGET_LATENCY] = {"latency", "s"},
+    [BUDGET_ENERGY] = {"energy", "J"},
+    [BUDGET_MEMORY] = {"memory", "B"},
+    [BUDGET_POWER] = {"power", "W"},
+};
+
+const char *budget_name(enum budget_kind kind)
+{
+    return KINDS[kind].name;
+}
+
+const char *budget_unit(enum budget_kind kind)
+{
+    return KINDS[kind].unit;
+}
+
+const char *budget_verdict_name(enum budget_verdict verdict)
+{
+    static const char *const NAMES[] = {"PASS", "FAIL", "UNKNOWN"};
+    return NAMES[verdict];
+}
+
+struct budget budget_none(void)
+{
+    struct budget budget;
+    for (size_t i = 0; i < BUDGET_KINDS; i++)
+        budget.most[i] = UNKNOWN;
+    return budget;
+}
+
+bool budget_has_any(const struct budget *budget)
+{
+    for (size_t i = 0; i < BUDGET_KINDS; i++)
+        if (is_known(budget->most[i]))
+            return true;
+    return false;
+}
+
+/* A request is what its user waits and pays for; of a batch there are several. */
+static double parts(const struct outcome *outcome)
+{
+    const struct workload *work = outcome->work;
+    return work->question.is_request ? work->passes[0].graph.batch : work->units;
+}
+
+const char *budget_joules_of(const struct outcome *outcome)
+{
+    return outcome->work->question.is_request ? "request" : outcome->work->unit;
+}
+
+static double value_of(const struct outcome *outcome, enum budget_kind kind, double *plus_minus)
+{
+    const struct outcome_sums *all = &outcome->all;
+    switch (kind) {
+    case BUDGET_LATENCY:
+        *plus_minus = all->latency_plus_minus;
+        return all->latency_s;
+    case BUDGET_ENERGY:
+        *plus_minus = all->joules_plus_minus / parts(outcome);
+        return all->joules.total / parts(outcome);
+    case BUDGET_MEMORY:
+        *plus_minus = UNKNOWN; /* counted, not modelled: what the runtime adds is not known */
+        return outcome->memory.total_peak;
+    default:
+        *plus_minus = all->power_plus_minus;
+        return all->average_w;
+    }
+}
+
+size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
+                    struct budget_check checks[BUDGET_KINDS])
+{
+    size_t count = 0;
+    for (size_t kind = 0; kind < BUDGET_KINDS; kind++) {
+        double most = budget->most[kind], plus_minus;
+        if (!is_known(most))
+            continue;
+        double value = value_of(outcome, (enum budget_kind)kind, &plus_minus);
+        bool known = is_known(value);
+        checks[count++] = (struct budget_check){
+            .kind = (enum budget_kind)kind,
+            .value = value,
+            .plus_minus = plus_minus,
+            .most = most,
+            .margin = known ? (most - value) / most : UNKNOWN,
+            .is_sure = !is_known(plus_minus) || fabs(most - value) > plus_minus,
+            .verdict = !known          ? BUDGET_UNKNOWN
+                       : value <= most ? BUDGET_PASS
+                                       : BUDGET_FAIL,
+        };
+    }
+    return count;
+}
+
+bool budget_holds(const struct budget *budget, const struct outcome *outcome)
+{
+    struct budget_check checks[BUDGET_KINDS];
+    size_t count = budget_judge(budget, outcome, checks);
+    for (size_t i = 0; i < count; i++)
+        if (checks[i].verdict != BUDGET_PASS)
+            return false;
+    return true;
+}

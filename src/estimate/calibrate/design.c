@@ -1,0 +1,94 @@
+#include "estimate/calibrate/design.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+size_t design_class(const struct calibration *calibration, const struct calibrate_row *row)
+{
+    for (size_t i = 0; i < calibration->class_count; i++)
+        if (calibration->classes[i].precision == row->precision &&
+            calibration->classes[i].unit == row->unit)
+            return i;
+    return calibration->class_count;
+}
+
+void design_column_name(const struct calibration *calibration, size_t column, char *to, size_t size)
+{
+    size_t classes = calibration->class_count;
+    if (column > classes)
+        (void)str_copy(to, size, "the constant power");
+    else if (column == classes)
+        (void)str_copy(to, size, "pJ/byte");
+    else
+        (void)str_format(to, size, "pJ/FLOP of %s", calibration->classes[column].name);
+}
+
+/* Points by class, each class in the order in which they came: what a draw takes one from. */
+static enum err order_points(struct calibration *calibration, size_t *first, struct error *why)
+{
+    struct calibrate_point *ordered = malloc((calibration->point_count + 1) * sizeof *ordered);
+    if (!ordered)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    size_t count = 0;
+    for (size_t class = 0; class <= calibration->class_count; class ++) {
+        first[class] = count;
+        for (size_t i = 0; i < calibration->point_count; i++)
+            if (design_class(calibration, calibration->points[i].row) == class)
+                ordered[count++] = calibration->points[i];
+    }
+    first[calibration->class_count + 1] = count;
+    free(calibration->points);
+    calibration->points = ordered;
+    return ERR_OK;
+}
+
+static void fill(const struct calibration *calibration, struct design *d)
+{
+    size_t classes = calibration->class_count;
+    for (size_t i = 0; i < d->rows; i++) {
+        const struct calibrate_row *row = calibration->points[i].row;
+        size_t class = design_class(calibration, row);
+        if (class < classes)
+            d->a[i * d->columns + class] = row->flops / row->latency_s;
+        d->a[i * d->columns + classes] = row->bytes / row->latency_s;
+        d->a[i * d->columns + classes + 1] = 1;
+        d->b[i] = calibration->points[i].measured_w;
+    }
+    for (size_t j = 0; j < d->columns; j++) {
+        double squares = 0;
+        for (size_t i = 0; i < d->rows; i++)
+            squares += d->a[i * d->columns + j] * d->a[i * d->columns + j];
+        d->scale[j] = squares > 0 ? sqrt(squares) : 1;
+        for (size_t i = 0; i < d->rows; i++)
+            d->a[i * d->columns + j] /= d->scale[j];
+    }
+}
+
+enum err design_make(struct calibration *calibration, struct design *out, struct error *why)
+{
+    *out =
+        (struct design){.rows = calibration->point_count, .columns = calibration->class_count + 2};
+    out->a = calloc(out->rows * out->columns, sizeof *out->a);
+    out->b = calloc(out->rows, sizeof *out->b);
+    out->first = calloc(calibration->class_count + 2, sizeof *out->first);
+    enum err err =
+        out->a && out->b && out->first ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
+    if (!err)
+        err = order_points(calibration, out->first, why);
+    if (!err)
+        fill(calibration, out);
+    else
+        design_release(out);
+    return err;
+}
+
+void design_release(struct design *design)
+{
+    free(design->a);
+    free(design->b);
+    free(design->first);
+    *design = (struct design){0};
+}

@@ -1,0 +1,32 @@
+/* Rows as a system of equations: one line a window, its power on the right; one column a kind of
+ * operation, then bytes, then the constant.  Columns are scaled to length 1.
+ * design_make fills a struct that design_release takes back. */
+#ifndef IPW_ESTIMATE_CALIBRATE_DESIGN_H
+#define IPW_ESTIMATE_CALIBRATE_DESIGN_H
+
+#include "estimate/calibrate.h"
+
+enum { DESIGN_COLUMNS_MOST = CALIBRATE_CLASSES_MOST + 2 };
+
+struct design {
+    size_t rows, columns;
+    double *a;                         /* rows x columns, scaled */
+    double *b;                         /* W */
+    double scale[DESIGN_COLUMNS_MOST]; /* what each column was divided by */
+    size_t
+        *first; /* lines stand by class: first[class] to first[class + 1]; those of none are last */
+};
+
+/* Of the points and classes of a calibration, which it brings into the order of the lines. */
+enum err design_make(struct calibration *calibration, struct design *out, struct error *why)
+    MUST_USE;
+void design_release(struct design *design);
+
+/* The class of a row, or class_count. */
+size_t design_class(const struct calibration *calibration, const struct calibrate_row *row);
+
+/* "pJ/FLOP of fp16 matrix", "pJ/byte", "the constant power". */
+void design_column_name(const struct calibration *calibration, size_t column, char *to,
+                        size_t size);
+
+#endif

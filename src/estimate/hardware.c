@@ -1,0 +1,175 @@
+#include "estimate/hardware.h"
+
+#include <string.h>
+
+#include "core/text.h"
+
+const char *evidence_name(enum evidence evidence)
+{
+    static const char *const NAMES[EVIDENCE_COUNT] = {"measured", "fitted", "published", "derived",
+                                                      "assumed"};
+    return NAMES[evidence];
+}
+
+const char *hardware_class_name(enum hardware_class class)
+{
+    static const char *const NAMES[HARDWARE_CLASS_COUNT] = {"gpu", "cpu", "tpu", "npu"};
+    return NAMES[class];
+}
+
+const struct hardware_memory *hardware_main_memory(const struct hardware *hardware)
+{
+    return &hardware->memories[hardware->memory_count - 1];
+}
+
+/* ---- which units compute in which format ---- */
+
+/* In place of a format that a device lacks, the first of these that it has: those of the same width,
+ * for fp16 and bf16 models are run as either, then wider ones. */
+static const enum precision INSTEAD[PRECISION_COUNT][PRECISION_COUNT + 1] = {
+    [PRECISION_FP64] = {PRECISION_FP64, PRECISION_COUNT},
+    [PRECISION_FP32] = {PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
+    [PRECISION_TF32] = {PRECISION_TF32, PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
+    [PRECISION_FP16] = {PRECISION_FP16, PRECISION_BF16, PRECISION_TF32, PRECISION_FP32,
+                        PRECISION_FP64, PRECISION_COUNT},
+    [PRECISION_BF16] = {PRECISION_BF16, PRECISION_FP16, PRECISION_TF32, PRECISION_FP32,
+                        PRECISION_FP64, PRECISION_COUNT},
+    [PRECISION_FP8] = {PRECISION_FP8, PRECISION_FP16, PRECISION_BF16, PRECISION_TF32,
+                       PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
+    [PRECISION_INT8] = {PRECISION_INT8, PRECISION_FP16, PRECISION_BF16, PRECISION_TF32,
+                        PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
+    [PRECISION_FP4] = {PRECISION_COUNT}, /* products are of 16 bits */
+    [PRECISION_INT4] = {PRECISION_COUNT},
+};
+
+struct way {
+    const struct hardware_figure *flops, *joules; /* NULL: there is none */
+    enum precision used;
+};
+
+static struct way way_on(const struct hardware_figure *flops, const struct hardware_figure *joules,
+                         enum precision format)
+{
+    if (!is_known(flops[format].value))
+        return (struct way){0};
+    return (struct way){&flops[format], &joules[format], format};
+}
+
+static struct way find_way(const struct hardware *hardware, enum precision precision, bool products)
+{
+    const enum precision *formats = INSTEAD[precision_of_products(precision)];
+    struct way way = {0};
+    for (; *formats != PRECISION_COUNT && !way.flops; formats++) {
+        if (products)
+            way = way_on(hardware->matrix_flops, hardware->matrix_joules, *formats);
+        if (!way.flops)
+            way = way_on(hardware->vector_flops, hardware->vector_joules, *formats);
+    }
+    /* An accelerator without vector units does the rest where it does its products. */
+    return way.flops || products ? way : find_way(hardware, precision, true);
+}
+
+double hardware_product_flops(const struct hardware *hardware, enum precision precision,
+                              enum precision *used)
+{
+    struct way way = find_way(hardware, precision, true);
+    *used = way.flops ? way.used : precision;
+    return way.flops ? way.flops->value : UNKNOWN;
+}
+
+double hardware_product_joules(const struct hardware *hardware, enum precision precision)
+{
+    struct way way = find_way(hardware, precision, true);
+    return way.flops ? way.joules->value : UNKNOWN;
+}
+
+double hardware_other_flops(const struct hardware *hardware, enum precision precision)
+{
+    struct way way = find_way(hardware, precision, false);
+    return way.flops ? way.flops->value : UNKNOWN;
+}
+
+double hardware_other_joules(const struct hardware *hardware, enum precision precision)
+{
+    struct way way = find_way(hardware, precision, false);
+    return way.flops ? way.joules->value : UNKNOWN;
+}
+
+enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision)
+{
+    struct way way = find_way(hardware, precision, true);
+    const struct hardware_memory *memory = hardware_main_memory(hardware);
+    const struct hardware_figure *used[] = {
+        way.flops,          way.joules,       &memory->bytes_per_s, &memory->joules_per_byte,
+        &hardware->limit_w, &hardware->idle_w};
+    enum evidence weakest = EVIDENCE_MEASURED;
+    for (size_t i = 0; i < sizeof used / sizeof *used; i++) {
+        if (!used[i] || !is_known(used[i]->value))
+            return EVIDENCE_ASSUMED; /* whoever goes on without it assumes */
+        if (used[i]->evidence > weakest)
+            weakest = used[i]->evidence;
+    }
+    return weakest;
+}
+
+/* ---- points ---- */
+
+static void scale(struct hardware_figure *figure, double ratio, const char *source)
+{
+    if (!is_known(figure->value) || ratio == 1)
+        return;
+    figure->value *= ratio;
+    figure->plus_minus *= ratio;
+    figure->source = source;
+    if (figure->evidence < EVIDENCE_DERIVED)
+        figure->evidence = EVIDENCE_DERIVED;
+}
+
+static void replace(struct hardware_figure *figure, double value, const char *source)
+{
+    if (!is_known(value) || value == figure->value)
+        return;
+    figure->value = value;
+    figure->plus_minus = UNKNOWN;
+    figure->source = source;
+}
+
+static void run_at(struct hardware *hardware, const struct hardware_point *point)
+{
+    for (size_t i = 0; i < PRECISION_COUNT; i++) {
+        scale(&hardware->matrix_flops[i], point->clock_ratio, point->source);
+        scale(&hardware->vector_flops[i], point->clock_ratio, point->source);
+        scale(&hardware->matrix_joules[i], point->energy_ratio, point->source);
+        scale(&hardware->vector_joules[i], point->energy_ratio, point->source);
+    }
+    for (size_t i = 0; i < hardware->memory_count; i++) /* caches run with the units */
+        scale(&hardware->memories[i].bytes_per_s,
+              i + 1 == hardware->memory_count ? point->memory_ratio : point->clock_ratio,
+              point->source);
+    replace(&hardware->limit_w, point->limit_w, point->source);
+    replace(&hardware->idle_w, point->idle_w, point->source);
+}
+
+enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why)
+{
+    struct text all = {0};
+    for (size_t i = 0; i < hardware->point_count; i++) {
+        const char *name = hardware->points[i].name;
+        if (str_equal_nocase(name, point)) {
+            size_t length = strlen(hardware->id);
+            run_at(hardware, &hardware->points[i]);
+            str_format(hardware->id + length, sizeof hardware->id - length, "@%s", name);
+            hardware->point_count = 0; /* it has been put there: no point of a point */
+            text_release(&all);
+            return ERR_OK;
+        }
+        text_addf(&all, "%s%s", i ? ", " : "", name);
+    }
+    enum err err =
+        hardware->point_count
+            ? err_set(why, ERR_NOT_FOUND, "%s has no point '%s': it has %s", hardware->id, point,
+                      text_get(&all))
+            : err_set(why, ERR_NOT_FOUND, "%s has no points: leave out '@%s'", hardware->id, point);
+    text_release(&all);
+    return err;
+}

@@ -1,0 +1,206 @@
+#include "estimate/outcome.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+/* ---- sums ---- */
+
+static void add_joules(struct estimate_joules *sum, const struct estimate_joules *more,
+                       double times)
+{
+    sum->compute += times * more->compute;
+    sum->memory += times * more->memory;
+    sum->idle += times * more->idle;
+    sum->link += times * more->link;
+    sum->total += times * more->total;
+}
+
+/* Shares of time and of energy are summed with their weights here, and divided by finish_sums. */
+static void add_estimate(struct outcome_sums *sums, const struct estimate *estimate, double times)
+{
+    double latency = times * estimate->latency_s, joules = times * estimate->joules.total;
+    sums->macs += times * estimate->macs;
+    sums->flops += times * estimate->flops;
+    sums->bytes += times * estimate->bytes;
+    sums->latency_s += latency;
+    /* Passes err together: the figures of the device that they rest on are the same. */
+    sums->latency_plus_minus += times * estimate->latency_plus_minus;
+    sums->joules_plus_minus += times * estimate->joules_plus_minus;
+    sums->power_plus_minus += latency * estimate->power_plus_minus;
+    add_joules(&sums->joules, &estimate->joules, times);
+    sums->peak_w = fmax(sums->peak_w, estimate->peak_w);
+    sums->utilisation += joules * estimate->utilisation;
+    sums->mfu += latency * estimate->mfu;
+    sums->mbu += latency * estimate->mbu;
+    sums->wasted_j += times * estimate->wasted_j;
+}
+
+static void finish_sums(struct outcome_sums *sums)
+{
+    sums->average_w = sums->joules.total / sums->latency_s;
+    sums->power_plus_minus /= sums->latency_s;
+    sums->mfu /= sums->latency_s;
+    sums->mbu /= sums->latency_s;
+    sums->utilisation /= sums->joules.total;
+    sums->efficiency = (sums->joules.compute + sums->joules.memory) / sums->joules.total;
+}
+
+/* Steps of decoding have the same subgraphs: those of the last one are counted. */
+static bool counts_bounds(const struct workload *work, size_t pass, size_t end)
+{
+    return pass + 1 == end ||
+           work->passes[pass].setting.phase != work->passes[pass + 1].setting.phase;
+}
+
+static void add_bounds(struct outcome_sums *sums, const struct estimate *estimate)
+{
+    for (size_t b = 0; b < BOUND_COUNT; b++)
+        sums->bound_counts[b] += (double)estimate->bound_counts[b];
+}
+
+void outcome_sum(const struct outcome *outcome, size_t first, size_t end, struct outcome_sums *out)
+{
+    *out = (struct outcome_sums){0};
+    for (size_t i = first; i < end; i++) {
+        add_estimate(out, &outcome->passes[i], outcome->work->passes[i].times);
+        if (counts_bounds(outcome->work, i, end))
+            add_bounds(out, &outcome->passes[i]);
+    }
+    finish_sums(out);
+}
+
+/* ---- all passes ---- */
+
+static enum err estimate_pass(const struct workload_pass *pass, const struct outcome *outcome,
+                              struct estimate *out, struct error *why)
+{
+    struct estimate_setting setting = {
+        .precision = outcome->choice.precision,
+        .devices = outcome->choice.devices,
+        .keeps_stored = outcome->choice.keeps_stored,
+        .batch = pass->graph.batch,
+        .tokens = pass->graph.tokens,
+    };
+    return estimate_make(&pass->partition, outcome->hardware, &setting, out, why);
+}
+
+static void take_pass(struct outcome *outcome, const struct estimate *estimate, size_t pass)
+{
+    const struct workload *work = outcome->work;
+    if (pass == 0 || estimate->memory.total_peak > outcome->memory.total_peak)
+        outcome->memory = estimate->memory;
+    if (pass == 0 || estimate->confidence > outcome->confidence) {
+        outcome->confidence = estimate->confidence;
+        str_copy(outcome->confidence_reason, sizeof outcome->confidence_reason,
+                 estimate->confidence_reason);
+    }
+    outcome->used = estimate->used;
+    outcome->params = estimate->params;
+    add_estimate(&outcome->all, estimate, work->passes[pass].times);
+    if (counts_bounds(work, pass, work->count))
+        add_bounds(&outcome->all, estimate);
+}
+
+enum err outcome_make(const struct workload *work, const struct hardware *hardware,
+                      const struct outcome_choice *choice, bool keep, struct outcome *out,
+                      struct error *why)
+{
+    *out = (struct outcome){.work = work, .hardware = hardware, .choice = *choice};
+    out->limit_w = hardware->limit_w.value * choice->devices;
+    if (keep) {
+        out->passes = calloc(work->count, sizeof *out->passes);
+        if (!out->passes)
+            return err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < work->count; i++) {
+        struct estimate one, *estimate = keep ? &out->passes[i] : &one;
+        err = estimate_pass(&work->passes[i], out, estimate, why);
+        if (err)
+            break;
+        take_pass(out, estimate, i);
+        if (!keep)
+            estimate_release(&one);
+    }
+    if (!keep)
+        out->memory.timeline = NULL;
+    if (err)
+        outcome_release(out);
+    else
+        finish_sums(&out->all);
+    return err;
+}
+
+void outcome_release(struct outcome *outcome)
+{
+    for (size_t i = 0; outcome->passes && i < outcome->work->count; i++)
+        estimate_release(&outcome->passes[i]);
+    free(outcome->passes);
+    *outcome = (struct outcome){0};
+}
+
+bool outcome_is_native(const struct hardware *hardware, enum precision precision)
+{
+    enum precision products = precision_of_products(precision);
+    return is_known(hardware->matrix_flops[products].value) ||
+           is_known(hardware->vector_flops[products].value);
+}
+
+double outcome_joules_each(const struct outcome *outcome)
+{
+    return outcome->all.joules.total / outcome->work->units;
+}
+
+double outcome_units_per_s(const struct outcome *outcome)
+{
+    return outcome->work->units / outcome->all.latency_s;
+}
+
+/* ---- subgraphs ---- */
+
+static void add_row(struct outcome_row *sum, const struct estimate_row *row, double times)
+{
+    sum->flops += times * row->flops;
+    sum->bytes += times * row->bytes;
+    sum->latency_s += times * row->latency_s;
+    sum->utilisation += times * row->latency_s * row->utilisation;
+    add_joules(&sum->joules, &row->joules, times);
+    sum->bound = row->bound; /* of the last one: that with the longest cache */
+}
+
+/* Are these steps of the same graph, so that their subgraphs are the same? */
+static bool continues(const struct workload *work, size_t pass)
+{
+    return pass > 0 && work->passes[pass].setting.phase == work->passes[pass - 1].setting.phase &&
+           work->passes[pass].partition.count == work->passes[pass - 1].partition.count;
+}
+
+enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, size_t *count,
+                      struct error *why)
+{
+    const struct workload *work = outcome->work;
+    size_t room = 0, first = 0;
+    for (size_t i = 0; i < work->count; i++)
+        room += continues(work, i) ? 0 : work->passes[i].partition.count;
+    struct outcome_row *all = calloc(room ? room : 1, sizeof *all);
+    if (!all)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < work->count; i++) {
+        const struct workload_pass *pass = &work->passes[i];
+        if (i > 0 && !continues(work, i))
+            first += work->passes[i - 1].partition.count;
+        for (size_t s = 0; s < pass->partition.count; s++) {
+            all[first + s].subgraph = &pass->partition.subgraphs[s];
+            all[first + s].phase = pass->setting.phase;
+            add_row(&all[first + s], &outcome->passes[i].rows[s], pass->times);
+        }
+    }
+    for (size_t i = 0; i < room; i++)
+        all[i].utilisation = all[i].latency_s > 0 ? all[i].utilisation / all[i].latency_s : UNKNOWN;
+    *rows = all;
+    *count = room;
+    return ERR_OK;
+}

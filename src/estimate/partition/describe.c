@@ -1,0 +1,105 @@
+#include "estimate/partition/describe.h"
+
+#include <string.h>
+
+#include "core/text.h"
+
+static const struct graph_node *node_of(const struct partition *partition,
+                                        const struct subgraph *subgraph, uint32_t index)
+{
+    return &partition->graph->nodes[partition->nodes[subgraph->first_node + index]];
+}
+
+/* "linear x3", "conv+batch_norm+relu"; what does not fit is counted. */
+static void write_pattern(const struct partition *partition, struct subgraph *subgraph)
+{
+    size_t used = 0, room = sizeof subgraph->pattern - sizeof "+15 more";
+    for (uint32_t i = 0, run; i < subgraph->node_count; i += run) {
+        enum graph_op op = node_of(partition, subgraph, i)->op;
+        char part[48];
+        for (run = 1; i + run < subgraph->node_count; run++)
+            if (node_of(partition, subgraph, i + run)->op != op)
+                break;
+        str_format(part, sizeof part, run > 1 ? "%s%s x%u" : "%s%s", used ? "+" : "",
+                   graph_op_name(op), run);
+        if (used + strlen(part) > room) {
+            str_format(subgraph->pattern + used, sizeof subgraph->pattern - used, "+%u more",
+                       subgraph->node_count - i);
+            return;
+        }
+        str_copy(subgraph->pattern + used, sizeof subgraph->pattern - used, part);
+        used += strlen(part);
+    }
+}
+
+/* Numbers of the columns of what a product makes: filters of a convolution, the last dimension else. */
+static double columns_of(const struct graph_tensor *out, enum graph_op op)
+{
+    bool is_conv = op == GRAPH_CONV || op == GRAPH_CONV_TRANSPOSE;
+    if (out->rank == 0)
+        return 1;
+    return (double)(is_conv && out->rank > 1 ? out->dims[1] : out->dims[out->rank - 1]);
+}
+
+static void measure_outputs(const struct partition *partition, struct subgraph *subgraph,
+                            const struct graph_node *deciding)
+{
+    bool has_linears = deciding->op == GRAPH_LINEAR;
+    for (uint32_t i = 0; i < subgraph->node_count; i++) {
+        const struct graph_node *node = node_of(partition, subgraph, i);
+        const struct graph_tensor *out = graph_output(partition->graph, node, 0);
+        if (!out || !(node == deciding || (has_linears && node->op == GRAPH_LINEAR)))
+            continue;
+        double elements = graph_elements(out), columns = columns_of(out, node->op);
+        subgraph->outputs += elements;
+        if (columns > 0 && elements / columns > subgraph->rows)
+            subgraph->rows = elements / columns;
+    }
+}
+
+/* What devices may share: products, and whatever else is done to some heads, or to some columns of the
+ * first matrix of a block. */
+static bool is_shared(const struct subgraph *subgraph)
+{
+    enum decoder_component component = subgraph->component;
+    bool is_product = subgraph->op == GRAPH_LINEAR || subgraph->op == GRAPH_ATTENTION ||
+                      subgraph->op == GRAPH_MATMUL;
+    return is_product || component == DECODER_ATTN_QKV || component == DECODER_ATTN_SCORES ||
+           component == DECODER_FFN_GATE_UP;
+}
+
+/* Devices that share a model each have some heads and some columns of the first matrix of a block, and
+ * with them some rows of the second, whose results they add up: two sums a layer.  Logits are gathered;
+ * so is every product of a model that does not say which of the two its matrices are. */
+static void describe_sharing(const struct partition *partition, struct subgraph *subgraph)
+{
+    enum decoder_component component = subgraph->component;
+    bool is_linear = subgraph->op == GRAPH_LINEAR;
+    subgraph->is_shared = is_shared(subgraph);
+    subgraph->is_summed =
+        is_linear && (component == DECODER_ATTN_OUT || component == DECODER_FFN_DOWN);
+    bool is_gathered = is_linear && (component == DECODER_HEAD || !partition->is_decoder);
+    if (subgraph->is_summed || is_gathered)
+        subgraph->link_outputs = subgraph->outputs;
+}
+
+void describe_subgraph(const struct partition *partition, struct subgraph *subgraph)
+{
+    const struct graph_node *deciding = node_of(partition, subgraph, 0);
+    double most = 0;
+    for (uint32_t i = 0; i < subgraph->node_count; i++) {
+        const struct graph_node *node = node_of(partition, subgraph, i);
+        double macs = graph_node_cost(partition->graph, node).macs;
+        if (macs > most) {
+            most = macs;
+            deciding = node;
+        }
+    }
+    subgraph->name = deciding->name;
+    subgraph->op = deciding->op;
+    subgraph->layer = deciding->layer;
+    subgraph->component = deciding->component;
+    write_pattern(partition, subgraph);
+    measure_outputs(partition, subgraph, deciding);
+    describe_sharing(partition, subgraph);
+}

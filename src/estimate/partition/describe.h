@@ -1,0 +1,11 @@
+/* What a subgraph is called, and how much of it there is to deal out.  Pure. */
+#ifndef IPW_ESTIMATE_PARTITION_DESCRIBE_H
+#define IPW_ESTIMATE_PARTITION_DESCRIBE_H
+
+#include "estimate/partition.h"
+
+/* Fills name, pattern, op, layer, component, outputs, rows, is_shared, is_summed and link_outputs of a
+ * subgraph whose nodes are known. */
+void describe_subgraph(const struct partition *partition, struct subgraph *subgraph);
+
+#endif

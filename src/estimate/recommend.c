@@ -1,0 +1,299 @@
+#include "estimate/recommend.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+/* Of batches: how far they are doubled, and how near to the best one is good enough: the curve is flat
+ * there, and a smaller batch answers sooner. */
+enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
+#define NEAR_BEST 1.05
+
+const char *recommend_kind_name(enum recommend_kind kind)
+{
+    static const char *const NAMES[RECOMMEND_KINDS] = {"batch", "precision", "hardware",
+                                                       "point", "devices",   "fusion"};
+    return NAMES[kind];
+}
+
+struct search {
+    const struct recommend_question *question;
+    const struct outcome *now;
+    double joules_now; /* a unit */
+    struct recommendation *out;
+    size_t count;
+    struct error *why;
+};
+
+/* A change that was tried. */
+struct trial {
+    struct recommendation row;
+    bool is_good; /* fits, keeps the limits, saves enough */
+};
+
+static struct trial judge(const struct search *search, enum recommend_kind kind,
+                          const struct outcome *tried)
+{
+    double joules = outcome_joules_each(tried);
+    struct trial trial = {.row = {.kind = kind,
+                                  .joules_each = joules,
+                                  .joules_saved_each = search->joules_now - joules,
+                                  .saving = 1 - joules / search->joules_now,
+                                  .latency_s = tried->all.latency_s,
+                                  .units_per_s = outcome_units_per_s(tried),
+                                  .memory_bytes = tried->memory.total_peak,
+                                  .joules_total = tried->all.joules.total}};
+    trial.is_good = tried->memory.fits && trial.row.saving > RECOMMEND_LEAST &&
+                    budget_holds(search->question->budget, tried);
+    return trial;
+}
+
+static void propose(struct search *search, const struct trial *trial)
+{
+    if (!trial->is_good || search->count == RECOMMEND_MOST)
+        return;
+    for (size_t i = 0; i < search->count; i++)
+        if (strcmp(search->out[i].options, trial->row.options) == 0)
+            return;
+    search->out[search->count++] = trial->row;
+}
+
+/* Tries the same work otherwise; false where the device cannot do it.  Only what ends the search is an
+ * error. */
+static enum err try_choice(struct search *search, enum recommend_kind kind,
+                           const struct hardware *hardware, const struct outcome_choice *choice,
+                           struct trial *out)
+{
+    struct outcome tried;
+    struct error lacks = {0};
+    *out = (struct trial){0};
+    enum err err = outcome_make(search->now->work, hardware, choice, false, &tried, &lacks);
+    if (err == ERR_NO_MEMORY)
+        return err_set(search->why, err, "%s", lacks.text);
+    if (!err)
+        *out = judge(search, kind, &tried);
+    return ERR_OK;
+}
+
+/* ---- another graph: batch, fusion ---- */
+
+static enum err try_work(struct search *search, enum recommend_kind kind,
+                         const struct workload_question *question, struct trial *out)
+{
+    struct workload work;
+    struct outcome tried;
+    struct error lacks = {0};
+    *out = (struct trial){0};
+    enum err err = workload_make(question, &work, &lacks);
+    if (!err) {
+        err =
+            outcome_make(&work, search->now->hardware, &search->now->choice, false, &tried, &lacks);
+        if (!err)
+            *out = judge(search, kind, &tried);
+        workload_release(&work);
+    }
+    return err == ERR_NO_MEMORY ? err_set(search->why, err, "%s", lacks.text) : ERR_OK;
+}
+
+static enum err try_batches(struct search *search)
+{
+    struct trial trials[DOUBLINGS_MOST];
+    size_t count = 0, best = 0;
+    struct workload_question question = search->now->work->question;
+    int64_t batch = question.setting.batch;
+    for (; count < DOUBLINGS_MOST && batch > 0 && batch <= BATCH_MOST / 2; count++) {
+        question.setting.batch = batch *= 2;
+        enum err err = try_work(search, RECOMMEND_BATCH, &question, &trials[count]);
+        if (err)
+            return err;
+        str_format(trials[count].row.options, sizeof trials[count].row.options, "--batch %" PRId64,
+                   batch);
+        if (count > 0 && !trials[count].is_good) /* beyond what fits or what is allowed */
+            break;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (trials[i].is_good && trials[i].row.joules_each < trials[best].row.joules_each)
+            best = i;
+    for (size_t i = 0; i < count; i++)
+        if (trials[i].is_good &&
+            (i == 0 || trials[i].row.joules_each <= NEAR_BEST * trials[best].row.joules_each)) {
+            propose(search, &trials[i]);
+            if (i > 0)
+                break;
+        }
+    return ERR_OK;
+}
+
+static enum err try_fusion(struct search *search)
+{
+    struct trial trial;
+    struct workload_question question = search->now->work->question;
+    bool is_fused = question.fusion == PARTITION_FUSED;
+    question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
+    enum err err = try_work(search, RECOMMEND_FUSION, &question, &trial);
+    str_copy(trial.row.options, sizeof trial.row.options,
+             is_fused ? "--no-fusion" : "without --no-fusion");
+    if (!err)
+        propose(search, &trial);
+    return err;
+}
+
+/* ---- another format ---- */
+
+/* The least change that saves, and the one that saves most. */
+static enum err try_precisions(struct search *search)
+{
+    const struct outcome *now = search->now;
+    struct trial best = {0};
+    bool proposed = false;
+    double width = precision_widths(now->choice.precision).weight;
+    if (now->choice.keeps_stored)
+        return ERR_OK; /* the file has settled it */
+    for (enum precision p = 0; p < PRECISION_COUNT; p++) {
+        struct outcome_choice choice = now->choice;
+        struct trial trial;
+        if (p == choice.precision || precision_widths(p).weight > width ||
+            !outcome_is_native(now->hardware, p))
+            continue;
+        choice.precision = p;
+        enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &choice, &trial);
+        if (err)
+            return err;
+        str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
+                   precision_name(p));
+        str_copy(trial.row.note, sizeof trial.row.note, "answers may change");
+        if (trial.is_good && !proposed) {
+            propose(search, &trial);
+            proposed = true;
+        }
+        if (trial.is_good && trial.row.saving > best.row.saving)
+            best = trial;
+    }
+    propose(search, &best);
+    return ERR_OK;
+}
+
+/* ---- other devices ---- */
+
+static bool same_device(const struct hardware *a, const struct hardware *b)
+{
+    return strcmp(a->id, b->id) == 0;
+}
+
+/* The one that costs least, and the one that costs least of those that are no slower. */
+static enum err try_catalogue(struct search *search)
+{
+    const struct outcome *now = search->now;
+    struct trial best = {0}, fast = {0};
+    for (size_t i = 0; i < hardware_catalogue_count(); i++) {
+        struct hardware other;
+        struct trial trial = {0};
+        enum err err = hardware_find(hardware_catalogue_id(i), &other, search->why);
+        if (err)
+            return err;
+        if (other.class == now->hardware->class && !same_device(&other, now->hardware) &&
+            outcome_is_native(&other, now->choice.precision))
+            err = try_choice(search, RECOMMEND_HARDWARE, &other, &now->choice, &trial);
+        str_format(trial.row.options, sizeof trial.row.options, "--hardware %s", other.id);
+        hardware_release(&other);
+        if (err)
+            return err;
+        if (trial.is_good && trial.row.saving > best.row.saving)
+            best = trial;
+        if (trial.is_good && trial.row.latency_s <= now->all.latency_s &&
+            trial.row.saving > fast.row.saving)
+            fast = trial;
+    }
+    propose(search, &best);
+    propose(search, &fast);
+    return ERR_OK;
+}
+
+static enum err try_points(struct search *search)
+{
+    const struct hardware *hardware = search->now->hardware;
+    struct trial best = {0};
+    for (size_t i = 0; search->question->is_catalogued && i < hardware->point_count; i++) {
+        char id[80];
+        struct hardware other;
+        struct trial trial;
+        str_format(id, sizeof id, "%s@%s", hardware->id, hardware->points[i].name);
+        enum err err = hardware_find(id, &other, search->why);
+        if (err)
+            return err;
+        err = try_choice(search, RECOMMEND_POINT, &other, &search->now->choice, &trial);
+        hardware_release(&other);
+        if (err)
+            return err;
+        str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", id);
+        if (trial.is_good && trial.row.saving > best.row.saving)
+            best = trial;
+    }
+    propose(search, &best);
+    return ERR_OK;
+}
+
+static enum err try_fewer_devices(struct search *search)
+{
+    const struct outcome *now = search->now;
+    struct trial best = {0};
+    for (int devices = now->choice.devices / 2; devices >= 1; devices /= 2) {
+        struct outcome_choice choice = now->choice;
+        struct trial trial;
+        choice.devices = devices;
+        enum err err = try_choice(search, RECOMMEND_DEVICES, now->hardware, &choice, &trial);
+        if (err)
+            return err;
+        str_format(trial.row.options, sizeof trial.row.options, "--devices %d", devices);
+        if (trial.is_good && trial.row.saving > best.row.saving)
+            best = trial;
+    }
+    propose(search, &best);
+    return ERR_OK;
+}
+
+/* ---- all ---- */
+
+static int by_saving(const void *left, const void *right)
+{
+    const struct recommendation *a = left, *b = right;
+    return (a->saving < b->saving) - (a->saving > b->saving);
+}
+
+enum err recommend_make(const struct recommend_question *question,
+                        struct recommendation out[RECOMMEND_MOST], size_t *count, struct error *why)
+{
+    static enum err (*const TRY[])(struct search *) = {
+        try_batches, try_precisions, try_catalogue, try_points, try_fewer_devices, try_fusion,
+    };
+    struct search search = {.question = question,
+                            .now = question->now,
+                            .joules_now = outcome_joules_each(question->now),
+                            .out = out,
+                            .why = why};
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < sizeof TRY / sizeof *TRY; i++)
+        err = TRY[i](&search);
+    qsort(out, search.count, sizeof *out, by_saving);
+    *count = err ? 0 : search.count;
+    return err;
+}
+
+enum err recommend_devices_to_fit(const struct outcome *now, int *devices, struct error *why)
+{
+    *devices = 0;
+    for (int count = 1; count <= DEVICES_MOST && !*devices; count *= 2) {
+        struct outcome_choice choice = now->choice;
+        struct outcome tried;
+        choice.devices = count;
+        enum err err = outcome_make(now->work, now->hardware, &choice, false, &tried, why);
+        if (err)
+            return err;
+        if (tried.memory.fits)
+            *devices = count;
+    }
+    return ERR_OK;
+}

@@ -1,0 +1,98 @@
+#include "estimate/workload.h"
+
+static enum err add_pass(struct workload *work, const struct graph_setting *setting, double times,
+                         struct error *why)
+{
+    struct workload_pass *pass = &work->passes[work->count];
+    *pass = (struct workload_pass){.setting = *setting, .times = times};
+    enum err err = model_graph(work->question.model, &pass->setting, &pass->graph, why);
+    if (err)
+        return err;
+    err = partition_make(&pass->graph, work->question.fusion, &pass->partition, why);
+    if (err) {
+        graph_release(&pass->graph);
+        return err;
+    }
+    work->count++;
+    work->has_stored = work->has_stored || pass->partition.total.weights.stored_weights > 0;
+    return ERR_OK;
+}
+
+static enum err make_pass(struct workload *work, struct error *why)
+{
+    const struct graph_setting *asked = &work->question.setting;
+    enum err err = add_pass(work, asked, 1, why);
+    if (err)
+        return err;
+    const struct workload_pass *pass = &work->passes[0];
+    work->question.setting = pass->setting;
+    work->units = pass->graph.batch;
+    work->unit = "sample";
+    if (work->question.model->has_phases) {
+        bool decodes = pass->setting.phase == GRAPH_DECODE;
+        work->units = pass->graph.tokens;
+        work->unit = decodes ? "output token" : "prompt token";
+    }
+    return ERR_OK;
+}
+
+/* How often the step `at`, one of those that are built, counts for `count` steps in all: once for itself,
+ * and for each step between it and its neighbours by how near that is. */
+static double step_times(const int64_t *built, size_t built_count, size_t at)
+{
+    double times = 1;
+    if (at > 0)
+        times += (double)(built[at] - built[at - 1] - 1) / 2;
+    if (at + 1 < built_count)
+        times += (double)(built[at + 1] - built[at] - 1) / 2;
+    return times;
+}
+
+/* Which of `count` steps are built: the first, the last, and some between. */
+static size_t choose_steps(int64_t count, int64_t *built)
+{
+    size_t most = count < WORKLOAD_STEPS_MOST ? (size_t)count : WORKLOAD_STEPS_MOST;
+    for (size_t i = 0; i < most; i++)
+        built[i] = most > 1 ? (count - 1) * (int64_t)i / (int64_t)(most - 1) : 0;
+    return most;
+}
+
+static enum err make_request(struct workload *work, struct error *why)
+{
+    struct graph_setting setting = work->question.setting;
+    int64_t built[WORKLOAD_STEPS_MOST];
+    setting.phase = GRAPH_PREFILL;
+    enum err err = add_pass(work, &setting, 1, why);
+    if (err)
+        return err;
+    work->question.setting = work->passes[0].setting;
+    size_t steps = choose_steps(work->question.output_tokens - 1, built);
+    for (size_t i = 0; !err && i < steps; i++) {
+        setting = work->question.setting;
+        setting.phase = GRAPH_DECODE;
+        setting.context = setting.tokens + built[i];
+        err = add_pass(work, &setting, step_times(built, steps, i), why);
+    }
+    work->units = work->passes[0].graph.batch * (double)work->question.output_tokens;
+    work->unit = "output token";
+    return err;
+}
+
+enum err workload_make(const struct workload_question *question, struct workload *out,
+                       struct error *why)
+{
+    *out = (struct workload){.question = *question};
+    enum err err = question->is_request ? make_request(out, why) : make_pass(out, why);
+    if (err)
+        workload_release(out);
+    return err;
+}
+
+void workload_release(struct workload *work)
+{
+    for (size_t i = 0; i < work->count; i++) {
+        partition_release(&work->passes[i].partition);
+        graph_release(&work->passes[i].graph);
+    }
+    *work = (struct workload){0};
+}

@@ -1,0 +1,52 @@
+/* What is to be computed: one pass of a model, or a whole request to a decoder as the passes that it is
+ * made of, each with its graph and partition.
+ *
+ * A request of P prompt and N output tokens is one prefill, out of which the first token comes, and
+ * N - 1 steps of decoding over P, P + 1, ... tokens in the cache.  The steps differ in nothing else, and
+ * what one costs is nearly a straight line in the length of the cache.  So a few of them are built, and
+ * each counts `times` for those around it: the sum is that of straight lines from one to the next, and
+ * of few tokens every step is built.
+ *
+ * Ownership: workload_make fills a struct that workload_release takes back; the model is the caller's. */
+#ifndef IPW_ESTIMATE_WORKLOAD_H
+#define IPW_ESTIMATE_WORKLOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "estimate/partition.h"
+#include "graph/reader.h"
+
+struct workload_question {
+    const struct model *model;
+    struct graph_setting setting; /* 0 in it: the model's own */
+    bool is_request;              /* both phases of a decoder; setting.phase is not looked at */
+    int64_t output_tokens;        /* of a request, at least 1 */
+    enum partition_fusion fusion;
+};
+
+enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
+
+struct workload_pass {
+    struct graph_setting setting; /* as the model took it */
+    struct graph graph;
+    struct partition partition;
+    double times; /* that it is run */
+};
+
+struct workload {
+    struct workload_question question; /* its setting as the model took it */
+    struct workload_pass passes[WORKLOAD_PASSES_MOST];
+    size_t count;
+    double units;     /* samples, or tokens, that come of all passes */
+    const char *unit; /* "sample", "prompt token", "output token", "token" */
+    bool has_stored;  /* weights that have a format of their own */
+};
+
+enum err workload_make(const struct workload_question *question, struct workload *out,
+                       struct error *why) MUST_USE;
+void workload_release(struct workload *work);
+
+#endif

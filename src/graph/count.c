@@ -1,0 +1,278 @@
+#include "graph/count.h"
+
+/* Softmax: scale, less the largest, exponential, sum, divide. */
+enum { SOFTMAX_OPERATIONS = 5, LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
+
+/* ---- amounts ---- */
+
+void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more)
+{
+    sum->weights += more->weights;
+    sum->activations += more->activations;
+    sum->cached += more->cached;
+    sum->stored_weights += more->stored_weights;
+    sum->stored_bytes += more->stored_bytes;
+    sum->fixed_bytes += more->fixed_bytes;
+}
+
+void graph_amount_scale(struct graph_amount *amount, double factor)
+{
+    amount->weights *= factor;
+    amount->activations *= factor;
+    amount->cached *= factor;
+    amount->stored_weights *= factor;
+    amount->stored_bytes *= factor;
+    amount->fixed_bytes *= factor;
+}
+
+double graph_bytes(const struct graph_amount *amount, const struct graph_widths *widths)
+{
+    double stored =
+        widths->keeps_stored ? amount->stored_bytes : amount->stored_weights * widths->weight;
+    return stored + amount->weights * widths->weight + amount->activations * widths->activation +
+           amount->cached * widths->cache + amount->fixed_bytes;
+}
+
+static double fixed_width(enum graph_numbers numbers)
+{
+    return numbers == GRAPH_INTEGERS_64 ? 8 : numbers == GRAPH_INTEGERS_32 ? 4 : 1;
+}
+
+bool graph_is_of_model(const struct graph_tensor *tensor)
+{
+    return tensor->role == GRAPH_PARAMETER || tensor->role == GRAPH_BUFFER ||
+           tensor->role == GRAPH_CONSTANT;
+}
+
+/* So many of the tensor's numbers. */
+static struct graph_amount amount_of(const struct graph_tensor *tensor, double elements)
+{
+    struct graph_amount amount = {0};
+    double all = graph_elements(tensor);
+    if (tensor->stored_bytes > 0 && all > 0) {
+        amount.stored_weights = elements;
+        amount.stored_bytes = tensor->stored_bytes * elements / all;
+    } else if (tensor->numbers != GRAPH_NUMBERS) {
+        amount.fixed_bytes = elements * fixed_width(tensor->numbers);
+    } else if (graph_is_of_model(tensor)) {
+        amount.weights = elements;
+    } else if (tensor->role == GRAPH_CACHE) {
+        amount.cached = elements;
+    } else {
+        amount.activations = elements;
+    }
+    return amount;
+}
+
+struct graph_amount graph_tensor_amount(const struct graph_tensor *tensor)
+{
+    return amount_of(tensor, graph_elements(tensor));
+}
+
+/* ---- operations ---- */
+
+static double elements_or_none(const struct graph_tensor *tensor)
+{
+    return tensor ? graph_elements(tensor) : 0;
+}
+
+static double last_dimension(const struct graph_tensor *tensor)
+{
+    return tensor && tensor->rank ? (double)tensor->dims[tensor->rank - 1] : 0;
+}
+
+static double window_numbers(const struct graph_window *window)
+{
+    double numbers = 1;
+    for (unsigned i = 0; i < window->rank; i++)
+        numbers *= window->kernel[i];
+    return numbers;
+}
+
+/* Every number that comes out is a sum over one filter; of a transposed one, every number that goes in
+ * is multiplied with one. */
+static double conv_macs(const struct graph *graph, const struct graph_node *node)
+{
+    const struct graph_tensor *filters = graph_input(graph, node, 1);
+    if (!filters || filters->rank == 0 || filters->dims[0] == 0)
+        return 0;
+    const struct graph_tensor *of =
+        node->op == GRAPH_CONV ? graph_output(graph, node, 0) : graph_input(graph, node, 0);
+    return elements_or_none(of) * graph_elements(filters) / (double)filters->dims[0];
+}
+
+/* 1 + 2 + ... + n. */
+static double triangle(double n)
+{
+    return n * (n + 1) / 2;
+}
+
+/* Pairs of a token and one that it sees, itself included. */
+static double pairs_seen(const struct graph_attention *attention)
+{
+    double tokens = (double)attention->tokens, before = (double)attention->before;
+    double window = (double)attention->window;
+    if (attention->others > 0)
+        return tokens * (double)attention->others;
+    if (!attention->is_causal) {
+        double seen = before + tokens;
+        return tokens * (window > 0 && window < seen ? window : seen);
+    }
+    if (window == 0 || before + tokens <= window)
+        return triangle(before + tokens) - triangle(before);
+    double growing = before < window ? window - before : 0; /* tokens whose view still grows */
+    return triangle(before + growing) - triangle(before) + (tokens - growing) * window;
+}
+
+static void count_attention(const struct graph_attention *attention, struct graph_cost *cost)
+{
+    double pairs = pairs_seen(attention) * (double)attention->heads * (double)attention->sequences;
+    cost->macs = pairs * (double)(attention->key_size + attention->value_size);
+    cost->elementwise = SOFTMAX_OPERATIONS * pairs;
+}
+
+static void count_recurrent(const struct graph *graph, const struct graph_node *node,
+                            struct graph_cost *cost)
+{
+    const struct graph_recurrent *cell = &node->as.recurrent;
+    const struct graph_tensor *in = graph_input(graph, node, 0);
+    double features = last_dimension(in), gates = node->op == GRAPH_LSTM  ? 4
+                                                  : node->op == GRAPH_GRU ? 3
+                                                                          : 1;
+    if (features <= 0)
+        return;
+    double states =
+        elements_or_none(in) / features * (double)cell->hidden * (double)cell->directions;
+    cost->macs = states * gates * (features + (double)cell->hidden);
+    cost->elementwise = states * (node->op == GRAPH_LSTM  ? LSTM_OPERATIONS
+                                  : node->op == GRAPH_GRU ? GRU_OPERATIONS
+                                                          : RNN_OPERATIONS);
+}
+
+static void count_product(const struct graph *graph, const struct graph_node *node,
+                          struct graph_cost *cost)
+{
+    double out = elements_or_none(graph_output(graph, node, 0));
+    if (node->op == GRAPH_ATTENTION) {
+        count_attention(&node->as.attention, cost);
+        return;
+    }
+    if (node->op == GRAPH_CONV || node->op == GRAPH_CONV_TRANSPOSE)
+        cost->macs = conv_macs(graph, node);
+    else
+        cost->macs = out * last_dimension(graph_input(graph, node, 0));
+    bool has_bias = node->op != GRAPH_MATMUL && graph_input(graph, node, 2);
+    cost->elementwise = has_bias ? out : 0;
+}
+
+static void count_operations(const struct graph *graph, const struct graph_node *node,
+                             struct graph_cost *cost)
+{
+    double out = elements_or_none(graph_output(graph, node, 0));
+    switch (graph_op_kind(node->op)) {
+    case GRAPH_KIND_PRODUCT:
+        count_product(graph, node, cost);
+        break;
+    case GRAPH_KIND_RECURRENT:
+        count_recurrent(graph, node, cost);
+        break;
+    case GRAPH_KIND_POOL:
+        cost->elementwise = node->op == GRAPH_REDUCE ? elements_or_none(graph_input(graph, node, 0))
+                                                     : out * window_numbers(&node->as.window);
+        break;
+    default:
+        cost->elementwise = out * graph_op_elementwise(node->op);
+    }
+}
+
+/* ---- numbers that move ---- */
+
+/* x * x reads x once.  Only nodes of few inputs have the same one twice; a concatenation of thousands
+ * must not be looked through for each. */
+static bool is_repeated(const tensor_id *ids, size_t index)
+{
+    for (size_t i = 0; i < index && index < 8; i++)
+        if (ids[i] == ids[index])
+            return true;
+    return false;
+}
+
+struct graph_amount graph_input_amount(const struct graph *graph, const struct graph_node *node,
+                                       size_t index)
+{
+    const struct graph_tensor *tensor = graph_input(graph, node, index);
+    if (!tensor)
+        return (struct graph_amount){0};
+    double elements = graph_elements(tensor);
+    double out = elements_or_none(graph_output(graph, node, 0));
+    bool is_table = node->op == GRAPH_EMBEDDING && index == 1;
+    /* A slice reads what it gives, and so does what is kept of one matrix with queries too. */
+    bool takes_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE && elements > out;
+    if (is_table || takes_part)
+        elements = out;
+    else if (graph_is_of_model(tensor))
+        elements *= node->weight_share;
+    return amount_of(tensor, elements);
+}
+
+static void count_inputs(const struct graph *graph, const struct graph_node *node,
+                         struct graph_cost *cost)
+{
+    const tensor_id *ids = graph_inputs(graph, node);
+    for (size_t i = 0; i < node->input_count; i++) {
+        const struct graph_tensor *tensor = graph_input(graph, node, i);
+        if (!tensor || is_repeated(ids, i))
+            continue;
+        struct graph_amount amount = graph_input_amount(graph, node, i);
+        graph_amount_add(graph_is_of_model(tensor) ? &cost->weights : &cost->in, &amount);
+    }
+}
+
+static void count_outputs(const struct graph *graph, const struct graph_node *node,
+                          struct graph_cost *cost)
+{
+    for (size_t i = 0; i < node->output_count; i++) {
+        const struct graph_tensor *tensor = graph_output(graph, node, i);
+        if (!tensor)
+            continue;
+        struct graph_amount amount = graph_tensor_amount(tensor);
+        graph_amount_add(&cost->out, &amount);
+    }
+}
+
+struct graph_cost graph_node_cost(const struct graph *graph, const struct graph_node *node)
+{
+    struct graph_cost cost = {0};
+    if (graph_op_kind(node->op) == GRAPH_KIND_VIEW)
+        return cost;
+    count_operations(graph, node, &cost);
+    count_inputs(graph, node, &cost);
+    count_outputs(graph, node, &cost);
+    return cost;
+}
+
+/* ---- sums ---- */
+
+void graph_cost_add(struct graph_cost *sum, const struct graph_cost *more)
+{
+    sum->macs += more->macs;
+    sum->elementwise += more->elementwise;
+    graph_amount_add(&sum->in, &more->in);
+    graph_amount_add(&sum->out, &more->out);
+    graph_amount_add(&sum->weights, &more->weights);
+}
+
+struct graph_cost graph_cost_total(const struct graph *graph)
+{
+    struct graph_cost sum = {0};
+    for (size_t i = 0; i < graph->node_count; i++) {
+        struct graph_cost one = graph_node_cost(graph, &graph->nodes[i]);
+        graph_cost_add(&sum, &one);
+    }
+    return sum;
+}
+
+double graph_flops(const struct graph_cost *cost)
+{
+    return 2 * cost->macs + cost->elementwise;
+}

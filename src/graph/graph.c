@@ -1,0 +1,160 @@
+#include "graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+
+static const struct {
+    const char *name;
+    enum graph_kind kind;
+    double elementwise;
+} OPS[] = {
+#define OP(constant, name, kind, elementwise) {name, GRAPH_KIND_##kind, elementwise},
+#include "graph/ops.def"
+#undef OP
+};
+
+const char *graph_op_name(enum graph_op op)
+{
+    return OPS[op].name;
+}
+
+enum graph_kind graph_op_kind(enum graph_op op)
+{
+    return OPS[op].kind;
+}
+
+double graph_op_elementwise(enum graph_op op)
+{
+    return OPS[op].elementwise;
+}
+
+void graph_release(struct graph *graph)
+{
+    free(graph->tensors);
+    free(graph->nodes);
+    free(graph->links);
+    names_release(&graph->names);
+    *graph = (struct graph){0};
+}
+
+/* ---- making one ---- */
+
+static enum err no_memory(struct error *why)
+{
+    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+}
+
+const char *graph_keep(struct graph *graph, const char *string)
+{
+    return names_keep(&graph->names, string, strlen(string));
+}
+
+enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor, tensor_id *out,
+                          struct error *why)
+{
+    struct graph_tensor *tensors =
+        grow(graph->tensors, &graph->tensor_room, graph->tensor_count, sizeof *tensors);
+    if (!tensors)
+        return no_memory(why);
+    graph->tensors = tensors;
+    const char *name = graph_keep(graph, tensor->name ? tensor->name : "");
+    if (!name)
+        return no_memory(why);
+    struct graph_tensor *added = &tensors[graph->tensor_count];
+    *added = *tensor;
+    added->name = name;
+    added->maker = GRAPH_NONE;
+    *out = (tensor_id)graph->tensor_count++;
+    return ERR_OK;
+}
+
+static enum err add_links(struct graph *graph, const tensor_id *ids, size_t count, uint32_t *first,
+                          struct error *why)
+{
+    *first = (uint32_t)graph->link_count;
+    for (size_t i = 0; i < count; i++) {
+        tensor_id *links = grow(graph->links, &graph->link_room, graph->link_count, sizeof *links);
+        if (!links)
+            return no_memory(why);
+        graph->links = links;
+        links[graph->link_count++] = ids[i];
+    }
+    return ERR_OK;
+}
+
+enum err graph_add_node(struct graph *graph, const struct graph_node *node, const tensor_id *inputs,
+                        size_t input_count, const tensor_id *outputs, size_t output_count,
+                        node_id *out, struct error *why)
+{
+    struct graph_node *nodes =
+        grow(graph->nodes, &graph->node_room, graph->node_count, sizeof *nodes);
+    if (!nodes)
+        return no_memory(why);
+    graph->nodes = nodes;
+    struct graph_node added = *node;
+    added.name = graph_keep(graph, node->name ? node->name : "");
+    added.label = node->label ? graph_keep(graph, node->label) : graph_op_name(node->op);
+    if (!added.name || !added.label)
+        return no_memory(why);
+    added.input_count = (uint32_t)input_count;
+    added.output_count = (uint32_t)output_count;
+    if (added.weight_share <= 0)
+        added.weight_share = 1;
+    enum err err = add_links(graph, inputs, input_count, &added.first_input, why);
+    if (!err)
+        err = add_links(graph, outputs, output_count, &added.first_output, why);
+    if (err)
+        return err;
+    for (size_t i = 0; i < output_count; i++)
+        if (outputs[i] >= 0)
+            graph->tensors[outputs[i]].maker = (node_id)graph->node_count;
+    graph->unknown_count += node->op == GRAPH_UNKNOWN;
+    nodes[graph->node_count] = added;
+    *out = (node_id)graph->node_count++;
+    return ERR_OK;
+}
+
+/* ---- reading ---- */
+
+const tensor_id *graph_inputs(const struct graph *graph, const struct graph_node *node)
+{
+    return graph->links + node->first_input;
+}
+
+const tensor_id *graph_outputs(const struct graph *graph, const struct graph_node *node)
+{
+    return graph->links + node->first_output;
+}
+
+const struct graph_tensor *graph_input(const struct graph *graph, const struct graph_node *node,
+                                       size_t index)
+{
+    tensor_id id = index < node->input_count ? graph_inputs(graph, node)[index] : GRAPH_NONE;
+    return id >= 0 ? &graph->tensors[id] : NULL;
+}
+
+const struct graph_tensor *graph_output(const struct graph *graph, const struct graph_node *node,
+                                        size_t index)
+{
+    tensor_id id = index < node->output_count ? graph_outputs(graph, node)[index] : GRAPH_NONE;
+    return id >= 0 ? &graph->tensors[id] : NULL;
+}
+
+double graph_elements(const struct graph_tensor *tensor)
+{
+    double elements = 1;
+    for (unsigned i = 0; i < tensor->rank; i++)
+        elements *= (double)tensor->dims[i];
+    return elements;
+}
+
+double graph_parameters(const struct graph *graph)
+{
+    double sum = 0;
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        if (graph->tensors[i].role == GRAPH_PARAMETER)
+            sum += graph_elements(&graph->tensors[i]);
+    return sum;
+}

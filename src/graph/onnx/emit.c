@@ -1,0 +1,295 @@
+#include "graph/onnx/emit.h"
+
+#include <string.h>
+
+/* ---- names ---- */
+
+struct name_text {
+    char text[512];
+};
+
+static struct name_text text_of(struct slice slice)
+{
+    struct name_text name;
+    size_t length = slice.length < sizeof name.text - 1 ? slice.length : sizeof name.text - 1;
+    if (length)
+        memcpy(name.text, slice.bytes, length);
+    name.text[length] = '\0';
+    return name;
+}
+
+static struct slice node_name(const struct step *step)
+{
+    const struct onnx_file *file = step->work->file;
+    if (step->node->name.length)
+        return step->node->name;
+    for (uint32_t i = 0; i < step->node->output_count; i++) {
+        int32_t value = file->links[step->node->first_output + i];
+        if (value != ONNX_NONE)
+            return file->values[value].name;
+    }
+    return step->node->op;
+}
+
+static bool is_break(char byte)
+{
+    return byte == '.' || byte == '/';
+}
+
+/* The number after one of these words, between dots or slashes, as exporters write layers. */
+static int32_t layer_in(struct slice name)
+{
+    static const char *const WORDS[] = {"layers", "layer", "blocks", "block", "h", "resblocks"};
+    size_t begin = 0;
+    bool is_after = false;
+    for (size_t i = 0; i <= name.length; i++) {
+        if (i < name.length && !is_break(name.bytes[i]))
+            continue;
+        struct slice part = {name.bytes + begin, i - begin};
+        int32_t number = 0;
+        size_t digits = 0;
+        while (digits < part.length && digits < 5 && part.bytes[digits] >= '0' &&
+               part.bytes[digits] <= '9')
+            number = 10 * number + (part.bytes[digits++] - '0');
+        if (is_after && digits > 0 && digits == part.length)
+            return number;
+        is_after = false;
+        for (size_t k = 0; k < sizeof WORDS / sizeof WORDS[0]; k++)
+            is_after |= slice_is(part, WORDS[k]);
+        begin = i + 1;
+    }
+    return GRAPH_NONE;
+}
+
+static int32_t layer_of(const struct step *step)
+{
+    int32_t layer = layer_in(step->node->name);
+    for (size_t i = 0; i < step_input_count(step) && i < 4 && layer == GRAPH_NONE; i++) {
+        const struct known *known = step_input(step, i);
+        if (known && known->tensor && !known->is_constant)
+            layer = layer_in(known->tensor->name);
+    }
+    return layer;
+}
+
+/* ---- tensors ---- */
+
+static enum graph_numbers numbers_of(int32_t type)
+{
+    if (type == 0 || type_is_real(type))
+        return GRAPH_NUMBERS;
+    switch (type) {
+    case ONNX_INT64:
+    case ONNX_UINT64:
+        return GRAPH_INTEGERS_64;
+    case ONNX_BOOL:
+    case ONNX_INT8:
+    case ONNX_UINT8:
+    case ONNX_INT4:
+    case ONNX_UINT4:
+        return GRAPH_BYTES;
+    default:
+        return GRAPH_INTEGERS_32;
+    }
+}
+
+/* Bytes of one number whose own format decides, 0 where the precision that is asked for does. */
+static double stored_width(int32_t type)
+{
+    switch (type) {
+    case ONNX_INT8:
+    case ONNX_UINT8:
+        return 1;
+    case ONNX_INT4:
+    case ONNX_UINT4:
+    case ONNX_FLOAT4:
+        return 0.5;
+    case ONNX_INT32:
+        return 4;
+    default:
+        return type >= ONNX_FLOAT8_FIRST && type <= ONNX_FLOAT8_LAST ? 1 : 0;
+    }
+}
+
+static enum graph_role role_of(const struct step *step, size_t index, const struct known *known)
+{
+    const struct operator_row *row = step->row;
+    const struct onnx_tensor *tensor = known->tensor;
+    unsigned bit = index < 16 ? 1u << index : 0;
+    if (!tensor || tensor->rank == 0 || (known->is_constant && tensor->elements <= 1))
+        return GRAPH_CONSTANT;
+    if (row && (row->buffers & bit))
+        return GRAPH_BUFFER;
+    if (!type_is_real(tensor->type))
+        return row && (row->quantised & bit) && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER
+                                                                               : GRAPH_CONSTANT;
+    /* Numbers written into the graph that are taken away, compared or divided by. */
+    bool is_plain = row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
+                            row->op == GRAPH_WHERE || row->op == GRAPH_MOVE);
+    if (known->is_constant && is_plain && step->made.op != GRAPH_EMBEDDING)
+        return GRAPH_CONSTANT;
+    return GRAPH_PARAMETER;
+}
+
+static enum err add_tensor(struct work *work, struct known *known, enum graph_role role,
+                           struct slice name)
+{
+    struct name_text text = text_of(name);
+    struct graph_tensor tensor = {.name = text.text,
+                                  .role = role,
+                                  .numbers = numbers_of(known->type),
+                                  .rank = known->shape.rank};
+    memcpy(tensor.dims, known->shape.dims, sizeof tensor.dims);
+    if (role == GRAPH_PARAMETER)
+        tensor.stored_bytes = stored_width(known->type) * graph_elements(&tensor);
+    return graph_add_tensor(work->graph, &tensor, &known->id, work->why);
+}
+
+static struct slice name_of(const struct work *work, const struct known *known)
+{
+    return work->file->values[known - work->known].name;
+}
+
+enum err emit_input(struct work *work, int32_t value)
+{
+    return add_tensor(work, &work->known[value], GRAPH_INPUT, work->file->values[value].name);
+}
+
+static enum err input_id(struct step *step, size_t index, tensor_id *out)
+{
+    struct known *known = step_input(step, index);
+    *out = GRAPH_NONE;
+    if (!known)
+        return ERR_OK;
+    struct known *root = known->root ? known->root : known;
+    if (root->id == GRAPH_NONE && (root->tensor || root->numbers)) {
+        enum err err =
+            add_tensor(step->work, root, role_of(step, index, root), name_of(step->work, root));
+        if (err)
+            return err;
+    } else if (root->id != GRAPH_NONE && root->tensor &&
+               step->work->graph->tensors[root->id].role == GRAPH_CONSTANT) {
+        step->work->graph->tensors[root->id].role = role_of(step, index, root);
+    }
+    *out = root->id;
+    return ERR_OK;
+}
+
+/* ---- nodes ---- */
+
+struct links {
+    tensor_id *ids;
+    size_t count;
+};
+
+static enum err link_input(struct step *step, size_t index, struct links *to)
+{
+    return input_id(step, index, &to->ids[to->count++]);
+}
+
+/* One that gives a single tensor between the two. */
+static enum err add_before(struct step *step, const struct graph_node *like, enum graph_op op,
+                           const uint8_t *inputs, size_t count, const struct shape *shape,
+                           tensor_id *out)
+{
+    tensor_id ids[8];
+    struct links links = {ids, 0};
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < count && !err; i++)
+        if (i < 2 || step_input(step, inputs[i]))
+            err = link_input(step, inputs[i], &links);
+    struct graph_tensor tensor = {.name = like->name, .rank = shape->rank};
+    memcpy(tensor.dims, shape->dims, sizeof tensor.dims);
+    if (!err)
+        err = graph_add_tensor(step->work->graph, &tensor, out, step->work->why);
+    struct graph_node node = {.op = op,
+                              .name = like->name,
+                              .label = like->label,
+                              .layer = like->layer,
+                              .component = like->component};
+    node_id id;
+    return err ? err
+               : graph_add_node(step->work->graph, &node, links.ids, links.count, out, 1, &id,
+                                step->work->why);
+}
+
+/* A product is counted by the last dimension of its first input: where that is not what is summed over, it
+ * is made so. */
+static enum err view_summed(struct step *step, const struct graph_node *node, tensor_id *out)
+{
+    static const uint8_t FIRST[] = {0};
+    const struct known *first = step_input(step, 0);
+    int64_t elements = first && first->has_shape ? shape_elements(&first->shape) : 0;
+    bool is_product = step->made.op == GRAPH_MATMUL || step->made.op == GRAPH_LINEAR;
+    *out = GRAPH_NONE;
+    if (!is_product || elements == 0 || first->shape.rank == 0)
+        return ERR_OK;
+    int64_t last = first->shape.dims[first->shape.rank - 1];
+    int64_t summed = step->summed > 0 ? step->summed : last;
+    if (summed == last && !first->root)
+        return ERR_OK;
+    struct shape rows = {.rank = 2, .dims = {elements / summed, summed}};
+    return add_before(step, node, GRAPH_VIEW, FIRST, 1, &rows, out);
+}
+
+static enum err link_inputs(struct step *step, tensor_id first, struct links *to)
+{
+    unsigned settings = step->row ? step->row->settings : 0;
+    bool is_replaced = first != GRAPH_NONE;
+    enum err err = ERR_OK;
+    if (is_replaced)
+        to->ids[to->count++] = first;
+    if (step->order) {
+        size_t skipped = is_replaced && !step->before.input_count ? 1 : 0;
+        for (size_t i = skipped; i < step->order_count && !err; i++)
+            if (step_input(step, step->order[i]))
+                err = link_input(step, step->order[i], to);
+        return err;
+    }
+    for (size_t i = is_replaced; i < step_input_count(step) && !err; i++)
+        if (i >= 16 || !(settings & 1u << i))
+            err = link_input(step, i, to);
+    return err;
+}
+
+static enum err link_outputs(struct step *step, struct links *to)
+{
+    for (size_t i = 0; i < step->node->output_count; i++) {
+        struct known *known = step_output(step, i);
+        enum err err =
+            known ? add_tensor(step->work, known, GRAPH_ACTIVATION, name_of(step->work, known))
+                  : ERR_OK;
+        if (err)
+            return err;
+        to->ids[to->count++] = known ? known->id : GRAPH_NONE;
+    }
+    return ERR_OK;
+}
+
+enum err emit_node(struct step *step)
+{
+    struct name_text name = text_of(node_name(step)), label = text_of(step->node->op);
+    struct graph_node node = step->made;
+    node.name = name.text;
+    node.label = label.text;
+    node.layer = layer_of(step);
+    node.component = DECODER_COMPONENT_COUNT;
+    size_t most = step_input_count(step) + step->node->output_count + 2;
+    struct links in = {arena_take(&step->work->passing, most * sizeof(tensor_id)), 0};
+    struct links out = {arena_take(&step->work->passing, most * sizeof(tensor_id)), 0};
+    if (!in.ids || !out.ids)
+        return work_no_memory(step->work);
+    tensor_id first = GRAPH_NONE;
+    enum err err = step->before.input_count
+                       ? add_before(step, &node, step->before.op, step->before.inputs,
+                                    step->before.input_count, &step->before.shape, &first)
+                       : view_summed(step, &node, &first);
+    if (!err)
+        err = link_inputs(step, first, &in);
+    if (!err)
+        err = link_outputs(step, &out);
+    node_id id;
+    return err ? err
+               : graph_add_node(step->work->graph, &node, in.ids, in.count, out.ids, out.count, &id,
+                                step->work->why);
+}

@@ -1,0 +1,368 @@
+/* Operators that copy: parts of a whole, a whole of parts, other sizes. */
+#include "graph/onnx/rules.h"
+
+#include <math.h>
+
+enum err rule_concat(struct step *step)
+{
+    const struct shape *first = step_shape(step, 0);
+    int axis;
+    if (!first)
+        return ERR_OK;
+    if (!axis_of(step_integer(step, "axis", 1), first->rank, &axis))
+        return step_fail(step, "its axis is none of its inputs' dimensions");
+    struct shape out = *first;
+    for (size_t i = 1; i < step_input_count(step); i++) {
+        const struct shape *more = step_shape(step, i);
+        if (!more)
+            return ERR_OK;
+        for (int k = 0; k < out.rank; k++)
+            if (more->rank != out.rank || (k != axis && more->dims[k] != out.dims[k]))
+                return step_fail(step, "its inputs do not fit each other");
+        out.dims[axis] += more->dims[axis];
+        if (out.dims[axis] > INT64_C(1) << 50)
+            return step_fail(step, "what comes out is larger than can be counted");
+    }
+    return step_give(step, 0, 0, &out);
+}
+
+/* ---- split ---- */
+
+enum { MOST_PARTS = MOST_NUMBERS };
+
+enum err rule_split(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t parts[MOST_PARTS];
+    int axis, count = step_list_or_input(step, "split", 1, parts, MOST_PARTS);
+    if (!in)
+        return ERR_OK;
+    if (!axis_of(step_integer(step, "axis", 0), in->rank, &axis))
+        return step_fail(step, "its axis is none of its input's dimensions");
+    bool is_told = step_has(step, "split") || step_input(step, 1);
+    if (is_told && count < 0)
+        return ERR_OK;
+    int64_t outputs = step->node->output_count, whole = in->dims[axis];
+    int64_t chunk = outputs > 0 ? (whole + outputs - 1) / outputs : 0, left = whole;
+    enum err err = ERR_OK;
+    for (int64_t i = 0; i < outputs && !err; i++) {
+        struct shape out = *in;
+        int64_t part = is_told ? (i < count ? parts[i] : -1) : chunk < left ? chunk : left;
+        if (part < 0 || part > left)
+            return step_fail(step, "its parts are not what its input has");
+        left -= part;
+        out.dims[axis] = part;
+        err = step_give(step, (size_t)i, 0, &out);
+    }
+    return err;
+}
+
+/* ---- slice ---- */
+
+/* How many of `size` numbers there are from begin to end; numpy's rules for what lies outside. */
+static int64_t slice_count(int64_t size, int64_t begin, int64_t end, int64_t step)
+{
+    int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+    begin = begin < 0 ? begin + size : begin;
+    end = end < 0 ? end + size : end;
+    begin = begin < low ? low : begin > high ? high : begin;
+    end = end < low ? low : end > high ? high : end;
+    if (step > 0)
+        return end > begin ? (end - begin - 1) / step + 1 : 0;
+    return begin > end ? (begin - end - 1) / -step + 1 : 0;
+}
+
+enum err rule_slice(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t begins[GRAPH_MOST_DIMENSIONS], ends[GRAPH_MOST_DIMENSIONS];
+    int64_t axes[GRAPH_MOST_DIMENSIONS], steps[GRAPH_MOST_DIMENSIONS];
+    int count = step_list_or_input(step, "starts", 1, begins, GRAPH_MOST_DIMENSIONS);
+    int end_count = step_list_or_input(step, "ends", 2, ends, GRAPH_MOST_DIMENSIONS);
+    int axis_count = step_list_or_input(step, "axes", 3, axes, GRAPH_MOST_DIMENSIONS);
+    int step_count = step_integers(step, 4, steps, GRAPH_MOST_DIMENSIONS);
+    bool is_told = count >= 0 && end_count == count;
+    if (!in || !is_told || (axis_count < 0 && step_input(step, 3)) ||
+        (step_count < 0 && step_input(step, 4)))
+        return ERR_OK;
+    struct shape out = *in;
+    for (int i = 0, axis; i < count; i++) {
+        if (!axis_of(i < axis_count ? axes[i] : i, in->rank, &axis))
+            return step_fail(step, "an axis is none of its input's dimensions");
+        int64_t stride = i < step_count ? steps[i] : 1;
+        if (stride == 0)
+            return step_fail(step, "a step is 0");
+        out.dims[axis] = slice_count(in->dims[axis], integer_of((double)begins[i]),
+                                     integer_of((double)ends[i]), stride);
+    }
+    return step_give(step, 0, 0, &out);
+}
+
+/* ---- gather ---- */
+
+/* Rows of a table of the model: what a model calls an embedding. */
+static void choose_embedding(struct step *step, int axis)
+{
+    static const uint8_t ORDER[] = {1, 0}; /* what is looked up, then the table */
+    const struct known *table = step_input(step, 0);
+    if (!table->tensor || axis != 0 || table->shape.rank < 2)
+        return;
+    step->made.op = GRAPH_EMBEDDING;
+    step->order = ORDER;
+    step->order_count = sizeof ORDER;
+}
+
+enum err rule_gather(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0), *which = step_shape(step, 1);
+    int axis;
+    if (!in || !which)
+        return ERR_OK;
+    if (!axis_of(step_integer(step, "axis", 0), in->rank, &axis))
+        return step_fail(step, "its axis is none of its input's dimensions");
+    if (in->rank - 1 + which->rank > GRAPH_MOST_DIMENSIONS)
+        return step_fail(step, "what comes out has more dimensions than are read (8)");
+    struct shape out = {0};
+    for (int i = 0; i < axis; i++)
+        out.dims[out.rank++] = in->dims[i];
+    for (int i = 0; i < which->rank; i++)
+        out.dims[out.rank++] = which->dims[i];
+    for (int i = axis + 1; i < in->rank; i++)
+        out.dims[out.rank++] = in->dims[i];
+    choose_embedding(step, axis);
+    return step_give(step, 0, 0, &out);
+}
+
+enum err rule_gather_elements(struct step *step)
+{
+    const struct shape *which = step_shape(step, 1);
+    return which ? step_give(step, 0, 0, which) : ERR_OK;
+}
+
+enum err rule_gather_nd(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0), *which = step_shape(step, 1);
+    int64_t batches = step_integer(step, "batch_dims", 0);
+    if (!in || !which || which->rank < 1)
+        return ERR_OK;
+    int64_t deep = which->dims[which->rank - 1];
+    if (batches < 0 || batches >= which->rank || deep > in->rank - batches)
+        return step_fail(step, "its indices have more dimensions than its input");
+    int rest = in->rank - (int)batches - (int)deep;
+    if (which->rank - 1 + rest > GRAPH_MOST_DIMENSIONS)
+        return step_fail(step, "what comes out has more dimensions than are read (8)");
+    struct shape out = {0};
+    for (int i = 0; i < which->rank - 1; i++)
+        out.dims[out.rank++] = which->dims[i];
+    for (int i = in->rank - rest; i < in->rank; i++)
+        out.dims[out.rank++] = in->dims[i];
+    return step_give(step, 0, 0, &out);
+}
+
+/* ---- other sizes ---- */
+
+enum err rule_pad(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t pads[2 * GRAPH_MOST_DIMENSIONS], axes[GRAPH_MOST_DIMENSIONS];
+    const char *name = step_has(step, "paddings") ? "paddings" : "pads";
+    int count = step_list_or_input(step, name, 1, pads, 2 * GRAPH_MOST_DIMENSIONS);
+    int axis_count = step_integers(step, 3, axes, GRAPH_MOST_DIMENSIONS);
+    if (!in || count < 0 || (axis_count < 0 && step_input(step, 3)))
+        return ERR_OK;
+    int touched = axis_count < 0 ? in->rank : axis_count;
+    if (count != 2 * touched)
+        return step_fail(step, "it has %d paddings for %d dimensions", count, touched);
+    struct shape out = *in;
+    for (int i = 0, axis; i < touched; i++) {
+        if (!axis_of(axis_count < 0 ? i : axes[i], in->rank, &axis))
+            return step_fail(step, "an axis is none of its input's dimensions");
+        double padded = (double)out.dims[axis] + (double)pads[i] + (double)pads[i + touched];
+        out.dims[axis] = integer_of(padded);
+    }
+    return step_give(step, 0, 0, &out);
+}
+
+/* Sizes are the third or fourth input; scales the second (versions before 11, Upsample) or third, or a
+ * setting of the first Upsample. */
+static bool resize_by_sizes(struct step *step, const struct shape *in, const int *axes, int count,
+                            struct shape *out)
+{
+    int64_t sizes[GRAPH_MOST_DIMENSIONS];
+    if (step_integers(step, 3, sizes, GRAPH_MOST_DIMENSIONS) != count)
+        return false;
+    struct slice policy = step_text(step, "keep_aspect_ratio_policy");
+    bool not_larger = slice_is(policy, "not_larger"), not_smaller = slice_is(policy, "not_smaller");
+    double scale = 0;
+    for (int i = 0; i < count; i++) {
+        double wanted = (double)sizes[i] / (double)in->dims[axes[i]];
+        if (i == 0 || (not_larger ? wanted < scale : wanted > scale))
+            scale = wanted;
+    }
+    for (int i = 0; i < count; i++)
+        out->dims[axes[i]] = not_larger || not_smaller
+                                 ? integer_of(round(scale * (double)in->dims[axes[i]]))
+                                 : sizes[i];
+    return true;
+}
+
+static bool resize_by_scales(struct step *step, const struct shape *in, const int *axes, int count,
+                             struct shape *out)
+{
+    struct known *scales = step_input(step, step_input_count(step) == 2 ? 1 : 2);
+    const double *numbers = scales ? known_numbers(step->work, scales) : NULL;
+    if (!numbers || shape_elements(&scales->shape) != count)
+        return false;
+    for (int i = 0; i < count; i++) {
+        /* Scales are floats: 3.3 x 10 must not become 32.999.... */
+        double scale = numbers[i], size = (double)in->dims[axes[i]];
+        out->dims[axes[i]] = integer_of(floor(size * (double)(float)scale));
+    }
+    return true;
+}
+
+static bool resize_by_setting(struct step *step, const struct shape *in, struct shape *out)
+{
+    const struct onnx_attribute *found = step_attribute(step, "scales");
+    if (!found)
+        return false;
+    const struct message_setting *scales =
+        &step->settings[found - step->work->file->attributes - step->node->first_attribute];
+    if (scales->real_count != in->rank)
+        return false;
+    for (int i = 0; i < in->rank; i++)
+        out->dims[i] = integer_of(floor((double)in->dims[i] * (double)scales->reals[i]));
+    return true;
+}
+
+enum err rule_resize(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t listed[GRAPH_MOST_DIMENSIONS];
+    int axes[GRAPH_MOST_DIMENSIONS];
+    if (!in)
+        return ERR_OK;
+    int count = step_list(step, "axes", listed, GRAPH_MOST_DIMENSIONS);
+    for (int i = 0; i < in->rank || i < count; i++)
+        if (!axis_of(count ? (i < count ? listed[i] : 0) : i, in->rank, &axes[i]))
+            return step_fail(step, "an axis is none of its input's dimensions");
+    count = count ? count : in->rank;
+    struct shape out = *in;
+    bool is_known = resize_by_sizes(step, in, axes, count, &out) ||
+                    resize_by_scales(step, in, axes, count, &out) ||
+                    resize_by_setting(step, in, &out);
+    return is_known ? step_give(step, 0, 0, &out) : ERR_OK;
+}
+
+enum err rule_center_crop_pad(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t sizes[GRAPH_MOST_DIMENSIONS], axes[GRAPH_MOST_DIMENSIONS];
+    int count = step_integers(step, 1, sizes, GRAPH_MOST_DIMENSIONS);
+    int axis_count = step_list(step, "axes", axes, GRAPH_MOST_DIMENSIONS);
+    if (!in || count < 0)
+        return ERR_OK;
+    struct shape out = *in;
+    for (int i = 0, axis; i < count; i++) {
+        if (!axis_of(axis_count ? (i < axis_count ? axes[i] : -99) : i, in->rank, &axis))
+            return step_fail(step, "an axis is none of its input's dimensions");
+        out.dims[axis] = sizes[i];
+    }
+    return step_give(step, 0, 0, &out);
+}
+
+/* ---- made of data ---- */
+
+enum err rule_one_hot(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    const struct known *values = step_input(step, 2);
+    int64_t depth;
+    int axis;
+    if (!in || step_integers(step, 1, &depth, 1) != 1)
+        return ERR_OK;
+    if (in->rank == GRAPH_MOST_DIMENSIONS)
+        return step_fail(step, "what comes out has more dimensions than are read (8)");
+    if (!axis_of(step_integer(step, "axis", -1), in->rank + 1, &axis))
+        return step_fail(step, "its axis is none of the dimensions that come out");
+    struct shape out = {.rank = (uint8_t)(in->rank + 1)};
+    for (int i = 0; i < out.rank; i++)
+        out.dims[i] = i == axis ? depth : in->dims[i - (i > axis)];
+    return step_give(step, 0, values ? values->type : 0, &out);
+}
+
+enum err rule_top_k(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t k = step_integer(step, "k", -1);
+    int axis;
+    if (!in || (k < 0 && step_integers(step, 1, &k, 1) != 1))
+        return ERR_OK;
+    if (!axis_of(step_integer(step, "axis", -1), in->rank, &axis))
+        return step_fail(step, "its axis is none of its input's dimensions");
+    struct shape out = *in;
+    out.dims[axis] = k;
+    enum err err = step_give(step, 0, 0, &out);
+    return err ? err : step_give(step, 1, ONNX_INT64, &out);
+}
+
+/* As many boxes as may be left: what really is depends on the picture. */
+enum err rule_non_max_suppression(struct step *step)
+{
+    const struct shape *boxes = step_shape(step, 0), *scores = step_shape(step, 1);
+    int64_t most = 0;
+    if (!boxes || !scores || boxes->rank != 3 || scores->rank != 3)
+        return ERR_OK;
+    if (step_integers(step, 2, &most, 1) != 1 || most > boxes->dims[1] || most < 0)
+        most = boxes->dims[1];
+    double rows = (double)scores->dims[0] * (double)scores->dims[1] * (double)most;
+    struct shape out = {.rank = 2, .dims = {integer_of(rows), 3}};
+    step->is_guessed = true;
+    return step_give(step, 0, ONNX_INT64, &out);
+}
+
+enum err rule_non_zero(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    if (!in)
+        return ERR_OK;
+    struct shape out = {.rank = 2, .dims = {in->rank, shape_elements(in)}};
+    step->is_guessed = true;
+    return step_give(step, 0, ONNX_INT64, &out);
+}
+
+enum err rule_compress(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    if (!in)
+        return ERR_OK;
+    step->is_guessed = true;
+    struct shape flat = {.rank = 1, .dims = {shape_elements(in)}};
+    return step_give(step, 0, 0, step_has(step, "axis") ? in : &flat);
+}
+
+enum err rule_unique(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    if (!in)
+        return ERR_OK;
+    step->is_guessed = true;
+    struct shape flat = {.rank = 1, .dims = {shape_elements(in)}};
+    int axis = 0;
+    bool has_axis =
+        step_has(step, "axis") && axis_of(step_integer(step, "axis", 0), in->rank, &axis);
+    struct shape one = {.rank = 1, .dims = {has_axis ? in->dims[axis] : flat.dims[0]}};
+    enum err err = step_give(step, 0, 0, has_axis ? in : &flat);
+    for (size_t i = 1; i < 4 && !err; i++)
+        err = step_give(step, i, ONNX_INT64, &one);
+    return err;
+}
+
+enum err rule_multinomial(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    if (!in || in->rank != 2)
+        return ERR_OK;
+    struct shape out = {.rank = 2, .dims = {in->dims[0], step_integer(step, "sample_size", 1)}};
+    return step_give(step, 0, ONNX_INT32, &out);
+}

@@ -1,0 +1,258 @@
+#include "graph/transformers.h"
+
+#include "graph/blocks.h"
+
+/* ---- BERT ---- */
+
+static const struct block_names BERT_NAMES = {
+    .attention = {.norm = "attention.output.LayerNorm",
+                  .query = "attention.self.query",
+                  .key = "attention.self.key",
+                  .value = "attention.self.value",
+                  .scores = "attention.self",
+                  .output = "attention.output.dense",
+                  .add = "attention.output.add"},
+    .feed_forward = {.norm = "output.LayerNorm",
+                     .up = "intermediate.dense",
+                     .activation = "intermediate.intermediate_act_fn",
+                     .down = "output.dense",
+                     .add = "output.add"},
+};
+
+static const struct block_names DISTILBERT_NAMES = {
+    .attention = {.norm = "sa_layer_norm",
+                  .query = "attention.q_lin",
+                  .key = "attention.k_lin",
+                  .value = "attention.v_lin",
+                  .scores = "attention",
+                  .output = "attention.out_lin",
+                  .add = "attention.add"},
+    .feed_forward = {.norm = "output_layer_norm",
+                     .up = "ffn.lin1",
+                     .activation = "ffn.activation",
+                     .down = "ffn.lin2",
+                     .add = "ffn.add"},
+};
+
+static tensor_id embed(struct build *b, const struct transformer_bert *bert,
+                       const struct block *block, tensor_id ids)
+{
+    int64_t batch = build_dim(b, ids, 0), tokens = build_dim(b, ids, 1);
+    b->component = DECODER_EMBEDDING;
+    build_inside(b, "%s", "embeddings.");
+    tensor_id x = build_embedding(b, "word_embeddings", ids, bert->vocabulary, bert->hidden);
+    if (bert->types > 0) {
+        tensor_id types =
+            build_input(b, "token_type_ids", GRAPH_INTEGERS_64, 2, (int64_t[]){batch, tokens});
+        types = build_embedding(b, "token_type_embeddings", types, bert->types, bert->hidden);
+        x = build_binary(b, GRAPH_ADD, "add_types", x, types);
+    }
+    tensor_id places =
+        block_positions(b, "position_embeddings", tokens, 0, bert->positions, bert->hidden);
+    x = build_binary(b, GRAPH_ADD, "add_positions", x, places);
+    x = block_norm(b, block, "LayerNorm", x);
+    b->component = DECODER_COMPONENT_COUNT;
+    build_inside(b, "%s", "");
+    return x;
+}
+
+/* The first token of each sequence, through a layer of its own. */
+static tensor_id pool(struct build *b, const char *activation, tensor_id x)
+{
+    int64_t hidden = build_dim(b, x, -1);
+    b->component = DECODER_HEAD;
+    x = build_move(b, "pooler.first_token", x, 2, (int64_t[]){build_dim(b, x, 0), hidden});
+    x = build_linear(b, "pooler.dense", x, hidden, true);
+    x = build_op(b, GRAPH_TANH, activation, x);
+    b->component = DECODER_COMPONENT_COUNT;
+    return x;
+}
+
+enum err transformer_bert(const char *name, const struct transformer_bert *bert,
+                          const struct graph_setting *setting, struct graph *out, struct error *why)
+{
+    struct block block = {.hidden = bert->hidden,
+                          .heads = bert->heads,
+                          .intermediate = bert->intermediate,
+                          .norm = GRAPH_LAYER_NORM,
+                          .activation = bert->activation,
+                          .norms_after = true,
+                          .has_qkv_bias = true,
+                          .has_output_bias = true,
+                          .has_feed_forward_bias = true};
+    tensor_id x;
+    struct build b = block_text_begin(name, setting->batch, setting->tokens, out, why, &x);
+    x = embed(&b, bert, &block, x);
+    x = block_stack(&b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
+                    &(struct block_pass){0}, bert->layers,
+                    bert->is_distilled ? "transformer.layer." : "encoder.layer.", x);
+    build_output(&b, x);
+    if (bert->has_pooler)
+        build_output(&b, pool(&b, "pooler.activation", x));
+    return build_end(&b);
+}
+
+/* ---- GPT-2 ---- */
+
+static const struct block_names GPT2_NAMES = {
+    .attention = {.norm = "ln_1",
+                  .query = "attn.c_attn",
+                  .scores = "attn",
+                  .output = "attn.c_proj",
+                  .add = "attn.add"},
+    .feed_forward = {.norm = "ln_2",
+                     .up = "mlp.c_fc",
+                     .activation = "mlp.act",
+                     .down = "mlp.c_proj",
+                     .add = "mlp.add"},
+};
+
+enum err transformer_gpt2(const char *name, const struct transformer_gpt2 *gpt2,
+                          const struct graph_setting *setting, struct graph *out, struct error *why)
+{
+    bool decodes = setting->phase == GRAPH_DECODE;
+    int64_t tokens = decodes ? 1 : setting->tokens, before = decodes ? setting->context - 1 : 0;
+    struct block block = {.hidden = gpt2->hidden,
+                          .heads = gpt2->heads,
+                          .intermediate =
+                              gpt2->intermediate > 0 ? gpt2->intermediate : 4 * gpt2->hidden,
+                          .norm = GRAPH_LAYER_NORM,
+                          .activation = gpt2->activation,
+                          .is_causal = true,
+                          .has_fused_qkv = true,
+                          .has_qkv_bias = true,
+                          .has_output_bias = true,
+                          .has_feed_forward_bias = true};
+    tensor_id x;
+    struct build b = block_text_begin(name, setting->batch, tokens, out, why, &x);
+    b.component = DECODER_EMBEDDING;
+    build_inside(&b, "%s", "transformer.");
+    tensor_id table = build_tensor(&b, GRAPH_PARAMETER, "wte.weight", 2,
+                                   (int64_t[]){gpt2->vocabulary, gpt2->hidden});
+    x = build_embedding_with(&b, "wte", x, table);
+    tensor_id places = block_positions(&b, "wpe", tokens, before, gpt2->positions, gpt2->hidden);
+    x = build_binary(&b, GRAPH_ADD, "add", x, places);
+    b.component = DECODER_COMPONENT_COUNT;
+    x = block_stack(&b, &block, &GPT2_NAMES,
+                    &(struct block_pass){.has_cache = true, .before = before}, gpt2->layers,
+                    "transformer.h.", x);
+    x = block_norm(&b, &block, "transformer.ln_f", x);
+    build_output(&b, block_last_logits(&b, "lm_head", x, table));
+    return build_end(&b);
+}
+
+/* ---- ViT ---- */
+
+struct vit_names {
+    const char *patches, *class_token, *positions, *layers, *norm, *head;
+    struct block_names block;
+};
+
+static const struct vit_names TORCHVISION_NAMES = {
+    .patches = "conv_proj",
+    .class_token = "class_token",
+    .positions = "encoder.pos_embedding",
+    .layers = "encoder.layers.encoder_layer_",
+    .norm = "encoder.ln",
+    .head = "heads.head",
+    .block = {.attention = {.norm = "ln_1",
+                            .query = "self_attention.in_proj",
+                            .scores = "self_attention",
+                            .output = "self_attention.out_proj",
+                            .add = "add"},
+              .feed_forward = {.norm = "ln_2",
+                               .up = "mlp.0",
+                               .activation = "mlp.1",
+                               .down = "mlp.3",
+                               .add = "add_1"}},
+};
+
+static const struct vit_names HUGGING_FACE_NAMES = {
+    .patches = "embeddings.patch_embeddings.projection",
+    .class_token = "embeddings.cls_token",
+    .positions = "embeddings.position_embeddings",
+    .layers = "encoder.layer.",
+    .norm = "layernorm",
+    .head = "classifier",
+    .block = {.attention = {.norm = "layernorm_before",
+                            .query = "attention.attention.query",
+                            .key = "attention.attention.key",
+                            .value = "attention.attention.value",
+                            .scores = "attention.attention",
+                            .output = "attention.output.dense",
+                            .add = "attention.add"},
+              .feed_forward = {.norm = "layernorm_after",
+                               .up = "intermediate.dense",
+                               .activation = "intermediate.intermediate_act_fn",
+                               .down = "output.dense",
+                               .add = "output.add"}},
+};
+
+/* Patches side by side, a token for the whole before them, and where each stands. */
+static tensor_id embed_image(struct build *b, const struct transformer_vit *vit,
+                             const struct vit_names *names, int64_t side, tensor_id image)
+{
+    int64_t batch = build_dim(b, image, 0), hidden = vit->hidden, patches = side * side;
+    int64_t native = vit->image / vit->patch * (vit->image / vit->patch);
+    struct build_conv conv = {.channels = hidden,
+                              .kernel = (int32_t)vit->patch,
+                              .stride = (int32_t)vit->patch,
+                              .has_bias = true};
+    tensor_id x = build_conv(b, names->patches, image, conv);
+    x = build_view(b, "patches.flatten", x, 3, (int64_t[]){batch, hidden, patches});
+    x = build_move(b, "patches.transpose", x, 3, (int64_t[]){batch, patches, hidden});
+    tensor_id token =
+        build_tensor(b, GRAPH_PARAMETER, names->class_token, 3, (int64_t[]){1, 1, hidden});
+    token = build_move(b, "class_token.expand", token, 3, (int64_t[]){batch, 1, hidden});
+    x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
+    tensor_id places =
+        build_tensor(b, GRAPH_PARAMETER, names->positions, 3, (int64_t[]){1, native + 1, hidden});
+    if (patches != native)
+        places = build_move(b, "interpolate_pos_encoding", places, 3,
+                            (int64_t[]){1, patches + 1, hidden});
+    return build_binary(b, GRAPH_ADD, "add_positions", x, places);
+}
+
+static tensor_id classify(struct build *b, const struct transformer_vit *vit,
+                          const struct vit_names *names, tensor_id x)
+{
+    int64_t dims[] = {build_dim(b, x, 0), vit->hidden};
+    if (vit->classes == 0)
+        return vit->has_pooler ? pool(b, "pooler.activation", x) : x;
+    b->component = DECODER_HEAD;
+    x = build_move(b, "first_token", x, 2, dims);
+    x = build_linear(b, names->head, x, vit->classes, true);
+    b->component = DECODER_COMPONENT_COUNT;
+    return x;
+}
+
+enum err transformer_vit(const char *name, const struct transformer_vit *vit,
+                         const struct graph_setting *setting, struct graph *out, struct error *why)
+{
+    const struct vit_names *names = vit->is_torchvision ? &TORCHVISION_NAMES : &HUGGING_FACE_NAMES;
+    int64_t dims[] = {setting->batch, vit->channels, setting->image, setting->image};
+    struct block block = {.hidden = vit->hidden,
+                          .heads = vit->heads,
+                          .intermediate = vit->intermediate,
+                          .norm = GRAPH_LAYER_NORM,
+                          .activation = vit->activation,
+                          .has_fused_qkv = vit->is_torchvision,
+                          .has_qkv_bias = true,
+                          .has_output_bias = true,
+                          .has_feed_forward_bias = true};
+    if (vit->patch <= 0 || setting->image % vit->patch)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%s cuts an image into patches of %lld pixels: %lld is no multiple", name,
+                       (long long)vit->patch, (long long)setting->image);
+    struct build b = build_begin(out, name, why);
+    out->batch = (double)setting->batch;
+    b.component = DECODER_EMBEDDING;
+    tensor_id x = build_input(&b, "pixel_values", GRAPH_NUMBERS, 4, dims);
+    x = embed_image(&b, vit, names, setting->image / vit->patch, x);
+    b.component = DECODER_COMPONENT_COUNT;
+    x = block_stack(&b, &block, &names->block, &(struct block_pass){0}, vit->layers, names->layers,
+                    x);
+    x = block_norm(&b, &block, names->norm, x);
+    build_output(&b, classify(&b, vit, names, x));
+    return build_end(&b);
+}

@@ -1,0 +1,174 @@
+/* Reader zoo: the name of an architecture, in place of a file. */
+#include "graph/zoo.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "graph/decoder_graph.h"
+#include "graph/zoo/family.h"
+
+static const struct zoo_entry ENTRIES[] = {
+#define ZOO(name, family, image, tokens, context, summary, source)                                 \
+    {name, #family, summary, source, image, tokens, context, zoo_build_##family},
+#include "graph/zoo.def"
+#define ZOO_DECODER(name, summary, source, ...)                                                    \
+    ZOO(name, decoder, 0, DECODER_DEFAULT_TOKENS, DECODER_DEFAULT_TOKENS, summary, source)
+#include "graph/zoo_decoders.def"
+#undef ZOO
+#undef ZOO_DECODER
+};
+enum { ENTRY_COUNT = sizeof ENTRIES / sizeof *ENTRIES };
+
+static const struct {
+    const char *other, *name;
+} OTHER_NAMES[] = {
+#define ALSO(other, name) {other, name},
+#include "graph/zoo_names.def"
+#undef ALSO
+};
+enum { OTHER_COUNT = sizeof OTHER_NAMES / sizeof *OTHER_NAMES };
+
+size_t zoo_count(void)
+{
+    return ENTRY_COUNT;
+}
+
+const struct zoo_entry *zoo_at(size_t index)
+{
+    return &ENTRIES[index];
+}
+
+/* ---- names ---- */
+
+/* The part after an organisation; a path of a file (more than one slash, or one at either end) is none. */
+static const char *without_owner(const char *word)
+{
+    const char *slash = strchr(word, '/');
+    if (!slash)
+        return word;
+    bool is_path = slash == word || word[0] == '.' || word[0] == '~' || strchr(slash + 1, '/');
+    return is_path || slash[1] == '\0' ? NULL : slash + 1;
+}
+
+static const char *skip_marks(const char *word)
+{
+    while (*word == '-' || *word == '_' || *word == '.' || *word == ' ')
+        word++;
+    return word;
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a = skip_marks(a);
+        b = skip_marks(b);
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (*a == '\0')
+            return true;
+    }
+}
+
+static const struct zoo_entry *find_name(const char *name)
+{
+    for (size_t i = 0; i < ENTRY_COUNT; i++)
+        if (is_same(ENTRIES[i].name, name))
+            return &ENTRIES[i];
+    return NULL;
+}
+
+const struct zoo_entry *zoo_find(const char *word)
+{
+    const char *name = without_owner(word);
+    const struct zoo_entry *entry = name ? find_name(name) : NULL;
+    for (size_t i = 0; name && !entry && i < OTHER_COUNT; i++)
+        if (is_same(OTHER_NAMES[i].other, name))
+            entry = find_name(OTHER_NAMES[i].name);
+    return entry;
+}
+
+const char *zoo_nearest(const char *word)
+{
+    const char *names[ENTRY_COUNT + OTHER_COUNT];
+    const char *name = without_owner(word);
+    for (size_t i = 0; i < ENTRY_COUNT; i++)
+        names[i] = ENTRIES[i].name;
+    for (size_t i = 0; i < OTHER_COUNT; i++)
+        names[ENTRY_COUNT + i] = OTHER_NAMES[i].other;
+    return name ? nearest_name(name, names, ENTRY_COUNT + OTHER_COUNT) : NULL;
+}
+
+/* ---- settings ---- */
+
+/* Bounds that keep every product of dimensions far from what an integer holds. */
+enum { MOST_BATCH = 1000000, MOST_PIXELS = 100000, MOST_TOKENS = 10000000 };
+
+static enum err fill_in(const struct zoo_entry *entry, const char *what, int64_t *number,
+                        int64_t otherwise, int64_t most, struct error *why)
+{
+    if (*number == 0)
+        *number = otherwise;
+    if (*number < 0 || *number > most)
+        return err_set(why, ERR_BAD_VALUE, "%s: a %s of %lld: it must be 1 to %lld", entry->name,
+                       what, (long long)*number, (long long)most);
+    return ERR_OK;
+}
+
+enum err zoo_build(const struct zoo_entry *entry, struct graph_setting *setting, struct graph *out,
+                   struct error *why)
+{
+    enum err err = fill_in(entry, "batch", &setting->batch, 1, MOST_BATCH, why);
+    if (!err)
+        err = fill_in(entry, "side of an image", &setting->image, entry->image, MOST_PIXELS, why);
+    if (!err)
+        err = fill_in(entry, "number of tokens", &setting->tokens, entry->tokens, MOST_TOKENS, why);
+    if (!err)
+        err = fill_in(entry, "context", &setting->context, entry->context, MOST_TOKENS, why);
+    if (!err && setting->phase == GRAPH_DECODE && !zoo_has_phases(entry))
+        err = err_set(why, ERR_UNSUPPORTED, "%s does not answer token by token: it has no decode",
+                      entry->name);
+    return err ? err : entry->build(entry->name, setting, out, why);
+}
+
+/* ---- the reader ---- */
+
+/* A file or folder of the same name is for whoever can read it. */
+static int probe(const char *word, const unsigned char *head, size_t length)
+{
+    (void)length;
+    if (!zoo_find(word))
+        return 0;
+    return head || access(word, F_OK) == 0 ? 5 : 90;
+}
+
+static enum err open_entry(const char *word, struct model *model, struct error *why)
+{
+    const struct zoo_entry *entry = zoo_find(word);
+    if (!entry)
+        return err_set(why, ERR_NOT_FOUND, "no architecture is called %.120s", word);
+    str_copy(model->name, sizeof model->name, entry->name);
+    model->has_phases = zoo_has_phases(entry);
+    return ERR_OK;
+}
+
+static enum err build_entry(const struct model *model, struct graph_setting *setting,
+                            struct graph *out, struct error *why)
+{
+    return zoo_build(zoo_find(model->name), setting, out, why);
+}
+
+static void close_entry(struct model *model)
+{
+    (void)model; /* nothing was opened */
+}
+
+const struct graph_reader graph_reader_zoo = {
+    .name = "zoo",
+    .summary = "named architectures, built in code (`ipw list models`)",
+    .probe = probe,
+    .open = open_entry,
+    .build = build_entry,
+    .close = close_entry,
+};

@@ -1,0 +1,365 @@
+/* Stable Diffusion 1.5 as diffusers lays it out: the network that takes noise away, the coder of images
+ * and the encoder of texts.  One pass of each; a picture is one of the text encoder (of two texts), as
+ * many of the UNet as there are steps (of two samples each, for guidance), and one of the decoder. */
+#include <string.h>
+
+#include "core/text.h"
+#include "graph/blocks.h"
+#include "graph/zoo/family.h"
+
+enum { LATENT_CHANNELS = 4, PIXELS_OF_A_LATENT = 8, TEXT_TOKENS = 77, TEXT_FEATURES = 768 };
+
+/* ---- residual blocks, which UNet and VAE share ---- */
+
+static struct build_conv with_bias(int64_t channels, int32_t kernel, int32_t stride)
+{
+    struct build_conv conv = zoo_same(channels, kernel, stride);
+    conv.has_bias = true;
+    return conv;
+}
+
+/* `time` is the embedding of the step, or GRAPH_NONE. */
+static tensor_id residual(struct build *b, tensor_id in, int64_t channels, tensor_id time)
+{
+    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm1", in, true);
+    x = build_op(b, GRAPH_SILU, "nonlinearity", x);
+    x = build_conv(b, "conv1", x, with_bias(channels, 3, 1));
+    if (time >= 0) {
+        tensor_id shift = build_op(b, GRAPH_SILU, "time_nonlinearity", time);
+        shift = build_linear(b, "time_emb_proj", shift, channels, true);
+        shift = build_view(b, "time_view", shift, 4,
+                           (int64_t[]){build_dim(b, shift, 0), channels, 1, 1});
+        x = build_binary(b, GRAPH_ADD, "time_add", x, shift);
+    }
+    x = build_norm(b, GRAPH_GROUP_NORM, "norm2", x, true);
+    x = build_op(b, GRAPH_SILU, "nonlinearity_1", x);
+    x = build_conv(b, "conv2", x, with_bias(channels, 3, 1));
+    if (build_dim(b, in, 1) != channels)
+        in = build_conv(b, "conv_shortcut", in, with_bias(channels, 1, 1));
+    return build_binary(b, GRAPH_ADD, "add", in, x);
+}
+
+static tensor_id resize(struct build *b, tensor_id x)
+{
+    int64_t channels = build_dim(b, x, 1);
+    int64_t dims[] = {build_dim(b, x, 0), channels, 2 * build_dim(b, x, 2), 2 * build_dim(b, x, 3)};
+    x = build_move(b, "interpolate", x, 4, dims);
+    return build_conv(b, "conv", x, with_bias(channels, 3, 1));
+}
+
+/* Pixels as tokens: (batch, height x width, channels); and back. */
+static tensor_id as_tokens(struct build *b, tensor_id x)
+{
+    int64_t dims[] = {build_dim(b, x, 0), build_dim(b, x, 2) * build_dim(b, x, 3),
+                      build_dim(b, x, 1)};
+    return build_move(b, "permute", x, 3, dims);
+}
+
+static tensor_id as_image(struct build *b, tensor_id x, tensor_id like)
+{
+    int64_t dims[] = {build_dim(b, like, 0), build_dim(b, x, 2), build_dim(b, like, 2),
+                      build_dim(b, like, 3)};
+    return build_move(b, "permute_1", x, 4, dims);
+}
+
+static tensor_id finish(struct build *b, const char *conv, tensor_id x, int64_t channels)
+{
+    x = build_norm(b, GRAPH_GROUP_NORM, "conv_norm_out", x, true);
+    x = build_op(b, GRAPH_SILU, "conv_act", x);
+    return build_conv(b, conv, x, with_bias(channels, 3, 1));
+}
+
+/* ---- UNet ---- */
+
+static const struct block_names SELF_NAMES = {
+    .attention = {.norm = "transformer_blocks.0.norm1",
+                  .query = "transformer_blocks.0.attn1.to_q",
+                  .key = "transformer_blocks.0.attn1.to_k",
+                  .value = "transformer_blocks.0.attn1.to_v",
+                  .scores = "transformer_blocks.0.attn1",
+                  .output = "transformer_blocks.0.attn1.to_out.0",
+                  .add = "transformer_blocks.0.add"},
+    .feed_forward = {.norm = "transformer_blocks.0.norm3",
+                     .up = "transformer_blocks.0.ff.net.0.proj",
+                     .activation = "transformer_blocks.0.ff.net.0.gelu",
+                     .down = "transformer_blocks.0.ff.net.2",
+                     .add = "transformer_blocks.0.add_2"},
+};
+
+static const struct block_attention_names TEXT_NAMES = {
+    .norm = "transformer_blocks.0.norm2",
+    .query = "transformer_blocks.0.attn2.to_q",
+    .key = "transformer_blocks.0.attn2.to_k",
+    .value = "transformer_blocks.0.attn2.to_v",
+    .scores = "transformer_blocks.0.attn2",
+    .output = "transformer_blocks.0.attn2.to_out.0",
+    .add = "transformer_blocks.0.add_1",
+};
+
+/* Every pixel looks at every other, then at the text. */
+static tensor_id transform(struct build *b, tensor_id in, tensor_id text)
+{
+    int64_t channels = build_dim(b, in, 1);
+    struct block block = {.hidden = channels,
+                          .heads = 8,
+                          .intermediate = 4 * channels,
+                          .norm = GRAPH_LAYER_NORM,
+                          .activation = GRAPH_GELU,
+                          .is_gated = true,
+                          .has_output_bias = true,
+                          .has_feed_forward_bias = true};
+    struct block_pass of_text = {.others = TEXT_TOKENS, .other_states = text};
+    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm", in, true);
+    x = build_conv(b, "proj_in", x, with_bias(channels, 1, 1));
+    tensor_id before = x;
+    x = as_tokens(b, x);
+    x = block_attention(b, &block, &SELF_NAMES.attention, &(struct block_pass){0}, x);
+    x = block_attention(b, &block, &TEXT_NAMES, &of_text, x);
+    x = block_feed_forward(b, &block, &SELF_NAMES.feed_forward, x);
+    x = as_image(b, x, before);
+    x = build_conv(b, "proj_out", x, with_bias(channels, 1, 1));
+    return build_binary(b, GRAPH_ADD, "add", x, in);
+}
+
+struct unet {
+    tensor_id time, text;
+    tensor_id kept[12]; /* what the way down leaves for the way up */
+    int kept_count;
+};
+
+static const int64_t CHANNELS[] = {320, 640, 1280, 1280};
+
+static tensor_id keep(struct unet *unet, tensor_id x)
+{
+    unet->kept[unet->kept_count++] = x;
+    return x;
+}
+
+static tensor_id go_down(struct build *b, struct unet *unet, tensor_id x)
+{
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 2; k++) {
+            build_inside(b, "down_blocks.%d.resnets.%d.", i, k);
+            x = residual(b, x, CHANNELS[i], unet->time);
+            build_inside(b, "down_blocks.%d.attentions.%d.", i, k);
+            x = keep(unet, i < 3 ? transform(b, x, unet->text) : x);
+        }
+        build_inside(b, "down_blocks.%d.downsamplers.0.", i);
+        if (i < 3)
+            x = keep(unet, build_conv(b, "conv", x, with_bias(CHANNELS[i], 3, 2)));
+    }
+    return x;
+}
+
+static tensor_id go_up(struct build *b, struct unet *unet, tensor_id x)
+{
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 3; k++) {
+            build_inside(b, "up_blocks.%d.resnets.%d.", i, k);
+            tensor_id both[] = {x, unet->kept[--unet->kept_count]};
+            x = build_concat(b, "cat", 1, both, 2);
+            x = residual(b, x, CHANNELS[3 - i], unet->time);
+            build_inside(b, "up_blocks.%d.attentions.%d.", i, k);
+            if (i > 0)
+                x = transform(b, x, unet->text);
+        }
+        build_inside(b, "up_blocks.%d.upsamplers.0.", i);
+        if (i < 3)
+            x = resize(b, x);
+    }
+    build_inside(b, "%s", "");
+    return x;
+}
+
+static tensor_id embed_time(struct build *b, int64_t batch)
+{
+    tensor_id x =
+        build_input(b, "timestep_features", GRAPH_NUMBERS, 2, (int64_t[]){batch, CHANNELS[0]});
+    x = build_linear(b, "time_embedding.linear_1", x, 4 * CHANNELS[0], true);
+    x = build_op(b, GRAPH_SILU, "time_embedding.act", x);
+    return build_linear(b, "time_embedding.linear_2", x, 4 * CHANNELS[0], true);
+}
+
+static void build_unet(struct build *b, int64_t batch, int64_t side)
+{
+    tensor_id x =
+        build_input(b, "sample", GRAPH_NUMBERS, 4, (int64_t[]){batch, LATENT_CHANNELS, side, side});
+    struct unet unet = {.time = embed_time(b, batch)};
+    unet.text = build_input(b, "encoder_hidden_states", GRAPH_NUMBERS, 3,
+                            (int64_t[]){batch, TEXT_TOKENS, TEXT_FEATURES});
+    x = keep(&unet, build_conv(b, "conv_in", x, with_bias(CHANNELS[0], 3, 1)));
+    x = go_down(b, &unet, x);
+    build_inside(b, "%s", "mid_block.resnets.0.");
+    x = residual(b, x, CHANNELS[3], unet.time);
+    build_inside(b, "%s", "mid_block.attentions.0.");
+    x = transform(b, x, unet.text);
+    build_inside(b, "%s", "mid_block.resnets.1.");
+    x = residual(b, x, CHANNELS[3], unet.time);
+    x = go_up(b, &unet, x);
+    build_output(b, finish(b, "conv_out", x, LATENT_CHANNELS));
+}
+
+/* ---- VAE ---- */
+
+static const int64_t VAE_CHANNELS[] = {128, 256, 512, 512};
+
+/* One head over all pixels. */
+static tensor_id look_around(struct build *b, tensor_id in)
+{
+    int64_t channels = build_dim(b, in, 1);
+    tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "group_norm", in, true);
+    x = as_tokens(b, x);
+    tensor_id q = build_linear(b, "to_q", x, channels, true);
+    tensor_id k = build_linear(b, "to_k", x, channels, true);
+    tensor_id v = build_linear(b, "to_v", x, channels, true);
+    struct graph_attention one = {.heads = 1,
+                                  .heads_kv = 1,
+                                  .key_size = channels,
+                                  .value_size = channels,
+                                  .tokens = build_dim(b, x, 1),
+                                  .sequences = build_dim(b, x, 0)};
+    x = build_attention(b, "attention", q, k, v, GRAPH_NONE, GRAPH_NONE, one);
+    x = build_linear(b, "to_out.0", x, channels, true);
+    return build_binary(b, GRAPH_ADD, "add", as_image(b, x, in), in);
+}
+
+static tensor_id middle(struct build *b, const char *part, tensor_id x)
+{
+    build_inside(b, "%s.mid_block.resnets.0.", part);
+    x = residual(b, x, VAE_CHANNELS[3], GRAPH_NONE);
+    build_inside(b, "%s.mid_block.attentions.0.", part);
+    x = look_around(b, x);
+    build_inside(b, "%s.mid_block.resnets.1.", part);
+    x = residual(b, x, VAE_CHANNELS[3], GRAPH_NONE);
+    build_inside(b, "%s.", part);
+    return x;
+}
+
+/* Padded by one pixel behind, so that a stride of 2 halves an even size. */
+static tensor_id halve(struct build *b, tensor_id x)
+{
+    int64_t channels = build_dim(b, x, 1);
+    int64_t dims[] = {build_dim(b, x, 0), channels, build_dim(b, x, 2) + 1, build_dim(b, x, 3) + 1};
+    x = build_move(b, "pad", x, 4, dims);
+    return build_conv(
+        b, "conv", x,
+        (struct build_conv){.channels = channels, .kernel = 3, .stride = 2, .has_bias = true});
+}
+
+static tensor_id vae_encode(struct build *b, tensor_id x)
+{
+    x = build_conv(b, "encoder.conv_in", x, with_bias(VAE_CHANNELS[0], 3, 1));
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 2; k++) {
+            build_inside(b, "encoder.down_blocks.%d.resnets.%d.", i, k);
+            x = residual(b, x, VAE_CHANNELS[i], GRAPH_NONE);
+        }
+        build_inside(b, "encoder.down_blocks.%d.downsamplers.0.", i);
+        if (i < 3)
+            x = halve(b, x);
+    }
+    x = middle(b, "encoder", x);
+    x = finish(b, "conv_out", x, 2 * LATENT_CHANNELS);
+    build_inside(b, "%s", "");
+    return build_conv(b, "quant_conv", x, with_bias(2 * LATENT_CHANNELS, 1, 1));
+}
+
+static tensor_id vae_decode(struct build *b, tensor_id x)
+{
+    x = build_conv(b, "post_quant_conv", x, with_bias(LATENT_CHANNELS, 1, 1));
+    x = build_conv(b, "decoder.conv_in", x, with_bias(VAE_CHANNELS[3], 3, 1));
+    x = middle(b, "decoder", x);
+    for (int i = 0; i < 4; i++) {
+        for (int k = 0; k < 3; k++) {
+            build_inside(b, "decoder.up_blocks.%d.resnets.%d.", i, k);
+            x = residual(b, x, VAE_CHANNELS[3 - i], GRAPH_NONE);
+        }
+        build_inside(b, "decoder.up_blocks.%d.upsamplers.0.", i);
+        if (i < 3)
+            x = resize(b, x);
+    }
+    build_inside(b, "%s", "decoder.");
+    x = finish(b, "conv_out", x, 3);
+    build_inside(b, "%s", "");
+    return x;
+}
+
+static void build_vae(struct build *b, bool encodes, bool decodes, int64_t batch, int64_t image)
+{
+    int64_t side = image / PIXELS_OF_A_LATENT;
+    int64_t latents[] = {batch, LATENT_CHANNELS, side, side};
+    tensor_id x;
+    if (encodes) {
+        x = build_input(b, "sample", GRAPH_NUMBERS, 4, (int64_t[]){batch, 3, image, image});
+        x = vae_encode(b, x); /* means, and beside them deviations */
+        if (decodes)
+            x = build_move(b, "latent_dist.mode", x, 4, latents);
+    } else {
+        x = build_input(b, "latent_sample", GRAPH_NUMBERS, 4, latents);
+    }
+    build_output(b, decodes ? vae_decode(b, x) : x);
+}
+
+/* ---- which ---- */
+
+enum err zoo_build_diffusion(const char *name, const struct graph_setting *setting,
+                             struct graph *out, struct error *why)
+{
+    bool is_unet = strstr(name, "unet");
+    /* The UNet halves its latents three times, and joins the halves again on the way up. */
+    int64_t multiple = is_unet ? 64 : PIXELS_OF_A_LATENT;
+    if (setting->image % multiple)
+        return err_set(why, ERR_BAD_VALUE, "%s takes images of a multiple of %lld pixels, not %lld",
+                       name, (long long)multiple, (long long)setting->image);
+    struct build b = build_begin(out, name, why);
+    out->batch = (double)setting->batch;
+    if (is_unet)
+        build_unet(&b, setting->batch, setting->image / PIXELS_OF_A_LATENT);
+    else
+        build_vae(&b, !strstr(name, "decoder"), !strstr(name, "encoder"), setting->batch,
+                  setting->image);
+    return build_end(&b);
+}
+
+static const struct block_names CLIP_NAMES = {
+    .attention = {.norm = "layer_norm1",
+                  .query = "self_attn.q_proj",
+                  .key = "self_attn.k_proj",
+                  .value = "self_attn.v_proj",
+                  .scores = "self_attn",
+                  .output = "self_attn.out_proj",
+                  .add = "self_attn.add"},
+    .feed_forward = {.norm = "layer_norm2",
+                     .up = "mlp.fc1",
+                     .activation = "mlp.activation_fn",
+                     .down = "mlp.fc2",
+                     .add = "mlp.add"},
+};
+
+/* CLIP's encoder of texts (ViT-L/14), whose states the UNet looks at. */
+enum err zoo_build_clip_text(const char *name, const struct graph_setting *setting,
+                             struct graph *out, struct error *why)
+{
+    struct block block = {.hidden = TEXT_FEATURES,
+                          .heads = 12,
+                          .intermediate = 4 * TEXT_FEATURES,
+                          .norm = GRAPH_LAYER_NORM,
+                          .activation = GRAPH_GELU,
+                          .is_causal = true,
+                          .has_qkv_bias = true,
+                          .has_output_bias = true,
+                          .has_feed_forward_bias = true};
+    tensor_id x;
+    struct build b = block_text_begin(name, setting->batch, setting->tokens, out, why, &x);
+    b.component = DECODER_EMBEDDING;
+    build_inside(&b, "%s", "text_model.embeddings.");
+    x = build_embedding(&b, "token_embedding", x, 49408, TEXT_FEATURES);
+    tensor_id places =
+        block_positions(&b, "position_embedding", setting->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);
+    x = build_binary(&b, GRAPH_ADD, "add", x, places);
+    b.component = DECODER_COMPONENT_COUNT;
+    x = block_stack(&b, &block, &CLIP_NAMES, &(struct block_pass){0}, 12,
+                    "text_model.encoder.layers.", x);
+    build_output(&b, block_norm(&b, &block, "text_model.final_layer_norm", x));
+    return build_end(&b);
+}

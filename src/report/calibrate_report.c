@@ -1,0 +1,102 @@
+#include "report/calibrate_report.h"
+
+#include <math.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "estimate/calibrate.h"
+#include "estimate/hardware.h"
+#include "report/format.h"
+#include "report/table.h"
+
+enum { CELL_MAX = 64 };
+
+static const struct table_column COLUMNS[] = {
+    {"", false}, {"fitted", true}, {"95 %", true}, {"rows", true}, {"attained", true}, {"", false},
+};
+
+static void value_cell(struct table *table, const struct calibrate_figure *figure, bool is_power)
+{
+    if (is_power)
+        table_addf(table, "%.4g ± %.2g W", figure->value, figure->error);
+    else
+        table_addf(table, "%.4g ± %.2g pJ", 1e12 * figure->value, 1e12 * figure->error);
+}
+
+static void add_figure(struct table *table, const char *name, const struct calibrate_figure *figure,
+                       bool is_power, size_t rows, const char *attained)
+{
+    double times = is_power ? 1 : 1e12;
+    table_add(table, name);
+    value_cell(table, figure, is_power);
+    table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
+    if (rows)
+        table_addf(table, "%zu", rows);
+    else
+        table_add(table, "");
+    table_add(table, attained);
+    table_add(table, figure->is_weak ? "may be 0: these rows hardly tell it" : "");
+}
+
+static void figures_to_text(const struct calibration *c, bool colour, struct text *out)
+{
+    struct table table;
+    char name[CELL_MAX], attained[FORMAT_MAX];
+    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (size_t i = 0; i < c->class_count; i++) {
+        const struct calibrate_class *class = &c->classes[i];
+        str_format(name, sizeof name, "a FLOP, %s", class->name);
+        format_si(attained, class->flops_per_s, "FLOP/s");
+        add_figure(&table, name, &class->joules_per_flop, false, class->rows, attained);
+    }
+    format_si(attained, c->bytes_per_s, "B/s");
+    add_figure(&table, "a byte", &c->joules_per_byte, false, 0, attained);
+    add_figure(&table, "all the time", &c->constant_w, true, 0, "");
+    table_write(&table, "   ", colour, out);
+    table_release(&table);
+}
+
+static void rows_to_text(const struct calibration *c, struct text *out)
+{
+    text_addf(out, "   %zu rows", c->point_count);
+    if (c->short_rows)
+        text_addf(out, "; %zu left out, too short for a sensor", c->short_rows);
+    if (c->empty_rows)
+        text_addf(out, "; %zu left out, without joules", c->empty_rows);
+    text_addf(out,
+              "\n   R² %.2f; power and energy off by %.1f %% in the mean, %.1f %% for a row left "
+              "out of the fit\n",
+              c->r2, 100 * c->mape, 100 * c->mape_held_out);
+}
+
+static void overheads_to_text(const struct calibration *c, struct text *out)
+{
+    char number[FORMAT_MAX];
+    if (is_known(c->idle_w))
+        text_addf(out, "   at rest %s (%zu rows, not part of the fit)\n",
+                  format_si(number, c->idle_w, "W"), c->idle_rows);
+    if (is_known(c->launch_s))
+        text_addf(out, "   a launch takes %s (%zu rows)\n", format_si(number, c->launch_s, "s"),
+                  c->launch_rows);
+    if (is_known(c->graph_launch_s))
+        text_addf(out, "   in a graph %s\n", format_si(number, c->graph_launch_s, "s"));
+}
+
+void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out)
+{
+    const struct calibration *c = report->calibration;
+    text_addf(out, " joules of %s, fitted to %s\n\n",
+              *report->hardware ? report->hardware : "an unnamed device", report->data);
+    if (c->is_estimated)
+        text_add(out,
+                 "   ESTIMATED: the joules are a model's, so the fit says what the model says\n\n");
+    figures_to_text(c, colour, out);
+    text_add(out, "\n");
+    rows_to_text(c, out);
+    overheads_to_text(c, out);
+    if (report->base)
+        text_addf(out, "   all else as in %s (%s)\n", report->base->id, report->base->name);
+    if (report->file)
+        text_addf(out, "   written to %s: use it as --hardware-file %s\n", report->file,
+                  report->file);
+}

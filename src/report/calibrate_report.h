@@ -1,0 +1,30 @@
+/* What `ipw estimate calibrate` says of a fit, and the hardware file that it makes of it.  The caller owns
+ * what goes in and the texts that come out. */
+#ifndef IPW_REPORT_CALIBRATE_REPORT_H
+#define IPW_REPORT_CALIBRATE_REPORT_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+
+struct calibration;
+struct hardware;
+struct text;
+
+struct calibrate_report {
+    const struct calibration *calibration;
+    const char *hardware;        /* as the rows or this machine call it; "": nobody says */
+    const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
+    const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
+    const char *file;            /* that was written; NULL: none */
+};
+
+void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out);
+void calibrate_json(const struct calibrate_report *report, struct text *out);
+
+/* JSON for --hardware-file: the base with what was fitted and attained in its place, or an entry of that
+ * alone.  ERR_BAD_VALUE when the whole contradicts itself: see hardware_check. */
+enum err calibrate_hardware(const struct calibrate_report *report, struct text *out,
+                            struct error *why) MUST_USE;
+
+#endif

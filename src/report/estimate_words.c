@@ -1,0 +1,196 @@
+#include "report/estimate_words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "report/format.h"
+
+static void add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Adds to a list, with a comma where something stands already. */
+static void add(char *to, const char *format, ...)
+{
+    size_t length = strlen(to);
+    va_list values;
+    if (length && length + 2 < WORDS_MAX) {
+        str_copy(to + length, WORDS_MAX - length, ", ");
+        length += 2;
+    }
+    va_start(values, format);
+    vsnprintf(to + length, WORDS_MAX - length, format, values);
+    va_end(values);
+}
+
+/* "fp16", "weights as stored, fp16", "int8 (computed in fp16)". */
+static char *precision_words(char *to, const struct outcome *outcome)
+{
+    const struct outcome_choice *choice = &outcome->choice;
+    const char *name = precision_name(choice->precision);
+    if (choice->keeps_stored)
+        str_format(to, WORDS_MAX, "weights as stored, %s", name);
+    else if (outcome->used != precision_of_products(choice->precision))
+        str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(outcome->used));
+    else
+        str_copy(to, WORDS_MAX, name);
+    return to;
+}
+
+static void add_tokens(char *to, const struct workload *work)
+{
+    const struct graph_setting *setting = &work->question.setting;
+    if (work->question.is_request)
+        add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
+            work->question.output_tokens);
+    else if (work->question.model->has_phases && setting->phase == GRAPH_DECODE)
+        add(to, "decode after %" PRId64 " tokens", setting->context);
+    else if (work->question.model->has_phases)
+        add(to, "prefill of %" PRId64 " tokens", setting->tokens);
+    else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
+        add(to, "%" PRId64 " tokens", setting->tokens);
+    else if (setting->image > 0)
+        add(to, "%" PRId64 " pixels", setting->image);
+}
+
+char *words_setting(char *to, const struct outcome *outcome)
+{
+    const struct workload *work = outcome->work;
+    char precision[WORDS_MAX];
+    to[0] = '\0';
+    add(to, "%s", precision_words(precision, outcome));
+    add(to, "batch %.0f", work->passes[0].graph.batch);
+    add_tokens(to, work);
+    if (outcome->choice.devices > 1)
+        add(to, "%d devices", outcome->choice.devices);
+    if (work->question.fusion == PARTITION_PLAIN)
+        add(to, "nothing fused");
+    return to;
+}
+
+const char *words_unit(const struct workload *work)
+{
+    return strstr(work->unit, "token") ? "token" : work->unit;
+}
+
+char *words_each(char *to, const char *unit)
+{
+    str_format(to, WORDS_MAX, "%s %s", strchr("aeiou", unit[0]) ? "an" : "a", unit);
+    return to;
+}
+
+char *words_joules(char *to, double joules, double plus_minus)
+{
+    char figure[FORMAT_MAX];
+    if (!is_known(joules))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, joules, plus_minus, "J"));
+    return to;
+}
+
+char *words_bounds(char *to, const double counts[BOUND_COUNT])
+{
+    to[0] = '\0';
+    for (size_t b = 0; b < BOUND_COUNT; b++)
+        if (counts[b] > 0)
+            add(to, "%.0f %s", counts[b], estimate_bound_name((enum estimate_bound)b));
+    return to;
+}
+
+char *words_share(char *to, double share)
+{
+    if (!is_known(share))
+        str_copy(to, WORDS_MAX, "-");
+    else if (share > 0 && share < 0.001)
+        str_copy(to, WORDS_MAX, "< 0.1 %");
+    else
+        str_format(to, WORDS_MAX, "%.1f %%", 100 * share);
+    return to;
+}
+
+char *words_rate(char *to, double rate)
+{
+    char figure[FORMAT_MAX];
+    if (!is_known(rate))
+        str_copy(to, WORDS_MAX, "-");
+    else if (rate < 9999.5)
+        str_format(to, WORDS_MAX, rate < 9.995 ? "%.3g" : "%.0f", rate);
+    else
+        str_copy(to, WORDS_MAX, str_trim(format_si(figure, rate, "")));
+    return to;
+}
+
+static char *value_words(char *to, enum budget_kind kind, double value)
+{
+    if (kind == BUDGET_MEMORY) /* the limit is asked for in 10^9 bytes: the figure beside it too */
+        str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
+    else
+        format_si(to, value, budget_unit(kind));
+    return to;
+}
+
+char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome)
+{
+    char value[FORMAT_MAX], most[FORMAT_MAX], of[64] = "";
+    const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
+    if (check->kind == BUDGET_ENERGY)
+        str_format(of, sizeof of, " a %s", budget_joules_of(outcome));
+    if (check->verdict == BUDGET_UNKNOWN)
+        str_format(to, WORDS_MAX, "%s is not known", budget_name(check->kind));
+    else
+        str_format(to, WORDS_MAX, "%-7s  %s%s%s of %s: %.3g %% %s%s", budget_name(check->kind),
+                   about, value_words(value, check->kind, check->value), of,
+                   value_words(most, check->kind, check->most), fabs(100 * check->margin),
+                   check->margin < 0 ? "too much" : "to spare",
+                   check->is_sure ? "" : ", which is within the ±");
+    return to;
+}
+
+size_t words_unknown(const struct graph *graph, const char **labels, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < graph->node_count && graph->unknown_count && count < most; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        bool is_new = node->op == GRAPH_UNKNOWN && node->label;
+        for (size_t k = 0; is_new && k < count; k++)
+            is_new = strcmp(labels[k], node->label) != 0;
+        if (is_new)
+            labels[count++] = node->label;
+    }
+    return count;
+}
+
+size_t words_figures(const struct outcome *outcome, struct words_figure out[WORDS_FIGURES_MOST])
+{
+    const struct hardware *hardware = outcome->hardware;
+    const struct hardware_memory *memory = hardware_main_memory(hardware);
+    enum precision used = outcome->used;
+    bool is_matrix = is_known(hardware->matrix_flops[used].value);
+    size_t count = 0;
+    if (is_matrix) {
+        out[count++] =
+            (struct words_figure){"matrix_flops", "FLOP/s", &hardware->matrix_flops[used]};
+        out[count++] =
+            (struct words_figure){"matrix_joules", "J/FLOP", &hardware->matrix_joules[used]};
+    } else {
+        out[count++] =
+            (struct words_figure){"vector_flops", "FLOP/s", &hardware->vector_flops[used]};
+        out[count++] =
+            (struct words_figure){"vector_joules", "J/FLOP", &hardware->vector_joules[used]};
+    }
+    if (memory) {
+        out[count++] = (struct words_figure){"memory_bandwidth", "B/s", &memory->bytes_per_s};
+        out[count++] = (struct words_figure){"memory_joules", "J/B", &memory->joules_per_byte};
+        out[count++] = (struct words_figure){"memory_capacity", "B", &memory->capacity_bytes};
+    }
+    out[count++] = (struct words_figure){"power_limit", "W", &hardware->limit_w};
+    out[count++] = (struct words_figure){"idle_power", "W", &hardware->idle_w};
+    out[count++] = (struct words_figure){"launch", "s", &hardware->launch_s};
+    out[count++] = (struct words_figure){"compute_share", "", &hardware->compute_share};
+    out[count++] = (struct words_figure){"memory_share", "", &hardware->memory_share};
+    return count;
+}

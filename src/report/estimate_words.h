@@ -1,0 +1,42 @@
+/* Words and cells that the reports of estimates share.  Each writes into the caller's buffer and gives it
+ * back. */
+#ifndef IPW_REPORT_ESTIMATE_WORDS_H
+#define IPW_REPORT_ESTIMATE_WORDS_H
+
+#include <stddef.h>
+
+#include "estimate/budget.h"
+#include "estimate/outcome.h"
+#include "graph/graph.h"
+
+enum { WORDS_MAX = 256 };
+
+/* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
+char *words_setting(char *to, const struct outcome *outcome);
+/* The unit in one word, for heads of columns: "sample", "token". */
+const char *words_unit(const struct workload *work);
+/* "a sample", "an output token". */
+char *words_each(char *to, const char *unit);
+/* "~12.3 ± 4.5 mJ"; without a ± where that is not known. */
+char *words_joules(char *to, double joules, double plus_minus);
+/* "3 compute, 20 memory, 31 launch". */
+char *words_bounds(char *to, const double counts[BOUND_COUNT]);
+/* "54 %", "< 1 %", "-". */
+char *words_share(char *to, double share);
+/* "-", or the number with three digits and a unit prefix: "2.43 k". */
+char *words_rate(char *to, double rate);
+/* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
+char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome);
+
+/* The figures of the device that an estimate rests on. */
+struct words_figure {
+    const char *name, *unit;
+    const struct hardware_figure *figure;
+};
+enum { WORDS_FIGURES_MOST = 12 };
+size_t words_figures(const struct outcome *outcome, struct words_figure out[WORDS_FIGURES_MOST]);
+
+/* What the source calls the operators that nobody knows, each once; gives how many, at most `most`. */
+size_t words_unknown(const struct graph *graph, const char **labels, size_t most);
+
+#endif

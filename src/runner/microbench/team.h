@@ -1,0 +1,36 @@
+/* Threads that run one load side by side, each on memory of its own, and count what they did.
+ * team_start gives a team that team_stop ends; team_done may be asked at any time between. */
+#ifndef IPW_RUNNER_MICROBENCH_TEAM_H
+#define IPW_RUNNER_MICROBENCH_TEAM_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+enum team_load {
+    TEAM_COMPUTE, /* multiplications with additions in registers; no memory */
+    TEAM_MIX,     /* `steps` of them for every float of an array larger than all caches */
+    TEAM_TRIAD,   /* a = b + s c over three such arrays */
+    TEAM_GEMM,    /* products of matrices that caches hold */
+    TEAM_MEET,    /* nothing but meeting one another, as at the end of every parallel loop */
+};
+
+struct team_order {
+    enum team_load load;
+    size_t steps;      /* of TEAM_MIX */
+    unsigned threads;  /* at least 1 */
+    size_t bytes_each; /* of memory for each thread */
+};
+
+struct team_work {
+    double flops, bytes;
+    double meetings;
+};
+
+struct team;
+
+enum err team_start(const struct team_order *order, struct team **out, struct error *why) MUST_USE;
+struct team_work team_done(const struct team *team);
+void team_stop(struct team *team);
+
+#endif

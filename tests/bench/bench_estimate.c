@@ -1,0 +1,139 @@
+/* What an estimate costs: a known network from its name to its joules, ten thousand points of devices,
+ * precisions and batches, and growth with the size of a graph. */
+#define _GNU_SOURCE
+#include <time.h>
+
+#include "bench/bench.h"
+#include "estimate/estimate.h"
+#include "graph/zoo.h"
+#include "support/graphs.h"
+
+enum { ROUNDS = 9, POINTS = 10000, BATCHES = 24, FEW = 10000, MANY = 100000 };
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void must(enum err err, const struct error *why)
+{
+    if (err) {
+        fprintf(stderr, "%s\n", why->text);
+        exit(1);
+    }
+}
+
+static volatile double sink;
+
+static void estimate_once(const struct partition *partition, const struct hardware *hardware,
+                          enum precision precision)
+{
+    struct estimate estimate;
+    struct error why = {0};
+    struct estimate_setting setting = {.precision = precision, .batch = 1};
+    must(estimate_make(partition, hardware, &setting, &estimate, &why), &why);
+    sink += estimate.joules.total;
+    estimate_release(&estimate);
+}
+
+static void build(const char *name, int64_t batch, struct graph *graph, struct partition *partition)
+{
+    struct error why = {0};
+    struct graph_setting setting = {.batch = batch};
+    must(zoo_build(zoo_find(name), &setting, graph, &why), &why);
+    must(partition_make(graph, PARTITION_FUSED, partition, &why), &why);
+}
+
+/* From the name of a network to its joules, in milliseconds. */
+static double one_network(const struct hardware *hardware)
+{
+    struct graph graph;
+    struct partition partition;
+    double began = cpu_seconds();
+    build("resnet50", 1, &graph, &partition);
+    estimate_once(&partition, hardware, PRECISION_FP16);
+    partition_release(&partition);
+    graph_release(&graph);
+    return 1e3 * (cpu_seconds() - began);
+}
+
+/* Every device in every precision that it has, at every batch, again until there are enough. */
+static double many_points(const struct hardware *hardware, size_t devices)
+{
+    double began = cpu_seconds();
+    for (size_t points = 0, batch = 1; points < POINTS; batch = batch % BATCHES + 1) {
+        struct graph graph;
+        struct partition partition;
+        build("resnet50", (int64_t)batch, &graph, &partition);
+        for (size_t d = 0; d < devices && points < POINTS; d++)
+            for (int p = PRECISION_FP32; p < PRECISION_COUNT && points < POINTS; p++) {
+                enum precision used;
+                if (!is_known(hardware_product_flops(&hardware[d], (enum precision)p, &used)))
+                    continue;
+                estimate_once(&partition, &hardware[d], (enum precision)p);
+                points++;
+            }
+        partition_release(&partition);
+        graph_release(&graph);
+    }
+    return cpu_seconds() - began;
+}
+
+/* Nanoseconds a node of partition and estimate. */
+static double by_node(const struct hardware *hardware, const struct graph *graph)
+{
+    struct partition partition;
+    struct error why = {0};
+    double began = cpu_seconds();
+    must(partition_make(graph, PARTITION_FUSED, &partition, &why), &why);
+    estimate_once(&partition, hardware, PRECISION_FP16);
+    partition_release(&partition);
+    return 1e9 * (cpu_seconds() - began) / (double)graph->node_count;
+}
+
+/* Graphs of both sizes in turn, the small one as often as makes the same number of nodes. */
+static double growth(const struct hardware *hardware)
+{
+    struct chance chance = {7};
+    struct graph few, many;
+    double ratio[ROUNDS];
+    graphs_random(&chance, FEW, &few);
+    graphs_random(&chance, MANY, &many);
+    for (int round = 0; round < ROUNDS; round++) {
+        double small = 0;
+        for (int i = 0; i < MANY / FEW; i++)
+            small += by_node(hardware, &few) / (MANY / FEW);
+        ratio[round] = by_node(hardware, &many) / small;
+    }
+    bench_told("nanoseconds a node", by_node(hardware, &many), "ns");
+    graph_release(&few);
+    graph_release(&many);
+    return bench_median(ratio, ROUNDS);
+}
+
+int main(void)
+{
+    size_t devices = hardware_catalogue_count();
+    struct hardware *hardware = calloc(devices + 1, sizeof *hardware), h100;
+    struct error why = {0};
+    double network[ROUNDS], points[3];
+    if (!hardware)
+        abort();
+    for (size_t i = 0; i < devices; i++)
+        must(hardware_find(hardware_catalogue_id(i), &hardware[i], &why), &why);
+    must(hardware_find("h100-sxm", &h100, &why), &why);
+    for (int i = 0; i < ROUNDS; i++)
+        network[i] = one_network(&h100);
+    for (int i = 0; i < 3; i++)
+        points[i] = many_points(hardware, devices);
+    bench_at_most("ResNet-50 from its name to joules", bench_median(network, ROUNDS), "ms", 2);
+    bench_at_most("10 000 points of device, precision and batch", bench_median(points, 3), "s", 2);
+    bench_at_most("a node of 100 000 over one of 10 000", growth(&h100), "ratio", 1.3);
+    for (size_t i = 0; i < devices; i++)
+        hardware_release(&hardware[i]);
+    hardware_release(&h100);
+    free(hardware);
+    return 0;
+}

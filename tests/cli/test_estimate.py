@@ -1,0 +1,545 @@
+#!/usr/bin/env python3
+"""ipw estimate: its figures against sums done here, what it proposes against doing so, frontiers against
+looking at every pair, limits, formats, bad input.  Devices are the catalogue's, and one of round figures."""
+
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from compiling import SOURCE  # noqa: E402
+from machines import Machine, Nvidia  # noqa: E402
+from program import MachineTest, ipw  # noqa: E402
+
+LEGACY = SOURCE / "tests" / "fixtures" / "hardware"
+GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
+GPU = "a100-sxm-80gb"
+
+
+def figure(value, unit=None):
+    return {"value": value, **({"unit": unit} if unit else {}), "evidence": "published",
+            "source": "round figures for a test"}
+
+
+# Every operation takes the same joules, wherever it is done, so that sums can be done by hand.
+ROUND = {
+    "id": "round", "name": "Round figures", "vendor": "nobody", "class": "gpu", "year": 2020,
+    "matrix": {"fp16": {"peak": figure(100, "tflops"), "energy": figure(1, "pj")}},
+    "vector": {"fp32": {"peak": figure(50, "tflops"), "energy": figure(1, "pj")},
+               "fp16": {"peak": figure(50, "tflops"), "energy": figure(1, "pj")}},
+    "memories": [{"name": "RAM", "bandwidth": figure(1000, "gb_per_s"),
+                  "capacity": figure(16, "gib"), "energy": figure(50, "pj")}],
+    "power": {"limit": figure(200, "w"), "idle": figure(40, "w")},
+    "launch": figure(1, "us"), "units": figure(1), "compute_share": figure(1),
+    "memory_share": figure(1),
+    "link": {"bandwidth": figure(100, "gb_per_s"), "latency": figure(1, "us")},
+}
+
+
+class EstimateTest(unittest.TestCase):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="ipw-estimate-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def device(self, **changes):
+        path = self.root / "device.json"
+        path.write_text(json.dumps({**ROUND, **changes}))
+        return path
+
+    def run_ipw(self, *arguments, code=0):
+        done = ipw(None, "estimate", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return done
+
+    def estimate(self, model, *arguments, code=0):
+        return json.loads(self.run_ipw("--model", model, *arguments, "--json", code=code).stdout)
+
+    def on(self, hardware, model, *arguments, code=0):
+        return self.estimate(model, "--hardware", hardware, *arguments, code=code)
+
+    def assertClose(self, a, b, share=1e-9):
+        self.assertLessEqual(abs(a - b), share * max(abs(a), abs(b)), f"{a} against {b}")
+
+    def refused(self, *arguments):
+        done = self.run_ipw(*arguments, code=2)
+        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+        return done.stderr
+
+
+# ---- figures ----
+
+class Figures(EstimateTest):
+    KEYS = {
+        "model", "hardware", "precision", "batch", "params", "macs", "flops", "bytes", "latency_s",
+        "energy_j", "power_w", "memory_bytes", "subgraphs", "bound_counts", "concurrency",
+        "recommendations", "confidence"}
+
+    def check(self, report):
+        """What holds of every estimate."""
+        self.assertLessEqual(self.KEYS, set(report))
+        energy, power = report["energy_j"], report["power_w"]
+        parts = sum(energy[key] for key in ("compute", "memory", "static", "link"))
+        self.assertClose(parts, energy["total"])
+        self.assertClose(sum(row["energy_j"] for row in report["subgraphs"]), energy["total"], 1e-6)
+        self.assertClose(sum(row["latency_s"] for row in report["subgraphs"]), report["latency_s"],
+                         1e-6)
+        self.assertClose(power["average"], energy["total"] / report["latency_s"])
+        self.assertLessEqual(power["idle"], power["average"] * (1 + 1e-9))
+        self.assertLessEqual(power["average"], power["limit"] * (1 + 1e-9))
+        self.assertLessEqual(power["average"], power["peak"] * (1 + 1e-9))
+        for value in (energy["plus_minus"], report["latency_plus_minus"], power["plus_minus"]):
+            self.assertGreater(value, 0)
+        memory = report["memory_bytes"]
+        self.assertLessEqual(memory["weights"] + memory["kv_cache"], memory["total_peak"])
+        self.assertIn(report["confidence"], ("calibrated", "interpolated", "theoretical"))
+        self.assertEqual(report["method"], "estimated")
+        for row in report["hardware_figures"]:
+            self.assertTrue(row["value"] is None or row["source"], row)
+
+    def test_what_holds_of_every_estimate(self):
+        for model, *more in (["resnet18"], ["mobilenet_v2", "--batch", "16"], ["gpt2"],
+                             ["bert-base-uncased", "--no-fusion"], [GGUF], ["gpt2", "--devices", "2"],
+                             ["gpt2", "--phase", "prefill"],
+                             ["gpt2", "--phase", "decode", "--context", "700"]):
+            for hardware in (GPU, "xeon-8490h"):
+                if "--devices" in more and hardware != GPU:
+                    continue  # it states no link to a neighbour
+                with self.subTest(model=model, more=more, hardware=hardware):
+                    self.check(self.on(hardware, model, *more))
+
+    def test_counts_are_the_published_ones(self):
+        for model, params, macs in (("resnet18", 11689512, 1814073344),
+                                    ("mobilenet_v2", 3504872, 300774272)):
+            report = self.on(GPU, model)
+            self.assertEqual((report["params"], report["macs"]), (params, macs))
+        self.assertEqual(self.on(GPU, "resnet18", "--batch", "3")["macs"], 3 * 1814073344)
+
+    def test_joules_by_hand(self):
+        """1 pJ an operation, 50 pJ a byte, 40 W at rest."""
+        for more in ([], ["--batch", "8"], ["--no-fusion"]):
+            report = self.estimate("resnet18", "--hardware-file", self.device(), *more)
+            self.assertClose(report["energy_j"]["compute"], report["flops"] * 1e-12)
+            self.assertClose(report["energy_j"]["memory"], report["bytes"] * 50e-12)
+            self.assertClose(report["energy_j"]["static"], 40 * report["latency_s"])
+
+    def test_a_narrower_format_costs_less(self):
+        for hardware in (GPU, "h100-sxm", "l4"):
+            wide, narrow = (self.on(hardware, "resnet18", "--precision", p)["energy_j"]["total"]
+                            for p in ("fp32", "fp16"))
+            self.assertLess(narrow, wide)
+
+    def test_the_usual_format(self):
+        for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
+                                    ("coral-edge-tpu", "int8")):
+            self.assertEqual(self.on(hardware, "resnet18")["precision"], precision)
+
+    def test_a_file_keeps_its_format(self):
+        report = self.on(GPU, GGUF)
+        self.assertTrue(report["setting"]["keeps_stored"])
+        self.assertEqual(report, self.on(GPU, GGUF, "--precision", "stored"))
+        eight = self.on(GPU, GGUF, "--precision", "int8")
+        self.assertFalse(eight["setting"]["keeps_stored"])
+        self.assertEqual(eight["memory_bytes"]["weights"], eight["params"])
+
+    def test_a_power_mode(self):
+        default, low = (self.on(hardware, "resnet18") for hardware in
+                        ("jetson-orin-nano-8gb", "jetson-orin-nano-8gb@7W"))
+        self.assertEqual(low["power_w"]["limit"], 7)
+        self.assertLess(default["latency_s"], low["latency_s"])
+
+
+# ---- requests ----
+
+class Requests(EstimateTest):
+    def step(self, context, *more):
+        return self.on(GPU, "gpt2", "--phase", "decode", "--context", str(context), *more)
+
+    def request(self, prompt, output, *more):
+        return self.on(GPU, "gpt2", "--prompt-tokens", str(prompt), "--output-tokens", str(output),
+                       *more)
+
+    def summed(self, prompt, output, *more):
+        """Joules and seconds of a prefill and of every step after it, one by one."""
+        passes = [self.on(GPU, "gpt2", "--phase", "prefill", "--prompt-tokens", str(prompt), *more)]
+        passes += [self.step(prompt + i, *more) for i in range(output - 1)]
+        return (sum(p["energy_j"]["total"] for p in passes), sum(p["latency_s"] for p in passes))
+
+    def test_few_tokens_are_summed_exactly(self):
+        for output in (1, 2, 5):
+            report = self.request(20, output, "--batch", "3")
+            joules, seconds = self.summed(20, output, "--batch", "3")
+            self.assertClose(report["energy_j"]["total"], joules)
+            self.assertClose(report["latency_s"], seconds)
+
+    def test_many_tokens_nearly(self):
+        report, (joules, seconds) = self.request(16, 60), self.summed(16, 60)
+        self.assertClose(report["energy_j"]["total"], joules, 1e-3)
+        self.assertClose(report["latency_s"], seconds, 1e-3)
+
+    def test_figures_of_one_request(self):
+        report = self.request(100, 50, "--batch", "4")
+        request, each = report["request"], report["each"]
+        self.assertClose(request["energy_j"], report["energy_j"]["total"] / 4)
+        self.assertEqual((each["unit"], each["count"]), ("output token", 200))
+        self.assertClose(each["energy_j"] * 200, report["energy_j"]["total"])
+        self.assertClose(each["per_s"], 200 / report["latency_s"])
+        prefill, decode = request["phases"]
+        self.assertEqual((prefill["tokens"], decode["tokens"]), (100, 49))
+        self.assertClose(request["first_token_s"], prefill["latency_s"])
+        self.assertClose(prefill["latency_s"] + decode["latency_s"], report["latency_s"])
+        self.assertClose(prefill["energy_j"]["total"] + decode["energy_j"]["total"],
+                         report["energy_j"]["total"])
+
+    def test_a_context_says_where_it_ends(self):
+        self.assertEqual(self.on(GPU, "gpt2", "--prompt-tokens", "10", "--context", "30"),
+                         self.request(10, 20))
+
+    def test_a_longer_context_costs_more(self):
+        costs = [self.step(context)["energy_j"]["total"] for context in (1, 100, 1000)]
+        self.assertEqual(costs, sorted(costs))
+        caches = [self.step(context)["memory_bytes"]["kv_cache"] for context in (99, 999)]
+        self.assertEqual(caches[1] - caches[0], 900 * 2 * 12 * 768 * 2)  # keys, values; layers; fp16
+
+    def test_an_answer_gets_cheaper_in_a_batch(self):
+        alone, together = (self.request(64, 32, "--batch", str(b))["each"]["energy_j"]
+                           for b in (1, 16))
+        self.assertLess(together, alone / 4)
+
+
+# ---- many ----
+
+class Points(EstimateTest):
+    def points(self, *arguments, code=0):
+        return self.estimate("resnet18", *arguments, code=code)["points"]
+
+    def test_every_combination_once_as_it_is_alone(self):
+        points = self.points("--hardware", f"{GPU},l4", "--precision", "fp32,fp16", "--batch", "1,8")
+        found = {(p["hardware"], p["precision"], p["batch"]) for p in points}
+        self.assertEqual((len(points), len(found)), (8, 8))
+        for point in points:
+            alone = self.on(point["hardware"], "resnet18", "--precision", point["precision"],
+                            "--batch", str(point["batch"]))
+            for key in ("energy_j", "latency_s", "memory_bytes", "each", "bound_counts"):
+                self.assertEqual(point[key], alone[key])
+
+    def test_ranges(self):
+        for word, batches in (("1..4", [1, 2, 3, 4]), ("2..20x3", [2, 6, 18]),
+                              ("7,1..2", [1, 2, 7])):
+            points = self.points("--hardware", GPU, "--batch", word)
+            self.assertEqual(sorted(p["batch"] for p in points), batches)
+
+    def test_frontier_and_order(self):
+        points = self.points("--hardware", f"{GPU},l4,t4,tpu-v4,xeon-8490h", "--sweep")
+        self.assertGreater(len(points), 100)
+        figures = [(p["each"]["energy_j"], p["latency_s"]) for p in points]
+        self.assertEqual([e for e, _ in figures], sorted(e for e, _ in figures))
+
+        def is_beaten(mine):
+            return any(e <= mine[0] and t <= mine[1] and (e, t) != mine for e, t in figures)
+        self.assertEqual([p["frontier"] for p in points], [not is_beaten(f) for f in figures])
+
+    def test_the_whole_catalogue(self):
+        listed = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
+        names = {row["id"] if "id" in row else row["name"] for row in listed}
+        self.assertEqual({p["hardware"] for p in self.points("--compare")}, names)
+
+    def test_what_does_not_fit_is_no_choice(self):
+        small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(40, "mib")}])
+        points = self.points("--hardware-file", small, "--batch", "1,64,4096")
+        self.assertEqual([(p["batch"], p["fits"]) for p in points][0], (1, True))
+        self.assertFalse(any(p["frontier"] for p in points if not p["fits"]))
+        self.assertIn(False, [p["fits"] for p in points])
+
+
+# ---- proposals ----
+
+class Proposals(EstimateTest):
+    def again(self, model, before, proposal):
+        """The estimate with the change that is proposed."""
+        words, given = proposal["options"].split(), list(before)
+        if words[0] in given:
+            at = given.index(words[0])
+            given[at:at + 2] = []
+        return self.estimate(model, *given, *words)
+
+    def test_each_comes_true(self):
+        kinds = set()
+        for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
+                               ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
+                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
+            report = self.estimate(model, *before)
+            self.assertTrue(report["recommendations"])
+            savings = [p["saving"] for p in report["recommendations"]]
+            self.assertEqual(savings, sorted(savings, reverse=True))
+            for proposal in report["recommendations"]:
+                kinds.add(proposal["kind"])
+                then = self.again(model, before, proposal)
+                self.assertClose(then["each"]["energy_j"], proposal["energy_j"])
+                self.assertClose(then["latency_s"], proposal["latency_s"])
+                self.assertClose(then["memory_bytes"]["total_peak"], proposal["memory_bytes"])
+                self.assertClose(report["each"]["energy_j"] - then["each"]["energy_j"],
+                                 proposal["saved_j"], 1e-6)
+                self.assertGreater(proposal["saving"], 0.02)
+        self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
+
+    def test_fusion(self):
+        report = self.on(GPU, "resnet18", "--no-fusion")
+        saved = [p for p in report["recommendations"] if p["kind"] == "fusion"]
+        self.assertEqual(len(saved), 1)
+        self.assertClose(saved[0]["energy_j"], self.on(GPU, "resnet18")["each"]["energy_j"])
+
+    def test_none_breaks_a_limit(self):
+        free = self.on(GPU, "resnet18")
+        limit = 1.2e3 * free["latency_s"]
+        held = self.on(GPU, "resnet18", "--max-latency-ms", str(limit))
+        self.assertTrue(any(p["latency_s"] > limit / 1e3 for p in free["recommendations"]))
+        self.assertFalse(any(p["latency_s"] > limit / 1e3 for p in held["recommendations"]))
+
+    def test_none_where_nothing_saves(self):
+        """A device with no rest, no overhead and one format gains nothing by a batch."""
+        lazy = self.device(id="lazy", **{"class": "npu"}, launch=figure(1e-9, "us"),
+                           power={"limit": figure(200, "w"), "idle": figure(1e-9, "w")})
+        report = self.estimate("vgg11", "--hardware-file", lazy, "--batch", "512", "--precision", "int4")
+        self.assertEqual([p for p in report["recommendations"] if p["kind"] in ("batch", "precision")],
+                         [])
+
+
+# ---- limits ----
+
+class Limits(EstimateTest):
+    def test_pass_and_fail(self):
+        report = self.on(GPU, "resnet18")
+        self.assertIsNone(report["budget"])
+        values = {"--max-latency-ms": 1e3 * report["latency_s"],
+                  "--max-energy-mj": 1e3 * report["each"]["energy_j"],
+                  "--max-memory-gb": report["memory_bytes"]["total_peak"] / 1e9,
+                  "--max-power-w": report["power_w"]["average"]}
+        for option, value in values.items():
+            for factor, code, verdict in ((2, 0, "PASS"), (0.5, 1, "FAIL")):
+                held = self.on(GPU, "resnet18", option, str(factor * value), code=code)["budget"]
+                self.assertEqual(held["verdict"], verdict)
+                self.assertEqual([c["verdict"] for c in held["checks"]], [verdict])
+                self.assertClose(held["checks"][0]["margin"], 1 - 1 / factor, 1e-6)
+
+    def test_near_a_limit_nothing_is_sure(self):
+        value = 1.01e3 * self.on(GPU, "resnet18")["latency_s"]
+        check, = self.on(GPU, "resnet18", "--max-latency-ms", str(value))["budget"]["checks"]
+        self.assertEqual((check["verdict"], check["sure"]), ("PASS", False))
+
+    def test_of_several_one_must_pass(self):
+        latency = {h: self.on(h, "resnet18")["latency_s"] for h in (GPU, "t4")}
+        between = 1e3 * sum(latency.values()) / 2
+        for limit, code in ((between, 0), (1e3 * min(latency.values()) / 2, 1)):
+            points = self.estimate("resnet18", "--hardware", f"{GPU},t4", "--max-latency-ms",
+                                   str(limit), code=code)["points"]
+            for point in points:
+                held = latency[point["hardware"]] <= limit / 1e3
+                self.assertEqual(point["budget"]["verdict"], "PASS" if held else "FAIL")
+
+    def test_of_a_request(self):
+        report = self.on(GPU, "gpt2", "--batch", "4")
+        joules = 1e3 * report["request"]["energy_j"]
+        self.on(GPU, "gpt2", "--batch", "4", "--max-energy-mj", str(1.001 * joules))
+        self.on(GPU, "gpt2", "--batch", "4", "--max-energy-mj", str(0.999 * joules), code=1)
+
+    def test_too_large_is_said_and_estimated(self):
+        small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(128, "mib")}])
+        words = ["--model", "gpt2", "--hardware-file", small]
+        text = self.run_ipw(*words).stdout
+        self.assertRegex(text, r"DOES NOT FIT; it would with --devices (\d+)")
+        devices = re.search(r"--devices (\d+)", text).group(1)
+        self.assertTrue(self.estimate(*words[1:], "--devices", devices)["fits"])
+        report = self.estimate(*words[1:])
+        self.assertFalse(report["fits"])
+        self.assertGreater(report["energy_j"]["total"], 0)
+        self.run_ipw(*words, "--max-memory-gb", "0.128", code=1)
+
+
+# ---- forms ----
+
+class Forms(EstimateTest):
+    def test_tables_are_of_a_screens_width(self):
+        for words in (["resnet18", "--hardware", GPU], ["gpt2", "--hardware", GPU], [GGUF, "--hardware", "l4"],
+                      ["resnet18", "--compare"], ["gpt2", "--hardware", "l4", "--sweep"],
+                      ["resnet18", "--hardware", GPU, "--max-power-w", "1", "--max-latency-ms", "9"]):
+            done = ipw(None, "estimate", "--model", *words)
+            self.assertEqual(done.stderr, "")
+            self.assertIn("not measured", done.stdout)
+            self.assertNotIn("\033", done.stdout)
+            for line in done.stdout.splitlines():
+                self.assertLessEqual(len(line), 100, line)
+
+    def test_every_energy_is_marked_as_estimated(self):
+        text = self.run_ipw("--model", "gpt2", "--hardware", GPU, "--max-energy-mj", "1e9").stdout
+        joules = re.findall(r"(\S*?)([\d.]+(?: ± [\d.]+)? [mµk]?J)\b", text)
+        self.assertGreater(len(joules), 20)
+        self.assertEqual([before for before, figure in joules
+                          if not before.startswith("~") and not figure.startswith("1.000 MJ")], [])
+
+    def test_csv_of_points(self):
+        text = self.run_ipw("--model", "resnet18", "--hardware", f"{GPU},l4", "--format", "csv").stdout
+        rows = list(csv.DictReader(io.StringIO(text)))
+        self.assertEqual([row["fits"] for row in rows], ["1", "1"])
+        for row in rows:
+            self.assertNotIn(None, row)
+            report = self.on(row["hardware"], "resnet18")
+            self.assertClose(float(row["energy_j"]), report["energy_j"]["total"], 1e-8)
+            self.assertClose(float(row["total_peak_bytes"]), report["memory_bytes"]["total_peak"])
+        one = self.run_ipw("--model", "resnet18", "--hardware", "l4", "--format", "csv").stdout
+        self.assertEqual(next(csv.DictReader(io.StringIO(one)))["energy_j"],
+                         next(row["energy_j"] for row in rows if row["hardware"] == "l4"))
+
+    def test_csv_of_subgraphs(self):
+        text = self.run_ipw("--model", "resnet18", "--hardware", GPU, "--format", "csv", "-v").stdout
+        rows, report = list(csv.DictReader(io.StringIO(text))), self.on(GPU, "resnet18")
+        self.assertEqual([row["name"] for row in rows], [row["name"] for row in report["subgraphs"]])
+        self.assertClose(sum(float(row["energy_j"]) for row in rows), report["energy_j"]["total"],
+                         1e-6)
+
+    def test_markdown(self):
+        for hardware in (GPU, f"{GPU},l4"):
+            text = self.run_ipw("--model", "resnet18", "--hardware", hardware, "--format", "md").stdout
+            self.assertTrue(text.startswith("### resnet18"))
+            tables = re.findall(r"(?:^\|.*\n)+", text, re.M)
+            self.assertTrue(tables)
+            for table in tables:
+                self.assertEqual(len({line.count("|") for line in table.splitlines()}), 1, table)
+
+    def test_a_file_is_written_by_its_name(self):
+        for name, begin in (("a.json", "{"), ("a.csv", "model,"), ("a.md", "###"), ("a.txt", "\n ")):
+            done = self.run_ipw("--model", "resnet18", "--hardware", GPU, "-o", self.root / name)
+            self.assertEqual(done.stdout, "")
+            self.assertTrue((self.root / name).read_text().startswith(begin), name)
+        self.run_ipw("--model", "resnet18", "--hardware", GPU, "-o", self.root / "no" / "a", code=1)
+
+    def test_top(self):
+        shown = self.run_ipw("--model", "gpt2", "--hardware", GPU, "--top", "3").stdout
+        block = shown.split("most joules")[1].split("\n\n")[0].splitlines()
+        self.assertEqual(len(block), 5)  # the head, three rows, what is left out
+        self.assertRegex("\n".join(block), r"transformer\.h\.\*\.mlp\.\w+ +x 12 ")
+        everything = self.run_ipw("--model", "gpt2", "--hardware", GPU, "-v").stdout
+        self.assertIn("transformer.h.11.mlp.c_fc", everything)
+        self.assertRegex(everything, r"idle_power +[\d.]+ W +\w+ +\S")
+
+    def test_graphs(self):
+        dot = self.run_ipw("--model", "resnet18", "--graph", "dot").stdout
+        self.assertTrue(dot.startswith('digraph "resnet18" {'))
+        nodes, edges = re.findall(r"^  (n\d+) \[", dot, re.M), re.findall(r"^  (\w+) -> (\w+);", dot, re.M)
+        self.assertEqual(len(nodes), len(set(nodes)))
+        self.assertEqual({end for _, end in edges}, set(nodes))  # each reads something
+        adds = [n for n in re.findall(r"^  (n\d+) \[label=\"\S+add\\nadd", dot, re.M)]
+        self.assertEqual(len(adds), 8)
+        for node in adds:
+            self.assertEqual(sum(end == node for _, end in edges), 2)
+        if shutil.which("dot"):
+            subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
+        mermaid = self.run_ipw("--model", "resnet18", "--graph", "mermaid").stdout
+        self.assertTrue(mermaid.startswith("flowchart TD\n"))
+        self.assertEqual(len(re.findall(" --> ", mermaid)), len(edges))
+
+
+# ---- the legacy model ----
+
+class Legacy(EstimateTest):
+    def legacy(self, model, device, *more):
+        return self.run_ipw("--model", model, "--hardware-file", LEGACY / f"legacy-{device}-like.json",
+                            "--model-compat", *more).stdout
+
+    def assertShows(self, text, **lines):
+        for name, shown in lines.items():
+            self.assertRegex(text, rf"(?m)^   {name} +~?{re.escape(shown)}(?!\d)")
+
+    def test_published_digits(self):
+        self.assertShows(self.legacy("resnet18", "a100"), energy="205.23 mJ", compute="72873 µJ",
+                         memory="1170 µJ", static="131186 µJ", power="366.07 W", latency="0.56 ms",
+                         efficiency="14.8 %", wasted="73028 µJ", subgraphs="68")
+        self.assertShows(self.legacy("resnet18", "a100", "--precision", "fp16"), energy="814.88 mJ",
+                         power="1962.57 W", latency="0.42 ms")
+        self.assertShows(self.legacy("mobilenet_v2", "a100"), compute="12825 µJ", memory="1728 µJ",
+                         static="204530 µJ", subgraphs="151")
+        self.assertShows(self.legacy("resnet18", "jetson"), compute="364363 µJ", memory="5848 µJ",
+                         static="296826 µJ", latency="3.30 ms", efficiency="21.1 %")
+
+    def test_top_consumers(self):
+        text = self.legacy("resnet18", "a100")
+        self.assertRegex(text, r"top +conv1 +~8761 µJ")
+        self.assertRegex(text, r" layer4.0.conv2 +~8665 µJ")
+
+    def test_json(self):
+        report = json.loads(self.legacy("resnet18", "a100", "--json"))
+        self.assertLessEqual(Figures.KEYS, set(report))
+        self.assertEqual((report["confidence"], report["flops"]), ("legacy", 3643625984))
+
+    def test_it_wants_its_own_device(self):
+        self.assertIn("--hardware-file", self.refused("--model", "resnet18", "--hardware", GPU,
+                                                      "--model-compat"))
+
+
+# ---- this machine ----
+
+class OwnDevice(MachineTest):
+    def test_the_gpu(self):
+        machine = self.machine(Nvidia, "devices 1\nname 0 NVIDIA H200\npower 0 constant 300")
+        done = ipw(machine, "estimate", "--model", "resnet18", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["hardware"], "h200")
+
+    def test_one_that_nobody_knows(self):
+        machine = self.machine(Machine)
+        machine.put("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Abacus 3000\n")
+        done = ipw(machine, "estimate", "--model", "resnet18")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("ipw list hardware", done.stderr)
+
+
+# ---- bad input ----
+
+class Refusals(EstimateTest):
+    def test_what_cannot_be_meant(self):
+        given = ["--model", "resnet18", "--hardware", GPU]
+        for words, hint in (([], "which model?"),
+                            (["--model", "resnet18", "--hardware", "h20"], "did you mean 'h200'"),
+                            (["--model", "resnet18", "--hardware", f"{GPU},"], "commas"),
+                            (["--model", "resnet18", "--hardware", "jetson-orin-nano-8gb@9W"], "7W"),
+                            (["--model", "resnet99x", "--hardware", GPU], "resnet99x"),
+                            ([*given, "--precision", "fp61"], "did you mean"),
+                            ([*given, "--precision", "fp16,fp16"], "twice"),
+                            ([*given, "--precision", "stored"], "no format of their own"),
+                            ([*given, "--batch", "0"], "from 1 to"),
+                            ([*given, "--batch", "-1"], "from 1 to"),
+                            ([*given, "--batch", "1e3"], "from 1 to"),
+                            ([*given, "--batch", "99999999999999999999"], "from 1 to"),
+                            ([*given, "--batch", "4..2"], "from 1 to"),
+                            ([*given, "--batch", "1..8x1"], "from 1 to"),
+                            ([*given, "--batch", "1..1000000"], "at most 4096"),
+                            ([*given, "--phase", "decode"], "no phases"),
+                            ([*given, "--prompt-tokens", "5"], "takes no --prompt-tokens"),
+                            (["--model", "bert-base-uncased", "--hardware", GPU, "--image", "64"],
+                             "takes no --image"),
+                            (["--model", "gpt2", "--hardware", GPU, "--prompt-tokens", "50",
+                              "--context", "50"], "not beyond"),
+                            (["--model", "gpt2", "--hardware", GPU, "--context", "900",
+                              "--output-tokens", "5"], "one of them"),
+                            (["--model", "gpt2", "--hardware", GPU, "--phase", "decode",
+                              "--output-tokens", "5"], "leave out --phase")):
+            with self.subTest(words=words):
+                self.assertIn(hint, self.refused(*words))
+
+    def test_files_that_are_none(self):
+        junk = self.root / "junk.json"
+        junk.write_text("{")
+        done = self.run_ipw("--model", "resnet18", "--hardware-file", junk, code=1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn(str(junk), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""The hardware catalogue from outside: what `ipw list hardware` shows, what the build refuses, and
+whether its figures are the vendors'."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from program import ipw  # noqa: E402
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", Path(__file__).parents[2]))
+BUILD = Path(os.environ.get("IPW_BUILD", SOURCE / "build"))
+FILES = sorted((SOURCE / "data/hardware").glob("*.json"), key=lambda path: path.stem)
+CHECKER = BUILD / "data/hardware/check_hardware"
+EVIDENCE = {"measured", "fitted", "published", "derived", "assumed"}
+CROSSCHECK = Path(os.environ.get("IPW_SHARED", SOURCE.parent / "shared")) / \
+    "data/hardware/hardware-crosscheck.csv"
+
+
+def figures(value, path=""):
+    """Every figure of an entry, with where it stands."""
+    if isinstance(value, dict) and "value" in value:
+        yield path, value
+    elif isinstance(value, (dict, list)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in items:
+            yield from figures(inner, f"{path}.{key}")
+
+
+class Listed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        done = ipw(None, "list", "hardware")
+        if "cJSON" in done.stderr:
+            raise unittest.SkipTest(done.stderr)
+        cls.done = done
+        cls.text = done.stdout
+
+    def test_a_line_a_device(self):
+        self.assertEqual((self.done.returncode, self.done.stderr), (0, ""))
+        lines = self.text.splitlines()
+        self.assertEqual(len(lines), 2 + len(FILES))
+        self.assertEqual([line.split()[0] for line in lines[2:]], [path.stem for path in FILES])
+        heads = re.split(r"\s{2,}", lines[1].strip())
+        self.assertEqual(heads, ["id", "name", "class", "TFLOPS", "in", "GB/s", "memory", "limit W",
+                                 "idle W", "evidence"])
+        h200 = next(line for line in lines if line.startswith("  h200 "))
+        self.assertRegex(h200, r"NVIDIA H200 SXM 141GB +gpu +989\.4 +bf16 +4800 +139\.8 GiB +700 ")
+
+    def test_json_is_the_files(self):
+        done = ipw(None, "list", "hardware", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        listed = json.loads(done.stdout)
+        self.assertEqual(list(listed), ["hardware"])
+        self.assertEqual(listed["hardware"], [json.loads(path.read_text()) for path in FILES])
+
+    def test_everything_has_it_too(self):
+        text = ipw(None, "list").stdout
+        self.assertIn("hardware: ", text)
+        for path in FILES:
+            self.assertRegex(text, rf"(?m)(^|\s){re.escape(path.stem)}(\s|$)")
+        self.assertEqual(len(json.loads(ipw(None, "list", "--json").stdout)["hardware"]), len(FILES))
+
+    def test_one_device_with_sources(self):
+        done = ipw(None, "list", "hardware", "NVIDIA H200")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^h200: NVIDIA H200 SXM 141GB, gpu of NVIDIA, 2024\n")
+        self.assertRegex(done.stdout, r"matrix bf16 peak +989\.4 +- +TFLOPS +published +NVIDIA H200")
+        self.assertRegex(done.stdout, r"idle +122\.3 +5 +W +measured ")
+        entry = json.loads((SOURCE / "data/hardware/h200.json").read_text())
+        for path, figure in figures(entry):
+            self.assertIn(figure["source"], done.stdout, path)
+
+    def test_a_point_of_a_device(self):
+        done = ipw(None, "list", "hardware", "jetson-orin-agx@30W", "l4")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^jetson-orin-agx-64gb@30W: ")
+        self.assertRegex(done.stdout, r"limit +30 +- +W +published")
+        self.assertRegex(done.stdout, r"(?m)^l4: ")
+        listed = json.loads(ipw(None, "list", "hardware", "jetson-orin-agx@30W", "--json").stdout)
+        self.assertEqual([row["id"] for row in listed["hardware"]], ["jetson-orin-agx-64gb"])
+
+    def test_nearly_right_names(self):
+        for words, hint in ((["h20"], "did you mean 'h200'"), (["h200", "abacus"], "no hardware"),
+                            (["h200@x"], "it has 1830MHz, 1200MHz"), (["l4@x"], "no points")):
+            done = ipw(None, "list", "hardware", *words)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            self.assertIn(hint, done.stderr)
+        done = ipw(None, "list", "clients", "h200")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("'h200'", done.stderr)
+
+
+class Entries(unittest.TestCase):
+    """The files themselves, read by another reader of JSON."""
+
+    def test_every_figure_says_how_it_is_known(self):
+        self.assertGreaterEqual(len(FILES), 50)
+        for path in FILES:
+            entry = json.loads(path.read_text())
+            self.assertEqual(entry["id"], path.stem)
+            for where, figure in figures(entry):
+                self.assertIn(figure["evidence"], EVIDENCE, f"{path.name} {where}")
+                self.assertGreaterEqual(len(figure["source"]), 5, f"{path.name} {where}")
+                self.assertGreater(figure["value"], 0, f"{path.name} {where}")
+
+    def test_no_energy_is_called_published(self):
+        """No maker publishes joules of an operation: one that is called so was not looked at."""
+        for path in FILES:
+            for where, figure in figures(json.loads(path.read_text())):
+                if where.endswith(".energy"):
+                    self.assertNotEqual(figure["evidence"], "published", f"{path.name} {where}")
+
+    def test_what_people_ask_for_is_there(self):
+        names = set()
+        for path in FILES:
+            entry = json.loads(path.read_text())
+            names |= {entry["id"], *map(str.lower, entry.get("aliases", []))}
+        for wanted in """v100 a100 a100-pcie-40gb a100-pcie-80gb a100-sxm-40gb a100-sxm-80gb h100
+                h100-pcie h100-sxm h100-nvl h200 b200 l4 l40s t4 rtx-3090 rtx-4090 mi250x mi300x
+                jetson-orin-nano jetson-orin-nx jetson-orin-agx tpu-v4 tpu-v5e tpu-v5p
+                coral-edge-tpu hailo-8 xeon-8180 xeon-8280 xeon-8380 xeon-8480 xeon-8490h xeon-8592
+                xeon-6980p epyc-7742 epyc-7763 epyc-9654 epyc-9754 epyc-9965 i7-12700k altra-q80-30
+                altra-max-m128-30 ampereone-192 graviton3 grace apple-m2 apple-m3 apple-m4""".split():
+            self.assertIn(wanted, names)
+
+
+@unittest.skipUnless(CHECKER.exists(), "this build does not check the catalogue (no cJSON, or a cross build)")
+class Build(unittest.TestCase):
+    """What the build does with a wrong entry."""
+
+    def check(self, **files):
+        with tempfile.TemporaryDirectory(prefix="ipw-hardware-") as folder:
+            for name, entry in files.items():
+                Path(folder, f"{name}.json").write_text(json.dumps(entry))
+            done = subprocess.run([CHECKER, *sorted(Path(folder).iterdir())], capture_output=True,
+                                  text=True, timeout=60)
+        return done.returncode, done.stderr.replace(folder, "")
+
+    def entry(self, name="t4"):
+        return json.loads((SOURCE / f"data/hardware/{name}.json").read_text())
+
+    def test_the_catalogue_passes(self):
+        done = subprocess.run([CHECKER, *FILES], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_right_entry_passes(self):
+        self.assertEqual(self.check(t4=self.entry()), (0, ""))
+
+    def test_wrong_entries_fail(self):
+        def energy(entry):  # 20 pJ a FLOP at the peak of fp16: 1.3 kW on a card of 70 W
+            entry["matrix"]["fp16"]["energy"]["value"] = 20
+
+        def sparse(entry):
+            entry["matrix"]["fp16"]["peak"]["value"] = 260
+
+        def source(entry):
+            del entry["power"]["idle"]["source"]
+
+        def idle(entry):
+            entry["power"]["idle"]["value"] = 71
+
+        for change, words in ((energy, "above 1.5 x the limit of 70 W"), (sparse, "which is wider"),
+                              (source, "power.idle.source: is missing"),
+                              (idle, "power.idle: 71 W is not below")):
+            entry = self.entry()
+            change(entry)
+            code, text = self.check(t4=entry)
+            self.assertEqual(code, 1, words)
+            self.assertIn(words, text)
+            self.assertIn("/t4.json", text)
+
+    def test_names_are_told_apart(self):
+        code, text = self.check(t5=self.entry())
+        self.assertEqual(code, 1)
+        self.assertIn("its id is not its name", text)
+        code, text = self.check(t4=self.entry(), l4=self.entry("l4") | {"aliases": ["tesla t4"]})
+        self.assertEqual(code, 1)
+        self.assertIn("alias 'tesla t4' is a name of t4 as well", text)
+
+
+def numbers(text):
+    return [float(found) for found in re.findall(r"\d+(?:\.\d+)?", text)]
+
+
+# Where the figure of a row stands: (device, field): (id, path, unit, which number of the cell).
+MATRIX, VECTOR = "matrix.{}.peak", "vector.{}.peak"
+MAIN = "memories.-1."
+VENDOR = {
+    ("V100 SXM 32GB", "FP64 TFLOPS"): [("v100-sxm2-32gb", VECTOR.format("fp64"), 0)],
+    ("V100 SXM 32GB", "FP16 tensor TFLOPS"): [("v100-sxm2-32gb", MATRIX.format("fp16"), 0)],
+    ("V100 SXM 32GB", "TDP W"): [("v100-sxm2-32gb", "power.limit", 0)],
+    ("A100 SXM4 80GB", "FP64 TFLOPS"): [("a100-sxm-80gb", VECTOR.format("fp64"), 0),
+                                        ("a100-sxm-80gb", MATRIX.format("fp64"), 1)],
+    ("A100 SXM4 80GB", "FP32 TFLOPS"): [("a100-sxm-80gb", VECTOR.format("fp32"), 0)],
+    ("A100 SXM4 80GB", "FP16 dense TFLOPS"): [("a100-sxm-80gb", MATRIX.format("fp16"), 0)],
+    ("A100 SXM4 80GB", "bandwidth GB/s"): [("a100-sxm-80gb", MAIN + "bandwidth", 0)],
+    ("H100 SXM5 80GB", "FP64 TFLOPS"): [("h100-sxm", VECTOR.format("fp64"), 0),
+                                        ("h100-sxm", MATRIX.format("fp64"), 1)],
+    ("H100 SXM5 80GB", "FP16/BF16 dense TFLOPS"): [("h100-sxm", MATRIX.format("fp16"), 0),
+                                                   ("h100-sxm", MATRIX.format("bf16"), 0)],
+    ("H100 SXM5 80GB", "FP8 dense TFLOPS"): [("h100-sxm", MATRIX.format("fp8"), 0)],
+    ("H100 SXM5 80GB", "bandwidth GB/s"): [("h100-sxm", MAIN + "bandwidth", 0)],
+    ("H100 PCIe 80GB", "FP16 dense TFLOPS"): [("h100-pcie", MATRIX.format("fp16"), 0)],
+    ("H200 SXM 141GB", "all"): [("h200", MATRIX.format("fp16"), 0), ("h200", MAIN + "bandwidth", 1),
+                                ("h200", "power.limit", 3)],
+    ("L4 24GB", "all"): [("l4", VECTOR.format("fp32"), 1), ("l4", MATRIX.format("fp16"), 3),
+                         ("l4", MATRIX.format("int8"), 6), ("l4", MAIN + "bandwidth", 8),
+                         ("l4", "power.limit", 9)],
+    ("T4 16GB", "FP16 TFLOPS"): [("t4", MATRIX.format("fp16"), 0)],
+    ("T4 16GB", "INT8 TOPS"): [("t4", MATRIX.format("int8"), 0)],
+    ("T4 16GB", "INT4 TOPS"): [("t4", MATRIX.format("int4"), 0)],
+    ("Jetson AGX Orin 64GB", "FP32 TFLOPS"): [("jetson-orin-agx-64gb", VECTOR.format("fp32"), 0)],
+    ("Jetson AGX Orin 64GB", "INT8 dense TOPS GPU"): [
+        ("jetson-orin-agx-64gb", MATRIX.format("int8"), 0)],
+    ("Jetson Orin Nano 8GB", "bandwidth GB/s"): [
+        ("jetson-orin-nano-8gb", MAIN + "bandwidth", 0),
+        ("jetson-orin-nano-super-8gb", MAIN + "bandwidth", 1)],
+    ("Jetson Orin Nano 8GB", "INT8 TOPS"): [
+        ("jetson-orin-nano-8gb", MATRIX.format("int8"), 0),
+        ("jetson-orin-nano-super-8gb", MATRIX.format("int8"), 2)],
+    ("TPU v4", "BF16 TFLOPS"): [("tpu-v4", MATRIX.format("bf16"), 0)],
+    ("TPU v4", "power W"): [("tpu-v4", "power.idle", 0), ("tpu-v4", "power.limit", 2)],
+    ("TPU v5p", "BF16 TFLOPS / BW / HBM"): [("tpu-v5p", MATRIX.format("bf16"), 0),
+                                            ("tpu-v5p", MAIN + "bandwidth", 1),
+                                            ("tpu-v5p", MAIN + "capacity", 2)],
+    ("Xeon 8490H", "FP32 TFLOPS"): [("xeon-8490h", VECTOR.format("fp32"), 0)],
+    ("Xeon 8592+", "bandwidth GB/s"): [("xeon-8592", MAIN + "bandwidth", 0)],
+    ("Granite Rapids 128c", "bandwidth GB/s"): [("xeon-6980p", MAIN + "bandwidth", 0)],
+    ("EPYC 9654", "FP32 TFLOPS"): [("epyc-9654", VECTOR.format("fp32"), 0)],
+    ("EPYC 9654", "LLC MB"): [("epyc-9654", "memories.2.capacity", 0)],
+    ("AmpereOne 192", "bandwidth GB/s"): [("ampereone-192", MAIN + "bandwidth", 0)],
+    ("Altra Max M128-30", "bandwidth GB/s"): [("altra-max-m128-30", MAIN + "bandwidth", 0)],
+    ("Apple M4 Max", "bandwidth GB/s"): [("apple-m4-max", MAIN + "bandwidth", 0)],
+    ("Coral Edge TPU", "INT8 TOPS / W / SRAM"): [("coral-edge-tpu", MATRIX.format("int8"), 0),
+                                                 ("coral-edge-tpu", "power.limit", 1),
+                                                 ("coral-edge-tpu", "memories.0.capacity", 2)],
+}
+LEFT_OUT = {("H100 SXM5 80GB", "idle W"),  # a memory of a figure, about another state of the card
+            ("TPU v3", "BF16 TFLOPS / HBM")}  # not in the catalogue
+
+
+@unittest.skipUnless(CROSSCHECK.exists(), f"no {CROSSCHECK.name} of vendors' values beside the source")
+class Vendors(unittest.TestCase):
+    def value(self, device, path):
+        value = json.loads((SOURCE / f"data/hardware/{device}.json").read_text())
+        for key in path.split("."):
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        return value["value"]
+
+    def test_figures_are_the_vendors(self):
+        with CROSSCHECK.open() as file:
+            rows = {(row["device"], row["field"]): row["vendor_value"]
+                    for row in csv.DictReader(file)}
+        self.assertEqual(set(rows), set(VENDOR) | LEFT_OUT)
+        for row, places in VENDOR.items():
+            for device, path, which in places:
+                vendor = numbers(rows[row])[which]
+                # To the digits that the cell has: derived ones are rounded there.
+                self.assertAlmostEqual(self.value(device, path) / vendor, 1, delta=0.013,
+                                       msg=f"{device} {path}: {rows[row]}")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,119 @@
+#include "support/graphs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+uint32_t chance_below(struct chance *chance, uint32_t limit)
+{
+    uint64_t z = (chance->state += 0x9E3779B97F4A7C15u); /* SplitMix64 */
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return (uint32_t)((z ^ (z >> 31)) >> 32) % limit;
+}
+
+static void must(enum err err, const struct error *why)
+{
+    if (err) {
+        fprintf(stderr, "graphs: %s\n", why->text);
+        abort();
+    }
+}
+
+struct growing {
+    struct graph *graph;
+    struct chance *chance;
+    tensor_id *made; /* what nodes may read */
+    uint32_t count;
+    tensor_id shared; /* a weight that several read */
+};
+
+static tensor_id add_tensor(struct growing *growing, enum graph_role role,
+                            enum graph_numbers numbers, int64_t rows, int64_t columns)
+{
+    struct error why = {0};
+    tensor_id id = GRAPH_NONE;
+    struct graph_tensor tensor = {
+        .name = "t", .role = role, .numbers = numbers, .rank = 2, .dims = {rows, columns}};
+    must(graph_add_tensor(growing->graph, &tensor, &id, &why), &why);
+    return id;
+}
+
+/* Mostly one of the latest: chains are what there is most of. */
+static tensor_id pick(struct growing *growing)
+{
+    uint32_t back = chance_below(growing->chance, 4) ? 1 + chance_below(growing->chance, 3)
+                                                     : 1 + chance_below(growing->chance, 12);
+    return growing->made[back > growing->count ? 0 : growing->count - back];
+}
+
+static enum graph_op pick_op(struct chance *chance)
+{
+    static const enum graph_op OPS[] = {
+        GRAPH_CONV,      GRAPH_LINEAR,     GRAPH_LINEAR,   GRAPH_LINEAR, GRAPH_MATMUL,
+        GRAPH_MATMUL,    GRAPH_BATCH_NORM, GRAPH_RMS_NORM, GRAPH_RELU,   GRAPH_SIGMOID,
+        GRAPH_SILU,      GRAPH_ADD,        GRAPH_ADD,      GRAPH_MUL,    GRAPH_MUL,
+        GRAPH_SOFTMAX,   GRAPH_MOVE,       GRAPH_VIEW,     GRAPH_VIEW,   GRAPH_REDUCE,
+        GRAPH_EMBEDDING, GRAPH_UNKNOWN,    GRAPH_ROTATION,
+    };
+    return OPS[chance_below(chance, sizeof OPS / sizeof *OPS)];
+}
+
+static void add_node(struct growing *growing, uint32_t index)
+{
+    struct error why = {0};
+    struct chance *chance = growing->chance;
+    enum graph_op op = pick_op(chance);
+    enum graph_kind kind = graph_op_kind(op);
+    tensor_id in[3] = {pick(growing), GRAPH_NONE, GRAPH_NONE};
+    size_t count = 1;
+    int64_t rows = 8, columns = 16;
+    bool is_binary = op == GRAPH_ADD || op == GRAPH_MUL || op == GRAPH_MATMUL;
+    if (is_binary)
+        in[count++] = chance_below(chance, 8) ? pick(growing) : growing->shared;
+    else if (kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_LOOKUP)
+        in[count++] = chance_below(chance, 6)
+                          ? add_tensor(growing, GRAPH_PARAMETER, GRAPH_NUMBERS, 16, 16)
+                          : growing->shared;
+    if (chance_below(chance, 10) == 0)
+        rows = 4;
+    if (op == GRAPH_VIEW) { /* the same numbers in another shape */
+        rows = growing->graph->tensors[in[0]].dims[1];
+        columns = growing->graph->tensors[in[0]].dims[0];
+    }
+    char name[24];
+    snprintf(name, sizeof name, "n%u", index);
+    struct graph_node node = {
+        .op = op, .name = name, .layer = GRAPH_NONE, .component = DECODER_COMPONENT_COUNT};
+    if (op == GRAPH_LINEAR && chance_below(chance, 5) == 0)
+        node.weight_share = 0.25;
+    tensor_id out[2] = {add_tensor(growing, GRAPH_ACTIVATION, GRAPH_NUMBERS, rows, columns)};
+    size_t outputs = 1;
+    if (op != GRAPH_VIEW && chance_below(chance, 20) == 0)
+        out[outputs++] = add_tensor(growing, GRAPH_ACTIVATION, GRAPH_NUMBERS, 2, 3);
+    node_id id;
+    must(graph_add_node(growing->graph, &node, in, count, out, outputs, &id, &why), &why);
+    for (size_t i = 0; i < outputs; i++) {
+        growing->made[growing->count++] = out[i];
+        growing->graph->tensors[out[i]].is_output = chance_below(chance, 15) == 0;
+    }
+}
+
+void graphs_random(struct chance *chance, uint32_t nodes, struct graph *out)
+{
+    struct error why = {0};
+    struct growing growing = {.graph = out,
+                              .chance = chance,
+                              .made = malloc((2 * (size_t)nodes + 8) * sizeof(tensor_id))};
+    *out = (struct graph){.batch = 1};
+    if (!growing.made)
+        abort();
+    growing.made[growing.count++] = add_tensor(&growing, GRAPH_INPUT, GRAPH_NUMBERS, 8, 16);
+    growing.made[growing.count++] = add_tensor(&growing, GRAPH_INPUT, GRAPH_INTEGERS_64, 8, 16);
+    growing.made[growing.count++] = add_tensor(&growing, GRAPH_CACHE, GRAPH_NUMBERS, 64, 16);
+    growing.shared = add_tensor(&growing, GRAPH_PARAMETER, GRAPH_NUMBERS, 16, 16);
+    for (uint32_t i = 0; i < nodes; i++)
+        add_node(&growing, i);
+    out->tensors[growing.made[growing.count - 1]].is_output = true;
+    must(graph_finish(out, &why), &why);
+    free(growing.made);
+}

@@ -1,0 +1,118 @@
+/* Levels and the critical path, against a search over all pairs of nodes of the graph itself. */
+#include "estimate/concurrency.h"
+
+#include <stdlib.h>
+
+#include "graph/build.h"
+#include "support/graphs.h"
+#include "support/unit.h"
+
+enum { GRAPHS = 200, MOST_NODES = 40 };
+
+static struct partition cut(const struct graph *graph, enum partition_fusion fusion)
+{
+    struct partition partition;
+    struct error why = {0};
+    assert_int_equal(partition_make(graph, fusion, &partition, &why), ERR_OK);
+    return partition;
+}
+
+static bool reads(const struct graph *graph, const struct graph_node *node, node_id maker)
+{
+    for (size_t i = 0; i < node->input_count; i++) {
+        const struct graph_tensor *tensor = graph_input(graph, node, i);
+        if (tensor && tensor->maker == maker)
+            return true;
+    }
+    return false;
+}
+
+/* Floyd and Warshall, for the longest: way[i][k] is the most that lies between the start of i and the
+ * start of k; views are nodes that cost nothing. */
+static double longest_way(const struct graph *graph, const double *cost)
+{
+    static double way[MOST_NODES][MOST_NODES];
+    size_t count = graph->node_count;
+    double longest = 0;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++)
+            way[i][k] = reads(graph, &graph->nodes[k], (node_id)i) ? cost[i] : -1;
+    for (size_t via = 0; via < count; via++)
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < count; k++)
+                if (way[i][via] >= 0 && way[via][k] >= 0 && way[i][via] + way[via][k] > way[i][k])
+                    way[i][k] = way[i][via] + way[via][k];
+    for (size_t i = 0; i < count; i++) {
+        longest = cost[i] > longest ? cost[i] : longest;
+        for (size_t k = 0; k < count; k++)
+            if (way[i][k] >= 0 && way[i][k] + cost[k] > longest)
+                longest = way[i][k] + cost[k];
+    }
+    return longest;
+}
+
+static void check(const struct graph *graph)
+{
+    struct partition partition = cut(graph, PARTITION_PLAIN);
+    struct estimate_concurrency concurrency;
+    double flops[MOST_NODES], steps[MOST_NODES], all = 0;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        struct graph_cost cost = graph_node_cost(graph, &graph->nodes[i]);
+        flops[i] = graph_flops(&cost);
+        steps[i] = graph->nodes[i].op != GRAPH_VIEW;
+        all += flops[i];
+    }
+    assert_int_equal(concurrency_of(&partition, &concurrency), ERR_OK);
+    double path = longest_way(graph, flops);
+    assert_near(concurrency.critical_path_flops, path, 1e-9 * path);
+    assert_int_equal(concurrency.levels, (size_t)longest_way(graph, steps));
+    assert_near(concurrency.parallelism, path > 0 ? all / path : 1, 1e-9);
+    assert_true(concurrency.max_width >= 1 || partition.count == 0);
+    assert_true(concurrency.max_width * concurrency.levels >= partition.count);
+    partition_release(&partition);
+}
+
+static void test_any_graph(void **state)
+{
+    (void)state;
+    struct chance chance = {6};
+    for (int i = 0; i < GRAPHS; i++) {
+        struct graph graph;
+        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES - 1), &graph);
+        check(&graph);
+        graph_release(&graph);
+    }
+}
+
+/* Three branches of one tensor, of which one is longer, that meet at the end. */
+static void test_branches_by_hand(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "branches", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1, 100});
+    tensor_id a = build_op(&b, GRAPH_SOFTMAX, "a", x);
+    tensor_id c = build_op(&b, GRAPH_SOFTMAX, "c", build_op(&b, GRAPH_SOFTMAX, "b", x));
+    tensor_id d = build_op(&b, GRAPH_SOFTMAX, "d", x);
+    build_output(&b, build_concat(&b, "join", 1, (tensor_id[]){a, c, d}, 3));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph, PARTITION_FUSED);
+    struct estimate_concurrency concurrency;
+    assert_int_equal(concurrency_of(&partition, &concurrency), ERR_OK);
+    assert_int_equal(concurrency.levels, 3);
+    assert_int_equal(concurrency.max_width, 3);
+    assert_near(concurrency.critical_path_flops, 1000, 0);
+    assert_near(concurrency.parallelism, 2, 0);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_graph),
+        cmocka_unit_test(test_branches_by_hand),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,227 @@
+/* What is alive when: against a run over the graph that allocates, and frees after the last use. */
+#include "estimate/memory.h"
+
+#include <stdlib.h>
+
+#include "graph/build.h"
+#include "support/devices.h"
+#include "support/graphs.h"
+#include "support/unit.h"
+
+enum { GRAPHS = 300, MOST_NODES = 50 };
+
+static struct partition cut(const struct graph *graph, enum partition_fusion fusion)
+{
+    struct partition partition;
+    struct error why = {0};
+    assert_int_equal(partition_make(graph, fusion, &partition, &why), ERR_OK);
+    return partition;
+}
+
+static struct rates rates_in(enum precision precision)
+{
+    struct device device;
+    struct rates rates;
+    struct error why = {0};
+    assert_int_equal(rates_of(device_round(&device), precision, &rates, &why), ERR_OK);
+    return rates;
+}
+
+/* ---- the oracle ---- */
+
+static tensor_id shown_by(const struct graph *graph, tensor_id id)
+{
+    node_id maker = graph->tensors[id].maker;
+    if (maker < 0 || graph->nodes[maker].op != GRAPH_VIEW)
+        return id;
+    return shown_by(graph, graph_inputs(graph, &graph->nodes[maker])[0]);
+}
+
+struct needs {
+    bool is_stored; /* it leaves a subgraph, or comes in */
+    int first, last;
+};
+
+/* Steps of which a tensor must be in memory, by asking every subgraph about every tensor. */
+static struct needs needs_of(const struct partition *partition, tensor_id root)
+{
+    const struct graph *graph = partition->graph;
+    struct needs needs = {.first = -1, .last = -1};
+    bool is_read = false, is_inside_only = true;
+    for (size_t s = 0; s < partition->count; s++)
+        for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++) {
+            node_id id = partition->nodes[partition->subgraphs[s].first_node + k];
+            if (graph->tensors[root].maker == id)
+                needs.first = (int)s;
+        }
+    if (graph->tensors[root].maker < 0) {
+        needs.first = 0;
+        is_inside_only = false;
+    }
+    needs.last = needs.first;
+    for (size_t s = 0; s < partition->count; s++)
+        for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++) {
+            const struct graph_node *node =
+                &graph->nodes[partition->nodes[partition->subgraphs[s].first_node + k]];
+            for (size_t i = 0; i < node->input_count; i++) {
+                if (shown_by(graph, graph_inputs(graph, node)[i]) != root)
+                    continue;
+                is_read = true;
+                is_inside_only &= (int)s == needs.first;
+                if ((int)s > needs.last)
+                    needs.last = (int)s;
+            }
+        }
+    bool goes_out = false;
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        goes_out |= graph->tensors[t].is_output && shown_by(graph, (tensor_id)t) == root;
+    if (goes_out)
+        needs.last = (int)partition->count - 1;
+    needs.is_stored = goes_out || (is_read ? !is_inside_only : graph->tensors[root].maker >= 0);
+    return needs;
+}
+
+static bool is_activation(const struct graph_tensor *tensor)
+{
+    return tensor->role == GRAPH_ACTIVATION || tensor->role == GRAPH_INPUT;
+}
+
+static double alive_at(const struct partition *partition, const struct graph_widths *widths,
+                       int step)
+{
+    const struct graph *graph = partition->graph;
+    double bytes = 0;
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        if (!is_activation(&graph->tensors[t]) || shown_by(graph, (tensor_id)t) != (tensor_id)t)
+            continue;
+        struct needs needs = needs_of(partition, (tensor_id)t);
+        struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
+        if (needs.is_stored && needs.first <= step && step <= needs.last)
+            bytes += graph_bytes(&amount, widths);
+    }
+    return bytes;
+}
+
+static void check_timeline(const struct graph *graph, enum partition_fusion fusion,
+                           enum precision precision)
+{
+    struct rates rates = rates_in(precision);
+    struct partition partition = cut(graph, fusion);
+    struct estimate_memory memory;
+    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    double peak = 0, weights = 0, cache = 0;
+    for (size_t i = 0; i < partition.count; i++) {
+        double alive = alive_at(&partition, &rates.widths, (int)i);
+        assert_near(memory.timeline[i], alive, 1e-6);
+        peak = alive > peak ? alive : peak;
+    }
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
+        if (graph->tensors[t].role == GRAPH_PARAMETER)
+            weights += graph_bytes(&amount, &rates.widths);
+        if (graph->tensors[t].role == GRAPH_CACHE)
+            cache += graph_bytes(&amount, &rates.widths);
+    }
+    assert_near(memory.activations_peak, peak, 1e-6);
+    assert_near(memory.weights, weights, 1e-6);
+    assert_near(memory.kv_cache, cache, 1e-6);
+    assert_near(memory.total_peak, peak + weights + cache, 1e-6);
+    if (partition.count > 0)
+        assert_near(memory.timeline[memory.peak_subgraph], peak, 1e-6);
+    free(memory.timeline);
+    partition_release(&partition);
+}
+
+static void test_the_timeline_of_any_graph(void **state)
+{
+    (void)state;
+    struct chance chance = {5};
+    for (int i = 0; i < GRAPHS; i++) {
+        struct graph graph;
+        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES - 1), &graph);
+        check_timeline(&graph, PARTITION_PLAIN, PRECISION_FP32);
+        check_timeline(&graph, PARTITION_FUSED, PRECISION_FP16);
+        graph_release(&graph);
+    }
+}
+
+/* ---- by hand ---- */
+
+/* A residual keeps its start alive over the branch; a chain of the same nodes does not. */
+static void test_a_residual_is_kept(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "residual", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1, 1000});
+    tensor_id y = build_op(&b, GRAPH_SOFTMAX, "a", x);
+    y = build_view(&b, "view", y, 3, (int64_t[]){1, 10, 100});
+    y = build_view(&b, "back", y, 2, (int64_t[]){1, 1000});
+    tensor_id kept = y;
+    y = build_op(&b, GRAPH_SOFTMAX, "b", y);
+    y = build_op(&b, GRAPH_SOFTMAX, "c", y);
+    build_output(&b, build_binary(&b, GRAPH_ADD, "sum", y, kept));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph, PARTITION_PLAIN);
+    struct rates rates = rates_in(PRECISION_FP32);
+    struct estimate_memory memory;
+    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    const double expected[] = {8000, 8000, 12000, 12000}; /* x+a, a+b, a+b+c, a+c+sum */
+    assert_int_equal(partition.count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_near(memory.timeline[i], expected[i], 0);
+    assert_int_equal(memory.peak_subgraph, 2);
+    assert_true(memory.fits);
+    assert_near(memory.largest_batch, 1333333, 0); /* 16 GB over 12 000 bytes */
+    free(memory.timeline);
+    rates.capacity = 11999;
+    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    assert_false(memory.fits);
+    assert_near(memory.largest_batch, 0, 0);
+    free(memory.timeline);
+    rates.capacity = UNKNOWN;
+    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    assert_true(memory.fits);
+    assert_false(is_known(memory.largest_batch));
+    free(memory.timeline);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* Weights that two nodes read lie there once, in the format of their file where that is asked for. */
+static void test_shared_and_stored_weights(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "tied", &why);
+    tensor_id ids = build_input(&b, "ids", GRAPH_INTEGERS_64, 2, (int64_t[]){1, 4});
+    tensor_id table = build_tensor(&b, GRAPH_PARAMETER, "table", 2, (int64_t[]){100, 8});
+    tensor_id x = build_embedding_with(&b, "embed", ids, table);
+    build_output(&b, build_linear_with(&b, "head", x, table, GRAPH_NONE, 100));
+    assert_int_equal(build_end(&b), ERR_OK);
+    graph.tensors[table].stored_bytes = 450; /* 4.5 bits a number */
+    struct partition partition = cut(&graph, PARTITION_FUSED);
+    struct rates rates = rates_in(PRECISION_FP16);
+    struct estimate_memory memory;
+    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    assert_near(memory.weights, 1600, 0);
+    free(memory.timeline);
+    rates.widths.keeps_stored = true;
+    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    assert_near(memory.weights, 450, 0);
+    free(memory.timeline);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_timeline_of_any_graph),
+        cmocka_unit_test(test_a_residual_is_kept),
+        cmocka_unit_test(test_shared_and_stored_weights),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,409 @@
+/* Subgraphs: the patterns that people expect, and on random graphs what must hold of any partition,
+ * against loops that look at everything. */
+#include "estimate/partition.h"
+
+#include <stdlib.h>
+
+#include "graph/build.h"
+#include "support/graphs.h"
+#include "support/unit.h"
+
+enum { GRAPHS = 300, MOST_NODES = 60 };
+
+static struct partition cut(const struct graph *graph, enum partition_fusion fusion)
+{
+    struct partition partition;
+    struct error why = {0};
+    assert_int_equal(partition_make(graph, fusion, &partition, &why), ERR_OK);
+    return partition;
+}
+
+/* ---- named patterns ---- */
+
+static void assert_patterns(struct build *build, const char *const *expected, size_t count)
+{
+    struct graph *graph = build->graph;
+    assert_int_equal(build_end(build), ERR_OK);
+    struct partition partition = cut(graph, PARTITION_FUSED);
+    for (size_t i = 0; i < partition.count; i++)
+        if (i >= count || strcmp(partition.subgraphs[i].pattern, expected[i]) != 0)
+            print_message("%zu: %s\n", i, partition.subgraphs[i].pattern);
+    assert_int_equal(partition.count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_string_equal(partition.subgraphs[i].pattern, expected[i]);
+    partition_release(&partition);
+    graph_release(graph);
+}
+#define ASSERT_PATTERNS(build, ...)                                                                \
+    assert_patterns(build, (const char *const[]){__VA_ARGS__},                                     \
+                    sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+static tensor_id conv_bn(struct build *b, const char *name, tensor_id x, int32_t kernel)
+{
+    x = build_conv(b, name, x,
+                   (struct build_conv){.channels = 8, .kernel = kernel, .pad = kernel / 2});
+    return build_batch_norm(b, "bn", x);
+}
+
+static void test_a_residual_block(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "block", &why);
+    tensor_id image = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){1, 3, 8, 8});
+    tensor_id x = build_op(&b, GRAPH_RELU, "relu", conv_bn(&b, "stem", image, 3));
+    tensor_id y = build_op(&b, GRAPH_RELU, "relu1", conv_bn(&b, "conv1", x, 3));
+    y = conv_bn(&b, "conv2", y, 3);
+    tensor_id z = build_binary(&b, GRAPH_ADD, "add", y, conv_bn(&b, "down", x, 1));
+    z = build_op(&b, GRAPH_RELU, "relu2", z);
+    z = build_flatten(&b, "flatten", build_global_pool(&b, "pool", z));
+    z = build_op(&b, GRAPH_VIEW, "dropout", z);
+    build_output(&b, build_linear(&b, "fc", z, 10, true));
+    ASSERT_PATTERNS(&b, "conv+batch_norm+relu", "conv+batch_norm+relu", "conv+batch_norm",
+                    "conv+batch_norm+add+relu", "reduce", "linear");
+}
+
+static void test_a_decoder_layer(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "layer", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){1, 4, 16});
+    tensor_id n = build_norm(&b, GRAPH_RMS_NORM, "norm", x, false);
+    tensor_id q = build_op(&b, GRAPH_ROTATION, "q_rope", build_linear(&b, "q", n, 16, false));
+    tensor_id k = build_op(&b, GRAPH_ROTATION, "k_rope", build_linear(&b, "k", n, 8, false));
+    tensor_id v = build_linear(&b, "v", n, 8, false);
+    tensor_id a = build_attention(&b, "attn", q, k, v, GRAPH_NONE, GRAPH_NONE,
+                                  (struct graph_attention){.heads = 4,
+                                                           .heads_kv = 2,
+                                                           .key_size = 4,
+                                                           .value_size = 4,
+                                                           .tokens = 4,
+                                                           .sequences = 1,
+                                                           .is_causal = true});
+    x = build_binary(&b, GRAPH_ADD, "add1", x, build_linear(&b, "o", a, 16, false));
+    n = build_norm(&b, GRAPH_RMS_NORM, "norm2", x, false);
+    tensor_id up = build_linear(&b, "up", n, 32, false);
+    tensor_id gate = build_op(&b, GRAPH_SILU, "silu", build_linear(&b, "gate", n, 32, false));
+    tensor_id h = build_binary(&b, GRAPH_MUL, "mul", gate, up);
+    x = build_binary(&b, GRAPH_ADD, "add2", x, build_linear(&b, "down", h, 16, false));
+    build_output(&b, x);
+    ASSERT_PATTERNS(&b, "rms_norm", "linear x3", "rotation", "rotation", "attention", "linear+add",
+                    "rms_norm", "linear x2+silu+mul", "linear+add");
+}
+
+/* As ONNX files spell them. */
+static void test_attention_and_gelu_in_small_steps(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "steps", &why);
+    tensor_id q = build_input(&b, "q", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
+    tensor_id k = build_input(&b, "k", GRAPH_NUMBERS, 3, (int64_t[]){2, 8, 4});
+    tensor_id v = build_input(&b, "v", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
+    tensor_id mask = build_input(&b, "mask", GRAPH_NUMBERS, 3, (int64_t[]){1, 4, 4});
+    tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "scale", 1, (int64_t[]){1});
+    tensor_id s = build_binary(&b, GRAPH_DIV, "div", build_matmul(&b, "qk", q, k), scale);
+    s = build_op(&b, GRAPH_SOFTMAX, "softmax", build_binary(&b, GRAPH_ADD, "masked", s, mask));
+    tensor_id x = build_linear(&b, "fc", build_matmul(&b, "pv", s, v), 16, true);
+    tensor_id e = build_op(&b, GRAPH_UNARY, "erf", build_binary(&b, GRAPH_DIV, "div2", x, scale));
+    e = build_binary(&b, GRAPH_MUL, "mul", x, build_binary(&b, GRAPH_ADD, "add", e, scale));
+    e = build_binary(&b, GRAPH_MUL, "half", e, scale);
+    build_output(&b, build_linear(&b, "fc2", e, 8, true));
+    ASSERT_PATTERNS(&b, "matmul+div+add+softmax+matmul", "linear+div+unary+add+mul x2", "linear");
+}
+
+static void test_swish_and_a_norm_in_small_steps(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "steps", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){1, 3, 8, 8});
+    tensor_id one = build_tensor(&b, GRAPH_CONSTANT, "one", 1, (int64_t[]){1});
+    tensor_id y = build_conv(&b, "conv", x, (struct build_conv){.channels = 4, .kernel = 1});
+    y = build_binary(&b, GRAPH_MUL, "mul", y, build_op(&b, GRAPH_SIGMOID, "sigmoid", y));
+    tensor_id r = build_conv(&b, "conv2", y, (struct build_conv){.channels = 4, .kernel = 1});
+    struct graph_node mean = {.op = GRAPH_REDUCE, .name = "mean"};
+    tensor_id m = build_node(&b, &mean, &r, 1, 4, (int64_t[]){1, 4, 8, 1});
+    tensor_id d = build_binary(&b, GRAPH_SUB, "centre", r, m);
+    tensor_id s = build_binary(&b, GRAPH_POW, "square", d, one);
+    s = build_node(&b, &mean, &s, 1, 4, (int64_t[]){1, 4, 8, 1});
+    s = build_op(&b, GRAPH_UNARY, "root", build_binary(&b, GRAPH_ADD, "eps", s, one));
+    tensor_id n = build_binary(&b, GRAPH_DIV, "divide", d, s);
+    n = build_conv(&b, "conv3", n, (struct build_conv){.channels = 4, .kernel = 1});
+    build_output(&b, build_binary(&b, GRAPH_ADD, "residual", n, r));
+    ASSERT_PATTERNS(&b, "conv+sigmoid+mul", "conv", "reduce+sub+pow+reduce+add+unary+div",
+                    "conv+add");
+}
+
+static void test_what_is_read_twice_or_goes_out_is_not_fused(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "m", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){2, 8});
+    tensor_id a = build_linear(&b, "a", x, 8, false);
+    build_output(&b, a);
+    tensor_id c = build_op(&b, GRAPH_RELU, "relu", a);
+    tensor_id d = build_op(&b, GRAPH_RELU, "relu2", build_linear(&b, "c", c, 8, false));
+    build_output(&b, build_linear(&b, "d", d, 8, false));
+    build_output(&b, build_op(&b, GRAPH_SOFTMAX, "soft", d));
+    ASSERT_PATTERNS(&b, "linear", "relu", "linear+relu", "linear", "softmax");
+}
+
+/* A gate of a few numbers that is repeated over a picture is no end of the small convolution's loop. */
+static void test_an_end_of_another_size_is_not_fused(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "squeeze", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){1, 4, 8, 8});
+    tensor_id s = build_global_pool(&b, "pool", x);
+    s = build_conv(&b, "fc", s, (struct build_conv){.channels = 4, .kernel = 1, .has_bias = true});
+    s = build_op(&b, GRAPH_SIGMOID, "sigmoid", s);
+    build_output(&b, build_binary(&b, GRAPH_MUL, "scale", x, s));
+    ASSERT_PATTERNS(&b, "reduce", "conv+sigmoid", "mul");
+}
+
+/* ---- any graph: against loops over everything ---- */
+
+static tensor_id shown_by(const struct graph *graph, tensor_id id)
+{
+    node_id maker = graph->tensors[id].maker;
+    if (maker < 0 || graph->nodes[maker].op != GRAPH_VIEW)
+        return id;
+    return shown_by(graph, graph_inputs(graph, &graph->nodes[maker])[0]);
+}
+
+static bool reads(const struct graph *graph, const struct graph_node *node, tensor_id root)
+{
+    for (size_t i = 0; i < node->input_count; i++)
+        if (shown_by(graph, graph_inputs(graph, node)[i]) == root)
+            return node->op != GRAPH_VIEW;
+    return false;
+}
+
+static int owner_of(const struct partition *partition, node_id node)
+{
+    int owner = -1;
+    for (size_t i = 0; i < partition->count; i++)
+        for (uint32_t k = 0; k < partition->subgraphs[i].node_count; k++)
+            if (partition->nodes[partition->subgraphs[i].first_node + k] == node) {
+                assert_int_equal(owner, -1); /* in one only */
+                owner = (int)i;
+            }
+    return owner;
+}
+
+static bool has_edge(const struct partition *partition, size_t from, size_t to)
+{
+    const struct subgraph *subgraph = &partition->subgraphs[to];
+    for (uint32_t i = 0; i < subgraph->before_count; i++)
+        if (partition->before[subgraph->first_before + i] == from)
+            return true;
+    return false;
+}
+
+/* One number of every kind counts differently, so that kinds cannot be mistaken for each other. */
+static double weigh(const struct graph_amount *amount)
+{
+    static const struct graph_widths WIDTHS = {.weight = 1, .activation = 1000, .cache = 1e6};
+    return graph_bytes(amount, &WIDTHS);
+}
+
+static double whole(const struct graph *graph, tensor_id id)
+{
+    struct graph_amount amount = graph_tensor_amount(&graph->tensors[id]);
+    return weigh(&amount);
+}
+
+static double share_read(const struct graph *graph, const struct graph_node *node, tensor_id root)
+{
+    double out = graph_elements(graph_output(graph, node, 0));
+    double all = graph_elements(&graph->tensors[root]);
+    bool is_model = graph->tensors[root].role == GRAPH_PARAMETER;
+    bool is_table = node->op == GRAPH_EMBEDDING && is_model;
+    if (is_table || (node->op == GRAPH_MOVE && all > out))
+        return out / all;
+    return is_model ? node->weight_share : 1;
+}
+
+/* What one subgraph takes over its border: every tensor of the graph is asked. */
+static void check_border(const struct partition *partition, size_t index, const int *owner)
+{
+    const struct graph *graph = partition->graph;
+    const struct subgraph *subgraph = &partition->subgraphs[index];
+    double in = 0, out = 0, weights = 0;
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        if (shown_by(graph, (tensor_id)t) != (tensor_id)t)
+            continue;
+        bool is_out = false, is_read_inside = false, is_read_outside = false, is_read = false;
+        double share = -1;
+        for (size_t v = 0; v < graph->tensor_count; v++)
+            is_out |= graph->tensors[v].is_output && shown_by(graph, (tensor_id)v) == (tensor_id)t;
+        for (size_t n = 0; n < graph->node_count; n++) {
+            if (!reads(graph, &graph->nodes[n], (tensor_id)t))
+                continue;
+            is_read = true;
+            *(owner[n] == (int)index ? &is_read_inside : &is_read_outside) = true;
+            if (owner[n] == (int)index && share < 0)
+                share = share_read(graph, &graph->nodes[n], (tensor_id)t);
+        }
+        node_id maker = graph->tensors[t].maker;
+        bool is_mine = maker >= 0 && owner[maker] == (int)index;
+        if (is_mine && (is_out || is_read_outside || !is_read))
+            out += whole(graph, (tensor_id)t);
+        if (!is_mine && is_read_inside)
+            *(graph->tensors[t].role == GRAPH_PARAMETER ? &weights : &in) +=
+                share * whole(graph, (tensor_id)t);
+    }
+    assert_near(weigh(&subgraph->cost.in), in, 1e-6 * in);
+    assert_near(weigh(&subgraph->cost.out), out, 1e-6 * out);
+    assert_near(weigh(&subgraph->cost.weights), weights, 1e-6 * weights);
+}
+
+static void check_edges(const struct partition *partition, const int *owner)
+{
+    const struct graph *graph = partition->graph;
+    bool expected[MOST_NODES][MOST_NODES] = {{false}};
+    for (size_t n = 0; n < graph->node_count; n++)
+        for (size_t m = 0; m < graph->node_count; m++)
+            for (size_t k = 0; k < graph->nodes[m].output_count; k++)
+                if (owner[n] >= 0 && owner[m] >= 0 && owner[n] != owner[m] &&
+                    reads(graph, &graph->nodes[n], graph_outputs(graph, &graph->nodes[m])[k]))
+                    expected[owner[m]][owner[n]] = true;
+    for (size_t i = 0; i < partition->count; i++) {
+        uint32_t level = 0;
+        for (size_t k = 0; k < partition->count; k++) {
+            assert_int_equal(has_edge(partition, k, i), expected[k][i]);
+            if (!expected[k][i])
+                continue;
+            assert_true(k < i); /* in an order in which it can run */
+            if (partition->subgraphs[k].level + 1 > level)
+                level = partition->subgraphs[k].level + 1;
+        }
+        assert_int_equal(partition->subgraphs[i].level, level);
+    }
+}
+
+/* A tensor inside of a fused subgraph has one reader, unless all of them are in the subgraph. */
+static void check_inner(const struct partition *partition, const int *owner)
+{
+    const struct graph *graph = partition->graph;
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        tensor_id root = shown_by(graph, (tensor_id)t);
+        node_id maker = graph->tensors[root].maker;
+        if (!graph->tensors[t].is_output || maker < 0)
+            continue;
+        for (size_t n = 0; n < graph->node_count; n++) /* what goes out ends its chain */
+            if (reads(graph, &graph->nodes[n], root))
+                assert_true(owner[n] != owner[maker]);
+    }
+}
+
+static void check_partition(const struct graph *graph, enum partition_fusion fusion)
+{
+    struct partition partition = cut(graph, fusion);
+    int owner[MOST_NODES];
+    struct graph_cost all = graph_cost_total(graph);
+    for (size_t n = 0; n < graph->node_count; n++) {
+        owner[n] = owner_of(&partition, (node_id)n);
+        assert_int_equal(owner[n] < 0, graph->nodes[n].op == GRAPH_VIEW);
+    }
+    if (fusion == PARTITION_PLAIN)
+        for (size_t i = 0; i < partition.count; i++)
+            assert_int_equal(partition.subgraphs[i].node_count, 1);
+    for (size_t i = 0; i < partition.count; i++)
+        check_border(&partition, i, owner);
+    check_edges(&partition, owner);
+    check_inner(&partition, owner);
+    assert_near(partition.total.macs, all.macs, 1e-9 * all.macs);
+    assert_near(partition.total.elementwise, all.elementwise, 1e-9 * all.elementwise);
+    partition_release(&partition);
+}
+
+static void test_any_graph(void **state)
+{
+    (void)state;
+    struct chance chance = {1};
+    for (int i = 0; i < GRAPHS; i++) {
+        struct graph graph;
+        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES - 1), &graph);
+        check_partition(&graph, PARTITION_PLAIN);
+        check_partition(&graph, PARTITION_FUSED);
+        graph_release(&graph);
+    }
+}
+
+static void test_fusing_saves_what_it_says(void **state)
+{
+    (void)state;
+    struct chance chance = {2};
+    int fewer = 0;
+    for (int i = 0; i < GRAPHS; i++) {
+        struct graph graph;
+        graphs_random(&chance, 40, &graph);
+        struct partition plain = cut(&graph, PARTITION_PLAIN), fused = cut(&graph, PARTITION_FUSED);
+        assert_true(fused.count <= plain.count);
+        fewer += fused.count < plain.count;
+        assert_true(weigh(&fused.total.in) <= weigh(&plain.total.in));
+        assert_true(weigh(&fused.total.out) <= weigh(&plain.total.out));
+        double inside = 0;
+        for (size_t k = 0; k < plain.count; k++)
+            assert_near(weigh(&plain.subgraphs[k].inside), 0, 0);
+        for (size_t k = 0; k < fused.count; k++)
+            inside += weigh(&fused.subgraphs[k].inside);
+        assert_true(inside >= weigh(&plain.total.out) - weigh(&fused.total.out));
+        partition_release(&plain);
+        partition_release(&fused);
+        graph_release(&graph);
+    }
+    assert_true(fewer > GRAPHS * 9 / 10);
+}
+
+static void test_a_hundred_thousand_nodes(void **state)
+{
+    (void)state;
+    struct chance chance = {3};
+    struct graph graph;
+    graphs_random(&chance, 100000, &graph);
+    struct partition partition = cut(&graph, PARTITION_FUSED);
+    struct graph_cost all = graph_cost_total(&graph);
+    assert_near(partition.total.macs, all.macs, 1e-9 * all.macs);
+    for (size_t i = 0; i < partition.before_count; i++)
+        assert_true(partition.before[i] < partition.count);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+static void test_an_empty_graph(void **state)
+{
+    (void)state;
+    struct graph graph = {0};
+    struct partition partition = cut(&graph, PARTITION_FUSED);
+    assert_int_equal(partition.count, 0);
+    partition_release(&partition);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_residual_block),
+        cmocka_unit_test(test_a_decoder_layer),
+        cmocka_unit_test(test_attention_and_gelu_in_small_steps),
+        cmocka_unit_test(test_swish_and_a_norm_in_small_steps),
+        cmocka_unit_test(test_what_is_read_twice_or_goes_out_is_not_fused),
+        cmocka_unit_test(test_an_end_of_another_size_is_not_fused),
+        cmocka_unit_test(test_any_graph),
+        cmocka_unit_test(test_fusing_saves_what_it_says),
+        cmocka_unit_test(test_a_hundred_thousand_nodes),
+        cmocka_unit_test(test_an_empty_graph),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,259 @@
+/* Blocks of transformers: their weights, their products and what they read and keep, by hand. */
+#include "graph/blocks.h"
+#include "graph/count.h"
+#include "support/unit.h"
+
+enum { BATCH = 2, TOKENS = 10, HIDDEN = 12, HEADS = 4, KV = 2, SIZE = 5, WIDE = 20 };
+
+static const struct block_names NAMES = {
+    .attention = {"norm1", "q", "k", "v", "scores", "o", "add1"},
+    .feed_forward = {"norm2", "up", "gate", "act", "down", "add2"},
+};
+
+static struct block plain(void)
+{
+    return (struct block){.hidden = HIDDEN,
+                          .heads = HEADS,
+                          .heads_kv = KV,
+                          .head_size = SIZE,
+                          .intermediate = WIDE,
+                          .norm = GRAPH_RMS_NORM,
+                          .activation = GRAPH_SILU,
+                          .is_causal = true};
+}
+
+static struct graph graph;
+static struct error why;
+
+static struct build begin(int64_t tokens, tensor_id *x)
+{
+    graph_release(&graph);
+    struct build b = build_begin(&graph, "model", &why);
+    *x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){BATCH, tokens, HIDDEN});
+    return b;
+}
+
+static struct graph_cost end(struct build *b, tensor_id x, int64_t tokens)
+{
+    if (b->err)
+        print_error("%s\n", why.text);
+    assert_int_equal(build_dim(b, x, 0), BATCH);
+    assert_int_equal(build_dim(b, x, 1), tokens);
+    assert_int_equal(build_dim(b, x, 2), HIDDEN);
+    build_output(b, x);
+    assert_int_equal(build_end(b), ERR_OK);
+    return graph_cost_total(&graph);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    graph_release(&graph);
+    return 0;
+}
+
+static const struct graph_node *node_called(const char *name)
+{
+    for (size_t i = 0; i < graph.node_count; i++)
+        if (!strcmp(graph.nodes[i].name, name))
+            return &graph.nodes[i];
+    print_error("there is no node %s\n", name);
+    fail();
+    return NULL;
+}
+
+static bool has_node(enum graph_op op)
+{
+    for (size_t i = 0; i < graph.node_count; i++)
+        if (graph.nodes[i].op == op)
+            return true;
+    return false;
+}
+
+/* ---- attention ---- */
+
+static const double QKV = HIDDEN * (HEADS + 2.0 * KV) * SIZE, OUT = 1.0 * HEADS * SIZE * HIDDEN;
+static const double ROWS = 1.0 * BATCH * TOKENS, PER_PAIR = 2.0 * SIZE * HEADS * BATCH;
+
+static void test_grouped_heads(void **state)
+{
+    (void)state;
+    struct block block = plain();
+    tensor_id x;
+    struct build b = begin(TOKENS, &x);
+    x = block_attention(&b, &block, &NAMES.attention, &(struct block_pass){0}, x);
+    struct graph_cost cost = end(&b, x, TOKENS);
+    assert_near(graph_parameters(&graph), QKV + OUT + HIDDEN, 0);
+    assert_near(cost.macs, ROWS * (QKV + OUT) + TOKENS * (TOKENS + 1) / 2.0 * PER_PAIR, 0);
+    assert_near(cost.out.cached + cost.in.cached, 0, 0);
+    assert_int_equal(node_called("norm1")->component, DECODER_NORM);
+    assert_int_equal(node_called("k")->component, DECODER_ATTN_QKV);
+    assert_int_equal(node_called("scores")->component, DECODER_ATTN_SCORES);
+    assert_int_equal(node_called("add1")->component, DECODER_ATTN_OUT);
+    assert_false(has_node(GRAPH_ROTATION));
+}
+
+static void test_biases(void **state)
+{
+    (void)state;
+    struct block block = plain();
+    tensor_id x;
+    block.has_qkv_bias = block.has_output_bias = block.lacks_key_bias = true;
+    block.norm = GRAPH_LAYER_NORM;
+    struct build b = begin(TOKENS, &x);
+    x = block_attention(&b, &block, &NAMES.attention, &(struct block_pass){0}, x);
+    (void)end(&b, x, TOKENS);
+    double biases = (HEADS + KV) * SIZE + HIDDEN;
+    assert_near(graph_parameters(&graph), QKV + OUT + biases + 2 * HIDDEN, 0);
+}
+
+/* One matrix in place of three: the same weights and products, and the same numbers kept. */
+static void test_a_fused_matrix_is_the_same(void **state)
+{
+    (void)state;
+    struct graph_cost costs[4];
+    double parameters[4];
+    for (int i = 0; i < 4; i++) {
+        struct block block = plain();
+        tensor_id x;
+        block.has_fused_qkv = i & 1;
+        block.has_rotation = i & 2;
+        block.has_qkv_bias = true;
+        struct build b = begin(TOKENS, &x);
+        struct block_pass pass = {.has_cache = true, .before = 7};
+        x = block_attention(&b, &block, &NAMES.attention, &pass, x);
+        costs[i] = end(&b, x, TOKENS);
+        parameters[i] = graph_parameters(&graph);
+        assert_int_equal(has_node(GRAPH_ROTATION), block.has_rotation);
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_near(parameters[i], parameters[0], 0);
+        assert_near(costs[i].macs, costs[0].macs, 0);
+        assert_near(costs[i].in.cached, BATCH * 7.0 * 2 * KV * SIZE, 0);
+        assert_near(costs[i].out.cached, ROWS * 2 * KV * SIZE, 0);
+    }
+    /* Without rotation nothing has to be cut apart: what moves is the same too. */
+    assert_near(costs[1].in.activations, costs[0].in.activations - 2 * ROWS * HIDDEN, 0);
+    assert_near(costs[1].elementwise, costs[0].elementwise, 0);
+    assert_near(costs[2].elementwise, costs[0].elementwise + 3 * ROWS * (HEADS + KV) * SIZE, 0);
+    assert_near(costs[3].elementwise, costs[2].elementwise, 0);
+}
+
+/* Of a window of 4, three that are in the cache are read and the new one is seen. */
+static void test_a_window(void **state)
+{
+    (void)state;
+    struct block block = plain();
+    tensor_id x;
+    block.window = 4;
+    struct build b = begin(1, &x);
+    struct block_pass pass = {.has_cache = true, .before = 100};
+    x = block_attention(&b, &block, &NAMES.attention, &pass, x);
+    struct graph_cost cost = end(&b, x, 1);
+    assert_near(cost.in.cached, BATCH * 3.0 * 2 * KV * SIZE, 0);
+    assert_near(cost.out.cached, BATCH * 2.0 * KV * SIZE, 0);
+    assert_near(cost.macs, BATCH * (QKV + OUT) + 4 * PER_PAIR, 0);
+}
+
+/* Keys and values of another sequence: made in this pass and kept, or taken from the cache. */
+static void test_cross_attention(void **state)
+{
+    (void)state;
+    enum { OTHERS = 30, FEATURES = 8 };
+    struct block block = plain();
+    tensor_id x;
+    struct build b = begin(TOKENS, &x);
+    tensor_id states = build_input(&b, "y", GRAPH_NUMBERS, 3, (int64_t[]){BATCH, OTHERS, FEATURES});
+    struct block_pass pass = {.has_cache = true, .others = OTHERS, .other_states = states};
+    x = block_attention(&b, &block, &NAMES.attention, &pass, x);
+    struct graph_cost cost = end(&b, x, TOKENS);
+    double query = HIDDEN * 1.0 * HEADS * SIZE, others = FEATURES * 2.0 * KV * SIZE;
+    assert_near(graph_parameters(&graph), query + others + OUT + HIDDEN, 0);
+    assert_near(cost.macs,
+                ROWS * (query + OUT) + BATCH * OTHERS * others + TOKENS * OTHERS * PER_PAIR, 0);
+    assert_near(cost.out.cached, BATCH * OTHERS * 2.0 * KV * SIZE, 0);
+
+    b = begin(1, &x);
+    pass.other_states = GRAPH_NONE;
+    x = block_attention(&b, &block, &NAMES.attention, &pass, x);
+    cost = end(&b, x, 1);
+    assert_near(cost.macs, BATCH * (query + OUT) + OTHERS * PER_PAIR, 0);
+    assert_near(cost.in.cached, BATCH * OTHERS * 2.0 * KV * SIZE, 0);
+    assert_near(cost.out.cached, 0, 0);
+}
+
+/* ---- feed-forward, norms, layers ---- */
+
+static void test_feed_forward_with_and_without_a_gate(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) { /* none, one of its own, one in the same matrix */
+        struct block block = plain();
+        struct block_feed_forward_names names = NAMES.feed_forward;
+        tensor_id x;
+        block.is_gated = i > 0;
+        if (i != 1)
+            names.gate = NULL;
+        struct build b = begin(TOKENS, &x);
+        x = block_feed_forward(&b, &block, &names, x);
+        struct graph_cost cost = end(&b, x, TOKENS);
+        double matrices = (i > 0 ? 3.0 : 2.0) * HIDDEN * WIDE;
+        double gate = i > 0 ? 1 : 0;
+        assert_near(graph_parameters(&graph), matrices + HIDDEN, 0);
+        assert_near(cost.macs, ROWS * matrices, 0);
+        assert_near(cost.elementwise, ROWS * ((4 + gate) * WIDE + (4 + 1) * HIDDEN), 0);
+        assert_int_equal(node_called("act")->component, DECODER_FFN_GATE_UP);
+        assert_int_equal(node_called("down")->component, DECODER_FFN_DOWN);
+    }
+}
+
+static void test_norms_before_or_after(void **state)
+{
+    (void)state;
+    for (int after = 0; after < 2; after++) {
+        struct block block = plain();
+        tensor_id x;
+        block.norms_after = after;
+        struct build b = begin(TOKENS, &x);
+        x = block_stack(&b, &block, &NAMES, &(struct block_pass){0}, 3, "layers.", x);
+        (void)end(&b, x, TOKENS);
+        const struct graph_node *first = &graph.nodes[0];
+        const struct graph_node *last = &graph.nodes[graph.node_count - 1];
+        assert_string_equal(first->name, after ? "layers.0.q" : "layers.0.norm1");
+        assert_string_equal(last->name, after ? "layers.2.norm2" : "layers.2.add2");
+        assert_int_equal(first->layer, 0);
+        assert_int_equal(last->layer, 2);
+        assert_int_equal(b.layer, GRAPH_NONE);
+        assert_string_equal(b.prefix, "");
+    }
+}
+
+static void test_logits_of_the_last_token(void **state)
+{
+    (void)state;
+    tensor_id x;
+    struct build b = begin(TOKENS, &x);
+    tensor_id table = build_tensor(&b, GRAPH_PARAMETER, "table", 2, (int64_t[]){99, HIDDEN});
+    x = block_last_logits(&b, "head", x, table);
+    assert_int_equal(build_dim(&b, x, 1), 1);
+    assert_int_equal(build_dim(&b, x, 2), 99);
+    build_output(&b, x);
+    assert_int_equal(build_end(&b), ERR_OK);
+    assert_near(graph_cost_total(&graph).macs, BATCH * 99.0 * HIDDEN, 0);
+    assert_int_equal(node_called("head")->component, DECODER_HEAD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grouped_heads),
+        cmocka_unit_test(test_biases),
+        cmocka_unit_test(test_a_fused_matrix_is_the_same),
+        cmocka_unit_test(test_a_window),
+        cmocka_unit_test(test_cross_attention),
+        cmocka_unit_test(test_feed_forward_with_and_without_a_gate),
+        cmocka_unit_test(test_norms_before_or_after),
+        cmocka_unit_test(test_logits_of_the_last_token),
+    };
+    return cmocka_run_group_tests(tests, NULL, tear_down);
+}

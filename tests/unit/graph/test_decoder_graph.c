@@ -1,0 +1,381 @@
+/* A decoder as a graph: every component of every layer costs what decoder_cost counts, which knows nothing of
+ * graphs; parameters are those that were published; the cache has the tokens that are read. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "graph/count.h"
+#include "graph/decoder_cost.h"
+#include "graph/decoder_graph.h"
+#include "graph/decoder_shape.h"
+#include "support/gguf_file.h"
+#include "support/unit.h"
+
+static const struct graph_widths WIDTHS = {
+    .weight = 2, .activation = 4, .cache = 2, .keeps_stored = true};
+
+/* ---- random decoders ---- */
+
+static uint32_t chance = 1;
+
+static uint64_t any(uint64_t least, uint64_t most)
+{
+    chance ^= chance << 13;
+    chance ^= chance >> 17;
+    chance ^= chance << 5;
+    return least + chance % (most - least + 1);
+}
+
+static bool coin(void)
+{
+    return any(0, 1);
+}
+
+static struct decoder_shape any_shape(void)
+{
+    struct decoder_shape shape = {
+        .architecture = "any",
+        .name = "any",
+        .activation = coin() ? DECODER_SILU : DECODER_GELU,
+        .layers = any(1, 5),
+        .heads_kv = any(1, 4),
+        .vocabulary = any(1, 300),
+        .head_size = 2 * any(1, 8),
+        .embedding = any(1, 80),
+        .feed_forward = any(1, 90),
+        .window = coin() ? any(1, 40) : 0,
+        .window_period = any(0, 3),
+        .norms = (enum decoder_norms)any(0, 3),
+        .head_norms = (enum decoder_head_norms)any(0, 2),
+        .norms_have_mean = coin(),
+        .has_tied_head = coin(),
+        .has_qkv_bias = coin(),
+        .has_output_bias = coin(),
+        .has_forward_bias = coin(),
+        .has_fused_qkv = coin(),
+        .lacks_gate = any(0, 3) == 0,
+        .matrix_bits = coin() ? 0 : 4.5,
+    };
+    shape.has_head_bias = !shape.has_tied_head && coin();
+    shape.heads = shape.heads_kv * any(1, 4);
+    shape.has_fused_gate = !shape.lacks_gate && coin();
+    if (!shape.lacks_gate && any(0, 2) == 0) {
+        shape.experts = any(1, 9);
+        shape.experts_used = any(1, shape.experts);
+        shape.expert_feed_forward = any(1, 30);
+        shape.expert_period = any(0, 2);
+        shape.shared_feed_forward = coin() ? any(1, 30) : 0;
+    }
+    return shape;
+}
+
+static struct graph_setting any_setting(void)
+{
+    return (struct graph_setting){.phase = coin() ? GRAPH_DECODE : GRAPH_PREFILL,
+                                  .batch = (int64_t)any(1, 5),
+                                  .tokens = (int64_t)any(1, 70),
+                                  .context = (int64_t)any(1, 200)};
+}
+
+static struct decoder_step step_of(const struct graph_setting *setting)
+{
+    bool is_decode = setting->phase == GRAPH_DECODE;
+    return (struct decoder_step){
+        .tokens = is_decode ? 1 : (uint64_t)setting->tokens,
+        .before = is_decode ? (uint64_t)setting->context - 1 : 0,
+        .sequences = (uint64_t)setting->batch,
+        .logits = 1,
+    };
+}
+
+/* ---- the sum over some nodes ---- */
+
+static struct graph_cost sum(const struct graph *graph, int layer, enum decoder_component component)
+{
+    struct graph_cost sum = {0};
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        assert_true(node->component < DECODER_COMPONENT_COUNT);
+        if (node->layer != layer || node->component != component)
+            continue;
+        struct graph_cost one = graph_node_cost(graph, node);
+        graph_cost_add(&sum, &one);
+    }
+    return sum;
+}
+
+/* What decoder_graph.h says is counted there alone: the answer of shared experts is weighed and added. */
+static double shared_extra(const struct decoder *decoder, int layer,
+                           enum decoder_component component, double tokens)
+{
+    if (layer < 0 || component != DECODER_FFN_DOWN)
+        return 0;
+    const struct decoder_layer *of = &decoder->layers[layer];
+    bool is_shared = of->expert_feed_forward && of->feed_forward;
+    return is_shared ? (4 + 2 * (double)decoder->embedding) * tokens : 0;
+}
+
+static void assert_same(double a, double b, const char *what, int layer,
+                        enum decoder_component component)
+{
+    if (fabs(a - b) > 1e-9 * (fabs(a) + fabs(b)))
+        fail_msg("%s of %s in layer %d: %.17g in the graph, %.17g counted", what,
+                 decoder_component_name(component), layer, a, b);
+}
+
+static void compare(const struct decoder *decoder, struct graph_setting setting)
+{
+    struct graph graph = {0};
+    struct error why = {0};
+    if (decoder_graph(decoder, &setting, &graph, &why))
+        fail_msg("%s", why.text);
+    struct decoder_step step = step_of(&setting);
+    double tokens = (double)step.tokens * (double)step.sequences;
+    for (int layer = -1; layer < (int)decoder->layer_count; layer++)
+        for (int i = 0; i < DECODER_COMPONENT_COUNT; i++) {
+            enum decoder_component component = (enum decoder_component)i;
+            struct decoder_cost counted = decoder_cost(decoder, &step, layer, component);
+            struct graph_cost made = sum(&graph, layer, component);
+            double extra = shared_extra(decoder, layer, component, tokens);
+            assert_same(2 * made.macs, counted.matrix_flops, "MACs", layer, component);
+            assert_same(made.elementwise - extra, counted.elementwise_flops, "elementwise", layer,
+                        component);
+            assert_same(graph_bytes(&made.weights, &WIDTHS), counted.weight_bytes, "weights", layer,
+                        component);
+            assert_same(2 * made.in.cached, counted.cache_read_bytes, "cache read", layer,
+                        component);
+            assert_same(2 * made.out.cached, counted.cache_write_bytes, "cache written", layer,
+                        component);
+        }
+    assert_true(graph.tokens == tokens && graph.batch == (double)step.sequences);
+    graph_release(&graph);
+}
+
+static void test_agrees_with_what_is_counted(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 600; round++) {
+        struct decoder_shape shape = any_shape();
+        struct decoder decoder;
+        struct error why = {0};
+        assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+        compare(&decoder, any_setting());
+        decoder_release(&decoder);
+    }
+}
+
+/* Each weight of the file keeps its own format, also where a component mixes them. */
+static void test_of_a_file(void **state)
+{
+    (void)state;
+    struct gguf_file file = {0};
+    struct gguf gguf;
+    struct decoder decoder;
+    struct error why = {0};
+    gguf_file_model(&file);
+    assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, &why), ERR_OK);
+    assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
+    compare(&decoder, (struct graph_setting){.phase = GRAPH_PREFILL, .batch = 2, .tokens = 9});
+    compare(&decoder, (struct graph_setting){.phase = GRAPH_DECODE, .batch = 3, .context = 9});
+    struct graph graph = {0};
+    struct graph_setting setting = {0};
+    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    double stored = 0;
+    size_t found = 0;
+    for (size_t i = 0; i < graph.tensor_count; i++) {
+        const struct graph_tensor *tensor = &graph.tensors[i];
+        stored += tensor->stored_bytes;
+        const struct gguf_tensor *same = gguf_tensor_named(&gguf, tensor->name);
+        if (!same)
+            continue;
+        found++;
+        assert_true(tensor->stored_bytes == (double)same->bytes);
+        assert_true(graph_elements(tensor) == (double)same->elements);
+    }
+    assert_int_equal(found, gguf.tensor_count);
+    assert_true(stored == (double)decoder.bytes);
+    assert_true(graph_parameters(&graph) == (double)decoder.parameters);
+    graph_release(&graph);
+    gguf_close(&gguf);
+    gguf_file_release(&file);
+    decoder_release(&decoder);
+}
+
+/* ---- settings ---- */
+
+static struct decoder small_decoder(uint64_t context, uint64_t window)
+{
+    struct decoder_shape shape = {.architecture = "llama",
+                                  .name = "small",
+                                  .layers = 2,
+                                  .embedding = 8,
+                                  .heads = 2,
+                                  .heads_kv = 1,
+                                  .vocabulary = 10,
+                                  .feed_forward = 12,
+                                  .context = context,
+                                  .window = window,
+                                  .window_period = 2,
+                                  .has_tied_head = true};
+    struct decoder decoder;
+    struct error why = {0};
+    assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+    return decoder;
+}
+
+static void test_defaults_are_told(void **state)
+{
+    (void)state;
+    struct decoder decoder = small_decoder(100, 0);
+    struct graph_setting setting = {0};
+    struct graph graph = {0};
+    struct error why = {0};
+    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    assert_int_equal(setting.phase, GRAPH_PREFILL);
+    assert_int_equal(setting.batch, 1);
+    assert_int_equal(setting.tokens, 100);
+    assert_int_equal(setting.context, 100);
+    assert_string_equal(graph.name, "small");
+    graph_release(&graph);
+    decoder.context = 0;
+    setting = (struct graph_setting){.phase = GRAPH_DECODE};
+    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    assert_int_equal(setting.context, DECODER_DEFAULT_TOKENS);
+    graph_release(&graph);
+    decoder_release(&decoder);
+}
+
+static void test_absurd_settings(void **state)
+{
+    (void)state;
+    static const struct {
+        struct graph_setting setting;
+        const char *words;
+    } CASES[] = {
+        {{.batch = -1}, "a batch of -1 sequences"},
+        {{.batch = INT64_MAX}, "a batch of 9223372036854775807"},
+        {{.tokens = -5}, "a prompt of -5 tokens"},
+        {{.tokens = INT64_MAX}, "a prompt of 9223372036854775807"},
+        {{.phase = GRAPH_DECODE, .context = -5}, "a context of -5 tokens"},
+    };
+    struct decoder decoder = small_decoder(0, 0);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct graph_setting setting = CASES[i].setting;
+        struct graph graph = {0};
+        struct error why = {0};
+        assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_USAGE);
+        assert_contains(why.text, CASES[i].words);
+        assert_null(graph.tensors);
+    }
+    decoder_release(&decoder);
+}
+
+/* The largest of everything: counts stay finite numbers. */
+static void test_the_largest(void **state)
+{
+    (void)state;
+    struct decoder_shape shape = {.architecture = "llama",
+                                  .name = "huge",
+                                  .layers = 2,
+                                  .embedding = 1 << 20,
+                                  .heads = DECODER_MOST_HEADS,
+                                  .heads_kv = DECODER_MOST_HEADS,
+                                  .head_size = 128,
+                                  .vocabulary = 1 << 26,
+                                  .experts = DECODER_MOST_EXPERTS,
+                                  .experts_used = 1,
+                                  .expert_feed_forward = 1 << 12,
+                                  .feed_forward = DECODER_LARGEST_SIZE};
+    struct decoder decoder;
+    struct graph graph = {0};
+    struct error why = {0};
+    struct graph_setting setting = {.batch = 1 << 20, .tokens = 1 << 28};
+    assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    assert_true(graph_parameters(&graph) == (double)decoder.parameters);
+    struct graph_cost cost = graph_cost_total(&graph);
+    assert_true(isfinite(graph_flops(&cost)) && graph_flops(&cost) > 0);
+    for (size_t i = 0; i < graph.tensor_count; i++)
+        assert_true(graph_elements(&graph.tensors[i]) > 0);
+    graph_release(&graph);
+    decoder_release(&decoder);
+}
+
+/* ---- edges ---- */
+
+static const struct graph_tensor *tensor_named(const struct graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        if (strcmp(graph->tensors[i].name, name) == 0)
+            return &graph->tensors[i];
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+static void test_the_cache(void **state)
+{
+    (void)state;
+    struct decoder decoder = small_decoder(0, 16);
+    struct graph graph = {0};
+    struct error why = {0};
+    struct graph_setting setting = {.phase = GRAPH_DECODE, .batch = 3, .context = 51};
+    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    /* A window of 16 has 15 tokens before the new one. */
+    const struct graph_tensor *windowed = tensor_named(&graph, "blk.0.key_cache");
+    const struct graph_tensor *whole = tensor_named(&graph, "blk.1.value_cache");
+    const struct graph_tensor *new = tensor_named(&graph, "blk.1.value_cache.new");
+    assert_true(windowed->role == GRAPH_CACHE && windowed->dims[0] == 3);
+    assert_true(windowed->dims[1] == 15 && windowed->dims[2] == 4);
+    assert_true(whole->role == GRAPH_CACHE && whole->dims[1] == 50);
+    assert_true(new->role == GRAPH_CACHE &&new->dims[1] == 1);
+    graph_release(&graph);
+    setting = (struct graph_setting){.tokens = 50};
+    assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+    for (size_t i = 0; i < graph.tensor_count; i++)
+        assert_true(graph.tensors[i].role != GRAPH_CACHE || graph.tensors[i].maker >= 0);
+    graph_release(&graph);
+    decoder_release(&decoder);
+}
+
+/* Every activation is made by a node and read by another; only the logits leave. */
+static void test_nothing_is_loose(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 60; round++) {
+        struct decoder_shape shape = any_shape();
+        struct graph_setting setting = any_setting();
+        struct decoder decoder;
+        struct graph graph = {0};
+        struct error why = {0};
+        assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+        assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+        size_t outputs = 0;
+        bool *is_used = calloc(graph.tensor_count, sizeof *is_used);
+        for (size_t i = 0; i < graph.node_count; i++)
+            for (size_t k = 0; k < graph.nodes[i].input_count; k++)
+                is_used[graph_inputs(&graph, &graph.nodes[i])[k]] = true;
+        for (size_t i = 0; i < graph.tensor_count; i++) {
+            const struct graph_tensor *tensor = &graph.tensors[i];
+            assert_true(tensor->role != GRAPH_ACTIVATION || tensor->maker >= 0);
+            assert_true(is_used[i] || tensor->is_output);
+            outputs += tensor->is_output;
+        }
+        assert_int_equal(outputs, 1);
+        free(is_used);
+        graph_release(&graph);
+        decoder_release(&decoder);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agrees_with_what_is_counted),
+        cmocka_unit_test(test_of_a_file),
+        cmocka_unit_test(test_defaults_are_told),
+        cmocka_unit_test(test_absurd_settings),
+        cmocka_unit_test(test_the_largest),
+        cmocka_unit_test(test_the_cache),
+        cmocka_unit_test(test_nothing_is_loose),
+    };
+    return RUN_TESTS(tests);
+}

@@ -1,0 +1,161 @@
+/* The order of nodes: each after what it reads, as it was where that holds already, and circles named. */
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "graph/graph.h"
+#include "support/unit.h"
+
+static struct graph graph;
+static struct error why;
+
+static int tear_down(void **state)
+{
+    (void)state;
+    graph_release(&graph);
+    return 0;
+}
+
+static void begin(size_t tensors)
+{
+    graph_release(&graph);
+    why = (struct error){0};
+    for (size_t i = 0; i < tensors; i++) {
+        tensor_id id;
+        struct graph_tensor tensor = {.name = "t", .rank = 1, .dims = {4}};
+        assert_int_equal(graph_add_tensor(&graph, &tensor, &id, &why), ERR_OK);
+        assert_int_equal(id, (tensor_id)i);
+    }
+}
+
+/* Node NUMBER makes tensor NUMBER. */
+static void add(int number, const tensor_id *inputs, size_t count)
+{
+    char name[16];
+    tensor_id out = number;
+    node_id id;
+    str_format(name, sizeof name, "n%d", number);
+    struct graph_node node = {.op = GRAPH_RELU, .name = name};
+    assert_int_equal(graph_add_node(&graph, &node, inputs, count, &out, 1, &id, &why), ERR_OK);
+}
+
+static void check_order(void)
+{
+    for (size_t i = 0; i < graph.node_count; i++) {
+        const struct graph_node *node = &graph.nodes[i];
+        assert_int_equal(graph_output(&graph, node, 0)->maker, i);
+        for (size_t k = 0; k < node->input_count; k++) {
+            const struct graph_tensor *in = graph_input(&graph, node, k);
+            assert_true(!in || in->maker < (node_id)i);
+        }
+    }
+}
+
+static void test_an_order_that_is_one_stays(void **state)
+{
+    (void)state;
+    begin(5);
+    add(3, NULL, 0);
+    add(1, (tensor_id[]){3, GRAPH_NONE}, 2);
+    add(4, (tensor_id[]){1, 3}, 2);
+    add(0, (tensor_id[]){2}, 1); /* what nobody made */
+    assert_int_equal(graph_finish(&graph, &why), ERR_OK);
+    static const char *const NAMES[] = {"n3", "n1", "n4", "n0"};
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(graph.nodes[i].name, NAMES[i]);
+    check_order();
+}
+
+/* Random graphs, given in random order: node a reads nodes of smaller numbers. */
+static void test_any_order_becomes_one(void **state)
+{
+    (void)state;
+    enum { NODES = 60 };
+    srand(7);
+    for (int round = 0; round < 200; round++) {
+        int order[NODES];
+        begin(NODES);
+        for (int i = 0; i < NODES; i++)
+            order[i] = i;
+        for (int i = NODES - 1; i > 0; i--) {
+            int other = rand() % (i + 1), kept = order[i];
+            order[i] = order[other];
+            order[other] = kept;
+        }
+        for (int i = 0; i < NODES; i++) {
+            tensor_id inputs[3];
+            size_t count = order[i] ? (size_t)(rand() % 4) : 0;
+            for (size_t k = 0; k < count; k++)
+                inputs[k] = rand() % order[i];
+            add(order[i], inputs, count);
+        }
+        assert_int_equal(graph_finish(&graph, &why), ERR_OK);
+        assert_int_equal(graph.node_count, NODES);
+        check_order();
+    }
+}
+
+static void test_circles_are_refused(void **state)
+{
+    (void)state;
+    begin(1);
+    add(0, (tensor_id[]){0}, 1);
+    assert_int_equal(graph_finish(&graph, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "n0");
+    begin(4);
+    add(3, NULL, 0);
+    add(0, (tensor_id[]){3, 2}, 2);
+    add(1, (tensor_id[]){0}, 1);
+    add(2, (tensor_id[]){1}, 1);
+    assert_int_equal(graph_finish(&graph, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "circle");
+    assert_null(strstr(why.text, "n3"));
+}
+
+/* A chain given from its end, deeper than any stack of calls would be; and one node that reads all. */
+static void test_a_hundred_thousand_nodes(void **state)
+{
+    (void)state;
+    enum { NODES = 100000 };
+    begin(NODES);
+    for (int i = NODES - 1; i >= 0; i--) {
+        tensor_id before = i - 1;
+        add(i, &before, i > 0);
+    }
+    assert_int_equal(graph_finish(&graph, &why), ERR_OK);
+    assert_string_equal(graph.nodes[0].name, "n0");
+    assert_string_equal(graph.nodes[NODES - 1].name, "n99999");
+    check_order();
+
+    tensor_id *all = malloc(NODES * sizeof *all);
+    assert_non_null(all);
+    begin(NODES);
+    for (int i = 1; i < NODES; i++)
+        all[i - 1] = i;
+    add(0, all, NODES - 1);
+    for (int i = 1; i < NODES; i++)
+        add(i, NULL, 0);
+    free(all);
+    assert_int_equal(graph_finish(&graph, &why), ERR_OK);
+    assert_string_equal(graph.nodes[NODES - 1].name, "n0");
+    check_order();
+}
+
+static void test_an_empty_graph(void **state)
+{
+    (void)state;
+    begin(0);
+    assert_int_equal(graph_finish(&graph, &why), ERR_OK);
+    assert_int_equal(graph.node_count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_order_that_is_one_stays),
+        cmocka_unit_test(test_any_order_becomes_one),
+        cmocka_unit_test(test_circles_are_refused),
+        cmocka_unit_test(test_a_hundred_thousand_nodes),
+        cmocka_unit_test(test_an_empty_graph),
+    };
+    return cmocka_run_group_tests(tests, NULL, tear_down);
+}

@@ -1,0 +1,259 @@
+/* Files of models that were cut or damaged: read or refused in one line, never beyond their end.  The same seed
+ * damages alike everywhere. */
+#include <stdlib.h>
+
+#include "graph/decoder_graph.h"
+#include "graph/decoder_shape.h"
+#include "graph/hf_config.h"
+#include "graph/model_files.h"
+#include "graph/safetensors.h"
+#include "graph/safetensors/guess.h"
+#include "port/json_read.h"
+#include "support/model_bytes.h"
+#include "support/unit.h"
+
+enum { ROUNDS = 6000 };
+
+typedef const char *(*exercise)(const void *bytes, size_t length);
+
+static void assert_nothing_wrong(const char *wrong, const char *what, size_t at)
+{
+    if (wrong)
+        fail_msg("%s %zu: %s", what, at, wrong);
+}
+
+/* Of exactly that length, so that a sanitizer sees one byte too many. */
+static const char *exercise_copy(exercise with, const char *bytes, size_t length)
+{
+    char *copy = malloc(length ? length : 1);
+    memcpy(copy, bytes, length);
+    const char *wrong = with(copy, length);
+    free(copy);
+    return wrong;
+}
+
+static void cut_everywhere(exercise with, const char *bytes, size_t length, size_t most)
+{
+    for (size_t at = 0; at < length && at < most; at++)
+        assert_nothing_wrong(exercise_copy(with, bytes, at), "cut to", at);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t value = *state += UINT64_C(0x9E3779B97F4A7C15);
+    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return value ^ (value >> 31);
+}
+
+/* One to three bytes become others, mostly such as JSON and its numbers have. */
+static void damage_at_random(exercise with, const char *bytes, size_t length, size_t header)
+{
+    static const char LIKELY[] = "0123456789-.e{}[]\",: ntf";
+    uint64_t seed = 7;
+    int rounds = getenv("IPW_SLOW") ? ROUNDS / 20 : ROUNDS;
+    char *copy = malloc(length);
+    for (int round = 0; round < rounds; round++) {
+        memcpy(copy, bytes, length);
+        for (uint64_t count = 1 + next_random(&seed) % 3; count; count--) {
+            size_t at = next_random(&seed) % header;
+            uint64_t random = next_random(&seed);
+            copy[at] = random % 4 ? LIKELY[random / 4 % (sizeof LIKELY - 1)] : (char)(random >> 8);
+        }
+        assert_nothing_wrong(with(copy, length), "round", (size_t)round);
+    }
+    free(copy);
+}
+
+static void test_damaged_configs(void **state)
+{
+    (void)state;
+    const char *text = model_config_text();
+    assert_null(model_config_exercise(text, strlen(text)));
+    cut_everywhere(model_config_exercise, text, strlen(text), SIZE_MAX);
+    damage_at_random(model_config_exercise, text, strlen(text), strlen(text));
+}
+
+static void test_damaged_safetensors(void **state)
+{
+    (void)state;
+    struct text file = {0};
+    model_safetensors_add(&file);
+    size_t header =
+        8 + (size_t)(unsigned char)file.bytes[0] + ((size_t)(unsigned char)file.bytes[1] << 8);
+    assert_null(model_safetensors_exercise(file.bytes, file.length));
+    cut_everywhere(model_safetensors_exercise, file.bytes, file.length, header + 20);
+    damage_at_random(model_safetensors_exercise, file.bytes, file.length, header);
+    text_release(&file);
+}
+
+/* ---- what they are when they are whole ---- */
+
+static void test_a_config(void **state)
+{
+    (void)state;
+    const char *text = model_config_text();
+    struct jv *json;
+    struct hf_config config;
+    struct error why = {0};
+    assert_int_equal(model_json_parse("c", text, strlen(text), &json, &why), ERR_OK);
+    assert_int_equal(hf_config_parse("c", "small", json, &config, &why), ERR_OK);
+    jv_free(json);
+    const struct decoder *decoder = &config.as.decoder;
+    assert_true(config.kind == HF_DECODER && config.is_quantised);
+    assert_string_equal(decoder->name, "small");
+    assert_string_equal(decoder->architecture, "qwen2_moe");
+    assert_int_equal(decoder->layer_count, 2);
+    assert_int_equal(decoder->experts, 4);
+    /* The second layer has experts, and a window from there on. */
+    assert_int_equal(decoder->layers[0].expert_feed_forward, 0);
+    assert_int_equal(decoder->layers[0].feed_forward, 96);
+    assert_int_equal(decoder->layers[1].expert_feed_forward, 24);
+    assert_int_equal(decoder->layers[1].feed_forward, 40);
+    assert_int_equal(decoder->layers[0].window, 0);
+    assert_int_equal(decoder->layers[1].window, 16);
+    /* 4 bits, and 20 for each 32 of them; the router is not quantised. */
+    const struct decoder_weight *up = &decoder->layers[0].weights[DECODER_TENSOR_FFN_UP];
+    assert_true(up->is_stored && up->bytes == 64 * 96 * (4 + 20.0 / 32) / 8);
+    assert_false(decoder->layers[1].weights[DECODER_TENSOR_FFN_GATE_INP].is_stored);
+    hf_config_release(&config);
+}
+
+static void test_safetensors(void **state)
+{
+    (void)state;
+    struct text file = {0};
+    struct safetensors tensors = {0};
+    struct decoder_shape shape;
+    struct error why = {0};
+    model_safetensors_add(&file);
+    assert_int_equal(safetensors_read("s", file.bytes, file.length, file.length, &tensors, &why),
+                     ERR_OK);
+    assert_int_equal(safetensors_sort("s", &tensors, &why), ERR_OK);
+    assert_int_equal(tensors.count, 2 + 2 * 9);
+    const struct safetensors_tensor *down =
+        safetensors_find(&tensors, "model.layers.1.mlp.down_proj.weight");
+    assert_non_null(down);
+    assert_true(down->rank == 2 && down->dims[0] == 16 && down->dims[1] == 24);
+    assert_true(down->elements == 384 && down->bytes == 768 && down->is_float);
+    assert_null(safetensors_find(&tensors, "model.layers.2.mlp.down_proj.weight"));
+    assert_true(safetensors_guess(&tensors, &shape));
+    assert_int_equal(shape.layers, 2);
+    assert_int_equal(shape.embedding, 16);
+    assert_int_equal(shape.heads * shape.head_size, 16);
+    assert_int_equal(shape.heads_kv * shape.head_size, 8);
+    assert_int_equal(shape.feed_forward, 24);
+    assert_int_equal(shape.vocabulary, 20);
+    assert_true(shape.has_tied_head);
+    /* Reading the same again finds every name twice. */
+    assert_int_equal(safetensors_read("s", file.bytes, file.length, file.length, &tensors, &why),
+                     ERR_OK);
+    assert_int_equal(safetensors_sort("s", &tensors, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "is there twice");
+    safetensors_release(&tensors);
+    text_release(&file);
+}
+
+/* ---- what is refused ---- */
+
+static void assert_header_refused(const char *header, uint64_t data, const char *words)
+{
+    struct safetensors tensors = {0};
+    struct error why = {0};
+    struct text file = {0};
+    size_t length = strlen(header);
+    for (unsigned i = 0; i < 8; i++)
+        text_add_bytes(&file, (const char[]){(char)(length >> (8 * i))}, 1);
+    text_add(&file, header);
+    enum err err =
+        safetensors_read("s", file.bytes, file.length, file.length + data, &tensors, &why);
+    assert_int_equal(err, ERR_BAD_VALUE);
+    assert_contains(why.text, words);
+    assert_int_equal(tensors.count, 0);
+    safetensors_release(&tensors);
+    text_release(&file);
+}
+
+static void test_headers_that_lie(void **state)
+{
+    (void)state;
+#define ONE(type, shape, from, to)                                                                 \
+    "{\"a\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":[" from "," to "]}}"
+    static const struct {
+        const char *header;
+        uint64_t data;
+        const char *words;
+    } CASES[] = {
+        {"{}", 0, "holds no tensors"},
+        {"{\"__metadata__\":{}}", 0, "holds no tensors"},
+        {"[]", 0, "not a JSON object"},
+        {"{\"a\":3}", 0, "'a' is not described"},
+        {ONE("F17", "[2]", "0", "4"), 4, "'a' has a dtype"},
+        {ONE("F16", "[2]", "0", "4"), 3, "'a' does not lie inside"},
+        {ONE("F16", "[2]", "0", "4"), 5, "take 4 bytes, and 5 are behind"},
+        {ONE("F16", "[3]", "0", "4"), 4, "'a' has other bytes"},
+        {ONE("F16", "[-2]", "0", "4"), 4, "'a' has a shape"},
+        {ONE("F16", "[1.5]", "0", "4"), 4, "'a' has a shape"},
+        {ONE("F16", "[1e9,1e9,1e9]", "0", "4"), 4, "'a' has a shape"},
+        {ONE("F16", "[1,1,1,1,1,1,1,1,2]", "0", "4"), 4, "'a' has a shape"},
+        {ONE("F16", "2", "0", "4"), 4, "'a' has a shape"},
+        {ONE("F16", "[2]", "4", "0"), 4, "'a' does not lie inside"},
+        {ONE("F16", "[2]", "-4", "0"), 4, "'a' does not lie inside"},
+        {ONE("F16", "[2]", "0", "1e30"), 4, "'a' does not lie inside"},
+    };
+#undef ONE
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_header_refused(CASES[i].header, CASES[i].data, CASES[i].words);
+}
+
+/* A value takes many times its bytes: too many are refused before they take them. */
+static void test_more_values_than_any_model_has(void **state)
+{
+    (void)state;
+    struct text many = {0};
+    struct jv *json;
+    struct error why = {0};
+    text_add(&many, "{\"a\":[1");
+    for (int i = 0; i < (1 << 22); i++)
+        text_add(&many, ",1");
+    text_add(&many, "]}");
+    assert_int_equal(model_json_parse("m", many.bytes, many.length, &json, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "longer than that of any model");
+    assert_null(json);
+    text_release(&many);
+}
+
+static void test_names_of_paths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *name;
+    } CASES[] = {
+        {"/models/llama/config.json", "llama"},
+        {"llama/model.safetensors", "llama"},
+        {"/a/b/model.safetensors.index.json", "b"},
+        {"config.json", "config.json"},
+        {"/config.json", "config.json"},
+        {"/models/other.safetensors", "other.safetensors"},
+        {"/models/llama//", "llama"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char name[64];
+        model_path_name(CASES[i].path, name, sizeof name);
+        assert_string_equal(name, CASES[i].name);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_damaged_configs),
+        cmocka_unit_test(test_damaged_safetensors),
+        cmocka_unit_test(test_a_config),
+        cmocka_unit_test(test_safetensors),
+        cmocka_unit_test(test_headers_that_lie),
+        cmocka_unit_test(test_more_values_than_any_model_has),
+        cmocka_unit_test(test_names_of_paths),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}

@@ -1,0 +1,329 @@
+/* The zoo against published figures: parameters to the last one, MACs as far as they are printed. */
+#include "graph/zoo.h"
+#include "graph/count.h"
+#include "support/unit.h"
+
+static struct graph build(const char *name, struct graph_setting setting)
+{
+    struct graph graph = {0};
+    struct error why = {0};
+    const struct zoo_entry *entry = zoo_find(name);
+    if (!entry || zoo_build(entry, &setting, &graph, &why) != ERR_OK) {
+        print_error("%s: %s\n", name, entry ? why.text : "no such entry");
+        fail();
+    }
+    return graph;
+}
+
+static double macs_of(const char *name, struct graph_setting setting)
+{
+    struct graph graph = build(name, setting);
+    double macs = graph_cost_total(&graph).macs;
+    graph_release(&graph);
+    return macs;
+}
+
+/* ---- parameters ---- */
+
+/* From the tables of pretrained weights of torchvision; sums over parameters() of the models of
+ * transformers and diffusers; Ultralytics' summaries before fusing (which count the 16 weights of the DFL
+ * layer); the tutorial of the LSTM. */
+static const struct {
+    const char *name;
+    double parameters;
+} PARAMETERS[] = {
+    {"resnet18", 11689512},
+    {"resnet34", 21797672},
+    {"resnet50", 25557032},
+    {"resnet101", 44549160},
+    {"resnet152", 60192808},
+    {"resnext50_32x4d", 25028904},
+    {"resnext101_32x8d", 88791336},
+    {"wide_resnet50_2", 68883240},
+    {"wide_resnet101_2", 126886696},
+    {"mobilenet_v2", 3504872},
+    {"mobilenet_v3_small", 2542856},
+    {"mobilenet_v3_large", 5483032},
+    {"efficientnet_b0", 5288548},
+    {"efficientnet_b1", 7794184},
+    {"efficientnet_b2", 9109994},
+    {"efficientnet_b3", 12233232},
+    {"efficientnet_b4", 19341616},
+    {"efficientnet_b5", 30389784},
+    {"efficientnet_b6", 43040704},
+    {"efficientnet_b7", 66347960},
+    {"vgg11", 132863336},
+    {"vgg11_bn", 132868840},
+    {"vgg13", 133047848},
+    {"vgg13_bn", 133053736},
+    {"vgg16", 138357544},
+    {"vgg16_bn", 138365992},
+    {"vgg19", 143667240},
+    {"vgg19_bn", 143678248},
+    {"alexnet", 61100840},
+    {"densenet121", 7978856},
+    {"densenet161", 28681000},
+    {"densenet169", 14149480},
+    {"densenet201", 20013928},
+    {"squeezenet1_0", 1248424},
+    {"squeezenet1_1", 1235496},
+    {"vit_b_16", 86567656},
+    {"vit_b_32", 88224232},
+    {"vit_l_16", 304326632},
+    {"vit_l_32", 306535400},
+    {"vit_h_14", 632045800},
+    {"bert-base-uncased", 109482240},
+    {"bert-large-uncased", 335141888},
+    {"bert-base-cased", 108310272},
+    {"bert-large-cased", 333579264},
+    {"distilbert-base-uncased", 66362880},
+    {"roberta-base", 124645632},
+    {"roberta-large", 355359744},
+    {"gpt2", 124439808},
+    {"gpt2-medium", 354823168},
+    {"gpt2-large", 774030080},
+    {"gpt2-xl", 1557611200},
+    {"distilgpt2", 81912576},
+    {"whisper-tiny", 37760640},
+    {"whisper-base", 72593920},
+    {"whisper-small", 241734912},
+    {"whisper-medium", 763857920},
+    {"whisper-large-v2", 1543304960},
+    {"whisper-large-v3", 1543490560},
+    {"whisper-large-v3-turbo", 808878080},
+    {"lstm-text", 4810857},
+    {"stable-diffusion-1.5-unet", 859520964},
+    {"stable-diffusion-1.5-vae", 83653863},
+    {"stable-diffusion-1.5-vae-encoder", 34163664},
+    {"stable-diffusion-1.5-vae-decoder", 49490199},
+    {"stable-diffusion-1.5-text-encoder", 123060480},
+    {"yolov8n", 3157200},
+    {"yolov8s", 11166560},
+    {"yolov8m", 25902640},
+    {"yolov8l", 43691520},
+    {"yolov8x", 68229648},
+};
+
+static void test_parameters_are_the_published_ones(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof PARAMETERS / sizeof *PARAMETERS; i++) {
+        struct graph graph = build(PARAMETERS[i].name, (struct graph_setting){0});
+        if (graph_parameters(&graph) != PARAMETERS[i].parameters)
+            print_error("%s:\n", PARAMETERS[i].name);
+        assert_near(graph_parameters(&graph), PARAMETERS[i].parameters, 0);
+        graph_release(&graph);
+    }
+}
+
+/* Neither the batch, nor the size of the input, nor the phase changes what a model consists of. */
+static void test_parameters_do_not_depend_on_the_setting(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        struct graph_setting setting;
+    } OTHERS[] = {
+        {"resnet50", {.batch = 7, .image = 320}},
+        {"vgg11", {.batch = 2, .image = 300}},
+        {"vit_b_16", {.image = 384}},
+        {"bert-base-uncased", {.tokens = 512}},
+        {"gpt2", {.phase = GRAPH_DECODE, .context = 1000}},
+        {"whisper-base", {.phase = GRAPH_DECODE, .context = 20}},
+        {"stable-diffusion-1.5-unet", {.batch = 2, .image = 768}},
+        {"yolov8n", {.image = 320}},
+        {"lstm-text", {.tokens = 9}},
+    };
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
+        struct graph usual = build(OTHERS[i].name, (struct graph_setting){0});
+        struct graph other = build(OTHERS[i].name, OTHERS[i].setting);
+        assert_near(graph_parameters(&other), graph_parameters(&usual), 0);
+        graph_release(&usual);
+        graph_release(&other);
+    }
+}
+
+/* ---- MACs ---- */
+
+/* torchvision prints "GFLOPS" to three digits after the point: they are GMACs of convolutions, linear
+ * layers and of both products of attention.  Ultralytics prints GFLOPs (of the fused model), two a MAC, to
+ * one digit. */
+static const struct {
+    const char *name;
+    int64_t image;
+    double giga, within;
+} MACS[] = {
+    {"resnet18", 0, 1.814, 0.0005},
+    {"resnet34", 0, 3.664, 0.0005},
+    {"resnet50", 0, 4.089, 0.0005},
+    {"resnet101", 0, 7.801, 0.0005},
+    {"resnet152", 0, 11.514, 0.0005},
+    {"resnext50_32x4d", 0, 4.230, 0.0006},
+    {"resnext101_32x8d", 0, 16.414, 0.0005},
+    {"wide_resnet50_2", 0, 11.398, 0.0005},
+    {"wide_resnet101_2", 0, 22.753, 0.0005},
+    {"mobilenet_v2", 0, 0.301, 0.0005},
+    {"mobilenet_v3_small", 0, 0.057, 0.0005},
+    {"mobilenet_v3_large", 0, 0.217, 0.0005},
+    {"efficientnet_b0", 0, 0.386, 0.0005},
+    {"efficientnet_b1", 0, 0.687, 0.0005},
+    {"efficientnet_b2", 288, 1.088, 0.0005}, /* there they crop to 288, not to the paper's 260 */
+    {"efficientnet_b3", 0, 1.827, 0.0005},
+    {"efficientnet_b4", 0, 4.394, 0.0005},
+    {"efficientnet_b5", 0, 10.266, 0.0005},
+    {"efficientnet_b6", 0, 19.068, 0.0005},
+    {"efficientnet_b7", 0, 37.746, 0.0005},
+    {"vgg11", 0, 7.609, 0.0005},
+    {"vgg13", 0, 11.308, 0.0005},
+    {"vgg16", 0, 15.470, 0.0005},
+    {"vgg16_bn", 0, 15.470, 0.0005},
+    {"vgg19", 0, 19.632, 0.0005},
+    {"alexnet", 0, 0.714, 0.0005},
+    {"densenet121", 0, 2.834, 0.0005},
+    {"densenet161", 0, 7.728, 0.0005},
+    {"densenet169", 0, 3.360, 0.0005},
+    {"densenet201", 0, 4.291, 0.0005},
+    {"squeezenet1_0", 0, 0.819, 0.0005},
+    {"squeezenet1_1", 0, 0.349, 0.0005},
+    {"vit_b_16", 0, 17.564, 0.0005},
+    {"vit_b_32", 0, 4.409, 0.0005},
+    {"vit_l_16", 0, 61.555, 0.0005},
+    {"vit_l_32", 0, 15.378, 0.0005},
+    {"vit_h_14", 0, 167.295, 0.0005},
+    {"bert-base-uncased", 0, 11.174, 0.0005},
+    {"yolov8n", 0, 8.7 / 2, 0.03},
+    {"yolov8s", 0, 28.6 / 2, 0.03},
+    {"yolov8m", 0, 78.9 / 2, 0.03},
+    {"yolov8l", 0, 165.2 / 2, 0.03},
+    {"yolov8x", 0, 257.8 / 2, 0.03},
+};
+
+static void test_macs_are_the_published_ones(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof MACS / sizeof *MACS; i++) {
+        double macs = macs_of(MACS[i].name, (struct graph_setting){.image = MACS[i].image}) / 1e9;
+        if (!(macs >= MACS[i].giga - MACS[i].within && macs <= MACS[i].giga + MACS[i].within))
+            print_error("%s:\n", MACS[i].name);
+        assert_near(macs, MACS[i].giga, MACS[i].within);
+    }
+}
+
+static double numbers_of(const struct graph *graph, enum graph_op op, double *macs)
+{
+    double numbers = 0;
+    *macs = 0;
+    for (size_t i = 0; i < graph->node_count; i++)
+        if (graph->nodes[i].op == op) {
+            numbers += graph_elements(graph_output(graph, &graph->nodes[i], 0));
+            *macs += graph_node_cost(graph, &graph->nodes[i]).macs;
+        }
+    return numbers;
+}
+
+/* Counted by others from the architecture, operation by operation. */
+static void test_resnet18_by_operations(void **state)
+{
+    (void)state;
+    struct graph graph = build("resnet18", (struct graph_setting){0});
+    double of_convs, of_linear, none;
+    (void)numbers_of(&graph, GRAPH_CONV, &of_convs);
+    (void)numbers_of(&graph, GRAPH_LINEAR, &of_linear);
+    assert_near(of_convs + of_linear, 1814073344, 0);
+    assert_near(of_linear, 512000, 0);
+    assert_near(numbers_of(&graph, GRAPH_BATCH_NORM, &none), 2483712, 0);
+    assert_near(numbers_of(&graph, GRAPH_RELU, &none), 2308096, 0);
+    assert_near(numbers_of(&graph, GRAPH_ADD, &none), 752640, 0);
+    graph_release(&graph);
+}
+
+/* A published count of the UNet of 64 x 64 latents has 339 G of convolutions and linear layers, without
+ * the products of attention. */
+static void test_unet_without_attention(void **state)
+{
+    (void)state;
+    struct graph graph = build("stable-diffusion-1.5-unet", (struct graph_setting){0});
+    double of_convs, of_linear;
+    (void)numbers_of(&graph, GRAPH_CONV, &of_convs);
+    (void)numbers_of(&graph, GRAPH_LINEAR, &of_linear);
+    assert_near((of_convs + of_linear) / 1e9, 339, 0.5);
+    graph_release(&graph);
+}
+
+/* Steps x directions x layers, 4 gates from what comes in and from the state. */
+static void test_lstm_by_hand(void **state)
+{
+    (void)state;
+    double first = 2.0 * 4 * 256 * (100 + 256), second = 2.0 * 4 * 256 * (512 + 256);
+    assert_near(macs_of("lstm-text", (struct graph_setting){.tokens = 10, .batch = 3}),
+                3 * (10 * (first + second) + 512), 0);
+}
+
+/* ---- decoders ---- */
+
+/* A prompt in one pass is its tokens one by one, except that each pass has one row of logits. */
+static void test_prefill_is_the_sum_of_its_tokens(void **state)
+{
+    (void)state;
+    enum { TOKENS = 21 };
+    double head = 50257.0 * 768;
+    double one_by_one = macs_of("gpt2", (struct graph_setting){.tokens = 1});
+    for (int64_t before = 1; before < TOKENS; before++)
+        one_by_one +=
+            macs_of("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = before});
+    double at_once =
+        macs_of("gpt2", (struct graph_setting){.phase = GRAPH_PREFILL, .tokens = TOKENS});
+    assert_near(at_once, one_by_one - (TOKENS - 1) * head, 0);
+}
+
+/* Twelve layers of keys and values of 768: all that are there are read, one more of each is kept. */
+static void test_decode_reads_and_fills_the_cache(void **state)
+{
+    (void)state;
+    struct graph graph =
+        build("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = 100, .batch = 3});
+    struct graph_cost cost = graph_cost_total(&graph);
+    assert_near(cost.in.cached, 3.0 * 100 * 12 * 2 * 768, 0);
+    assert_near(cost.out.cached, 3.0 * 12 * 2 * 768, 0);
+    assert_near(graph.tokens, 3, 0);
+    assert_near(graph.batch, 3, 0);
+    graph_release(&graph);
+    graph = build("gpt2", (struct graph_setting){.phase = GRAPH_PREFILL, .tokens = 50});
+    cost = graph_cost_total(&graph);
+    assert_near(cost.in.cached, 0, 0);
+    assert_near(cost.out.cached, 50.0 * 12 * 2 * 768, 0);
+    assert_near(graph.tokens, 50, 0);
+    graph_release(&graph);
+}
+
+/* The sound is encoded once: a token looks at 1500 states through the cache, in each of six layers. */
+static void test_whisper_decodes_without_its_encoder(void **state)
+{
+    (void)state;
+    struct graph graph =
+        build("whisper-base", (struct graph_setting){.phase = GRAPH_DECODE, .context = 30});
+    struct graph_cost cost = graph_cost_total(&graph);
+    double cross = 1500.0 * 6 * 2 * 512;
+    assert_near(cost.in.cached, cross + 30.0 * 6 * 2 * 512, 0);
+    assert_near(cost.out.cached, 6.0 * 2 * 512, 0);
+    graph_release(&graph);
+    graph = build("whisper-base", (struct graph_setting){.tokens = 4});
+    assert_near(graph_cost_total(&graph).out.cached, cross + 4.0 * 6 * 2 * 512, 0);
+    graph_release(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parameters_are_the_published_ones),
+        cmocka_unit_test(test_parameters_do_not_depend_on_the_setting),
+        cmocka_unit_test(test_macs_are_the_published_ones),
+        cmocka_unit_test(test_resnet18_by_operations),
+        cmocka_unit_test(test_unet_without_attention),
+        cmocka_unit_test(test_lstm_by_hand),
+        cmocka_unit_test(test_prefill_is_the_sum_of_its_tokens),
+        cmocka_unit_test(test_decode_reads_and_fills_the_cache),
+        cmocka_unit_test(test_whisper_decodes_without_its_encoder),
+    };
+    return RUN_TESTS(tests);
+}

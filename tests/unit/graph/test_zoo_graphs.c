@@ -1,0 +1,311 @@
+/* What holds of every graph of the zoo: names, wiring, what a batch does; and how names are found. */
+#include <stdlib.h>
+
+#include "graph/count.h"
+#include "graph/zoo.h"
+#include "support/unit.h"
+
+static struct graph build(const struct zoo_entry *entry, struct graph_setting *setting)
+{
+    struct graph graph = {0};
+    struct error why = {0};
+    if (zoo_build(entry, setting, &graph, &why) != ERR_OK) {
+        print_error("%s: %s\n", entry->name, why.text);
+        fail();
+    }
+    return graph;
+}
+
+/* ---- graphs ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void check_names(const struct zoo_entry *entry, const struct graph *graph)
+{
+    const char **names = malloc(graph->node_count * sizeof *names);
+    assert_non_null(names);
+    for (size_t i = 0; i < graph->node_count; i++)
+        names[i] = graph->nodes[i].name;
+    qsort(names, graph->node_count, sizeof *names, by_text);
+    for (size_t i = 1; i < graph->node_count; i++)
+        if (!strcmp(names[i - 1], names[i])) {
+            print_error("%s has two nodes %s\n", entry->name, names[i]);
+            fail();
+        }
+    free(names);
+}
+
+/* Everything that is made is read or comes out, everything that comes in or was trained is read: else the
+ * graph was wired wrongly. */
+static void check_wiring(const struct zoo_entry *entry, const struct graph *graph, bool has_resting)
+{
+    bool *is_read = calloc(graph->tensor_count, sizeof *is_read);
+    assert_non_null(is_read);
+    for (size_t i = 0; i < graph->node_count; i++)
+        for (size_t k = 0; k < graph->nodes[i].input_count; k++) {
+            tensor_id id = graph_inputs(graph, &graph->nodes[i])[k];
+            assert_true(id >= 0);
+            assert_true(graph->tensors[id].maker < (node_id)i);
+            is_read[id] = true;
+        }
+    for (size_t i = 0; i < graph->tensor_count; i++) {
+        const struct graph_tensor *tensor = &graph->tensors[i];
+        bool may_rest = tensor->role == GRAPH_CACHE || tensor->is_output ||
+                        (has_resting && tensor->role == GRAPH_PARAMETER);
+        if (!is_read[i] && !may_rest) {
+            print_error("%s: nothing reads %s\n", entry->name, tensor->name);
+            fail();
+        }
+    }
+    free(is_read);
+}
+
+static void check_output(const struct graph *graph)
+{
+    size_t outputs = 0;
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        outputs += graph->tensors[i].is_output;
+    assert_true(outputs > 0);
+}
+
+static void test_every_graph_hangs_together(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < zoo_count(); i++)
+        for (int phase = GRAPH_WHOLE; phase <= GRAPH_DECODE; phase++) {
+            const struct zoo_entry *entry = zoo_at(i);
+            struct graph_setting setting = {.phase = (enum graph_phase)phase};
+            if (phase == GRAPH_DECODE && !zoo_has_phases(entry))
+                continue;
+            struct graph graph = build(entry, &setting);
+            check_names(entry, &graph);
+            check_wiring(entry, &graph, phase == GRAPH_DECODE);
+            check_output(&graph);
+            assert_int_equal(graph.unknown_count, 0);
+            assert_string_equal(graph.name, entry->name);
+            graph_release(&graph);
+        }
+}
+
+static void test_defaults_are_written_back(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < zoo_count(); i++) {
+        const struct zoo_entry *entry = zoo_at(i);
+        struct graph_setting setting = {0};
+        struct graph graph = build(entry, &setting);
+        assert_int_equal(setting.batch, 1);
+        assert_int_equal(setting.image, entry->image);
+        assert_int_equal(setting.tokens, entry->tokens);
+        assert_int_equal(setting.context, entry->context);
+        assert_true(graph.batch == 1);
+        assert_true(graph.tokens == (double)entry->tokens);
+        assert_true(entry->image > 0 || entry->tokens > 0);
+        graph_release(&graph);
+    }
+}
+
+/* Operations and activations of a batch are those of its samples; weights are read once. */
+static void test_a_batch_is_its_samples(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < zoo_count(); i++) {
+        struct graph_setting single = {0}, several = {.batch = 5};
+        struct graph one = build(zoo_at(i), &single), five = build(zoo_at(i), &several);
+        struct graph_cost cost = graph_cost_total(&one), of_five = graph_cost_total(&five);
+        assert_near(of_five.macs, 5 * cost.macs, 0);
+        assert_near(of_five.out.cached, 5 * cost.out.cached, 0);
+        assert_true(of_five.elementwise > 4.99 * cost.elementwise);
+        assert_true(of_five.elementwise <= 5 * cost.elementwise);
+        assert_near(graph_parameters(&five), graph_parameters(&one), 0);
+        /* Only rows of tables go by the number of tokens. */
+        assert_true(of_five.weights.weights >= cost.weights.weights);
+        assert_true(zoo_at(i)->tokens > 0 || of_five.weights.weights == cost.weights.weights);
+        graph_release(&one);
+        graph_release(&five);
+    }
+}
+
+static void test_layers_and_components_of_a_transformer(void **state)
+{
+    (void)state;
+    struct graph_setting setting = {0};
+    struct graph graph = build(zoo_find("bert-base"), &setting);
+    double by_component[DECODER_COMPONENT_COUNT + 1] = {0};
+    int seen[12] = {0};
+    for (size_t i = 0; i < graph.node_count; i++) {
+        const struct graph_node *node = &graph.nodes[i];
+        by_component[node->component] += graph_node_cost(&graph, node).macs;
+        assert_true(node->layer >= -1 && node->layer < 12);
+        if (node->layer >= 0)
+            seen[node->layer]++;
+    }
+    for (int layer = 0; layer < 12; layer++)
+        assert_int_equal(seen[layer], 12);
+    assert_near(by_component[DECODER_ATTN_QKV], 12.0 * 128 * 3 * 768 * 768, 0);
+    assert_near(by_component[DECODER_ATTN_SCORES], 12.0 * 2 * 128 * 128 * 768, 0);
+    assert_near(by_component[DECODER_ATTN_OUT], 12.0 * 128 * 768 * 768, 0);
+    assert_near(by_component[DECODER_FFN_GATE_UP], 12.0 * 128 * 768 * 3072, 0);
+    assert_near(by_component[DECODER_FFN_DOWN], 12.0 * 128 * 768 * 3072, 0);
+    assert_near(by_component[DECODER_HEAD], 768.0 * 768, 0); /* the pooler */
+    assert_near(by_component[DECODER_COMPONENT_COUNT], 0, 0);
+    graph_release(&graph);
+}
+
+static bool has_node(const struct graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->node_count; i++)
+        if (!strcmp(graph->nodes[i].name, name))
+            return true;
+    return false;
+}
+
+static void test_nodes_are_named_as_modules_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *nodes[3];
+    } NAMES[] = {
+        {"resnet18", {"layer1.0.conv1", "layer4.1.bn2", "layer2.0.downsample.0"}},
+        {"mobilenet_v2", {"features.0.0", "features.18.1", "features.17.conv.3"}},
+        {"mobilenet_v3_large", {"features.4.block.2.fc1", "features.16.0", "classifier.3"}},
+        {"efficientnet_b0", {"features.1.0.block.1.fc2", "features.7.0.block.3.1", "features.8.2"}},
+        {"vgg16", {"features.28", "features.30", "classifier.6"}},
+        {"vit_b_16", {"conv_proj", "encoder.layers.encoder_layer_11.mlp.3", "heads.head"}},
+        {"bert-base-uncased",
+         {"encoder.layer.0.attention.self.query", "embeddings.word_embeddings", "pooler.dense"}},
+        {"gpt2", {"transformer.h.11.attn.c_attn", "transformer.ln_f", "lm_head"}},
+        {"whisper-base",
+         {"model.encoder.conv2", "model.decoder.layers.5.encoder_attn.q_proj", "proj_out"}},
+        {"stable-diffusion-1.5-unet",
+         {"down_blocks.2.attentions.1.transformer_blocks.0.attn2.to_k", "mid_block.resnets.1.conv2",
+          "up_blocks.3.resnets.2.time_emb_proj"}},
+        {"yolov8n", {"model.22.cv3.2.2", "model.4.m.1.cv2.conv", "model.9.cv2.bn"}},
+    };
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        struct graph_setting setting = {0};
+        struct graph graph = build(zoo_find(NAMES[i].model), &setting);
+        for (int k = 0; k < 3; k++)
+            if (!has_node(&graph, NAMES[i].nodes[k])) {
+                print_error("%s has no node %s\n", NAMES[i].model, NAMES[i].nodes[k]);
+                fail();
+            }
+        graph_release(&graph);
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void test_settings_that_cannot_be(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *says;
+        struct graph_setting setting;
+    } REFUSED[] = {
+        {"resnet50", "a batch of -1", {.batch = -1}},
+        {"resnet50", "a batch of 4000000000", {.batch = INT64_C(4000000000)}},
+        {"resnet50", "no decode", {.phase = GRAPH_DECODE}},
+        {"alexnet", "too small", {.image = 8}},
+        {"vit_b_16", "no multiple", {.image = 230}},
+        {"yolov8n", "multiple of 32", {.image = 650}},
+        {"stable-diffusion-1.5-unet", "multiple of 64", {.image = 520}},
+        {"bert-base-uncased", "512 positions: 513 tokens", {.tokens = 513}},
+        {"gpt2", "1024 positions: 1025 tokens", {.phase = GRAPH_DECODE, .context = 1024}},
+        {"whisper-base", "448 positions", {.tokens = 449}},
+        {"stable-diffusion-1.5-text-encoder", "77 positions", {.tokens = 78}},
+    };
+    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
+        struct graph_setting setting = REFUSED[i].setting;
+        struct graph graph = {0};
+        struct error why = {0};
+        assert_int_not_equal(zoo_build(zoo_find(REFUSED[i].name), &setting, &graph, &why), ERR_OK);
+        assert_contains(why.text, REFUSED[i].says);
+        assert_contains(why.text, REFUSED[i].name);
+        assert_null(graph.nodes);
+    }
+}
+
+/* ---- names ---- */
+
+static void test_names_and_other_names(void **state)
+{
+    (void)state;
+    static const char *const SAME[][2] = {
+        {"resnet-50", "resnet50"},
+        {"microsoft/resnet-50", "resnet50"},
+        {"ResNet50", "resnet50"},
+        {"google/vit-base-patch16-224", "vit_b_16"},
+        {"vit-b-16", "vit_b_16"},
+        {"google-bert/bert-base-uncased", "bert-base-uncased"},
+        {"bert-base", "bert-base-uncased"},
+        {"openai-community/gpt2", "gpt2"},
+        {"openai/whisper-base", "whisper-base"},
+        {"google/efficientnet-b0", "efficientnet_b0"},
+        {"stable-diffusion-1-5-unet", "stable-diffusion-1.5-unet"},
+        {"YOLOv8n", "yolov8n"},
+    };
+    for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
+        assert_non_null(zoo_find(SAME[i][0]));
+        assert_string_equal(zoo_find(SAME[i][0])->name, SAME[i][1]);
+    }
+    static const char *const OTHERS[] = {"resnet51",
+                                         "resnet5",
+                                         "resnet500",
+                                         "",
+                                         "/",
+                                         "/resnet50",
+                                         "resnet50/",
+                                         "./resnet50",
+                                         "a/b/resnet50",
+                                         "~/resnet50",
+                                         "resnet50.onnx",
+                                         "microsoft/"};
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        assert_null(zoo_find(OTHERS[i]));
+    for (size_t i = 0; i < zoo_count(); i++) /* none hides another */
+        assert_ptr_equal(zoo_find(zoo_at(i)->name), zoo_at(i));
+}
+
+static void test_a_model_by_name(void **state)
+{
+    (void)state;
+    struct model model;
+    struct graph_setting setting = {.batch = 2};
+    struct graph graph;
+    struct error why = {0};
+    assert_int_equal(model_open("openai-community/gpt2-medium", &model, &why), ERR_OK);
+    assert_string_equal(model.reader->name, "zoo");
+    assert_string_equal(model.name, "gpt2-medium");
+    assert_true(model.has_phases);
+    assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
+    assert_near(graph.tokens, 2.0 * (double)setting.tokens, 0);
+    graph_release(&graph);
+    setting.phase = GRAPH_DECODE; /* the same model again */
+    assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
+    assert_near(graph.tokens, 2, 0);
+    graph_release(&graph);
+    model_close(&model);
+    assert_int_equal(model_open("resnet51", &model, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "did you mean resnet5");
+    assert_int_equal(model_open("there/is/no.onnx", &model, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "ipw list models");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_graph_hangs_together),
+        cmocka_unit_test(test_defaults_are_written_back),
+        cmocka_unit_test(test_a_batch_is_its_samples),
+        cmocka_unit_test(test_layers_and_components_of_a_transformer),
+        cmocka_unit_test(test_nodes_are_named_as_modules_are),
+        cmocka_unit_test(test_settings_that_cannot_be),
+        cmocka_unit_test(test_names_and_other_names),
+        cmocka_unit_test(test_a_model_by_name),
+    };
+    return RUN_TESTS(tests);
+}

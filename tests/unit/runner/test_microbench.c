@@ -1,0 +1,162 @@
+/* The loads of a calibration: every width of vectors computes what plain code does, and a team counts what
+ * it did. */
+#include "core/units.h"
+#include "port/thread.h"
+#include "runner/microbench/joules.h"
+#include "runner/microbench/kernels.h"
+#include "runner/microbench/team.h"
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+enum { COUNT = 4 * KERNELS_STEP, N = KERNELS_GEMM };
+
+static float *numbers(size_t count, unsigned seed)
+{
+    float *x = aligned_alloc(64, count * sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)((i * 7 + seed) % 13) * 0.25F - 1;
+    return x;
+}
+
+static void test_mix_takes_turns(void **state)
+{
+    (void)state;
+    for (const struct kernels *const *k = kernels_all(); *k; k++)
+        for (size_t steps = 0; steps < 4; steps++) {
+            float *x = numbers(COUNT, 1), *old = numbers(COUNT, 1);
+            (*k)->mix(x, COUNT, 0.5F, steps);
+            for (size_t i = 0; i < COUNT; i++)
+                assert_near(x[i], steps % 2 ? 0.5F - old[i] : old[i], 1e-6);
+            free(x);
+            free(old);
+        }
+}
+
+static void test_compute_says_how_many_it_works_on(void **state)
+{
+    (void)state;
+    for (const struct kernels *const *k = kernels_all(); *k; k++) {
+        float *x = numbers(KERNELS_COMPUTE, 2), *old = numbers(KERNELS_COMPUTE, 2);
+        size_t count = (*k)->compute(x, 0.5F, 3), changed = 0;
+        for (size_t i = 0; i < KERNELS_COMPUTE; i++) {
+            assert_near(x[i], i < count ? 0.5F - old[i] : old[i], 1e-6);
+            changed += x[i] != old[i];
+        }
+        assert_true(count > 0 && count <= KERNELS_COMPUTE && changed > 0);
+        free(x);
+        free(old);
+    }
+}
+
+static void test_triad_adds_a_multiple(void **state)
+{
+    (void)state;
+    for (const struct kernels *const *k = kernels_all(); *k; k++) {
+        float *a = numbers(COUNT, 3), *b = numbers(COUNT, 4), *c = numbers(COUNT, 5);
+        (*k)->triad(a, b, c, 0.5F, COUNT);
+        for (size_t i = 0; i < COUNT; i++)
+            assert_near(a[i], b[i] + 0.5F * c[i], 1e-6);
+        free(a);
+        free(b);
+        free(c);
+    }
+}
+
+static void test_gemm_is_a_product(void **state)
+{
+    (void)state;
+    const size_t size = (size_t)N * N;
+    for (const struct kernels *const *k = kernels_all(); *k; k++) {
+        float *a = numbers(size, 1), *b = numbers(size, 2), *c = numbers(size, 3);
+        float *old = numbers(size, 3);
+        (*k)->gemm(c, a, b);
+        for (size_t place = 0; place < size; place += 97) {
+            double sum = old[place];
+            for (size_t i = 0; i < N; i++)
+                sum += (double)a[place / N * N + i] * b[i * N + place % N];
+            assert_near(c[place], sum, 1e-2);
+        }
+        free(a);
+        free(b);
+        free(c);
+        free(old);
+    }
+}
+
+static struct team_work run_team(struct team_order order)
+{
+    struct team *team;
+    struct error why = {0};
+    struct team_work work;
+    assert_int_equal(team_start(&order, &team, &why), ERR_OK);
+    do {
+        thread_sleep(NS_PER_MS);
+        work = team_done(team);
+    } while (work.flops == 0 && work.meetings == 0);
+    team_stop(team);
+    return work;
+}
+
+static void test_a_team_counts_what_it_did(void **state)
+{
+    (void)state;
+    const size_t bytes = 1 << 20;
+    struct team_work work = run_team((struct team_order){TEAM_COMPUTE, 0, 2, bytes});
+    assert_true(work.flops > 0 && work.bytes == 0);
+    work = run_team((struct team_order){TEAM_MIX, 8, 2, bytes});
+    assert_near(work.flops / work.bytes, 2, 1e-9); /* 16 operations for 8 bytes */
+    work = run_team((struct team_order){TEAM_TRIAD, 0, 2, bytes});
+    assert_near(work.flops / work.bytes, 2.0 / 12, 1e-9);
+    work = run_team((struct team_order){TEAM_GEMM, 0, 2, bytes});
+    assert_near(fmod(work.flops, 2.0 * N * N * N), 0, 0.5);
+    work = run_team((struct team_order){TEAM_MEET, 0, 3, bytes});
+    assert_true(work.meetings >= 2 && work.flops == 0);
+}
+
+static struct ledger_device device(const char *id, double joules, enum method method)
+{
+    struct ledger_device it = {.has_energy = true,
+                               .energy = {.joules = joules, .method = method, .updates = 100}};
+    snprintf(it.id, sizeof it.id, "%s", id);
+    snprintf(it.energy.source, sizeof it.energy.source, "meter of %s", id);
+    return it;
+}
+
+static void test_joules_are_of_processors_and_their_memory(void **state)
+{
+    (void)state;
+    struct ledger_device devices[] = {
+        device("gpu0", 1000, METHOD_COUNTER), device("cpu0", 30, METHOD_COUNTER),
+        device("dram0", 5, METHOD_COUNTER), device("psys", UNKNOWN, METHOD_NONE)};
+    struct ledger ledger = {.devices = devices, .count = 4};
+    struct joules found;
+    struct error why = {0};
+    devices[2].energy.updates = 40;
+    assert_int_equal(joules_of(&ledger, NULL, &found, &why), ERR_OK);
+    assert_near(found.value, 35, 1e-9);
+    assert_near(found.updates, 40, 1e-9);
+    assert_false(found.is_estimated);
+    assert_string_equal(found.devices, "cpu0 + dram0");
+    assert_int_equal(joules_of(&ledger, "gpu0", &found, &why), ERR_OK);
+    assert_near(found.value, 1000, 1e-9);
+    assert_int_equal(joules_of(&ledger, "psys", &found, &why), ERR_NO_DATA);
+    assert_contains(why.text, "gpu0 + cpu0 + dram0");
+    devices[1].energy.method = METHOD_ESTIMATED;
+    assert_int_equal(joules_of(&ledger, NULL, &found, &why), ERR_OK);
+    assert_true(found.is_estimated);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mix_takes_turns),
+        cmocka_unit_test(test_compute_says_how_many_it_works_on),
+        cmocka_unit_test(test_triad_adds_a_multiple),
+        cmocka_unit_test(test_gemm_is_a_product),
+        cmocka_unit_test(test_a_team_counts_what_it_did),
+        cmocka_unit_test(test_joules_are_of_processors_and_their_memory),
+    };
+    return RUN_TESTS(tests);
+}

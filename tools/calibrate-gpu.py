@@ -1,0 +1,571 @@
+#!/usr/bin/env python3
+"""Measured windows of an NVIDIA GPU for `ipw estimate calibrate` and `ipw estimate validate`.
+
+    tools/calibrate-gpu.py [--out DIR] [--seconds S] [--budget S] [--only calibrate|validate]
+
+Writes DIR/calibrate.csv (products of many sizes and formats, streams, chains of multiplications with
+additions, launches, idle), DIR/validate.csv (ResNet-50, a decoder of the shape of Llama 3.2 1B, with
+random weights) and DIR/about.json.  Needs PyTorch and NVIDIA's driver.  Reads the card only: changes no
+clock, limit or mode.
+
+A window begins and ends at an update of the card's energy counter while the load goes on, so that its
+joules and its seconds are of the same stretch of time.  A row is one repetition: latency_s is the mean
+time of one, energy_j is power times latency_s; window_s and updates say how much it stands on.
+"""
+import argparse
+import csv
+import ctypes
+import itertools
+import json
+import math
+import pathlib
+import sys
+import threading
+import time
+
+WARM_S = 0.25        # of load before a window, so that clocks and power have settled
+BATCH_S = 0.01       # of work that is put into the queue at a time
+IN_FLIGHT = 3        # batches, so that the card never waits for us
+ROTATE_BYTES = 256e6  # operands in turn, so that they come from memory and not from the cache
+START = time.monotonic()
+
+
+def say(text):
+    print(f"[{time.monotonic() - START:6.1f} s] {text}", flush=True)
+
+
+# ---- the meter ----
+
+class Meter:
+    """The energy counter of one card, by NVIDIA's library itself."""
+
+    def __init__(self, uuid):
+        self.lib = ctypes.CDLL("libnvidia-ml.so.1")
+        self.check(self.lib.nvmlInit_v2(), "nvmlInit")
+        self.card = ctypes.c_void_p()
+        code = -1
+        if uuid:
+            name = uuid if uuid.startswith("GPU-") else "GPU-" + uuid
+            code = self.lib.nvmlDeviceGetHandleByUUID(name.encode(), ctypes.byref(self.card))
+        if code:
+            self.check(self.lib.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.card)), "device 0")
+        self.joules()
+
+    @staticmethod
+    def check(code, what):
+        if code:
+            sys.exit(f"calibrate-gpu: {what}: NVML answers {code}: no energy can be measured here")
+
+    def joules(self):
+        value = ctypes.c_ulonglong()
+        self.check(self.lib.nvmlDeviceGetTotalEnergyConsumption(self.card, ctypes.byref(value)),
+                   "the energy counter")
+        return value.value / 1000
+
+    def number(self, function, *args):
+        value = ctypes.c_uint()
+        code = getattr(self.lib, function)(self.card, *args, ctypes.byref(value))
+        return None if code else value.value
+
+    def text(self, function, *args):
+        room = ctypes.create_string_buffer(96)
+        code = getattr(self.lib, function)(*args, room, 96)
+        return None if code else room.value.decode()
+
+    def reasons(self):
+        value = ctypes.c_ulonglong()
+        code = self.lib.nvmlDeviceGetCurrentClocksThrottleReasons(self.card, ctypes.byref(value))
+        return None if code else value.value
+
+    def state(self):
+        return {"sm_clock_mhz": self.number("nvmlDeviceGetClockInfo", 1),
+                "memory_clock_mhz": self.number("nvmlDeviceGetClockInfo", 2),
+                "temperature_c": self.number("nvmlDeviceGetTemperature", 0),
+                "throttle": self.reasons()}
+
+    def about(self):
+        limit = self.number("nvmlDeviceGetEnforcedPowerLimit")
+        return {"driver": self.text("nvmlSystemGetDriverVersion"),
+                "power_limit_w": limit / 1000 if limit else None, **self.state()}
+
+    def tick(self):
+        """Waits for the counter to change: (when, joules), the time good to half a call."""
+        value, before = self.joules(), time.monotonic()
+        give_up = before + 3
+        while True:
+            started = time.monotonic()
+            now = self.joules()
+            ended = time.monotonic()
+            if now != value:
+                return (before + ended) / 2, now
+            if ended > give_up:
+                sys.exit("calibrate-gpu: the energy counter does not move")
+            before = started
+
+
+class Window(threading.Thread):
+    """From one update of the counter to another, at least `seconds` later, beside a running load."""
+
+    def __init__(self, meter, seconds, warm):
+        super().__init__(daemon=True)
+        self.meter, self.seconds, self.warm = meter, seconds, warm
+        self.window_s = self.joules = None
+        self.state, self.failure = {}, None
+
+    def run(self):
+        try:
+            time.sleep(self.warm)
+            start, before = self.meter.tick()
+            time.sleep(self.seconds / 2)
+            self.state = self.meter.state()
+            time.sleep(max(0.0, start + self.seconds - 0.02 - time.monotonic()))
+            end, after = self.meter.tick()
+            self.window_s, self.joules = end - start, after - before
+        except BaseException as problem:  # told by the thread that waits
+            self.failure = problem
+
+
+def run_load(torch, step, window):
+    """Keeps the queue full until the window is over: (seconds a repetition, repetitions)."""
+    step()
+    torch.cuda.synchronize()
+    one, count = 0.0, 1
+    while True:  # how many repetitions make a batch
+        begun = time.monotonic()
+        for _ in range(count):
+            step()
+        torch.cuda.synchronize()
+        one = (time.monotonic() - begun) / count
+        if one * count >= BATCH_S / 2 or count >= 1 << 16:
+            break
+        count *= 4
+    batch = max(1, round(BATCH_S / one))
+    events, done, marks = [], 0, []
+    window.start()
+    while window.is_alive():
+        for _ in range(batch):
+            step()
+        event = torch.cuda.Event()
+        event.record()
+        events.append(event)
+        if len(events) > IN_FLIGHT:
+            events.pop(0).synchronize()
+            done += batch
+            marks.append((time.monotonic(), done))
+    torch.cuda.synchronize()
+    window.join()
+    if window.failure:
+        raise window.failure
+    skip = next((i for i, (when, _) in enumerate(marks) if when > marks[0][0] + window.warm), 0)
+    (first, before), (last, after) = marks[min(skip, len(marks) - 2)], marks[-1]
+    return (last - first) / (after - before), after - before
+
+
+# ---- rows ----
+
+class Table:
+    """A CSV file that is whole after each row."""
+
+    def __init__(self, path, columns):
+        self.file = open(path, "w", newline="", encoding="utf-8")
+        self.out = csv.DictWriter(self.file, columns, extrasaction="ignore", restval="")
+        self.out.writeheader()
+        self.file.flush()
+        self.count = 0
+
+    def add(self, row):
+        self.out.writerow({k: "" if v is None else v for k, v in row.items()})
+        self.file.flush()
+        self.count += 1
+
+
+MEASURED = ["latency_s", "energy_j", "repeats", "window_s", "updates", "power_w", "sm_clock_mhz",
+            "memory_clock_mhz", "temperature_c", "throttle", "notes"]
+CALIBRATE = ["hardware", "op", "shape", "dtype", "unit", "flops", "bytes"] + MEASURED
+VALIDATE = ["hardware", "model", "precision", "batch", "phase", "prompt_tokens", "context",
+            "runtime"] + MEASURED
+
+
+class Bench:
+    def __init__(self, torch, meter, args):
+        self.torch, self.meter, self.args = torch, meter, args
+        self.hardware = torch.cuda.get_device_name(0)
+        self.skipped = []
+
+    def left(self):
+        return self.args.budget - (time.monotonic() - START)
+
+    def measure(self, step, seconds):
+        window = Window(self.meter, seconds, WARM_S)
+        latency, repeats = run_load(self.torch, step, window)
+        power = window.joules / window.window_s
+        return {"hardware": self.hardware, "latency_s": f"{latency:.9g}",
+                "energy_j": f"{power * latency:.9g}", "repeats": repeats,
+                "window_s": f"{window.window_s:.6g}", "updates": round(window.window_s * 10),
+                "power_w": f"{power:.6g}", **window.state}
+
+    def row(self, table, what, label, make, keep_s):
+        """One row; `make` gives a step.  What fails is told and left out: the rest still counts."""
+        if self.left() < keep_s:
+            self.skipped.append(label)
+            return
+        try:
+            step = make()
+            row = {**what, **self.measure(step, self.args.seconds)}
+            table.add(row)
+            rate = what.get("flops", 0) / float(row["latency_s"]) / 1e12
+            flow = what.get("bytes", 0) / float(row["latency_s"]) / 1e12
+            say(f"{label:44s} {float(row['latency_s']) * 1e3:10.4f} ms {float(row['power_w']):7.1f} W"
+                f" {rate:8.2f} TFLOP/s {flow:6.3f} TB/s {row['sm_clock_mhz']} MHz"
+                f" {row['temperature_c']} C throttle {row['throttle']}")
+        except Exception as problem:
+            say(f"{label:44s} left out: {type(problem).__name__}: {str(problem).splitlines()[0][:120]}")
+            self.skipped.append(label)
+        finally:
+            step = make = None
+            self.torch.cuda.empty_cache()
+
+    def idle(self, table, note):
+        window = Window(self.meter, max(1.5, self.args.seconds), 0)
+        window.start()
+        window.join()
+        if window.failure:
+            raise window.failure
+        power = window.joules / window.window_s
+        table.add({"hardware": self.hardware, "op": "idle", "flops": 0, "bytes": 0, "repeats": 1,
+                   "latency_s": f"{window.window_s:.6g}", "energy_j": f"{window.joules:.6g}",
+                   "window_s": f"{window.window_s:.6g}", "updates": round(window.window_s * 10),
+                   "power_w": f"{power:.6g}", **window.state, "notes": note})
+        say(f"idle, {note}: {power:.1f} W, {window.state['sm_clock_mhz']} MHz")
+
+
+# ---- loads of the calibration ----
+
+class Loads:
+    def __init__(self, torch):
+        self.torch = torch
+        self.types = {"fp64": torch.float64, "fp32": torch.float32, "tf32": torch.float32,
+                      "fp16": torch.float16, "bf16": torch.bfloat16, "int8": torch.int8,
+                      "fp8": getattr(torch, "float8_e4m3fn", None)}
+
+    def random(self, dtype, *shape):
+        torch = self.torch
+        if dtype == "int8":
+            return torch.randint(-127, 128, shape, dtype=torch.int8, device="cuda")
+        wide = torch.float64 if dtype == "fp64" else torch.float32
+        return torch.randn(shape, dtype=wide, device="cuda").to(self.types[dtype])
+
+    def gemm(self, dtype, m, n, k):
+        """Operands in turn, so that they do not stay in the cache."""
+        torch = self.torch
+        set_tf32(torch, dtype == "tf32")
+        sets = max(1, min(64, math.ceil(ROTATE_BYTES / gemm_bytes(dtype, m, n, k))))
+        operands = [(self.random(dtype, m, k), self.random(dtype, n, k).t()) for _ in range(sets)]
+        turn = itertools.cycle(operands).__next__
+        if dtype == "int8":
+            return lambda: torch._int_mm(*turn())
+        if dtype == "fp8":
+            scale = torch.ones((), device="cuda")
+            return lambda: torch._scaled_mm(*turn(), scale_a=scale, scale_b=scale,
+                                            out_dtype=torch.bfloat16)
+        results = itertools.cycle([torch.empty(m, n, dtype=self.types[dtype], device="cuda")
+                                   for _ in range(sets)]).__next__
+        return lambda: torch.mm(*turn(), out=results())
+
+    def add(self, dtype, count):
+        torch = self.torch
+        a, b = self.random(dtype, count), self.random(dtype, count)
+        out = torch.empty_like(a)
+        return lambda: torch.add(a, b, out=out)
+
+    def copy(self, count):
+        a = self.random("fp32", count)
+        out = self.torch.empty_like(a)
+        return lambda: out.copy_(a)
+
+    def chain(self, count, length):
+        """x = x a + b, `length` times in registers: the vector units at any intensity."""
+        code = ("template <typename T> T chain(T x, T a, T b) {\n#pragma unroll 32\n"
+                f"for (int i = 0; i < {length}; i++) x = x * a + b; return x; }}")
+        function = self.torch.cuda.jiterator._create_jit_fn(code, a=-0.9990234375, b=0.7001953125)
+        x = self.random("fp32", count)
+        return lambda: function(x)
+
+    def launch(self):
+        x = self.torch.zeros(1, device="cuda")
+        return lambda: x.add_(1)
+
+    def launch_graph(self, kernels):
+        x = self.torch.zeros(1, device="cuda")
+
+        def many():
+            for _ in range(kernels):
+                x.add_(1)
+        return capture(self.torch, many)
+
+
+def set_tf32(torch, yes):
+    torch.backends.cuda.matmul.allow_tf32 = yes
+    torch.backends.cudnn.allow_tf32 = yes
+
+
+WIDTH = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "int8": 1, "fp8": 1}
+WIDTH_OUT = {**WIDTH, "int8": 4, "fp8": 2}
+
+
+def gemm_bytes(dtype, m, n, k):
+    return WIDTH[dtype] * (m * k + k * n) + WIDTH_OUT[dtype] * m * n
+
+
+def capture(torch, step):
+    """The same work as one CUDA graph."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+SQUARES = [(2048,) * 3, (4096,) * 3, (8192,) * 3]
+SKINNY = [(128, 8192, 8192)]
+GEMMS = [("fp16", [(1024,) * 3] + SQUARES + [(16, 8192, 8192), (256, 8192, 8192), (512, 8192, 8192)]),
+         ("fp32", SQUARES + SKINNY + [(16, 8192, 8192)]),
+         ("bf16", SQUARES + SKINNY),
+         ("tf32", SQUARES + SKINNY),
+         ("fp8", SQUARES + SKINNY),
+         ("int8", SQUARES + SKINNY),
+         ("fp64", SQUARES[:2] + [(8192, 8192, 1024)] + SKINNY)]
+
+
+def calibrate(bench, table, keep_s):
+    torch, loads = bench.torch, Loads(bench.torch)
+
+    def row(label, make, **what):
+        bench.row(table, what, label, make, keep_s)
+
+    row("launch, one element", loads.launch, op="launch", shape="1", dtype="fp32", unit="vector",
+        flops=1, bytes=8, notes="eager")
+    row("launch, one element, 100 in a graph", lambda: loads.launch_graph(100), op="launch_graph",
+        shape="100", dtype="fp32", unit="vector", flops=100, bytes=800,
+        notes="CUDA graph of 100 kernels; a repetition is all of them")
+    for count in (1 << 28, 1 << 25):
+        row(f"vector_add fp32 {count}", lambda: loads.add("fp32", count), op="vector_add", shape=count,
+            dtype="fp32", unit="vector", flops=count, bytes=12 * count)
+    row(f"copy {1 << 28}", lambda: loads.copy(1 << 28), op="copy", shape=1 << 28, dtype="fp32",
+        unit="vector", flops=0, bytes=8 << 28)
+    for length in (8, 32, 128, 512, 4096):
+        count = 1 << (26 if length < 4096 else 24)
+        row(f"chain fp32 {count} x {length}", lambda: loads.chain(count, length), op="fma_chain",
+            shape=f"{count}x{length}", dtype="fp32", unit="vector", flops=2 * count * length,
+            bytes=8 * count)
+    for dtype, shapes in GEMMS:
+        for m, n, k in shapes:
+            row(f"matmul {dtype} {m}x{n}x{k}", lambda: loads.gemm(dtype, m, n, k), op="matmul",
+                shape=f"{m}x{n}x{k}", dtype=dtype,
+                unit="vector" if dtype == "fp32" else "matrix",
+                flops=2 * m * n * k, bytes=gemm_bytes(dtype, m, n, k))
+    set_tf32(torch, False)
+
+
+# ---- whole models for the validation ----
+
+def plain_resnet50(torch):
+    """ResNet-50 where torchvision is not there: the same layers."""
+    nn = torch.nn
+
+    class Bottleneck(nn.Module):
+        def __init__(self, inside, width, stride):
+            super().__init__()
+            out = 4 * width
+            self.body = nn.Sequential(
+                nn.Conv2d(inside, width, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
+                nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True),
+                nn.Conv2d(width, out, 1, bias=False), nn.BatchNorm2d(out))
+            self.short = nn.Identity() if inside == out and stride == 1 else nn.Sequential(
+                nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+            self.relu = nn.ReLU(True)
+
+        def forward(self, x):
+            return self.relu(self.body(x) + self.short(x))
+
+    layers = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(True),
+              nn.MaxPool2d(3, 2, 1)]
+    inside = 64
+    for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for index in range(blocks):
+            layers.append(Bottleneck(inside, width, stride if index == 0 else 1))
+            inside = 4 * width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+
+
+def make_resnet50(torch):
+    try:
+        from torchvision.models import resnet50
+        model = resnet50(weights=None)
+    except Exception:
+        model = plain_resnet50(torch)
+    count = sum(p.numel() for p in model.parameters())
+    assert count == 25557032, f"ResNet-50 has {count} parameters"
+    return model.cuda().eval()
+
+
+class Llama:
+    """A decoder of the shape of Llama 3.2 1B with random weights; keys and values in a fixed cache."""
+    DIM, LAYERS, HEADS, HEADS_KV, HEAD, INNER, WORDS = 2048, 16, 32, 8, 64, 8192, 128256
+
+    def __init__(self, torch, dtype):
+        self.torch, self.f = torch, torch.nn.functional
+        self.options = {"dtype": dtype, "device": "cuda"}
+        kv = self.HEADS_KV * self.HEAD
+        self.table = self.weight(self.WORDS, self.DIM)
+        self.layers = [{"norm1": self.ones(), "norm2": self.ones(),
+                        "q": self.weight(self.DIM, self.DIM), "k": self.weight(kv, self.DIM),
+                        "v": self.weight(kv, self.DIM), "o": self.weight(self.DIM, self.DIM),
+                        "gate": self.weight(self.INNER, self.DIM), "up": self.weight(self.INNER, self.DIM),
+                        "down": self.weight(self.DIM, self.INNER)} for _ in range(self.LAYERS)]
+        self.last = self.ones()
+        angles = torch.outer(torch.arange(4096, device="cuda").float(),
+                             500000.0 ** (-torch.arange(0, self.HEAD, 2, device="cuda").float() / self.HEAD))
+        angles = torch.cat([angles, angles], -1)
+        self.cos, self.sin = angles.cos().to(dtype), angles.sin().to(dtype)
+
+    def weight(self, *shape):
+        return self.torch.randn(shape, **self.options) * 0.02
+
+    def ones(self):
+        return self.torch.ones(self.DIM, **self.options)
+
+    def cache(self, batch, length):
+        shape = (2, self.LAYERS, batch, self.HEADS_KV, length, self.HEAD)
+        return self.torch.randn(shape, **self.options) * 0.1
+
+    def norm(self, x, weight):
+        return self.f.rms_norm(x, (self.DIM,), weight, 1e-5)
+
+    def turn(self, x, start):
+        half = self.HEAD // 2
+        cos, sin = (t[start:start + x.shape[2]] for t in (self.cos, self.sin))
+        return x * cos + self.torch.cat([-x[..., half:], x[..., :half]], -1) * sin
+
+    def attend(self, q, k, v, causal):
+        try:
+            return self.f.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+        except TypeError:
+            times = self.HEADS // self.HEADS_KV
+            k, v = k.repeat_interleave(times, 1), v.repeat_interleave(times, 1)
+            return self.f.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    def forward(self, ids, cache, start):
+        """New tokens at positions from `start`; logits of the last one."""
+        batch, new = ids.shape
+        x = self.f.embedding(ids, self.table)
+        for index, layer in enumerate(self.layers):
+            h = self.norm(x, layer["norm1"])
+            q, k, v = (self.f.linear(h, layer[name]).view(batch, new, heads, self.HEAD).transpose(1, 2)
+                       for name, heads in (("q", self.HEADS), ("k", self.HEADS_KV), ("v", self.HEADS_KV)))
+            q, k = self.turn(q, start), self.turn(k, start)
+            keys, values = cache[0, index], cache[1, index]
+            keys[:, :, start:start + new] = k
+            values[:, :, start:start + new] = v
+            seen = slice(0, start + new)
+            a = self.attend(q, keys[:, :, seen], values[:, :, seen], new > 1)
+            x = x + self.f.linear(a.transpose(1, 2).reshape(batch, new, self.DIM), layer["o"])
+            h = self.norm(x, layer["norm2"])
+            h = self.f.silu(self.f.linear(h, layer["gate"])) * self.f.linear(h, layer["up"])
+            x = x + self.f.linear(h, layer["down"])
+        return self.f.linear(self.norm(x[:, -1:], self.last), self.table)
+
+
+def validate_resnet(bench, table):
+    torch = bench.torch
+    for dtype, kind in (("fp32", torch.float32), ("fp16", torch.float16)):
+        set_tf32(torch, False)
+        model = make_resnet50(torch).to(dtype=kind, memory_format=torch.channels_last)
+        for batch, runtime in ((1, "eager"), (8, "eager"), (64, "eager"), (1, "graph")):
+            image = torch.randn(batch, 3, 224, 224, dtype=kind, device="cuda").to(
+                memory_format=torch.channels_last)
+
+            def make():
+                step = lambda: model(image)
+                return step if runtime == "eager" else capture(torch, step)
+            bench.row(table, {"model": "resnet50", "precision": dtype, "batch": batch,
+                              "runtime": runtime, "notes": "channels last, batch norm not folded"},
+                      f"resnet50 {dtype} batch {batch} {runtime}", make, 4)
+
+
+def validate_llama(bench, table):
+    torch = bench.torch
+    model = Llama(torch, torch.float16)
+    size = sum(w.numel() for layer in model.layers for w in layer.values())
+    size += model.table.numel() + model.last.numel()
+    assert size == 1235814400, f"Llama 3.2 1B has {size} parameters"
+    cases = [("decode", 1, "graph"), ("decode", 8, "graph"), ("decode", 32, "graph"),
+             ("prefill", 1, "eager"), ("prefill", 8, "eager"), ("decode", 1, "eager"),
+             ("prefill", 1, "graph")]
+    for phase, batch, runtime in cases:
+        prompt, context = (512, 0) if phase == "prefill" else (0, 512)
+        ids = torch.randint(0, model.WORDS, (batch, prompt or 1), device="cuda")
+
+        def make():
+            cache = model.cache(batch, context + ids.shape[1])
+            step = lambda: model.forward(ids, cache, context)
+            return step if runtime == "eager" else capture(torch, step)
+        bench.row(table, {"model": "llama-3.2-1b", "precision": "fp16", "batch": batch, "phase": phase,
+                          "prompt_tokens": prompt or None, "context": context or None,
+                          "runtime": runtime, "notes": "random weights; logits of the last token"},
+                  f"llama-3.2-1b fp16 {phase} batch {batch} {runtime}", make, 4)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="calibrate-gpu", type=pathlib.Path)
+    parser.add_argument("--seconds", default=1.1, type=float, help="of a window of the calibration")
+    parser.add_argument("--budget", default=145, type=float, help="seconds for all of it")
+    parser.add_argument("--only", choices=("calibrate", "validate"))
+    args = parser.parse_args()
+    if args.seconds < 1:
+        parser.error("--seconds below 1 is under ten updates of the card's counter")
+    sys.setswitchinterval(0.0005)
+    args.out.mkdir(parents=True, exist_ok=True)
+    say("starting PyTorch")
+    import torch
+    if not torch.cuda.is_available():
+        sys.exit("calibrate-gpu: PyTorch sees no CUDA device")
+    uuid = getattr(torch.cuda.get_device_properties(0), "uuid", None)
+    meter = Meter(str(uuid) if uuid else None)
+    bench = Bench(torch, meter, args)
+    about = {"hardware": bench.hardware, "torch": torch.__version__, "cuda": torch.version.cuda,
+             **meter.about()}
+    (args.out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    say(json.dumps(about))
+    with torch.inference_mode():
+        if args.only != "validate":
+            table = Table(args.out / "calibrate.csv", CALIBRATE)
+            torch.zeros(1, device="cuda")
+            bench.idle(table, "before the loads, context open")
+            calibrate(bench, table, keep_s=48 if args.only is None else 4)
+            time.sleep(1.5)
+            bench.idle(table, "1.5 s after the loads")
+            say(f"{table.count} rows in {args.out / 'calibrate.csv'}")
+        if args.only != "calibrate":
+            args.seconds = max(2.0, args.seconds)
+            table = Table(args.out / "validate.csv", VALIDATE)
+            for part in (validate_llama, validate_resnet):
+                try:
+                    part(bench, table)
+                except Exception as problem:
+                    say(f"{part.__name__}: {type(problem).__name__}: {problem}")
+                torch.cuda.empty_cache()
+            say(f"{table.count} rows in {args.out / 'validate.csv'}")
+    if bench.skipped:
+        say("left out: " + "; ".join(bench.skipped))
+    say("done")
+
+
+if __name__ == "__main__":
+    main()
