@@ -268,11 +268,16 @@ static int estimate_work(const struct estimate_options *options, struct estimate
 {
     struct workload work;
     struct error why = {0};
-    if (asked->batch_count)
-        question->setting.batch = asked->batches[0];
     enum err err = workload_make(question, &work, &why);
     if (err)
         return fail(err, &why);
+    double batch = work.passes[0].graph.batch;
+    if (asked->batch_count && batch != (double)asked->batches[0]) {
+        workload_release(&work);
+        return complain("estimate", EXIT_USAGE,
+                        "a batch of %lld changes nothing: the file or --dim has one of %.0f",
+                        (long long)asked->batches[0], batch);
+    }
     if (options->graph) {
         int code = show_graph(options, &work);
         workload_release(&work);
@@ -298,7 +303,8 @@ static int estimate_model(const struct estimate_options *options, struct estimat
     enum err err = model_open(options->model, &model, &why);
     if (err)
         return fail(err, &why);
-    err = estimate_ask_work(options, &model, &work, &why);
+    err =
+        estimate_ask_work(options, &model, asked->batch_count ? asked->batches[0] : 0, &work, &why);
     int code = err ? fail(err, &why) : estimate_work(options, asked, &work);
     model_close(&model);
     return code;

@@ -127,6 +127,9 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
     }
     if (!keep)
         out->memory.timeline = NULL;
+    if (!err && !(out->all.latency_s > 0))
+        err = err_set(why, ERR_NO_DATA, "%.100s computes nothing: there is nothing to estimate",
+                      work->question.model->name);
     if (err)
         outcome_release(out);
     else

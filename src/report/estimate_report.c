@@ -208,7 +208,9 @@ static void put_part(const struct paper *paper, const char *name, double joules,
     char figure[WORDS_MAX], share[WORDS_MAX];
     text_addf(paper->out, "     %-8s ", name);
     put_bar(paper->out, joules / total);
-    text_addf(paper->out, " %10s  %7s\n", words_joules(figure, joules, UNKNOWN),
+    words_joules(figure, joules, UNKNOWN);
+    int pad = 10 - (int)display_width(figure); /* printf would count bytes */
+    text_addf(paper->out, " %*s%s  %7s\n", pad > 0 ? pad : 0, "", figure,
               words_share(share, joules / total));
 }
 
