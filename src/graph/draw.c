@@ -13,7 +13,7 @@ enum {
     MOST_BOXES_DOT = 1000,
     MOST_BOXES_MERMAID = 250, /* its own limits are 500 arrows and 50,000 letters */
     MOST_ARROWS = 10,         /* a box, on average */
-    MOST_ENDS = 64,           /* inputs and outputs of the model */
+    MOST_ENDS = 128,          /* inputs, caches and outputs of the model, and arrows of each kind */
     LONGEST_NAME = 80,
 };
 
@@ -117,6 +117,12 @@ static void add_node(struct drawing *draw, const struct graph_node *node)
     }
 }
 
+static bool is_from_outside(const struct graph_tensor *tensor)
+{
+    return tensor->maker == GRAPH_NONE &&
+           (tensor->role == GRAPH_INPUT || tensor->role == GRAPH_CACHE);
+}
+
 static void draw_boxes(struct drawing *draw)
 {
     const struct graph *graph = draw->graph;
@@ -141,7 +147,7 @@ static void draw_ends(struct drawing *draw)
     size_t inputs = 0, outputs = 0;
     for (size_t i = 0; i < draw->graph->tensor_count; i++) {
         const struct graph_tensor *tensor = &draw->graph->tensors[i];
-        if (tensor->role == GRAPH_INPUT && inputs++ < MOST_ENDS) {
+        if (is_from_outside(tensor) && inputs++ < MOST_ENDS) {
             begin_box(draw, BOX_INPUT, (long long)i);
             add_name(draw, tensor->name);
             end_box(draw, BOX_INPUT);
@@ -206,7 +212,7 @@ static void draw_arrows(struct drawing *draw, size_t most)
                   left_out);
 }
 
-/* An input goes to the first MOST_ENDS that read it. */
+/* From what has a box alone; where there are very many, the first. */
 static void draw_end_arrows(struct drawing *draw)
 {
     const struct graph *graph = draw->graph;
@@ -214,14 +220,14 @@ static void draw_end_arrows(struct drawing *draw)
     tensor_id last_drawn = GRAPH_NONE; /* the most inputs that have a box stand first */
     size_t inputs = 0;
     for (size_t i = 0; i < graph->tensor_count && inputs < MOST_ENDS; i++)
-        if (graph->tensors[i].role == GRAPH_INPUT) {
+        if (is_from_outside(&graph->tensors[i])) {
             last_drawn = (tensor_id)i;
             inputs++;
         }
     for (size_t i = 0; i < graph->node_count && arrows < MOST_ENDS; i++)
         for (size_t k = 0; k < graph->nodes[i].input_count && arrows < MOST_ENDS; k++) {
             tensor_id id = graph_inputs(graph, &graph->nodes[i])[k];
-            if (id < 0 || id > last_drawn || graph->tensors[id].role != GRAPH_INPUT)
+            if (id < 0 || id > last_drawn || !is_from_outside(&graph->tensors[id]))
                 continue;
             draw_arrow(draw, 'i', id, 'n', (long long)(i / draw->run), &graph->tensors[id]);
             arrows++;

@@ -96,4 +96,5 @@ const struct graph_reader graph_reader_onnx = {
     .open = open_file,
     .build = build,
     .close = close_file,
+    .available = message_available,
 };

@@ -433,11 +433,13 @@ class Forms(EstimateTest):
     def test_graphs(self):
         dot = self.run_ipw("--model", "resnet18", "--graph", "dot").stdout
         self.assertTrue(dot.startswith('digraph "resnet18" {'))
-        nodes = re.findall(r"^  (n\d+) \[", dot, re.M)
-        edges = re.findall(r"^  (\w+) -> (\w+)\b", dot, re.M)
+        nodes, edges = re.findall(r"^  (n\d+) \[", dot, re.M), re.findall(
+            r'^  (\w+) -> (\w+) \[label="[\dx]+"\];', dot, re.M)
         self.assertEqual(len(nodes), len(set(nodes)))
-        adds = re.findall(r"^  (n\d+) \[label=\"\S+add\\nadd", dot, re.M)
-        self.assertEqual(len(adds), 8)  # each sums what two made
+        read = {end for _, end in edges if end.startswith("n")}
+        self.assertEqual(read, set(nodes))  # each reads something
+        adds = [n for n in re.findall(r"^  (n\d+) \[label=\"\S+add\\nadd", dot, re.M)]
+        self.assertEqual(len(adds), 8)
         for node in adds:
             self.assertEqual(sum(end == node for _, end in edges), 2)
         if shutil.which("dot"):

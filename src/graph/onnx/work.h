@@ -120,6 +120,7 @@ enum err step_give(struct step *step, size_t index, int32_t type, const struct s
 /* ---- its settings ---- */
 
 const struct onnx_attribute *step_attribute(const struct step *step, const char *name);
+const struct message_setting *step_setting(const struct step *step, const char *name); /* or NULL */
 bool step_has(const struct step *step, const char *name);
 int64_t step_integer(const struct step *step, const char *name, int64_t otherwise);
 double step_real(const struct step *step, const char *name, double otherwise);

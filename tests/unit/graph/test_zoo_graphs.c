@@ -82,7 +82,9 @@ static void test_every_graph_hangs_together(void **state)
                 continue;
             struct graph graph = build(entry, &setting);
             check_names(entry, &graph);
-            check_wiring(entry, &graph, phase == GRAPH_DECODE);
+            /* Whisper's encoder rests while it decodes, a head for training always does. */
+            bool has_resting = phase == GRAPH_DECODE || !strcmp(entry->name, "inception_v3");
+            check_wiring(entry, &graph, has_resting);
             check_output(&graph);
             assert_int_equal(graph.unknown_count, 0);
             assert_string_equal(graph.name, entry->name);
