@@ -11,6 +11,7 @@
 #include "cli/estimate_ask.h"
 #include "cli/estimate_legacy.h"
 #include "cli/estimate_plot.h"
+#include "cli/estimate_tools.h"
 #include "core/text.h"
 #include "report/estimate_figure.h"
 #include "report/estimate_report.h"
@@ -348,8 +349,19 @@ static int estimate_asked_for(const struct estimate_options *options)
     return code;
 }
 
+/* Commands of their own behind `ipw estimate`; NULL when the word is none of them. */
+static int (*find_tool(const char *word))(int argc, char **argv)
+{
+    if (!strcmp(word, "calibrate"))
+        return estimate_calibrate;
+    return strcmp(word, "validate") ? NULL : estimate_validate;
+}
+
 static int estimate_main(int argc, char **argv)
 {
+    int (*tool)(int, char **) = argc > 1 ? find_tool(argv[1]) : NULL;
+    if (tool)
+        return tool(argc - 1, argv + 1);
     static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
     static const char *const PHASES[] = {"prefill", "decode", NULL};
     static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
