@@ -42,7 +42,9 @@ const struct command command_estimate = {
         "Several devices, formats or batches give a table, fewest joules first, with the frontier\n"
         "of energy and latency marked. With a --max option the exit status is 1 when the "
         "estimate,\n"
-        "or every one of several, is beyond a limit.",
+        "or every one of several, is beyond a limit.\n\n"
+        "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` lays\n"
+        "predictions beside them; each has its own --help.",
     .run = estimate_main,
 };
 
@@ -111,7 +113,7 @@ static void write_one(const struct estimate_options *options, const struct estim
     else {
         struct point point = {.outcome = *outcome,
                               .batch = outcome->work->question.setting.batch,
-                              .on_frontier = outcome->memory.fits};
+                              .on_frontier = outcome_fits(outcome)};
         struct points points = {.works = (struct workload *)outcome->work,
                                 .work_count = 1,
                                 .items = &point,

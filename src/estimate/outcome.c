@@ -152,6 +152,12 @@ bool outcome_is_native(const struct hardware *hardware, enum precision precision
            is_known(hardware->vector_flops[products].value);
 }
 
+bool outcome_fits(const struct outcome *outcome)
+{
+    const struct estimate_memory *memory = &outcome->memory;
+    return memory->fits && (is_known(memory->capacity) || outcome->hardware->class == HARDWARE_CPU);
+}
+
 double outcome_joules_each(const struct outcome *outcome)
 {
     return outcome->all.joules.total / outcome->work->units;
