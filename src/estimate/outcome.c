@@ -45,7 +45,7 @@ static void finish_sums(struct outcome_sums *sums)
     sums->mfu /= sums->latency_s;
     sums->mbu /= sums->latency_s;
     sums->utilisation /= sums->joules.total;
-    sums->efficiency = (sums->joules.compute + sums->joules.memory) / sums->joules.total;
+    sums->efficiency = (sums->joules.total - sums->joules.idle) / sums->joules.total;
 }
 
 /* Steps of decoding have the same subgraphs: those of the last one are counted. */

@@ -217,7 +217,9 @@ static void put_part(const struct paper *paper, const char *name, double joules,
 static void put_breakdown(const struct paper *paper, const struct outcome *outcome)
 {
     const struct estimate_joules *joules = &outcome->all.joules;
-    text_addf(paper->out, "\n   %swhere the joules go%s\n", tint(paper, BOLD), tint(paper, PLAIN));
+    char total[WORDS_MAX];
+    text_addf(paper->out, "\n   %swhere the joules go%s: %s in all\n", tint(paper, BOLD),
+              tint(paper, PLAIN), words_joules(total, joules->total, UNKNOWN));
     put_part(paper, "compute", joules->compute, joules->total);
     put_part(paper, "memory", joules->memory, joules->total);
     if (joules->link > 0)
