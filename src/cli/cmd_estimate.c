@@ -10,8 +10,12 @@
 #include "cli/common.h"
 #include "cli/estimate_ask.h"
 #include "cli/estimate_legacy.h"
+#include "cli/estimate_plot.h"
+#include "cli/estimate_tools.h"
 #include "core/text.h"
+#include "report/estimate_figure.h"
 #include "report/estimate_report.h"
+#include "report/figure.h"
 
 static int estimate_main(int argc, char **argv);
 
@@ -120,6 +124,17 @@ static void write_one(const struct estimate_options *options, const struct estim
     }
 }
 
+static enum err plot_one(const struct estimate_options *options,
+                         const struct estimate_report *report, struct error *why)
+{
+    struct figure figure = {0};
+    enum err err = estimate_figure(report, &figure, why);
+    if (!err)
+        err = estimate_plot_draw(&figure, options->plot, why);
+    figure_release(&figure);
+    return err;
+}
+
 static int report_one(const struct estimate_options *options, const struct outcome *outcome,
                       bool is_catalogued)
 {
@@ -140,6 +155,8 @@ static int report_one(const struct estimate_options *options, const struct outco
     if (!err && !outcome->memory.fits)
         err = recommend_devices_to_fit(outcome, &report.devices_to_fit, &why);
     report.rows = rows;
+    if (!err && options->plot)
+        err = plot_one(options, &report, &why);
     if (!err)
         write_one(options, &report, &out);
     int code = err ? fail(err, &why) : deliver(options, &out);
@@ -165,6 +182,17 @@ static int estimate_one(const struct estimate_options *options, const struct est
 
 /* ---- many ---- */
 
+static enum err plot_points(const struct estimate_options *options,
+                            const struct points_report *report, struct error *why)
+{
+    struct figure figure = {0};
+    enum err err = points_figure(report, &figure, why);
+    if (!err)
+        err = estimate_plot_draw(&figure, options->plot, why);
+    figure_release(&figure);
+    return err;
+}
+
 static int report_points(const struct estimate_options *options, const struct estimate_asked *asked,
                          struct points *points)
 {
@@ -177,8 +205,12 @@ static int report_points(const struct estimate_options *options, const struct es
         .top = rows_wanted(options, points->count <= 64 ? 0 : 40),
     };
     struct text out = {0};
+    struct error why = {0};
     bool any = !budget_has_any(&budget);
     points_sort(points);
+    enum err err = options->plot ? plot_points(options, &report, &why) : ERR_OK;
+    if (err)
+        return fail(err, &why);
     if (strcmp(format, "json") == 0)
         points_json(&report, &out);
     else if (strcmp(format, "csv") == 0)
@@ -297,7 +329,9 @@ static int estimate_asked_for(const struct estimate_options *options)
                         command_estimate.usage);
     if (options->compat)
         return show_legacy(options);
-    enum err err = ERR_OK;
+    enum err err = options->plot ? estimate_plot_check(options->plot, &why) : ERR_OK;
+    if (err)
+        return fail(err, &why);
     if (options->graph)
         asked = (struct estimate_asked){0};
     else
@@ -309,8 +343,19 @@ static int estimate_asked_for(const struct estimate_options *options)
     return code;
 }
 
+/* Commands of their own behind `ipw estimate`; NULL when the word is none of them. */
+static int (*find_tool(const char *word))(int argc, char **argv)
+{
+    if (!strcmp(word, "calibrate"))
+        return estimate_calibrate;
+    return strcmp(word, "validate") ? NULL : estimate_validate;
+}
+
 static int estimate_main(int argc, char **argv)
 {
+    int (*tool)(int, char **) = argc > 1 ? find_tool(argv[1]) : NULL;
+    if (tool)
+        return tool(argc - 1, argv + 1);
     static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
     static const char *const PHASES[] = {"prefill", "decode", NULL};
     static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
@@ -331,7 +376,7 @@ static int estimate_main(int argc, char **argv)
         {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
          "tokens of the answer to a request (default: 128)", 1, 1e8, NULL},
         {0, "context", OPTION_COUNT, &o.context, "N",
-         "tokens in the cache: before a decoded one, or when a request ends", 1, 1e8, NULL},
+         "tokens that a decoded one sees, or that a request grows to", 1, 1e8, NULL},
         {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",
          "prefill or decode alone (default: a request)", 0, 0, PHASES},
         {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,
@@ -358,6 +403,8 @@ static int estimate_main(int argc, char **argv)
          "rows to show; 0: all (default: 10; of many estimates 40)", 0, 1e9, NULL},
         {0, "graph", OPTION_CHOICE, &o.graph, "LANGUAGE",
          "write the model's graph instead: dot or mermaid", 0, 0, GRAPHS},
+        {0, "plot", OPTION_TEXT, &o.plot, "FILE",
+         "draw it too: FILE.png, .svg or .pdf (needs gnuplot)", 0, 0, NULL},
         {0, "model-compat", OPTION_FLAG, &o.compat, NULL,
          "by the legacy model, to compare with its reports", 0, 0, NULL},
         {0, "format", OPTION_CHOICE, &o.format, "NAME",

@@ -364,8 +364,8 @@ static enum err settle_phase(const struct estimate_options *options, struct work
                        "--context is of --phase decode or of a request: a prefill "
                        "has --prompt-tokens");
     work->setting.phase = decodes ? GRAPH_DECODE : GRAPH_PREFILL;
-    if (decodes && !options->context)
-        work->setting.context = options->prompt_tokens;
+    if (decodes && !options->context && options->prompt_tokens)
+        work->setting.context = options->prompt_tokens + 1;
     return ERR_OK;
 }
 

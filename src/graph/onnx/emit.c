@@ -120,9 +120,9 @@ static enum graph_role role_of(const struct step *step, size_t index, const stru
         return GRAPH_CONSTANT;
     if (row && (row->buffers & bit))
         return GRAPH_BUFFER;
+    bool is_quantised = known->is_weight || (row && (row->quantised & bit));
     if (!type_is_real(tensor->type))
-        return row && (row->quantised & bit) && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER
-                                                                               : GRAPH_CONSTANT;
+        return is_quantised && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER : GRAPH_CONSTANT;
     /* Numbers written into the graph that are taken away, compared or divided by. */
     bool is_plain = row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
                             row->op == GRAPH_WHERE || row->op == GRAPH_MOVE);

@@ -30,7 +30,8 @@ static void assume(struct step *step, size_t index)
         out->has_shape = true;
         return;
     }
-    step->work->is_guessed |= step->is_guessed || !out->has_shape;
+    out->is_guess = step->is_guessed || !out->has_shape;
+    step->work->is_guessed |= out->is_guess;
     if (out->has_shape)
         return;
     out->has_shape = true;
@@ -93,6 +94,7 @@ static bool is_reshaped_weight(struct step *step)
     out->tensor = in->tensor;
     out->is_constant = in->is_constant;
     out->root = in->root ? in->root : in;
+    out->root->is_weight |= step->row->rule == rule_dequantize;
     out->was_looked_at = !is_view || in->was_looked_at; /* others change the order of its numbers */
     return true;
 }
@@ -323,13 +325,24 @@ static enum err check_inputs(const struct step *step)
     return ERR_OK;
 }
 
+/* A rule that works with a guess makes another, and a contradiction is then no mistake of the file. */
+static bool reads_guess(const struct step *step)
+{
+    for (size_t i = 0; i < step_input_count(step); i++)
+        if (step_input(step, i) && step_input(step, i)->is_guess)
+            return true;
+    return false;
+}
+
 static enum err walk_operator(struct step *step)
 {
+    bool is_guess = reads_guess(step);
     step->row = operator_find(step->node->domain, step->node->op);
     step->made.op = step->row ? step->row->op : GRAPH_UNKNOWN;
     enum err err = step->row ? step->row->rule(step) : ERR_OK;
-    if (err)
+    if (err && !(err == ERR_BAD_VALUE && is_guess))
         return err;
+    step->is_guessed |= is_guess;
     for (size_t i = 0; i < step->node->output_count; i++)
         if (step_output(step, i))
             assume(step, i);
@@ -409,11 +422,28 @@ static enum err end_outputs(struct work *work)
     return ERR_OK;
 }
 
-enum err walk(struct work *work)
+static enum err walk(struct work *work, struct graph_setting *setting)
 {
+    enum err err = dims_bind(work, setting);
+    if (err)
+        return err;
     mark_outputs(work);
-    enum err err = add_inputs(work);
+    err = add_inputs(work);
     if (!err)
         err = walk_graph(work, 0);
-    return err ? err : end_outputs(work);
+    if (!err)
+        err = end_outputs(work);
+    return err ? err : dims_check_batch(work, setting);
+}
+
+enum err onnx_graph(const struct onnx_file *file, struct graph_setting *setting, struct graph *out,
+                    struct error *why)
+{
+    struct work work;
+    enum err err = work_init(&work, file, out, why);
+    if (!err)
+        err = walk(&work, setting);
+    out->is_guessed = work.is_guessed;
+    work_release(&work);
+    return err ? err : graph_finish(out, why);
 }
