@@ -215,6 +215,18 @@ class Counts(Case):
         self.assertEqual((stored["w"], stored["v"]), (288, 24))
         self.assert_shapes(model, shown, 4)
 
+    def test_weights_of_four_bits(self):
+        out = Writer()
+        packed = out.weight("w", [48, 2, 16], TensorProto.UINT8)  # 48 x 64 in blocks of 32
+        out.nodes.append(helper.make_node(
+            "MatMulNBits", [out.input("x", [2, 5, 64]), packed, out.weight("s", [96])], ["y"],
+            domain="com.microsoft", N=48, K=64, bits=4, block_size=32))
+        shown = self.read(out.model("y"))
+        self.assertEqual((shown["parameters"], shown["macs"]), (48 * 64, 10 * 48 * 64))
+        self.assertEqual(shown["tensors"][-1]["dims"], [2, 5, 48])
+        stored = {tensor["name"]: tensor["stored_bytes"] for tensor in shown["tensors"]}
+        self.assertEqual(stored["w"], 48 * 32)
+
     def test_what_is_summed_over_is_counted_however_it_lies(self):
         for op, shapes, settings, macs in (
                 ("Gemm", ([5, 3], [5, 7]), {"transA": 1}, 3 * 5 * 7),
