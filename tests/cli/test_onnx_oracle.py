@@ -161,6 +161,40 @@ class Counts(Case):
         self.assertEqual((shown["parameters"], shown["macs"]), (800, 4 * 16 * 50))
         self.assertEqual([node["op"] for node in shown["nodes"]], ["embedding", "linear"])
 
+    def test_weights_that_are_cut_and_put_together(self):
+        """As torch writes gates in the order that ONNX has them: nothing of it is done at every pass."""
+        for weights in ("raw", "constants"):
+            out = Writer(weights)
+
+            def ordered(name, dims):
+                whole = out.weight(name, dims)
+                pieces = [out.node("Slice", whole, out.integers(begin), out.integers(end),
+                                   out.integers(0))
+                          for begin, end in ((0, 16), (48, 64), (16, 48))]
+                return out.node("Concat", *pieces, axis=0)
+
+            biases = out.node("Concat", ordered("bias_ih", [64]), ordered("bias_hh", [64]), axis=0)
+            x = out.input("x", [5, 2, 8])
+            y, last = out.node(
+                "LSTM", x, *(out.node("Unsqueeze", each, out.integers(0)) for each in
+                             (ordered("w", [64, 8]), ordered("r", [64, 16]), biases)),
+                outputs=2, hidden_size=16)
+            head = out.node("Split", out.weight("heads", [16, 6]), axis=1, outputs=2)
+            ends = [out.node("MatMul", last, each) for each in head]
+            model = out.model(y, *ends)
+            shown = self.read(model)
+            self.assertEqual(shown["parameters"], 64 * 8 + 64 * 16 + 2 * 64 + 96)
+            self.assertEqual(shown["macs"], 5 * 2 * 64 * (8 + 16) + 2 * 16 * 6)
+            self.assertEqual([node["op"] for node in shown["nodes"]], ["lstm", "linear", "linear"])
+            self.assert_shapes(model, shown, 4)
+
+    def test_filters_that_are_put_together(self):
+        out = Writer()
+        filters = out.node("Concat", out.weight("a", [2, 3, 3, 3]), out.weight("b", [4, 3, 3, 3]), axis=0)
+        model = out.model(out.node("Conv", out.input("x", [1, 3, 5, 5]), filters))
+        shown = self.read(model)
+        self.assertEqual((shown["parameters"], shown["macs"]), (162, 9 * 162))
+
     def test_quantised_weights(self):
         out = Writer()
         x = out.input("x", [1, 8, 10, 10], TensorProto.UINT8)
@@ -237,6 +271,13 @@ class Dimensions(Case):
         shown = self.read(self.model(["batch", 3, "side", "side"]), 0, "batch=8,side=32")
         self.assertEqual(shown["tensors"][0]["dims"], [8, 3, 32, 32])
         self.assertEqual(self.read(self.model([None, 4]), 0, "x.0=6")["batch"], 6)
+
+    def test_a_name_that_is_none(self):
+        """Paddle calls every open dimension "?"."""
+        model = self.model(["?", 3, "?", "?"])
+        self.assertIn("x.0, x.2, x.3", self.refused(model))
+        shown = self.read(model, 2, "x.2=32,x.3=64")
+        self.assertEqual(shown["tensors"][0]["dims"], [2, 3, 32, 64])
 
     def test_a_batch_is_the_first(self):
         for first in ("batch", "N", "whatever", None):

@@ -6,6 +6,7 @@
 #include "graph/onnx/dims.h"
 #include "graph/onnx/emit.h"
 #include "graph/onnx/order.h"
+#include "graph/onnx/weights.h"
 
 static enum err walk_graph(struct work *work, int32_t graph);
 
@@ -72,31 +73,6 @@ static bool fold(struct step *step)
         is_folded = is_folded && out->numbers && !out->is_output;
     }
     return is_folded;
-}
-
-/* ---- other shapes of a weight ---- */
-
-/* A runtime makes these once: the weight stays one, whatever its shape is called. */
-static bool is_reshaped_weight(struct step *step)
-{
-    static const char *const NAMES[] = {"Transpose", "Cast", "CastLike", "DequantizeLinear",
-                                        "QuantizeLinear"};
-    struct known *in = step_input(step, 0), *out = step_output(step, 0);
-    if (!step->row || !in || !out || out->is_output || !in->tensor || in->tensor->elements <= 1)
-        return false;
-    bool is_view = step->row->op == GRAPH_VIEW && step->row->rule != rule_shape &&
-                   step->row->rule != rule_size && step->row->rule != rule_constant;
-    bool is_copy = is_view;
-    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
-        is_copy = is_copy || strcmp(step->row->name, NAMES[i]) == 0;
-    if (!is_copy)
-        return false;
-    out->tensor = in->tensor;
-    out->is_constant = in->is_constant;
-    out->root = in->root ? in->root : in;
-    out->root->is_weight |= step->row->rule == rule_dequantize;
-    out->was_looked_at = !is_view || in->was_looked_at; /* others change the order of its numbers */
-    return true;
 }
 
 /* The tensor of a Constant node is a tensor of the model; no node is left. */
@@ -346,7 +322,10 @@ static enum err walk_operator(struct step *step)
     for (size_t i = 0; i < step->node->output_count; i++)
         if (step_output(step, i))
             assume(step, i);
-    if (is_constant(step) || is_reshaped_weight(step) || fold(step))
+    /* Of integers the numbers come first: they may be a shape. */
+    bool is_done = is_constant(step) || (weights_are_real(step) && weights_follow(step)) ||
+                   fold(step) || weights_follow(step);
+    if (is_done)
         return ERR_OK;
     return emit_node(step);
 }

@@ -25,6 +25,13 @@ struct shape {
     int64_t dims[GRAPH_MOST_DIMENSIONS];
 };
 
+struct known;
+
+struct known_list {
+    struct known *known;
+    const struct known_list *next;
+};
+
 struct known {
     bool has_shape;
     bool is_constant;   /* from a Constant node, not one of the file's tensors */
@@ -35,6 +42,7 @@ struct known {
     const struct onnx_tensor *tensor; /* its numbers in the file; NULL: none */
     tensor_id id;                     /* in the graph; GRAPH_NONE: not there yet */
     struct known *root;               /* the weight that this is another shape of; NULL: itself */
+    const struct known_list *others;  /* weights that are put together with the root */
     bool is_guess;                    /* its shape is, or comes of one */
     bool is_weight; /* integers that stand for other numbers: a quantised weight */
     bool is_made;   /* an input, a tensor, or its node was passed */
