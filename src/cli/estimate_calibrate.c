@@ -25,7 +25,8 @@
 
 static const struct command COMMAND = {
     .name = NAME,
-    .usage = "[--csv FILE]... [--hardware ID] [-o FILE] [OPTIONS]",
+    .summary = "fit the joules of a device to measurements",
+    .usage = "[--csv FILE] [--hardware ID] [-o FILE] [OPTIONS]",
     .details =
         "Fits joules an operation, joules a byte and the power that is drawn all the time to\n"
         "measured windows: of a CSV file, or of loads that run here (rest, arithmetic, memory,\n"
@@ -206,6 +207,7 @@ int estimate_calibrate(int argc, char **argv)
     if (code >= 0)
         return code;
     command.fit.seed = command.seed;
+    command.fit.allow_estimated &= !command.measure.require_energy;
     command.bench.allow_estimated = command.fit.allow_estimated;
     on_terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
     if (!command.quiet)

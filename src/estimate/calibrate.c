@@ -149,30 +149,31 @@ static struct calibrate_figure *figure_of(struct calibration *c, size_t column)
     return column == c->class_count ? &c->joules_per_byte : &c->constant_w;
 }
 
-/* Fitted and held-out powers of every row, and what is left over. */
+/* Fitted and held-out powers of every row, and how far they are off; the sum of the weighted squares. */
 static double fill_points(struct calibration *c, const struct design *d,
                           const struct spectrum *spectrum, const double *x)
 {
-    double squares = 0, total = 0, mean = 0;
+    double weighted = 0, squares = 0, total = 0, mean = 0, count = (double)d->rows;
     for (size_t i = 0; i < d->rows; i++)
-        mean += d->b[i] / (double)d->rows;
+        mean += c->points[i].measured_w / count;
     c->mape = c->mape_held_out = 0;
     for (size_t i = 0; i < d->rows; i++) {
         struct calibrate_point *p = &c->points[i];
         const double *line = &d->a[i * d->columns];
         p->fitted_w = 0;
         for (size_t j = 0; j < d->columns; j++)
-            p->fitted_w += line[j] * x[j];
-        double rest = d->b[i] - p->fitted_w;
+            p->fitted_w += line[j] * x[j] / d->weight[i];
+        double rest = p->measured_w - p->fitted_w;
         double own = fmin(spectrum_leverage(spectrum, line), 1);
-        p->held_out_w = own < 1 ? d->b[i] - rest / (1 - own) : UNKNOWN;
+        p->held_out_w = own < 1 ? p->measured_w - rest / (1 - own) : UNKNOWN;
+        weighted += d->weight[i] * rest * d->weight[i] * rest;
         squares += rest * rest;
-        total += (d->b[i] - mean) * (d->b[i] - mean);
-        c->mape += fabs(rest) / d->b[i] / (double)d->rows;
-        c->mape_held_out += fabs(d->b[i] - p->held_out_w) / d->b[i] / (double)d->rows;
+        total += (p->measured_w - mean) * (p->measured_w - mean);
+        c->mape += fabs(rest) / p->measured_w / count;
+        c->mape_held_out += fabs(p->measured_w - p->held_out_w) / p->measured_w / count;
     }
     c->r2 = 1 - squares / total;
-    return squares;
+    return weighted;
 }
 
 static enum err fit(struct calibration *c, const struct design *d, const struct spectrum *spectrum,

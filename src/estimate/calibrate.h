@@ -3,8 +3,10 @@
  *     joules = sum over kinds of operation (joules an operation x operations)
  *            + joules a byte x bytes + constant power x seconds
  *
- * by least squares of mean powers, every window counting alike, and never held at 0: rows that would need
- * that are refused, as are those that cannot tell the unknowns apart.  Intervals come from the bootstrap.
+ * by least squares of mean powers, never held at 0: rows that would need that are refused, as are those that
+ * cannot tell the unknowns apart.  Watts count alike where powers are alike; where they span more than a
+ * factor of two, shares of the power do, as the errors of meters and of this model go.  Intervals come from
+ * the bootstrap.
  * docs/estimate.md, "Calibration", has the rules.
  *
  * calibrate_fit fills a struct that calibration_release takes back; its points point into the rows. */
@@ -27,6 +29,7 @@ enum {
 #define CALIBRATE_WINDOW_LEAST   1e-3 /* s, where nobody says how many updates there were */
 #define CALIBRATE_CONDITION_MOST 30.0 /* of the columns, each scaled to length 1 */
 #define CALIBRATE_SPREAD_LEAST   0.02 /* of power over the rows, against its mean */
+#define CALIBRATE_SPAN_ALIKE     2.0  /* of power: beyond it errors are taken as shares of it */
 #define CALIBRATE_LAUNCH_SHARE   0.2  /* of a latency that arithmetic and memory may explain */
 #define CALIBRATE_SINGULAR_MOST  0.05 /* of the draws */
 
@@ -60,8 +63,10 @@ struct calibration {
     struct calibrate_figure constant_w; /* drawn while working, whatever the work */
     double bytes_per_s;                 /* the most that a row attained */
     double idle_w;                      /* of the rows at rest; UNKNOWN without */
-    double launch_s, graph_launch_s;    /* of one kernel; UNKNOWN where no row tells */
-    size_t launch_rows;                 /* that launch_s stands on */
+    double launch_s;       /* what a kernel takes beyond its work; UNKNOWN where no row tells */
+    double dispatch_s;     /* between kernels that do nothing, handed over one by one; UNKNOWN */
+    double graph_launch_s; /* the same, handed over as a graph; UNKNOWN */
+    size_t launch_rows;    /* that launch_s stands on */
 
     struct calibrate_point *points; /* of the rows that were used */
     size_t point_count;
@@ -70,6 +75,7 @@ struct calibration {
     size_t idle_rows;
     double r2, mape, mape_held_out; /* of power, which at a given time is of energy too */
     double condition;
+    bool is_relative;  /* the fit is of shares of the power, not of watts */
     bool is_estimated; /* some joules are by a model */
 };
 

@@ -33,8 +33,8 @@ static void write_figure(struct writing *w, const char *key, const char *unit, d
     if (unit)
         json_string(&w->json, "unit", unit);
     json_string(&w->json, "evidence", evidence_name(evidence));
-    if (is_known(plus_minus) && plus_minus > 0)
-        json_number(&w->json, "plus_minus", plus_minus);
+    /* Null also covers that of the base, which is of another value. */
+    json_number(&w->json, "plus_minus", plus_minus > 0 ? plus_minus : UNKNOWN);
     json_string(&w->json, "source", source);
     json_object_end(&w->json);
 }
@@ -102,13 +102,37 @@ static double base_ratio(const struct writing *w, bool on_matrix,
     return count ? exp(logs / (double)count) : 1;
 }
 
-/* A rate above the base's peak replaces it: published peaks may be of base clocks. */
-static void write_class(struct writing *w, const struct calibrate_class *class, double peak)
+/* The base's peak of a class, as far as it can stand: published or better, and not below what was attained
+ * (some are of base clocks).  UNKNOWN: what was attained takes its place. */
+static double standing_peak(const struct writing *w, const struct calibrate_class *class)
+{
+    if (!w->base)
+        return UNKNOWN;
+    const struct hardware_figure *peak =
+        is_on_matrix(w, class) ? w->base->matrix_flops : w->base->vector_flops;
+    peak += class->precision;
+    return peak->evidence <= EVIDENCE_PUBLISHED && peak->value >= class->flops_per_s ? peak->value
+                                                                                     : UNKNOWN;
+}
+
+/* The largest share of a standing peak that a class attained; 1 where none stands. */
+static double compute_share(const struct writing *w)
+{
+    double share = 0;
+    for (size_t i = 0; i < w->c->class_count; i++) {
+        double peak = standing_peak(w, &w->c->classes[i]);
+        if (is_known(peak))
+            share = fmax(share, w->c->classes[i].flops_per_s / peak);
+    }
+    return share > 0 ? share : 1;
+}
+
+static void write_class(struct writing *w, const struct calibrate_class *class)
 {
     json_object(&w->json, precision_name(class->precision));
-    if (!(peak >= class->flops_per_s))
-        write_figure(w, "peak", "tflops", class->flops_per_s / 1e12, UNKNOWN, EVIDENCE_MEASURED,
-                     w->attained);
+    if (!is_known(standing_peak(w, class)))
+        write_figure(w, "peak", "tflops", class->flops_per_s / compute_share(w) / 1e12, UNKNOWN,
+                     EVIDENCE_MEASURED, w->attained);
     write_fitted(w, "energy", "pj", 1e12, &class->joules_per_flop);
     json_object_end(&w->json);
 }
@@ -117,9 +141,6 @@ static void write_units(struct writing *w, const char *key, bool on_matrix)
 {
     const struct hardware *base = w->base;
     const struct hardware_figure none[PRECISION_COUNT] = {{0}};
-    const struct hardware_figure *flops = !base       ? none
-                                          : on_matrix ? base->matrix_flops
-                                                      : base->vector_flops;
     const struct hardware_figure *joules = !base       ? none
                                            : on_matrix ? base->matrix_joules
                                                        : base->vector_joules;
@@ -128,7 +149,7 @@ static void write_units(struct writing *w, const char *key, bool on_matrix)
     for (size_t p = 0; p < PRECISION_COUNT; p++) {
         const struct calibrate_class *class = find_class(w, on_matrix, (enum precision)p);
         if (class) {
-            write_class(w, class, base ? flops[p].value : UNKNOWN);
+            write_class(w, class);
         } else if (base && ratio != 1 && is_known(joules[p].value)) {
             json_object(&w->json, precision_name((enum precision)p));
             write_scaled(w, "energy", "pj", 1e12, &joules[p], ratio);
@@ -190,18 +211,11 @@ static void write_memories(struct writing *w)
 
 static void write_shares(struct writing *w)
 {
-    const struct hardware *base = w->base;
-    double compute = base ? 0 : 1, memory = 1;
-    for (size_t i = 0; base && i < w->c->class_count; i++) {
-        const struct calibrate_class *class = &w->c->classes[i];
-        double peak =
-            (is_on_matrix(w, class) ? base->matrix_flops : base->vector_flops)[class->precision]
-                .value;
-        compute = fmax(compute, is_known(peak) ? fmin(class->flops_per_s / peak, 1) : 1);
-    }
-    if (base)
-        memory = fmin(w->c->bytes_per_s / hardware_main_memory(base)->bytes_per_s.value, 1);
-    write_figure(w, "compute_share", NULL, compute, UNKNOWN, EVIDENCE_MEASURED, w->attained);
+    double memory = 1;
+    if (w->base)
+        memory = fmin(w->c->bytes_per_s / hardware_main_memory(w->base)->bytes_per_s.value, 1);
+    write_figure(w, "compute_share", NULL, compute_share(w), UNKNOWN, EVIDENCE_MEASURED,
+                 w->attained);
     write_figure(w, "memory_share", NULL, memory, UNKNOWN, EVIDENCE_MEASURED, w->attained);
 }
 

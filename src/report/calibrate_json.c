@@ -76,12 +76,14 @@ void calibrate_json(const struct calibrate_report *report, struct text *out)
     json_integer(&json, "idle", (int64_t)c->idle_rows);
     json_object_end(&json);
     coefficients_to_json(&json, c);
+    json_string(&json, "weights", c->is_relative ? "relative" : "equal");
     json_number(&json, "r2", c->r2);
     json_number(&json, "mape", c->mape);
     json_number(&json, "mape_held_out", c->mape_held_out);
     json_number(&json, "condition", c->condition);
     json_number(&json, "idle_w", c->idle_w);
     json_number(&json, "launch_s", c->launch_s);
+    json_number(&json, "dispatch_s", c->dispatch_s);
     json_number(&json, "graph_launch_s", c->graph_launch_s);
     json_string(&json, "hardware_file", report->file);
     points_to_json(&json, c);

@@ -15,12 +15,18 @@ static const struct table_column COLUMNS[] = {
     {"", false}, {"fitted", true}, {"95 %", true}, {"rows", true}, {"attained", true}, {"", false},
 };
 
-static void value_cell(struct table *table, const struct calibrate_figure *figure, bool is_power)
+/* As many decimals as the uncertainty has meaning: "78.6 ± 6.9", "0.775 ± 0.041". */
+static void value_cell(struct table *table, double value, double error, const char *unit)
 {
-    if (is_power)
-        table_addf(table, "%.4g ± %.2g W", figure->value, figure->error);
-    else
-        table_addf(table, "%.4g ± %.2g pJ", 1e12 * figure->value, 1e12 * figure->error);
+    int decimals = error >= 10 || !(error > 0) ? 0 : error >= 1 ? 1 : error >= 0.1 ? 2 : 3;
+    table_addf(table, "%.*f ± %.*f %s", decimals, value, decimals, error, unit);
+}
+
+/* format_si has no prefix beyond giga, which is small for these. */
+static void rate_text(char *to, double rate, const char *unit)
+{
+    double times = rate >= 1e12 ? 1e12 : 1e9;
+    str_format(to, FORMAT_MAX, "%.4g %c%s", rate / times, times > 1e9 ? 'T' : 'G', unit);
 }
 
 static void add_figure(struct table *table, const char *name, const struct calibrate_figure *figure,
@@ -28,7 +34,7 @@ static void add_figure(struct table *table, const char *name, const struct calib
 {
     double times = is_power ? 1 : 1e12;
     table_add(table, name);
-    value_cell(table, figure, is_power);
+    value_cell(table, times * figure->value, times * figure->error, is_power ? "W" : "pJ");
     table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
     if (rows)
         table_addf(table, "%zu", rows);
@@ -46,10 +52,10 @@ static void figures_to_text(const struct calibration *c, bool colour, struct tex
     for (size_t i = 0; i < c->class_count; i++) {
         const struct calibrate_class *class = &c->classes[i];
         str_format(name, sizeof name, "a FLOP, %s", class->name);
-        format_si(attained, class->flops_per_s, "FLOP/s");
+        rate_text(attained, class->flops_per_s, "FLOP/s");
         add_figure(&table, name, &class->joules_per_flop, false, class->rows, attained);
     }
-    format_si(attained, c->bytes_per_s, "B/s");
+    rate_text(attained, c->bytes_per_s, "B/s");
     add_figure(&table, "a byte", &c->joules_per_byte, false, 0, attained);
     add_figure(&table, "all the time", &c->constant_w, true, 0, "");
     table_write(&table, "   ", colour, out);
@@ -76,10 +82,12 @@ static void overheads_to_text(const struct calibration *c, struct text *out)
         text_addf(out, "   at rest %s (%zu rows, not part of the fit)\n",
                   format_si(number, c->idle_w, "W"), c->idle_rows);
     if (is_known(c->launch_s))
-        text_addf(out, "   a launch takes %s (%zu rows)\n", format_si(number, c->launch_s, "s"),
-                  c->launch_rows);
+        text_addf(out, "   a kernel takes %s beyond its work (%zu rows)\n",
+                  format_si(number, c->launch_s, "s"), c->launch_rows);
+    if (is_known(c->dispatch_s))
+        text_addf(out, "   one is handed over every %s\n", format_si(number, c->dispatch_s, "s"));
     if (is_known(c->graph_launch_s))
-        text_addf(out, "   in a graph %s\n", format_si(number, c->graph_launch_s, "s"));
+        text_addf(out, "   and in a graph every %s\n", format_si(number, c->graph_launch_s, "s"));
 }
 
 void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out)

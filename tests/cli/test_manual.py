@@ -18,6 +18,7 @@ from machines import FAKE_NVML, Fixture  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 
 MAN = SOURCE / "docs" / "man"
+TOOLS = ["estimate calibrate", "estimate validate"]  # commands inside a command
 PUNCTUATION = {",", ".", ";", ":", "|", "(", ")", "[", "]", "?", "!"}
 
 
@@ -28,7 +29,7 @@ def page(name):
 
 
 def command_page(command):
-    return page(f"ipw-{command}.1" if command else "ipw.1")
+    return page(f"ipw-{command.replace(' ', '-')}.1" if command else "ipw.1")
 
 
 def section(text, title):
@@ -205,11 +206,12 @@ class Pages(unittest.TestCase):
         self.commands = help_commands(self.help)
 
     def each(self):
-        for command in self.commands:
-            yield ipw(None, command, "--help").stdout, command_page(command), command
+        for command in [*self.commands, *TOOLS]:
+            yield ipw(None, *command.split(), "--help").stdout, command_page(command), command
 
     def test_every_command_has_a_page(self):
-        self.assertEqual({f"ipw-{command}.1" for command in self.commands} | {"ipw.1"},
+        names = [*self.commands, *(tool.replace(" ", "-") for tool in TOOLS)]
+        self.assertEqual({f"ipw-{name}.1" for name in names} | {"ipw.1"},
                          {path.name for path in MAN.glob("*.1")})
 
     def test_ipw_1_lists_the_commands(self):
@@ -246,8 +248,9 @@ class Pages(unittest.TestCase):
             self.assertEqual(usage_problems(help_text, text), [])
 
     def test_name_lines(self):
-        for _, text, command in self.each():
-            self.assertEqual(summary_problems(self.commands[command], text), [])
+        for help_text, text, command in self.each():
+            summary = self.commands.get(command) or help_text.split(" - ")[1].splitlines()[0]
+            self.assertEqual(summary_problems(summary, text), [])
 
     def test_environment_of_the_help(self):
         names = re.findall(r"\b([A-Z][A-Z_]+)=", self.help.split("\nenvironment:")[1])
@@ -351,6 +354,20 @@ class Formats(MachineTest):
         self.assertEqual(set(metrics), set(names))
         report["comparisons"][0]["metrics"] = metrics["latency"]
         self.assertEqual(key_problems(report, section(text, "JSON REPORT")), [])
+
+    def test_estimate_json(self):
+        words = ["estimate", "--hardware", "l4", "--max-power-w", "1e6", "--json", "--model"]
+        report = json.loads(self.run_ipw(*words, "gpt2").stdout)
+        several = json.loads(self.run_ipw(*words, "resnet18", "--batch", "1,2").stdout)
+        shown = section(command_page("estimate"), "JSON REPORT")
+        self.assertEqual(key_problems([report, several], shown), [])
+
+    def test_estimate_csv(self):
+        words = ["estimate", "--hardware", "l4", "--model", "resnet18", "--format", "csv"]
+        text = command_page("estimate")
+        for more, title in (([], "CSV COLUMNS"), (["-v"], "CSV OF SUBGRAPHS")):
+            header = self.run_ipw(*words, *more).stdout.splitlines()[0]
+            self.assertEqual(column_problems(header, text, title), [])
 
     def test_exports(self):
         listing = json.loads(self.run_ipw("list", "exports", "--json").stdout)

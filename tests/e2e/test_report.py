@@ -385,6 +385,31 @@ class Several(Page):
         self.assertIsNone(self.browser.run("window.struck || null"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
 
+    def test_the_comparison_is_that_of_ipw_compare(self):
+        runs = [self.folder / name for name in "abc"]
+        wanted = json.loads(ipw(None, "compare", *runs, "--json").stdout)
+        page = self.folder / "compared.html"
+        done = ipw(None, "compare", *runs, "--format", "html", "-o", page)
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, str(page)), done.stderr)
+        self.browser.open(page, **DESKTOP)
+        data = json.loads(self.browser.run("document.getElementById('data').textContent"))
+        self.assertEqual(data["comparison"]["comparisons"], wanted["comparisons"])
+        tables = self.browser.run("[...document.querySelectorAll('#comparison .compared')].map(one => "
+                                  "[...one.querySelectorAll('tbody tr')].map(row => [...row.children].map(e => e.textContent)))")
+        self.assertEqual(len(tables), 2)
+        for shown, comparison in zip(tables, wanted["comparisons"]):
+            known = {name.replace("_", " "): m for name, m in comparison["metrics"].items() if m["difference"] is not None}
+            self.assertEqual([row[0] for row in shown], list(known))
+            for row in shown:
+                metric = known[row[0]]
+                self.assertEqual(row[6], metric["verdict"])
+                self.assertEqual(row[3].replace("−", "-"), f"{100 * metric['relative']:+.1f} %".replace("-0.0", "−0.0").replace("−", "-"))
+        accuracy = next(row for row in tables[0] if row[0] == "accuracy")
+        self.assertRegex(accuracy[1], r"^\d\d\.\d+ ± \d\.\d %$")
+        done = ipw(None, "compare", *runs, "--format", "html")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("-o", done.stderr)
+
     def test_a_title_is_text(self):
         self.browser.open(report(self.folder / "b"), **PHONE)
         self.assertEqual(self.browser.run("document.querySelector('h1').textContent"), HOSTILE + " on H200x1")

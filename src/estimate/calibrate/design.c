@@ -45,17 +45,36 @@ static enum err order_points(struct calibration *calibration, size_t *first, str
     return ERR_OK;
 }
 
+/* Watts, or shares of the power where powers differ widely: an error of 20 W is nothing to 700 W and much to
+ * 100. */
+static void weigh(struct calibration *calibration, struct design *d)
+{
+    double low = INFINITY, high = 0, sum = 0;
+    for (size_t i = 0; i < d->rows; i++) {
+        double watts = calibration->points[i].measured_w;
+        low = fmin(low, watts);
+        high = fmax(high, watts);
+        sum += watts;
+    }
+    calibration->is_relative = high > CALIBRATE_SPAN_ALIKE * low;
+    for (size_t i = 0; i < d->rows; i++)
+        d->weight[i] = calibration->is_relative
+                           ? sum / (double)d->rows / calibration->points[i].measured_w
+                           : 1;
+}
+
 static void fill(const struct calibration *calibration, struct design *d)
 {
     size_t classes = calibration->class_count;
     for (size_t i = 0; i < d->rows; i++) {
         const struct calibrate_row *row = calibration->points[i].row;
         size_t class = design_class(calibration, row);
+        double weight = d->weight[i];
         if (class < classes)
-            d->a[i * d->columns + class] = row->flops / row->latency_s;
-        d->a[i * d->columns + classes] = row->bytes / row->latency_s;
-        d->a[i * d->columns + classes + 1] = 1;
-        d->b[i] = calibration->points[i].measured_w;
+            d->a[i * d->columns + class] = weight * row->flops / row->latency_s;
+        d->a[i * d->columns + classes] = weight * row->bytes / row->latency_s;
+        d->a[i * d->columns + classes + 1] = weight;
+        d->b[i] = weight * calibration->points[i].measured_w;
     }
     for (size_t j = 0; j < d->columns; j++) {
         double squares = 0;
@@ -73,22 +92,27 @@ enum err design_make(struct calibration *calibration, struct design *out, struct
         (struct design){.rows = calibration->point_count, .columns = calibration->class_count + 2};
     out->a = calloc(out->rows * out->columns, sizeof *out->a);
     out->b = calloc(out->rows, sizeof *out->b);
+    out->weight = calloc(out->rows, sizeof *out->weight);
     out->first = calloc(calibration->class_count + 2, sizeof *out->first);
-    enum err err =
-        out->a && out->b && out->first ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = out->a && out->b && out->weight && out->first
+                       ? ERR_OK
+                       : err_set(why, ERR_NO_MEMORY, "out of memory");
     if (!err)
         err = order_points(calibration, out->first, why);
-    if (!err)
-        fill(calibration, out);
-    else
+    if (err) {
         design_release(out);
-    return err;
+        return err;
+    }
+    weigh(calibration, out);
+    fill(calibration, out);
+    return ERR_OK;
 }
 
 void design_release(struct design *design)
 {
     free(design->a);
     free(design->b);
+    free(design->weight);
     free(design->first);
     *design = (struct design){0};
 }

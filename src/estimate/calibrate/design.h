@@ -10,8 +10,9 @@ enum { DESIGN_COLUMNS_MOST = CALIBRATE_CLASSES_MOST + 2 };
 
 struct design {
     size_t rows, columns;
-    double *a;                         /* rows x columns, scaled */
-    double *b;                         /* W */
+    double *a;                         /* rows x columns, weighted and scaled */
+    double *b;                         /* W, weighted */
+    double *weight;                    /* of each line; 1 where watts count alike */
     double scale[DESIGN_COLUMNS_MOST]; /* what each column was divided by */
     size_t
         *first; /* lines stand by class: first[class] to first[class + 1]; those of none are last */

@@ -7,7 +7,10 @@
 #include "estimate/calibrate/design.h"
 #include "stats/quantile.h"
 
-enum { LAUNCH_ROWS_LEAST = 3 };
+enum {
+    LAUNCH_ROWS_LEAST = 3,
+    SHORT_LOAD = 20, /* times as long as it takes to hand a kernel over, at most */
+};
 
 /* The most FLOPs a second of any row; the most bytes a second of those long enough to come from memory and
  * not from a cache. */
@@ -38,36 +41,53 @@ static double quickest(const struct calibrate_rows *rows, enum calibrate_kind ki
     return least;
 }
 
-/* Where no row launches alone: what small loads take beyond arithmetic and memory, which together explain
- * next to nothing of them. */
-static double left_over(const struct calibrate_rows *rows, const struct calibration *c,
-                        size_t *count)
+/* Time of a load that its arithmetic or its memory explains, at the rates that were attained. */
+static double explained(const struct calibration *c, const struct calibrate_row *row)
+{
+    size_t class = design_class(c, row);
+    if (row->kind != CALIBRATE_LOAD || class == c->class_count)
+        return UNKNOWN;
+    return fmax(row->flops / c->classes[class].flops_per_s, row->bytes / c->bytes_per_s);
+}
+
+/* What loads take beyond that, of those for which it is between two shares of `unit`: of their own latency
+ * where that is UNKNOWN. */
+static double left_over(const struct calibrate_rows *rows, const struct calibration *c, double unit,
+                        double least, double most, double p, size_t *count)
 {
     double *rests = malloc((rows->count + 1) * sizeof *rests), found = UNKNOWN;
     size_t n = 0;
     for (size_t i = 0; rests && i < rows->count; i++) {
         const struct calibrate_row *row = &rows->items[i];
-        size_t class = design_class(c, row);
-        if (row->kind != CALIBRATE_LOAD || class == c->class_count)
-            continue;
-        double explained =
-            fmax(row->flops / c->classes[class].flops_per_s, row->bytes / c->bytes_per_s);
-        if (explained < CALIBRATE_LAUNCH_SHARE * row->latency_s)
-            rests[n++] = row->latency_s - explained;
+        double time = explained(c, row), scale = is_known(unit) ? unit : row->latency_s;
+        if (time >= least * scale && time < most * scale)
+            rests[n++] = row->latency_s - time;
     }
     if (n >= LAUNCH_ROWS_LEAST)
-        found = median(rests, n);
+        found = quantile(rests, n, p);
     *count = is_known(found) ? n : 0;
     free(rests);
     return found;
 }
 
+/* With rows that only launch it is known how often a kernel can be handed over.  That is no time between
+ * kernels, for they are handed over while others run; loads that take longer show it: what the better ones
+ * need beyond arithmetic and memory to begin and to end.  Without such rows, loads too small for either show
+ * what each takes. */
 void overheads_take(const struct calibrate_rows *rows, struct calibration *out)
 {
-    size_t graphs = 0;
+    size_t dispatches = 0, graphs = 0;
     take_rates(rows, out);
     out->graph_launch_s = quickest(rows, CALIBRATE_GRAPH, &graphs);
-    out->launch_s = quickest(rows, CALIBRATE_LAUNCH, &out->launch_rows);
-    if (!is_known(out->launch_s))
-        out->launch_s = left_over(rows, out, &out->launch_rows);
+    out->dispatch_s = quickest(rows, CALIBRATE_LAUNCH, &dispatches);
+    if (!dispatches) {
+        out->launch_s =
+            left_over(rows, out, UNKNOWN, 0, CALIBRATE_LAUNCH_SHARE, 0.5, &out->launch_rows);
+        return;
+    }
+    out->launch_s = left_over(rows, out, out->dispatch_s, 1, SHORT_LOAD, 0.25, &out->launch_rows);
+    if (!is_known(out->launch_s)) {
+        out->launch_s = out->dispatch_s;
+        out->launch_rows = dispatches;
+    }
 }

@@ -223,12 +223,8 @@ static bool resize_by_scales(struct step *step, const struct shape *in, const in
 
 static bool resize_by_setting(struct step *step, const struct shape *in, struct shape *out)
 {
-    const struct onnx_attribute *found = step_attribute(step, "scales");
-    if (!found)
-        return false;
-    const struct message_setting *scales =
-        &step->settings[found - step->work->file->attributes - step->node->first_attribute];
-    if (scales->real_count != in->rank)
+    const struct message_setting *scales = step_setting(step, "scales");
+    if (!scales || scales->real_count != in->rank)
         return false;
     for (int i = 0; i < in->rank; i++)
         out->dims[i] = integer_of(floor((double)in->dims[i] * (double)scales->reals[i]));

@@ -25,7 +25,7 @@ static void put_notes(struct json *json, const struct run_table *table, const st
     json_array(json, "notes");
     for (size_t i = 0; i < table->note_count; i++)
         json_string(json, NULL, table->notes[i].text);
-    if (!table->summary)
+    if (!table->summary && !table->damaged_summary)
         json_string(json, NULL,
                     "there is no summary.json: the run was not finished, or is still going on");
     if (spans->damaged) {

@@ -169,7 +169,8 @@ static void test_idle_and_launches_stand_beside_the_fit(void **state)
     assert_near(c.idle_w, 10, 1e-9);
     assert_int_equal(c.idle_rows, 1);
     assert_near(c.constant_w.value, CONSTANT, 0.1 * CONSTANT); /* not drawn to 10 W */
-    assert_near(c.launch_s, 4e-6, 1e-12);
+    assert_near(c.dispatch_s, 4e-6, 1e-12);
+    assert_near(c.launch_s, 4e-6, 1e-12); /* no load is short enough to tell more */
     assert_near(c.graph_launch_s, 1.5e-6, 1e-12);
     calibration_release(&c);
     calibrate_rows_release(&rows);
@@ -194,6 +195,34 @@ static void test_small_loads_tell_the_launch(void **state)
     assert_int_equal(c.launch_rows, 5);
     assert_false(is_known(c.graph_launch_s));
     assert_false(is_known(c.idle_w));
+    calibration_release(&c);
+    calibrate_rows_release(&rows);
+}
+
+/* Short kernels take 5 us beyond their work, though one can be handed over every 3. */
+static void test_short_kernels_tell_more_than_empty_ones(void **state)
+{
+    (void)state;
+    struct calibrate_rows rows = many_loads(&USUAL);
+    struct draws draws = draws_from(3);
+    struct calibrate_row launch = {.kind = CALIBRATE_LAUNCH,
+                                   .latency_s = 3e-6,
+                                   .energy_j = UNKNOWN,
+                                   .window_s = 1,
+                                   .updates = 10,
+                                   .kernels = 1};
+    add(&rows, &launch);
+    for (int i = 1; i < 6; i++) {
+        struct calibrate_row row = load(i * 1e7, i * 1e6, &USUAL, &draws);
+        row.window_s = 1;
+        add(&rows, &row);
+    }
+    struct calibration c;
+    struct error why = {0};
+    assert_int_equal(calibrate_fit(&rows, &OPTIONS, &c, &why), ERR_OK);
+    assert_near(c.dispatch_s, 3e-6, 1e-12);
+    assert_near(c.launch_s, 5e-6, 2e-7);
+    assert_int_equal(c.launch_rows, 5);
     calibration_release(&c);
     calibrate_rows_release(&rows);
 }
@@ -322,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_each_format_has_its_own),
         cmocka_unit_test(test_idle_and_launches_stand_beside_the_fit),
         cmocka_unit_test(test_small_loads_tell_the_launch),
+        cmocka_unit_test(test_short_kernels_tell_more_than_empty_ones),
         cmocka_unit_test(test_too_few_rows_are_refused),
         cmocka_unit_test(test_a_format_of_two_rows_is_refused_by_name),
         cmocka_unit_test(test_short_windows_do_not_count),

@@ -200,6 +200,34 @@ static void test_of_a_file(void **state)
     decoder_release(&decoder);
 }
 
+/* Factors of the rotation are read once, and are nothing that was trained. */
+static void test_factors_of_the_rotation(void **state)
+{
+    (void)state;
+    static const char *const NAMES[] = {"rope_freqs.weight", "blk.1.rope_freqs.weight"};
+    for (size_t i = 0; i < 2; i++) {
+        struct gguf_file file = {0};
+        struct gguf gguf;
+        struct decoder decoder;
+        struct graph graph = {0};
+        struct graph_setting setting = {0};
+        struct error why = {0};
+        gguf_file_model(&file);
+        gguf_file_tensor(&file, NAMES[i], 0, 8, 0, 0);
+        gguf_file_end(&file);
+        assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, &why), ERR_OK);
+        assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
+        /* Of a layer they are counted with its queries and keys by both. */
+        compare(&decoder, (struct graph_setting){.tokens = 9});
+        assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
+        assert_true(graph_parameters(&graph) == (double)decoder.parameters - 8);
+        graph_release(&graph);
+        decoder_release(&decoder);
+        gguf_close(&gguf);
+        gguf_file_release(&file);
+    }
+}
+
 /* ---- settings ---- */
 
 static struct decoder small_decoder(uint64_t context, uint64_t window)
@@ -371,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agrees_with_what_is_counted),
         cmocka_unit_test(test_of_a_file),
+        cmocka_unit_test(test_factors_of_the_rotation),
         cmocka_unit_test(test_defaults_are_told),
         cmocka_unit_test(test_absurd_settings),
         cmocka_unit_test(test_the_largest),

@@ -1,0 +1,229 @@
+/* ipw estimate validate: predictions against what was measured.
+ *
+ *   $ ipw estimate validate --hardware h200 --csv measured.csv
+ *   $ ipw estimate validate --hardware-file mine.json runs/profile_H200_m_d --max-mape 30
+ *
+ * The report goes to stdout; exit 1 when --max-mape is given and not kept. */
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/run_table.h"
+#include "cli/common.h"
+#include "cli/estimate_tools.h"
+#include "core/params.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "datasets/file.h"
+#include "estimate/hardware.h"
+#include "estimate/predict.h"
+#include "estimate/validate.h"
+#include "estimate/validate_csv.h"
+#include "estimate/validate_layers.h"
+#include "report/validate_report.h"
+
+#define NAME "estimate validate"
+
+static const struct command COMMAND = {
+    .name = NAME,
+    .summary = "compare predictions with what was measured",
+    .usage = "--hardware ID [--csv FILE] [RUN|LAYERS.json] [OPTIONS]",
+    .details =
+        "Predicts what was measured and tells how far off the predictions are, for time and "
+        "joules,\n"
+        "by what limits them. Measured are passes of models or single loads in a CSV file, the\n"
+        "queries of a run of `ipw profile`, or the settings of `ipw layers --json`. Joules of "
+        "less\n"
+        "than a millisecond are not compared.",
+};
+
+struct validate_command {
+    struct option_list files;
+    const char *hardware, *hardware_file, *model, *precision;
+    struct params where;
+    double most_percent;
+    bool json, no_fusion;
+};
+
+/* ---- a run directory ---- */
+
+/* One query as a request of its own: prompt and answer. */
+static enum err add_query(const struct run_table *table, size_t row, struct predictor *predictor,
+                          struct validation *out, struct error *why)
+{
+    double prompt = run_number(table, RUN_INPUT_TOKENS, row);
+    double answer = run_number(table, RUN_OUTPUT_TOKENS, row);
+    struct predict_question question = {.model = table->model};
+    struct validate_row found = {.measured_s = run_number(table, RUN_LATENCY, row),
+                                 .measured_j = run_number(table, RUN_JOULES, row),
+                                 .window_s = UNKNOWN};
+    struct predicted predicted;
+    char key[RUN_KEY_MAX];
+    if (!run_completed(table, row) || !(prompt >= 1) || !(answer >= 1))
+        return ERR_OK;
+    question.setting = (struct graph_setting){.batch = 1, .tokens = (int64_t)prompt};
+    question.output_tokens = (int64_t)answer;
+    enum err err = predict_model(predictor, &question, &predicted, why);
+    if (err)
+        return err;
+    if (!is_known(found.measured_j)) /* of the Python IPW, which counts the GPUs or the chip */
+        found.measured_j = run_number(table, RUN_BASIS_JOULES, row);
+    str_format(found.label, sizeof found.label, "%s: %.0f + %.0f tokens", run_key(table, row, key),
+               prompt, answer);
+    found.predicted_s = predicted.latency_s;
+    found.predicted_j = predicted.joules;
+    found.regime = predicted.regime;
+    out->is_estimated |= !strcmp(run_word(table, RUN_METHOD, row), "estimated");
+    return validation_add(out, &found, why);
+}
+
+static enum err add_run(const char *directory, struct predictor *predictor, struct validation *out,
+                        struct error *why)
+{
+    const struct run_wanted wanted = {
+        RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) | RUN_WANT(RUN_INPUT_TOKENS) |
+            RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_JOULES) |
+            RUN_WANT(RUN_GPU_JOULES) | RUN_WANT(RUN_SOC_JOULES) | RUN_WANT(RUN_BASIS_JOULES),
+        RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_BASIS)};
+    struct run_table table;
+    enum err err = run_table_load(directory, NULL, wanted, &table, why);
+    if (err)
+        return err;
+    for (size_t row = 0; !err && row < table.rows; row++) {
+        struct error inner = {0};
+        err = add_query(&table, row, predictor, out, &inner);
+        if (err)
+            err_set(why, err, "%s: %s (--model names the model)", directory, inner.text);
+    }
+    run_table_release(&table);
+    return err;
+}
+
+/* ---- all that was measured ---- */
+
+static enum err add_measured(const struct validate_command *command, const char *word,
+                             struct predictor *predictor, struct validation *out, struct error *why)
+{
+    const char *dot = strrchr(word, '.');
+    if (user_file_is_directory(word))
+        return add_run(word, predictor, out, why);
+    if (dot && !strcmp(dot, ".json"))
+        return validate_layers(word, predictor, out, why);
+    return validate_csv(word, &command->where, predictor, out, why);
+}
+
+static int validate_all(const struct validate_command *command, const char **words, size_t count,
+                        struct predictor *predictor, struct validation *out, struct text *data)
+{
+    struct error why = {0};
+    for (size_t i = 0; i < command->files.count + count; i++) {
+        const char *word =
+            i < command->files.count ? command->files.items[i] : words[i - command->files.count];
+        if (add_measured(command, word, predictor, out, &why) != ERR_OK)
+            return complain(NAME, EXIT_FAILED, "%s", why.text);
+        text_addf(data, "%s%s", i ? ", " : "", word);
+    }
+    if (out->count == 0)
+        return complain(NAME, EXIT_FAILED, "%s: no row to compare%s", text_get(data),
+                        out->other_rows ? " (--where leaves none)" : "");
+    return 0;
+}
+
+static bool is_within(const struct validation *validation, double most)
+{
+    struct validate_sums sums = validate_sum(validation, BOUND_COUNT);
+    return !(sums.latency.mape > most) && !(sums.energy.mape > most);
+}
+
+static int deliver(const struct validate_command *command, const struct hardware *hardware,
+                   const struct validation *validation, const char *data)
+{
+    double most = command->most_percent > 0 ? command->most_percent / 100 : UNKNOWN;
+    struct validate_report report = {.validation = validation,
+                                     .hardware = hardware,
+                                     .data = data,
+                                     .most = most,
+                                     .passes = is_within(validation, most)};
+    struct text out = {0};
+    if (command->json)
+        validate_json(&report, &out);
+    else
+        validate_text(&report, wants_colour(STDOUT_FILENO), &out);
+    int code = put_output(NAME, &out);
+    text_release(&out);
+    return code ? code : is_known(most) && !report.passes ? EXIT_FAILED : EXIT_DONE;
+}
+
+static int find_hardware(const struct validate_command *command, struct hardware *out)
+{
+    struct error why = {0};
+    if (!command->hardware == !command->hardware_file)
+        return complain(NAME, EXIT_USAGE, "which device? give --hardware or --hardware-file");
+    enum err err = command->hardware ? hardware_find(command->hardware, out, &why)
+                                     : hardware_read(command->hardware_file, out, &why);
+    if (err)
+        return complain(NAME, command->hardware ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    return 0;
+}
+
+static int run(const struct validate_command *command, const char **words, size_t count)
+{
+    struct hardware hardware = {0};
+    struct predictor predictor;
+    struct validation validation = {0};
+    struct text data = {0};
+    struct error why = {0};
+    if (command->files.count + count == 0)
+        return complain(NAME, EXIT_USAGE, "against what? give --csv, a run or a report of layers");
+    int code = find_hardware(command, &hardware);
+    if (code)
+        return code;
+    predictor_begin(&predictor, &hardware);
+    predictor.model_word = command->model;
+    predictor.fusion = command->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED;
+    predictor.has_precision = command->precision != NULL;
+    if (command->precision &&
+        precision_find(command->precision, &predictor.precision, &why) != ERR_OK)
+        code = complain(NAME, EXIT_USAGE, "--precision: %s", why.text);
+    if (!code)
+        code = validate_all(command, words, count, &predictor, &validation, &data);
+    if (!code)
+        code = deliver(command, &hardware, &validation, text_get(&data));
+    predictor_end(&predictor);
+    validation_release(&validation);
+    hardware_release(&hardware);
+    text_release(&data);
+    return code;
+}
+
+int estimate_validate(int argc, char **argv)
+{
+    struct validate_command command = {0};
+    const struct option_row rows[] = {
+        {0, "hardware", OPTION_TEXT, &command.hardware, "ID",
+         "of `ipw list hardware`: what predicts", 0, 0, NULL},
+        {0, "hardware-file", OPTION_TEXT, &command.hardware_file, "FILE",
+         "a device described in a file", 0, 0, NULL},
+        {0, "csv", OPTION_LIST, &command.files, "FILE", "measured rows; may be repeated", 0, 0,
+         NULL},
+        {'m', "model", OPTION_TEXT, &command.model, "FILE|NAME",
+         "stands for the model that the measurements name", 0, 0, NULL},
+        {'p', "precision", OPTION_TEXT, &command.precision, "FORMAT",
+         "predict in this format (default: the measurements')", 0, 0, NULL},
+        {0, "where", OPTION_PARAMS, &command.where, "COLUMN=VALUE",
+         "only these rows of a CSV; may be repeated", 0, 0, NULL},
+        {0, "no-fusion", OPTION_FLAG, &command.no_fusion, NULL,
+         "predict every operation as a kernel of its own, as eager programs run them", 0, 0, NULL},
+        {0, "max-mape", OPTION_NUMBER, &command.most_percent, "PERCENT",
+         "exit 1 when time or joules are off by more in the mean", 0.001, 1e6, NULL},
+        {0, "json", OPTION_FLAG, &command.json, NULL, "report as JSON", 0, 0, NULL},
+        {0},
+    };
+    const char *words[OPTION_LIST_MAX];
+    size_t count;
+    if (argc > OPTION_LIST_MAX)
+        return complain(NAME, EXIT_USAGE, "too many words");
+    int code = parse_with_words(&COMMAND, rows, argc, argv, words, &count);
+    code = code < 0 ? run(&command, words, count) : code;
+    params_release(&command.where);
+    return code;
+}

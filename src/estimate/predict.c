@@ -1,0 +1,121 @@
+#include "estimate/predict.h"
+
+#include <string.h>
+
+#include "estimate/energy.h"
+#include "estimate/outcome.h"
+#include "estimate/roofline.h"
+#include "estimate/workload.h"
+
+void predictor_begin(struct predictor *predictor, const struct hardware *hardware)
+{
+    *predictor = (struct predictor){.hardware = hardware};
+}
+
+void predictor_end(struct predictor *predictor)
+{
+    if (predictor->is_open)
+        model_close(&predictor->model);
+    predictor->is_open = false;
+}
+
+/* ---- models ---- */
+
+static enum err open_model(struct predictor *p, const char *word, struct error *why)
+{
+    if (p->is_open && !strcmp(p->model.word, word))
+        return ERR_OK;
+    predictor_end(p);
+    enum err err = model_open(word, &p->model, why);
+    p->is_open = !err;
+    return err;
+}
+
+/* fp16 where the device multiplies in it, as models are run; else the widest that all have. */
+static enum precision usual_precision(const struct hardware *hardware)
+{
+    return outcome_is_native(hardware, PRECISION_FP16) ? PRECISION_FP16 : PRECISION_FP32;
+}
+
+static struct outcome_choice choose(const struct predictor *p,
+                                    const struct predict_question *question, bool has_stored)
+{
+    struct outcome_choice choice = {.precision = usual_precision(p->hardware), .devices = 1};
+    if (p->has_precision)
+        choice.precision = p->precision;
+    else if (question->has_precision)
+        choice.precision = question->precision;
+    else
+        choice.keeps_stored = has_stored;
+    return choice;
+}
+
+/* What most of the time is bound by. */
+static enum estimate_bound regime_of(const struct outcome *outcome)
+{
+    double times[BOUND_COUNT] = {0};
+    size_t most = 0;
+    for (size_t i = 0; i < outcome->work->count; i++) {
+        const struct estimate *pass = &outcome->passes[i];
+        for (size_t k = 0; k < pass->partition->count; k++)
+            times[pass->rows[k].bound] += outcome->work->passes[i].times * pass->rows[k].latency_s;
+    }
+    for (size_t i = 1; i < BOUND_COUNT; i++)
+        if (times[i] > times[most])
+            most = i;
+    return (enum estimate_bound)most;
+}
+
+enum err predict_model(struct predictor *predictor, const struct predict_question *question,
+                       struct predicted *out, struct error *why)
+{
+    const char *word = predictor->model_word ? predictor->model_word : question->model;
+    struct workload work;
+    struct outcome outcome;
+    enum err err = open_model(predictor, word, why);
+    if (err)
+        return err;
+    struct workload_question asked = {.model = &predictor->model,
+                                      .setting = question->setting,
+                                      .is_request = question->output_tokens > 0,
+                                      .output_tokens = question->output_tokens,
+                                      .fusion = predictor->fusion};
+    err = workload_make(&asked, &work, why);
+    if (err)
+        return err;
+    struct outcome_choice choice = choose(predictor, question, work.has_stored);
+    err = outcome_make(&work, predictor->hardware, &choice, true, &outcome, why);
+    if (!err) {
+        *out = (struct predicted){.latency_s = outcome.all.latency_s,
+                                  .joules = outcome.all.joules.total,
+                                  .regime = regime_of(&outcome)};
+        outcome_release(&outcome);
+    }
+    workload_release(&work);
+    return err;
+}
+
+/* ---- single loads ---- */
+
+enum err predict_load(const struct predictor *predictor, const struct calibrate_row *row,
+                      bool is_product, struct predicted *out, struct error *why)
+{
+    struct rates rates;
+    struct estimate_row found = {0};
+    enum precision precision = predictor->has_precision ? predictor->precision : row->precision;
+    /* Nothing is known of its shape: it is dealt out evenly. */
+    struct subgraph whole = {.op = is_product ? GRAPH_MATMUL : GRAPH_ADD};
+    struct roofline_work work = {.macs = is_product ? row->flops / 2 : 0,
+                                 .elementwise = is_product ? 0 : row->flops,
+                                 .bytes = row->bytes};
+    enum err err = rates_of(predictor->hardware, precision, &rates, why);
+    if (err)
+        return err;
+    if (row->kind == CALIBRATE_GRAPH || row->kind == CALIBRATE_LAUNCH)
+        rates.launch_s.value *= row->kernels;
+    roofline_row(&whole, &work, &rates, &found);
+    energy_row(&work, &rates, 1, &found);
+    *out = (struct predicted){
+        .latency_s = found.latency_s, .joules = found.joules.total, .regime = found.bound};
+    return ERR_OK;
+}

@@ -1,0 +1,22 @@
+/* What `ipw estimate validate` says: rows, and how far off each regime is.  The caller owns everything. */
+#ifndef IPW_REPORT_VALIDATE_REPORT_H
+#define IPW_REPORT_VALIDATE_REPORT_H
+
+#include <stdbool.h>
+
+struct hardware;
+struct text;
+struct validation;
+
+struct validate_report {
+    const struct validation *validation;
+    const struct hardware *hardware;
+    const char *data; /* what was measured: the file or run */
+    double most;      /* of --max-mape, a share; UNKNOWN without */
+    bool passes;      /* with `most` */
+};
+
+void validate_text(const struct validate_report *report, bool colour, struct text *out);
+void validate_json(const struct validate_report *report, struct text *out);
+
+#endif

@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""ipw estimate calibrate and validate: known joules come back and agree with NumPy's least squares, public
+measurements are fitted or refused as they deserve, the hardware file serves the estimate, bounds for scripts."""
+
+import csv
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+import oracle  # noqa: E402
+
+oracle.use()
+
+from machines import Intel, Machine, Modelled  # noqa: E402
+from program import MachineTest, ipw  # noqa: E402
+from rundirs import query, write_run  # noqa: E402
+from test_manual import command_page, key_problems, section  # noqa: E402
+
+try:
+    import numpy as np
+except ImportError:
+    np = None
+
+SOURCE = Path(os.environ.get("IPW_SOURCE", "."))
+DATA = SOURCE.resolve().parent / "shared/data/estimator"
+PER_FLOP, PER_BYTE, CONSTANT = 20e-12, 150e-12, 30.0
+PEAK, WIDE = 2e12, 1e11
+
+
+def row_of(flops, size, rng, noise=0.01, per_flop=PER_FLOP, **more):
+    """A load on a device that draws what the model says, with some noise."""
+    latency = max(flops / PEAK, size / WIDE) + 5e-6
+    joules = per_flop * flops + PER_BYTE * size + CONSTANT * latency
+    return {"op": "load", "dtype": "fp32", "flops": flops, "bytes": size, "latency_s": latency,
+            "energy_j": joules * rng.gauss(1, noise), **more}
+
+
+def loads(noise=0.01, **more):
+    rng = random.Random(4)
+    return [row_of(2.0 ** power * 4e9, 4e9, rng, noise, **more) for power in range(-2, 10)
+            for _ in range(2)]
+
+
+class Files(MachineTest):
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(prefix="ipw-calibrate-"))
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def write(self, rows, name="rows.csv"):
+        path = self.root / name
+        with path.open("w", newline="") as file:
+            out = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+            out.writeheader()
+            out.writerows(rows)
+        return path
+
+    def ipw(self, *arguments, machine=None, code=0):
+        done = ipw(machine, "estimate", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr or done.stdout)
+        return done
+
+    def calibrate(self, rows, *more):
+        path = rows if isinstance(rows, Path) else self.write(rows)
+        return json.loads(self.ipw("calibrate", "--csv", path, *more, "--json").stdout)
+
+    def refused(self, rows, says, *more):
+        path = rows if isinstance(rows, Path) else self.write(rows)
+        done = self.ipw("calibrate", "--csv", path, *more, code=1)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertRegex(done.stderr, f"^ipw estimate calibrate: refused: .*{says}")
+
+
+class Fit(Files):
+    def test_known_joules_come_back(self):
+        report = self.calibrate(loads())
+        found = {row["name"]: row for row in report["coefficients"]}
+        for name, truth in (("fp32", PER_FLOP), ("byte", PER_BYTE), ("constant", CONSTANT)):
+            self.assertAlmostEqual(found[name]["value"] / truth, 1, delta=0.1)
+            self.assertLess(found[name]["low"], found[name]["value"])
+            self.assertGreater(found[name]["high"], found[name]["value"])
+            self.assertTrue(found[name]["identified"])
+        self.assertGreater(report["r2"], 0.95)
+        self.assertEqual(report["method"], "measured")
+        self.assertEqual(report["rows"], {"used": 24, "too_short": 0, "without_energy": 0, "idle": 0})
+
+    @unittest.skipUnless(np, "NumPy is not installed")
+    def test_it_agrees_with_numpy(self):
+        for noise, span in ((0.02, "equal"), (0.02, "relative")):
+            rows = loads(noise)
+            if span == "relative":  # rows at next to no work: powers differ by more than two
+                rng = random.Random(9)
+                rows += [row_of(1e6, 1e6, rng, noise, window_s=1) for _ in range(4)]
+            report = self.calibrate(rows)
+            self.assertEqual(report["weights"], span)
+            t, e, f, b = (np.array([row[key] for row in rows])
+                          for key in ("latency_s", "energy_j", "flops", "bytes"))
+            power = e / t
+            a = np.c_[f / t, b / t, np.ones_like(t)]
+            weight = np.mean(power) / power if span == "relative" else np.ones_like(power)
+            scale = np.linalg.norm(a * weight[:, None], axis=0)
+            scaled = a * weight[:, None] / scale
+            x = np.linalg.lstsq(scaled, power * weight, rcond=None)[0]
+            rest = (scaled @ x - power * weight)
+            error = np.sqrt(rest @ rest / (len(t) - 3) * np.diag(np.linalg.inv(scaled.T @ scaled)))
+            for row, value, sigma in zip(report["coefficients"], x / scale, error / scale):
+                self.assertAlmostEqual(row["value"] / value, 1, delta=1e-9)
+                self.assertAlmostEqual(row["plus_minus"] / sigma, 1, delta=1e-9)
+            fitted = a @ (x / scale)
+            self.assertAlmostEqual(report["mape"], np.mean(abs(fitted / power - 1)), delta=1e-9)
+            self.assertAlmostEqual(report["condition"], np.linalg.cond(scaled), delta=1e-6)
+            held_out = []
+            for i in range(len(t)):
+                keep = np.arange(len(t)) != i
+                part = np.linalg.lstsq(scaled[keep], (power * weight)[keep], rcond=None)[0]
+                held_out.append(a[i] @ (part / scale) / power[i] - 1)
+            self.assertAlmostEqual(report["mape_held_out"], np.mean(np.abs(held_out)), delta=1e-9)
+
+    def test_its_page_has_every_key(self):
+        lines = section(command_page("estimate calibrate"), "JSON REPORT")
+        self.assertEqual(key_problems(self.calibrate(loads()), lines), [])
+
+    def test_refusals_name_their_reason(self):
+        self.refused(loads()[:8], "too few rows: 8 can be used")
+        self.refused(loads(updates=9), "24 too short for a sensor")
+        self.refused([{**row, "energy_j": 0} for row in loads()], "24 without joules")
+        self.refused([{**row, "method": "estimated"} for row in loads()], "estimated by a model")
+        self.refused(loads(per_flop=-10e-12), "negative: pJ/FLOP of fp32 comes out at -")
+        rng = random.Random(2)
+        alike = [{**row_of(n * 3e8, n * 1e8, rng), "latency_s": n * 1e-3 * (1 + 0.05 * n)}
+                 for n in range(1, 25)]
+        self.refused(alike, "cannot be told apart")
+
+    def test_estimated_joules_carry_their_label(self):
+        rows = [{**row, "method": "estimated"} for row in loads()]
+        file = self.root / "mine.json"
+        report = self.calibrate(rows, "--allow-estimated", "-o", file)
+        self.assertEqual(report["method"], "estimated")
+        made = json.loads(file.read_text())
+        self.assertFalse(made["calibrated"])
+        self.assertEqual(made["power"]["idle"]["evidence"], "assumed")
+        self.assertIn("ESTIMATED", self.ipw("calibrate", "--csv", self.root / "rows.csv",
+                                            "--allow-estimated").stdout)
+
+    def test_bad_files_name_line_and_column(self):
+        for text, says in (("latency_s,energy_j\n1,1\n", "neither a column op nor"),
+                           ("op,latency_s\nidle,1\n", "no column energy_j"),
+                           ("op,shape,latency_s,energy_j\nmatmul,4x4,1,1\n", ":2: op 'matmul'"),
+                           ("op,shape,latency_s,energy_j\nmatmul,4x4x4,x,1\n", ":2: latency_s 'x'"),
+                           ("op,shape,dtype,latency_s,energy_j\nmatmul,4x4x4,fp7,1,1\n", ":2: dtype"),
+                           ("op,latency_s,energy_j\nidle,1\n", "line 2: 2 fields where 3")):
+            path = self.root / "bad.csv"
+            path.write_text(text)
+            self.assertIn(says, self.ipw("calibrate", "--csv", path, code=1).stderr)
+
+    def test_the_hardware_file_serves(self):
+        file = self.root / "mine.json"
+        self.calibrate(loads(hardware="i7_12700k"), "-o", file)
+        made = json.loads(file.read_text())
+        self.assertTrue(made["calibrated"])
+        self.assertEqual(made["id"], "i7-12700k-calibrated")
+        self.assertEqual(made["vector"]["fp32"]["energy"]["evidence"], "fitted")
+        self.assertAlmostEqual(made["vector"]["fp32"]["energy"]["value"], 1e12 * PER_FLOP, delta=2)
+        self.assertAlmostEqual(made["memories"][-1]["energy"]["value"], 1e12 * PER_BYTE, delta=15)
+        done = self.ipw("--model", "resnet18", "--hardware-file", file, "--precision", "fp32", "--json")
+        self.assertEqual(json.loads(done.stdout)["confidence"], "calibrated")
+
+    def test_a_device_that_nobody_knows_gets_a_file_too(self):
+        file = self.root / "mine.json"
+        report = self.calibrate(loads(hardware="Board 9"), "-o", file)
+        self.assertIsNone(report["base"])
+        made = json.loads(file.read_text())
+        self.assertEqual(made["id"], "board-9-calibrated")
+        self.assertAlmostEqual(made["vector"]["fp32"]["peak"]["value"], PEAK / 1e12, delta=0.1)
+        self.ipw("--model", "resnet18", "--hardware-file", file, "--precision", "fp32")
+
+
+@unittest.skipUnless(DATA.is_dir(), f"no measurements in {DATA}")
+class Public(Files):
+    """Measurements that others published: what is right is fitted, what is wrong is refused."""
+
+    def test_a_desktop_processor(self):
+        done = self.ipw("calibrate", "--csv", DATA / "i7_12700k_matmul.csv", "--csv",
+                        DATA / "i7_12700k_vector_add.csv", "--json")
+        report = json.loads(done.stdout)
+        flop, byte, constant = (row["value"] for row in report["coefficients"])
+        self.assertAlmostEqual(flop * 1e12, 78.6, delta=0.05)
+        self.assertAlmostEqual(byte * 1e12, 25.2, delta=0.05)
+        self.assertAlmostEqual(constant, 92.3, delta=0.06)
+        self.assertAlmostEqual(report["r2"], 0.77, delta=0.005)
+        self.assertAlmostEqual(100 * report["mape"], 4.3, delta=0.05)
+        self.assertEqual(report["rows"]["used"], 41)
+        self.assertEqual(report["rows"]["too_short"], 48)
+        self.assertEqual([row["identified"] for row in report["coefficients"]], [True, False, True])
+
+    def test_a_board_whose_rails_were_counted_twice(self):
+        self.refused(DATA / "jetson_orin_nano_8gb_matmul.csv", "negative")
+
+    def test_subgraphs_of_one_host_at_a_time(self):
+        path = DATA / "subgraph-latency-measured.csv"
+        done = self.ipw("validate", "--hardware", "i7-12700k", "--csv", path, code=1)
+        self.assertIn("--where hardware_id=", done.stderr)
+        done = self.ipw("validate", "--hardware", "i7-12700k", "--csv", path, "--where",
+                        "hardware_id=i7_12700K", "--json")
+        report = json.loads(done.stdout)
+        self.assertEqual(report["all"]["latency"]["rows"], 421)
+        self.assertEqual(report["all"]["energy"]["rows"], 0)
+
+
+class Here(Files):
+    """Loads that run on this machine, measured by the sensors of a fake one."""
+
+    def test_a_meter_that_sees_no_load_is_refused(self):
+        done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q",
+                        machine=self.machine(Intel, 40), code=1)
+        self.assertRegex(done.stderr, r"refused: (power is the same whatever runs|negative|not identified)")
+
+    def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
+        done = self.ipw("calibrate", "--seconds", "3600", machine=self.machine(Modelled), code=1)
+        self.assertIn("estimated by a model", done.stderr)
+
+    def test_without_any_meter_it_says_so(self):
+        done = self.ipw("calibrate", "--seconds", "1", machine=self.machine(Machine), code=3)
+        self.assertIn("no joules of the processor", done.stderr)
+
+
+class Validate(Files):
+    def validate(self, *arguments, code=0):
+        done = self.ipw("validate", *arguments, "--json", code=code)
+        return json.loads(done.stdout)
+
+    def predicted(self, *arguments):
+        report = json.loads(self.ipw("--hardware", "h200", *arguments, "--json").stdout)
+        return report["latency_s"], report["energy_j"]["total"]
+
+    def test_what_estimate_says_is_right_by_its_own_measure(self):
+        rows = []
+        for precision, batch in (("fp16", 1), ("fp16", 64), ("fp32", 8)):
+            latency, joules = self.predicted("--model", "resnet50", "--precision", precision, "--batch",
+                                             str(batch))
+            rows.append({"model": "resnet50", "precision": precision, "batch": batch,
+                         "latency_s": latency * 0.8, "energy_j": joules * 2, "window_s": 2})
+        latency, joules = self.predicted("--model", "gpt2", "--precision", "fp16", "--phase", "decode",
+                                         "--context", "128")
+        rows.append({"model": "gpt2", "precision": "fp16", "batch": 1, "phase": "decode", "context": 128,
+                     "latency_s": latency * 0.8, "energy_j": joules * 2, "window_s": 2})
+        report = self.validate("--hardware", "h200", "--csv", self.write(rows))
+        self.assertEqual(len(report["rows"]), 4)
+        self.assertAlmostEqual(report["all"]["latency"]["mape"], 0.25, delta=1e-6)
+        self.assertAlmostEqual(report["all"]["latency"]["bias"], 0.25, delta=1e-6)
+        self.assertAlmostEqual(report["all"]["energy"]["mape"], 0.5, delta=1e-6)
+        self.assertAlmostEqual(report["all"]["energy"]["bias"], -0.5, delta=1e-6)
+        self.assertEqual(sum(part["latency"]["rows"] for part in report["regimes"].values()), 4)
+
+    def test_its_page_has_every_key(self):
+        path = self.write([{"model": "resnet50", "latency_s": 1, "energy_j": 1}])
+        report = self.validate("--hardware", "h200", "--csv", path)
+        report["regimes"] = dict.fromkeys(["compute", "memory", "launch", "link", "balanced"])
+        lines = section(command_page("estimate validate"), "JSON REPORT")
+        self.assertEqual(key_problems(report, lines), [])
+
+    def test_joules_of_less_than_a_millisecond_are_not_compared(self):
+        rows = [{"model": "resnet50", "precision": "fp16", "batch": 1, "latency_s": 5e-4,
+                 "energy_j": 0.1, "window_s": window} for window in ("", 1)]
+        report = self.validate("--hardware", "h200", "--csv", self.write(rows))
+        self.assertEqual(report["too_short_for_energy"], 1)
+        self.assertEqual([row["energy_j"]["measured"] for row in report["rows"]], [None, 0.1])
+
+    def test_a_bound_for_scripts(self):
+        latency, joules = self.predicted("--model", "resnet50", "--precision", "fp16")
+        path = self.write([{"model": "resnet50", "precision": "fp16", "latency_s": latency * 1.1,
+                            "energy_j": joules * 1.1, "window_s": 1}])
+        self.assertTrue(self.validate("--hardware", "h200", "--csv", path, "--max-mape", "15")["pass"])
+        report = self.validate("--hardware", "h200", "--csv", path, "--max-mape", "5", code=1)
+        self.assertFalse(report["pass"])
+
+    def test_single_loads(self):
+        report = self.validate("--hardware", "h200", "--csv", self.write(
+            [{"op": "matmul", "shape": "8192x8192x8192", "dtype": "bf16", "latency_s": 1.6e-3,
+              "energy_j": 1.1}, {"op": "vector_add", "shape": 1 << 28, "dtype": "fp32",
+                                 "latency_s": 7.35e-4, "energy_j": 0.43}]))
+        self.assertEqual([row["bound"] for row in report["rows"]], ["compute", "memory"])
+        for row in report["rows"]:
+            self.assertLess(abs(row["latency_s"]["error"]), 0.5)
+
+    def test_a_report_of_layers(self):
+        path = self.root / "layers.json"
+        path.write_text(json.dumps({
+            "model": "llama-3.2-1b", "method": "nnls", "workload": {"batch": 1}, "settings": [
+                {"phase": "prefill", "prompt_tokens": 512, "tokens": 512, "time_s": 3.2e-3,
+                 "energy_j": 2.1},
+                {"phase": "decode", "prompt_tokens": 512, "tokens": 16, "time_s": 3e-2, "energy_j": 8}]}))
+        report = self.validate("--hardware", "h200", "--precision", "fp16", path)
+        names = [row["name"] for row in report["rows"]]
+        self.assertEqual(names, ["llama-3.2-1b prefill at 512 tokens", "llama-3.2-1b decode at 512 tokens"])
+        one, _ = self.predicted("--model", "llama-3.2-1b", "--precision", "fp16", "--phase", "decode",
+                                "--context", "520")
+        self.assertAlmostEqual(report["rows"][1]["latency_s"]["predicted"] / (16 * one), 1, delta=1e-6)
+        self.assertEqual(report["method"], "measured")
+        path.write_text("{}")
+        self.assertIn("no settings", self.ipw("validate", "--hardware", "h200", path, code=1).stderr)
+
+    def test_a_run_of_profile(self):
+        run = write_run(self.root / "run", [query(i) for i in range(4)])
+        done = self.ipw("validate", "--hardware", "h200", run, code=1)
+        self.assertIn("--model", done.stderr)
+        report = self.validate("--hardware", "h200", "--model", "llama-3.2-1b", run)
+        self.assertEqual(report["all"]["latency"]["rows"], 4)
+
+    def test_wrong_usage(self):
+        path = self.write([{"model": "resnet50", "latency_s": 1, "energy_j": 1}])
+        for arguments, says in ((["--csv", path], "which device"),
+                                (["--hardware", "h200"], "against what"),
+                                (["--hardware", "h20O", "--csv", path], "h200"),
+                                (["--hardware", "h200", "--csv", path, "--precision", "fp17"], "fp16")):
+            self.assertIn(says, self.ipw("validate", *arguments, code=2).stderr)
+        done = self.ipw("validate", "--hardware", "h200", "--csv", path, "--where", "model=x", code=1)
+        self.assertIn("no row to compare", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
