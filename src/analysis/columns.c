@@ -210,6 +210,8 @@ const char *common_word(const struct run_table *table, enum run_word column)
 enum err lacks(const struct run_table *table, const char *what, struct error *why)
 {
     size_t completed = table->rows - table->failed;
+    if (!completed)
+        return err_set(why, ERR_NO_DATA, "all %zu queries failed", table->rows);
     return err_set(why, ERR_NO_DATA, "%s known of none of %zu completed quer%s", what, completed,
                    completed == 1 ? "y" : "ies");
 }

@@ -104,6 +104,7 @@ static void read_summary(struct run_table *table)
         jv_free(table->summary);
         table->summary = NULL;
     }
+    table->damaged_summary = !table->summary;
     text_release(&text);
 }
 
@@ -204,6 +205,7 @@ static void forget_rows(struct run_table *table)
 {
     struct run_table fresh = {.directory = table->directory,
                               .summary = table->summary,
+                              .damaged_summary = table->damaged_summary,
                               .notes = table->notes,
                               .note_count = table->note_count};
     release_columns(table);
@@ -292,7 +294,7 @@ static enum err load_rows(struct run_table *table, const struct shards *shards, 
 
 static void note_state(struct run_table *table)
 {
-    if (!table->summary)
+    if (!table->summary && !table->damaged_summary)
         table_note(table, "no summary.json: the run has not come to its end; %zu record%s",
                    table->rows, table->rows == 1 ? " is there" : "s are there");
     if (table->not_finite)

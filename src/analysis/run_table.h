@@ -85,8 +85,9 @@ struct run_table {
     const char *model;     /* whose rows these are */
     char **models;         /* all that the directory has */
     size_t model_count;
-    struct jv *summary; /* summary.json; NULL when there is none: an unfinished run */
-    struct jv *begun;   /* the journal's first "run" line, where the journal was read; or NULL */
+    struct jv *summary;   /* summary.json; NULL when there is none: an unfinished run */
+    bool damaged_summary; /* it is there, and could not be read */
+    struct jv *begun;     /* the journal's first "run" line, where the journal was read; or NULL */
     struct run_excerpts {
         struct run_excerpt *items; /* items[i] is of row i * stride */
         size_t count, stride;

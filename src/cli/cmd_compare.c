@@ -13,6 +13,7 @@
 #include "cli/reading_view.h"
 #include "core/text.h"
 #include "report/compare_report.h"
+#include "report/html.h"
 
 static int compare_main(int argc, char **argv);
 
@@ -79,6 +80,29 @@ static enum err compare_all(const struct run_table *baseline, const char **direc
     return err ? err : compare_judge(out, count, why);
 }
 
+/* The page of all runs, on which the comparison stands. */
+static int put_page(const struct compare_options *options, const char **directories, size_t count)
+{
+    struct text page = {0}, said = {0};
+    struct error why = {0};
+    const struct html_report report = {
+        .inputs = directories, .count = count, .model = options->model, .page = options->output};
+    enum err err = html_write(&report, &page, &why);
+    if (!err)
+        err = write_file(options->output, &page, &why);
+    text_addf(&said, "%s\n", options->output);
+    int code =
+        err ? complain("compare", EXIT_FAILED, "%s", why.text) : put_output("compare", &said);
+    text_release(&page);
+    text_release(&said);
+    return code;
+}
+
+static bool is_page(const struct compare_options *options)
+{
+    return !options->json && strcmp(options->format, "html") == 0;
+}
+
 static int put_report(const struct compare_report *report, const struct compare_options *options)
 {
     struct text out = {0};
@@ -141,7 +165,9 @@ static int compare_with(const struct compare_options *options, const char **dire
                                         .check_count = options->fail_if.count,
                                         .confident = options->confident,
                                         .seed = options->seed};
-        code = err ? EXIT_FAILED : put_report(&report, options);
+        code = err                ? EXIT_FAILED
+               : is_page(options) ? put_page(options, directories, count)
+                                  : put_report(&report, options);
         if (code == EXIT_DONE)
             code = judge_checks(&report);
         run_table_release(&baseline);
@@ -154,7 +180,7 @@ static int compare_with(const struct compare_options *options, const char **dire
 
 static int compare_main(int argc, char **argv)
 {
-    static const char *const FORMATS[] = {"table", "md", "json", NULL};
+    static const char *const FORMATS[] = {"table", "md", "json", "html", NULL};
     struct compare_options options = {.format = "table"};
     const struct option_row rows[] = {
         {0, "fail-if", OPTION_LIST, &options.fail_if, "BOUND",
@@ -165,7 +191,8 @@ static int compare_main(int argc, char **argv)
          "whose records, where a directory has several models'", 0, 0, NULL},
         {0, "seed", OPTION_COUNT, &options.seed, "N",
          "of what is drawn: the same gives the same (default 0)", 0, 0, NULL},
-        {0, "format", OPTION_CHOICE, &options.format, "NAME", "table, md or json", 0, 0, FORMATS},
+        {0, "format", OPTION_CHOICE, &options.format, "NAME",
+         "table, md, json; or html, the page of `ipw report`, with -o", 0, 0, FORMATS},
         {0, "json", OPTION_FLAG, &options.json, NULL, "the same as --format json", 0, 0, NULL},
         {'o', "output", OPTION_TEXT, &options.output, "FILE", "write there, not to stdout", 0, 0,
          NULL},
@@ -179,6 +206,8 @@ static int compare_main(int argc, char **argv)
         code = complain("compare", EXIT_USAGE, "%s; usage: ipw compare %s",
                         count ? "a baseline alone compares with nothing" : "which runs?",
                         command_compare.usage);
+    if (code < 0 && is_page(&options) && !options.output)
+        code = complain("compare", EXIT_USAGE, "--format html makes a file: say where with -o");
     reading_view_start("compare", wants_colour(STDERR_FILENO));
     if (code < 0)
         code = compare_with(&options, words, count);

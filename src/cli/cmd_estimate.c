@@ -10,9 +10,12 @@
 #include "cli/common.h"
 #include "cli/estimate_ask.h"
 #include "cli/estimate_legacy.h"
+#include "cli/estimate_plot.h"
 #include "cli/estimate_tools.h"
 #include "core/text.h"
+#include "report/estimate_figure.h"
 #include "report/estimate_report.h"
+#include "report/figure.h"
 
 static int estimate_main(int argc, char **argv);
 
@@ -39,7 +42,9 @@ const struct command command_estimate = {
         "Several devices, formats or batches give a table, fewest joules first, with the frontier\n"
         "of energy and latency marked. With a --max option the exit status is 1 when the "
         "estimate,\n"
-        "or every one of several, is beyond a limit.",
+        "or every one of several, is beyond a limit.\n\n"
+        "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` lays\n"
+        "predictions beside them; each has its own --help.",
     .run = estimate_main,
 };
 
@@ -108,7 +113,7 @@ static void write_one(const struct estimate_options *options, const struct estim
     else {
         struct point point = {.outcome = *outcome,
                               .batch = outcome->work->question.setting.batch,
-                              .on_frontier = outcome->memory.fits};
+                              .on_frontier = outcome_fits(outcome)};
         struct points points = {.works = (struct workload *)outcome->work,
                                 .work_count = 1,
                                 .items = &point,
@@ -119,6 +124,17 @@ static void write_one(const struct estimate_options *options, const struct estim
                                            .budget = report->budget},
                    out);
     }
+}
+
+static enum err plot_one(const struct estimate_options *options,
+                         const struct estimate_report *report, struct error *why)
+{
+    struct figure figure = {0};
+    enum err err = estimate_figure(report, &figure, why);
+    if (!err)
+        err = estimate_plot_draw(&figure, options->plot, why);
+    figure_release(&figure);
+    return err;
 }
 
 static int report_one(const struct estimate_options *options, const struct outcome *outcome,
@@ -141,6 +157,8 @@ static int report_one(const struct estimate_options *options, const struct outco
     if (!err && !outcome->memory.fits)
         err = recommend_devices_to_fit(outcome, &report.devices_to_fit, &why);
     report.rows = rows;
+    if (!err && options->plot)
+        err = plot_one(options, &report, &why);
     if (!err)
         write_one(options, &report, &out);
     int code = err ? fail(err, &why) : deliver(options, &out);
@@ -166,6 +184,17 @@ static int estimate_one(const struct estimate_options *options, const struct est
 
 /* ---- many ---- */
 
+static enum err plot_points(const struct estimate_options *options,
+                            const struct points_report *report, struct error *why)
+{
+    struct figure figure = {0};
+    enum err err = points_figure(report, &figure, why);
+    if (!err)
+        err = estimate_plot_draw(&figure, options->plot, why);
+    figure_release(&figure);
+    return err;
+}
+
 static int report_points(const struct estimate_options *options, const struct estimate_asked *asked,
                          struct points *points)
 {
@@ -178,8 +207,12 @@ static int report_points(const struct estimate_options *options, const struct es
         .top = rows_wanted(options, points->count <= 64 ? 0 : 40),
     };
     struct text out = {0};
+    struct error why = {0};
     bool any = !budget_has_any(&budget);
     points_sort(points);
+    enum err err = options->plot ? plot_points(options, &report, &why) : ERR_OK;
+    if (err)
+        return fail(err, &why);
     if (strcmp(format, "json") == 0)
         points_json(&report, &out);
     else if (strcmp(format, "csv") == 0)
@@ -238,11 +271,16 @@ static int estimate_work(const struct estimate_options *options, struct estimate
 {
     struct workload work;
     struct error why = {0};
-    if (asked->batch_count)
-        question->setting.batch = asked->batches[0];
     enum err err = workload_make(question, &work, &why);
     if (err)
         return fail(err, &why);
+    double batch = work.passes[0].graph.batch;
+    if (asked->batch_count && batch != (double)asked->batches[0]) {
+        workload_release(&work);
+        return complain("estimate", EXIT_USAGE,
+                        "a batch of %lld changes nothing: the file or --dim has one of %.0f",
+                        (long long)asked->batches[0], batch);
+    }
     if (options->graph) {
         int code = show_graph(options, &work);
         workload_release(&work);
@@ -268,7 +306,8 @@ static int estimate_model(const struct estimate_options *options, struct estimat
     enum err err = model_open(options->model, &model, &why);
     if (err)
         return fail(err, &why);
-    err = estimate_ask_work(options, &model, &work, &why);
+    err =
+        estimate_ask_work(options, &model, asked->batch_count ? asked->batches[0] : 0, &work, &why);
     int code = err ? fail(err, &why) : estimate_work(options, asked, &work);
     model_close(&model);
     return code;
@@ -298,7 +337,9 @@ static int estimate_asked_for(const struct estimate_options *options)
                         command_estimate.usage);
     if (options->compat)
         return show_legacy(options);
-    enum err err = ERR_OK;
+    enum err err = options->plot ? estimate_plot_check(options->plot, &why) : ERR_OK;
+    if (err)
+        return fail(err, &why);
     if (options->graph)
         asked = (struct estimate_asked){0};
     else
@@ -343,7 +384,7 @@ static int estimate_main(int argc, char **argv)
         {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
          "tokens of the answer to a request (default: 128)", 1, 1e8, NULL},
         {0, "context", OPTION_COUNT, &o.context, "N",
-         "tokens in the cache: before a decoded one, or when a request ends", 1, 1e8, NULL},
+         "tokens that a decoded one sees, or that a request grows to", 1, 1e8, NULL},
         {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",
          "prefill or decode alone (default: a request)", 0, 0, PHASES},
         {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,
@@ -370,6 +411,8 @@ static int estimate_main(int argc, char **argv)
          "rows to show; 0: all (default: 10; of many estimates 40)", 0, 1e9, NULL},
         {0, "graph", OPTION_CHOICE, &o.graph, "LANGUAGE",
          "write the model's graph instead: dot or mermaid", 0, 0, GRAPHS},
+        {0, "plot", OPTION_TEXT, &o.plot, "FILE",
+         "draw it too: FILE.png, .svg or .pdf (needs gnuplot)", 0, 0, NULL},
         {0, "model-compat", OPTION_FLAG, &o.compat, NULL,
          "by the legacy model, to compare with its reports", 0, 0, NULL},
         {0, "format", OPTION_CHOICE, &o.format, "NAME",

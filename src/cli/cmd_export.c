@@ -44,8 +44,9 @@ static int export_with(const struct export_options *options, const char *directo
     if (export_run(driver, &request, &done, &why))
         return complain("export", EXIT_FAILED, "%s", why.text);
     if (done.damaged)
-        log_warn("%llu damaged lines of records.jsonl are left out",
-                 (unsigned long long)done.damaged);
+        log_warn("%llu damaged line%s of records.jsonl left out; the first is line %llu",
+                 (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
+                 (unsigned long long)done.first_damaged);
     return EXIT_DONE;
 }
 

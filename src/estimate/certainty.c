@@ -76,9 +76,13 @@ static void set_plus_minus(const struct rates *rates, struct estimate *estimate)
     double of_idle = square(joules->idle) * (square(rates->idle_w.relative) + relative_time);
     estimate->latency_plus_minus = sqrt(of_time);
     estimate->joules_plus_minus = sqrt(of_moving + of_idle);
+    /* Where the limit decides, power is the limit and as sure as that. */
+    double limited = time > 0 ? shares.limit_s / time : 0;
     double of_power =
         square(joules->idle * rates->idle_w.relative) + of_moving + square(moving) * relative_time;
-    estimate->power_plus_minus = time > 0 ? sqrt(of_power) / time : UNKNOWN;
+    double of_limit = limited > 0 ? square(limited * joules->total * rates->limit_w.relative) : 0;
+    estimate->power_plus_minus =
+        time > 0 ? sqrt(square(1 - limited) * of_power + of_limit) / time : UNKNOWN;
 }
 
 static void set_confidence(struct estimate *estimate)
@@ -99,7 +103,8 @@ static void set_confidence(struct estimate *estimate)
         if (graph->is_guessed)
             str_copy(reason, room, "the file does not state all shapes: some are assumed");
         else
-            str_format(reason, room, "%zu nodes are of no known operator", graph->unknown_count);
+            str_format(reason, room, "%zu node%s of no known operator", graph->unknown_count,
+                       graph->unknown_count == 1 ? " is" : "s are");
     } else if (estimate->confidence == CONFIDENCE_CALIBRATED) {
         str_format(reason, room, "%s was calibrated by measurement", hardware->id);
     } else if (hardware->is_calibrated) {

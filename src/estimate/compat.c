@@ -78,6 +78,7 @@ static void add_subgraph(struct compat *out, node_id id)
                                   .component = node->component,
                                   .first_node = (uint32_t)partition->count,
                                   .node_count = 1,
+                                  .steps = 1,
                                   .rows = threads_of(node, result),
                                   .outputs = graph_elements(result)};
     str_copy(subgraph->pattern, sizeof subgraph->pattern, node->label);

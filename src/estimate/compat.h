@@ -24,8 +24,6 @@ struct legacy_hardware {
 /* ERR_BAD_VALUE names the key that is missing or wrong. */
 enum err legacy_hardware_parse(const char *name, const char *bytes, size_t length,
                                struct legacy_hardware *out, struct error *why) MUST_USE;
-enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, struct error *why)
-    MUST_USE;
 
 struct compat {
     struct hardware device; /* for its id, name and peaks */

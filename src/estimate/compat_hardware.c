@@ -1,7 +1,6 @@
 #include "core/text.h"
 #include "estimate/compat.h"
 #include "port/json_read.h"
-#include "port/small_file.h"
 
 struct place {
     const char *file;
@@ -79,16 +78,5 @@ enum err legacy_hardware_parse(const char *name, const char *bytes, size_t lengt
         return err_set(why, err, "%s: %s", name, reason.text);
     err = read_legacy(&at, tree, out);
     jv_free(tree);
-    return err;
-}
-
-enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, struct error *why)
-{
-    struct text bytes = {0};
-    *out = (struct legacy_hardware){0};
-    enum err err = small_file_read(path, "a hardware file", &bytes, why);
-    if (!err)
-        err = legacy_hardware_parse(path, text_get(&bytes), bytes.length, out, why);
-    text_release(&bytes);
     return err;
 }

@@ -114,8 +114,8 @@ enum err estimate_make(const struct partition *partition, const struct hardware 
     out->params = graph_parameters(partition->graph);
     out->macs = partition->total.macs;
     out->rows = calloc(partition->count + 1, sizeof *out->rows);
-    err = out->rows ? memory_of(partition, &rates, devices, setting->batch, &out->memory)
-                    : ERR_NO_MEMORY;
+    double batch = setting->batch > 0 ? setting->batch : partition->graph->batch;
+    err = out->rows ? memory_of(partition, &rates, devices, batch, &out->memory) : ERR_NO_MEMORY;
     if (!err)
         err = concurrency_of(partition, &out->concurrency);
     if (err) {

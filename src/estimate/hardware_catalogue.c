@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/text.h"
 #include "estimate/device_peak.h"
@@ -58,14 +59,24 @@ static bool has_alias(const struct hardware *hardware, const char *name)
     return false;
 }
 
+/* Could it be among the aliases?  Looked up in the text, where each stands as it is, in quotes. */
+static bool may_have_alias(const char *text, const struct text *quoted)
+{
+    const char *at = strstr(text, "\"aliases\"");
+    for (; at && *at && *at != ']'; at++)
+        if (*at == '"' && strncasecmp(at, quoted->bytes, quoted->length) == 0)
+            return true;
+    return false;
+}
+
 /* ERR_NOT_FOUND when none has the alias.  Only files whose text has it are parsed. */
 static enum err find_alias(const char *name, struct hardware *out, struct error *why)
 {
     struct text quoted = {0};
     enum err err = ERR_NOT_FOUND;
     text_addf(&quoted, "\"%s\"", name);
-    for (size_t i = 0; i < FILE_COUNT && err == ERR_NOT_FOUND; i++) {
-        if (!str_contains_nocase(FILES[i].begin, text_get(&quoted)))
+    for (size_t i = 0; i < FILE_COUNT && err == ERR_NOT_FOUND && !quoted.failed; i++) {
+        if (!may_have_alias(FILES[i].begin, &quoted))
             continue;
         err = parse(i, out, why);
         if (!err && !has_alias(out, name)) {

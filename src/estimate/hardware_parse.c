@@ -85,8 +85,8 @@ static enum err read_aliases(const struct entry *at, const struct jv *top, struc
         out->aliases[count] = jv_text(alias);
         /* What the catalogue looks for in the text of the file stands there as it is. */
         if (!out->aliases[count] || !out->aliases[count][0] ||
-            strpbrk(out->aliases[count], "\"\\\n\t"))
-            return entry_refuse(at, "aliases", "must be names, without \" and \\");
+            strpbrk(out->aliases[count], "\"\\]\n\t"))
+            return entry_refuse(at, "aliases", "must be names, without \", \\ and ]");
         count++;
     }
     return ERR_OK;

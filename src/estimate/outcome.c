@@ -45,7 +45,7 @@ static void finish_sums(struct outcome_sums *sums)
     sums->mfu /= sums->latency_s;
     sums->mbu /= sums->latency_s;
     sums->utilisation /= sums->joules.total;
-    sums->efficiency = (sums->joules.compute + sums->joules.memory) / sums->joules.total;
+    sums->efficiency = (sums->joules.total - sums->joules.idle) / sums->joules.total;
 }
 
 /* Steps of decoding have the same subgraphs: those of the last one are counted. */
@@ -127,6 +127,9 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
     }
     if (!keep)
         out->memory.timeline = NULL;
+    if (!err && !(out->all.latency_s > 0))
+        err = err_set(why, ERR_NO_DATA, "%.100s computes nothing: there is nothing to estimate",
+                      work->question.model->name);
     if (err)
         outcome_release(out);
     else
@@ -147,6 +150,12 @@ bool outcome_is_native(const struct hardware *hardware, enum precision precision
     enum precision products = precision_of_products(precision);
     return is_known(hardware->matrix_flops[products].value) ||
            is_known(hardware->vector_flops[products].value);
+}
+
+bool outcome_fits(const struct outcome *outcome)
+{
+    const struct estimate_memory *memory = &outcome->memory;
+    return memory->fits && (is_known(memory->capacity) || outcome->hardware->class == HARDWARE_CPU);
 }
 
 double outcome_joules_each(const struct outcome *outcome)

@@ -29,7 +29,8 @@ struct subgraph {
                                tensor once */
     struct graph_amount inside; /* that fusion saves: written and read again otherwise */
     double outputs; /* numbers that its deciding nodes make: how much there is to deal out */
-    double rows; /* of the matrix that they are: its columns are the last dimension or channels */
+    double rows;  /* of the matrix that they are: its columns are the last dimension or channels */
+    double steps; /* that wait for each other, of a recurrent layer; 1 of anything else */
     double link_outputs; /* numbers that devices which share it must bring together; 0: none */
     bool is_shared;      /* devices may share it: products with weights, attention */
     bool is_summed;      /* and each then has a part of every sum, not all of some */

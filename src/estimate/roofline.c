@@ -66,12 +66,13 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
 
 /* Work is dealt out in tiles, as many at a time as there are units; those of the last wave that have none
  * wait, and little work leaves most of them waiting. */
-static double wave_share(enum graph_op op, const struct roofline_work *work, double units)
+static double wave_share(const struct subgraph *subgraph, const struct roofline_work *work,
+                         double units)
 {
     if (!is_known(units) || units <= 1 || work->outputs <= 0)
         return 1;
-    double tiles = ceil(work->outputs / PIECE_NUMBERS);
-    if (graph_op_kind(op) == GRAPH_KIND_PRODUCT && work->rows > 0)
+    double tiles = ceil(work->outputs / fmax(1, subgraph->steps) / PIECE_NUMBERS);
+    if (graph_op_kind(subgraph->op) == GRAPH_KIND_PRODUCT && work->rows > 0)
         tiles = ceil(work->rows / TILE_SIDE) * ceil(work->outputs / work->rows / TILE_SIDE);
     double waves = ceil(tiles / units);
     return tiles / (waves * units);
@@ -105,11 +106,11 @@ double roofline_utilisation(const struct roofline_work *work, const struct rates
 void roofline_row(const struct subgraph *subgraph, const struct roofline_work *work,
                   const struct rates *rates, struct estimate_row *row)
 {
-    row->wave_share = wave_share(subgraph->op, work, rates->units);
+    row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
     row->compute_s = roofline_utilisation(work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
-    row->launch_s = rates->launch_s.value;
+    row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
     row->link_s = work->link_steps > 0 ? work->traffic.link / rates->link_bytes_per_s.value +
                                              work->link_steps * rates->link_latency_s.value
                                        : 0;

@@ -70,7 +70,7 @@ static enum err make_request(struct workload *work, struct error *why)
     for (size_t i = 0; !err && i < steps; i++) {
         setting = work->question.setting;
         setting.phase = GRAPH_DECODE;
-        setting.context = setting.tokens + built[i];
+        setting.context = setting.tokens + built[i] + 1; /* it sees itself too */
         err = add_pass(work, &setting, step_times(built, steps, i), why);
     }
     work->units = work->passes[0].graph.batch * (double)work->question.output_tokens;

@@ -2,8 +2,8 @@
  * made of, each with its graph and partition.
  *
  * A request of P prompt and N output tokens is one prefill, out of which the first token comes, and
- * N - 1 steps of decoding over P, P + 1, ... tokens in the cache.  The steps differ in nothing else, and
- * what one costs is nearly a straight line in the length of the cache.  So a few of them are built, and
+ * N - 1 steps of decoding that see P + 1, P + 2, ... tokens.  The steps differ in nothing else, and
+ * what one costs is nearly a straight line in their number.  So a few of them are built, and
  * each counts `times` for those around it: the sum is that of straight lines from one to the next, and
  * of few tokens every step is built.
  *

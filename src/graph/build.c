@@ -258,7 +258,7 @@ tensor_id build_embedding(struct build *build, const char *name, tensor_id ids, 
 tensor_id build_recurrent(struct build *build, enum graph_op op, const char *name, tensor_id x,
                           int64_t hidden, bool both_ways)
 {
-    int64_t gates = op == GRAPH_LSTM ? 4 : 3, ways = both_ways ? 2 : 1;
+    int64_t gates = op == GRAPH_LSTM ? 4 : op == GRAPH_GRU ? 3 : 1, ways = both_ways ? 2 : 1;
     int64_t in[] = {ways, gates * hidden, build_dim(build, x, -1)};
     int64_t back[] = {ways, gates * hidden, hidden}, biases[] = {ways, 2 * gates * hidden};
     int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), ways * hidden};

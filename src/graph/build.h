@@ -122,7 +122,7 @@ tensor_id build_embedding(struct build *build, const char *name, tensor_id ids, 
 tensor_id build_embedding_with(struct build *build, const char *name, tensor_id ids,
                                tensor_id table);
 
-/* One recurrent layer (GRAPH_LSTM, GRAPH_GRU) over (batch, steps, features). */
+/* One recurrent layer (GRAPH_LSTM, GRAPH_GRU, GRAPH_RNN) over (batch, steps, features). */
 tensor_id build_recurrent(struct build *build, enum graph_op op, const char *name, tensor_id x,
                           int64_t hidden, bool both_ways);
 

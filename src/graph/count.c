@@ -206,9 +206,10 @@ struct graph_amount graph_input_amount(const struct graph *graph, const struct g
     double elements = graph_elements(tensor);
     double out = elements_or_none(graph_output(graph, node, 0));
     bool is_table = node->op == GRAPH_EMBEDDING && index == 1;
-    /* A slice reads what it gives, and so does what is kept of one matrix with queries too. */
-    bool takes_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE && elements > out;
-    if (is_table || takes_part)
+    /* A slice reads what it gives, and so does what is kept of one matrix with queries too.  Of a table,
+     * rows are read, but a small one (two types of tokens) not more than whole. */
+    bool takes_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE || is_table;
+    if (takes_part && elements > out)
         elements = out;
     else if (graph_is_of_model(tensor))
         elements *= node->weight_share;

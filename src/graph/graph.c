@@ -120,12 +120,12 @@ enum err graph_add_node(struct graph *graph, const struct graph_node *node, cons
 
 const tensor_id *graph_inputs(const struct graph *graph, const struct graph_node *node)
 {
-    return graph->links + node->first_input;
+    return graph->links ? graph->links + node->first_input : NULL; /* no node has any */
 }
 
 const tensor_id *graph_outputs(const struct graph *graph, const struct graph_node *node)
 {
-    return graph->links + node->first_output;
+    return graph->links ? graph->links + node->first_output : NULL;
 }
 
 const struct graph_tensor *graph_input(const struct graph *graph, const struct graph_node *node,

@@ -34,7 +34,7 @@ static enum err not_known(const char *file, const char *type, struct error *why)
         text_addf(&known, "%s%s", TYPES[i].type, i + 1 < TYPE_COUNT ? ", " : "");
     enum err err =
         err_set(why, ERR_UNSUPPORTED, "%.80s: the model_type '%.40s' is not one of those known: %s",
-                file, type, text_get(&known));
+                file, model_plain(type).text, text_get(&known));
     text_release(&known);
     return err;
 }

@@ -61,6 +61,16 @@ void model_path_name(const char *path, char *to, size_t size)
             copy_last_part(path, (size_t)(slash - path), to, size);
 }
 
+struct model_plain model_plain(const char *text)
+{
+    struct model_plain plain;
+    str_copy(plain.text, sizeof plain.text, text);
+    for (char *at = plain.text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+    return plain;
+}
+
 /* ---- bytes ---- */
 
 static enum err io_failed(const char *path, int number, struct error *why)

@@ -25,6 +25,12 @@ bool model_path_beside(const char *path, const char *name, char *to, size_t size
 /* What people call it: the last part of the path that is no file of many models ("config.json"). */
 void model_path_name(const char *path, char *to, size_t size);
 
+/* As much of a text of a file as fits into a line of a message: what is no character becomes "?". */
+struct model_plain {
+    char text[80];
+};
+struct model_plain model_plain(const char *text);
+
 /* The first `most` bytes of a file, or all; *length is that of the whole file. */
 enum err model_file_begin(const char *path, size_t most, struct text *out, uint64_t *length,
                           struct error *why) MUST_USE;

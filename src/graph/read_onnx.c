@@ -5,7 +5,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "graph/onnx/dims.h"
+#include "graph/onnx/message.h"
 #include "graph/onnx/walk.h"
 #include "graph/reader.h"
 
@@ -79,18 +79,8 @@ static enum err open_file(const char *word, struct model *model, struct error *w
 static enum err build(const struct model *model, struct graph_setting *setting, struct graph *out,
                       struct error *why)
 {
-    struct work work;
-    enum err err = work_init(&work, model->state, out, why);
     str_copy(out->name, sizeof out->name, model->name);
-    if (!err)
-        err = dims_bind(&work, setting);
-    if (!err)
-        err = walk(&work);
-    if (!err)
-        err = dims_check_batch(&work, setting);
-    out->is_guessed = work.is_guessed;
-    work_release(&work);
-    return err ? err : graph_finish(out, why);
+    return onnx_graph(model->state, setting, out, why);
 }
 
 static void close_file(struct model *model)
@@ -106,4 +96,5 @@ const struct graph_reader graph_reader_onnx = {
     .open = open_file,
     .build = build,
     .close = close_file,
+    .available = message_available,
 };

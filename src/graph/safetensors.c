@@ -38,12 +38,8 @@ static enum err no_memory(struct error *why)
 
 static enum err complain(const struct reading *reading, const char *name, const char *what)
 {
-    char plain[80];
-    str_copy(plain, sizeof plain, name);
-    for (char *at = plain; *at; at++)
-        if ((unsigned char)*at < ' ')
-            *at = '?';
-    return err_set(reading->why, ERR_BAD_VALUE, "%s: tensor '%s' %s", reading->file, plain, what);
+    return err_set(reading->why, ERR_BAD_VALUE, "%s: tensor '%s' %s", reading->file,
+                   model_plain(name).text, what);
 }
 
 static const struct type *find_type(const char *name)
@@ -203,8 +199,8 @@ static enum err open_listed(const char *path, const char **files, size_t count,
         if (i && strcmp(files[i], files[i - 1]) == 0)
             continue;
         if (strchr(files[i], '/') || !model_path_ends(files[i], ".safetensors"))
-            return err_set(why, ERR_BAD_VALUE, "%s: names '%.80s', which is no file beside it",
-                           path, files[i]);
+            return err_set(why, ERR_BAD_VALUE, "%s: names '%s', which is no file beside it", path,
+                           model_plain(files[i]).text);
         if (!model_path_beside(path, files[i], beside, sizeof beside))
             return err_set(why, ERR_BAD_VALUE, "%.200s: too long for a path", path);
         enum err err = open_one(beside, out, why);
@@ -271,8 +267,8 @@ enum err safetensors_sort(const char *file, struct safetensors *tensors, struct 
     qsort(tensors->tensors, tensors->count, sizeof *tensors->tensors, by_name);
     for (size_t i = 1; i < tensors->count; i++)
         if (strcmp(tensors->tensors[i].name, tensors->tensors[i - 1].name) == 0)
-            return err_set(why, ERR_BAD_VALUE, "%s: tensor '%.80s' is there twice", file,
-                           tensors->tensors[i].name);
+            return err_set(why, ERR_BAD_VALUE, "%s: tensor '%s' is there twice", file,
+                           model_plain(tensors->tensors[i].name).text);
     return ERR_OK;
 }
 

@@ -31,6 +31,7 @@ struct arrow_reader {
     int fd;
     int64_t left; /* of the file */
     int64_t size;
+    int64_t message_at; /* the byte at which the message that is read begins */
     struct ArrowIpcDecoder decoder;
     struct arrow_column *columns;
     struct bytes header, body;
@@ -56,8 +57,9 @@ static enum err refused(const struct arrow_reader *reader, int code, const struc
 {
     if (code == ENOMEM)
         return err_set(why, ERR_NO_MEMORY, "%s: %s", reader->path, err_text(ERR_NO_MEMORY));
-    return err_set(why, code == ENOTSUP ? ERR_UNSUPPORTED : ERR_BAD_VALUE, "%s: %.180s",
-                   reader->path, said->message[0] ? said->message : "not a valid Arrow message");
+    return err_set(why, code == ENOTSUP ? ERR_UNSUPPORTED : ERR_BAD_VALUE,
+                   "%s, message at byte %lld: %.160s", reader->path, (long long)reader->message_at,
+                   said->message[0] ? said->message : "not a valid Arrow message");
 }
 
 /* Reads exactly `length` bytes to data + at, which must be in the file. */
@@ -109,6 +111,7 @@ static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageTyp
     *end = reader->left == 0; /* a stream may end without its mark */
     if (*end)
         return ERR_OK;
+    reader->message_at = reader->size - reader->left;
     enum err err = read_bytes(reader, &reader->header, 0, PREFIX, why);
     if (err)
         return err;

@@ -12,7 +12,7 @@
 
 /* ---- cells ---- */
 
-enum { CELLS = 13, BATCH = 3, DEVICES = 4, EACH = 5 };
+enum { CELLS = 13, BATCH = 3, DEVICES = 4, EACH = 5, RATE = 7 };
 
 static const char *verdict(const struct points_report *report, const struct point *point)
 {
@@ -32,6 +32,10 @@ static bool is_of_one_mind(const struct points_report *report)
     return true;
 }
 
+static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
+                                               [CONFIDENCE_INTERPOLATED] = "int",
+                                               [CONFIDENCE_THEORETICAL] = "theo"};
+
 static void fill_cells(const struct points_report *report, const struct point *point,
                        char cells[CELLS][WORDS_MAX])
 {
@@ -46,13 +50,13 @@ static void fill_cells(const struct points_report *report, const struct point *p
     str_format(cells[DEVICES], WORDS_MAX, "%d", outcome->choice.devices);
     words_joules(cells[EACH], all->joules.total / units, all->joules_plus_minus / units);
     format_si(cells[6], all->latency_s, "s");
-    words_rate(cells[7], outcome_units_per_s(outcome));
+    words_rate(cells[RATE], outcome_units_per_s(outcome));
     str_format(cells[8], WORDS_MAX, "~%.0f W", all->average_w);
     format_bytes(cells[9], outcome->memory.total_peak);
-    str_copy(cells[10], WORDS_MAX, outcome->memory.fits ? "" : "!");
+    str_copy(cells[10], WORDS_MAX, !outcome->memory.fits ? "!" : !outcome_fits(outcome) ? "?" : "");
     str_copy(cells[11], WORDS_MAX, verdict(report, point));
     str_copy(cells[12], WORDS_MAX,
-             is_of_one_mind(report) ? "" : estimate_confidence_name(outcome->confidence));
+             is_of_one_mind(report) ? "" : SHORT_CONFIDENCE[outcome->confidence]);
 }
 
 struct titles {
@@ -64,10 +68,10 @@ static void fill_titles(const struct points_report *report, struct titles *title
 {
     const char *unit = words_unit(&report->points->works[0]);
     const struct table_column columns[CELLS] = {
-        {"", false},           {"hardware", false},  {"format", false}, {"batch", true},
-        {"of", true},          {titles->each, true}, {"latency", true}, {titles->rate, true},
-        {"power", true},       {"memory", true},     {"", false},       {"limits", false},
-        {"confidence", false},
+        {"", false},     {"hardware", false},  {"format", false}, {"batch", true},
+        {"of", true},    {titles->each, true}, {"latency", true}, {titles->rate, true},
+        {"power", true}, {"memory", true},     {"", false},       {"limits", false},
+        {"conf", false},
     };
     words_each(titles->each, unit);
     str_format(titles->rate, sizeof titles->rate, "%ss/s", unit);
@@ -99,11 +103,15 @@ static size_t frontier_size(const struct points *points)
     return count;
 }
 
-static bool any_too_large(const struct points *points)
+/* Is there one that does not fit, or of which that is not known? */
+static bool any_doubt(const struct points *points, bool is_known_to)
 {
-    for (size_t i = 0; i < points->count; i++)
-        if (!points->items[i].missing[0] && !points->items[i].outcome.memory.fits)
+    for (size_t i = 0; i < points->count; i++) {
+        const struct outcome *outcome = &points->items[i].outcome;
+        if (!points->items[i].missing[0] && !outcome_fits(outcome) &&
+            outcome->memory.fits != is_known_to)
             return true;
+    }
     return false;
 }
 
@@ -148,13 +156,23 @@ static void put_notes(const struct points_report *report, const char *indent, st
                   "%s* frontier: no other costs as few joules %s and answers as soon (%zu of "
                   "%zu)\n",
                   indent, each, frontier_size(report->points), report->points->able);
-    if (any_too_large(report->points))
+    if (any_doubt(report->points, true))
         text_addf(out, "%s! more memory than the device has\n", indent);
+    if (any_doubt(report->points, false))
+        text_addf(out, "%s? how much memory the device has is not known\n", indent);
     text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
-    if (is_of_one_mind(report))
+    if (!is_of_one_mind(report))
+        text_add(out, "; conf: calibrated, interpolated, theoretical");
+    else
         text_addf(out, "; confidence: %s",
                   estimate_confidence_name(report->points->items[0].outcome.confidence));
     text_add(out, "\n");
+}
+
+/* A rate tells no more than the latency where all batches are the same. */
+static bool is_column(size_t column, bool batches, bool shared)
+{
+    return column == BATCH || column == RATE ? batches : column != DEVICES || shared;
 }
 
 void points_text(const struct points_report *report, bool colour, struct text *out)
@@ -175,8 +193,7 @@ void points_text(const struct points_report *report, bool colour, struct text *o
         }
         fill_cells(report, &points->items[i], cells);
         for (size_t c = 0; c < CELLS; c++)
-            table_add(&table,
-                      (c == BATCH && !batches) || (c == DEVICES && !shared) ? "" : cells[c]);
+            table_add(&table, is_column(c, batches, shared) ? cells[c] : "");
     }
     table_write(&table, "   ", colour, out);
     table_release(&table);

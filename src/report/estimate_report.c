@@ -9,6 +9,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "report/estimate_consumers.h"
 #include "report/estimate_words.h"
 #include "report/format.h"
 #include "report/table.h"
@@ -18,7 +19,7 @@
 #define GREEN "\033[32m"
 #define PLAIN "\033[0m"
 
-enum { BAR = 32, NAME_MOST = 36 };
+enum { BAR = 32 };
 
 struct paper {
     struct text *out;
@@ -207,14 +208,18 @@ static void put_part(const struct paper *paper, const char *name, double joules,
     char figure[WORDS_MAX], share[WORDS_MAX];
     text_addf(paper->out, "     %-8s ", name);
     put_bar(paper->out, joules / total);
-    text_addf(paper->out, " %10s  %7s\n", words_joules(figure, joules, UNKNOWN),
+    words_joules(figure, joules, UNKNOWN);
+    int pad = 10 - (int)display_width(figure); /* printf would count bytes */
+    text_addf(paper->out, " %*s%s  %7s\n", pad > 0 ? pad : 0, "", figure,
               words_share(share, joules / total));
 }
 
 static void put_breakdown(const struct paper *paper, const struct outcome *outcome)
 {
     const struct estimate_joules *joules = &outcome->all.joules;
-    text_addf(paper->out, "\n   %swhere the joules go%s\n", tint(paper, BOLD), tint(paper, PLAIN));
+    char total[WORDS_MAX];
+    text_addf(paper->out, "\n   %swhere the joules go%s: %s in all\n", tint(paper, BOLD),
+              tint(paper, PLAIN), words_joules(total, joules->total, UNKNOWN));
     put_part(paper, "compute", joules->compute, joules->total);
     put_part(paper, "memory", joules->memory, joules->total);
     if (joules->link > 0)
@@ -243,94 +248,6 @@ static void put_limits(const struct paper *paper, const struct outcome *outcome)
 
 /* ---- most joules ---- */
 
-/* Subgraphs that are the same in several layers stand in one row: "layer.*.mlp", x 12. */
-struct consumer {
-    char name[NAME_MOST + 8];
-    const struct outcome_row *first;
-    double joules, latency_s;
-    size_t count;
-};
-
-static int by_joules(const void *left, const void *right)
-{
-    const struct consumer *a = left, *b = right;
-    if (a->joules != b->joules)
-        return a->joules < b->joules ? 1 : -1;
-    return (a->first > b->first) - (a->first < b->first);
-}
-
-/* A piece between dots that is a number says which of several: "*". */
-static void collapse(char *to, size_t size, const char *name)
-{
-    size_t used = 0;
-    while (*name && used + 1 < size) {
-        size_t digits = strspn(name, "0123456789");
-        bool starts = used == 0 || to[used - 1] == '.';
-        if (digits && starts && (name[digits] == '.' || !name[digits])) {
-            to[used++] = '*';
-            name += digits;
-        } else {
-            to[used++] = *name++;
-        }
-    }
-    to[used] = '\0';
-}
-
-static void short_name(char *to, const char *name)
-{
-    size_t length = strlen(name);
-    if (length <= NAME_MOST) {
-        str_copy(to, NAME_MOST + 8, name);
-        return;
-    }
-    name += length - (NAME_MOST - 1); /* the end tells more than the beginning */
-    while ((*name & 0xc0) == 0x80)    /* not inside of a character */
-        name++;
-    str_format(to, NAME_MOST + 8, "…%s", name);
-}
-
-static struct consumer *find_consumer(struct consumer *all, size_t count, const char *name,
-                                      const struct outcome_row *row)
-{
-    for (size_t i = 0; i < count; i++)
-        if (all[i].first->phase == row->phase && all[i].first->bound == row->bound &&
-            strcmp(all[i].name, name) == 0 &&
-            strcmp(all[i].first->subgraph->pattern, row->subgraph->pattern) == 0)
-            return &all[i];
-    return NULL;
-}
-
-/* Of very many subgraphs each is its own: looking for its like would take long. */
-enum { GROUPED_MOST = 5000 };
-
-static struct consumer *consumers_of(const struct estimate_report *report, size_t *count)
-{
-    struct consumer *all = calloc(report->row_count + 1, sizeof *all);
-    bool grouped = !report->shows_figures && report->row_count <= GROUPED_MOST;
-    *count = 0;
-    for (size_t i = 0; all && i < report->row_count; i++) {
-        const struct outcome_row *row = &report->rows[i];
-        char whole[256], name[NAME_MOST + 8];
-        if (grouped)
-            collapse(whole, sizeof whole, row->subgraph->name);
-        else
-            str_copy(whole, sizeof whole, row->subgraph->name);
-        short_name(name, whole);
-        struct consumer *consumer = grouped ? find_consumer(all, *count, name, row) : NULL;
-        if (!consumer) {
-            consumer = &all[(*count)++];
-            str_copy(consumer->name, sizeof consumer->name, name);
-            consumer->first = row;
-        }
-        consumer->joules += row->joules.total;
-        consumer->latency_s += row->latency_s;
-        consumer->count++;
-    }
-    if (all)
-        qsort(all, *count, sizeof *all, by_joules);
-    return all;
-}
-
 static void consumer_row(struct table *table, const struct consumer *row, bool phases, double total)
 {
     char cell[WORDS_MAX];
@@ -342,10 +259,10 @@ static void consumer_row(struct table *table, const struct consumer *row, bool p
         table_add(table, "");
     table_add(table, row->first->subgraph->pattern);
     table_add(table, phases ? phase : "");
-    table_add(table, words_joules(cell, row->joules, UNKNOWN));
-    table_add(table, words_share(cell, row->joules / total));
+    table_add(table, words_joules(cell, row->joules.total, UNKNOWN));
+    table_add(table, words_share(cell, row->joules.total / total));
     table_add(table, format_si(cell, row->latency_s, "s"));
-    table_add(table, estimate_bound_name(row->first->bound));
+    table_add(table, row->is_mixed ? "mixed" : estimate_bound_name(row->first->bound));
 }
 
 static void put_consumers(const struct paper *paper, const struct estimate_report *report)

@@ -47,7 +47,7 @@ static void add_tokens(char *to, const struct workload *work)
         add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
             work->question.output_tokens);
     else if (work->question.model->has_phases && setting->phase == GRAPH_DECODE)
-        add(to, "decode after %" PRId64 " tokens", setting->context);
+        add(to, "decode of token %" PRId64, setting->context);
     else if (work->question.model->has_phases)
         add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)

@@ -11,6 +11,7 @@
 #include "datasets/file.h"
 #include "port/json_read.h"
 #include "report/exports/records.h"
+#include "store/journal.h"
 
 enum { PIECE = 1 << 16 };
 #define SUMMARY_MOST ((size_t)16 << 20)
@@ -178,6 +179,15 @@ static enum err take_record(void *context, const struct jv *record)
     return err ? err : export_pass_on(&work->export, &work->why);
 }
 
+static uint64_t first_damaged(const struct exporting *work)
+{
+    char path[FILE_PATH_MAX];
+    return work->records.damaged &&
+                   str_format(path, sizeof path, "%s/records.jsonl", work->request->directory)
+               ? journal_first_damaged(path)
+               : 0;
+}
+
 /* Why a pass ended: the exporter's own reason, when it had one. */
 static enum err give_records(struct exporting *work, struct error *why)
 {
@@ -186,7 +196,12 @@ static enum err give_records(struct exporting *work, struct error *why)
     enum err err = records_give(&work->records, take_record, work, why);
     if (err && work->why.text[0])
         *why = work->why;
-    if (!err && !work->taken)
+    if (!err && !work->taken && work->records.damaged)
+        err = err_set(why, ERR_BAD_VALUE,
+                      "no record in %s can be read: %llu lines are damaged, the first is line %llu",
+                      work->request->directory, (unsigned long long)work->records.damaged,
+                      (unsigned long long)first_damaged(work));
+    else if (!err && !work->taken)
         err = err_set(why, ERR_NOT_FOUND, "%s has no record of model '%.100s'",
                       work->request->directory, work->model);
     return err;
@@ -235,7 +250,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     enum err err = prepare(&work, &reason);
     if (!err)
         err = close_output(&work, put_all(&work, &reason), &reason);
-    *done = (struct export_done){work.taken, work.records.damaged};
+    *done = (struct export_done){work.taken, work.records.damaged, first_damaged(&work)};
     if (err)
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     text_release(&work.export.out);

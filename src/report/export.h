@@ -65,7 +65,8 @@ struct export_request {
 
 struct export_done {
     uint64_t records;
-    uint64_t damaged; /* lines of the journal that were left out */
+    uint64_t damaged;       /* lines of the journal that were left out */
+    uint64_t first_damaged; /* the first of them, from 1 */
 };
 
 /* All of it.  A file appears whole or not at all.  ERR_NOT_FOUND: no such directory, run or model;

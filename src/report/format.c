@@ -13,12 +13,13 @@ struct prefix {
 static struct prefix prefix_for(double value)
 {
     static const struct prefix PREFIXES[] = {
-        {1e-9, "n"}, {1e-6, "µ"}, {1e-3, "m"}, {1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"},
+        {1e-9, "n"}, {1e-6, "µ"}, {1e-3, "m"}, {1, ""},
+        {1e3, "k"},  {1e6, "M"},  {1e9, "G"},  {1e12, "T"},
     };
     double size = fabs(value);
     size_t i = 3;
     /* 999.95 would round to "1000": step up a little before the border. */
-    while (i < 6 && size >= 999.95 * PREFIXES[i].factor)
+    while (i < 7 && size >= 999.95 * PREFIXES[i].factor)
         i++;
     while (i > 0 && size > 0 && size < 0.99995 * PREFIXES[i].factor)
         i--;

@@ -13,6 +13,7 @@
 #include "port/json_read.h"
 #include "report/format.h"
 #include "report/html/assets.h"
+#include "report/html/comparison.h"
 #include "report/html/page.h"
 #include "report/html/run.h"
 #include "stats/pareto.h"
@@ -96,11 +97,26 @@ static enum err put_frontier(struct making *making)
     return err;
 }
 
+static enum err put_comparison(struct making *making, struct error *why)
+{
+    const struct html_report *report = making->report;
+    const char **directories = malloc((report->count + 1) * sizeof *directories);
+    size_t count = 0;
+    for (size_t i = 0; directories && i < report->count; i++)
+        if (!is_file(report->inputs[i]))
+            directories[count++] = report->inputs[i];
+    enum err err = directories ? comparison_put(&making->json, directories, count, report->model)
+                               : ERR_NO_MEMORY;
+    free((void *)directories);
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+}
+
 static enum err put_across(struct making *making, struct error *why)
 {
     struct text across = {0};
     if (making->runs < 2) {
         json_null(&making->json, "across");
+        json_null(&making->json, "comparison");
         return ERR_OK;
     }
     enum err err = put_frontier(making);
@@ -109,7 +125,7 @@ static enum err put_across(struct making *making, struct error *why)
     err = across_write(making->points, making->runs, &across, why);
     json_raw(&making->json, "across", err ? "null" : text_get(&across));
     text_release(&across);
-    return err;
+    return err ? err : put_comparison(making, why);
 }
 
 /* ---- layers ---- */

@@ -22,9 +22,14 @@ static bool pair_of(double x, double y, enum linear_logs logs, double *u, double
 static struct sums sum_up(const double *x, const double *y, size_t count, enum linear_logs logs)
 {
     struct sums sums = {0};
-    double u, v;
+    double u, v, first_u = UNKNOWN, first_v = UNKNOWN;
+    bool u_varies = false, v_varies = false;
     for (size_t i = 0; i < count; i++)
         if (pair_of(x[i], y[i], logs, &u, &v)) {
+            u_varies = u_varies || (sums.count > 0 && u != first_u);
+            v_varies = v_varies || (sums.count > 0 && v != first_v);
+            first_u = u;
+            first_v = v;
             sums.count++;
             sums.mean_x += u;
             sums.mean_y += v;
@@ -37,6 +42,11 @@ static struct sums sum_up(const double *x, const double *y, size_t count, enum l
             sums.xy += (u - sums.mean_x) * (v - sums.mean_y);
             sums.yy += (v - sums.mean_y) * (v - sums.mean_y);
         }
+    /* A mean of equal values may differ from them in its last digit: that is no spread. */
+    if (!u_varies)
+        sums.xx = sums.xy = 0;
+    if (!v_varies)
+        sums.yy = sums.xy = 0;
     return sums;
 }
 

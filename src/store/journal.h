@@ -74,4 +74,7 @@ enum err journal_index_give(struct journal_index *index,
                             uint64_t *damaged, struct error *why) MUST_USE;
 void journal_index_free(struct journal_index *index);
 
+/* The number of the first line, from 1, that readers leave out; 0 when there is none. */
+uint64_t journal_first_damaged(const char *path);
+
 #endif

@@ -390,3 +390,22 @@ enum err journal_records(const char *path, size_t most_waiting,
     journal_index_free(index);
     return err;
 }
+
+uint64_t journal_first_damaged(const char *path)
+{
+    struct journal_lines lines;
+    struct journal_line line;
+    uint64_t number = 0, found = 0, damaged = 0;
+    bool end = false;
+    if (journal_lines_open(&lines, path, NULL))
+        return 0;
+    while (!found && !journal_lines_next(&lines, &line, &end, NULL) && !end) {
+        struct jv *value = NULL;
+        number++;
+        if ((!line.bytes || line.length) && parse(&line, &value, &damaged) == ERR_OK && damaged)
+            found = number;
+        jv_free(value);
+    }
+    journal_lines_close(&lines);
+    return found;
+}

@@ -2,9 +2,12 @@
  * precisions and batches, and growth with the size of a graph. */
 #define _GNU_SOURCE
 #include <time.h>
+#include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/onnx_file.h"
 #include "estimate/estimate.h"
+#include "graph/reader.h"
 #include "graph/zoo.h"
 #include "support/graphs.h"
 
@@ -57,6 +60,50 @@ static double one_network(const struct hardware *hardware)
     partition_release(&partition);
     graph_release(&graph);
     return 1e3 * (cpu_seconds() - began);
+}
+
+/* The same network out of a file with all its weights, which another program exported as it were. */
+static double one_file(const struct hardware *hardware, const char *path, double macs)
+{
+    struct model model;
+    struct graph graph;
+    struct partition partition;
+    struct graph_setting setting = {0};
+    struct error why = {0};
+    double began = cpu_seconds();
+    must(model_open(path, &model, &why), &why);
+    must(model_graph(&model, &setting, &graph, &why), &why);
+    must(partition_make(&graph, PARTITION_FUSED, &partition, &why), &why);
+    estimate_once(&partition, hardware, PRECISION_FP16);
+    double took = cpu_seconds() - began;
+    if (partition.total.macs != macs) {
+        fprintf(stderr, "the file has %g MACs, the network %g\n", partition.total.macs, macs);
+        exit(1);
+    }
+    partition_release(&partition);
+    graph_release(&graph);
+    model_close(&model);
+    return 1e3 * took;
+}
+
+static double from_onnx(const struct hardware *hardware)
+{
+    char path[] = "/tmp/bench_estimate.XXXXXX.onnx";
+    struct graph graph;
+    struct partition partition;
+    double took[ROUNDS];
+    int file = mkstemps(path, (int)(sizeof ".onnx" - 1));
+    if (file < 0)
+        abort();
+    close(file);
+    build("resnet50", 1, &graph, &partition);
+    onnx_file_write(&graph, path);
+    for (int i = 0; i < ROUNDS; i++)
+        took[i] = one_file(hardware, path, partition.total.macs);
+    unlink(path);
+    partition_release(&partition);
+    graph_release(&graph);
+    return bench_median(took, ROUNDS);
 }
 
 /* Every device in every precision that it has, at every batch, again until there are enough. */
@@ -129,6 +176,7 @@ int main(void)
     for (int i = 0; i < 3; i++)
         points[i] = many_points(hardware, devices);
     bench_at_most("ResNet-50 from its name to joules", bench_median(network, ROUNDS), "ms", 2);
+    bench_at_most("ResNet-50 from an ONNX file of 102 MB to joules", from_onnx(&h100), "ms", 20);
     bench_at_most("10 000 points of device, precision and batch", bench_median(points, 3), "s", 2);
     bench_at_most("a node of 100 000 over one of 10 000", growth(&h100), "ratio", 1.3);
     for (size_t i = 0; i < devices; i++)

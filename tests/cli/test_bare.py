@@ -35,7 +35,7 @@ class Bare(unittest.TestCase):
     def test_it_needs_the_c_library_alone(self):
         asked = subprocess.run(["ldd", f"{self.folder}/ipw"], capture_output=True, text=True,
                                check=True).stdout
-        for library in ("cjson", "curl", "sqlite", "arrow"):
+        for library in ("cjson", "curl", "sqlite", "arrow", "protobuf"):
             self.assertNotIn(library, asked)
 
     def test_it_measures(self):
@@ -48,7 +48,7 @@ class Bare(unittest.TestCase):
         # The others are looked for at run time, whatever the build.
         parts = [part for part in parts if part["name"] not in ("llama.cpp", "gnuplot")]
         self.assertEqual({part["name"] for part in parts},
-                         {"cJSON", "libcurl", "nanoarrow", "SQLite", "ECharts"})
+                         {"cJSON", "libcurl", "nanoarrow", "SQLite", "ECharts", "protobuf-c"})
         for part in parts:
             self.assertFalse(part["available"], part)
             self.assertRegex(part["missing"], "install|setup|set-up", part)

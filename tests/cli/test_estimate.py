@@ -21,6 +21,7 @@ from program import MachineTest, ipw  # noqa: E402
 
 LEGACY = SOURCE / "tests" / "fixtures" / "hardware"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
+ONNX = Path("/usr/share/libonnx-testdata/data/node")  # Debian's; small graphs of one operator
 GPU = "a100-sxm-80gb"
 
 
@@ -169,7 +170,7 @@ class Requests(EstimateTest):
     def summed(self, prompt, output, *more):
         """Joules and seconds of a prefill and of every step after it, one by one."""
         passes = [self.on(GPU, "gpt2", "--phase", "prefill", "--prompt-tokens", str(prompt), *more)]
-        passes += [self.step(prompt + i, *more) for i in range(output - 1)]
+        passes += [self.step(prompt + 1 + i, *more) for i in range(output - 1)]
         return (sum(p["energy_j"]["total"] for p in passes), sum(p["latency_s"] for p in passes))
 
     def test_few_tokens_are_summed_exactly(self):
@@ -432,9 +433,11 @@ class Forms(EstimateTest):
     def test_graphs(self):
         dot = self.run_ipw("--model", "resnet18", "--graph", "dot").stdout
         self.assertTrue(dot.startswith('digraph "resnet18" {'))
-        nodes, edges = re.findall(r"^  (n\d+) \[", dot, re.M), re.findall(r"^  (\w+) -> (\w+);", dot, re.M)
+        nodes, edges = re.findall(r"^  (n\d+) \[", dot, re.M), re.findall(
+            r'^  (\w+) -> (\w+) \[label="[\dx]+"\];', dot, re.M)
         self.assertEqual(len(nodes), len(set(nodes)))
-        self.assertEqual({end for _, end in edges}, set(nodes))  # each reads something
+        read = {end for _, end in edges if end.startswith("n")}
+        self.assertEqual(read, set(nodes))  # each reads something
         adds = [n for n in re.findall(r"^  (n\d+) \[label=\"\S+add\\nadd", dot, re.M)]
         self.assertEqual(len(adds), 8)
         for node in adds:
@@ -443,7 +446,28 @@ class Forms(EstimateTest):
             subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
         mermaid = self.run_ipw("--model", "resnet18", "--graph", "mermaid").stdout
         self.assertTrue(mermaid.startswith("flowchart TD\n"))
-        self.assertEqual(len(re.findall(" --> ", mermaid)), len(edges))
+        self.assertEqual(mermaid.count(" --> "), len(edges))
+
+
+class Pictures(EstimateTest):
+    def draw(self, name, *arguments):
+        self.run_ipw("--model", "resnet18", *arguments, "--plot", self.root / name)
+        return (self.root / name).read_bytes()
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not here")
+    def test_of_one_and_of_many(self):
+        one = self.draw("a.svg", "--hardware", GPU).decode()
+        for word in ("resnet18 on NVIDIA A100", "layer1.*.conv1", "static", "not measured"):
+            self.assertIn(word, one)
+        many = self.draw("b.svg", "--hardware", f"{GPU},l4", "--batch", "1..8x2").decode()
+        for word in (GPU, "l4", "Pareto frontier", "8 settings"):
+            self.assertIn(word, many)
+        self.assertTrue(self.draw("c.png", "--hardware", GPU).startswith(b"\x89PNG"))
+
+    def test_a_name_that_is_no_pictures(self):
+        for name in ("a.gif", "png", ".png"):
+            self.assertIn(".png", self.refused("--model", "resnet18", "--hardware", GPU, "--plot",
+                                               self.root / name))
 
 
 # ---- the legacy model ----
@@ -522,6 +546,7 @@ class Refusals(EstimateTest):
                             ([*given, "--batch", "1..1000000"], "at most 4096"),
                             ([*given, "--phase", "decode"], "no phases"),
                             ([*given, "--prompt-tokens", "5"], "takes no --prompt-tokens"),
+                            ([*given, "--dim", "batch=5"], "takes no --dim"),
                             (["--model", "bert-base-uncased", "--hardware", GPU, "--image", "64"],
                              "takes no --image"),
                             (["--model", "gpt2", "--hardware", GPU, "--prompt-tokens", "50",
@@ -532,6 +557,19 @@ class Refusals(EstimateTest):
                               "--output-tokens", "5"], "leave out --phase")):
             with self.subTest(words=words):
                 self.assertIn(hint, self.refused(*words))
+
+    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_a_model_that_computes_nothing(self):
+        done = self.run_ipw("--model", ONNX / "test_identity" / "model.onnx", "--hardware", GPU, code=1)
+        self.assertIn("computes nothing", done.stderr)
+
+    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_an_open_dimension_is_asked_for(self):
+        model = ONNX / "test_sequence_map_add_1_sequence_1_tensor" / "model.onnx"
+        done = ipw(None, "estimate", "--model", model, "--hardware", GPU)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--dim N=", done.stderr)
+        self.run_ipw("--model", model, "--hardware", GPU, "--dim", "N=8")
 
     def test_files_that_are_none(self):
         junk = self.root / "junk.json"

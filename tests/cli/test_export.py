@@ -428,7 +428,7 @@ class Written(ExportTest):
         (run / "records.jsonl").write_text("".join(lines))
         done = ipw(None, "export", run, "--to", "csv")
         self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 5))
-        self.assertIn("1 damaged lines", done.stderr)
+        self.assertIn("1 damaged line of records.jsonl left out; the first is line 3", done.stderr)
         (run / "summary.json").write_text("{")
         self.assertIn("summary.json", self.export(run, "csv", code=1))
 

@@ -355,6 +355,20 @@ class Formats(MachineTest):
         report["comparisons"][0]["metrics"] = metrics["latency"]
         self.assertEqual(key_problems(report, section(text, "JSON REPORT")), [])
 
+    def test_estimate_json(self):
+        words = ["estimate", "--hardware", "l4", "--max-power-w", "1e6", "--json", "--model"]
+        report = json.loads(self.run_ipw(*words, "gpt2").stdout)
+        several = json.loads(self.run_ipw(*words, "resnet18", "--batch", "1,2").stdout)
+        shown = section(command_page("estimate"), "JSON REPORT")
+        self.assertEqual(key_problems([report, several], shown), [])
+
+    def test_estimate_csv(self):
+        words = ["estimate", "--hardware", "l4", "--model", "resnet18", "--format", "csv"]
+        text = command_page("estimate")
+        for more, title in (([], "CSV COLUMNS"), (["-v"], "CSV OF SUBGRAPHS")):
+            header = self.run_ipw(*words, *more).stdout.splitlines()[0]
+            self.assertEqual(column_problems(header, text, title), [])
+
     def test_exports(self):
         listing = json.loads(self.run_ipw("list", "exports", "--json").stdout)
         names = [row["name"] for row in listing["exports"]]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
+IPW = os.environ.get("IPW", str(BUILD / "ipw"))
 
 
 def show(word, **settings):
@@ -194,6 +195,16 @@ class Published(Written):
             for key in ("macs", "elementwise", "weights"):
                 with self.subTest(f"{name} {key}"):
                     self.assertEqual(of_file[key], by_name[key])
+
+    def test_the_cache_that_is_told(self):
+        """So many tokens as were asked for, the new one among them."""
+        done = subprocess.run([IPW, "estimate", "--model", "llama-3.2-1b", "--hardware", "h100",
+                               "--phase", "decode", "--context", "1024", "--precision", "fp16",
+                               "--json"], capture_output=True, text=True, timeout=60, check=True)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["memory_bytes"]["kv_cache"], 16 * 2 * 512 * 1024 * 2)
+        self.assertEqual(report["memory_bytes"]["weights"], 2 * 1_235_814_400)
+        self.assertEqual(report["macs"], macs(CONFIGS["llama-3.2-1b"][0], 1, 1023, 1))
 
     def test_names_of_hugging_face(self):
         for spelled, name in (("meta-llama/Llama-3.2-1B", "llama-3.2-1b"),

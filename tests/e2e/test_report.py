@@ -88,6 +88,47 @@ class Page(unittest.TestCase):
         self.browser.run(f"document.querySelector({json.dumps(selector)}).focus()")
 
 
+class Predicted(Page):
+    """`ipw estimate --json -o RUN/estimate.json` beside what was measured."""
+
+    def page_with(self, name, *estimate, text=None):
+        summary = make_run(self.folder / name, queries=40)
+        path = self.folder / name / "estimate.json"
+        if text is not None:
+            path.write_text(text)
+        else:
+            done = ipw(None, "estimate", *estimate, "-o", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.browser.open(report(self.folder / name), **DESKTOP)
+        return summary, path
+
+    def section(self):
+        return self.browser.run("document.getElementById('predicted')?.textContent ?? null")
+
+    def test_beside_what_was_measured(self):
+        summary, path = self.page_with("a", "--model", "gpt2", "--hardware", "h200", "--prompt-tokens", "100")
+        said = json.loads(path.read_text())
+        rows = dict((label, (float(said), float(found))) for label, said, found in self.browser.run(
+            "[...document.querySelectorAll('#predicted tbody tr')].map(row => "
+            "[row.children[0].textContent, row.children[1].dataset.value, row.children[2].dataset.value])"))
+        predicted, measured = rows["Energy per output token"]
+        self.assertAlmostEqual(predicted, said["each"]["energy_j"])
+        self.assertAlmostEqual(measured, summary["ipw"]["joules_per_output_token"])
+        self.assertIn("Power while busy", rows)
+        self.assertIn("a request of 100 prompt and 128 output tokens", self.section())
+
+    def test_what_is_no_estimate_is_said(self):
+        self.page_with("b", text="{")
+        self.assertIn("Predicted", self.section())
+        self.page_with("c", "--model", "resnet18", "--hardware", "h200")
+        self.assertIn("no estimate of a request", self.section())
+
+    def test_without_one_nothing_is_said(self):
+        make_run(self.folder / "d", queries=10)
+        self.browser.open(report(self.folder / "d"), **DESKTOP)
+        self.assertIsNone(self.section())
+
+
 class OneRun(Page):
     @classmethod
     def setUpClass(cls):
@@ -384,6 +425,31 @@ class Several(Page):
         self.assertIn(HOSTILE, self.browser.run("document.querySelector('#layers').textContent"))
         self.assertIsNone(self.browser.run("window.struck || null"))
         self.assertEqual(self.browser.run("document.querySelectorAll('img').length"), 0)
+
+    def test_the_comparison_is_that_of_ipw_compare(self):
+        runs = [self.folder / name for name in "abc"]
+        wanted = json.loads(ipw(None, "compare", *runs, "--json").stdout)
+        page = self.folder / "compared.html"
+        done = ipw(None, "compare", *runs, "--format", "html", "-o", page)
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, str(page)), done.stderr)
+        self.browser.open(page, **DESKTOP)
+        data = json.loads(self.browser.run("document.getElementById('data').textContent"))
+        self.assertEqual(data["comparison"]["comparisons"], wanted["comparisons"])
+        tables = self.browser.run("[...document.querySelectorAll('#comparison .compared')].map(one => "
+                                  "[...one.querySelectorAll('tbody tr')].map(row => [...row.children].map(e => e.textContent)))")
+        self.assertEqual(len(tables), 2)
+        for shown, comparison in zip(tables, wanted["comparisons"]):
+            known = {name.replace("_", " "): m for name, m in comparison["metrics"].items() if m["difference"] is not None}
+            self.assertEqual([row[0] for row in shown], list(known))
+            for row in shown:
+                metric = known[row[0]]
+                self.assertEqual(row[6], metric["verdict"])
+                self.assertEqual(row[3].replace("−", "-"), f"{100 * metric['relative']:+.1f} %".replace("-0.0", "−0.0").replace("−", "-"))
+        accuracy = next(row for row in tables[0] if row[0] == "accuracy")
+        self.assertRegex(accuracy[1], r"^\d\d\.\d+ ± \d\.\d %$")
+        done = ipw(None, "compare", *runs, "--format", "html")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("-o", done.stderr)
 
     def test_a_title_is_text(self):
         self.browser.open(report(self.folder / "b"), **PHONE)

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/count.h"
 #include "graph/decoder_cost.h"
+#include "graph/decoder_graph.h"
 #include "graph/gguf.h"
 
 /* ---- writing ---- */
@@ -203,6 +205,22 @@ static const char *check_decoder(const struct gguf *gguf, const struct decoder *
     return NULL;
 }
 
+/* As a graph: the same matrices, by whoever counts; unless it lacks what only a graph needs. */
+static const char *check_graph(const struct decoder *decoder)
+{
+    struct graph_setting setting = {.phase = GRAPH_PREFILL, .tokens = 3, .batch = 2};
+    struct decoder_step step = {.tokens = 3, .sequences = 2, .logits = 1};
+    struct graph graph = {0};
+    struct error why = {0};
+    enum err err = decoder_graph(decoder, &setting, &graph, &why);
+    if (err)
+        return err != ERR_NO_MEMORY && why.text[0] ? NULL : "a graph is refused without a reason";
+    double made = 2 * graph_cost_total(&graph).macs;
+    double counted = decoder_cost_total(decoder, &step).matrix_flops;
+    graph_release(&graph);
+    return fabs(made - counted) <= 1e-9 * counted ? NULL : "the graph costs something else";
+}
+
 const char *gguf_file_exercise(const void *bytes, size_t length)
 {
     struct gguf gguf;
@@ -219,6 +237,7 @@ const char *gguf_file_exercise(const void *bytes, size_t length)
         wrong = "out of memory while reading the decoder";
     if (!err) {
         wrong = wrong ? wrong : check_decoder(&gguf, &decoder);
+        wrong = wrong ? wrong : check_graph(&decoder);
         decoder_release(&decoder);
     }
     gguf_close(&gguf);

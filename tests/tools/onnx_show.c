@@ -1,7 +1,7 @@
 /* onnx_show FILE [BATCH [DIMS]]: the graph of an ONNX file as JSON on standard output, for the tests that
  * compare our reader with others: tensors with their shapes, nodes, and the whole cost.  DIMS is
  * "batch=8,seq=16".  With FILE "-": files by name, one a line on standard input, one line of JSON each.
- * What cannot be read is {"error": ..., "code": ...}.  Warnings go to standard error. */
+ * "--dot FILE" and "--mermaid FILE" give the drawing instead.  What cannot be read is {"error": ..., "code": ...}.  Warnings go to standard error. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +103,27 @@ static void show_file(struct json *json, const char *path, int64_t batch, const 
     model_close(&model);
 }
 
+static int draw_file(const char *how, const char *path)
+{
+    struct error why = {0};
+    struct model model = {0};
+    struct graph graph = {0};
+    struct graph_setting setting = {0};
+    struct text text = {0};
+    enum err err = model_open(path, &model, &why);
+    if (!err)
+        err = model_graph(&model, &setting, &graph, &why);
+    if (!err && strcmp(how, "--dot") == 0)
+        graph_write_dot(&graph, &text);
+    else if (!err)
+        graph_write_mermaid(&graph, &text);
+    printf("%s", err ? why.text : text_get(&text));
+    text_release(&text);
+    graph_release(&graph);
+    model_close(&model);
+    return err || fflush(stdout) ? 1 : 0;
+}
+
 static void write_line(enum log_level level, const char *line)
 {
     (void)level;
@@ -126,6 +147,8 @@ int main(int argc, char **argv)
     char line[4096];
     if (argc < 2)
         return 2;
+    if (argc == 3 && argv[1][0] == '-' && argv[1][1] == '-')
+        return draw_file(argv[1], argv[2]);
     int64_t batch = argc > 2 ? strtoll(argv[2], NULL, 10) : 0;
     log_to(write_line, LOG_WARN);
     if (argc > 3 && params_add(&dims, argv[3]))

@@ -90,6 +90,30 @@ function qualitySection(run) {
     ], checks, { filter: false })) : null);
 }
 
+// ---- what was predicted ----
+
+// An estimate beside what came out: the same figures, as far as both have them.
+const PREDICTED = [["joules_per_output_token", "J"], ["joules_per_query", "J"], ["busy_watts", "W"], ["latency_s", "s"],
+  ["time_to_first_token_s", "s"], ["output_tokens_per_s", ""]];
+
+function predictedSection(run) {
+  const said = run.predicted;
+  if (!said) return null;
+  if (said.note) return section("predicted", "Predicted", said.note);
+  const measured = Object.fromEntries(run.headline.map(figure => [figure.key, figure]));
+  const rows = PREDICTED.filter(([key]) => known(said[key]) && measured[key])
+    .map(([key, unit]) => ({ key, unit, label: measured[key].label, found: measured[key].value, said: said[key], error: said[key + "_plus_minus"] }));
+  return section("predicted", "Predicted",
+    "By ipw estimate, for a request of " + said.prompt_tokens + " prompt and " + said.output_tokens + " output tokens in a batch of " + said.batch +
+    " on " + said.hardware + " (" + said.precision + ", " + said.confidence + "). A run with other lengths or another batch costs something else; ipw estimate validate takes its own.",
+    smallTable("Predicted and measured", [
+      { key: "label", label: "Figure", text: true },
+      { key: "said", label: "Predicted", unit: "", show: row => row.error > 0 ? withError(row.said, row.error, row.unit) : withUnit(row.said, row.unit) },
+      { key: "found", label: "Measured", unit: "", show: row => withUnit(row.found, row.unit) },
+      { label: "Predicted over measured", unit: "", of: row => known(row.found) && row.found > 0 ? row.said / row.found : null },
+    ], rows, { filter: false }));
+}
+
 // ---- headline figures ----
 
 function figure(item, i) {
@@ -225,6 +249,53 @@ function acrossSection() {
     ], rows));
 }
 
+// Each run against the first: what `ipw compare` says.
+function verdictBadge(metric) {
+  const kind = { better: "good", worse: "bad" }[metric.verdict] || "";
+  return make("span", { class: "badge " + kind }, metric.verdict);
+}
+
+const signed = (value, show) => !known(value) ? "–" : (value > 0 ? "+" : value < 0 ? "−" : "") + show(Math.abs(value));
+
+function comparedRows(metrics) {
+  return Object.entries(metrics).filter(([, metric]) => known(metric.difference)).map(([name, metric]) => ({ name: name.replaceAll("_", " "), ...metric }));
+}
+
+// Joules, watts and seconds have prefixes; shares are in per cent; all else is as it is.
+function comparedValue({ value, plus_minus }, { name, unit }) {
+  if (["J", "W", "s"].includes(unit)) return withError(value, plus_minus, unit);
+  const [scale, after] = name === "accuracy" ? [100, " %"] : [1, unit ? " " + unit : ""];
+  return digits(scale * value) + (plus_minus > 0 ? " ± " + digits(scale * plus_minus, 2) : "") + after;
+}
+
+function comparisonTable(comparison) {
+  const share = value => (100 * value).toFixed(1) + " %";
+  return smallTable("Differences", [
+    { key: "name", label: "Metric", text: true },
+    { label: "Baseline", of: row => row.baseline.value, show: row => comparedValue(row.baseline, row) },
+    { label: "This run", of: row => row.run.value, show: row => comparedValue(row.run, row) },
+    { label: "Difference", of: row => row.relative, show: row => signed(row.relative, share) },
+    { label: "95 %", fixed: true, of: row => at(row.relative_interval_95, 0),
+      show: row => row.relative_interval_95 ? row.relative_interval_95.map(value => signed(value, share)).join(" to ") : "–" },
+    { label: "p (Holm)", of: row => row.p_holm, show: row => known(row.p_holm) ? row.p_holm < 0.001 ? "< 0.001" : row.p_holm.toFixed(3) : "–" },
+    { label: "Verdict", text: true, fixed: true, of: verdictBadge },
+  ], comparedRows(comparison.metrics), { filter: false });
+}
+
+function comparisonSection() {
+  const all = DATA.comparison;
+  if (!all) return null;
+  if (all.missing) return section("comparison", "Against the first run", all.missing);
+  return section("comparison", "Against the first run", "Baseline: " + all.baseline.model + " in " + all.baseline.directory
+    + ". Better and worse: corrected p under 0.05, and the interval leaves out 0. “No evidence” is not “the same”.",
+    all.comparisons.map(one => make("div", { class: "compared" },
+      make("h3", {}, one.model + (one.hardware_label ? " on " + one.hardware_label : "")),
+      make("p", { class: "note mono" }, one.directory),
+      make("p", { class: "note" }, one.paired ? plural(one.same_queries, "query", "queries") + " that both asked, in pairs" : "as two sets of queries: they asked different questions"),
+      one.warnings.length ? make("div", { class: "alert" }, make("ul", {}, one.warnings.map(text => make("li", {}, text)))) : null,
+      comparisonTable(one))));
+}
+
 // ---- layers ----
 
 function layersSection(model, i) {
@@ -265,7 +336,7 @@ function environmentSection(run) {
 
 // ---- all of it ----
 
-const SHORT_TITLES = { across: "Side by side", figures: "Figures", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
+const SHORT_TITLES = { across: "Side by side", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
   fits: "Fits", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
 
 function drawContents() {
@@ -286,9 +357,9 @@ function runPicker(run) {
 function drawRun() {
   const run = DATA.runs[chosen];
   const name = run && DATA.runs.length > 1 ? runPicker(run) : null;
-  const parts = run ? [name, headlineSection(run), qualitySection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
+  const parts = run ? [name, headlineSection(run), predictedSection(run), qualitySection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
     groupSection(run), querySection(run)] : [];
-  document.getElementById("main").replaceChildren(...[acrossSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
+  document.getElementById("main").replaceChildren(...[acrossSection(), comparisonSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
   dropCharts();
   drawTop();
   drawContents();

@@ -136,27 +136,6 @@ static enum err take_beginning(void *context, const struct jv *line)
     return err ? err : ERR_INTERRUPTED; /* the first is enough */
 }
 
-/* Which line the journal's readers left out first: looked for only where there is one. */
-static uint64_t find_damaged(const char *path)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t length;
-    uint64_t number = 0;
-    bool whole = true;
-    FILE *file = fopen(path, "re");
-    while (file && whole && (length = getline(&line, &capacity, file)) > 0) {
-        struct jv *value = NULL;
-        number++;
-        whole = jv_parse(line, (size_t)length, &value, NULL) == ERR_OK;
-        jv_free(value);
-    }
-    free(line);
-    if (file)
-        fclose(file);
-    return whole ? 0 : number;
-}
-
 enum err journal_rows(const char *path, struct builder *builder, struct error *why)
 {
     struct run_table *table = builder->table;
@@ -167,7 +146,7 @@ enum err journal_rows(const char *path, struct builder *builder, struct error *w
         err = journal_records(path, 0, take_record, builder, &table->damaged, &reason);
     table->ours = true;
     if (table->damaged)
-        table->first_damaged = find_damaged(path);
+        table->first_damaged = journal_first_damaged(path);
     if (err)
         return err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     return ERR_OK;

@@ -9,6 +9,8 @@
 
 enum { PATH_MAX_BYTES = 120, PROBLEM_MAX = 200, UNITS_MAX = 5, SOURCE_MAX = 240 };
 
+#define NUMBER_MAX 1e5 /* watts and ratios of a point */
+
 struct unit {
     const char *name;
     double factor; /* to SI */
@@ -208,7 +210,7 @@ enum err entry_number(const struct entry *at, const struct jv *object, const cha
     if (jv_is_null(value))
         return ERR_OK;
     *out = jv_number(value);
-    if (!is_known(*out) || *out <= 0)
-        return entry_refuse(at, key, "must be a number above 0");
+    if (!is_known(*out) || *out <= 0 || *out > NUMBER_MAX)
+        return entry_refuse(at, key, "must be a number above 0, at most %g", NUMBER_MAX);
     return ERR_OK;
 }

@@ -48,10 +48,10 @@ enum entry_quantity {
 };
 
 /* {"value", "unit", "evidence", "plus_minus", "source"} in SI units; missing or null is UNKNOWN. */
-enum err entry_figure(const struct entry *at, const struct jv *object, const char *key,
+enum err entry_figure(const struct entry *outer, const struct jv *object, const char *key,
                       enum entry_quantity quantity, struct hardware_figure *out) MUST_USE;
 
-/* A plain number above 0; `otherwise` where it is missing. */
+/* A plain number above 0, watts or a ratio; `otherwise` where it is missing. */
 enum err entry_number(const struct entry *at, const struct jv *object, const char *key,
                       double otherwise, double *out) MUST_USE;
 

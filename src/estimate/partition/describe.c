@@ -99,6 +99,9 @@ void describe_subgraph(const struct partition *partition, struct subgraph *subgr
     subgraph->op = deciding->op;
     subgraph->layer = deciding->layer;
     subgraph->component = deciding->component;
+    bool is_recurrent = graph_op_kind(deciding->op) == GRAPH_KIND_RECURRENT;
+    int64_t steps = is_recurrent ? deciding->as.recurrent.steps : 1;
+    subgraph->steps = steps > 1 ? (double)steps : 1;
     write_pattern(partition, subgraph);
     measure_outputs(partition, subgraph, deciding);
     describe_sharing(partition, subgraph);

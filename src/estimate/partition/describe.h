@@ -4,7 +4,7 @@
 
 #include "estimate/partition.h"
 
-/* Fills name, pattern, op, layer, component, outputs, rows, is_shared, is_summed and link_outputs of a
+/* Fills name, pattern, op, layer, component, outputs, rows, steps, is_shared, is_summed and link_outputs of a
  * subgraph whose nodes are known. */
 void describe_subgraph(const struct partition *partition, struct subgraph *subgraph);
 

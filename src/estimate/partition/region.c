@@ -70,7 +70,7 @@ static bool is_closed(const struct search *search)
 {
     for (uint32_t i = 1; i + 1 < search->count; i++)
         if (search->read[i] != flow_reader_count(search->flow, search->tensors[i]) ||
-            search->read[i] == 0 || search->flow->goes_out[search->tensors[i]])
+            search->flow->goes_out[search->tensors[i]])
             return false;
     return true;
 }

@@ -33,6 +33,9 @@ static int64_t by_meaning(const struct graph_setting *setting, const char *name)
 
 static enum err bind(struct work *work, const char *name, int64_t size)
 {
+    enum { MOST_BOUND = 256 }; /* names of dimensions: a model has a handful */
+    if (work->bound_count == MOST_BOUND)
+        return ERR_OK;
     struct bound_dim *bound =
         grow(work->bound, &work->bound_room, work->bound_count, sizeof *bound);
     if (!bound)
@@ -54,6 +57,8 @@ static bool find_bound(const struct work *work, const char *name, int64_t *out)
 
 /* ---- one open dimension ---- */
 
+enum { MOST_LOOKED_AT = 8 };
+
 struct binding {
     struct work *work;
     struct graph_setting *setting;
@@ -61,6 +66,8 @@ struct binding {
     struct text missing; /* names of those that are open */
     const char *one;     /* of them, for the example */
     size_t missing_count;
+    int looked_at;         /* inputs, for what reads them */
+    int64_t batch;         /* of the first input; 0: none yet */
     int64_t batch_in_file; /* the first dimension of the first input, where the file has it; -1 */
 };
 
@@ -138,7 +145,7 @@ static const char *place_name(struct work *work, int32_t value, size_t index)
 }
 
 static enum err fill_dims(struct binding *binding, int32_t value, const struct message_type *type,
-                          struct shape *out)
+                          int batch, struct shape *out)
 {
     out->rank = (uint8_t)type->rank;
     for (size_t i = 0; i < type->rank; i++) {
@@ -148,24 +155,43 @@ static enum err fill_dims(struct binding *binding, int32_t value, const struct m
         const char *place = place_name(binding->work, value, i);
         if (!place)
             return work_no_memory(binding->work);
-        enum err err = open_dim(binding, place, type->dims[i].name, i == 0, &out->dims[i]);
+        enum err err = open_dim(binding, place, type->dims[i].name, (int)i == batch, &out->dims[i]);
         if (err)
             return err;
     }
     return ERR_OK;
 }
 
+/* Recurrence reads steps first and samples second. */
+static int batch_place(const struct work *work, int32_t value)
+{
+    const struct onnx_graph *graph = &work->file->graphs[0];
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        const struct onnx_node *node = &work->file->nodes[graph->first_node + i];
+        bool is_recurrent =
+            slice_is(node->op, "LSTM") || slice_is(node->op, "GRU") || slice_is(node->op, "RNN");
+        if (!is_recurrent || node->input_count == 0 ||
+            work->file->links[node->first_input] != value)
+            continue;
+        for (uint32_t k = 0; k < node->attribute_count; k++)
+            if (slice_is(work->file->attributes[node->first_attribute + k].name, "layout"))
+                return 0;
+        return 1;
+    }
+    return 0;
+}
+
 /* A batch that is asked for takes the place of the one that the file was written with. */
-static void change_batch(struct binding *binding, const struct message_type *type,
+static void change_batch(struct binding *binding, int place, const struct message_type *type,
                          struct shape *shape)
 {
     int64_t wanted = binding->setting->batch;
-    if (shape->rank == 0 || type->dims[0].size < 0)
+    if (place >= shape->rank || type->dims[place].size < 0)
         return;
     if (binding->batch_in_file < 0)
-        binding->batch_in_file = shape->dims[0];
-    if (wanted > 0 && shape->dims[0] == binding->batch_in_file && shape->rank > 1)
-        shape->dims[0] = wanted;
+        binding->batch_in_file = shape->dims[place];
+    if (wanted > 0 && shape->dims[place] == binding->batch_in_file && shape->rank > 1)
+        shape->dims[place] = wanted;
 }
 
 static enum err bind_input(struct binding *binding, int32_t value)
@@ -189,10 +215,14 @@ static enum err bind_input(struct binding *binding, int32_t value)
         work->is_guessed = true;
         return ERR_OK;
     }
-    err = fill_dims(binding, value, &type, &known->shape);
+    int place =
+        type.rank == 3 && binding->looked_at++ < MOST_LOOKED_AT ? batch_place(work, value) : 0;
+    err = fill_dims(binding, value, &type, place, &known->shape);
     if (err)
         return err;
-    change_batch(binding, &type, &known->shape);
+    change_batch(binding, place, &type, &known->shape);
+    if (binding->batch == 0 && place < known->shape.rank)
+        binding->batch = known->shape.dims[place];
     known->has_shape = true;
     const char *wrong = shape_check(known->shape.rank, known->shape.dims, &elements);
     return wrong ? input_failed(binding, value, wrong) : ERR_OK;
@@ -228,20 +258,17 @@ static void tell_setting(struct binding *binding)
     struct work *work = binding->work;
     const struct onnx_graph *graph = &work->file->graphs[0];
     struct graph_setting *setting = binding->setting;
-    int64_t batch = 0;
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const struct known *known = &work->known[work->file->links[graph->first_input + i]];
-        if (known->tensor || !known->has_shape || known->shape.rank == 0)
+        if (known->tensor || !known->has_shape)
             continue;
-        if (batch == 0)
-            batch = known->shape.dims[0];
         if (known->shape.rank == 2 && (known->type == ONNX_INT64 || known->type == ONNX_INT32) &&
             work->graph->tokens == 0) {
             work->graph->tokens = (double)known->shape.dims[0] * (double)known->shape.dims[1];
             setting->tokens = known->shape.dims[1];
         }
     }
-    setting->batch = batch > 0 ? batch : 1;
+    setting->batch = binding->batch > 0 ? binding->batch : 1;
     work->graph->batch = (double)setting->batch;
 }
 

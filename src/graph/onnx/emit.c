@@ -116,13 +116,17 @@ static enum graph_role role_of(const struct step *step, size_t index, const stru
     const struct operator_row *row = step->row;
     const struct onnx_tensor *tensor = known->tensor;
     unsigned bit = index < 16 ? 1u << index : 0;
-    if (!tensor || tensor->rank == 0 || (known->is_constant && tensor->elements <= 1))
+    enum graph_kind kind = graph_op_kind(step->made.op);
+    bool takes_weights =
+        kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_RECURRENT;
+    if (!tensor || tensor->rank == 0 ||
+        (known->is_constant && tensor->elements <= 1 && !takes_weights))
         return GRAPH_CONSTANT;
     if (row && (row->buffers & bit))
         return GRAPH_BUFFER;
+    bool is_quantised = known->is_weight || (row && (row->quantised & bit));
     if (!type_is_real(tensor->type))
-        return row && (row->quantised & bit) && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER
-                                                                               : GRAPH_CONSTANT;
+        return is_quantised && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER : GRAPH_CONSTANT;
     /* Numbers written into the graph that are taken away, compared or divided by. */
     bool is_plain = row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
                             row->op == GRAPH_WHERE || row->op == GRAPH_MOVE);
@@ -141,7 +145,9 @@ static enum err add_tensor(struct work *work, struct known *known, enum graph_ro
                                   .rank = known->shape.rank};
     memcpy(tensor.dims, known->shape.dims, sizeof tensor.dims);
     if (role == GRAPH_PARAMETER)
-        tensor.stored_bytes = stored_width(known->type) * graph_elements(&tensor);
+        tensor.stored_bytes = known->stored_bytes > 0
+                                  ? known->stored_bytes
+                                  : stored_width(known->type) * graph_elements(&tensor);
     return graph_add_tensor(work->graph, &tensor, &known->id, work->why);
 }
 
@@ -155,24 +161,24 @@ enum err emit_input(struct work *work, int32_t value)
     return add_tensor(work, &work->known[value], GRAPH_INPUT, work->file->values[value].name);
 }
 
+static enum err root_id(struct step *step, size_t index, struct known *root, tensor_id *out)
+{
+    struct graph *graph = step->work->graph;
+    enum err err = ERR_OK;
+    if (root->id == GRAPH_NONE && (root->tensor || root->numbers))
+        err = add_tensor(step->work, root, role_of(step, index, root), name_of(step->work, root));
+    else if (root->id != GRAPH_NONE && root->tensor &&
+             graph->tensors[root->id].role == GRAPH_CONSTANT)
+        graph->tensors[root->id].role = role_of(step, index, root);
+    *out = root->id;
+    return err;
+}
+
 static enum err input_id(struct step *step, size_t index, tensor_id *out)
 {
     struct known *known = step_input(step, index);
     *out = GRAPH_NONE;
-    if (!known)
-        return ERR_OK;
-    struct known *root = known->root ? known->root : known;
-    if (root->id == GRAPH_NONE && (root->tensor || root->numbers)) {
-        enum err err =
-            add_tensor(step->work, root, role_of(step, index, root), name_of(step->work, root));
-        if (err)
-            return err;
-    } else if (root->id != GRAPH_NONE && root->tensor &&
-               step->work->graph->tensors[root->id].role == GRAPH_CONSTANT) {
-        step->work->graph->tensors[root->id].role = role_of(step, index, root);
-    }
-    *out = root->id;
-    return ERR_OK;
+    return known ? root_id(step, index, known->root ? known->root : known, out) : ERR_OK;
 }
 
 /* ---- nodes ---- */
@@ -232,6 +238,47 @@ static enum err view_summed(struct step *step, const struct graph_node *node, te
     return add_before(step, node, GRAPH_VIEW, FIRST, 1, &rows, out);
 }
 
+/* Of a weight that was put together the other pieces are read as well. */
+static enum err link_others(struct step *step, struct links *to, size_t room)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < step_input_count(step); i++) {
+        const struct known *known = step_input(step, i);
+        const struct known_list *item = known ? known->others : NULL;
+        for (; item && to->count < room && !err; item = item->next)
+            err = root_id(step, i, item->known, &to->ids[to->count++]);
+    }
+    return err;
+}
+
+/* Filters are counted by their shape: one that was cut or put together needs its own. */
+static enum err view_filters(struct step *step, const struct graph_node *node, struct links *to)
+{
+    static const uint8_t FILTERS[] = {1};
+    const struct known *known = step_input(step, 1);
+    bool is_conv = step->made.op == GRAPH_CONV || step->made.op == GRAPH_CONV_TRANSPOSE;
+    if (!is_conv || step->order || !known || !known->root || to->count < 2 ||
+        memcmp(&known->shape.dims, &known->root->shape.dims,
+               known->shape.rank * sizeof known->shape.dims[0]) == 0)
+        return ERR_OK;
+    return add_before(step, node, GRAPH_VIEW, FILTERS, 1, &known->shape, &to->ids[1]);
+}
+
+/* What a node reads of a weight that was cut. */
+static double share_of(const struct step *step)
+{
+    for (size_t i = 0; i < step_input_count(step) && i < 16; i++) {
+        const struct known *known = step_input(step, i);
+        if (!known || !known->root || known->others)
+            continue;
+        double part = (double)shape_elements(&known->shape);
+        double whole = (double)shape_elements(&known->root->shape);
+        if (part > 0 && part < whole)
+            return part / whole;
+    }
+    return 1;
+}
+
 static enum err link_inputs(struct step *step, tensor_id first, struct links *to)
 {
     unsigned settings = step->row ? step->row->settings : 0;
@@ -274,7 +321,9 @@ enum err emit_node(struct step *step)
     node.label = label.text;
     node.layer = layer_of(step);
     node.component = DECODER_COMPONENT_COUNT;
-    size_t most = step_input_count(step) + step->node->output_count + 2;
+    node.weight_share = share_of(step);
+    enum { MOST_OTHERS = 32 };
+    size_t most = step_input_count(step) + step->node->output_count + 2 + MOST_OTHERS;
     struct links in = {arena_take(&step->work->passing, most * sizeof(tensor_id)), 0};
     struct links out = {arena_take(&step->work->passing, most * sizeof(tensor_id)), 0};
     if (!in.ids || !out.ids)
@@ -286,6 +335,10 @@ enum err emit_node(struct step *step)
                        : view_summed(step, &node, &first);
     if (!err)
         err = link_inputs(step, first, &in);
+    if (!err)
+        err = view_filters(step, &node, &in);
+    if (!err)
+        err = link_others(step, &in, most);
     if (!err)
         err = link_outputs(step, &out);
     node_id id;

@@ -53,12 +53,21 @@ enum err message_setting(struct arena *arena, struct slice body, struct message_
     return ERR_OK;
 }
 
+/* Some exporters call all that is open "?" or "-1": that is no name, since it stands for several sizes. */
+static bool is_name(const char *name)
+{
+    for (; *name; name++)
+        if ((*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z'))
+            return true;
+    return false;
+}
+
 static struct message_dim dim_of(const Ipw__Onnx__Dimension *from)
 {
     struct message_dim dim = {.size = -1};
     if (from->value_case == IPW__ONNX__DIMENSION__VALUE_SIZE)
         dim.size = from->size < 0 ? -1 : from->size;
-    else if (from->value_case == IPW__ONNX__DIMENSION__VALUE_NAME && from->name[0])
+    else if (from->value_case == IPW__ONNX__DIMENSION__VALUE_NAME && is_name(from->name))
         dim.name = from->name;
     return dim;
 }

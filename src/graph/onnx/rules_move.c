@@ -59,13 +59,14 @@ enum err rule_split(struct step *step)
 
 /* ---- slice ---- */
 
-/* How many of `size` numbers there are from begin to end; numpy's rules for what lies outside. */
+/* How many of `size` numbers there are from begin to end.  What lies outside is brought to the nearest end,
+ * a begin always to a number that is there (numpy has none left then, going backwards). */
 static int64_t slice_count(int64_t size, int64_t begin, int64_t end, int64_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
     begin = begin < 0 ? begin + size : begin;
     end = end < 0 ? end + size : end;
-    begin = begin < low ? low : begin > high ? high : begin;
+    begin = begin < 0 ? 0 : begin > high ? high : begin;
     end = end < low ? low : end > high ? high : end;
     if (step > 0)
         return end > begin ? (end - begin - 1) / step + 1 : 0;
@@ -223,12 +224,8 @@ static bool resize_by_scales(struct step *step, const struct shape *in, const in
 
 static bool resize_by_setting(struct step *step, const struct shape *in, struct shape *out)
 {
-    const struct onnx_attribute *found = step_attribute(step, "scales");
-    if (!found)
-        return false;
-    const struct message_setting *scales =
-        &step->settings[found - step->work->file->attributes - step->node->first_attribute];
-    if (scales->real_count != in->rank)
+    const struct message_setting *scales = step_setting(step, "scales");
+    if (!scales || scales->real_count != in->rank)
         return false;
     for (int i = 0; i < in->rank; i++)
         out->dims[i] = integer_of(floor((double)in->dims[i] * (double)scales->reals[i]));

@@ -200,11 +200,9 @@ enum err rule_constant(struct step *step)
     if (value && value->tensor.bytes)
         return constant_tensor(step, value->tensor);
     for (size_t i = 0; i < sizeof SETTINGS / sizeof SETTINGS[0]; i++) {
-        const struct onnx_attribute *found = step_attribute(step, SETTINGS[i].name);
-        if (!found)
+        const struct message_setting *list = step_setting(step, SETTINGS[i].name);
+        if (!list)
             continue;
-        const struct message_setting *list =
-            &step->settings[found - step->work->file->attributes - step->node->first_attribute];
         struct shape out = {.rank = SETTINGS[i].is_list,
                             .dims = {(int64_t)(list->integer_count + list->real_count)}};
         return step_give(step, 0, SETTINGS[i].type, &out);

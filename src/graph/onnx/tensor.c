@@ -102,7 +102,7 @@ const char *tensor_read(struct slice body, struct onnx_tensor *out)
     struct wire wire = wire_of(body);
     struct wire_field field;
     const char *wrong = NULL;
-    *out = (struct onnx_tensor){.body = body};
+    *out = (struct onnx_tensor){.body = body, .name = {"", 0}};
     while (!wrong && wire_next(&wire, &field))
         wrong = read_field(&field, out);
     if (!wrong && wire.is_damaged)
@@ -115,9 +115,9 @@ const char *tensor_read_sparse(struct slice body, struct onnx_tensor *out)
     enum { VALUES = 1, DIMS = 3 };
     struct wire wire = wire_of(body);
     struct wire_field field;
-    struct onnx_tensor values = {0};
+    struct onnx_tensor values = {.name = {"", 0}};
     const char *wrong = NULL;
-    *out = (struct onnx_tensor){0};
+    *out = (struct onnx_tensor){.name = {"", 0}};
     while (!wrong && wire_next(&wire, &field)) {
         if (field.number == VALUES && field.type == WIRE_BYTES)
             wrong = tensor_read(field.bytes, &values);

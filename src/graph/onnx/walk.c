@@ -6,6 +6,7 @@
 #include "graph/onnx/dims.h"
 #include "graph/onnx/emit.h"
 #include "graph/onnx/order.h"
+#include "graph/onnx/weights.h"
 
 static enum err walk_graph(struct work *work, int32_t graph);
 
@@ -30,7 +31,8 @@ static void assume(struct step *step, size_t index)
         out->has_shape = true;
         return;
     }
-    step->work->is_guessed |= step->is_guessed || !out->has_shape;
+    out->is_guess = step->is_guessed || !out->has_shape;
+    step->work->is_guessed |= out->is_guess;
     if (out->has_shape)
         return;
     out->has_shape = true;
@@ -71,30 +73,6 @@ static bool fold(struct step *step)
         is_folded = is_folded && out->numbers && !out->is_output;
     }
     return is_folded;
-}
-
-/* ---- other shapes of a weight ---- */
-
-/* A runtime makes these once: the weight stays one, whatever its shape is called. */
-static bool is_reshaped_weight(struct step *step)
-{
-    static const char *const NAMES[] = {"Transpose", "Cast", "CastLike", "DequantizeLinear",
-                                        "QuantizeLinear"};
-    struct known *in = step_input(step, 0), *out = step_output(step, 0);
-    if (!step->row || !in || !out || out->is_output || !in->tensor || in->tensor->elements <= 1)
-        return false;
-    bool is_view = step->row->op == GRAPH_VIEW && step->row->rule != rule_shape &&
-                   step->row->rule != rule_size && step->row->rule != rule_constant;
-    bool is_copy = is_view;
-    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++)
-        is_copy = is_copy || strcmp(step->row->name, NAMES[i]) == 0;
-    if (!is_copy)
-        return false;
-    out->tensor = in->tensor;
-    out->is_constant = in->is_constant;
-    out->root = in->root ? in->root : in;
-    out->was_looked_at = !is_view || in->was_looked_at; /* others change the order of its numbers */
-    return true;
 }
 
 /* The tensor of a Constant node is a tensor of the model; no node is left. */
@@ -323,17 +301,31 @@ static enum err check_inputs(const struct step *step)
     return ERR_OK;
 }
 
+/* A rule that works with a guess makes another, and a contradiction is then no mistake of the file. */
+static bool reads_guess(const struct step *step)
+{
+    for (size_t i = 0; i < step_input_count(step); i++)
+        if (step_input(step, i) && step_input(step, i)->is_guess)
+            return true;
+    return false;
+}
+
 static enum err walk_operator(struct step *step)
 {
+    bool is_guess = reads_guess(step);
     step->row = operator_find(step->node->domain, step->node->op);
     step->made.op = step->row ? step->row->op : GRAPH_UNKNOWN;
     enum err err = step->row ? step->row->rule(step) : ERR_OK;
-    if (err)
+    if (err && !(err == ERR_BAD_VALUE && is_guess))
         return err;
+    step->is_guessed |= is_guess;
     for (size_t i = 0; i < step->node->output_count; i++)
         if (step_output(step, i))
             assume(step, i);
-    if (is_constant(step) || is_reshaped_weight(step) || fold(step))
+    /* Of integers the numbers come first: they may be a shape. */
+    bool is_done = is_constant(step) || (weights_are_real(step) && weights_follow(step)) ||
+                   fold(step) || weights_follow(step);
+    if (is_done)
         return ERR_OK;
     return emit_node(step);
 }
@@ -409,11 +401,28 @@ static enum err end_outputs(struct work *work)
     return ERR_OK;
 }
 
-enum err walk(struct work *work)
+static enum err walk(struct work *work, struct graph_setting *setting)
 {
+    enum err err = dims_bind(work, setting);
+    if (err)
+        return err;
     mark_outputs(work);
-    enum err err = add_inputs(work);
+    err = add_inputs(work);
     if (!err)
         err = walk_graph(work, 0);
-    return err ? err : end_outputs(work);
+    if (!err)
+        err = end_outputs(work);
+    return err ? err : dims_check_batch(work, setting);
+}
+
+enum err onnx_graph(const struct onnx_file *file, struct graph_setting *setting, struct graph *out,
+                    struct error *why)
+{
+    struct work work;
+    enum err err = work_init(&work, file, out, why);
+    if (!err)
+        err = walk(&work, setting);
+    out->is_guessed = work.is_guessed;
+    work_release(&work);
+    return err ? err : graph_finish(out, why);
 }

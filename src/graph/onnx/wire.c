@@ -4,12 +4,14 @@
 
 bool slice_is(struct slice slice, const char *string)
 {
-    return slice.length == strlen(string) && memcmp(slice.bytes, string, slice.length) == 0;
+    return slice.length == strlen(string) &&
+           (slice.length == 0 || memcmp(slice.bytes, string, slice.length) == 0);
 }
 
 struct wire wire_of(struct slice message)
 {
-    return (struct wire){.at = message.bytes, .end = message.bytes + message.length};
+    const char *bytes = message.bytes ? message.bytes : "";
+    return (struct wire){.at = bytes, .end = bytes + message.length};
 }
 
 /* Seven bits a byte, the lowest first; ten bytes at most. */
@@ -79,8 +81,10 @@ bool wire_next(struct wire *wire, struct wire_field *out)
 
 bool wire_packed(struct slice *rest, uint64_t *out)
 {
+    if (rest->length == 0)
+        return false;
     const char *at = rest->bytes, *end = rest->bytes + rest->length;
-    if (at == end || !read_varint(&at, end, out))
+    if (!read_varint(&at, end, out))
         return false;
     *rest = (struct slice){at, (size_t)(end - at)};
     return true;

@@ -200,21 +200,25 @@ enum err step_give(struct step *step, size_t index, int32_t type, const struct s
 
 /* ---- its settings ---- */
 
-const struct onnx_attribute *step_attribute(const struct step *step, const char *name)
+/* Which of the node's attributes has that name; -1: none. */
+static int64_t attribute_index(const struct step *step, const char *name)
 {
-    const struct onnx_attribute *attributes =
-        step->work->file->attributes + step->node->first_attribute;
     for (uint32_t i = 0; i < step->node->attribute_count; i++)
-        if (slice_is(attributes[i].name, name))
-            return &attributes[i];
-    return NULL;
+        if (slice_is(step->work->file->attributes[step->node->first_attribute + i].name, name))
+            return i;
+    return -1;
 }
 
-static const struct message_setting *setting(const struct step *step, const char *name)
+const struct onnx_attribute *step_attribute(const struct step *step, const char *name)
 {
-    const struct onnx_attribute *attribute = step_attribute(step, name);
-    const struct onnx_attribute *first = step->work->file->attributes + step->node->first_attribute;
-    return attribute ? &step->settings[attribute - first] : NULL;
+    int64_t index = attribute_index(step, name);
+    return index < 0 ? NULL : &step->work->file->attributes[step->node->first_attribute + index];
+}
+
+const struct message_setting *step_setting(const struct step *step, const char *name)
+{
+    int64_t index = attribute_index(step, name);
+    return index < 0 ? NULL : &step->settings[index];
 }
 
 bool step_has(const struct step *step, const char *name)
@@ -224,19 +228,19 @@ bool step_has(const struct step *step, const char *name)
 
 int64_t step_integer(const struct step *step, const char *name, int64_t otherwise)
 {
-    const struct message_setting *found = setting(step, name);
+    const struct message_setting *found = step_setting(step, name);
     return found && found->has_integer ? found->integer : otherwise;
 }
 
 double step_real(const struct step *step, const char *name, double otherwise)
 {
-    const struct message_setting *found = setting(step, name);
+    const struct message_setting *found = step_setting(step, name);
     return found && found->has_real ? found->real : otherwise;
 }
 
 int step_list(const struct step *step, const char *name, int64_t *out, int room)
 {
-    const struct message_setting *found = setting(step, name);
+    const struct message_setting *found = step_setting(step, name);
     int count = 0;
     for (size_t i = 0; found && i < found->integer_count && count < room; i++)
         out[count++] = found->integers[i];
@@ -245,7 +249,7 @@ int step_list(const struct step *step, const char *name, int64_t *out, int room)
 
 struct slice step_text(const struct step *step, const char *name)
 {
-    const struct message_setting *found = setting(step, name);
+    const struct message_setting *found = step_setting(step, name);
     return found && found->text.length ? found->text : (struct slice){"", 0};
 }
 

@@ -25,6 +25,13 @@ struct shape {
     int64_t dims[GRAPH_MOST_DIMENSIONS];
 };
 
+struct known;
+
+struct known_list {
+    struct known *known;
+    const struct known_list *next;
+};
+
 struct known {
     bool has_shape;
     bool is_constant;   /* from a Constant node, not one of the file's tensors */
@@ -35,8 +42,12 @@ struct known {
     const struct onnx_tensor *tensor; /* its numbers in the file; NULL: none */
     tensor_id id;                     /* in the graph; GRAPH_NONE: not there yet */
     struct known *root;               /* the weight that this is another shape of; NULL: itself */
-    bool is_made;                     /* an input, a tensor, or its node was passed */
-    bool is_output;                   /* of the model */
+    const struct known_list *others;  /* weights that are put together with the root */
+    bool is_guess;                    /* its shape is, or comes of one */
+    bool is_weight;      /* integers that stand for other numbers: a quantised weight */
+    double stored_bytes; /* of a weight that is packed: those of the file; 0: by its type */
+    bool is_made;        /* an input, a tensor, or its node was passed */
+    bool is_output;      /* of the model */
 };
 
 struct bound_dim {
@@ -118,6 +129,7 @@ enum err step_give(struct step *step, size_t index, int32_t type, const struct s
 /* ---- its settings ---- */
 
 const struct onnx_attribute *step_attribute(const struct step *step, const char *name);
+const struct message_setting *step_setting(const struct step *step, const char *name); /* or NULL */
 bool step_has(const struct step *step, const char *name);
 int64_t step_integer(const struct step *step, const char *name, int64_t otherwise);
 double step_real(const struct step *step, const char *name, double otherwise);

@@ -16,6 +16,8 @@ static const struct bert_row BERTS[] = {
     {"bert-large-uncased", BERT(30522, 512, 2, 24, 1024, 16)},
     {"bert-base-cased", BERT(28996, 512, 2, 12, 768, 12)},
     {"bert-large-cased", BERT(28996, 512, 2, 24, 1024, 16)},
+    {"all-MiniLM-L6-v2", BERT(30522, 512, 2, 6, 384, 12)},
+    {"all-MiniLM-L12-v2", BERT(30522, 512, 2, 12, 384, 12)},
     {"distilbert-base-uncased", {30522, 512, 0, 768, 12, 3072, 6, GRAPH_GELU, false, true}},
     /* The first position is 2, so that 512 tokens need 514. */
     {"roberta-base", BERT(50265, 514, 1, 12, 768, 12)},

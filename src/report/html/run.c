@@ -9,6 +9,7 @@
 #include "report/html/files.h"
 #include "report/html/headline.h"
 #include "report/html/histogram.h"
+#include "report/html/predicted.h"
 #include "report/html/queries.h"
 #include "report/html/reproduce.h"
 #include "report/html/results.h"
@@ -25,7 +26,7 @@ static void put_notes(struct json *json, const struct run_table *table, const st
     json_array(json, "notes");
     for (size_t i = 0; i < table->note_count; i++)
         json_string(json, NULL, table->notes[i].text);
-    if (!table->summary)
+    if (!table->summary && !table->damaged_summary)
         json_string(json, NULL,
                     "there is no summary.json: the run was not finished, or is still going on");
     if (spans->damaged) {
@@ -70,6 +71,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
     headline_put(json, table, results);
+    predicted_put(json, table->directory);
     shares_put(json, table);
     if (!err)
         err = results_put(json, results);

@@ -2,8 +2,10 @@
  * does not repeat its mistakes. */
 #include "estimate/compat.h"
 
+#include "core/text.h"
 #include "graph/zoo.h"
 #include "port/json_read.h"
+#include "port/small_file.h"
 #include "support/unit.h"
 
 #define A100   IPW_FIXTURES "/hardware/legacy-a100-like.json"
@@ -20,13 +22,24 @@ static struct graph build(const char *name)
     return graph;
 }
 
+static struct legacy_hardware read_device(const char *path)
+{
+    struct legacy_hardware hardware;
+    struct text bytes = {0};
+    struct error why = {0};
+    assert_int_equal(small_file_read(path, "a device", &bytes, &why), ERR_OK);
+    assert_int_equal(legacy_hardware_parse(path, text_get(&bytes), bytes.length, &hardware, &why),
+                     ERR_OK);
+    text_release(&bytes);
+    return hardware;
+}
+
 static const struct estimate *run(const char *model, const char *device, enum precision precision,
                                   struct graph *graph, struct compat *out)
 {
-    struct legacy_hardware hardware;
+    struct legacy_hardware hardware = read_device(device);
     struct error why = {0};
     *graph = build(model);
-    assert_int_equal(legacy_hardware_read(device, &hardware, &why), ERR_OK);
     assert_int_equal(compat_make(graph, &hardware, precision, out, &why), ERR_OK);
     return &out->estimate;
 }
@@ -176,11 +189,10 @@ static void test_what_is_wrong_with_a_file_is_named(void **state)
 static void test_a_precision_that_it_lacks(void **state)
 {
     (void)state;
-    struct legacy_hardware hardware;
+    struct legacy_hardware hardware = read_device(JETSON);
     struct compat compat;
     struct error why = {0};
     struct graph graph = build("resnet18");
-    assert_int_equal(legacy_hardware_read(JETSON, &hardware, &why), ERR_OK);
     assert_int_equal(compat_make(&graph, &hardware, PRECISION_FP16, &compat, &why), ERR_BAD_VALUE);
     assert_contains(why.text, "legacy-jetson-like: its legacy figures have none of fp16");
     graph_release(&graph);

@@ -74,6 +74,59 @@ static void test_a_product_by_hand(void **state)
     graph_release(&graph);
 }
 
+/* What is no product runs on the other units, and costs their joules. */
+static void test_a_softmax_by_hand(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "softmax", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    build_output(&b, build_op(&b, GRAPH_SOFTMAX, "softmax", x));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph);
+    struct estimate e = make(&partition, device_round(&device),
+                             (struct estimate_setting){.precision = PRECISION_FP32});
+    double flops = 5 * 1000 * 1024.0, bytes = 2 * 4 * 1000 * 1024.0;
+    assert_near(e.rows[0].wave_share, 1, 0); /* 1000 pieces over 10 units */
+    assert_near(e.rows[0].compute_s, flops / 10e12, 1e-15);
+    assert_near(e.latency_s, bytes / 1e12, 1e-15);
+    assert_near(e.joules.compute, flops * 2e-12, 1e-15);
+    assert_near(e.utilisation, flops / 10e12 / e.latency_s, 1e-9);
+    assert_near(e.mfu, 0, 0);
+    assert_near(e.mbu, 1, 1e-9);
+    assert_int_equal(e.rows[0].bound, BOUND_MEMORY);
+    estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* A step of a recurrent layer waits for the one before it: each is started, and dealt out by itself. */
+static void test_recurrent_steps_by_hand(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "lstm", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){16, 100, 128});
+    build_output(&b, build_recurrent(&b, GRAPH_LSTM, "lstm", x, 256, false));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph);
+    device_round(&device);
+    device.hardware.launch_s = device_figure(1e-6);
+    struct estimate e =
+        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    double macs = 16.0 * 100 * 4 * 256 * (128 + 256), other = 16.0 * 100 * 256 * 14;
+    assert_near(e.rows[0].launch_s, 100e-6, 1e-12);
+    assert_near(e.rows[0].wave_share, 0.4, 1e-12); /* 16 x 256 states: 4 pieces on 10 units */
+    assert_near(e.rows[0].compute_s, (2 * macs / 100e12 + other / 10e12) / 0.4, 1e-12);
+    estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
 /* Starts of kernels and a power limit that is too low for the work. */
 static void test_launch_and_throttle(void **state)
 {
@@ -98,6 +151,8 @@ static void test_launch_and_throttle(void **state)
     assert_near(hot.latency_s, moving / (40 - 20), 1e-12);
     assert_near(hot.rows[0].stretch, hot.latency_s / hot.rows[0].compute_s, 1e-9);
     assert_true(hot.rows[0].stretch > 1);
+    assert_near(hot.power_plus_minus, 0.05 * 40, 1e-9); /* as sure as the limit is */
+    assert_true(slow.power_plus_minus > 0);
     estimate_release(&slow);
     estimate_release(&hot);
     partition_release(&partition);
@@ -203,6 +258,31 @@ static void test_confidence(void **state)
     estimate_release(&measured);
     estimate_release(&derived);
     estimate_release(&guessed);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+static void test_unknown_operators_cost_confidence(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "unknown", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    build_output(&b, build_op(&b, GRAPH_UNKNOWN, "frobnicate", x));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph);
+    device_round(&device);
+    device.hardware.is_calibrated = true;
+    struct estimate e =
+        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    assert_int_equal(e.confidence, CONFIDENCE_INTERPOLATED);
+    assert_contains(e.confidence_reason, "1 node is of no known operator");
+    assert_near(e.bytes, 2 * 2 * 1000 * 1024, 0);    /* as if it moved them */
+    assert_true(e.latency_plus_minus > e.latency_s); /* it may as well take twice as long */
+    assert_true(e.joules_plus_minus > e.joules.total);
+    estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -355,10 +435,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_product_by_hand),
+        cmocka_unit_test(test_a_softmax_by_hand),
+        cmocka_unit_test(test_recurrent_steps_by_hand),
         cmocka_unit_test(test_launch_and_throttle),
         cmocka_unit_test(test_what_a_device_does_not_state_is_unknown),
         cmocka_unit_test(test_a_device_without_a_figure_that_is_needed),
         cmocka_unit_test(test_confidence),
+        cmocka_unit_test(test_unknown_operators_cost_confidence),
         cmocka_unit_test(test_any_graph_on_any_device),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -171,6 +171,37 @@ static void test_an_end_of_another_size_is_not_fused(void **state)
     ASSERT_PATTERNS(&b, "reduce", "conv+sigmoid", "mul");
 }
 
+/* What reads one sibling may stand before the end of another: the siblings run where the first stands. */
+static void test_siblings_run_before_those_that_read_any(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "m", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){2, 8});
+    tensor_id q = build_linear(&b, "q", x, 8, false);
+    tensor_id k = build_linear(&b, "k", x, 8, false);
+    build_output(&b, build_op(&b, GRAPH_SOFTMAX, "soft", k));
+    build_output(&b, build_op(&b, GRAPH_RELU, "relu", q));
+    ASSERT_PATTERNS(&b, "linear x2+relu", "softmax");
+}
+
+/* A router sends to all experts, experts get what it sends: they are no siblings, whatever they read. */
+static void test_experts_are_no_siblings_of_their_router(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "experts", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){2, 8});
+    build_output(&b, build_linear(&b, "router", x, 4, false));
+    struct graph_node expert = {.op = GRAPH_LINEAR, .name = "experts", .weight_share = 0.5};
+    tensor_id weight = build_tensor(&b, GRAPH_PARAMETER, "w", 2, (int64_t[]){8, 8});
+    tensor_id in[] = {x, weight};
+    build_output(&b, build_node(&b, &expert, in, 2, 2, (int64_t[]){2, 8}));
+    ASSERT_PATTERNS(&b, "linear", "linear");
+}
+
 /* ---- any graph: against loops over everything ---- */
 
 static tensor_id shown_by(const struct graph *graph, tensor_id id)
@@ -400,6 +431,8 @@ int main(void)
         cmocka_unit_test(test_swish_and_a_norm_in_small_steps),
         cmocka_unit_test(test_what_is_read_twice_or_goes_out_is_not_fused),
         cmocka_unit_test(test_an_end_of_another_size_is_not_fused),
+        cmocka_unit_test(test_siblings_run_before_those_that_read_any),
+        cmocka_unit_test(test_experts_are_no_siblings_of_their_router),
         cmocka_unit_test(test_any_graph),
         cmocka_unit_test(test_fusing_saves_what_it_says),
         cmocka_unit_test(test_a_hundred_thousand_nodes),

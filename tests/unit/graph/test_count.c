@@ -301,15 +301,20 @@ static void test_recurrent_layers_against_loops(void **state)
     (void)state;
     for (int i = 0; i < 60; i++) {
         int steps = draw(1, 9), batch = draw(1, 4), features = draw(1, 7), hidden = draw(1, 6);
-        bool is_lstm = draw(0, 1), both_ways = draw(0, 1);
-        int gates = is_lstm ? 4 : 3, ways = both_ways ? 2 : 1;
+        static const struct {
+            enum graph_op op;
+            int gates, elementwise;
+        } CELLS[] = {{GRAPH_LSTM, 4, 14}, {GRAPH_GRU, 3, 12}, {GRAPH_RNN, 1, 4}};
+        int cell = draw(0, 2), gates = CELLS[cell].gates;
+        bool both_ways = draw(0, 1);
+        int ways = both_ways ? 2 : 1;
         struct build b = begin();
         tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){batch, steps, features});
-        (void)build_recurrent(&b, is_lstm ? GRAPH_LSTM : GRAPH_GRU, "rnn", x, hidden, both_ways);
+        (void)build_recurrent(&b, CELLS[cell].op, "rnn", x, hidden, both_ways);
         struct graph_cost cost = last_cost(&b);
         assert_near(cost.macs, ways * step_by_step(steps, batch, gates, features, hidden), 0);
-        assert_near(cost.elementwise, (double)steps * batch * ways * hidden * (is_lstm ? 14 : 12),
-                    0);
+        assert_near(cost.elementwise,
+                    (double)steps * batch * ways * hidden * CELLS[cell].elementwise, 0);
         assert_near(graph_parameters(&graph),
                     (double)ways * gates * hidden * (features + hidden + 2), 0);
         assert_near(cost.out.activations, (double)steps * batch * ways * hidden, 0);
@@ -404,6 +409,12 @@ static void test_embeddings_read_rows(void **state)
     assert_near(cost.macs + cost.elementwise, 0, 0);
     assert_near(graph_bytes(&cost.weights, &HALF), 30.0 * 64 * 2, 0);
     assert_near(graph_bytes(&cost.in, &HALF), 30.0 * 8, 0);
+    assert_near(graph_bytes(&cost.out, &HALF), 30.0 * 64 * 2, 0);
+    b = begin();
+    ids = build_input(&b, "ids", GRAPH_INTEGERS_64, 2, (int64_t[]){3, 10});
+    (void)build_embedding(&b, "types", ids, 2, 64); /* more tokens than rows */
+    cost = last_cost(&b);
+    assert_near(graph_bytes(&cost.weights, &HALF), 2.0 * 64 * 2, 0);
     assert_near(graph_bytes(&cost.out, &HALF), 30.0 * 64 * 2, 0);
 }
 

@@ -206,6 +206,21 @@ static void test_headers_that_lie(void **state)
         assert_header_refused(CASES[i].header, CASES[i].data, CASES[i].words);
 }
 
+/* A message is one line, whatever a file has for names. */
+static void test_names_with_line_breaks(void **state)
+{
+    (void)state;
+    static const char CONFIG[] = "{\"model_type\": \"a\\nb\"}";
+    struct jv *json;
+    struct hf_config config;
+    struct error why = {0};
+    assert_int_equal(model_json_parse("c", CONFIG, sizeof CONFIG - 1, &json, &why), ERR_OK);
+    assert_int_equal(hf_config_parse("c", "c", json, &config, &why), ERR_UNSUPPORTED);
+    assert_contains(why.text, "'a?b'");
+    jv_free(json);
+    assert_header_refused("{\"a\\nb\":3}", 0, "'a?b' is not described");
+}
+
 /* A value takes many times its bytes: too many are refused before they take them. */
 static void test_more_values_than_any_model_has(void **state)
 {
@@ -252,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_a_config),
         cmocka_unit_test(test_safetensors),
         cmocka_unit_test(test_headers_that_lie),
+        cmocka_unit_test(test_names_with_line_breaks),
         cmocka_unit_test(test_more_values_than_any_model_has),
         cmocka_unit_test(test_names_of_paths),
     };

@@ -52,6 +52,9 @@ static const struct {
     {"efficientnet_b5", 30389784},
     {"efficientnet_b6", 43040704},
     {"efficientnet_b7", 66347960},
+    {"efficientnet_v2_s", 21458488},
+    {"efficientnet_v2_m", 54139356},
+    {"efficientnet_v2_l", 118515272},
     {"vgg11", 132863336},
     {"vgg11_bn", 132868840},
     {"vgg13", 133047848},
@@ -67,15 +70,38 @@ static const struct {
     {"densenet201", 20013928},
     {"squeezenet1_0", 1248424},
     {"squeezenet1_1", 1235496},
+    {"googlenet", 6624904},
+    {"inception_v3", 27161264},
+    {"convnext_tiny", 28589128},
+    {"convnext_small", 50223688},
+    {"convnext_base", 88591464},
+    {"convnext_large", 197767336},
+    {"shufflenet_v2_x0_5", 1366792},
+    {"shufflenet_v2_x1_0", 2278604},
+    {"shufflenet_v2_x1_5", 3503624},
+    {"shufflenet_v2_x2_0", 7393996},
+    {"mnasnet0_5", 2218512},
+    {"mnasnet0_75", 3170208},
+    {"mnasnet1_0", 4383312},
+    {"mnasnet1_3", 6282256},
     {"vit_b_16", 86567656},
     {"vit_b_32", 88224232},
     {"vit_l_16", 304326632},
     {"vit_l_32", 306535400},
     {"vit_h_14", 632045800},
+    {"swin_t", 28288354},
+    {"swin_s", 49606258},
+    {"swin_b", 87768224},
+    {"fcn_resnet50", 35322218},
+    {"fcn_resnet101", 54314346},
+    {"deeplabv3_resnet50", 42004074},
+    {"deeplabv3_resnet101", 60996202},
     {"bert-base-uncased", 109482240},
     {"bert-large-uncased", 335141888},
     {"bert-base-cased", 108310272},
     {"bert-large-cased", 333579264},
+    {"all-MiniLM-L6-v2", 22713216},
+    {"all-MiniLM-L12-v2", 33360000},
     {"distilbert-base-uncased", 66362880},
     {"roberta-base", 124645632},
     {"roberta-large", 355359744},
@@ -173,6 +199,23 @@ static const struct {
     {"efficientnet_b5", 0, 10.266, 0.0005},
     {"efficientnet_b6", 0, 19.068, 0.0005},
     {"efficientnet_b7", 0, 37.746, 0.0005},
+    {"efficientnet_v2_s", 0, 8.366, 0.0005},
+    {"efficientnet_v2_m", 0, 24.582, 0.0005},
+    {"efficientnet_v2_l", 0, 56.080, 0.0005},
+    {"googlenet", 0, 1.498, 0.0005},
+    {"inception_v3", 0, 5.713, 0.0005},
+    {"convnext_tiny", 0, 4.456, 0.0005},
+    {"convnext_small", 0, 8.684, 0.0005},
+    {"convnext_base", 0, 15.355, 0.0005},
+    {"convnext_large", 0, 34.361, 0.0005},
+    {"shufflenet_v2_x0_5", 0, 0.040, 0.0006},
+    {"shufflenet_v2_x1_0", 0, 0.145, 0.0005},
+    {"shufflenet_v2_x1_5", 0, 0.296, 0.0005},
+    {"shufflenet_v2_x2_0", 0, 0.583, 0.0005},
+    {"mnasnet0_5", 0, 0.104, 0.0005},
+    {"mnasnet0_75", 0, 0.215, 0.0005},
+    {"mnasnet1_0", 0, 0.314, 0.0005},
+    {"mnasnet1_3", 0, 0.526, 0.0005},
     {"vgg11", 0, 7.609, 0.0005},
     {"vgg13", 0, 11.308, 0.0005},
     {"vgg16", 0, 15.470, 0.0005},
@@ -190,6 +233,13 @@ static const struct {
     {"vit_l_16", 0, 61.555, 0.0005},
     {"vit_l_32", 0, 15.378, 0.0005},
     {"vit_h_14", 0, 167.295, 0.0005},
+    {"swin_t", 0, 4.491, 0.0005},
+    {"swin_s", 0, 8.741, 0.0005},
+    {"swin_b", 0, 15.431, 0.0005},
+    {"fcn_resnet50", 0, 152.717, 0.0006},
+    {"fcn_resnet101", 0, 232.738, 0.0005},
+    {"deeplabv3_resnet50", 0, 178.722, 0.0005},
+    {"deeplabv3_resnet101", 0, 258.743, 0.0005},
     {"bert-base-uncased", 0, 11.174, 0.0005},
     {"yolov8n", 0, 8.7 / 2, 0.03},
     {"yolov8s", 0, 28.6 / 2, 0.03},
@@ -267,21 +317,22 @@ static void test_prefill_is_the_sum_of_its_tokens(void **state)
     (void)state;
     enum { TOKENS = 21 };
     double head = 50257.0 * 768;
-    double one_by_one = macs_of("gpt2", (struct graph_setting){.tokens = 1});
-    for (int64_t before = 1; before < TOKENS; before++)
+    double one_by_one = 0;
+    for (int64_t seen = 1; seen <= TOKENS; seen++)
         one_by_one +=
-            macs_of("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = before});
+            macs_of("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = seen});
     double at_once =
         macs_of("gpt2", (struct graph_setting){.phase = GRAPH_PREFILL, .tokens = TOKENS});
     assert_near(at_once, one_by_one - (TOKENS - 1) * head, 0);
 }
 
-/* Twelve layers of keys and values of 768: all that are there are read, one more of each is kept. */
+/* Twelve layers of keys and values of 768: a token that sees 101 reads those of the 100 before it, and
+ * one more of each is kept. */
 static void test_decode_reads_and_fills_the_cache(void **state)
 {
     (void)state;
     struct graph graph =
-        build("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = 100, .batch = 3});
+        build("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = 101, .batch = 3});
     struct graph_cost cost = graph_cost_total(&graph);
     assert_near(cost.in.cached, 3.0 * 100 * 12 * 2 * 768, 0);
     assert_near(cost.out.cached, 3.0 * 12 * 2 * 768, 0);
@@ -301,7 +352,7 @@ static void test_whisper_decodes_without_its_encoder(void **state)
 {
     (void)state;
     struct graph graph =
-        build("whisper-base", (struct graph_setting){.phase = GRAPH_DECODE, .context = 30});
+        build("whisper-base", (struct graph_setting){.phase = GRAPH_DECODE, .context = 31});
     struct graph_cost cost = graph_cost_total(&graph);
     double cross = 1500.0 * 6 * 2 * 512;
     assert_near(cost.in.cached, cross + 30.0 * 6 * 2 * 512, 0);

@@ -82,7 +82,9 @@ static void test_every_graph_hangs_together(void **state)
                 continue;
             struct graph graph = build(entry, &setting);
             check_names(entry, &graph);
-            check_wiring(entry, &graph, phase == GRAPH_DECODE);
+            /* Whisper's encoder rests while it decodes, a head for training always does. */
+            bool has_resting = phase == GRAPH_DECODE || !strcmp(entry->name, "inception_v3");
+            check_wiring(entry, &graph, has_resting);
             check_output(&graph);
             assert_int_equal(graph.unknown_count, 0);
             assert_string_equal(graph.name, entry->name);
@@ -214,7 +216,7 @@ static void test_settings_that_cannot_be(void **state)
         {"yolov8n", "multiple of 32", {.image = 650}},
         {"stable-diffusion-1.5-unet", "multiple of 64", {.image = 520}},
         {"bert-base-uncased", "512 positions: 513 tokens", {.tokens = 513}},
-        {"gpt2", "1024 positions: 1025 tokens", {.phase = GRAPH_DECODE, .context = 1024}},
+        {"gpt2", "1024 positions: 1025 tokens", {.phase = GRAPH_DECODE, .context = 1025}},
         {"whisper-base", "448 positions", {.tokens = 449}},
         {"stable-diffusion-1.5-text-encoder", "77 positions", {.tokens = 78}},
     };
@@ -291,7 +293,7 @@ static void test_a_model_by_name(void **state)
     model_close(&model);
     assert_int_equal(model_open("resnet51", &model, &why), ERR_NOT_FOUND);
     assert_contains(why.text, "did you mean resnet5");
-    assert_int_equal(model_open("there/is/no.onnx", &model, &why), ERR_NOT_FOUND);
+    assert_int_equal(model_open("there/is/no/model", &model, &why), ERR_NOT_FOUND);
     assert_contains(why.text, "ipw list models");
 }
 

@@ -120,6 +120,26 @@ static void test_correlations(void **state)
     assert_true(isnan(found.value) && found.count == 0);
 }
 
+/* Equal values have no spread, though their mean may differ from them in its last digit. */
+static void test_lines_of_equal_values(void **state)
+{
+    (void)state;
+    double same[7], y[7], ones[7];
+    struct linear_fit fit;
+    for (size_t i = 0; i < 7; i++) {
+        same[i] = 0.1;
+        ones[i] = 1.0 / 3;
+        y[i] = (double)i + 1;
+    }
+    for (int logs = LINEAR_PLAIN; logs <= LINEAR_LOG_LOG; logs++) {
+        assert_false(linear_fit_logs(same, y, 7, (enum linear_logs)logs, &fit));
+        assert_int_equal(fit.count, 7);
+        assert_true(isnan(fit.slope) && isnan(fit.r2) && isnan(fit.slope_error));
+        assert_true(linear_fit_logs(y, ones, 7, (enum linear_logs)logs, &fit));
+        assert_true(fit.slope == 0 && fit.r2 == 1);
+    }
+}
+
 static void test_density(void **state)
 {
     (void)state;
@@ -206,9 +226,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions), cmocka_unit_test(test_lines),
         cmocka_unit_test(test_planes),        cmocka_unit_test(test_theil_sen),
-        cmocka_unit_test(test_correlations),  cmocka_unit_test(test_density),
-        cmocka_unit_test(test_permutations),  cmocka_unit_test(test_intervals),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_correlations),  cmocka_unit_test(test_lines_of_equal_values),
+        cmocka_unit_test(test_density),       cmocka_unit_test(test_permutations),
+        cmocka_unit_test(test_intervals),     cmocka_unit_test(test_order),
     };
     return RUN_TESTS(tests);
 }

@@ -1,0 +1,12 @@
+/* Writing an ONNX file from a graph of convolutions, for the bench that reads it: with all weights in it, as an
+ * export has them.  Owns nothing. */
+#ifndef TESTS_BENCH_ONNX_FILE_H
+#define TESTS_BENCH_ONNX_FILE_H
+
+#include "graph/graph.h"
+
+/* Operators that a residual network has; another one ends the program, as a file that cannot be written
+ * does. */
+void onnx_file_write(const struct graph *graph, const char *path);
+
+#endif

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""Runs that are missing, empty, unfinished, damaged or odd, through analyze, plot, report, compare and
+export: what can be said is said, and what cannot is one clear line with the place, exit 1, and no file."""
+
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from program import ipw  # noqa: E402
+from rundirs import query, write_run  # noqa: E402
+
+PARTS = {part["name"]: part for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]}
+if not PARTS["cJSON"]["available"]:
+    print(f"skipped: {PARTS['cJSON']['missing']}")
+    sys.exit(77)
+HAS = {"plot": PARTS["gnuplot"]["available"], "report": PARTS["ECharts"]["available"],
+       "sqlite": PARTS.get("SQLite", {"available": False})["available"]}
+ARROW = "data-00000-of-00001.arrow"
+
+
+class BadRuns(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-bad-runs-")
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.good = self.run_of("good")
+
+    def run_of(self, name, queries=None, **facts):
+        queries = queries if queries is not None else [
+            query(i, joules=10.0 + i % 3, correct=i % 2, tokens=20 + i) for i in range(12)]
+        return write_run(self.root / name, queries, **facts)
+
+    def commands(self, path):
+        """Each of the five, and what it would write."""
+        out = self.root / "out"
+        yield ("analyze", path), None
+        if HAS["plot"]:
+            yield ("plot", path, "--plot", "ttft,energy", "-o", out / "plots"), out / "plots"
+        if HAS["report"]:
+            yield ("report", path, "-o", out / "page.html"), out / "page.html"
+        yield ("compare", self.good, path), None
+        yield ("compare", path, self.good, "--json"), None
+        for name in ("jsonl", "csv", "otlp-json"):  # prom reads the summary alone
+            yield ("export", path, "--to", name), None
+        if HAS["sqlite"]:
+            yield ("export", path, "--to", "sqlite", "-o", out / "x.db"), out / "x.db"
+
+    def assertRefused(self, path, *words, commands=None):
+        """By every command (or those named): one line with the words, exit 1, nothing written."""
+        (self.root / "out").mkdir(exist_ok=True)
+        for command, made in self.commands(path):
+            if commands and command[0] not in commands:
+                continue
+            with self.subTest(command=command):
+                done = ipw(None, *command)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertEqual(done.stdout, "")
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertTrue(done.stderr.startswith(f"ipw {command[0]}: "), done.stderr)
+                self.assertIn(path.name, done.stderr)
+                for word in words:
+                    self.assertIn(word, done.stderr)
+                self.assertFalse(made and made.exists(), made)
+
+    def assertTaken(self, path, *words, commands=None):
+        """By every command; the words stand in what it says, or on its page."""
+        (self.root / "out").mkdir(exist_ok=True)
+        for command, _ in self.commands(path):
+            if commands and command[0] not in commands:
+                continue
+            with self.subTest(command=command):
+                done = ipw(None, *command)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                said = done.stdout + done.stderr
+                if command[0] == "report":
+                    said += (self.root / "out/page.html").read_text()
+                for word in words:
+                    self.assertIn(word, said)
+
+    def test_missing(self):
+        self.assertRefused(self.root / "nowhere", "no such directory")
+
+    def test_empty(self):
+        (self.root / "empty").mkdir()
+        self.assertRefused(self.root / "empty", "holds no run")
+
+    def test_a_file(self):
+        path = self.root / "a file"
+        path.write_text("hello\n")
+        self.assertRefused(path, "neither a run directory nor", commands=("analyze", "plot", "report"))
+        self.assertRefused(path, "Not a directory", commands=("compare", "export"))
+
+    def test_no_record(self):
+        self.assertRefused(self.run_of("none", []), "no record")
+
+    def test_unfinished(self):
+        path = self.run_of("unfinished", whole=False)
+        self.assertTaken(path, "has not come to its end", commands=("analyze", "plot", "report", "compare"))
+        self.assertTaken(path, commands=("export",))
+
+    def test_lines_that_are_damaged(self):
+        path = self.run_of("damaged")
+        lines = (path / "records.jsonl").read_text().splitlines()
+        lines[4] = lines[4][:50]
+        lines[7] = "nonsense"
+        (path / "records.jsonl").write_text("\n".join(lines) + "\n")
+        self.assertTaken(path, "2 damaged lines", "line 5", commands=("analyze", "plot", "report", "export"))
+        self.assertTaken(path, "2 lines of the journal", commands=("compare",))
+
+    def test_no_line_can_be_read(self):
+        path = self.run_of("ruined")
+        for content, line in ((b'{"kind":"run"}\n{"kind": broken\nxx\n', 2), (bytes(range(256)) * 40, 1)):
+            (path / "records.jsonl").write_bytes(content)
+            self.assertRefused(path, "no record in", "are damaged", f"the first is line {line}")
+
+    def test_a_damaged_summary(self):
+        path = self.run_of("summary")
+        (path / "summary.json").write_text('{"model":\n "x",\n oops}')
+        self.assertTaken(path, "summary.json is left aside: not JSON at byte 18, line 3",
+                         commands=("analyze", "plot", "report"))
+        said = ipw(None, "analyze", path).stdout
+        self.assertNotIn("no summary.json", said)
+        self.assertRefused(path, "summary.json: not JSON at byte 18, line 3", commands=("export",))
+
+    def test_damaged_arrow(self):
+        """Without a journal it is all there is."""
+        path = self.root / "arrow"
+        path.mkdir()
+        for content, words in ((b"", "is empty"), (b"x" * 500, "not an Arrow stream"),
+                               (b"\xff\xff\xff\xff\x10\0\0\0" + b"garbage." * 9, "message at byte 0")):
+            (path / ARROW).write_bytes(content)
+            if "nanoarrow" in PARTS and not PARTS["nanoarrow"]["available"]:
+                self.skipTest(PARTS["nanoarrow"]["missing"])
+            self.assertRefused(path, ARROW, words)
+
+    def test_what_is_not_finite(self):
+        """JSON has no NaN: such a line is damaged.  What overflows a double is unknown."""
+        path = self.run_of("odd")
+        text = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(text.replace('"joules": 10.0,', '"joules": NaN,'))
+        self.assertTaken(path, "4 damaged lines", "line 2", commands=("analyze", "plot", "export"))
+        (path / "records.jsonl").write_text(text.replace('"joules": 10.0,', '"joules": 1e999,'))
+        for command, _ in self.commands(path):
+            done = ipw(None, *command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertNotRegex(done.stdout.lower(), r"\b(inf|nan|infinity)\b")
+        # All prompts are of one length: nothing can be said of how things grow with it.
+        laws = json.loads(ipw(None, "analyze", path, "--json").stdout)[str(path)]["scaling"]["data"]["power_laws"]
+        self.assertIsNone(laws["joules_of_input_tokens"]["exponent"])
+
+    def test_values_of_another_kind(self):
+        path = self.run_of("strings")
+        text = (path / "records.jsonl").read_text()
+        for old, new in (('"joules": 10.0', '"joules": {"a": 1}'), ('"total_query_seconds": 1.0', '"total_query_seconds": -5'),
+                         ('"output": 2', '"output": 1e3'), ('"subject": "general"', '"subject": [1, {}]'),
+                         ('"ipw": {', '"ipw": [], "ipw2": {'), ('"model_metrics": {', '"model_metrics": 7, "x": {')):
+            (path / "records.jsonl").write_text(text.replace(old, new))
+            for command, _ in self.commands(path):
+                done = ipw(None, *command)
+                self.assertIn(done.returncode, (0, 1), (old, command, done.stderr))
+                self.assertTrue(done.returncode == 0 or done.stderr.startswith(("ipw ", "not drawn", "note: ")), done.stderr)
+
+    def test_one_record(self):
+        path = self.run_of("one", [query(0, correct=True)])
+        self.assertTaken(path, commands=("plot", "report", "export", "compare"))
+        self.assertTaken(path, "not enough data", commands=("analyze",))
+
+    def test_all_failed(self):
+        path = self.run_of("failed", [query(i, failed=True, joules=None) for i in range(4)])
+        self.assertTaken(path, "all 4 queries failed", commands=("analyze", "report"))
+        self.assertTaken(path, commands=("export",))
+        self.assertRefused(path, "all 4 queries of", "there is nothing to compare", commands=("compare",))
+        if HAS["plot"]:
+            done = ipw(None, "plot", path, "--plot", "ttft,energy")
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertEqual(done.stderr, "not drawn: ttft, energy: all 4 queries failed\n")
+
+    def test_mixed_hardware(self):
+        other = self.run_of("other", hardware="A100", host="node9")
+        self.assertTaken(other, "another hardware", "A100", commands=("compare",))
+        said = ipw(None, "analyze", self.good, other).stdout
+        self.assertIn("2 different machines", said)
+        if HAS["report"]:
+            page = self.root / "both.html"
+            self.assertEqual(ipw(None, "report", self.good, other, "-o", page).returncode, 0)
+            self.assertIn("2 different machines", page.read_text())
+
+    def test_a_later_format(self):
+        path = self.run_of("later")
+        text = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(text.replace('"format": 1', '"format": 9'))
+        self.assertTaken(path, "format 9", commands=("analyze", "plot", "report"))
+        self.assertTaken(path, commands=("compare", "export"))
+
+    def test_folders_in_the_place_of_files(self):
+        for name in ("records.jsonl", "summary.json"):
+            path = self.run_of(name.split(".")[0])
+            (path / name).unlink()
+            (path / name).mkdir()
+            for command, _ in self.commands(path):
+                done = ipw(None, *command)
+                self.assertIn(done.returncode, (0, 1))
+                if done.returncode:
+                    self.assertIn("Is a directory", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,618 @@
+#!/usr/bin/env python3
+"""ONNX files against ONNX itself: its package writes models, and infers every shape a second time; the
+operator models that Debian has are all read.  $IPW_PYTHON may name an interpreter that has the package;
+without it this is a skip."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+import oracle
+
+oracle.use()
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper, shape_inference
+except ImportError as error:
+    print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has onnx)")
+    sys.exit(77)
+import onnx_models
+from onnx_models import Writer
+
+BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
+TOOL = BUILD / "tests/tools/onnx_show"
+DEBIAN = Path("/usr/share/libonnx-testdata/data")
+
+
+def run(*arguments, **more):
+    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True, timeout=100,
+                          **more)
+
+
+def told_shapes(graph):
+    """Name and dimensions of each tensor that is fully known."""
+    for value in [*graph.value_info, *graph.output]:
+        kind = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
+            continue
+        dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim]
+        if None not in dims:
+            yield value.name, dims
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="ipw-onnx-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.scratch = Path(folder.name)
+
+    def save(self, model):
+        path = self.scratch / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        return path
+
+    def show(self, model, *arguments, says=None):
+        done = run(self.save(model), *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        if says:
+            self.assertIn(says, done.stderr)
+        else:
+            self.assertEqual(done.stderr, "")
+        return json.loads(done.stdout)
+
+    def read(self, model, *arguments, **more):
+        shown = self.show(model, *arguments, **more)
+        self.assertNotIn("error", shown)
+        return shown
+
+    def refused(self, model, *arguments):
+        """What is wrong with it, in one line."""
+        shown = self.show(model, *arguments)
+        self.assertIn("error", shown)
+        self.assertNotIn("\n", shown["error"])
+        return shown["error"]
+
+    def assert_shapes(self, model, shown, at_least):
+        """Every tensor that both know has the same shape; how many that are must not fall."""
+        inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        ours = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
+        compared = 0
+        for name, dims in told_shapes(inferred.graph):
+            if name in ours:
+                self.assertEqual(ours[name], dims, name)
+                compared += 1
+        self.assertGreaterEqual(compared, at_least)
+
+
+class Counts(Case):
+    """Parameters and multiplications of models whose makers tell them."""
+
+    def test_resnets(self):
+        for depth, parameters, macs in ((18, 11_689_512, 1_814_073_344),
+                                        (50, 25_557_032, 4_089_184_256)):
+            model = onnx_models.resnet(depth)
+            shown = self.read(model)
+            self.assertEqual((shown["parameters"], shown["macs"]), (parameters, macs))
+            self.assertEqual((shown["unknown"], shown["is_guessed"]), (0, False))
+            self.assert_shapes(model, shown, len(model.graph.node))
+
+    def test_weights_in_constant_nodes(self):
+        shown = self.read(onnx_models.resnet(18, weights="constants"))
+        self.assertEqual((shown["parameters"], shown["macs"]), (11_689_512, 1_814_073_344))
+
+    def test_weights_in_a_file_that_is_not_there(self):
+        shown = self.read(onnx_models.resnet(18, weights="outside"), says="weights.bin")
+        self.assertEqual((shown["parameters"], shown["macs"]), (11_689_512, 1_814_073_344))
+        (self.scratch / "weights.bin").touch()
+        self.read(onnx_models.resnet(18, weights="outside"))
+        (self.scratch / "weights.bin").unlink()
+
+    def test_running_means_are_no_parameters(self):
+        shown = self.read(onnx_models.resnet(18))
+        roles = {tensor["name"]: tensor["role"] for tensor in shown["tensors"]}
+        self.assertEqual(roles["bn1.weight"], "parameter")
+        self.assertEqual(roles["bn1.running_var"], "buffer")
+
+    def test_mobilenet_v2(self):
+        for batch in (1, 3):
+            shown = self.read(onnx_models.mobilenet_v2(), batch)
+            self.assertEqual((shown["parameters"], shown["macs"]), (3_504_872, batch * 300_774_272))
+
+    def test_transformer(self):
+        """Counted by hand: four projections, two of four times the width, scores and their product."""
+        batch, tokens, width = 2, 7, 64
+        shown = self.read(onnx_models.transformer(), 0, f"batch={batch},tokens={tokens}")
+        self.assertEqual(shown["parameters"],
+                         100 * width + 12 * width * width + 4 * width + 5 * width + 2 * width)
+        self.assertEqual(shown["macs"], batch * tokens * 12 * width * width +
+                         2 * batch * tokens * tokens * width)
+        self.assertEqual((shown["batch"], shown["tokens"]), (batch, batch * tokens))
+        ops = [node["op"] for node in shown["nodes"]]
+        self.assertEqual((ops.count("linear"), ops.count("matmul"), ops.count("embedding")), (6, 2, 1))
+        self.assertEqual({node["layer"] for node in shown["nodes"] if node["op"] == "linear"}, {0})
+        self.assertNotIn("Shape", [node["label"] for node in shown["nodes"]])
+        fixed = onnx_models.transformer(batch, tokens)
+        self.assert_shapes(fixed, self.read(fixed), 20)
+
+    def test_recurrence(self):
+        for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
+            model = onnx_models.recurrent(op)
+            shown = self.read(model)
+            self.assertEqual(shown["parameters"], 2 * gates * 16 * (8 + 16 + 2))
+            self.assertEqual(shown["macs"], 2 * 5 * 2 * gates * 16 * (8 + 16))
+            self.assertEqual(shown["batch"], 2)
+            self.assert_shapes(model, shown, 2)
+
+    def test_tied_and_turned_weights_are_one(self):
+        out = Writer()
+        table = out.weight("table", [50, 16])
+        x = out.node("Gather", table, out.input("ids", [1, 4], TensorProto.INT64))
+        y = out.node("MatMul", x, out.node("Transpose", out.node("Identity", table), perm=[1, 0]))
+        shown = self.read(out.model(y))
+        self.assertEqual((shown["parameters"], shown["macs"]), (800, 4 * 16 * 50))
+        self.assertEqual([node["op"] for node in shown["nodes"]], ["embedding", "linear"])
+
+    def test_weights_that_are_cut_and_put_together(self):
+        """As torch writes gates in the order that ONNX has them: nothing of it is done at every pass."""
+        for weights in ("raw", "constants"):
+            out = Writer(weights)
+
+            def ordered(name, dims):
+                whole = out.weight(name, dims)
+                pieces = [out.node("Slice", whole, out.integers(begin), out.integers(end),
+                                   out.integers(0))
+                          for begin, end in ((0, 16), (48, 64), (16, 48))]
+                return out.node("Concat", *pieces, axis=0)
+
+            biases = out.node("Concat", ordered("bias_ih", [64]), ordered("bias_hh", [64]), axis=0)
+            x = out.input("x", [5, 2, 8])
+            y, last = out.node(
+                "LSTM", x, *(out.node("Unsqueeze", each, out.integers(0)) for each in
+                             (ordered("w", [64, 8]), ordered("r", [64, 16]), biases)),
+                outputs=2, hidden_size=16)
+            head = out.node("Split", out.weight("heads", [16, 6]), axis=1, outputs=2)
+            ends = [out.node("MatMul", last, each) for each in head]
+            model = out.model(y, *ends)
+            shown = self.read(model)
+            self.assertEqual(shown["parameters"], 64 * 8 + 64 * 16 + 2 * 64 + 96)
+            self.assertEqual(shown["macs"], 5 * 2 * 64 * (8 + 16) + 2 * 16 * 6)
+            self.assertEqual([node["op"] for node in shown["nodes"]], ["lstm", "linear", "linear"])
+            self.assert_shapes(model, shown, 4)
+
+    def test_filters_that_are_put_together(self):
+        out = Writer()
+        filters = out.node("Concat", out.weight("a", [2, 3, 3, 3]), out.weight("b", [4, 3, 3, 3]), axis=0)
+        model = out.model(out.node("Conv", out.input("x", [1, 3, 5, 5]), filters))
+        shown = self.read(model)
+        self.assertEqual((shown["parameters"], shown["macs"]), (162, 9 * 162))
+
+    def test_quantised_weights(self):
+        out = Writer()
+        x = out.input("x", [1, 8, 10, 10], TensorProto.UINT8)
+        scale, zero = "scale", "zero"
+        out.tensors += [numpy_helper.from_array(np.float32(0.5), scale),
+                        numpy_helper.from_array(np.uint8(3), zero)]
+        weight = out.weight("w", [4, 8, 3, 3], TensorProto.INT8)
+        out.tensors.append(numpy_helper.from_array(np.int8(0), "zero_w"))
+        y = out.node("QLinearConv", x, scale, zero, weight, scale, "zero_w", scale, zero)
+        y = out.node("DequantizeLinear", y, scale, zero)
+        v = out.node("DequantizeLinear", out.weight("v", [6, 4], TensorProto.INT8), scale)
+        z = out.node("Gemm", out.node("ReduceMean", y, axes=[2, 3], keepdims=0), v, transB=1)
+        model = out.model(z)
+        shown = self.read(model)
+        self.assertEqual(shown["parameters"], 4 * 8 * 9 + 24)
+        self.assertEqual(shown["macs"], 64 * 4 * 8 * 9 + 24)
+        stored = {tensor["name"]: tensor["stored_bytes"] for tensor in shown["tensors"]}
+        self.assertEqual((stored["w"], stored["v"]), (288, 24))
+        self.assert_shapes(model, shown, 4)
+
+    def test_weights_of_four_bits(self):
+        out = Writer()
+        packed = out.weight("w", [48, 2, 16], TensorProto.UINT8)  # 48 x 64 in blocks of 32
+        out.nodes.append(helper.make_node(
+            "MatMulNBits", [out.input("x", [2, 5, 64]), packed, out.weight("s", [96])], ["y"],
+            domain="com.microsoft", N=48, K=64, bits=4, block_size=32))
+        shown = self.read(out.model("y"))
+        self.assertEqual((shown["parameters"], shown["macs"]), (48 * 64, 10 * 48 * 64))
+        self.assertEqual(shown["tensors"][-1]["dims"], [2, 5, 48])
+        stored = {tensor["name"]: tensor["stored_bytes"] for tensor in shown["tensors"]}
+        self.assertEqual(stored["w"], 48 * 32)
+
+    def test_what_is_summed_over_is_counted_however_it_lies(self):
+        for op, shapes, settings, macs in (
+                ("Gemm", ([5, 3], [5, 7]), {"transA": 1}, 3 * 5 * 7),
+                ("Einsum", ([2, 3, 4], [2, 5, 3]), {"equation": "bsi,bjs->bij"}, 2 * 3 * 4 * 5),
+                ("Einsum", ([2, 6, 3, 4], [2, 6, 5, 4]), {"equation": "bhid,bhjd->bhij"},
+                 2 * 6 * 3 * 4 * 5),
+                ("MatMul", ([3], [3, 4]), {}, 12), ("MatMul", ([7, 1, 2, 3], [5, 3, 4]), {}, 7 * 5 * 24)):
+            out = Writer()
+            names = [out.input(f"x{i}", shape) for i, shape in enumerate(shapes)]
+            model = out.model(out.node(op, *names, **settings))
+            shown = self.read(model)
+            self.assertEqual(shown["macs"], macs, (op, settings))
+            self.assert_shapes(model, shown, 1)
+
+    def test_attention_of_onnx_runtime(self):
+        out = Writer()
+        x = out.input("x", [2, 5, 32])
+        y = out.nodes.append(helper.make_node(
+            "Attention", [x, out.weight("w", [32, 96]), out.weight("b", [96])], ["y"],
+            domain="com.microsoft", num_heads=4)) or "y"
+        z = out.nodes.append(helper.make_node(
+            "SkipLayerNormalization", [y, x, out.weight("g", [32]), out.weight("h", [32])], ["z"],
+            domain="com.microsoft")) or "z"
+        shown = self.read(out.model(z))
+        self.assertEqual(shown["macs"], 2 * 5 * 32 * 96 + 2 * 2 * 25 * 32)
+        self.assertEqual([node["op"] for node in shown["nodes"]],
+                         ["linear", "attention", "add", "layer_norm"])
+
+    def test_attention_of_version_23(self):
+        out = Writer(opset=23)
+        q = out.input("q", [2, 8, 5, 16])
+        k, v = out.input("k", [2, 2, 9, 16]), out.input("v", [2, 2, 9, 12])
+        model = out.model(out.node("Attention", q, k, v))
+        shown = self.read(model)
+        self.assertEqual(shown["macs"], 2 * 8 * 5 * 9 * (16 + 12))
+        self.assert_shapes(model, shown, 1)
+
+
+class Random(Case):
+    """Settings at random, of operators whose shapes are easily got wrong."""
+    ROUNDS = 400
+
+    def window(self, out, pick):
+        space = pick.integers(1, 4)
+        numbers = lambda low, high: pick.integers(low, high + 1, space).tolist()
+        kernel, settings = numbers(1, 4), {"strides": numbers(1, 3)}
+        if pick.random() < 0.3:
+            settings["auto_pad"] = ("SAME_UPPER", "SAME_LOWER", "VALID")[pick.integers(3)]
+        elif pick.random() < 0.7:
+            settings["pads"] = [min(pad, size // 2) for pad, size in
+                                zip(numbers(0, 2), kernel)] * 2
+        x = out.input("x", [2, 4, *numbers(5, 12)])
+        op = ("Conv", "MaxPool", "AveragePool", "ConvTranspose")[pick.integers(4)]
+        if op == "ConvTranspose":
+            settings.pop("auto_pad", None)
+            settings["output_padding"] = [stride - 1 for stride in settings["strides"]]
+            return out.node(op, x, out.weight("w", [4, 3, *kernel]), kernel_shape=kernel, **settings)
+        if op == "Conv":
+            groups = int(2 ** pick.integers(3))
+            return out.node(op, x, out.weight("w", [8, 4 // groups, *kernel]), kernel_shape=kernel,
+                            group=groups, **settings)
+        return out.node(op, x, kernel_shape=kernel, **settings)
+
+    def slice(self, out, pick):
+        rank = pick.integers(1, 5)
+        axes = pick.permutation(rank)[:pick.integers(1, rank + 1)]
+        numbers = lambda low, high: out.integers(*pick.integers(low, high + 1, len(axes)).tolist())
+        steps = [int(pick.choice([1, 2, 3, -1, -2])) for _ in axes]
+        return out.node("Slice", out.input("x", pick.integers(1, 10, rank).tolist()),
+                        numbers(-11, 11), numbers(-11, 11), out.integers(*axes.tolist()),
+                        out.integers(*steps))
+
+    def broadcast(self, out, pick):
+        shapes = [pick.choice([1, 3], pick.integers(0, 5)).tolist() for _ in range(2)]
+        return out.node("Mul", *(out.input(f"x{i}", shape) for i, shape in enumerate(shapes)))
+
+    def gather(self, out, pick):
+        rank = pick.integers(1, 5)
+        return out.node("Gather", out.input("x", pick.integers(1, 7, rank).tolist()), out.input(
+            "i", pick.integers(1, 4, pick.integers(0, 4)).tolist(), TensorProto.INT64),
+                        axis=int(pick.integers(-rank, rank)))
+
+    def test_shapes(self):
+        pick, paths, wanted = np.random.default_rng(11), [], []
+        makers = (self.window, self.slice, self.broadcast, self.gather)
+        for number in range(self.ROUNDS):
+            out = Writer()
+            model = out.model(makers[number % len(makers)](out, pick))
+            try:
+                inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+            except shape_inference.InferenceError:
+                continue  # a window larger than its input
+            shapes = dict(told_shapes(inferred.graph))
+            if any(dim < 0 for dims in shapes.values() for dim in dims):
+                continue
+            paths.append(self.scratch / f"{number}.onnx")
+            paths[-1].write_bytes(model.SerializeToString())
+            wanted.append(shapes)
+        self.assertGreater(len(paths), self.ROUNDS // 2)
+        lines = run("-", input="".join(f"{path}\n" for path in paths)).stdout.splitlines()
+        for path, shapes, line in zip(paths, wanted, lines, strict=True):
+            shown = json.loads(line)
+            ours = {tensor["name"]: tensor["dims"] for tensor in shown.get("tensors", ())}
+            for name, dims in shapes.items():
+                self.assertEqual(ours.get(name), dims, (
+                    name, shown.get("error"), str(onnx.load(path).graph)))
+
+    def test_a_window_that_would_begin_behind_the_input_is_none(self):
+        """As the format says since it has an example of it, and torch does; its inference does not."""
+        out = Writer()
+        model = out.model(out.node("MaxPool", out.input("x", [1, 1, 2, 2]), kernel_shape=[1, 1],
+                                   strides=[2, 2], ceil_mode=1))
+        self.assertEqual(self.read(model)["tensors"][-1]["dims"], [1, 1, 1, 1])
+
+
+class Dimensions(Case):
+    """Sizes that a file leaves open."""
+
+    def model(self, dims, **more):
+        out = Writer()
+        x = out.input("x", dims)
+        return out.model(out.node("Relu", x), **more)
+
+    def test_open_ones_are_asked_for_by_name(self):
+        said = self.refused(self.model(["batch", 3, "height", "width"]))
+        self.assertIn("batch, height, width", said)
+        self.assertIn("--dim batch=8", said)
+        self.assertIn("x.1", self.refused(self.model([1, None])))
+
+    def test_given_ones_are_taken(self):
+        shown = self.read(self.model(["batch", 3, "side", "side"]), 0, "batch=8,side=32")
+        self.assertEqual(shown["tensors"][0]["dims"], [8, 3, 32, 32])
+        self.assertEqual(self.read(self.model([None, 4]), 0, "x.0=6")["batch"], 6)
+
+    def test_a_name_that_is_none(self):
+        """Paddle calls every open dimension "?"."""
+        model = self.model(["?", 3, "?", "?"])
+        self.assertIn("x.0, x.2, x.3", self.refused(model))
+        shown = self.read(model, 2, "x.2=32,x.3=64")
+        self.assertEqual(shown["tensors"][0]["dims"], [2, 3, 32, 64])
+
+    def test_a_batch_is_the_first(self):
+        for first in ("batch", "N", "whatever", None):
+            self.assertEqual(self.read(self.model([first, 4]), 5)["tensors"][0]["dims"], [5, 4])
+
+    def test_names_and_sizes_that_are_none(self):
+        self.assertIn("--dim other", self.refused(self.model(["batch", 4]), 2, "other=3"))
+        self.assertIn("not a size", self.refused(self.model(["batch", 4]), 0, "batch=many"))
+        self.assertIn("not a size", self.refused(self.model(["batch", 4]), 0, "batch=0"))
+
+    def test_another_batch_than_the_files(self):
+        self.assertEqual(self.read(onnx_models.resnet(18), 4)["macs"], 4 * 1_814_073_344)
+
+    def test_a_batch_that_is_written_into_the_graph(self):
+        out = Writer()
+        y = out.node("Reshape", out.input("x", [1, 3, 4]), out.integers(1, -1, 2))
+        model = out.model(y)
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info(y, TensorProto.FLOAT, [1, 6, 2]))
+        self.read(model, 1)
+        self.assertIn("batch of 1 is written into its graph", self.refused(model, 2))
+
+
+class Inside(Case):
+    """Graphs inside of nodes, operators that nobody knows, nodes in any order."""
+
+    def branch(self, op, name):
+        return helper.make_graph([helper.make_node(op, ["x"], [name])], name, [],
+                                 [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3])])
+
+    def conditional(self, condition):
+        out = Writer()
+        out.input("x", [2, 3])
+        if condition is None:
+            out.input("c", [], TensorProto.BOOL)
+        else:
+            out.tensors.append(numpy_helper.from_array(np.array(condition), "c"))
+        out.nodes.append(helper.make_node("If", ["c"], ["y"], then_branch=self.branch("Relu", "a"),
+                                          else_branch=self.branch("Tanh", "b")))
+        return out.model("y")
+
+    def test_the_branch_that_is_taken(self):
+        for condition, label, guessed in ((True, "Relu", False), (False, "Tanh", False),
+                                          (None, "Relu", True)):
+            shown = self.read(self.conditional(condition))
+            self.assertEqual([node["label"] for node in shown["nodes"]], [label])
+            self.assertEqual(shown["is_guessed"], guessed)
+
+    def test_the_body_of_a_loop_is_counted_once(self):
+        body = helper.make_graph(
+            [helper.make_node("MatMul", ["state", "w"], ["next"]),
+             helper.make_node("Identity", ["go"], ["on"])], "body",
+            [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+             helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+             helper.make_tensor_value_info("state", TensorProto.FLOAT, [2, 4])],
+            [helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+             helper.make_tensor_value_info("next", TensorProto.FLOAT, [2, 4])])
+        out = Writer()
+        out.weight("w", [4, 4])
+        out.nodes.append(helper.make_node("Loop", [out.integers(3), "", out.input("x", [2, 4])],
+                                          ["y"], body=body))
+        shown = self.read(out.model("y"))
+        self.assertEqual((shown["macs"], shown["parameters"]), (32, 16))
+        self.assertTrue(shown["is_guessed"])
+
+    def test_unknown_operators_are_listed(self):
+        out = Writer()
+        out.nodes.append(helper.make_node("Conjure", [out.input("x", [2, 3])], ["y"], domain="odd"))
+        shown = self.read(out.model(out.node("Relu", "y")))
+        self.assertEqual((shown["unknown"], shown["is_guessed"]), (1, True))
+        self.assertEqual([(node["label"], node["op"]) for node in shown["nodes"]],
+                         [("Conjure", "unknown"), ("Relu", "relu")])
+        self.assertEqual(shown["tensors"][-1]["dims"], [2, 3])
+
+    def test_nodes_in_any_order(self):
+        out = Writer()
+        x = out.input("x", [1, 3])
+        for _ in range(50):
+            x = out.node("Relu", x)
+        model = out.model(x)
+        nodes = list(reversed(model.graph.node))
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        self.assertEqual(len(self.read(model)["nodes"]), 50)
+
+
+class Wrong(Case):
+    """Files that contradict themselves: one line that says what and where."""
+
+    def relu(self, *edges, dims=(1, 2)):
+        return helper.make_model(helper.make_graph(
+            [helper.make_node("Add", list(inputs), [output], name=f"make_{output}")
+             for *inputs, output in edges], "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(dims))],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]))
+
+    def test_cycles(self):
+        said = self.refused(self.relu(("x", "b", "a"), ("a", "x", "b"), ("b", "x", "y")))
+        self.assertIn("cycle", said)
+        self.assertIn("cycle", self.refused(self.relu(("x", "y", "y"))))
+
+    def test_names(self):
+        self.assertIn("'nowhere', which nothing makes", self.refused(self.relu(("x", "nowhere", "y"))))
+        self.assertIn("made by two nodes", self.refused(self.relu(("x", "x", "y"), ("x", "x", "y"))))
+        self.assertIn("nothing makes its output 'y'", self.refused(self.relu(("x", "x", "z"))))
+        model = self.relu(("x", "w", "y"))
+        for _ in range(2):
+            model.graph.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "w"))
+        self.assertIn("'w' is there twice", self.refused(model))
+
+    def test_shapes(self):
+        model = self.relu(("x", "w", "y"))
+        model.graph.initializer.append(TensorProto(name="w", dims=[-3], data_type=1))
+        self.assertIn("negative", self.refused(model))
+        model.graph.initializer[0].dims[:] = [1 << 40, 1 << 40]
+        self.assertIn("larger than can be counted", self.refused(model))
+        model.graph.initializer[0].dims[:] = [1] * 9
+        self.assertIn("more dimensions", self.refused(model))
+        model.graph.initializer[0].dims[:] = [3]
+        self.assertIn("node 'make_y' (Add)", self.refused(model))
+        self.assertIn("larger than can be counted",
+                      self.refused(self.relu(("x", "x", "y"), dims=(1 << 62, 8))))
+
+    def test_products_that_do_not_fit(self):
+        for op, shapes, settings in (
+                ("MatMul", ([2, 3], [4, 5]), {}), ("Gemm", ([2, 3], [4, 5]), {}),
+                ("Conv", ([1, 3, 8, 8], [4, 2, 3, 3]), {}),
+                ("Conv", ([1, 3, 2, 2], [4, 3, 3, 3]), {}),
+                ("Conv", ([1, 3, 8, 8], [4, 3, 3, 3]), {"strides": [0, 1]}),
+                ("Concat", ([1, 3], [2, 4]), {"axis": 0}), ("Concat", ([1, 3], [1, 3]), {"axis": 5}),
+                ("Transpose", ([2, 3],), {"perm": [0]}), ("Flatten", ([2, 3],), {"axis": 7})):
+            out = Writer()
+            names = [out.input(f"x{i}", shape) for i, shape in enumerate(shapes)]
+            self.assertIn(f"({op})", self.refused(out.model(out.node(op, *names, **settings))))
+
+    def test_graphs_inside_of_graphs_without_end(self):
+        graph = b""
+        for _ in range(5000):
+            body = self.field(1, b"body") + self.field(6, graph)
+            node = self.field(2, b"y") + self.field(4, b"If") + self.field(5, body)
+            graph = self.field(1, node)
+        path = self.scratch / "deep.onnx"
+        path.write_bytes(b"\x08\x08" + self.field(7, graph))
+        self.assertIn("deeper than", json.loads(run(path).stdout)["error"])
+
+    def test_types_inside_of_types_without_end(self):
+        """Twenty thousand lists in a list, which a recursive reader would follow."""
+        kind = b""
+        for _ in range(20000):
+            kind = self.field(4, self.field(1, kind))  # a sequence of
+        info = self.field(1, b"x") + self.field(2, kind)
+        path = self.scratch / "deep.onnx"
+        path.write_bytes(b"\x08\x08" + self.field(7, self.field(11, info)))
+        done = run(path)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(json.loads(done.stdout)["is_guessed"])
+
+    @staticmethod
+    def field(number, body):
+        """A field of bytes, as the wire has it."""
+        length, size = len(body), b""
+        while length > 127:
+            size, length = size + bytes([length & 127 | 128]), length >> 7
+        return bytes([number << 3 | 2]) + size + bytes([length]) + body
+
+
+class Drawings(Case):
+    """DOT and Mermaid: names stay inside of labels."""
+    BOX = re.compile(r'  [nio]\d+ \[label="(?:[^"\\]|\\.)*"(, shape=ellipse)?\];')
+    ARROW = re.compile(r'  [nio]\d+ -> [nio]\d+ \[label="[\dx]+"\];')
+    MERMAID = re.compile(r'  [nio]\d+(\["[^"]*"\]|\(\["[^"]*"\]\)| -- "[\dx]+" --> [nio]\d+)')
+
+    def model(self, name):
+        out = Writer()
+        x = out.input("x", [1, 2])
+        out.nodes.append(helper.make_node("Relu", [x], ["y"], name=name))
+        return out.model("y")
+
+    def draw(self, how, model):
+        done = run(how, self.save(model))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        if how == "--dot" and shutil.which("dot"):
+            subprocess.run(["dot", "-Tcanon"], input=done.stdout, text=True, check=True,
+                           capture_output=True)
+        return done.stdout.splitlines()
+
+    def test_hostile_names(self):
+        for name in ('a"]; x', "a\\", 'b\n"] --> evil', "<b>&amp;</b>", "`x`", "#quot;", "é\x01", "]" * 300):
+            model = self.model(name)
+            lines = self.draw("--dot", model)
+            self.assertRegex(lines[0], r'^digraph "model" \{$')
+            self.assertEqual(lines[-1], "}")
+            for line in lines[3:-1]:
+                self.assertTrue(self.BOX.fullmatch(line) or self.ARROW.fullmatch(line), line)
+            lines = self.draw("--mermaid", model)
+            for line in lines[1:]:
+                self.assertTrue(self.MERMAID.fullmatch(line), line)
+                self.assertNotRegex(line.replace("<br/>", ""), "[<>`](?!-)(?<!-->)")
+
+    def test_shapes_and_weights_are_shown(self):
+        text = "\n".join(self.draw("--dot", onnx_models.resnet(18)))
+        self.assertIn("Conv 64x3x7x7", text)
+        self.assertRegex(text, r'n0 -> n1 \[label="1x64x112x112"\]')
+        self.assertEqual(text.count(" -> "), 68 + 8 + 2)
+
+    def test_large_graphs_are_drawn_in_runs(self):
+        out = Writer()
+        x = out.input("x", [1, 2])
+        for _ in range(5000):
+            x = out.node("Relu", x)
+        model = out.model(x)
+        for how, most in (("--dot", 1000), ("--mermaid", 250)):
+            lines = self.draw(how, model)
+            self.assertIn("5000 nodes, in runs of", "\n".join(lines))
+            self.assertLess(len(lines), 2 * most + 12)
+
+
+@unittest.skipUnless(DEBIAN.is_dir(), "Debian's libonnx-testdata is not installed")
+class Debian(Case):
+    """One model an operator, as ONNX tests its backends with them."""
+
+    def test_all_are_read_and_shapes_agree(self):
+        paths = sorted(DEBIAN.rglob("*.onnx"))
+        self.assertGreater(len(paths), 1000)
+        done = run("-", input="".join(f"{path}\n" for path in paths))
+        self.assertEqual(done.returncode, 0)
+        compared = folded = 0
+        open_sizes, unlike = [], []
+        for path, line in zip(paths, done.stdout.splitlines(), strict=True):
+            shown, model = json.loads(line), onnx.load(path)
+            if "error" in shown:
+                self.assertIn("--dim", shown["error"])
+                open_sizes.append(path.parent.name)
+                continue
+            names = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
+            inferred = shape_inference.infer_shapes(model, data_prop=True)
+            for name, dims in told_shapes(inferred.graph):
+                if name not in names:
+                    folded += 1
+                    continue
+                compared += 1
+                if names[name] != dims:
+                    unlike.append((path.parent.name, name, names[name], dims))
+        self.assertEqual(unlike, [])
+        self.assertGreater(compared, 2000)
+        self.assertLess(len(open_sizes), 8, open_sizes)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,283 @@
+/* Every reader of models in the registry, held to the contract of graph/reader.h: it knows what is its own and
+ * nothing else, refuses what is damaged in one line, and gives graphs whose nodes stand in order, with every
+ * default told. */
+#include "support/unit.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "graph/count.h"
+#include "graph/reader.h"
+#include "port/json_read.h"
+#include "support/gguf_file.h"
+#include "support/model_bytes.h"
+
+#define HOLD(condition, subject)                                                                   \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            print_error("%s: broken: %s\n", (subject), #condition);                                \
+            _fail(__FILE__, __LINE__);                                                             \
+        }                                                                                          \
+    } while (0)
+
+static char folder[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", "/tmp/ipw-readers-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static const char *path_of(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static const char *const FILES[] = {"m.gguf", "config.json", "m.safetensors",
+                                    "m.onnx", "m.bin",       "m.safetensors.index.json"};
+enum { FILE_COUNT = sizeof FILES / sizeof *FILES };
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FILE_COUNT; i++)
+        unlink(path_of(FILES[i]));
+    return rmdir(folder);
+}
+
+static void write_file(const char *name, const void *bytes, size_t length)
+{
+    FILE *file = fopen(path_of(name), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* ---- words for people ---- */
+
+static void test_names_and_summaries(void **state)
+{
+    (void)state;
+    assert_true(graph_reader_count() > 0);
+    for (size_t i = 0; i < graph_reader_count(); i++) {
+        const struct graph_reader *reader = graph_reader_at(i);
+        HOLD(reader->name && reader->name[0], "a reader");
+        for (const char *at = reader->name; *at; at++)
+            HOLD(islower((unsigned char)*at) || *at == '_', reader->name);
+        HOLD(reader->summary && reader->summary[0] && !strchr(reader->summary, '\n'), reader->name);
+        HOLD(reader->probe && reader->open && reader->build && reader->close, reader->name);
+        for (size_t k = 0; k < i; k++)
+            HOLD(strcmp(reader->name, graph_reader_at(k)->name) != 0, reader->name);
+    }
+}
+
+static void test_nothing_is_nobodys(void **state)
+{
+    (void)state;
+    static const char *const WORDS[] = {"", "/", "no such model", "/no/such/file.gguf", "."};
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
+        struct model model;
+        struct error why = {0};
+        for (size_t k = 0; k < graph_reader_count(); k++)
+            HOLD(graph_reader_at(k)->probe(WORDS[i], NULL, 0) == 0, graph_reader_at(k)->name);
+        HOLD(model_open(WORDS[i], &model, &why) == ERR_NOT_FOUND, WORDS[i]);
+        HOLD(why.text[0] && !strchr(why.text, '\n'), WORDS[i]);
+        model_close(&model);
+    }
+}
+
+/* ---- damaged ---- */
+
+/* Every reader is given the file, also those that would not have taken it. */
+static void open_by_all(const char *name)
+{
+    for (size_t i = 0; i < graph_reader_count(); i++) {
+        const struct graph_reader *reader = graph_reader_at(i);
+        struct model model = {.reader = reader};
+        struct error why = {0};
+        if (reader->open(path_of(name), &model, &why) == ERR_OK)
+            reader->close(&model);
+        else
+            HOLD(why.text[0] && !strchr(why.text, '\n'), reader->name);
+    }
+}
+
+static void test_damaged_files(void **state)
+{
+    (void)state;
+    struct gguf_file gguf = {0};
+    struct text tensors = {0};
+    gguf_file_model(&gguf);
+    model_safetensors_add(&tensors);
+    const char *config = model_config_text();
+    const struct {
+        const char *bytes;
+        size_t length;
+    } WHOLE[] = {{gguf.whole.bytes, gguf.whole.length},
+                 {tensors.bytes, tensors.length},
+                 {config, strlen(config)},
+                 {"\0\0\0\0\0\0\0\0\0\0\0\0", 12},
+                 {"{\"weight_map\": {\"a\": \"../a.safetensors\"}}", 40}};
+    for (size_t i = 0; i < sizeof WHOLE / sizeof *WHOLE; i++)
+        for (size_t k = 0; k < FILE_COUNT; k++)
+            for (size_t cut = 0; cut < 4; cut++) {
+                write_file(FILES[k], WHOLE[i].bytes, WHOLE[i].length * cut / 3);
+                open_by_all(FILES[k]);
+                unlink(path_of(FILES[k]));
+            }
+    text_release(&tensors);
+    gguf_file_release(&gguf);
+}
+
+/* ---- whole ---- */
+
+static void hold_order(const struct graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        for (size_t k = 0; k < node->input_count; k++) {
+            const struct graph_tensor *tensor = graph_input(graph, node, k);
+            HOLD(!tensor || tensor->maker == GRAPH_NONE || tensor->maker < (node_id)i, name);
+        }
+        for (size_t k = 0; k < node->output_count; k++)
+            HOLD(graph_output(graph, node, k)->maker == (node_id)i, name);
+    }
+}
+
+static void hold_graph(const struct graph *graph, const char *name)
+{
+    struct graph_cost cost = graph_cost_total(graph);
+    size_t outputs = 0;
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        outputs += graph->tensors[i].is_output;
+    HOLD(graph->name[0] && graph->node_count > 0 && outputs > 0, name);
+    HOLD(graph->batch > 0 && graph_parameters(graph) > 0, name);
+    HOLD(isfinite(graph_flops(&cost)) && cost.macs > 0, name);
+    hold_order(graph, name);
+}
+
+static struct graph_setting hold_setting(const struct model *model, struct graph_setting setting)
+{
+    struct graph first, again;
+    struct error why = {0};
+    if (model_graph(model, &setting, &first, &why))
+        fail_msg("%s: %s", model->name, why.text);
+    hold_graph(&first, model->name);
+    HOLD(setting.batch > 0, model->name);
+    /* What was written back gives the same. */
+    HOLD(model_graph(model, &setting, &again, &why) == ERR_OK, model->name);
+    HOLD(first.node_count == again.node_count && first.tensor_count == again.tensor_count,
+         model->name);
+    HOLD(graph_cost_total(&first).macs == graph_cost_total(&again).macs, model->name);
+    graph_release(&first);
+    graph_release(&again);
+    return setting;
+}
+
+static double macs_of(const struct model *model, struct graph_setting setting)
+{
+    struct graph graph;
+    struct error why = {0};
+    HOLD(model_graph(model, &setting, &graph, &why) == ERR_OK, model->name);
+    double macs = graph_cost_total(&graph).macs;
+    graph_release(&graph);
+    return macs;
+}
+
+static void hold_refused(const struct model *model, struct graph_setting setting)
+{
+    struct graph graph;
+    struct error why = {0};
+    HOLD(model_graph(model, &setting, &graph, &why) != ERR_OK, model->name);
+    HOLD(why.text[0] && !strchr(why.text, '\n'), model->name);
+    HOLD(!graph.nodes && !graph.tensors, model->name);
+}
+
+static void hold_model(const char *word, const char *reader)
+{
+    struct model model;
+    struct error why = {0};
+    if (model_open(word, &model, &why))
+        fail_msg("%s: %s", word, why.text);
+    assert_string_equal(model.reader->name, reader);
+    HOLD(model.name[0] && strcmp(model.word, word) == 0, word);
+    struct graph_setting whole = hold_setting(&model, (struct graph_setting){0});
+    struct graph_setting more = whole;
+    more.batch *= 3;
+    HOLD(macs_of(&model, more) == 3 * macs_of(&model, whole), word);
+    hold_refused(&model, (struct graph_setting){.batch = -1});
+    hold_refused(&model, (struct graph_setting){.batch = INT64_MAX});
+    if (model.has_phases) {
+        HOLD(whole.tokens > 0, word);
+        struct graph_setting step = {.phase = GRAPH_DECODE};
+        HOLD(hold_setting(&model, step).context > 0, word);
+        struct graph_setting prefill = {.phase = GRAPH_PREFILL};
+        HOLD(macs_of(&model, prefill) > macs_of(&model, step), word);
+        hold_refused(&model, (struct graph_setting){.tokens = -1});
+        hold_refused(&model, (struct graph_setting){.tokens = INT64_MAX});
+        hold_refused(&model, (struct graph_setting){.phase = GRAPH_DECODE, .context = INT64_MAX});
+    } else {
+        hold_refused(&model, (struct graph_setting){.phase = GRAPH_DECODE});
+    }
+    model_close(&model);
+    HOLD(!model.reader && !model.state, word);
+}
+
+static void test_whole_models(void **state)
+{
+    (void)state;
+    struct gguf_file gguf = {0};
+    gguf_file_model(&gguf);
+    write_file("m.gguf", gguf.whole.bytes, gguf.whole.length);
+    hold_model(path_of("m.gguf"), "gguf");
+    gguf_file_release(&gguf);
+    static const char *const NAMES[] = {
+        "resnet18",    "gpt2", "bert-base-uncased", "vit_b_16", "HuggingFaceTB/SmolLM2-135M",
+        "mixtral-8x7b"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        hold_model(NAMES[i], "zoo");
+}
+
+static void test_models_of_hugging_face(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(jv_available);
+    static const char *const CONFIGS[] = {
+        "{\"model_type\": \"gpt2\", \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 2,"
+        " \"n_positions\": 64, \"vocab_size\": 50}",
+        "{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2,"
+        " \"num_attention_heads\": 2, \"intermediate_size\": 64, \"vocab_size\": 50}",
+        "{\"model_type\": \"vit\", \"hidden_size\": 32, \"num_hidden_layers\": 2,"
+        " \"num_attention_heads\": 2, \"intermediate_size\": 64, \"image_size\": 64}"};
+    struct text tensors = {0};
+    model_safetensors_add(&tensors);
+    write_file("m.safetensors", tensors.bytes, tensors.length);
+    hold_model(path_of("m.safetensors"), "safetensors");
+    text_release(&tensors);
+    unlink(path_of("m.safetensors"));
+    write_file("config.json", model_config_text(), strlen(model_config_text()));
+    hold_model(path_of("config.json"), "hf_config");
+    for (size_t i = 0; i < sizeof CONFIGS / sizeof *CONFIGS; i++) {
+        write_file("config.json", CONFIGS[i], strlen(CONFIGS[i]));
+        hold_model(folder, "hf_config");
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_and_summaries),
+        cmocka_unit_test(test_nothing_is_nobodys),
+        TEST(test_damaged_files),
+        TEST(test_whole_models),
+        TEST(test_models_of_hugging_face),
+    };
+    return RUN_TESTS(tests);
+}

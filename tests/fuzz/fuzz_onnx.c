@@ -1,0 +1,18 @@
+/* libFuzzer: any bytes as an ONNX file, read, inferred, counted and drawn. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/onnx_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    const char *wrong = onnx_file_exercise(bytes, length);
+    if (wrong) {
+        fprintf(stderr, "%s\n", wrong);
+        abort();
+    }
+    return 0;
+}

@@ -1,0 +1,119 @@
+/* Limits against figures that are set by hand. */
+#include "estimate/budget.h"
+
+#include <math.h>
+
+#include "core/units.h"
+#include "support/unit.h"
+
+static struct workload *work_of(double batch, double units, bool is_request)
+{
+    static struct workload work;
+    work = (struct workload){.question = {.is_request = is_request},
+                             .passes = {{.graph = {.batch = batch}}},
+                             .count = 1,
+                             .units = units,
+                             .unit = is_request ? "output token" : "sample"};
+    return &work;
+}
+
+static struct outcome outcome_of(const struct workload *work)
+{
+    return (struct outcome){.work = work,
+                            .all = {.latency_s = 0.010,
+                                    .latency_plus_minus = 0.002,
+                                    .joules = {.total = 8},
+                                    .joules_plus_minus = 2,
+                                    .average_w = 800,
+                                    .power_plus_minus = 10},
+                            .memory = {.total_peak = 4e9}};
+}
+
+static void each_limit_against_its_figure(void **state)
+{
+    static const struct {
+        enum budget_kind kind;
+        double most, value, margin;
+        enum budget_verdict verdict;
+        bool is_sure;
+    } CASES[] = {
+        {BUDGET_LATENCY, 0.020, 0.010, 0.5, BUDGET_PASS, true},
+        {BUDGET_LATENCY, 0.011, 0.010, 1.0 / 11, BUDGET_PASS, false},
+        {BUDGET_LATENCY, 0.010, 0.010, 0, BUDGET_PASS, false},
+        {BUDGET_LATENCY, 0.009, 0.010, -1.0 / 9, BUDGET_FAIL, false},
+        {BUDGET_LATENCY, 0.005, 0.010, -1, BUDGET_FAIL, true},
+        {BUDGET_ENERGY, 4, 2, 0.5, BUDGET_PASS, true}, /* of a sample of four */
+        {BUDGET_ENERGY, 1, 2, -1, BUDGET_FAIL, true},
+        {BUDGET_MEMORY, 4e9, 4e9, 0, BUDGET_PASS, true},
+        {BUDGET_MEMORY, 2e9, 4e9, -1, BUDGET_FAIL, true},
+        {BUDGET_POWER, 795, 800, -5.0 / 795, BUDGET_FAIL, false},
+    };
+    struct outcome outcome = outcome_of(work_of(4, 4, false));
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct budget budget = budget_none();
+        struct budget_check checks[BUDGET_KINDS];
+        budget.most[CASES[i].kind] = CASES[i].most;
+        assert_int_equal(budget_judge(&budget, &outcome, checks), 1);
+        assert_int_equal(checks[0].kind, CASES[i].kind);
+        assert_near(checks[0].value, CASES[i].value, 1e-12);
+        assert_near(checks[0].margin, CASES[i].margin, 1e-12);
+        assert_int_equal(checks[0].verdict, CASES[i].verdict);
+        assert_int_equal(checks[0].is_sure, CASES[i].is_sure);
+        assert_int_equal(budget_holds(&budget, &outcome), CASES[i].verdict == BUDGET_PASS);
+    }
+}
+
+static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
+{
+    struct outcome now = outcome_of(work_of(4, 4, false)), then = now;
+    struct budget budget = budget_none();
+    (void)state;
+    budget.most[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
+    budget.most[BUDGET_POWER] = 900;     /* kept: 800 */
+    then.all.latency_s = 0.008;
+    assert_true(budget_is_no_worse(&budget, &now, &then));
+    then.all.average_w = 901; /* what was kept must be */
+    assert_false(budget_is_no_worse(&budget, &now, &then));
+    then.all.average_w = 800;
+    then.all.latency_s = 0.011;
+    assert_false(budget_is_no_worse(&budget, &now, &then));
+    then.all.latency_s = 0.004;
+    assert_true(budget_is_no_worse(&budget, &now, &then));
+}
+
+static void a_request_pays_for_all_its_tokens(void **state)
+{
+    struct outcome outcome = outcome_of(work_of(2, 200, true));
+    struct budget budget = budget_none();
+    struct budget_check checks[BUDGET_KINDS];
+    (void)state;
+    budget.most[BUDGET_ENERGY] = 5;
+    assert_int_equal(budget_judge(&budget, &outcome, checks), 1);
+    assert_near(checks[0].value, 4, 1e-12);
+    assert_string_equal(budget_joules_of(&outcome), "request");
+}
+
+static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
+{
+    struct outcome outcome = outcome_of(work_of(1, 1, false));
+    struct budget budget = budget_none();
+    (void)state;
+    assert_false(budget_has_any(&budget));
+    assert_true(budget_holds(&budget, &outcome));
+    outcome.all.average_w = UNKNOWN;
+    budget.most[BUDGET_POWER] = 1000;
+    assert_true(budget_has_any(&budget));
+    assert_false(budget_holds(&budget, &outcome));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_limit_against_its_figure),
+        cmocka_unit_test(what_comes_nearer_to_a_broken_limit_is_no_worse),
+        cmocka_unit_test(a_request_pays_for_all_its_tokens),
+        cmocka_unit_test(no_limit_holds_and_one_that_cannot_be_judged_does_not),
+    };
+    return RUN_TESTS(tests);
+}

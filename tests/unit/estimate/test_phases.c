@@ -1,0 +1,116 @@
+/* Prefill and decoding of a decoder: what limits each, what a token costs against batch and context, and the
+ * traffic of keys and values, which is counted by hand. */
+#include "estimate/estimate.h"
+
+#include "graph/zoo.h"
+#include "port/json_read.h"
+#include "support/unit.h"
+
+enum { LAYERS = 12, FEATURES = 768, WIDTH = 2 /* bytes, fp16 */ };
+
+struct phase {
+    struct graph graph;
+    struct partition partition;
+    struct estimate estimate;
+};
+
+static struct hardware hardware;
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    return hardware_find("h100-sxm", &hardware, &why);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    hardware_release(&hardware);
+    return 0;
+}
+
+static void run(enum graph_phase phase, int64_t batch, int64_t tokens, int64_t context,
+                struct phase *out)
+{
+    struct error why = {0};
+    struct graph_setting setting = {
+        .phase = phase, .batch = batch, .tokens = tokens, .context = context};
+    struct estimate_setting how = {.precision = PRECISION_FP16, .batch = (double)batch};
+    assert_int_equal(zoo_build(zoo_find("gpt2"), &setting, &out->graph, &why), ERR_OK);
+    assert_int_equal(partition_make(&out->graph, PARTITION_FUSED, &out->partition, &why), ERR_OK);
+    assert_int_equal(estimate_make(&out->partition, &hardware, &how, &out->estimate, &why), ERR_OK);
+}
+
+static void release(struct phase *phase)
+{
+    estimate_release(&phase->estimate);
+    partition_release(&phase->partition);
+    graph_release(&phase->graph);
+}
+
+static double joules_per_token(int64_t batch, int64_t context)
+{
+    struct phase decode;
+    run(GRAPH_DECODE, batch, 1, context, &decode);
+    double joules = decode.estimate.joules.total / (double)batch;
+    release(&decode);
+    return joules;
+}
+
+static void test_a_token_costs_less_in_company_and_more_after_much_text(void **state)
+{
+    (void)state;
+    for (int64_t batch = 1; batch < 256; batch *= 2)
+        assert_true(joules_per_token(2 * batch, 256) < joules_per_token(batch, 256));
+    for (int64_t context = 64; context < 512; context *= 2)
+        assert_true(joules_per_token(8, 2 * context) > joules_per_token(8, context));
+}
+
+static void test_what_limits_each(void **state)
+{
+    (void)state;
+    struct phase prefill, decode;
+    run(GRAPH_PREFILL, 16, 512, 0, &prefill);
+    run(GRAPH_DECODE, 16, 1, 512, &decode);
+    const struct estimate *p = &prefill.estimate, *d = &decode.estimate;
+    assert_true(p->mfu > 10 * d->mfu);
+    assert_int_equal(d->bound_counts[BOUND_COMPUTE], 0);
+    assert_true(p->bound_counts[BOUND_COMPUTE] > 0);
+    /* A prompt's token is computed in company of all others, and so costs less than one alone. */
+    assert_true(p->joules.total / (16 * 512) < d->joules.total / 16);
+    release(&prefill);
+    release(&decode);
+}
+
+static void test_keys_and_values(void **state)
+{
+    (void)state;
+    struct phase decode;
+    double batch = 4, context = 300, token = 2.0 * LAYERS * FEATURES * WIDTH;
+    run(GRAPH_DECODE, 4, 1, 300, &decode);
+    const struct estimate_traffic *traffic = &decode.estimate.traffic;
+    assert_near(traffic->cache_written, batch * token, 0);
+    /* The context counts the token itself, whose keys and values come from where they are made. */
+    assert_near(traffic->cache_read, batch * (context - 1) * token, 0);
+    assert_near(decode.estimate.memory.kv_cache, batch * context * token, 0);
+    /* Every matrix is read once for all sequences; of the two tables of the start, rows. */
+    assert_true(traffic->weights < decode.estimate.params * WIDTH);
+    assert_true(traffic->weights > 0.99 * decode.estimate.params * WIDTH);
+    release(&decode);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_token_costs_less_in_company_and_more_after_much_text),
+        cmocka_unit_test(test_what_limits_each),
+        cmocka_unit_test(test_keys_and_values),
+    };
+    struct error why = {0};
+    if (jv_available(&why)) {
+        printf("skipped: %s\n", why.text);
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

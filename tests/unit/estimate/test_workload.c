@@ -1,0 +1,87 @@
+/* A request is a prefill and its steps: how often each step that is built counts, against counting. */
+#include "estimate/workload.h"
+
+#include "support/unit.h"
+
+static void make(struct model *model, int64_t prompt, int64_t output, struct workload *out)
+{
+    struct error why = {0};
+    struct workload_question question = {.model = model,
+                                         .setting = {.tokens = prompt, .batch = 2},
+                                         .is_request = true,
+                                         .output_tokens = output};
+    if (workload_make(&question, out, &why))
+        fail_msg("%s", why.text);
+}
+
+static void the_steps_count_for_those_between(void **state)
+{
+    static const int64_t OUTPUTS[] = {1, 2, 3, 5, 6, 7, 50, 101, 500};
+    struct model model;
+    struct error why = {0};
+    (void)state;
+    assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
+    for (size_t i = 0; i < sizeof OUTPUTS / sizeof *OUTPUTS; i++) {
+        struct workload workload;
+        double steps = 0, contexts = 0, wanted = 0;
+        make(&model, 17, OUTPUTS[i], &workload);
+        assert_int_equal(workload.passes[0].setting.phase, GRAPH_PREFILL);
+        assert_near(workload.passes[0].times, 1, 0);
+        for (size_t k = 1; k < workload.count; k++) {
+            const struct workload_pass *pass = &workload.passes[k];
+            assert_int_equal(pass->setting.phase, GRAPH_DECODE);
+            steps += pass->times;
+            contexts += pass->times * (double)pass->setting.context;
+        }
+        for (int64_t step = 0; step < OUTPUTS[i] - 1; step++)
+            wanted += 18 + (double)step;
+        assert_near(steps, (double)OUTPUTS[i] - 1, 1e-9);
+        assert_near(contexts, wanted, 1e-6 * wanted); /* exact of what is linear in it */
+        assert_near(workload.units, 2 * (double)OUTPUTS[i], 0);
+        workload_release(&workload);
+    }
+    model_close(&model);
+}
+
+static void few_steps_are_all_built(void **state)
+{
+    struct model model;
+    struct workload workload;
+    struct error why = {0};
+    (void)state;
+    assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
+    make(&model, 9, WORKLOAD_STEPS_MOST + 1, &workload);
+    assert_int_equal(workload.count, WORKLOAD_PASSES_MOST);
+    for (size_t k = 1; k < workload.count; k++) {
+        assert_near(workload.passes[k].times, 1, 0);
+        assert_int_equal(workload.passes[k].setting.context, 9 + (int64_t)k);
+    }
+    workload_release(&workload);
+    model_close(&model);
+}
+
+/* Too long for its positions: nothing is left to release, and the reason is the model's. */
+static void what_the_model_refuses_is_refused(void **state)
+{
+    struct model model;
+    struct workload workload;
+    struct error why = {0};
+    (void)state;
+    assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
+    struct workload_question question = {
+        .model = &model, .setting = {.tokens = 1000}, .is_request = true, .output_tokens = 100};
+    assert_int_not_equal(workload_make(&question, &workload, &why), ERR_OK);
+    assert_non_null(strstr(why.text, "1024"));
+    assert_int_equal(workload.count, 0);
+    model_close(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_steps_count_for_those_between),
+        cmocka_unit_test(few_steps_are_all_built),
+        cmocka_unit_test(what_the_model_refuses_is_refused),
+    };
+    return RUN_TESTS(tests);
+}

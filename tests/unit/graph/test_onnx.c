@@ -1,0 +1,192 @@
+/* ONNX files that are made byte by byte: what is read of them, and what is refused.  Whole models and the
+ * shapes of every operator are compared with ONNX's own package in tests/cli/test_onnx_oracle.py. */
+#include <stdlib.h>
+
+#include "graph/count.h"
+#include "graph/onnx/message.h"
+#include "graph/onnx/operators.h"
+#include "graph/onnx/walk.h"
+#include "support/onnx_file.h"
+#include "support/unit.h"
+
+static struct slice slice_of(const struct text *text)
+{
+    return (struct slice){text_get(text), text->length};
+}
+
+static const struct graph_node *find_node(const struct graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->node_count; i++)
+        if (strcmp(graph->nodes[i].name, name) == 0)
+            return &graph->nodes[i];
+    fail_msg("no node '%s'", name);
+    return NULL;
+}
+
+static const struct graph_tensor *find_tensor(const struct graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->tensor_count; i++)
+        if (strcmp(graph->tensors[i].name, name) == 0)
+            return &graph->tensors[i];
+    fail_msg("no tensor '%s'", name);
+    return NULL;
+}
+
+static void test_the_model(void **state)
+{
+    (void)state;
+    struct text bytes = {0};
+    struct onnx_file file;
+    struct graph graph = {0};
+    struct error why = {0};
+    struct graph_setting setting = {.batch = 3};
+    onnx_file_model(&bytes);
+    assert_int_equal(onnx_read("made.onnx", slice_of(&bytes), &file, &why), ERR_OK);
+    assert_int_equal(onnx_graph(&file, &setting, &graph, &why), ERR_OK);
+
+    /* conv 4x2x3x3, two of the norm, the matrix of the Constant node, two of the recurrence */
+    assert_near(graph_parameters(&graph), 72 + 8 + 128 + 96 + 36, 0);
+    assert_int_equal(find_tensor(&graph, "m")->role, GRAPH_BUFFER);
+    assert_int_equal(find_tensor(&graph, "matrix")->role, GRAPH_PARAMETER);
+    /* the shape of the reshape came through Shape, Gather and Concat, which leave no nodes */
+    const struct graph_tensor *steps = find_tensor(&graph, "steps");
+    assert_int_equal(steps->rank, 3);
+    assert_int_equal(steps->dims[0], 3);
+    for (size_t i = 0; i < graph.node_count; i++)
+        assert_string_not_equal(graph.nodes[i].label, "Gather");
+    /* the branch that is taken */
+    assert_int_equal(find_node(&graph, "then")->op, GRAPH_TANH);
+    assert_int_equal(find_node(&graph, "product")->op, GRAPH_LINEAR);
+    assert_near(graph_node_cost(&graph, find_node(&graph, "conv")).macs, 3 * 64 * 4 * 18, 0);
+    assert_near(graph_node_cost(&graph, find_node(&graph, "all")).macs, 3 * 16 * 12 * (8 + 3), 0);
+    /* what nobody knows */
+    assert_int_equal(graph.unknown_count, 1);
+    assert_int_equal(find_node(&graph, "out")->op, GRAPH_UNKNOWN);
+    assert_true(find_tensor(&graph, "out")->is_output);
+
+    graph_release(&graph);
+    onnx_close(&file);
+    text_release(&bytes);
+}
+
+static void test_cut_short_anywhere(void **state)
+{
+    (void)state;
+    struct text bytes = {0};
+    onnx_file_model(&bytes);
+    for (size_t length = 0; length <= bytes.length; length++) {
+        char *exact = malloc(length ? length : 1); /* so that one byte too far is seen */
+        assert_non_null(exact);
+        memcpy(exact, bytes.bytes, length);
+        assert_null(onnx_file_exercise(exact, length));
+        free(exact);
+    }
+    text_release(&bytes);
+}
+
+static void test_claims_of_length(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *says;
+    } CASES[] = {
+        {"\x08\x08", 2, "no graph"},
+        {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, "byte"}, /* a graph of 2^63 - 1 bytes */
+        {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12,
+         "byte"},                                     /* and no end of the number */
+        {"\x3a\x05\x0a\xff\xff\x7f\x01", 7, "byte"},  /* a node longer than the graph */
+        {"\x3a\x04\x2a\x02\x08\x80", 6, "cut short"}, /* a tensor that ends within a number */
+        {"\x3b", 1, "byte"},                          /* a group, which there are none of */
+        {"\x00\x00", 2, "byte"},                      /* a field of number 0 */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct onnx_file file;
+        struct error why = {0};
+        enum err err =
+            onnx_read("made.onnx", (struct slice){CASES[i].bytes, CASES[i].length}, &file, &why);
+        assert_int_not_equal(err, ERR_OK);
+        assert_contains(why.text, CASES[i].says);
+        assert_contains(why.text, "made.onnx");
+    }
+}
+
+/* x -> Relu -> Relu -> ...; backwards when asked for. */
+static void chain(struct text *to, unsigned nodes, bool is_backwards)
+{
+    struct text graph = {0}, info = {0};
+    for (unsigned i = 0; i < nodes; i++) {
+        unsigned at = is_backwards ? nodes - 1 - i : i;
+        struct text node = {0};
+        char name[32];
+        str_format(name, sizeof name, "x%u", at);
+        onnx_put_string(&node, 1, name);
+        str_format(name, sizeof name, "x%u", at + 1);
+        onnx_put_string(&node, 2, name);
+        onnx_put_string(&node, 4, "Relu");
+        onnx_put_message(&graph, 1, &node);
+    }
+    struct text type = {0}, tensor = {0}, shape = {0}, dim = {0};
+    onnx_put_number(&dim, 1, 5);
+    onnx_put_message(&shape, 1, &dim);
+    onnx_put_number(&tensor, 1, 1);
+    onnx_put_message(&tensor, 2, &shape);
+    onnx_put_message(&type, 1, &tensor);
+    onnx_put_string(&info, 1, "x0");
+    onnx_put_message(&info, 2, &type);
+    onnx_put_message(&graph, 11, &info);
+    onnx_put_message(to, 7, &graph);
+}
+
+static void test_a_hundred_thousand_nodes(void **state)
+{
+    (void)state;
+    enum { NODES = 100000 };
+    for (int is_backwards = 0; is_backwards < 2; is_backwards++) {
+        struct text bytes = {0};
+        struct onnx_file file;
+        struct graph graph = {0};
+        struct error why = {0};
+        struct graph_setting setting = {0};
+        chain(&bytes, NODES, is_backwards);
+        assert_int_equal(onnx_read("chain.onnx", slice_of(&bytes), &file, &why), ERR_OK);
+        assert_int_equal(onnx_graph(&file, &setting, &graph, &why), ERR_OK);
+        assert_int_equal(graph.node_count, NODES);
+        assert_int_equal(graph.tensors[graph.tensor_count - 1].dims[0], 5);
+        assert_int_equal(setting.batch, 5);
+        graph_release(&graph);
+        onnx_close(&file);
+        text_release(&bytes);
+    }
+}
+
+static void test_every_operator_is_found(void **state)
+{
+    (void)state;
+    static const char *const NAMES[] = {
+#define OPERATOR(name, rule, fold, op, settings, buffers, quantised) name,
+#include "graph/onnx/operators.def"
+#undef OPERATOR
+    };
+    for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
+        struct slice name = {NAMES[i], strlen(NAMES[i])};
+        const struct operator_row *row = operator_find((struct slice){"", 0}, name);
+        assert_non_null(row);
+        assert_string_equal(row->name, NAMES[i]);
+    }
+    assert_null(operator_find((struct slice){"", 0}, (struct slice){"Con", 3}));
+    assert_null(operator_find((struct slice){"my.own", 6}, (struct slice){"Conv", 4}));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_model),
+        cmocka_unit_test(test_cut_short_anywhere),
+        cmocka_unit_test(test_claims_of_length),
+        cmocka_unit_test(test_a_hundred_thousand_nodes),
+        cmocka_unit_test(test_every_operator_is_found),
+    };
+    return RUN_TESTS_WITH(message_available, tests);
+}
