@@ -1,5 +1,5 @@
 /* Several runs side by side: what each comes to, and how that goes with concurrency, model size and
- * precision.  A struct run_point is plain data, small, and owns nothing. */
+ * precision.  A struct run_point is plain data and owns nothing. */
 #ifndef IPW_ANALYSIS_ACROSS_H
 #define IPW_ANALYSIS_ACROSS_H
 
@@ -11,7 +11,8 @@ struct run_table;
 struct text;
 
 struct run_point {
-    char directory[256], model[128], hardware[64], dataset[128];
+    char directory[1024]; /* whole: files in it are read by this name */
+    char model[128], hardware[64], dataset[128];
     size_t queries, failed;
     double concurrency, parameters, bits; /* of a weight, as the model's name tells */
     double joules_per_query, joules_per_output_token, output_tokens_per_s, watts;

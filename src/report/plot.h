@@ -25,8 +25,10 @@ struct plot_run {
     struct run_point point;
     double accuracy_low, accuracy_high;
     double joules_per_query_error, joules_per_output_token_error;
-    double prompt_tokens;     /* mean */
-    double ttft_s, latency_s; /* medians */
+    double prompt_tokens;                              /* mean */
+    double ttft_s, latency_s;                          /* medians */
+    double seconds_per_query, seconds_per_query_error; /* mean latency */
+    double edp, edp_error; /* J·s: joules a query times seconds a query */
 };
 
 /* The table must have PLOT_RUN_NEEDS. */

@@ -26,9 +26,12 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why)
         if (strcmp(names[i], name) == 0)
             return PLOT_DRIVERS[i];
     }
-    const char *near = nearest_name(name, names, DRIVER_COUNT);
-    if (unmeasured_kind(name))
-        err_set(why, ERR_USAGE, "no plot is called '%s': %s", name, unmeasured_kind(name));
+    /* No command makes a sweep of clocks, but runs at several clocks can be drawn. */
+    bool is_sweep = strstr(name, "sweep") != NULL;
+    const char *near = is_sweep ? plot_frequency.name : nearest_name(name, names, DRIVER_COUNT);
+    const char *unmeasured = is_sweep ? NULL : unmeasured_kind(name);
+    if (unmeasured)
+        err_set(why, ERR_USAGE, "no plot is called '%s': %s", name, unmeasured);
     else if (near)
         err_set(why, ERR_USAGE, "no plot is called '%s': did you mean '%s'?", name, near);
     else

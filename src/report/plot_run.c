@@ -38,6 +38,25 @@ static double token_error(const struct run_table *table, double ratio)
     return online_standard_error(&beyond) / online_mean(&tokens);
 }
 
+/* The product of two means is off by what each query's share of it is, of both: joules and seconds grow
+ * together, so their errors are not apart. */
+static void put_delay(const struct run_table *table, double sensors, struct plot_run *out)
+{
+    struct online seconds = {0}, product = {0};
+    double joules_mean = out->point.joules_per_query;
+    for (size_t i = 0; i < table->rows; i++)
+        if (run_completed(table, i))
+            online_add(&seconds, run_number(table, RUN_LATENCY, i));
+    out->seconds_per_query = online_mean(&seconds);
+    out->seconds_per_query_error = HALF_WIDTH * online_standard_error(&seconds);
+    for (size_t i = 0; i < table->rows; i++)
+        if (run_completed(table, i))
+            online_add(&product, run_number(table, RUN_JOULES, i) * out->seconds_per_query +
+                                     run_number(table, RUN_LATENCY, i) * joules_mean);
+    out->edp = joules_mean * out->seconds_per_query;
+    out->edp_error = whole_error(online_standard_error(&product), out->edp, sensors);
+}
+
 static enum err median_of(const struct run_table *table, enum run_number column, double *out)
 {
     double *values;
@@ -84,6 +103,7 @@ enum err plot_run_of(const struct run_table *table, struct plot_run *out)
     out->joules_per_output_token_error =
         whole_error(token_error(table, out->point.joules_per_output_token),
                     out->point.joules_per_output_token, sensors);
+    put_delay(table, sensors, out);
     enum err err = median_of(table, RUN_TTFT, &out->ttft_s);
     return err ? err : median_of(table, RUN_LATENCY, &out->latency_s);
 }

@@ -15,7 +15,7 @@ def query(number, *, model, **known):
     """A line of the journal.  What is not among `known` follows from the number."""
     tokens_in = known.get("tokens_in", 50 + 37 * number % 400)
     tokens_out = known.get("tokens_out", 20 + 53 * number % 300)
-    latency = 0.1 + tokens_out * 0.01 + 0.001 * (number % 7)
+    latency = known.get("latency", 0.1 + tokens_out * 0.01 + 0.001 * (number % 7))
     joules = known.get("joules", 5 + 0.25 * (tokens_in + tokens_out) + 3 * (number * 7 % 5))
     has = joules is not None
     metrics = {
@@ -62,6 +62,27 @@ def run_directory(path, rows, *, model="tiny-1b", concurrency=1, dataset="sums",
                   "to_s": i / concurrency * 0.5 + 0.5} for i in range(8)]
         (path / "spans.jsonl").write_text("".join(json.dumps(span) + "\n" for span in spans))
     return path
+
+
+def add_gauge(run, rows, *, device="gpu0", quantity="clock", sensor="nvml:0", start=1):
+    """Readings (second, value), with covered as a third where it is not 1: a value stood since the one before."""
+    unit = {"clock": "MHz", "utilisation": "%"}[quantity]
+    lines, total, before = [], 0.0, None
+    for second, value, *covered in rows:
+        share = covered[0] if covered else 1
+        total += 0 if before is None else value * share * (second - before)
+        lines.append(f"{second},{sensor},{device},{quantity},none,{quantity},{unit},{value},{total:.12g},"
+                     f"{0 if before is None else share},\n")
+        before = second
+    with open(run / ("samples.csv" if start == 1 else f"samples-{start}.csv"), "a", encoding="utf-8") as file:
+        file.writelines(lines)
+    return run
+
+
+def run_at(path, mhz, rows=({},) * 6, **options):
+    """A run whose requests, in its seconds 0 to 4, found the GPU at this clock; it sleeps before and after."""
+    return add_gauge(run_directory(path, rows, **options),
+                     [(-30, 210), (0, 210), (1, mhz), (2.5, mhz), (4, mhz), (90, 210)])
 
 
 def layers_of(model="some/tiny.gguf", layers=6):

@@ -233,12 +233,13 @@ class Places(LayersTest):
 
 class NotMeasuredYet(LayersTest):
     def test_it_is_said(self):
-        for command, option in (("analyze", "--analysis"), ("plot", "--plot")):
-            for name, words in (("sweep", "no frequency sweeps"), ("agent", "runs no agents")):
-                done = ipw(None, command, self.root, option, name)
-                self.assertEqual((done.returncode, done.stdout), (2, ""))
-                self.assertIn(words, done.stderr)
-                self.assertIn("no data of that kind exist yet", done.stderr)
+        for command, option, name, words in (("analyze", "--analysis", "sweep", "no frequency sweeps"),
+                                             ("analyze", "--analysis", "agent", "runs no agents"),
+                                             ("plot", "--plot", "agent", "runs no agents")):
+            done = ipw(None, command, self.root, option, name)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(words, done.stderr)
+            self.assertIn("no data of that kind exist yet", done.stderr)
 
 
 if __name__ == "__main__":

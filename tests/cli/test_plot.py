@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
-from pictures import Picture, layers_of, png_size, run_directory  # noqa: E402
+from pictures import Picture, add_gauge, layers_of, png_size, run_at, run_directory  # noqa: E402
 from program import ipw  # noqa: E402
 
 # What must stand on each: axes with their units, and what tells series apart.
@@ -34,6 +34,10 @@ OF_RUNS = {
     "concurrency": ("requests at once", "energy (J per output token)"),
     "context": ("mean prompt (tokens)", "energy (J per output token)"),
     "models": ("J per query", "J per output token", "median latency, s", "accuracy, %"),
+}
+OF_CLOCKS = {  # of runs that differ in their clock alone
+    "frequency": ("energy (J per query)", "time (s per query)", "EDP (J·s per query)",
+                  "mean GPU clock while requests ran (MHz)", "lowest energy", "lowest EDP"),
 }
 OF_LAYERS = {
     "layers": ("layer", "energy (J)", "attention.qkv", "ffn.down"),
@@ -93,7 +97,7 @@ class EveryPlot(PlotTest):
     """In each format, from what is known."""
 
     def test_there_is_a_test_of_each(self):
-        self.assertEqual(set(self.names), {*OF_RUN, *OF_RUNS, *OF_LAYERS})
+        self.assertEqual(set(self.names), {*OF_RUN, *OF_RUNS, *OF_CLOCKS, *OF_LAYERS})
 
     def test_of_a_run(self):
         run = self.run_of(20)
@@ -102,7 +106,7 @@ class EveryPlot(PlotTest):
         self.assertEqual(sorted(done.stdout.split()), sorted(
             f"{run}/plots/{name}.{suffix}" for name in OF_RUN for suffix in FORMATS))
         # What needs another kind of source is named, not drawn.
-        for name in {**OF_RUNS, **OF_LAYERS}.keys() - OF_RUN.keys():
+        for name in {**OF_RUNS, **OF_CLOCKS, **OF_LAYERS}.keys() - OF_RUN.keys():
             self.assertIn(name, done.stderr)
 
     def test_of_several_runs(self):
@@ -111,6 +115,12 @@ class EveryPlot(PlotTest):
         out = self.root / "out"
         self.plot(*runs, "--plot", ",".join(OF_RUNS), "--format", ",".join(FORMATS), "-o", out)
         self.check_files(out, OF_RUNS)
+
+    def test_of_several_clocks(self):
+        runs = [run_at(self.root / f"r{mhz}", mhz) for mhz in (900, 1500)]
+        out = self.root / "out"
+        self.plot(*runs, "--plot", ",".join(OF_CLOCKS), "--format", ",".join(FORMATS), "-o", out)
+        self.check_files(out, OF_CLOCKS)
 
     def test_of_layers(self):
         path = self.layers_file()
@@ -268,6 +278,189 @@ class WhatIsDrawn(PlotTest):
 
         self.assertEqual(paper(light), "#ffffff")
         self.assertLess(int(paper(dark)[1:3], 16), 0x30)
+
+
+class Frequency(PlotTest):
+    """Energy, time and EDP against the clock, of runs that differ in nothing else."""
+
+    def blocks(self, *runs):
+        """What gnuplot gets: rows of numbers by panel and series, and all of the script."""
+        program, script = self.root / "bin/gnuplot", self.root / "script"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\ncat > {script}; echo drawn\n")
+        program.chmod(0o755)
+        self.plot(*runs, "--plot", "frequency", "-o", self.root / "out",
+                  env={"PATH": f"{program.parent}:/usr/bin:/bin"})
+        said = script.read_text()
+        found = re.findall(r"^\$p(\d)s(\d) << END\n(.*?)^END$", said, re.M | re.S)
+        return {(int(p), int(s)): [tuple(map(float, row.split())) for row in rows.splitlines()]
+                for p, s, rows in found}, said
+
+    def why_not(self, *runs):
+        done = self.plot(*runs, "--plot", "frequency", "-o", self.root / "out", code=1)
+        self.assertEqual((done.stdout, len(done.stderr.splitlines())), ("", 1), done.stderr)
+        self.assertFalse((self.root / "out").exists())
+        return done.stderr
+
+    def clock_of(self, run):
+        """The x of a run, drawn with another one at 5000 MHz."""
+        other = self.root / "other"
+        shutil.rmtree(other, ignore_errors=True)
+        marks = self.blocks(run, run_at(other, 5000))[0][0, 1]
+        return next(mark[0] for mark in marks if mark[0] != 5000)
+
+    def test_the_figures(self):
+        # By clock: joules and seconds of a run's queries.
+        queries = {1980: [(40, 1.0), (48, 1.2), (56, 1.1), (40, 0.9)],
+                   1200: [(30, 1.5), (36, 1.8), (42, 1.7), (30, 1.4)],
+                   600: [(33, 3.0), (39, 3.6), (45, 3.3), (33, 2.7)]}
+        runs = [run_at(self.root / f"r{mhz}", mhz, [{"joules": j, "latency": s} for j, s in rows])
+                for mhz, rows in queries.items()]
+        blocks, said = self.blocks(*runs)
+
+        def half(values, sensors):
+            """Half of a 95 % interval of their mean; what sensors are off comes to it."""
+            mean = sum(values) / len(values)
+            spread = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
+            return 1.96 * math.hypot(math.sqrt(spread / len(values)), sensors)
+
+        expected = {0: [], 1: [], 2: []}
+        for mhz in sorted(queries):
+            joules, seconds = zip(*queries[mhz])
+            j, s = sum(joules) / 4, sum(seconds) / 4
+            for panel, value, off in (
+                    (0, j, half(joules, 0.02 * j)), (1, s, half(seconds, 0)),
+                    (2, j * s, half([a * s + b * j for a, b in queries[mhz]], 0.02 * j * s))):
+                expected[panel].append((mhz, value, value - off, value + off))
+        for panel, rows in expected.items():
+            for row, wanted in zip(blocks[panel, 1], rows, strict=True):
+                for got, value in zip(row, wanted, strict=True):
+                    self.assertAlmostEqual(got, value, delta=1e-6 * value)
+            self.assertEqual(blocks[panel, 0], [row[:2] for row in blocks[panel, 1]])  # the line
+        # By hand: 46 J x 1.05 s = 48.3 J s, 34.5 x 1.6 = 55.2, 37.5 x 3.15 = 118.
+        self.assertEqual([row[0] for row in blocks[0, 2]], [1200])
+        self.assertEqual([row[0] for row in blocks[2, 2]], [1980])
+        self.assertNotIn((1, 2), blocks)
+        self.assertRegex(said, r"title 'lowest energy: 34\.5 ± 5\.8 J at 1200 MHz'")
+        self.assertRegex(said, r"title 'lowest EDP: 48 ± 13 J·s at 1980 MHz'")
+        self.assertIn("'3 runs of sums on H100, 4 queries each; bars and ±: 95 % intervals'", said)
+
+    def test_places_on_the_page(self):
+        joules = {600: 30, 1000: 20, 1800: 40}
+        runs = [run_at(self.root / f"r{mhz}", mhz, [{"joules": j, "latency": 2}] * 4)
+                for mhz, j in joules.items()]
+        self.plot(*runs, "--plot", "frequency", "--format", "svg", "-o", self.root / "out")
+        picture = Picture(self.root / "out/frequency.svg")
+        panels = [marks for marks in map(list, map(dict.fromkeys, picture.series())) if len(marks) == 3]
+        self.assertEqual(len(panels), 3)
+        for marks in panels:  # one below the other, at the same places from left to right
+            self.assertEqual([x for x, _ in marks], [x for x, _ in panels[0]])
+        (x0, y0), (x1, y1), (x2, y2) = panels[0]
+        self.assertAlmostEqual((x2 - x0) / (x1 - x0), 1200 / 400, delta=0.02)
+        self.assertAlmostEqual((y0 - y2) / (y1 - y0), 10 / 10, delta=0.02)
+        self.assertEqual(len({y for _, y in panels[1]}), 1)
+
+    def test_only_while_requests_ran(self):
+        """By time, not by the number of readings: 1 s of 600 and 3 s of 1400 MHz, and none of what is between."""
+        run = self.run_of(4)
+        spans = [(0, 1.0), (2, 4), (3, 5)]
+        (run / "spans.jsonl").write_text("".join(json.dumps(
+            {"key": "q", "start": 1, "span": "request", "from_s": a, "to_s": b}) + "\n" for a, b in spans))
+        add_gauge(run, [(-9, 99), (0, 99), (0.25, 600), (0.5, 600), (1, 600), (2, 5000), (5, 1400), (9, 99)])
+        self.assertAlmostEqual(self.clock_of(run), (1 * 600 + 3 * 1400) / 4, delta=1e-5)
+
+    def test_gaps_count_for_nothing(self):
+        run = add_gauge(self.run_of(4), [(0, 800), (1, 800), (3, 9000, 0), (4, 1000)])
+        self.assertAlmostEqual(self.clock_of(run), 900, delta=1e-5)
+
+    def test_every_start(self):
+        """Each has seconds of its own: 4 s at 700 and 1 s at 1200 MHz."""
+        run = add_gauge(self.run_of(4), [(0, 700), (4, 700)])
+        with open(run / "spans.jsonl", "a", encoding="utf-8") as file:
+            file.write('{"key": "q", "start": 2, "span": "request", "from_s": 100, "to_s": 101}\n')
+        self.assertAlmostEqual(self.clock_of(run), 700, delta=1e-5)  # the second left no samples
+        (run / "samples-2.csv").write_text("t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,x\n")
+        add_gauge(run, [(0, 300), (100, 300), (101, 1200)], start=2)
+        self.assertAlmostEqual(self.clock_of(run), (4 * 700 + 1200) / 5, delta=1e-5)
+
+    def test_of_several_gpus_the_busiest(self):
+        run = self.run_of(4)
+        for number, mhz, busy in ((0, 300, 2), (1, 1300, 80), (2, 400, 5)):
+            add_gauge(run, [(0, mhz), (5, mhz)], device=f"gpu{number}", sensor=f"nvml:{number}")
+            add_gauge(run, [(0, busy), (5, busy)], device=f"gpu{number}", sensor=f"nvml:{number}",
+                      quantity="utilisation")
+        add_gauge(run, [(0, 3000), (5, 3000)], device="host", sensor="host")
+        self.assertAlmostEqual(self.clock_of(run), 1300, delta=1e-5)
+
+    def test_the_cpu_where_no_gpu_works(self):
+        runs = []
+        for mhz, gpu in ((2000, False), (3000, True)):
+            runs.append(add_gauge(self.run_of(4, f"r{mhz}"), [(0, mhz), (5, mhz)], device="host", sensor="host"))
+            if gpu:
+                add_gauge(runs[-1], [(0, 210), (5, 210)])
+                add_gauge(runs[-1], [(0, 0), (5, 0)], quantity="utilisation")
+        blocks, said = self.blocks(*runs)
+        self.assertEqual([row[0] for row in blocks[0, 1]], [2000, 3000])
+        self.assertIn("mean CPU clock while requests ran (MHz)", said)
+        self.assertIn("some runs have a GPU", self.why_of_mixed(runs[0]))
+
+    def why_of_mixed(self, run):
+        shutil.rmtree(self.root / "out")
+        return self.why_not(run, run_at(self.root / "gpu", 1000))
+
+    def test_repeated_runs_share_a_place_of_the_line(self):
+        runs = [run_at(self.root / f"r{n}", mhz, [{"joules": joules}] * 4)
+                for n, (mhz, joules) in enumerate([(1000, 10), (1004, 14), (1500, 20)])]
+        blocks, _ = self.blocks(*runs)
+        self.assertEqual(len(blocks[0, 1]), 3)
+        self.assertEqual(blocks[0, 0], [(1002, 12), (1500, 20)])
+
+    def test_one_query_has_no_interval(self):
+        runs = [run_at(self.root / f"r{mhz}", mhz, [{"joules": 10, "latency": 1}]) for mhz in (500, 900)]
+        for row in self.blocks(*runs)[0][1, 1]:
+            self.assertEqual(row[1:], (1, 1, 1))
+        runs.append(run_at(self.root / "more", 1200, [{}] * 3 + [{"status": "failed"}]))
+        self.assertIn("3 runs of sums on H100, 1 to 3 queries each", self.blocks(*runs)[1])
+
+    def test_a_run_without_a_clock_is_left_out(self):
+        runs = [run_at(self.root / "a", 900), self.run_of(4, "b"), run_at(self.root / "c", 1500)]
+        blocks, said = self.blocks(*runs)
+        self.assertEqual([row[0] for row in blocks[0, 1]], [900, 1500])
+        self.assertIn("2 runs of sums on H100, 6 queries each; bars and ±: 95 % intervals; "
+                      "1 without clock or energy left out", said)
+
+    def test_why_there_is_none(self):
+        run = run_at(self.root / "run", 900)
+
+        def other(name, **options):
+            return run_at(self.root / name, 1500, **options)
+
+        no_samples = self.run_of(4, "no-samples", timeline=False)
+        for others, words in (
+                ((), "two runs are needed"),
+                ((other("m", model="tiny-2b"),), "differ in more than the clock: models tiny-1b and tiny-2b"),
+                ((other("d", dataset="tales"),), "differ in more than the clock: datasets sums and tales"),
+                ((other("c", concurrency=4),), "differ in more than the clock: requests at once, 1 and 4"),
+                ((run_at(self.root / "same", 905),), "do not differ: 900 to 905 MHz, which is within 1 %"),
+                ((self.run_of(4, "no-clock"),),
+                 "1 of 2 runs have a clock, and energy and time a query; no device's clock is among the samples: "
+                 f"{self.root}/no-clock"),
+                ((no_samples,), f"the run has no spans.jsonl: {no_samples}"),
+                ((other("e", rows=[{"joules": None}] * 3),), "energy or time a query is not known"),
+                ((add_gauge(self.run_of(4, "late"), [(50, 900), (60, 900)]),), "no clock was read while requests ran"),
+        ):
+            self.assertIn(words, self.why_not(run, *others))
+        idle = run_at(self.root / "idle", 1500)
+        add_gauge(idle, [(0, 0), (5, 0)], quantity="utilisation")
+        self.assertIn("no GPU worked while requests ran", self.why_not(run, idle))
+
+    def test_a_long_path(self):
+        runs = [run_at(self.root / "/".join(["deep" * 20] * 5) / f"r{mhz}", mhz) for mhz in (900, 1500)]
+        self.assertEqual(len(self.blocks(*runs)[0][0, 1]), 2)
+
+    def test_other_words_for_it(self):
+        for name in ("sweep", "frequency_sweep"):
+            self.assertIn("did you mean 'frequency'?", self.plot("x", "--plot", name, code=2).stderr)
 
 
 class TextsStayTexts(PlotTest):

@@ -15,7 +15,7 @@
 
 /* ---- fields of a line ---- */
 
-enum { T_S, SENSOR, DEVICE, CHANNEL, SCOPE, QUANTITY, UNIT, VALUE, SUM, FIELDS };
+enum { T_S, SENSOR, DEVICE, CHANNEL, SCOPE, QUANTITY, UNIT, VALUE, SUM, COVERED, FIELDS };
 
 /* Moves a field in quotes, two of which stand for one, to `to`; returns what follows it. */
 static char *unquote(char *line, char **to)
@@ -31,7 +31,8 @@ static char *unquote(char *line, char **to)
     return line;
 }
 
-/* Cuts the line at its commas; false when there are too few fields. */
+/* Cuts the line at its commas; false when there are too few fields: only what comes behind the sum may be
+ * missing, and is empty then. */
 static bool split(char *line, char **fields)
 {
     for (int i = 0; i < FIELDS; i++) {
@@ -42,8 +43,11 @@ static bool split(char *line, char **fields)
             to = line += strcspn(line, ",\n");
         bool more = *line == ',';
         *to = '\0';
-        if (!more)
-            return i == FIELDS - 1;
+        if (!more) {
+            for (int missing = i + 1; missing < FIELDS; missing++)
+                fields[missing] = to;
+            return i >= SUM;
+        }
         line++;
     }
     return true;
@@ -174,13 +178,21 @@ static enum err take_sample(void *all, char *line)
     return take_line(all, line);
 }
 
+enum { FILE_NAME_MAX = 32 };
+
+static const char *file_of(unsigned start, char name[static FILE_NAME_MAX])
+{
+    str_copy(name, FILE_NAME_MAX, "samples.csv");
+    if (start > 1)
+        str_format(name, FILE_NAME_MAX, "samples-%u.csv", start);
+    return name;
+}
+
 enum err power_samples_read(const char *directory, unsigned start, struct power_samples *out,
                             struct error *why)
 {
-    char name[32] = "samples.csv";
-    if (start > 1)
-        str_format(name, sizeof name, "samples-%u.csv", start);
-    enum err err = read_lines(directory, name, take_sample, out, why);
+    char name[FILE_NAME_MAX];
+    enum err err = read_lines(directory, file_of(start, name), take_sample, out, why);
     if (err)
         return err;
     drop_covered(out);
@@ -192,6 +204,34 @@ void power_samples_release(struct power_samples *samples)
     for (size_t i = 0; i < samples->count; i++)
         free(samples->channels[i].samples);
     free(samples->channels);
+}
+
+struct gauge_taker {
+    enum err (*take)(void *context, const struct gauge_sample *sample);
+    void *context;
+};
+
+static enum err take_gauge(void *all, char *line)
+{
+    const struct gauge_taker *taker = all;
+    char *fields[FIELDS];
+    if (!split(line, fields) || strcmp(fields[SCOPE], "none") != 0)
+        return ERR_OK;
+    struct gauge_sample sample = {fields[SENSOR],      fields[DEVICE],
+                                  fields[QUANTITY],    number(fields[T_S]),
+                                  number(fields[SUM]), number(fields[COVERED])};
+    if (!is_known(sample.t) || !is_known(sample.sum))
+        return ERR_OK;
+    return taker->take(taker->context, &sample);
+}
+
+enum err gauge_samples_each(const char *directory, unsigned start,
+                            enum err (*take)(void *context, const struct gauge_sample *sample),
+                            void *context, struct error *why)
+{
+    char name[FILE_NAME_MAX];
+    struct gauge_taker taker = {take, context};
+    return read_lines(directory, file_of(start, name), take_gauge, &taker, why);
 }
 
 static enum err take_span(void *all, char *line)

@@ -1,4 +1,4 @@
-/* Reading samples.csv and spans.jsonl for pictures: power by channel, and requests.
+/* Reading samples.csv and spans.jsonl for pictures: power by channel, gauges, and requests.
  * What is read is released by the caller. */
 #ifndef IPW_REPORT_PLOTS_SAMPLES_H
 #define IPW_REPORT_PLOTS_SAMPLES_H
@@ -27,6 +27,19 @@ struct power_samples {
 enum err power_samples_read(const char *directory, unsigned start, struct power_samples *out,
                             struct error *why) MUST_USE;
 void power_samples_release(struct power_samples *samples);
+
+/* A reading of what is no power: a clock, how busy a device is.  Texts are good until the next one. */
+struct gauge_sample {
+    const char *sensor, *device, *quantity;
+    double t, sum;  /* sum: of value and time, as far as readings cover that */
+    double covered; /* of the time since the one before, a share; or UNKNOWN */
+};
+
+/* Those of a start, each channel's in the order of time, until take returns anything but ERR_OK.
+ * ERR_NO_DATA without the file. */
+enum err gauge_samples_each(const char *directory, unsigned start,
+                            enum err (*take)(void *context, const struct gauge_sample *sample),
+                            void *context, struct error *why) MUST_USE;
 
 struct request_span {
     double from, first_token, to; /* in seconds of its start; first_token may be UNKNOWN */
