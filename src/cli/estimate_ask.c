@@ -293,6 +293,9 @@ static bool defaults_of(const struct workload_question *work, struct graph_setti
 static enum err check_used(const struct estimate_options *options, const struct model *model,
                            const struct graph_setting *defaults, struct error *why)
 {
+    if (options->dims.count && strcmp(model->reader->name, "onnx") != 0)
+        return err_set(why, ERR_USAGE, "%.100s takes no --dim: that is for ONNX files",
+                       model->name);
     if (defaults && options->image && !defaults->image)
         return err_set(why, ERR_USAGE, "%.100s takes no --image", model->name);
     if (defaults && options->prompt_tokens && !defaults->tokens)

@@ -117,7 +117,7 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
     }
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < work->count; i++) {
-        struct estimate one, *estimate = keep ? &out->passes[i] : &one;
+        struct estimate one = {0}, *estimate = keep ? &out->passes[i] : &one;
         err = estimate_pass(&work->passes[i], out, estimate, why);
         if (err)
             break;
@@ -181,10 +181,10 @@ static void add_row(struct outcome_row *sum, const struct estimate_row *row, dou
 }
 
 /* Are these steps of the same graph, so that their subgraphs are the same? */
-static bool continues(const struct workload *work, size_t pass)
+static bool continues(const struct workload_pass *before, const struct workload_pass *pass)
 {
-    return pass > 0 && work->passes[pass].setting.phase == work->passes[pass - 1].setting.phase &&
-           work->passes[pass].partition.count == work->passes[pass - 1].partition.count;
+    return before && pass->setting.phase == before->setting.phase &&
+           pass->partition.count == before->partition.count;
 }
 
 enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, size_t *count,
@@ -192,15 +192,17 @@ enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, 
 {
     const struct workload *work = outcome->work;
     size_t room = 0, first = 0;
-    for (size_t i = 0; i < work->count; i++)
-        room += continues(work, i) ? 0 : work->passes[i].partition.count;
+    const struct workload_pass *before = NULL;
+    for (size_t i = 0; i < work->count; before = &work->passes[i++])
+        room += continues(before, &work->passes[i]) ? 0 : work->passes[i].partition.count;
     struct outcome_row *all = calloc(room ? room : 1, sizeof *all);
     if (!all)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < work->count; i++) {
+    before = NULL;
+    for (size_t i = 0; i < work->count; before = &work->passes[i++]) {
         const struct workload_pass *pass = &work->passes[i];
-        if (i > 0 && !continues(work, i))
-            first += work->passes[i - 1].partition.count;
+        if (before && !continues(before, pass))
+            first += before->partition.count;
         for (size_t s = 0; s < pass->partition.count; s++) {
             all[first + s].subgraph = &pass->partition.subgraphs[s];
             all[first + s].phase = pass->setting.phase;

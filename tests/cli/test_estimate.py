@@ -546,6 +546,7 @@ class Refusals(EstimateTest):
                             ([*given, "--batch", "1..1000000"], "at most 4096"),
                             ([*given, "--phase", "decode"], "no phases"),
                             ([*given, "--prompt-tokens", "5"], "takes no --prompt-tokens"),
+                            ([*given, "--dim", "batch=5"], "takes no --dim"),
                             (["--model", "bert-base-uncased", "--hardware", GPU, "--image", "64"],
                              "takes no --image"),
                             (["--model", "gpt2", "--hardware", GPU, "--prompt-tokens", "50",

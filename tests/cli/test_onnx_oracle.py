@@ -215,6 +215,18 @@ class Counts(Case):
         self.assertEqual((stored["w"], stored["v"]), (288, 24))
         self.assert_shapes(model, shown, 4)
 
+    def test_weights_of_four_bits(self):
+        out = Writer()
+        packed = out.weight("w", [48, 2, 16], TensorProto.UINT8)  # 48 x 64 in blocks of 32
+        out.nodes.append(helper.make_node(
+            "MatMulNBits", [out.input("x", [2, 5, 64]), packed, out.weight("s", [96])], ["y"],
+            domain="com.microsoft", N=48, K=64, bits=4, block_size=32))
+        shown = self.read(out.model("y"))
+        self.assertEqual((shown["parameters"], shown["macs"]), (48 * 64, 10 * 48 * 64))
+        self.assertEqual(shown["tensors"][-1]["dims"], [2, 5, 48])
+        stored = {tensor["name"]: tensor["stored_bytes"] for tensor in shown["tensors"]}
+        self.assertEqual(stored["w"], 48 * 32)
+
     def test_what_is_summed_over_is_counted_however_it_lies(self):
         for op, shapes, settings, macs in (
                 ("Gemm", ([5, 3], [5, 7]), {"transA": 1}, 3 * 5 * 7),
@@ -251,6 +263,83 @@ class Counts(Case):
         shown = self.read(model)
         self.assertEqual(shown["macs"], 2 * 8 * 5 * 9 * (16 + 12))
         self.assert_shapes(model, shown, 1)
+
+
+class Random(Case):
+    """Settings at random, of operators whose shapes are easily got wrong."""
+    ROUNDS = 400
+
+    def window(self, out, pick):
+        space = pick.integers(1, 4)
+        numbers = lambda low, high: pick.integers(low, high + 1, space).tolist()
+        kernel, settings = numbers(1, 4), {"strides": numbers(1, 3)}
+        if pick.random() < 0.3:
+            settings["auto_pad"] = ("SAME_UPPER", "SAME_LOWER", "VALID")[pick.integers(3)]
+        elif pick.random() < 0.7:
+            settings["pads"] = [min(pad, size // 2) for pad, size in
+                                zip(numbers(0, 2), kernel)] * 2
+        x = out.input("x", [2, 4, *numbers(5, 12)])
+        op = ("Conv", "MaxPool", "AveragePool", "ConvTranspose")[pick.integers(4)]
+        if op == "ConvTranspose":
+            settings.pop("auto_pad", None)
+            settings["output_padding"] = [stride - 1 for stride in settings["strides"]]
+            return out.node(op, x, out.weight("w", [4, 3, *kernel]), kernel_shape=kernel, **settings)
+        if op == "Conv":
+            groups = int(2 ** pick.integers(3))
+            return out.node(op, x, out.weight("w", [8, 4 // groups, *kernel]), kernel_shape=kernel,
+                            group=groups, **settings)
+        return out.node(op, x, kernel_shape=kernel, **settings)
+
+    def slice(self, out, pick):
+        rank = pick.integers(1, 5)
+        axes = pick.permutation(rank)[:pick.integers(1, rank + 1)]
+        numbers = lambda low, high: out.integers(*pick.integers(low, high + 1, len(axes)).tolist())
+        steps = [int(pick.choice([1, 2, 3, -1, -2])) for _ in axes]
+        return out.node("Slice", out.input("x", pick.integers(1, 10, rank).tolist()),
+                        numbers(-11, 11), numbers(-11, 11), out.integers(*axes.tolist()),
+                        out.integers(*steps))
+
+    def broadcast(self, out, pick):
+        shapes = [pick.choice([1, 3], pick.integers(0, 5)).tolist() for _ in range(2)]
+        return out.node("Mul", *(out.input(f"x{i}", shape) for i, shape in enumerate(shapes)))
+
+    def gather(self, out, pick):
+        rank = pick.integers(1, 5)
+        return out.node("Gather", out.input("x", pick.integers(1, 7, rank).tolist()), out.input(
+            "i", pick.integers(1, 4, pick.integers(0, 4)).tolist(), TensorProto.INT64),
+                        axis=int(pick.integers(-rank, rank)))
+
+    def test_shapes(self):
+        pick, paths, wanted = np.random.default_rng(11), [], []
+        makers = (self.window, self.slice, self.broadcast, self.gather)
+        for number in range(self.ROUNDS):
+            out = Writer()
+            model = out.model(makers[number % len(makers)](out, pick))
+            try:
+                inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+            except shape_inference.InferenceError:
+                continue  # a window larger than its input
+            shapes = dict(told_shapes(inferred.graph))
+            if any(dim < 0 for dims in shapes.values() for dim in dims):
+                continue
+            paths.append(self.scratch / f"{number}.onnx")
+            paths[-1].write_bytes(model.SerializeToString())
+            wanted.append(shapes)
+        self.assertGreater(len(paths), self.ROUNDS // 2)
+        lines = run("-", input="".join(f"{path}\n" for path in paths)).stdout.splitlines()
+        for path, shapes, line in zip(paths, wanted, lines, strict=True):
+            shown = json.loads(line)
+            ours = {tensor["name"]: tensor["dims"] for tensor in shown.get("tensors", ())}
+            for name, dims in shapes.items():
+                self.assertEqual(ours.get(name), dims, (
+                    name, shown.get("error"), str(onnx.load(path).graph)))
+
+    def test_a_window_that_would_begin_behind_the_input_is_none(self):
+        """As the format says since it has an example of it, and torch does; its inference does not."""
+        out = Writer()
+        model = out.model(out.node("MaxPool", out.input("x", [1, 1, 2, 2]), kernel_shape=[1, 1],
+                                   strides=[2, 2], ceil_mode=1))
+        self.assertEqual(self.read(model)["tensors"][-1]["dims"], [1, 1, 1, 1])
 
 
 class Dimensions(Case):

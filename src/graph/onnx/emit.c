@@ -145,7 +145,9 @@ static enum err add_tensor(struct work *work, struct known *known, enum graph_ro
                                   .rank = known->shape.rank};
     memcpy(tensor.dims, known->shape.dims, sizeof tensor.dims);
     if (role == GRAPH_PARAMETER)
-        tensor.stored_bytes = stored_width(known->type) * graph_elements(&tensor);
+        tensor.stored_bytes = known->stored_bytes > 0
+                                  ? known->stored_bytes
+                                  : stored_width(known->type) * graph_elements(&tensor);
     return graph_add_tensor(work->graph, &tensor, &known->id, work->why);
 }
 

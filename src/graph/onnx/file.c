@@ -50,7 +50,7 @@ struct onnx_words onnx_words(struct slice name)
     struct onnx_words words;
     size_t length = name.length < sizeof words.text - 1 ? name.length : sizeof words.text - 1;
     for (size_t i = 0; i < length; i++)
-        words.text[i] = (unsigned char)name.bytes[i] < ' ' ? '?' : name.bytes[i];
+        words.text[i] = (char)((unsigned char)name.bytes[i] < ' ' ? '?' : name.bytes[i]);
     words.text[length] = '\0';
     return words;
 }
@@ -138,7 +138,8 @@ static bool grow_table(struct onnx_file *file)
 static enum err own_value(struct onnx_file *file, int32_t graph, struct slice name, int32_t *out,
                           struct error *why)
 {
-    if (2 * (file->value_count + 1) > file->table_room && !grow_table(file))
+    bool is_full = !file->table || 2 * (file->value_count + 1) > file->table_room;
+    if (is_full && !grow_table(file))
         return no_memory(why);
     size_t place = place_of(file, graph, name);
     if (file->table[place] == ONNX_NONE) {
@@ -499,7 +500,7 @@ enum err onnx_open(const char *path, struct onnx_file *out, struct error *why)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set(why, err_from_errno(errno), "cannot open %.160s: %s", path, strerror(errno));
-    struct slice bytes;
+    struct slice bytes = {0};
     enum err err = map_file(path, fd, &bytes, why);
     close(fd);
     if (err)

@@ -18,8 +18,8 @@ rule_function rule_conv, rule_conv_transpose, rule_deform_conv, rule_qlinear_con
     rule_global_pool, rule_max_unpool, rule_roi_align, rule_max_roi_pool, rule_grid_sample;
 
 /* rules_product.c: products of matrices, recurrence */
-rule_function rule_matmul, rule_matmul_integer, rule_qlinear_matmul, rule_fused_matmul, rule_gemm,
-    rule_einsum, rule_recurrent;
+rule_function rule_matmul, rule_matmul_integer, rule_qlinear_matmul, rule_fused_matmul,
+    rule_dynamic_matmul, rule_matmul_bits, rule_gemm, rule_einsum, rule_recurrent;
 
 /* rules_attention.c */
 rule_function rule_attention, rule_packed_attention, rule_multi_head_attention,

@@ -59,13 +59,14 @@ enum err rule_split(struct step *step)
 
 /* ---- slice ---- */
 
-/* How many of `size` numbers there are from begin to end; numpy's rules for what lies outside. */
+/* How many of `size` numbers there are from begin to end.  What lies outside is brought to the nearest end,
+ * a begin always to a number that is there (numpy has none left then, going backwards). */
 static int64_t slice_count(int64_t size, int64_t begin, int64_t end, int64_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
     begin = begin < 0 ? begin + size : begin;
     end = end < 0 ? end + size : end;
-    begin = begin < low ? low : begin > high ? high : begin;
+    begin = begin < 0 ? 0 : begin > high ? high : begin;
     end = end < low ? low : end > high ? high : end;
     if (step > 0)
         return end > begin ? (end - begin - 1) / step + 1 : 0;

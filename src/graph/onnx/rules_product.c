@@ -90,6 +90,40 @@ enum err rule_qlinear_matmul(struct step *step)
     return matmul(step, 3, 0);
 }
 
+/* ONNX Runtime's: the scale and the zero point stand between the matrix and the bias. */
+enum err rule_dynamic_matmul(struct step *step)
+{
+    static const uint8_t ORDER[] = {0, 1, 4};
+    step->order = ORDER;
+    step->order_count = sizeof ORDER;
+    return matmul(step, 1, 0);
+}
+
+/* A matrix of few bits, N x K, packed in blocks: the bytes are those of the file. */
+enum err rule_matmul_bits(struct step *step)
+{
+    static const uint8_t ORDER[] = {0, 1,
+                                    5}; /* scales, zero points and the order of groups left out */
+    const struct shape *in = step_shape(step, 0);
+    struct known *packed = step_input(step, 1);
+    int64_t rows = step_integer(step, "N", 0), columns = step_integer(step, "K", 0);
+    step->order = ORDER;
+    step->order_count = sizeof ORDER;
+    if (!in || in->rank == 0 || !packed || !packed->tensor)
+        return ERR_OK;
+    if (rows < 1 || columns < 1 || rows > INT32_MAX || columns > INT32_MAX ||
+        in->dims[in->rank - 1] != columns)
+        return step_fail(step, "its matrix does not fit its input");
+    struct known *root = packed->root ? packed->root : packed;
+    root->stored_bytes = (double)packed->tensor->elements;
+    root->shape = (struct shape){.rank = 2, .dims = {rows, columns}};
+    root->numbers = NULL; /* they are not those of this shape */
+    root->was_looked_at = true;
+    struct shape out = *in;
+    out.dims[out.rank - 1] = rows;
+    return step_give(step, 0, 0, &out);
+}
+
 enum err rule_fused_matmul(struct step *step)
 {
     const struct shape *first = step_shape(step, 0), *second = step_shape(step, 1);
