@@ -42,7 +42,9 @@ const struct command command_estimate = {
         "Several devices, formats or batches give a table, fewest joules first, with the frontier\n"
         "of energy and latency marked. With a --max option the exit status is 1 when the "
         "estimate,\n"
-        "or every one of several, is beyond a limit.",
+        "or every one of several, is beyond a limit.\n\n"
+        "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` lays\n"
+        "predictions beside them; each has its own --help.",
     .run = estimate_main,
 };
 
@@ -111,7 +113,7 @@ static void write_one(const struct estimate_options *options, const struct estim
     else {
         struct point point = {.outcome = *outcome,
                               .batch = outcome->work->question.setting.batch,
-                              .on_frontier = outcome->memory.fits};
+                              .on_frontier = outcome_fits(outcome)};
         struct points points = {.works = (struct workload *)outcome->work,
                                 .work_count = 1,
                                 .items = &point,
@@ -269,11 +271,16 @@ static int estimate_work(const struct estimate_options *options, struct estimate
 {
     struct workload work;
     struct error why = {0};
-    if (asked->batch_count)
-        question->setting.batch = asked->batches[0];
     enum err err = workload_make(question, &work, &why);
     if (err)
         return fail(err, &why);
+    double batch = work.passes[0].graph.batch;
+    if (asked->batch_count && batch != (double)asked->batches[0]) {
+        workload_release(&work);
+        return complain("estimate", EXIT_USAGE,
+                        "a batch of %lld changes nothing: the file or --dim has one of %.0f",
+                        (long long)asked->batches[0], batch);
+    }
     if (options->graph) {
         int code = show_graph(options, &work);
         workload_release(&work);
@@ -299,7 +306,8 @@ static int estimate_model(const struct estimate_options *options, struct estimat
     enum err err = model_open(options->model, &model, &why);
     if (err)
         return fail(err, &why);
-    err = estimate_ask_work(options, &model, &work, &why);
+    err =
+        estimate_ask_work(options, &model, asked->batch_count ? asked->batches[0] : 0, &work, &why);
     int code = err ? fail(err, &why) : estimate_work(options, asked, &work);
     model_close(&model);
     return code;

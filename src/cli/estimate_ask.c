@@ -278,25 +278,27 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
     return ERR_OK;
 }
 
-/* What a model takes when nobody says: 0 of what it has none of. */
-static enum err defaults_of(const struct estimate_options *options, const struct model *model,
-                            struct graph_setting *out, struct error *why)
+/* What a model takes when nobody says: 0 of what it has none of.  False for one that must be told. */
+static bool defaults_of(const struct workload_question *work, struct graph_setting *out)
 {
     struct graph graph;
-    *out = (struct graph_setting){.dims = options->dims.count ? &options->dims : NULL};
-    enum err err = model_graph(model, out, &graph, why);
-    if (!err)
-        graph_release(&graph);
-    return err;
+    *out = (struct graph_setting){.batch = work->setting.batch, .dims = work->setting.dims};
+    if (model_graph(work->model, out, &graph, NULL))
+        return false;
+    graph_release(&graph);
+    return true;
 }
 
 /* An option that changes nothing would be read as one that did. */
 static enum err check_used(const struct estimate_options *options, const struct model *model,
                            const struct graph_setting *defaults, struct error *why)
 {
-    if (options->image && !defaults->image)
+    if (options->dims.count && strcmp(model->reader->name, "onnx") != 0)
+        return err_set(why, ERR_USAGE, "%.100s takes no --dim: that is for ONNX files",
+                       model->name);
+    if (defaults && options->image && !defaults->image)
         return err_set(why, ERR_USAGE, "%.100s takes no --image", model->name);
-    if (options->prompt_tokens && !defaults->tokens)
+    if (defaults && options->prompt_tokens && !defaults->tokens)
         return err_set(why, ERR_USAGE, "%.100s takes no --prompt-tokens", model->name);
     if (!model->has_phases && (options->phase || options->context || options->output_tokens))
         return err_set(why, ERR_USAGE,
@@ -370,25 +372,25 @@ static enum err settle_phase(const struct estimate_options *options, struct work
 }
 
 enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
-                           struct workload_question *work, struct error *why)
+                           int64_t batch, struct workload_question *work, struct error *why)
 {
     struct graph_setting defaults;
     *work = (struct workload_question){
         .model = model,
-        .setting = {.tokens = options->prompt_tokens,
+        .setting = {.batch = batch,
+                    .tokens = options->prompt_tokens,
                     .context = options->context,
                     .image = options->image,
                     .dims = options->dims.count ? &options->dims : NULL},
         .fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED,
     };
-    enum err err = defaults_of(options, model, &defaults, why);
-    if (!err)
-        err = check_used(options, model, &defaults, why);
+    bool is_told = defaults_of(work, &defaults);
+    enum err err = check_used(options, model, is_told ? &defaults : NULL, why);
     if (err || !model->has_phases)
         return err;
     if (options->phase)
         return settle_phase(options, work, why);
-    return settle_request(options, defaults.tokens, work, why);
+    return settle_request(options, is_told ? defaults.tokens : 0, work, why);
 }
 
 static double in_units(double value, double unit)

@@ -51,9 +51,10 @@ enum err estimate_ask(const struct estimate_options *options, struct estimate_as
 /* The candidates, now that it is known whether weights of the model have a format of their own. */
 enum err estimate_ask_candidates(const struct estimate_options *options, bool has_stored,
                                  struct estimate_asked *asked, struct error *why) MUST_USE;
-/* The work of one pass or request; *work borrows from the options. */
+/* The work of one pass or request; *work borrows from the options.  A batch of 0 is the model's own. */
 enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
-                           struct workload_question *work, struct error *why) MUST_USE;
+                           int64_t batch, struct workload_question *work, struct error *why)
+    MUST_USE;
 struct budget estimate_ask_budget(const struct estimate_options *options);
 void estimate_asked_release(struct estimate_asked *asked);
 

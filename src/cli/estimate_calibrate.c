@@ -10,10 +10,15 @@
 #include <unistd.h>
 
 #include "cli/common.h"
+#include "cli/estimate_queries.h"
 #include "cli/estimate_tools.h"
 #include "core/text.h"
+#include "core/units.h"
+#include "datasets/file.h"
 #include "estimate/calibrate.h"
+#include "estimate/calibrate_layers.h"
 #include "estimate/hardware.h"
+#include "estimate/predict.h"
 #include "port/proc.h"
 #include "report/calibrate_report.h"
 #include "runner/host_report.h"
@@ -26,10 +31,11 @@
 static const struct command COMMAND = {
     .name = NAME,
     .summary = "fit the joules of a device to measurements",
-    .usage = "[--csv FILE] [--hardware ID] [-o FILE] [OPTIONS]",
+    .usage = "[--csv FILE] [--from RUN] [--hardware ID] [-o FILE] [OPTIONS]",
     .details =
         "Fits joules an operation, joules a byte and the power that is drawn all the time to\n"
-        "measured windows: of a CSV file, or of loads that run here (rest, arithmetic, memory,\n"
+        "measured windows: of a CSV file or a run, or of loads that run here (rest, arithmetic, "
+        "memory,\n"
         "mixtures, products of matrices). Rows that cannot tell these apart, that are too short\n"
         "for a sensor, or that make one of them negative are refused with the reason.\n\n"
         "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
@@ -40,8 +46,8 @@ struct calibrate_command {
     struct measure_options measure;
     struct microbench_options bench;
     struct calibrate_options fit;
-    struct option_list files;
-    const char *hardware, *output;
+    struct option_list files, runs;
+    const char *hardware, *model, *precision, *output;
     unsigned seed;
     bool json, quiet;
 };
@@ -83,6 +89,53 @@ static int read_files(const struct calibrate_command *command, struct calibrate_
     }
     (void)str_copy(work->device, sizeof work->device, work->rows.hardware);
     return 0;
+}
+
+struct run_reading {
+    struct predictor *counter;
+    struct calibrate_rows *rows;
+};
+
+/* A query that shared the machine has a share of its power, which is none of its own work. */
+static enum err add_query(void *context, const struct estimate_query *query, struct error *why)
+{
+    struct run_reading *reading = context;
+    struct predictor *counter = reading->counter;
+    struct calibrate_row row = {.precision =
+                                    counter->has_precision ? counter->precision : PRECISION_FP32,
+                                .latency_s = query->latency_s,
+                                .energy_j = query->joules,
+                                .window_s = UNKNOWN,
+                                .updates = query->is_short ? 0 : UNKNOWN,
+                                .kernels = 1,
+                                .is_estimated = query->is_estimated};
+    if (!query->is_alone || !(query->latency_s > 0))
+        return ERR_OK;
+    (void)str_copy(row.label, sizeof row.label, query->label);
+    enum err err = predict_count(counter, &query->question, &row.flops, &row.bytes, why);
+    return err ? err : calibrate_rows_add(reading->rows, &row, why);
+}
+
+static int read_runs(const struct calibrate_command *command, struct calibrate_work *work)
+{
+    struct predictor counter;
+    struct error why = {0};
+    enum err err = ERR_OK;
+    predictor_begin(&counter, NULL);
+    counter.model_word = command->model;
+    counter.has_precision = command->precision != NULL;
+    if (command->precision &&
+        precision_find(command->precision, &counter.precision, &why) != ERR_OK)
+        return complain(NAME, EXIT_USAGE, "--precision: %s", why.text);
+    for (size_t i = 0; !err && i < command->runs.count; i++) {
+        const char *path = command->runs.items[i];
+        struct run_reading reading = {&counter, &work->rows};
+        err = user_file_is_directory(path) ? estimate_queries(path, add_query, &reading, &why)
+                                           : calibrate_layers(path, &counter, &work->rows, &why);
+        text_addf(&work->data, "%s%s", work->data.length ? ", " : "", path);
+    }
+    predictor_end(&counter);
+    return err ? complain(NAME, EXIT_FAILED, "%s", why.text) : 0;
 }
 
 static int measure_here(const struct calibrate_command *command, struct calibrate_work *work)
@@ -163,7 +216,10 @@ static int deliver(const struct calibrate_command *command, const struct calibra
 static int calibrate(const struct calibrate_command *command, struct calibrate_work *work)
 {
     struct error why = {0};
-    int code = command->files.count ? read_files(command, work) : measure_here(command, work);
+    bool is_here = command->files.count + command->runs.count == 0;
+    int code = is_here ? measure_here(command, work) : read_files(command, work);
+    if (!code)
+        code = read_runs(command, work);
     if (!code)
         code = find_base(command, work);
     if (code)
@@ -181,6 +237,14 @@ int estimate_calibrate(int argc, char **argv)
     const struct option_row rows[] = {
         {0, "csv", OPTION_LIST, &command.files, "FILE",
          "fit to these measurements; may be given several times (default: measure here)", 0, 0,
+         NULL},
+        {0, "from", OPTION_LIST, &command.runs, "RUN",
+         "fit to a run of `ipw profile` or a report of `ipw layers --json`; may be repeated", 0, 0,
+         NULL},
+        {'m', "model", OPTION_TEXT, &command.model, "FILE|NAME",
+         "with --from: stands for the model that it names", 0, 0, NULL},
+        {'p', "precision", OPTION_TEXT, &command.precision, "FORMAT",
+         "with --from: in which it was computed (default: fp32, weights as in the file)", 0, 0,
          NULL},
         {0, "hardware", OPTION_TEXT, &command.hardware, "ID",
          "take what is not fitted from this device of `ipw list hardware` (default: by name)", 0, 0,

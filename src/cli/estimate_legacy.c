@@ -14,6 +14,11 @@ static enum err read_device(const struct estimate_options *options, struct legac
         return err_set(why, ERR_USAGE,
                        "--model-compat wants one --hardware-file that describes a device as the "
                        "legacy model has it, under \"legacy\"");
+    if (options->batch || options->devices || options->compare || options->sweep ||
+        options->no_fusion)
+        return err_set(why, ERR_USAGE,
+                       "--model-compat is of one sample on one device, nothing fused: leave out "
+                       "--batch, --devices, --compare, --sweep and --no-fusion");
     const char *path = options->hardware_files.items[0];
     enum err err = small_file_read(path, "a device", &bytes, why);
     if (!err)
@@ -33,7 +38,7 @@ static enum err estimate_graph(const struct estimate_options *options, const str
     enum precision precision = PRECISION_FP32;
     if (options->precision && precision_find(options->precision, &precision, &unknown))
         return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
-    enum err err = estimate_ask_work(options, model, &question, why);
+    enum err err = estimate_ask_work(options, model, 0, &question, why);
     if (!err)
         err = model_graph(model, &question.setting, &graph, why);
     if (err)

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/run_table.h"
 #include "cli/common.h"
+#include "cli/estimate_queries.h"
 #include "cli/estimate_tools.h"
 #include "core/params.h"
 #include "core/text.h"
@@ -46,56 +46,27 @@ struct validate_command {
 
 /* ---- a run directory ---- */
 
-/* One query as a request of its own: prompt and answer. */
-static enum err add_query(const struct run_table *table, size_t row, struct predictor *predictor,
-                          struct validation *out, struct error *why)
-{
-    double prompt = run_number(table, RUN_INPUT_TOKENS, row);
-    double answer = run_number(table, RUN_OUTPUT_TOKENS, row);
-    struct predict_question question = {.model = table->model};
-    struct validate_row found = {.measured_s = run_number(table, RUN_LATENCY, row),
-                                 .measured_j = run_number(table, RUN_JOULES, row),
-                                 .window_s = UNKNOWN};
-    struct predicted predicted;
-    char key[RUN_KEY_MAX];
-    if (!run_completed(table, row) || !(prompt >= 1) || !(answer >= 1))
-        return ERR_OK;
-    question.setting = (struct graph_setting){.batch = 1, .tokens = (int64_t)prompt};
-    question.output_tokens = (int64_t)answer;
-    enum err err = predict_model(predictor, &question, &predicted, why);
-    if (err)
-        return err;
-    if (!is_known(found.measured_j)) /* of the Python IPW, which counts the GPUs or the chip */
-        found.measured_j = run_number(table, RUN_BASIS_JOULES, row);
-    str_format(found.label, sizeof found.label, "%s: %.0f + %.0f tokens", run_key(table, row, key),
-               prompt, answer);
-    found.predicted_s = predicted.latency_s;
-    found.predicted_j = predicted.joules;
-    found.regime = predicted.regime;
-    out->is_estimated |= !strcmp(run_word(table, RUN_METHOD, row), "estimated");
-    return validation_add(out, &found, why);
-}
+struct run_reading {
+    struct predictor *predictor;
+    struct validation *out;
+};
 
-static enum err add_run(const char *directory, struct predictor *predictor, struct validation *out,
-                        struct error *why)
+static enum err add_query(void *context, const struct estimate_query *query, struct error *why)
 {
-    const struct run_wanted wanted = {
-        RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) | RUN_WANT(RUN_INPUT_TOKENS) |
-            RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_JOULES) |
-            RUN_WANT(RUN_GPU_JOULES) | RUN_WANT(RUN_SOC_JOULES) | RUN_WANT(RUN_BASIS_JOULES),
-        RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_BASIS)};
-    struct run_table table;
-    enum err err = run_table_load(directory, NULL, wanted, &table, why);
+    struct run_reading *reading = context;
+    struct validate_row row = {.measured_s = query->latency_s,
+                               .measured_j = query->joules,
+                               .window_s = query->is_short ? 0 : UNKNOWN};
+    struct predicted predicted;
+    enum err err = predict_model(reading->predictor, &query->question, &predicted, why);
     if (err)
         return err;
-    for (size_t row = 0; !err && row < table.rows; row++) {
-        struct error inner = {0};
-        err = add_query(&table, row, predictor, out, &inner);
-        if (err)
-            err_set(why, err, "%s: %s (--model names the model)", directory, inner.text);
-    }
-    run_table_release(&table);
-    return err;
+    (void)str_copy(row.label, sizeof row.label, query->label);
+    row.predicted_s = predicted.latency_s;
+    row.predicted_j = predicted.joules;
+    row.regime = predicted.regime;
+    reading->out->is_estimated |= query->is_estimated;
+    return validation_add(reading->out, &row, why);
 }
 
 /* ---- all that was measured ---- */
@@ -105,7 +76,7 @@ static enum err add_measured(const struct validate_command *command, const char 
 {
     const char *dot = strrchr(word, '.');
     if (user_file_is_directory(word))
-        return add_run(word, predictor, out, why);
+        return estimate_queries(word, add_query, &(struct run_reading){predictor, out}, why);
     if (dot && !strcmp(dot, ".json"))
         return validate_layers(word, predictor, out, why);
     return validate_csv(word, &command->where, predictor, out, why);

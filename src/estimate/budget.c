@@ -110,3 +110,16 @@ bool budget_holds(const struct budget *budget, const struct outcome *outcome)
             return false;
     return true;
 }
+
+bool budget_is_no_worse(const struct budget *budget, const struct outcome *now,
+                        const struct outcome *then)
+{
+    struct budget_check before[BUDGET_KINDS], after[BUDGET_KINDS];
+    size_t count = budget_judge(budget, now, before);
+    budget_judge(budget, then, after); /* the same limits in the same order */
+    for (size_t i = 0; i < count; i++)
+        if (after[i].verdict != BUDGET_PASS &&
+            !(before[i].verdict == BUDGET_FAIL && after[i].value <= before[i].value))
+            return false;
+    return true;
+}

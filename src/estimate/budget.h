@@ -41,6 +41,10 @@ size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
 /* Are all limits kept?  One that cannot be judged is not. */
 bool budget_holds(const struct budget *budget, const struct outcome *outcome);
 
+/* Does `then` keep every limit, or come nearer to those that `now` breaks? */
+bool budget_is_no_worse(const struct budget *budget, const struct outcome *now,
+                        const struct outcome *then);
+
 /* What a limit on energy speaks of: "request", "sample", "output token". */
 const char *budget_joules_of(const struct outcome *outcome);
 

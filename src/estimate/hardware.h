@@ -118,7 +118,7 @@ void hardware_release(struct hardware *hardware);
  * margin, a narrow format slower than a wide one, idle above the limit, and so on. */
 enum err hardware_check(const struct hardware *hardware, struct error *why) MUST_USE;
 
-/* Runs it at one of its points, whose name then stands behind its id ("h200@1200MHz"); it has no points
+/* Runs it at one of its points, whose name then stands behind its id ("jetson-orin-agx-64gb@30W"); it has no points
  * any more.  ERR_NOT_FOUND names those that it has. */
 enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why)
     MUST_USE;

@@ -45,7 +45,7 @@ static void finish_sums(struct outcome_sums *sums)
     sums->mfu /= sums->latency_s;
     sums->mbu /= sums->latency_s;
     sums->utilisation /= sums->joules.total;
-    sums->efficiency = (sums->joules.compute + sums->joules.memory) / sums->joules.total;
+    sums->efficiency = (sums->joules.total - sums->joules.idle) / sums->joules.total;
 }
 
 /* Steps of decoding have the same subgraphs: those of the last one are counted. */
@@ -117,7 +117,7 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
     }
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < work->count; i++) {
-        struct estimate one, *estimate = keep ? &out->passes[i] : &one;
+        struct estimate one = {0}, *estimate = keep ? &out->passes[i] : &one;
         err = estimate_pass(&work->passes[i], out, estimate, why);
         if (err)
             break;
@@ -127,6 +127,9 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
     }
     if (!keep)
         out->memory.timeline = NULL;
+    if (!err && !(out->all.latency_s > 0))
+        err = err_set(why, ERR_NO_DATA, "%.100s computes nothing: there is nothing to estimate",
+                      work->question.model->name);
     if (err)
         outcome_release(out);
     else
@@ -147,6 +150,12 @@ bool outcome_is_native(const struct hardware *hardware, enum precision precision
     enum precision products = precision_of_products(precision);
     return is_known(hardware->matrix_flops[products].value) ||
            is_known(hardware->vector_flops[products].value);
+}
+
+bool outcome_fits(const struct outcome *outcome)
+{
+    const struct estimate_memory *memory = &outcome->memory;
+    return memory->fits && (is_known(memory->capacity) || outcome->hardware->class == HARDWARE_CPU);
 }
 
 double outcome_joules_each(const struct outcome *outcome)
@@ -172,10 +181,10 @@ static void add_row(struct outcome_row *sum, const struct estimate_row *row, dou
 }
 
 /* Are these steps of the same graph, so that their subgraphs are the same? */
-static bool continues(const struct workload *work, size_t pass)
+static bool continues(const struct workload_pass *before, const struct workload_pass *pass)
 {
-    return pass > 0 && work->passes[pass].setting.phase == work->passes[pass - 1].setting.phase &&
-           work->passes[pass].partition.count == work->passes[pass - 1].partition.count;
+    return before && pass->setting.phase == before->setting.phase &&
+           pass->partition.count == before->partition.count;
 }
 
 enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, size_t *count,
@@ -183,15 +192,17 @@ enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, 
 {
     const struct workload *work = outcome->work;
     size_t room = 0, first = 0;
-    for (size_t i = 0; i < work->count; i++)
-        room += continues(work, i) ? 0 : work->passes[i].partition.count;
+    const struct workload_pass *before = NULL;
+    for (size_t i = 0; i < work->count; before = &work->passes[i++])
+        room += continues(before, &work->passes[i]) ? 0 : work->passes[i].partition.count;
     struct outcome_row *all = calloc(room ? room : 1, sizeof *all);
     if (!all)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < work->count; i++) {
+    before = NULL;
+    for (size_t i = 0; i < work->count; before = &work->passes[i++]) {
         const struct workload_pass *pass = &work->passes[i];
-        if (i > 0 && !continues(work, i))
-            first += work->passes[i - 1].partition.count;
+        if (before && !continues(before, pass))
+            first += before->partition.count;
         for (size_t s = 0; s < pass->partition.count; s++) {
             all[first + s].subgraph = &pass->partition.subgraphs[s];
             all[first + s].phase = pass->setting.phase;

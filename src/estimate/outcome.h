@@ -52,6 +52,10 @@ void outcome_release(struct outcome *outcome);
 /* Has the device units that multiply in this format (of int4, fp4: in what those are computed in)? */
 bool outcome_is_native(const struct hardware *hardware, enum precision precision);
 
+/* Is it known to fit?  A processor's memory is what one puts beside it; of another device it is a part, and
+ * one of unknown size cannot be said to hold the model. */
+bool outcome_fits(const struct outcome *outcome);
+
 /* Joules and seconds for each unit of the work: a sample, a token. */
 double outcome_joules_each(const struct outcome *outcome);
 double outcome_units_per_s(const struct outcome *outcome);

@@ -63,7 +63,7 @@ static enum err make_items(const struct points_question *question, struct points
 
 static bool is_choice(const struct point *point)
 {
-    return !point->missing[0] && point->outcome.memory.fits;
+    return !point->missing[0] && outcome_fits(&point->outcome);
 }
 
 static enum err mark_frontier(struct points *points, struct error *why)
@@ -113,7 +113,7 @@ void points_release(struct points *points)
 
 static int rank(const struct point *point)
 {
-    return point->missing[0] ? 2 : !point->outcome.memory.fits;
+    return point->missing[0] ? 2 : !outcome_fits(&point->outcome);
 }
 
 static int by_joules(const void *left, const void *right)

@@ -34,7 +34,8 @@ static enum err open_model(struct predictor *p, const char *word, struct error *
 /* fp16 where the device multiplies in it, as models are run; else the widest that all have. */
 static enum precision usual_precision(const struct hardware *hardware)
 {
-    return outcome_is_native(hardware, PRECISION_FP16) ? PRECISION_FP16 : PRECISION_FP32;
+    return hardware && outcome_is_native(hardware, PRECISION_FP16) ? PRECISION_FP16
+                                                                   : PRECISION_FP32;
 }
 
 static struct outcome_choice choose(const struct predictor *p,
@@ -66,21 +67,26 @@ static enum estimate_bound regime_of(const struct outcome *outcome)
     return (enum estimate_bound)most;
 }
 
-enum err predict_model(struct predictor *predictor, const struct predict_question *question,
-                       struct predicted *out, struct error *why)
+static enum err make_workload(struct predictor *p, const struct predict_question *question,
+                              struct workload *out, struct error *why)
 {
-    const char *word = predictor->model_word ? predictor->model_word : question->model;
-    struct workload work;
-    struct outcome outcome;
-    enum err err = open_model(predictor, word, why);
+    enum err err = open_model(p, p->model_word ? p->model_word : question->model, why);
     if (err)
         return err;
-    struct workload_question asked = {.model = &predictor->model,
+    struct workload_question asked = {.model = &p->model,
                                       .setting = question->setting,
                                       .is_request = question->output_tokens > 0,
                                       .output_tokens = question->output_tokens,
-                                      .fusion = predictor->fusion};
-    err = workload_make(&asked, &work, why);
+                                      .fusion = p->fusion};
+    return workload_make(&asked, out, why);
+}
+
+enum err predict_model(struct predictor *predictor, const struct predict_question *question,
+                       struct predicted *out, struct error *why)
+{
+    struct workload work;
+    struct outcome outcome;
+    enum err err = make_workload(predictor, question, &work, why);
     if (err)
         return err;
     struct outcome_choice choice = choose(predictor, question, work.has_stored);
@@ -93,6 +99,28 @@ enum err predict_model(struct predictor *predictor, const struct predict_questio
     }
     workload_release(&work);
     return err;
+}
+
+enum err predict_count(struct predictor *predictor, const struct predict_question *question,
+                       double *flops, double *bytes, struct error *why)
+{
+    struct workload work;
+    enum err err = make_workload(predictor, question, &work, why);
+    if (err)
+        return err;
+    struct outcome_choice choice = choose(predictor, question, work.has_stored);
+    struct graph_widths widths = precision_widths(choice.precision);
+    widths.keeps_stored = choice.keeps_stored;
+    *flops = *bytes = 0;
+    for (size_t i = 0; i < work.count; i++) {
+        const struct graph_cost *cost = &work.passes[i].partition.total;
+        *flops += work.passes[i].times * graph_flops(cost);
+        *bytes += work.passes[i].times *
+                  (graph_bytes(&cost->in, &widths) + graph_bytes(&cost->out, &widths) +
+                   graph_bytes(&cost->weights, &widths));
+    }
+    workload_release(&work);
+    return ERR_OK;
 }
 
 /* ---- single loads ---- */

@@ -14,8 +14,8 @@
 #include "graph/reader.h"
 
 struct predictor {
-    const struct hardware *hardware;
-    const char *model_word; /* stands for every model that rows name; NULL: theirs */
+    const struct hardware *hardware; /* NULL: for predict_count alone */
+    const char *model_word;          /* stands for every model that rows name; NULL: theirs */
     enum partition_fusion fusion;
     bool has_precision; /* else: that of the row, of the file, or what suits the device */
     enum precision precision;
@@ -42,6 +42,10 @@ void predictor_end(struct predictor *predictor);
 
 enum err predict_model(struct predictor *predictor, const struct predict_question *question,
                        struct predicted *out, struct error *why) MUST_USE;
+
+/* Operations and bytes of it, whatever the device. */
+enum err predict_count(struct predictor *predictor, const struct predict_question *question,
+                       double *flops, double *bytes, struct error *why) MUST_USE;
 
 /* `is_product` where the operations are multiplications of matrices. */
 enum err predict_load(const struct predictor *predictor, const struct calibrate_row *row,

@@ -46,8 +46,8 @@ static struct trial judge(const struct search *search, enum recommend_kind kind,
                                   .units_per_s = outcome_units_per_s(tried),
                                   .memory_bytes = tried->memory.total_peak,
                                   .joules_total = tried->all.joules.total}};
-    trial.is_good = tried->memory.fits && trial.row.saving > RECOMMEND_LEAST &&
-                    budget_holds(search->question->budget, tried);
+    trial.is_good = outcome_fits(tried) && trial.row.saving > RECOMMEND_LEAST &&
+                    budget_is_no_worse(search->question->budget, search->now, tried);
     return trial;
 }
 

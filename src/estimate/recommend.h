@@ -1,5 +1,5 @@
 /* What would cost fewer joules: found by estimating again with one thing changed, never by a rule.  A
- * change is proposed where it fits in memory, keeps the user's limits and saves at least RECOMMEND_LEAST
+ * change is proposed where it fits in memory, breaks none of the user's limits and saves RECOMMEND_LEAST
  * of the joules a unit; each has its saving and its price.
  *
  * The caller owns every struct; proposals own nothing. */

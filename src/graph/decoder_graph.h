@@ -5,8 +5,9 @@
  * the pass really reads: of a layer with a sliding window no more than its window.  Nodes have layer and
  * component, so that sums agree with decoder_cost.h, which counts the same in another way.
  *
- * What is counted here and not there: of experts that every token shares, adding their answer to that of the
- * others (1 a number of the stream), and their gate (a sigmoid, and 1 a number of the stream). */
+ * What is counted in another way here: of experts that every token shares, adding their answer to that of the
+ * others (1 a number of the stream) and their gate (a sigmoid, and 1 a number of the stream) count; of more tokens
+ * than the vocabulary has, no more than its table is read. */
 #ifndef IPW_GRAPH_DECODER_GRAPH_H
 #define IPW_GRAPH_DECODER_GRAPH_H
 

@@ -26,7 +26,7 @@ void estimate_csv(const struct estimate_report *report, struct text *out)
                   !work->question.model->has_phases ? "whole"
                   : row->phase == GRAPH_DECODE      ? "decode"
                                                     : "prefill");
-        number(out, subgraph->layer == GRAPH_NONE ? UNKNOWN : subgraph->layer);
+        number(out, subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
         number(out, subgraph->level);
         const double figures[] = {row->flops,        row->bytes,          row->latency_s,
                                   row->joules.total, row->joules.compute, row->joules.memory,

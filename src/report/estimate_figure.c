@@ -94,7 +94,7 @@ enum { DEVICES_NAMED = 14 };
 
 static bool is_drawn(const struct point *point)
 {
-    return !point->missing[0] && point->outcome.memory.fits;
+    return !point->missing[0] && outcome_fits(&point->outcome);
 }
 
 /* Devices in the order of their best; those beyond the first ones share a faint series. */

@@ -254,7 +254,7 @@ static void row_to_json(struct json *json, const struct outcome *outcome,
     if (outcome->work->question.is_request)
         json_string(json, "phase", row->phase == GRAPH_DECODE ? "decode" : "prefill");
     operations_to_json(json, row, partition_of(outcome, subgraph));
-    json_number(json, "layer", subgraph->layer == GRAPH_NONE ? UNKNOWN : subgraph->layer);
+    json_number(json, "layer", subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
     json_integer(json, "level", subgraph->level);
     json_number(json, "flops", row->flops);
     json_number(json, "bytes", row->bytes);

@@ -53,7 +53,7 @@ static void fill_cells(const struct points_report *report, const struct point *p
     words_rate(cells[RATE], outcome_units_per_s(outcome));
     str_format(cells[8], WORDS_MAX, "~%.0f W", all->average_w);
     format_bytes(cells[9], outcome->memory.total_peak);
-    str_copy(cells[10], WORDS_MAX, outcome->memory.fits ? "" : "!");
+    str_copy(cells[10], WORDS_MAX, !outcome->memory.fits ? "!" : !outcome_fits(outcome) ? "?" : "");
     str_copy(cells[11], WORDS_MAX, verdict(report, point));
     str_copy(cells[12], WORDS_MAX,
              is_of_one_mind(report) ? "" : SHORT_CONFIDENCE[outcome->confidence]);
@@ -103,11 +103,15 @@ static size_t frontier_size(const struct points *points)
     return count;
 }
 
-static bool any_too_large(const struct points *points)
+/* Is there one that does not fit, or of which that is not known? */
+static bool any_doubt(const struct points *points, bool is_known_to)
 {
-    for (size_t i = 0; i < points->count; i++)
-        if (!points->items[i].missing[0] && !points->items[i].outcome.memory.fits)
+    for (size_t i = 0; i < points->count; i++) {
+        const struct outcome *outcome = &points->items[i].outcome;
+        if (!points->items[i].missing[0] && !outcome_fits(outcome) &&
+            outcome->memory.fits != is_known_to)
             return true;
+    }
     return false;
 }
 
@@ -152,8 +156,10 @@ static void put_notes(const struct points_report *report, const char *indent, st
                   "%s* frontier: no other costs as few joules %s and answers as soon (%zu of "
                   "%zu)\n",
                   indent, each, frontier_size(report->points), report->points->able);
-    if (any_too_large(report->points))
+    if (any_doubt(report->points, true))
         text_addf(out, "%s! more memory than the device has\n", indent);
+    if (any_doubt(report->points, false))
+        text_addf(out, "%s? how much memory the device has is not known\n", indent);
     text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
     if (!is_of_one_mind(report))
         text_add(out, "; conf: calibrated, interpolated, theoretical");

@@ -208,14 +208,18 @@ static void put_part(const struct paper *paper, const char *name, double joules,
     char figure[WORDS_MAX], share[WORDS_MAX];
     text_addf(paper->out, "     %-8s ", name);
     put_bar(paper->out, joules / total);
-    text_addf(paper->out, " %10s  %7s\n", words_joules(figure, joules, UNKNOWN),
+    words_joules(figure, joules, UNKNOWN);
+    int pad = 10 - (int)display_width(figure); /* printf would count bytes */
+    text_addf(paper->out, " %*s%s  %7s\n", pad > 0 ? pad : 0, "", figure,
               words_share(share, joules / total));
 }
 
 static void put_breakdown(const struct paper *paper, const struct outcome *outcome)
 {
     const struct estimate_joules *joules = &outcome->all.joules;
-    text_addf(paper->out, "\n   %swhere the joules go%s\n", tint(paper, BOLD), tint(paper, PLAIN));
+    char total[WORDS_MAX];
+    text_addf(paper->out, "\n   %swhere the joules go%s: %s in all\n", tint(paper, BOLD),
+              tint(paper, PLAIN), words_joules(total, joules->total, UNKNOWN));
     put_part(paper, "compute", joules->compute, joules->total);
     put_part(paper, "memory", joules->memory, joules->total);
     if (joules->link > 0)

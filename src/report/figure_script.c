@@ -59,28 +59,47 @@ static size_t letters_in(const char *string)
     return count;
 }
 
-/* At most `most` letters, in quotes.  What is no text becomes "?", a line break a space. */
+/* What is no text counts as a letter, byte by byte. */
+static size_t letter_length(const char *string, size_t left)
+{
+    size_t length = utf8_length(string, left);
+    return length ? length : 1;
+}
+
+static void put_letter(struct text *out, const char *string, size_t left, bool is_format)
+{
+    size_t length = utf8_length(string, left);
+    if (length == 1 && ((unsigned char)*string < 0x20 || *string == 0x7f))
+        text_add(out, " ");
+    else if (length == 1 && *string == '\'')
+        text_add(out, "''");
+    else if (length == 1 && *string == '%' && is_format)
+        text_add(out, "%%");
+    else if (length)
+        text_add_bytes(out, string, length);
+    else
+        text_add(out, "?");
+}
+
+/* At most `most` letters, in quotes; of a longer text the middle is left out, since the end of a name
+ * often tells it from others.  What is no text becomes "?", a line break a space. */
 static void put_quoted(struct text *out, const char *string, size_t most, bool is_format)
 {
-    bool cut = letters_in(string) > most;
-    size_t left = strlen(string);
+    size_t letters = 0, end = strlen(string);
+    for (size_t at = 0; at < end; at += letter_length(string + at, end - at))
+        letters++;
+    size_t from =
+        letters > most ? (most + 1) / 2 : letters; /* of the gap, which takes one letter */
+    size_t to = letters > most ? letters - (most - 1 - from) : letters;
     text_add(out, "'");
-    for (size_t letters = 0; left && letters < most - (cut ? 1 : 0); letters++) {
-        size_t length = utf8_length(string, left);
-        if (length == 1 && ((unsigned char)*string < 0x20 || *string == 0x7f))
-            text_add(out, " ");
-        else if (length == 1 && *string == '\'')
-            text_add(out, "''");
-        else if (length == 1 && *string == '%' && is_format)
-            text_add(out, "%%");
-        else if (length)
-            text_add_bytes(out, string, length);
-        else
-            text_add(out, "?");
-        string += length ? length : 1;
-        left -= length ? length : 1;
+    for (size_t at = 0, letter = 0; at < end; letter++) {
+        if (letter == from && letters > most)
+            text_add(out, "…");
+        if (letter < from || letter >= to)
+            put_letter(out, string + at, end - at, is_format);
+        at += letter_length(string + at, end - at);
     }
-    text_add(out, cut ? "…'" : "'");
+    text_add(out, "'");
 }
 
 /* ---- the page ---- */

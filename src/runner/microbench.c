@@ -18,12 +18,16 @@
 #include "sampler/session.h"
 
 #define WARM_S         0.15 /* of a load before its window: clocks and power settle */
-#define WAIT_S         20.0 /* at most, until a load has filled its memory and moves */
 #define PROBE_S        0.5  /* of rest, to see how often the sensors have something new */
 #define UPDATES_GOOD   13   /* of the slowest sensor in a window: ten are wanted, edges cost some */
 #define WINDOW_LEAST_S 0.05
 
-enum { ROUNDS = 2, CACHES_MOST = 10, MEBI = 1024 * 1024 };
+enum {
+    WAIT_TURNS = 2000, /* of 10 ms, at most, until a load has filled its memory and moves */
+    ROUNDS = 2,
+    CACHES_MOST = 10,
+    MEBI = 1024 * 1024,
+};
 
 struct plan_row {
     const char *label;
@@ -149,7 +153,7 @@ static enum err measure_load(struct bench *b, const struct plan_row *plan, enum 
     enum err err = team_start(&order, &team, why);
     if (err)
         return err;
-    for (double waited = 0; !is_moving(team) && waited < WAIT_S; waited += 0.01)
+    for (int i = 0; !is_moving(team) && i < WAIT_TURNS; i++)
         thread_sleep(10 * NS_PER_MS);
     thread_sleep(from_seconds(WARM_S));
     err = take_window(b, &row, team, why);

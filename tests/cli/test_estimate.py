@@ -21,6 +21,7 @@ from program import MachineTest, ipw  # noqa: E402
 
 LEGACY = SOURCE / "tests" / "fixtures" / "hardware"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
+ONNX = Path("/usr/share/libonnx-testdata/data/node")  # Debian's; small graphs of one operator
 GPU = "a100-sxm-80gb"
 
 
@@ -545,6 +546,7 @@ class Refusals(EstimateTest):
                             ([*given, "--batch", "1..1000000"], "at most 4096"),
                             ([*given, "--phase", "decode"], "no phases"),
                             ([*given, "--prompt-tokens", "5"], "takes no --prompt-tokens"),
+                            ([*given, "--dim", "batch=5"], "takes no --dim"),
                             (["--model", "bert-base-uncased", "--hardware", GPU, "--image", "64"],
                              "takes no --image"),
                             (["--model", "gpt2", "--hardware", GPU, "--prompt-tokens", "50",
@@ -555,6 +557,19 @@ class Refusals(EstimateTest):
                               "--output-tokens", "5"], "leave out --phase")):
             with self.subTest(words=words):
                 self.assertIn(hint, self.refused(*words))
+
+    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_a_model_that_computes_nothing(self):
+        done = self.run_ipw("--model", ONNX / "test_identity" / "model.onnx", "--hardware", GPU, code=1)
+        self.assertIn("computes nothing", done.stderr)
+
+    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_an_open_dimension_is_asked_for(self):
+        model = ONNX / "test_sequence_map_add_1_sequence_1_tensor" / "model.onnx"
+        done = ipw(None, "estimate", "--model", model, "--hardware", GPU)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--dim N=", done.stderr)
+        self.run_ipw("--model", model, "--hardware", GPU, "--dim", "N=8")
 
     def test_files_that_are_none(self):
         junk = self.root / "junk.json"

@@ -182,6 +182,55 @@ class Fit(Files):
         self.ipw("--model", "resnet18", "--hardware-file", file, "--precision", "fp32")
 
 
+class Runs(Files):
+    """Rows out of what other commands measured."""
+
+    def cost(self, *arguments):
+        done = self.ipw("--model", "gpt2", "--hardware", "h200", "--precision", "fp32", *arguments, "--json")
+        report = json.loads(done.stdout)
+        return report["flops"], report["bytes"]
+
+    def layers(self):
+        rng, windows, settings = random.Random(3), [], []
+        windows.append({"setting": None, "watched": False, "time_s": 2, "passes": 0, "energy_j": 40,
+                        "updates": 100})
+        for prompt in (16, 128, 512):
+            settings.append(("prefill", prompt, prompt, 1, self.cost(
+                "--phase", "prefill", "--prompt-tokens", str(prompt))))
+            settings.append(("decode", prompt, 16, 16, self.cost(
+                "--phase", "decode", "--context", str(prompt + 8))))
+        for index, (_, _, _, steps, (flops, size)) in enumerate(settings):
+            for _ in range(3):
+                row = row_of(steps * flops, steps * size, rng)
+                passes = 1 / row["latency_s"]
+                windows.append({"setting": index, "watched": False, "time_s": 1, "passes": passes,
+                                "energy_j": passes * row["energy_j"], "updates": 100})
+            windows.append({"setting": index, "watched": True, "time_s": 1, "passes": 9,
+                            "energy_j": None, "updates": 0})
+        path = self.root / "layers.json"
+        path.write_text(json.dumps({"model": "gpt2", "method": "nnls", "workload": {"batch": 1},
+                                    "windows": windows, "settings": [
+            {"phase": phase, "prompt_tokens": prompt, "tokens": tokens, "time_s": 1, "energy_j": 1}
+            for phase, prompt, tokens, _, _ in settings]}))
+        return path
+
+    def test_windows_of_layers(self):
+        report = json.loads(self.ipw("calibrate", "--from", self.layers(), "--json").stdout)
+        flop, byte, constant = (row["value"] for row in report["coefficients"])
+        self.assertEqual(report["rows"], {"used": 18, "too_short": 0, "without_energy": 0, "idle": 1})
+        self.assertAlmostEqual(flop / PER_FLOP, 1, delta=0.15)
+        self.assertAlmostEqual(byte / PER_BYTE, 1, delta=0.15)
+        self.assertAlmostEqual(constant / CONSTANT, 1, delta=0.3)
+        self.assertAlmostEqual(report["idle_w"], 20, delta=1e-9)
+
+    def test_queries_that_ran_alone(self):
+        queries = [query(i, company=1 + i % 2) for i in range(10)]
+        run = write_run(self.root / "run", queries)
+        done = self.ipw("calibrate", "--from", run, "--model", "gpt2", code=1)
+        self.assertIn("too few rows: 5 can be used", done.stderr)
+        self.assertIn("--model", self.ipw("calibrate", "--from", run, code=1).stderr)
+
+
 @unittest.skipUnless(DATA.is_dir(), f"no measurements in {DATA}")
 class Public(Files):
     """Measurements that others published: what is right is fitted, what is wrong is refused."""

@@ -297,6 +297,19 @@ class TextsStayTexts(PlotTest):
         self.plot(run, "--plot", "energy", "--format", "svg", "-o", self.root)
         self.assertIn(evil, Picture(self.root / "energy.svg").text)
 
+    def test_a_long_name_keeps_its_end(self):
+        """What tells two runs apart often stands there."""
+        models = [f"a-model-with-a-really-long-name-ending-in-q{bits}" for bits in (4, 8)]
+        for concurrency, end in ((1, "in-q{}"), (2, "in-q{}, {} at once")):
+            runs = [self.run_of(4, f"{model}-{concurrency}", model=model, concurrency=i * (concurrency - 1) + 1)
+                    for i, model in enumerate(models)]
+            self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)
+            names = [text for text in Picture(self.root / "models.svg").texts() if "…" in text]
+            self.assertEqual(len(names), 2)
+            for i, name in enumerate(names):
+                self.assertTrue(name.startswith("a-mode") and name.endswith(end.format(4 + 4 * i, i + 1)), name)
+                self.assertLessEqual(len(name), 34)
+
     def test_names_of_marks_with_per_cent_signs(self):
         runs = [self.run_of(4, f"r{n}", model=f"100%s{n}") for n in (1, 2)]
         self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)

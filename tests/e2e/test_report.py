@@ -88,6 +88,47 @@ class Page(unittest.TestCase):
         self.browser.run(f"document.querySelector({json.dumps(selector)}).focus()")
 
 
+class Predicted(Page):
+    """`ipw estimate --json -o RUN/estimate.json` beside what was measured."""
+
+    def page_with(self, name, *estimate, text=None):
+        summary = make_run(self.folder / name, queries=40)
+        path = self.folder / name / "estimate.json"
+        if text is not None:
+            path.write_text(text)
+        else:
+            done = ipw(None, "estimate", *estimate, "-o", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.browser.open(report(self.folder / name), **DESKTOP)
+        return summary, path
+
+    def section(self):
+        return self.browser.run("document.getElementById('predicted')?.textContent ?? null")
+
+    def test_beside_what_was_measured(self):
+        summary, path = self.page_with("a", "--model", "gpt2", "--hardware", "h200", "--prompt-tokens", "100")
+        said = json.loads(path.read_text())
+        rows = dict((label, (float(said), float(found))) for label, said, found in self.browser.run(
+            "[...document.querySelectorAll('#predicted tbody tr')].map(row => "
+            "[row.children[0].textContent, row.children[1].dataset.value, row.children[2].dataset.value])"))
+        predicted, measured = rows["Energy per output token"]
+        self.assertAlmostEqual(predicted, said["each"]["energy_j"])
+        self.assertAlmostEqual(measured, summary["ipw"]["joules_per_output_token"])
+        self.assertIn("Power while busy", rows)
+        self.assertIn("a request of 100 prompt and 128 output tokens", self.section())
+
+    def test_what_is_no_estimate_is_said(self):
+        self.page_with("b", text="{")
+        self.assertIn("Predicted", self.section())
+        self.page_with("c", "--model", "resnet18", "--hardware", "h200")
+        self.assertIn("no estimate of a request", self.section())
+
+    def test_without_one_nothing_is_said(self):
+        make_run(self.folder / "d", queries=10)
+        self.browser.open(report(self.folder / "d"), **DESKTOP)
+        self.assertIsNone(self.section())
+
+
 class OneRun(Page):
     @classmethod
     def setUpClass(cls):

@@ -90,6 +90,30 @@ function qualitySection(run) {
     ], checks, { filter: false })) : null);
 }
 
+// ---- what was predicted ----
+
+// An estimate beside what came out: the same figures, as far as both have them.
+const PREDICTED = [["joules_per_output_token", "J"], ["joules_per_query", "J"], ["busy_watts", "W"], ["latency_s", "s"],
+  ["time_to_first_token_s", "s"], ["output_tokens_per_s", ""]];
+
+function predictedSection(run) {
+  const said = run.predicted;
+  if (!said) return null;
+  if (said.note) return section("predicted", "Predicted", said.note);
+  const measured = Object.fromEntries(run.headline.map(figure => [figure.key, figure]));
+  const rows = PREDICTED.filter(([key]) => known(said[key]) && measured[key])
+    .map(([key, unit]) => ({ key, unit, label: measured[key].label, found: measured[key].value, said: said[key], error: said[key + "_plus_minus"] }));
+  return section("predicted", "Predicted",
+    "By ipw estimate, for a request of " + said.prompt_tokens + " prompt and " + said.output_tokens + " output tokens in a batch of " + said.batch +
+    " on " + said.hardware + " (" + said.precision + ", " + said.confidence + "). A run with other lengths or another batch costs something else; ipw estimate validate takes its own.",
+    smallTable("Predicted and measured", [
+      { key: "label", label: "Figure", text: true },
+      { key: "said", label: "Predicted", unit: "", show: row => row.error > 0 ? withError(row.said, row.error, row.unit) : withUnit(row.said, row.unit) },
+      { key: "found", label: "Measured", unit: "", show: row => withUnit(row.found, row.unit) },
+      { label: "Predicted over measured", unit: "", of: row => known(row.found) && row.found > 0 ? row.said / row.found : null },
+    ], rows, { filter: false }));
+}
+
 // ---- headline figures ----
 
 function figure(item, i) {
@@ -312,7 +336,7 @@ function environmentSection(run) {
 
 // ---- all of it ----
 
-const SHORT_TITLES = { across: "Side by side", comparison: "Comparison", figures: "Figures", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
+const SHORT_TITLES = { across: "Side by side", comparison: "Comparison", figures: "Figures", predicted: "Predicted", quality: "Quality", shares: "Energy", timeline: "Timeline", distributions: "Distributions",
   fits: "Fits", groups: "Groups", queries: "Queries", layers: "Layers", environment: "Environment" };
 
 function drawContents() {
@@ -333,7 +357,7 @@ function runPicker(run) {
 function drawRun() {
   const run = DATA.runs[chosen];
   const name = run && DATA.runs.length > 1 ? runPicker(run) : null;
-  const parts = run ? [name, headlineSection(run), qualitySection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
+  const parts = run ? [name, headlineSection(run), predictedSection(run), qualitySection(run), sharesSection(run), timelineSection(run), distributionSection(run), fitSection(run),
     groupSection(run), querySection(run)] : [];
   document.getElementById("main").replaceChildren(...[acrossSection(), comparisonSection(), ...parts, ...DATA.layers.map(layersSection), run ? environmentSection(run) : null].filter(Boolean));
   dropCharts();

@@ -94,11 +94,11 @@ enum err design_make(struct calibration *calibration, struct design *out, struct
     out->b = calloc(out->rows, sizeof *out->b);
     out->weight = calloc(out->rows, sizeof *out->weight);
     out->first = calloc(calibration->class_count + 2, sizeof *out->first);
-    enum err err = out->a && out->b && out->weight && out->first
-                       ? ERR_OK
-                       : err_set(why, ERR_NO_MEMORY, "out of memory");
-    if (!err)
-        err = order_points(calibration, out->first, why);
+    if (!out->a || !out->b || !out->weight || !out->first) {
+        design_release(out);
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    enum err err = order_points(calibration, out->first, why);
     if (err) {
         design_release(out);
         return err;

@@ -48,7 +48,7 @@ enum entry_quantity {
 };
 
 /* {"value", "unit", "evidence", "plus_minus", "source"} in SI units; missing or null is UNKNOWN. */
-enum err entry_figure(const struct entry *at, const struct jv *object, const char *key,
+enum err entry_figure(const struct entry *outer, const struct jv *object, const char *key,
                       enum entry_quantity quantity, struct hardware_figure *out) MUST_USE;
 
 /* A plain number above 0, watts or a ratio; `otherwise` where it is missing. */

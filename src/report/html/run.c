@@ -9,6 +9,7 @@
 #include "report/html/files.h"
 #include "report/html/headline.h"
 #include "report/html/histogram.h"
+#include "report/html/predicted.h"
 #include "report/html/queries.h"
 #include "report/html/reproduce.h"
 #include "report/html/results.h"
@@ -70,6 +71,7 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
     headline_put(json, table, results);
+    predicted_put(json, table->directory);
     shares_put(json, table);
     if (!err)
         err = results_put(json, results);

@@ -31,20 +31,50 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+static bool begins_letter(const char *at)
+{
+    return ((unsigned char)*at & 0xC0) != 0x80;
+}
+
+/* A model's name in about `most` letters: its beginning, and more of its end, which has the precision. */
+static void add_model(struct text *out, const char *name, size_t most)
+{
+    size_t length = strlen(name), head = most / 3,
+           tail = length > most ? length - most + head + 1 : 0;
+    if (length <= most) {
+        text_add(out, name);
+        return;
+    }
+    while (head && !begins_letter(name + head))
+        head--;
+    while (tail < length && !begins_letter(name + tail))
+        tail++;
+    text_add_bytes(out, name, head);
+    text_addf(out, "…%s", name + tail);
+}
+
+/* What an axis has room for; of the model at least so much. */
+enum { TITLE_LETTERS = 34, MODEL_LETTERS = 14 };
+
 void run_title(const struct plot_source *source, size_t run, char *to, size_t size)
 {
     const struct run_point *point = &source->runs[run].point;
-    struct text title = {0};
-    if (differ_in(source, offsetof(struct run_point, model)))
-        text_add(&title, last_part(point->model));
+    struct text title = {0}, rest = {0};
     if (differ_in(source, offsetof(struct run_point, hardware)) && point->hardware[0])
-        text_addf(&title, "%s%s", title.length ? ", " : "", point->hardware);
+        text_addf(&rest, ", %s", point->hardware);
     if (differ_in(source, offsetof(struct run_point, dataset)) && point->dataset[0])
-        text_addf(&title, "%s%s", title.length ? ", " : "", point->dataset);
+        text_addf(&rest, ", %s", point->dataset);
     if (concurrency_differs(source) && is_known(point->concurrency))
-        text_addf(&title, "%s%g at once", title.length ? ", " : "", point->concurrency);
+        text_addf(&rest, ", %g at once", point->concurrency);
+    if (differ_in(source, offsetof(struct run_point, model)))
+        add_model(&title, last_part(point->model),
+                  rest.length + MODEL_LETTERS < TITLE_LETTERS ? TITLE_LETTERS - rest.length
+                                                              : MODEL_LETTERS);
+    if (rest.length)
+        text_add(&title, text_get(&rest) + (title.length ? 0 : strlen(", ")));
     str_copy(to, size, title.length ? text_get(&title) : last_part(point->directory));
     text_release(&title);
+    text_release(&rest);
 }
 
 /* ---- J per token ---- */

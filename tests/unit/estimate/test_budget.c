@@ -64,6 +64,24 @@ static void each_limit_against_its_figure(void **state)
     }
 }
 
+static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
+{
+    struct outcome now = outcome_of(work_of(4, 4, false)), then = now;
+    struct budget budget = budget_none();
+    (void)state;
+    budget.most[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
+    budget.most[BUDGET_POWER] = 900;     /* kept: 800 */
+    then.all.latency_s = 0.008;
+    assert_true(budget_is_no_worse(&budget, &now, &then));
+    then.all.average_w = 901; /* what was kept must be */
+    assert_false(budget_is_no_worse(&budget, &now, &then));
+    then.all.average_w = 800;
+    then.all.latency_s = 0.011;
+    assert_false(budget_is_no_worse(&budget, &now, &then));
+    then.all.latency_s = 0.004;
+    assert_true(budget_is_no_worse(&budget, &now, &then));
+}
+
 static void a_request_pays_for_all_its_tokens(void **state)
 {
     struct outcome outcome = outcome_of(work_of(2, 200, true));
@@ -93,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_limit_against_its_figure),
+        cmocka_unit_test(what_comes_nearer_to_a_broken_limit_is_no_worse),
         cmocka_unit_test(a_request_pays_for_all_its_tokens),
         cmocka_unit_test(no_limit_holds_and_one_that_cannot_be_judged_does_not),
     };

@@ -51,8 +51,8 @@ static struct calibrate_rows many_loads(const struct truth *truth)
     struct calibrate_rows rows = {0};
     struct draws draws = draws_from(7);
     for (int repeat = 0; repeat < 2; repeat++)
-        for (double intensity = 0.25; intensity <= 512; intensity *= 2) {
-            struct calibrate_row row = load(intensity * 4e9, 4e9, truth, &draws);
+        for (int power = -2; power <= 9; power++) {
+            struct calibrate_row row = load(ldexp(4e9, power), 4e9, truth, &draws);
             add(&rows, &row);
         }
     return rows;
@@ -123,8 +123,8 @@ static void test_each_format_has_its_own(void **state)
     struct calibrate_rows rows = many_loads(&USUAL);
     const struct truth narrow = {PER_FLOP / 4, PER_BYTE, CONSTANT, 0.01};
     struct draws draws = draws_from(3);
-    for (double intensity = 1; intensity <= 512; intensity *= 2) {
-        struct calibrate_row row = load(intensity * 4e9, 4e9, &narrow, &draws);
+    for (int power = 0; power <= 9; power++) {
+        struct calibrate_row row = load(ldexp(4e9, power), 4e9, &narrow, &draws);
         row.precision = PRECISION_FP16;
         row.unit = CALIBRATE_MATRIX;
         add(&rows, &row);

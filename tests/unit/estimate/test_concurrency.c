@@ -27,21 +27,29 @@ static bool reads(const struct graph *graph, const struct graph_node *node, node
     return false;
 }
 
+typedef double ways[MOST_NODES][MOST_NODES];
+
 /* Floyd and Warshall, for the longest: way[i][k] is the most that lies between the start of i and the
- * start of k; views are nodes that cost nothing. */
+ * start of k, -1 where no way goes. */
+static void lengthen(ways way, size_t count, size_t via)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++)
+            if (way[i][via] >= 0 && way[via][k] >= 0 && way[i][via] + way[via][k] > way[i][k])
+                way[i][k] = way[i][via] + way[via][k];
+}
+
+/* Views are nodes that cost nothing. */
 static double longest_way(const struct graph *graph, const double *cost)
 {
-    static double way[MOST_NODES][MOST_NODES];
+    static ways way;
     size_t count = graph->node_count;
     double longest = 0;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < count; k++)
             way[i][k] = reads(graph, &graph->nodes[k], (node_id)i) ? cost[i] : -1;
     for (size_t via = 0; via < count; via++)
-        for (size_t i = 0; i < count; i++)
-            for (size_t k = 0; k < count; k++)
-                if (way[i][via] >= 0 && way[via][k] >= 0 && way[i][via] + way[via][k] > way[i][k])
-                    way[i][k] = way[i][via] + way[via][k];
+        lengthen(way, count, via);
     for (size_t i = 0; i < count; i++) {
         longest = cost[i] > longest ? cost[i] : longest;
         for (size_t k = 0; k < count; k++)

@@ -42,43 +42,47 @@ struct needs {
     int first, last;
 };
 
-/* Steps of which a tensor must be in memory, by asking every subgraph about every tensor. */
+static bool reads(const struct graph *graph, const struct graph_node *node, tensor_id root)
+{
+    for (size_t i = 0; i < node->input_count; i++)
+        if (shown_by(graph, graph_inputs(graph, node)[i]) == root)
+            return true;
+    return false;
+}
+
+static bool goes_out(const struct graph *graph, tensor_id root)
+{
+    for (size_t t = 0; t < graph->tensor_count; t++)
+        if (graph->tensors[t].is_output && shown_by(graph, (tensor_id)t) == root)
+            return true;
+    return false;
+}
+
+/* Steps of which a tensor must be in memory, by asking every node of every subgraph. */
 static struct needs needs_of(const struct partition *partition, tensor_id root)
 {
     const struct graph *graph = partition->graph;
-    struct needs needs = {.first = -1, .last = -1};
-    bool is_read = false, is_inside_only = true;
+    node_id maker = graph->tensors[root].maker;
+    int made = 0, last_read = -1;
+    bool is_read_elsewhere = false;
+    for (size_t s = 0; s < partition->count; s++)
+        for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++)
+            if (partition->nodes[partition->subgraphs[s].first_node + k] == maker)
+                made = (int)s;
     for (size_t s = 0; s < partition->count; s++)
         for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++) {
             node_id id = partition->nodes[partition->subgraphs[s].first_node + k];
-            if (graph->tensors[root].maker == id)
-                needs.first = (int)s;
+            if (!reads(graph, &graph->nodes[id], root))
+                continue;
+            last_read = (int)s;
+            is_read_elsewhere |= maker < 0 || (int)s != made;
         }
-    if (graph->tensors[root].maker < 0) {
-        needs.first = 0;
-        is_inside_only = false;
-    }
-    needs.last = needs.first;
-    for (size_t s = 0; s < partition->count; s++)
-        for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++) {
-            const struct graph_node *node =
-                &graph->nodes[partition->nodes[partition->subgraphs[s].first_node + k]];
-            for (size_t i = 0; i < node->input_count; i++) {
-                if (shown_by(graph, graph_inputs(graph, node)[i]) != root)
-                    continue;
-                is_read = true;
-                is_inside_only &= (int)s == needs.first;
-                if ((int)s > needs.last)
-                    needs.last = (int)s;
-            }
-        }
-    bool goes_out = false;
-    for (size_t t = 0; t < graph->tensor_count; t++)
-        goes_out |= graph->tensors[t].is_output && shown_by(graph, (tensor_id)t) == root;
-    if (goes_out)
-        needs.last = (int)partition->count - 1;
-    needs.is_stored = goes_out || (is_read ? !is_inside_only : graph->tensors[root].maker >= 0);
-    return needs;
+    bool leaves = goes_out(graph, root);
+    bool is_unread = last_read < 0 && maker >= 0; /* it is written all the same */
+    int last = last_read > made ? last_read : made;
+    return (struct needs){.is_stored = leaves || is_read_elsewhere || is_unread,
+                          .first = made,
+                          .last = leaves ? (int)partition->count - 1 : last};
 }
 
 static bool is_activation(const struct graph_tensor *tensor)

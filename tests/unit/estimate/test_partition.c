@@ -265,6 +265,26 @@ static double share_read(const struct graph *graph, const struct graph_node *nod
     return is_model ? node->weight_share : 1;
 }
 
+struct uses {
+    bool goes_out, inside, outside;
+    double share; /* that the first reader inside takes */
+};
+
+static struct uses uses_of(const struct graph *graph, tensor_id root, int index, const int *owner)
+{
+    struct uses uses = {.share = -1};
+    for (size_t v = 0; v < graph->tensor_count; v++)
+        uses.goes_out |= graph->tensors[v].is_output && shown_by(graph, (tensor_id)v) == root;
+    for (size_t n = 0; n < graph->node_count; n++) {
+        if (!reads(graph, &graph->nodes[n], root))
+            continue;
+        *(owner[n] == index ? &uses.inside : &uses.outside) = true;
+        if (owner[n] == index && uses.share < 0)
+            uses.share = share_read(graph, &graph->nodes[n], root);
+    }
+    return uses;
+}
+
 /* What one subgraph takes over its border: every tensor of the graph is asked. */
 static void check_border(const struct partition *partition, size_t index, const int *owner)
 {
@@ -274,25 +294,15 @@ static void check_border(const struct partition *partition, size_t index, const 
     for (size_t t = 0; t < graph->tensor_count; t++) {
         if (shown_by(graph, (tensor_id)t) != (tensor_id)t)
             continue;
-        bool is_out = false, is_read_inside = false, is_read_outside = false, is_read = false;
-        double share = -1;
-        for (size_t v = 0; v < graph->tensor_count; v++)
-            is_out |= graph->tensors[v].is_output && shown_by(graph, (tensor_id)v) == (tensor_id)t;
-        for (size_t n = 0; n < graph->node_count; n++) {
-            if (!reads(graph, &graph->nodes[n], (tensor_id)t))
-                continue;
-            is_read = true;
-            *(owner[n] == (int)index ? &is_read_inside : &is_read_outside) = true;
-            if (owner[n] == (int)index && share < 0)
-                share = share_read(graph, &graph->nodes[n], (tensor_id)t);
-        }
+        struct uses uses = uses_of(graph, (tensor_id)t, (int)index, owner);
         node_id maker = graph->tensors[t].maker;
         bool is_mine = maker >= 0 && owner[maker] == (int)index;
-        if (is_mine && (is_out || is_read_outside || !is_read))
+        bool is_unread = !uses.inside && !uses.outside;
+        if (is_mine && (uses.goes_out || uses.outside || is_unread))
             out += whole(graph, (tensor_id)t);
-        if (!is_mine && is_read_inside)
+        if (!is_mine && uses.inside)
             *(graph->tensors[t].role == GRAPH_PARAMETER ? &weights : &in) +=
-                share * whole(graph, (tensor_id)t);
+                uses.share * whole(graph, (tensor_id)t);
     }
     assert_near(weigh(&subgraph->cost.in), in, 1e-6 * in);
     assert_near(weigh(&subgraph->cost.out), out, 1e-6 * out);

@@ -268,6 +268,17 @@ static void test_names_and_other_names(void **state)
                                          "microsoft/"};
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
         assert_null(zoo_find(OTHERS[i]));
+    static const char *const ALIASES[][2] = {
+#define ALSO(other, name) {other, name},
+#include "graph/zoo_names.def"
+#undef ALSO
+    };
+    for (size_t i = 0; i < sizeof ALIASES / sizeof *ALIASES; i++) {
+        if (!zoo_find(ALIASES[i][0]))
+            print_error("%s leads to %s, which is not there\n", ALIASES[i][0], ALIASES[i][1]);
+        assert_non_null(zoo_find(ALIASES[i][0]));
+        assert_string_equal(zoo_find(ALIASES[i][0])->name, ALIASES[i][1]);
+    }
     for (size_t i = 0; i < zoo_count(); i++) /* none hides another */
         assert_ptr_equal(zoo_find(zoo_at(i)->name), zoo_at(i));
 }

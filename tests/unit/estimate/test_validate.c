@@ -1,0 +1,83 @@
+/* How far predictions are off: sums by regime, and what is not compared. */
+#include "estimate/validate.h"
+
+#include "core/units.h"
+#include "support/unit.h"
+
+static struct validate_row row(enum estimate_bound regime, double measured, double predicted)
+{
+    return (struct validate_row){.measured_s = measured,
+                                 .measured_j = 100 * measured,
+                                 .window_s = UNKNOWN,
+                                 .predicted_s = predicted,
+                                 .predicted_j = 100 * predicted,
+                                 .regime = regime};
+}
+
+static void add(struct validation *validation, struct validate_row it)
+{
+    struct error why = {0};
+    assert_int_equal(validation_add(validation, &it, &why), ERR_OK);
+}
+
+static void test_errors_by_regime_and_in_all(void **state)
+{
+    (void)state;
+    struct validation v = {0};
+    add(&v, row(BOUND_COMPUTE, 1, 1.2));
+    add(&v, row(BOUND_COMPUTE, 1, 0.6));
+    add(&v, row(BOUND_MEMORY, 2, 3));
+    struct validate_sums sums = validate_sum(&v, BOUND_COMPUTE);
+    assert_int_equal(sums.rows, 2);
+    assert_near(sums.latency.mape, 0.3, 1e-12);
+    assert_near(sums.latency.bias, -0.1, 1e-12);
+    sums = validate_sum(&v, BOUND_COUNT);
+    assert_int_equal(sums.energy.rows, 3);
+    assert_near(sums.energy.mape, 1.1 / 3, 1e-12);
+    sums = validate_sum(&v, BOUND_LAUNCH);
+    assert_int_equal(sums.rows, 0);
+    assert_false(is_known(sums.latency.mape));
+    validation_release(&v);
+}
+
+static void test_joules_under_a_millisecond_are_not_compared(void **state)
+{
+    (void)state;
+    struct validation v = {0};
+    add(&v, row(BOUND_COMPUTE, 0.9e-3, 1e-3));
+    struct validate_row long_window = row(BOUND_COMPUTE, 0.9e-3, 1e-3);
+    long_window.window_s = 1;
+    add(&v, long_window);
+    struct validate_sums sums = validate_sum(&v, BOUND_COUNT);
+    assert_int_equal(v.short_rows, 1);
+    assert_int_equal(sums.latency.rows, 2);
+    assert_int_equal(sums.energy.rows, 1);
+    validation_release(&v);
+}
+
+static void test_unknown_figures_do_not_count(void **state)
+{
+    (void)state;
+    struct validation v = {0};
+    struct validate_row it = row(BOUND_COMPUTE, 1, 1);
+    it.measured_j = UNKNOWN;
+    add(&v, it);
+    it = row(BOUND_COMPUTE, 1, 1);
+    it.predicted_j = UNKNOWN;
+    add(&v, it);
+    struct validate_sums sums = validate_sum(&v, BOUND_COUNT);
+    assert_int_equal(sums.latency.rows, 2);
+    assert_int_equal(sums.energy.rows, 0);
+    assert_false(is_known(sums.energy.mape));
+    validation_release(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors_by_regime_and_in_all),
+        cmocka_unit_test(test_joules_under_a_millisecond_are_not_compared),
+        cmocka_unit_test(test_unknown_figures_do_not_count),
+    };
+    return RUN_TESTS(tests);
+}
