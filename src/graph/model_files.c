@@ -63,7 +63,7 @@ void model_path_name(const char *path, char *to, size_t size)
 
 struct model_plain model_plain(const char *text)
 {
-    struct model_plain plain;
+    struct model_plain plain = {.text = ""};
     str_copy(plain.text, sizeof plain.text, text);
     for (char *at = plain.text; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 0x7f)

@@ -15,13 +15,14 @@ static int probe(const char *word, const unsigned char *head, size_t length)
 static enum err open_file(const char *word, struct model *model, struct error *why)
 {
     struct gguf gguf;
-    enum err err = gguf_open(word, &gguf, why);
-    if (err)
-        return err;
     struct decoder *decoder = malloc(sizeof *decoder);
-    err = decoder ? decoder_read(&gguf, decoder, why)
-                  : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    gguf_close(&gguf);
+    if (!decoder)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = gguf_open(word, &gguf, why);
+    if (!err) {
+        err = decoder_read(&gguf, decoder, why);
+        gguf_close(&gguf);
+    }
     if (err) {
         free(decoder);
         return err;

@@ -81,7 +81,8 @@ static bool read_place(const struct jv *offsets, uint64_t data_length, uint64_t 
     return true;
 }
 
-static enum err read_tensor(const struct reading *reading, const struct jv *value)
+/* Adds its bytes to *sum. */
+static enum err read_tensor(const struct reading *reading, const struct jv *value, uint64_t *sum)
 {
     struct safetensors *out = reading->out;
     const char *name = jv_key(value);
@@ -107,6 +108,7 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     if (!tensor.name)
         return no_memory(reading->why);
     tensors[out->count++] = tensor;
+    *sum += tensor.bytes;
     return ERR_OK;
 }
 
@@ -127,10 +129,9 @@ static enum err read_header(const struct reading *reading, const struct jv *json
     for (const struct jv *value = jv_first(json); value; value = jv_next(value)) {
         if (strcmp(jv_key(value), "__metadata__") == 0)
             continue;
-        enum err err = read_tensor(reading, value);
+        enum err err = read_tensor(reading, value, &bytes);
         if (err)
             return err;
-        bytes += reading->out->tensors[reading->out->count - 1].bytes;
     }
     if (reading->out->count == before)
         return err_set(reading->why, ERR_BAD_VALUE, "%s: holds no tensors", reading->file);
@@ -264,6 +265,8 @@ static int by_name(const void *a, const void *b)
 
 enum err safetensors_sort(const char *file, struct safetensors *tensors, struct error *why)
 {
+    if (!tensors->tensors)
+        return ERR_OK;
     qsort(tensors->tensors, tensors->count, sizeof *tensors->tensors, by_name);
     for (size_t i = 1; i < tensors->count; i++)
         if (strcmp(tensors->tensors[i].name, tensors->tensors[i - 1].name) == 0)

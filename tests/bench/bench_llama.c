@@ -170,8 +170,8 @@ int main(int count, char **words)
     if (!driver || client_open(driver, &config, &client, &why))
         give_up(why.text);
     struct plain plain = plain_open();
-    double prefill[MOST_ROUNDS], decode[MOST_ROUNDS], plain_prefill[MOST_ROUNDS],
-        plain_decode[MOST_ROUNDS];
+    double prefill[MOST_ROUNDS] = {0}, decode[MOST_ROUNDS] = {0};
+    double plain_prefill[MOST_ROUNDS] = {0}, plain_decode[MOST_ROUNDS] = {0};
     for (int round = -1; round < rounds; round++) { /* the first is for warmth */
         bool is_client_first = round % 2 == 0;
         struct rates ours = {0};

@@ -6,11 +6,11 @@ interpreter that has it; without it this is a skip.  $IPW_GGUF may name a model 
 import os
 import sys
 
-WANTED = os.environ.get("IPW_PYTHON")
-if WANTED and os.path.realpath(sys.prefix) != os.path.realpath(
-        os.path.dirname(os.path.dirname(os.path.abspath(WANTED)))) and "IPW_AGAIN" not in os.environ:
-    os.environ["IPW_AGAIN"] = "1"
-    os.execv(WANTED, [WANTED, *sys.argv])
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import oracle  # noqa: E402
+
+oracle.use()
 
 import json
 import math

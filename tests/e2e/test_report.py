@@ -386,6 +386,23 @@ class Measured(Page):
         self.assertIsNone(self.figure("output_tokens_per_s"))
         self.assertIn("unknown", self.browser.run("document.querySelector('.figure[data-key=output_tokens_per_s]').textContent"))
 
+    def test_energy_of_an_unknown_method(self):
+        """As in a run of the Python IPW: joules are there, how they were measured is not told."""
+        path = self.folder / "untold"
+        make_run(path, queries=30)
+        records = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(records.replace('"method":"counter","source":"nvml:0 energy + rapl:0 package",', ""))
+        summary = json.loads((path / "summary.json").read_text())
+        (path / "summary.json").write_text(json.dumps({key: value for key, value in summary.items() if key != "ipw"}))
+        for name in ("samples.csv", "spans.jsonl"):
+            os.remove(path / name)
+        self.browser.open(report(path), **DESKTOP)
+        badge = self.browser.run("document.querySelector('.evidence .badge').textContent")
+        self.assertEqual(badge, "how the energy was measured is not told")
+        self.assertGreater(self.figure("joules_per_query"), 0)
+        self.assertIsNone(self.figure("ipw"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('#timeline').length"), 0)
+
 
 class Several(Page):
     @classmethod

@@ -193,7 +193,7 @@ static bool read_terms(const struct step *step, struct equation *equation)
     int place = 0;
     const struct shape *shape = step_shape(step, 0);
     for (size_t i = 0; i <= equation->left.length; i++) {
-        char byte = i < equation->left.length ? equation->left.bytes[i] : ',';
+        char byte = (char)(i < equation->left.length ? equation->left.bytes[i] : ',');
         if (byte == ' ')
             continue;
         if (!shape || (byte == ',' && place != shape->rank))

@@ -1,140 +1,15 @@
-/* Files that were damaged at random: they are read or refused in one line, never beyond their end, and
- * never with more memory than their size warrants.  The same seed damages alike everywhere. */
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
+#include "core/text.h"
 #include "graph/onnx/message.h"
+#include "support/damage.h"
 #include "support/onnx_file.h"
 #include "support/unit.h"
-
-enum { ROUNDS = 20000, ROUNDS_WATCHED = 1500, SPARE_BYTES = 64 << 20 };
-
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-static const bool IS_SANITIZED = true;
-#elif defined __has_feature
-static const bool IS_SANITIZED =
-    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-static const bool IS_SANITIZED = false;
-#endif
-
-/* Sanitizers and valgrind need address space of their own, and much time. */
-static bool is_watched(void)
-{
-    return IS_SANITIZED || getenv("IPW_SLOW");
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t value = *state += UINT64_C(0x9E3779B97F4A7C15);
-    value = (value ^ (value >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return value ^ (value >> 31);
-}
-
-static void put(char *bytes, size_t length, size_t at, uint64_t value, unsigned count)
-{
-    for (unsigned i = 0; i < count && at + i < length; i++)
-        bytes[at + i] = (char)(value >> (8 * i));
-}
-
-/* A number that a careless reader stumbles over. */
-static uint64_t awkward(uint64_t *seed)
-{
-    static const uint64_t NUMBERS[] = {
-        0,
-        1,
-        2,
-        31,
-        64,
-        255,
-        UINT64_C(1) << 16,
-        UINT64_C(1) << 31,
-        UINT64_C(1) << 32,
-        INT64_MAX,
-        UINT64_C(1) << 63,
-        UINT64_MAX,
-        UINT64_MAX - 7,
-        UINT64_MAX / 8,
-        UINT64_MAX / 13,
-    };
-    return NUMBERS[next_random(seed) % (sizeof NUMBERS / sizeof *NUMBERS)];
-}
-
-/* Damages a copy; gives its length, which may be less. */
-static size_t damage(char *bytes, size_t length, size_t header, uint64_t *seed)
-{
-    for (uint64_t count = 1 + next_random(seed) % 3; count; count--) {
-        size_t at = next_random(seed) % header;
-        size_t other = next_random(seed) % header;
-        switch (next_random(seed) % 6) {
-        case 0:
-            bytes[at] = (char)next_random(seed);
-            break;
-        case 1:
-            bytes[at] ^= (char)(1 << next_random(seed) % 8);
-            break;
-        case 2:
-            put(bytes, length, at, awkward(seed), 8);
-            break;
-        case 3:
-            put(bytes, length, at, awkward(seed), 4);
-            break;
-        case 4: /* a piece of it somewhere else */
-            memmove(bytes + at, bytes + other, (header - (at > other ? at : other)) % 64);
-            break;
-        default:
-            length = next_random(seed) % 4 ? length : at;
-            header = header < length ? header : length;
-            break;
-        }
-        if (header == 0)
-            break;
-    }
-    return length;
-}
-
-static void limit_memory(void)
-{
-    unsigned long pages;
-    char line[64] = "";
-    int statm = open("/proc/self/statm", O_RDONLY);
-    assert_true(read(statm, line, sizeof line - 1) > 0);
-    close(statm);
-    pages = strtoul(line, NULL, 10);
-    assert_true(pages > 0);
-    rlim_t limit = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + SPARE_BYTES;
-    assert_int_equal(setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit}), 0);
-}
 
 static void test_damage(void **state)
 {
     (void)state;
     struct text file = {0};
     onnx_file_model(&file);
-    assert_null(onnx_file_exercise(file.bytes, file.length));
-    uint64_t seed = 20261;
-    if (!is_watched())
-        limit_memory();
-    for (int round = 0; round < (is_watched() ? ROUNDS_WATCHED : ROUNDS); round++) {
-        uint64_t began = seed;
-        char *bytes = malloc(file.length);
-        assert_non_null(bytes);
-        memcpy(bytes, file.bytes, file.length);
-        size_t length = damage(bytes, file.length, file.length, &seed);
-        char *exact = malloc(length ? length : 1); /* so that one byte too far is seen */
-        assert_non_null(exact);
-        memcpy(exact, bytes, length);
-        const char *wrong = onnx_file_exercise(exact, length);
-        if (wrong)
-            print_error("round %d, seed %llu: %s\n", round, (unsigned long long)began, wrong);
-        assert_null(wrong);
-        free(exact);
-        free(bytes);
-    }
+    damage_test(file.bytes, file.length, file.length, 20261, onnx_file_exercise);
     text_release(&file);
 }
 
