@@ -147,9 +147,9 @@ static int compare_with(const struct compare_options *options, const char **dire
     struct run_table baseline;
     struct error why = {0};
     int code = parse_checks(options, checks);
-    if (code >= 0)
+    if (code >= 0 || !directories)
         return code;
-    struct comparison *comparisons = calloc(count, sizeof *comparisons);
+    struct comparison *comparisons = calloc(count ? count : 1, sizeof *comparisons);
     if (!comparisons)
         return complain("compare", EXIT_FAILED, "out of memory");
     enum err err = load(directories[0], options->model, &baseline, &why);

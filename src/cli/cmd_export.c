@@ -72,7 +72,7 @@ static int export_main(int argc, char **argv)
         code = complain("export", EXIT_USAGE, "--to which format? `ipw list exports` shows them");
     reading_view_start("export",
                        wants_colour(STDERR_FILENO) && (options.output || !isatty(STDOUT_FILENO)));
-    if (code < 0)
+    if (code < 0 && words)
         code = export_with(&options, words[0]);
     free((void *)words);
     return code;

@@ -213,9 +213,9 @@ tensor_id block_positions(struct build *build, const char *name, int64_t tokens,
                           int64_t positions, int64_t hidden)
 {
     if (!build->err && before + tokens > positions)
-        build->err =
-            err_set(build->why, ERR_BAD_VALUE, "%s has %lld positions: %lld tokens do not fit",
-                    build->graph->name, (long long)positions, (long long)(before + tokens));
+        build->err = err_set(build->why, ERR_BAD_VALUE,
+                             "%s has %lld positions: %lld tokens do not fit", build->graph->name,
+                             (long long)positions, (long long)before + (long long)tokens);
     tensor_id ids =
         build_input(build, "position_ids", GRAPH_INTEGERS_64, 2, (int64_t[]){1, tokens});
     return build_embedding(build, name, ids, positions, hidden);

@@ -46,9 +46,9 @@ void build_output(struct build *build, tensor_id tensor);
 /* "MODEL: PREFIX NAME WHAT", for what the shapes do not allow; gives GRAPH_NONE. */
 tensor_id build_fail(struct build *build, const char *name, const char *what);
 
-int64_t build_dim(const struct build *build, tensor_id tensor,
+int64_t build_dim(const struct build *build, tensor_id id,
                   int index); /* -1: the last; 0 after a failure */
-int build_rank(const struct build *build, tensor_id tensor);
+int build_rank(const struct build *build, tensor_id id);
 
 /* ---- products ---- */
 

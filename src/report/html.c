@@ -66,11 +66,12 @@ static enum err put_runs(struct making *making, struct error *why)
     enum err err = ERR_OK;
     for (size_t i = 0; i < report->count; i++)
         count += !is_file(report->inputs[i]);
+    size_t listed = count ? LISTED_MOST / count : 0; /* of each */
     json_array(&making->json, "runs");
     for (size_t i = 0; !err && i < report->count; i++)
         if (!is_file(report->inputs[i]))
-            err = run_put(&making->json, report->inputs[i], report->model, report->page,
-                          LISTED_MOST / count, &making->points[making->runs++], why);
+            err = run_put(&making->json, report->inputs[i], report->model, report->page, listed,
+                          &making->points[making->runs++], why);
     json_array_end(&making->json);
     return err;
 }

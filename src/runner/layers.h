@@ -34,7 +34,7 @@ enum { LAYERS_WHOLE = DECODER_COMPONENT_COUNT, LAYERS_COMPONENTS };
 /* The columns of the fit: the components of a phase, and what the host does between graphs. */
 enum {
     LAYERS_HOST = LAYERS_COMPONENTS,
-    LAYERS_PHASE_COLUMNS,
+    LAYERS_PHASE_COLUMNS = LAYERS_COMPONENTS + 1,
     LAYERS_COLUMNS = LAYERS_PHASES * LAYERS_PHASE_COLUMNS
 };
 

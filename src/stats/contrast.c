@@ -239,7 +239,7 @@ static enum err try_sides(const struct contrasting *work, struct contrast *out)
     bool a_smaller = work->a.count <= work->b.count;
     const struct units *small = a_smaller ? &work->a : &work->b;
     size_t all = work->a.count + work->b.count, large = 0;
-    const double **rows = malloc(all * sizeof *rows);
+    const double **rows = malloc((all ? all : 1) * sizeof *rows);
     if (!rows)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < all; i++)

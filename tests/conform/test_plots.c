@@ -132,10 +132,10 @@ static void test_any_layers(void **state)
         "{\"layers\": [1, null, {}], \"components\": [[], 3]}",
         "{\"layers\": [{\"time_s\": 1, \"energy_j\": null}]}",
         "{\"layers\": [{\"time_s\": 1, \"energy_j\": 2}]}",
-        "{\"layers\": [{\"time_s\": 1, \"energy_j\": 1e308, \"components\": [{\"name\": \"a\", "
-        "\"phase\": \"decode\", \"energy_j\": 1e308}, {\"name\": \"a\", \"phase\": \"decode\", "
-        "\"energy_j\": 1e308}]}], \"components\": [{\"name\": \"a\", \"phase\": \"decode\", "
-        "\"energy_j\": 1, \"flops\": 1e300, \"bytes\": 1e-300, \"time_s\": 1e-300}]}",
+        ("{\"layers\": [{\"time_s\": 1, \"energy_j\": 1e308, \"components\": [{\"name\": \"a\", "
+         "\"phase\": \"decode\", \"energy_j\": 1e308}, {\"name\": \"a\", \"phase\": \"decode\", "
+         "\"energy_j\": 1e308}]}], \"components\": [{\"name\": \"a\", \"phase\": \"decode\", "
+         "\"energy_j\": 1, \"flops\": 1e300, \"bytes\": 1e-300, \"time_s\": 1e-300}]}"),
         "{\"layers\": \"x\", \"components\": {\"a\": {\"name\": 7, \"energy_j\": 1}}}",
     };
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {

@@ -57,7 +57,7 @@ static double quantity(const struct terms_run *run, enum quantity_of_query what,
     case QUERY_ITL:
         return run_number(table, RUN_ITL_MEDIAN, row) / 1000;
     case QUERY_RIGHT:
-        return correct < 0 ? UNKNOWN : correct;
+        return correct < 0 ? UNKNOWN : (double)correct;
     case QUERY_GRADED:
         return correct < 0 ? UNKNOWN : 1;
     case QUERY_BUSY_S:

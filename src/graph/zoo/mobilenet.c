@@ -122,14 +122,15 @@ static tensor_id inverted3(struct build *b, const struct block3 *block, tensor_i
     struct build_conv each = zoo_same(block->wide, block->kernel, block->stride);
     tensor_id x = in;
     each.groups = -1;
+    int64_t quarter = block->wide / 4;
     if (block->wide != before)
         x = zoo_conv_norm(b, numbered(place, sizeof place, &number), x, zoo_same(block->wide, 1, 1),
                           block->activation);
     x = zoo_conv_norm(b, numbered(place, sizeof place, &number), x, each, block->activation);
     if (block->has_excite)
-        x = zoo_excite(b, numbered(place, sizeof place, &number), x,
-                       (struct zoo_excite){zoo_rounded((double)(block->wide / 4)), GRAPH_RELU,
-                                           GRAPH_HARD_SIGMOID});
+        x = zoo_excite(
+            b, numbered(place, sizeof place, &number), x,
+            (struct zoo_excite){zoo_rounded((double)quarter), GRAPH_RELU, GRAPH_HARD_SIGMOID});
     x = zoo_conv_norm(b, numbered(place, sizeof place, &number), x, zoo_same(block->channels, 1, 1),
                       GRAPH_VIEW);
     bool is_residual = block->stride == 1 && before == block->channels;

@@ -49,8 +49,11 @@ static enum err metrics_begin(struct export *export, struct error *why)
 static void count(struct histogram *histogram, const struct histogram_info *info, double value)
 {
     size_t bucket = 0;
-    for (double bound = info->first; bucket < BOUNDS && value > bound; bound *= info->factor)
+    double bound = info->first;
+    while (bucket < BOUNDS && value > bound) {
+        bound *= info->factor;
         bucket++;
+    }
     histogram->buckets[bucket]++;
     histogram->least = histogram->count ? fmin(histogram->least, value) : value;
     histogram->most = histogram->count ? fmax(histogram->most, value) : value;
@@ -102,8 +105,10 @@ static void put_point(struct json *json, const struct export *export, size_t i)
         otlp_digits(json, NULL, (int64_t)histogram->buckets[b]);
     json_array_end(json);
     json_array(json, "explicitBounds");
-    for (size_t b = 0; b < BOUNDS; b++, bound *= INFO[i].factor)
+    for (size_t b = 0; b < BOUNDS; b++) {
         json_number(json, NULL, bound);
+        bound *= INFO[i].factor;
+    }
     json_array_end(json);
     json_number(json, "min", histogram->least);
     json_number(json, "max", histogram->most);

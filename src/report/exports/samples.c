@@ -20,7 +20,9 @@ static size_t cut(char *line, char *fields[FIELDS])
         bool quoted = *at == '"';
         at += quoted;
         while (*at && (quoted || (*at != ',' && *at != '\n'))) {
-            if (quoted && *at == '"' && *++at != '"')
+            bool is_mark = quoted && *at == '"';
+            at += is_mark; /* two stand for one; one alone ends it */
+            if (is_mark && *at != '"')
                 quoted = false;
             else
                 *to++ = *at++;

@@ -24,10 +24,12 @@ static char *take_field(char **line)
     bool quoted = *from == '"';
     from += quoted;
     for (; *from && (quoted || *from != ','); from++) {
-        if (quoted && *from == '"' && *++from != '"') {
-            quoted = false;
-            from--;
-            continue;
+        if (quoted && *from == '"') {
+            if (from[1] != '"') { /* one alone ends it, two stand for one */
+                quoted = false;
+                continue;
+            }
+            from++;
         }
         *to++ = *from;
     }

@@ -96,7 +96,9 @@ enum err run_put(struct json *json, const char *directory, const char *model, co
     struct results results = {0};
     struct spans spans = {0};
     char path[1200];
-    wanted.numbers |= RUN_ACROSS_NEEDS | QUERIES_NEED | HISTOGRAMS_NEED;
+    wanted.numbers |= RUN_ACROSS_NEEDS;
+    wanted.numbers |= QUERIES_NEED;
+    wanted.numbers |= HISTOGRAMS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT);
     enum err err =
         run_table_load_texts(directory, model, wanted, most_listed / LISTED_BY_TEXT, &table, why);

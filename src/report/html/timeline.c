@@ -22,10 +22,10 @@ static void add_alive(const struct time_grid *grid, const struct span *span, dou
     double last = floor((span->to - grid->from) / grid->step);
     first = fmax(first, 0);
     last = fmin(last, (double)grid->count - 1);
-    for (double b = first; b <= last; b++) {
-        double from = grid->from + b * grid->step;
+    for (size_t b = (size_t)first; (double)b <= last; b++) {
+        double from = grid->from + (double)b * grid->step;
         double part = fmin(span->to, from + grid->step) - fmax(span->from, from);
-        alive[(size_t)b] += fmax(part, 0) / grid->step;
+        alive[b] += fmax(part, 0) / grid->step;
     }
 }
 

@@ -238,8 +238,9 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
 {
     struct settings settings = {.items = malloc(source->run_count * sizeof *settings.items)};
-    enum err err = settings.items ? check_same(source, why)
-                                  : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (!settings.items)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = check_same(source, why);
     if (!err)
         err = read_settings(source, &settings, why);
     if (!err)

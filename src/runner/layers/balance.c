@@ -140,7 +140,7 @@ static void price(struct layers_share *share, const struct fit_power *power)
 static void price_all(struct layers_model *model)
 {
     for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
-        const struct fit_power *powers = &model->fit.columns[phase * LAYERS_PHASE_COLUMNS];
+        const struct fit_power *powers = &model->fit.columns[(size_t)phase * LAYERS_PHASE_COLUMNS];
         for (size_t i = 0; i < model->slots; i++)
             price(&model->shares[phase][i], &powers[i % LAYERS_COMPONENTS]);
         for (size_t s = 0; s < model->setting_count; s++)
@@ -154,7 +154,7 @@ static void price_all(struct layers_model *model)
 static bool tells_apart(const struct component_fit *fit)
 {
     for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
-        const struct fit_power *powers = &fit->columns[phase * LAYERS_PHASE_COLUMNS];
+        const struct fit_power *powers = &fit->columns[(size_t)phase * LAYERS_PHASE_COLUMNS];
         for (unsigned a = 0; a < LAYERS_COMPONENTS; a++)
             for (unsigned b = 0; b < a; b++)
                 if (is_known(powers[a].watts) && is_known(powers[b].watts) &&

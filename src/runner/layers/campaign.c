@@ -123,8 +123,10 @@ static enum err watch_rest(struct campaign *c, unsigned threads, struct layers_w
 {
     double length_s = c->options->idle_s;
     enum err err = ERR_OK;
-    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(c, window)); i++, length_s *= 2)
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(c, window)); i++) {
         err = rest_measure(c->session, length_s, threads, c->cancel, window, out, why);
+        length_s *= 2;
+    }
     return err;
 }
 

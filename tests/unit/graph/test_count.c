@@ -130,6 +130,17 @@ static void test_convolutions_against_loops(void **state)
 }
 
 /* A transposed one puts each number that goes in, times each weight, somewhere into the output. */
+static void reach_from(const struct setting *s, int y, int x, int reach[2])
+{
+    for (int ky = 0; ky < s->kernel[0]; ky++)
+        for (int kx = 0; kx < s->kernel[1]; kx++) {
+            int at_y = y * s->stride[0] + ky * s->dilation + 1;
+            int at_x = x * s->stride[1] + kx * s->dilation + 1;
+            reach[0] = at_y > reach[0] ? at_y : reach[0];
+            reach[1] = at_x > reach[1] ? at_x : reach[1];
+        }
+}
+
 static double scatter(const struct setting *s, int reach[2])
 {
     double done = 0;
@@ -140,15 +151,11 @@ static double scatter(const struct setting *s, int reach[2])
                 if (in / (s->in / s->groups) != out / (s->out / s->groups))
                     continue;
                 for (int y = 0; y < s->size[0]; y++)
-                    for (int x = 0; x < s->size[1]; x++)
-                        for (int ky = 0; ky < s->kernel[0]; ky++)
-                            for (int kx = 0; kx < s->kernel[1]; kx++) {
-                                int at_y = y * s->stride[0] + ky * s->dilation + 1;
-                                int at_x = x * s->stride[1] + kx * s->dilation + 1;
-                                reach[0] = at_y > reach[0] ? at_y : reach[0];
-                                reach[1] = at_x > reach[1] ? at_x : reach[1];
-                                done++;
-                            }
+                    for (int x = 0; x < s->size[1]; x++) {
+                        reach_from(s, y, x, reach);
+                        for (int k = 0; k < s->kernel[0] * s->kernel[1]; k++)
+                            done++;
+                    }
             }
     return done;
 }

@@ -13,7 +13,8 @@
 static void test_programs_are_found_in_path(void **state)
 {
     (void)state;
-    char path[256], *before = strdup(getenv("PATH"));
+    const char *now = getenv("PATH");
+    char path[256], *before = strdup(now ? now : "");
     assert_int_equal(program_find("sh", path, sizeof path), ERR_OK);
     assert_int_equal(access(path, X_OK), 0);
     assert_int_equal(program_find("ipw-no-such-program", path, sizeof path), ERR_NOT_FOUND);
