@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -263,8 +264,57 @@ class Public(Files):
         self.assertEqual(report["all"]["energy"]["rows"], 0)
 
 
+class Obedient(Intel):
+    """One package that draws what it is told to, from one moment to the next."""
+
+    def __init__(self, watts):
+        self.watts, self.joules, self.until = watts, 0.0, 0.0
+        super().__init__(1)
+
+    def advance(self, elapsed):
+        self.joules += self.watts * (elapsed - self.until)
+        self.until = elapsed
+        fd, start, _ = self.zones[0]
+        os.pwrite(fd, b"%012d\n" % (start + int(self.joules * 1e6)), 0)
+
+
+# What a machine might draw: arithmetic more than memory, half of the threads less than all.
+DRAWS = {"idle": 10, "compute": 60, "gemm": 58, "triad": 45, "mix 1": 46, "mix 4": 48, "mix 16": 52,
+         "mix 64": 57, "mix 256": 60, "compute half": 35, "triad half": 28}
+
+
 class Here(Files):
     """Loads that run on this machine, measured by the sensors of a fake one."""
+
+    def draw_as_told(self, machine, process):
+        """Sets the watts by the load that is announced; gives all lines."""
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            load = line.rpartition(": ")[2].strip()
+            machine.watts = DRAWS.get(load, machine.watts)
+        return lines
+
+    def test_its_own_loads_are_fitted(self):
+        machine = self.machine(Obedient, 10)
+        file = self.root / "here.json"
+        with subprocess.Popen([os.environ["IPW"], "estimate", "calibrate", "--seconds", "10", "--threads",
+                               "2", "--json", "-o", str(file)], env=machine.environment(), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            lines = self.draw_as_told(machine, process)
+            said = process.stdout.read()
+        self.assertEqual(process.returncode, 0, lines)
+        report = json.loads(said)
+        self.assertEqual(report["method"], "measured")
+        for point in report["points"]:
+            self.assertAlmostEqual(point["measured_w"] / DRAWS[point["name"]], 1, delta=0.1,
+                                   msg=point)
+        self.assertAlmostEqual(report["idle_w"] / DRAWS["idle"], 1, delta=0.1)
+        found = {row["name"]: row for row in report["coefficients"]}
+        for row in found.values():
+            self.assertGreater(row["value"], 0)
+        done = self.ipw("--model", "resnet18", "--hardware-file", file, "--json")
+        self.assertEqual(json.loads(done.stdout)["model"], "resnet18")
 
     def test_a_meter_that_sees_no_load_is_refused(self):
         done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q",
