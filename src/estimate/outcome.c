@@ -18,6 +18,16 @@ static void add_joules(struct estimate_joules *sum, const struct estimate_joules
     sum->total += times * more->total;
 }
 
+static void add_traffic(struct estimate_traffic *sum, const struct estimate_traffic *more,
+                        double times)
+{
+    sum->weights += times * more->weights;
+    sum->activations += times * more->activations;
+    sum->cache_read += times * more->cache_read;
+    sum->cache_written += times * more->cache_written;
+    sum->link += times * more->link;
+}
+
 /* Shares of time and of energy are summed with their weights here, and divided by finish_sums. */
 static void add_estimate(struct outcome_sums *sums, const struct estimate *estimate, double times)
 {
@@ -31,6 +41,7 @@ static void add_estimate(struct outcome_sums *sums, const struct estimate *estim
     sums->joules_plus_minus += times * estimate->joules_plus_minus;
     sums->power_plus_minus += latency * estimate->power_plus_minus;
     add_joules(&sums->joules, &estimate->joules, times);
+    add_traffic(&sums->traffic, &estimate->traffic, times);
     sums->peak_w = fmax(sums->peak_w, estimate->peak_w);
     sums->utilisation += joules * estimate->utilisation;
     sums->mfu += latency * estimate->mfu;

@@ -22,6 +22,7 @@ struct outcome_choice {
 /* Figures of some passes together. */
 struct outcome_sums {
     double macs, flops, bytes;
+    struct estimate_traffic traffic; /* what the bytes consist of */
     double latency_s, latency_plus_minus;
     struct estimate_joules joules;
     double joules_plus_minus;

@@ -102,11 +102,23 @@ static void setting_to_json(struct json *json, const struct outcome *outcome)
     json_object_end(json);
 }
 
+static void traffic_to_json(struct json *json, const struct estimate_traffic *traffic)
+{
+    json_object(json, "traffic_bytes");
+    json_number(json, "weights", traffic->weights);
+    json_number(json, "activations", traffic->activations);
+    json_number(json, "kv_read", traffic->cache_read);
+    json_number(json, "kv_written", traffic->cache_written);
+    json_number(json, "link", traffic->link);
+    json_object_end(json);
+}
+
 static void sums_to_json(struct json *json, const struct outcome_sums *sums)
 {
     json_number(json, "macs", sums->macs);
     json_number(json, "flops", sums->flops);
     json_number(json, "bytes", sums->bytes);
+    traffic_to_json(json, &sums->traffic);
     json_number(json, "latency_s", sums->latency_s);
     json_number(json, "latency_plus_minus", sums->latency_plus_minus);
     joules_to_json(json, "energy_j", &sums->joules, sums->joules_plus_minus);

@@ -134,11 +134,18 @@ static void put_memory(const struct paper *paper, const struct estimate_report *
 static void put_work(const struct paper *paper, const struct outcome *outcome)
 {
     const struct outcome_sums *all = &outcome->all;
+    const struct estimate_traffic *traffic = &all->traffic;
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
     line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP a byte",
          str_trim(format_si(params, outcome->params, "")), format_si(macs, all->macs, "MAC"),
          format_si(flops, all->flops, "FLOP"), format_si(bytes, all->bytes, "B"),
          all->flops / all->bytes);
+    if (traffic->cache_read > 0) {
+        char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
+        line(paper, "", "of it %s weights; keys and values %s read, %s written",
+             format_si(weights, traffic->weights, "B"), format_si(read, traffic->cache_read, "B"),
+             format_si(written, traffic->cache_written, "B"));
+    }
 }
 
 static void put_confidence(const struct paper *paper, const struct outcome *outcome)

@@ -203,6 +203,16 @@ class Requests(EstimateTest):
         self.assertEqual(self.on(GPU, "gpt2", "--prompt-tokens", "10", "--context", "30"),
                          self.request(10, 20))
 
+    def test_keys_and_values_that_move(self):
+        """16 layers of 8 heads of 64, keys and values of two bytes: 512 are read, one is written."""
+        said = self.estimate("llama-3.2-1b", "--hardware", "h200", "--precision", "fp16", "--phase", "decode",
+                             "--context", 512, "--batch", 8)
+        moved = said["traffic_bytes"]
+        self.assertEqual(moved["kv_read"], 8 * 512 * 16 * 2 * 8 * 64 * 2)
+        self.assertEqual(moved["kv_written"], moved["kv_read"] / 512)
+        self.assertAlmostEqual(sum(moved.values()) / said["bytes"], 1)
+        self.assertEqual(moved["link"], 0)
+
     def test_a_longer_context_costs_more(self):
         costs = [self.step(context)["energy_j"]["total"] for context in (1, 100, 1000)]
         self.assertEqual(costs, sorted(costs))

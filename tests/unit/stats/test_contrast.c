@@ -51,9 +51,17 @@ static double most_of(size_t tries)
     return 0.05 * (double)tries + 3 * sqrt((double)tries * 0.05 * 0.95);
 }
 
+/* Rates of hundreds of tries: under valgrind minutes, and the other tests walk the same code there. */
+static void only_where_quick(void)
+{
+    if (getenv("IPW_SLOW"))
+        skip();
+}
+
 static void without_a_difference_few_are_found(void **state)
 {
     (void)state;
+    only_where_quick();
     enum { TRIES = 400, COUNT = 16 };
     for (int paired = 0; paired < 2; paired++) {
         struct draws draws = draws_from(11 + (uint64_t)paired);
@@ -94,6 +102,7 @@ static void holm_keeps_the_rate_of_many_questions(void **state)
 static void intervals_hold_the_truth(void **state)
 {
     (void)state;
+    only_where_quick();
     enum { TRIES = 300, COUNT = 40 };
     for (int paired = 0; paired < 2; paired++) {
         struct draws draws = draws_from(77 + (uint64_t)paired);
