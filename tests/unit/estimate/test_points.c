@@ -1,6 +1,7 @@
 /* Many estimates: a device that cannot does not stop the others, and comes last. */
 #include "estimate/points.h"
 
+#include "port/json_read.h"
 #include "support/unit.h"
 
 enum { DEVICES = 3 };
@@ -57,5 +58,5 @@ static void one_that_cannot_comes_last(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_that_cannot_comes_last)};
-    return RUN_TESTS(tests);
+    return RUN_TESTS_WITH(jv_available, tests);
 }
