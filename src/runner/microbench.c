@@ -111,8 +111,11 @@ static enum err take_window(struct bench *b, struct calibrate_row *row, const st
         return err_set(why, err, "%s", err_text(err));
     err = joules_of(&ledger, b->options->device, &joules, why);
     ledger_release(&ledger);
-    if (err)
+    bool is_silent = err == ERR_NO_DATA && b->meter->devices[0];
+    if (err && !is_silent)
         return err;
+    if (is_silent) /* a sensor that stood still for one window: a row without joules, not the end */
+        joules = (struct joules){.value = UNKNOWN};
     row->latency_s = row->window_s = seconds(to - from);
     row->energy_j = joules.value;
     row->updates = joules.updates;
@@ -120,6 +123,8 @@ static enum err take_window(struct bench *b, struct calibrate_row *row, const st
     row->flops = after.flops - before.flops;
     row->bytes = after.bytes - before.bytes;
     row->kernels = after.meetings - before.meetings;
+    if (is_silent)
+        return ERR_OK;
     (void)str_copy(b->meter->devices, sizeof b->meter->devices, joules.devices);
     (void)str_copy(b->meter->source, sizeof b->meter->source, joules.source);
     return ERR_OK;
