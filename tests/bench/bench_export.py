@@ -70,7 +70,7 @@ def main():
         make_run(many, MANY)
         make_run(few, FEW)
         make_run(other, FEW, 1.1)
-        for name, bound in (("jsonl", 60), ("csv", 200), ("sqlite", 200)):
+        for name, bound in (("jsonl", 60), ("csv", 100), ("sqlite", 100)):
             out = os.path.join(folder, "out." + name)
             spent, peak_mb = cost(IPW, "export", many, "--to", name, "-o", out)
             copied = sorted(copy_s(folder, os.path.join(many, "records.jsonl"), out) for _ in range(ROUNDS))[ROUNDS // 2]
