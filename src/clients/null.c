@@ -64,7 +64,6 @@ static enum err read_params(struct null *null, const struct params *params, stru
 static void null_close(struct client *client)
 {
     struct null *null = client->state;
-    deadline_release(&null->deadline);
     free(null->answer);
     free(null);
 }
@@ -74,13 +73,9 @@ static enum err null_open(const struct client_config *config, struct client *out
     struct null *null = calloc(1, sizeof *null);
     if (!null)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
-    enum err err = deadline_init(&null->deadline);
-    if (err) {
-        free(null);
-        return err_set(why, err, "no timer: %s", err_text(err));
-    }
+    deadline_init(&null->deadline);
     out->state = null;
-    err = read_params(null, config->params, why);
+    enum err err = read_params(null, config->params, why);
     if (err)
         null_close(out);
     return err;

@@ -1,24 +1,24 @@
-/* Threads, and waking them on absolute deadlines.  A struct deadline owns a timer and a wake-up
- * descriptor; one thread waits on it, any thread may poke it. */
+/* Threads, and waking them on absolute deadlines.  One thread waits on a struct deadline, any
+ * thread may poke it. */
 #ifndef IPW_PORT_THREAD_H
 #define IPW_PORT_THREAD_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/err.h"
 #include "core/units.h"
 
 struct deadline {
-    int timer;
-    int wake;
+    _Atomic uint32_t poked; /* the kernel waits on this word */
 };
 
-enum err deadline_init(struct deadline *deadline) MUST_USE;
-void deadline_release(struct deadline *deadline);
+void deadline_init(struct deadline *deadline);
 
-/* Sleeps until the monotonic time `at` (already past: returns at once) or until poked.
- * Returns true when poked. */
+/* Sleeps until the monotonic time `at` (already past: returns at once) or until poked, before the
+ * call or during it.  Returns true when poked. */
 bool deadline_wait(struct deadline *deadline, nanos at);
 void deadline_poke(struct deadline *deadline);
 

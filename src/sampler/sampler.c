@@ -43,10 +43,7 @@ struct sampler *sampler_new(nanos period)
     struct sampler *sampler = calloc(1, sizeof *sampler);
     if (!sampler)
         return NULL;
-    if (deadline_init(&sampler->deadline) != ERR_OK) {
-        free(sampler);
-        return NULL;
-    }
+    deadline_init(&sampler->deadline);
     sampler->period = period;
     spill_init(&sampler->spill);
     pthread_mutex_init(&sampler->lock, NULL);
@@ -64,7 +61,6 @@ void sampler_free(struct sampler *sampler)
     }
     free(sampler->sources);
     spill_release(&sampler->spill);
-    deadline_release(&sampler->deadline);
     pthread_mutex_destroy(&sampler->lock);
     free(sampler);
 }

@@ -60,15 +60,14 @@ static nanos gap_limit(nanos period)
 enum err source_init(struct source *source, const struct sensor_finding *finding,
                      struct spill *spill, nanos period, struct error *why)
 {
-    *source = (struct source){.finding = *finding, .deadline = {-1, -1}};
+    *source = (struct source){.finding = *finding};
     struct reader *reader = &source->reader;
     enum err err = sensor_open(finding, &reader->sensor, why);
     if (err)
         return err;
     reader->open = true;
     err = ring_init(&source->ring, 8192);
-    if (!err)
-        err = deadline_init(&source->deadline);
+    deadline_init(&source->deadline);
     if (err) {
         source_release(source);
         return err_set(why, err, "%s: %s", finding->id, err_text(err));
@@ -94,7 +93,7 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
 void source_init_past(struct source *source, const struct sensor *described,
                       const nanos *gap_limits, struct spill *spill)
 {
-    *source = (struct source){.described = *described, .deadline = {-1, -1}};
+    *source = (struct source){.described = *described};
     source->described.state = NULL;
     str_copy(source->finding.id, sizeof source->finding.id, described->id);
     for (size_t i = 0; i < described->channel_count; i++)
@@ -111,7 +110,6 @@ void source_release(struct source *source)
         series_release(&source->series[i]);
     source->described.channel_count = 0;
     ring_release(&source->ring);
-    deadline_release(&source->deadline);
 }
 
 /* ---- reading ---- */

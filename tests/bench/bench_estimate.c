@@ -172,7 +172,8 @@ static void bench_growth(const struct hardware *hardware)
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     bench_at_most("a node of 100 000 over one of 50 000", growth(hardware, MANY / 2, MANY), "ratio",
                   1.3);
-    bench_at_most("a node of 100 000 over one of 10 000", growth(hardware, FEW, MANY), "ratio", 1.6);
+    bench_at_most("a node of 100 000 over one of 10 000", growth(hardware, FEW, MANY), "ratio",
+                  1.6);
 }
 
 int main(void)
