@@ -6,6 +6,7 @@
 #include "estimate/partition/describe.h"
 #include "estimate/partition/flow.h"
 #include "estimate/partition/fuse.h"
+#include "estimate/partition/kinds.h"
 
 struct making {
     struct partition *out;
@@ -265,7 +266,7 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     }
     free(making.of);
     free(making.seen);
-    return has_room ? ERR_OK : ERR_NO_MEMORY;
+    return has_room ? find_kinds(out) : ERR_NO_MEMORY;
 }
 
 enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
@@ -273,7 +274,7 @@ enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
 {
     struct flow flow;
     struct pieces pieces;
-    *out = (struct partition){.graph = graph};
+    *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
     enum err err = flow_make(graph, &flow);
     if (!err) {
         err = fuse_nodes(&flow, fusion == PARTITION_FUSED, &pieces);
@@ -296,5 +297,7 @@ void partition_release(struct partition *partition)
     free(partition->nodes);
     free(partition->before);
     free(partition->tensors);
+    free(partition->kinds);
+    free(partition->kind_of);
     *partition = (struct partition){0};
 }

@@ -57,8 +57,13 @@ struct partition {
     struct graph_amount model;        /* parameters, buffers, constants, each whole and once */
     struct graph_amount model_shared; /* of it, what devices may share */
     struct graph_amount cache;        /* keys and values of earlier tokens and of this pass */
-    int64_t heads_kv; /* the fewest of an attention: the cache can be shared by no more devices */
-    bool is_decoder;  /* its nodes say which component they are of */
+    int64_t heads_kv;  /* the fewest of an attention: the cache can be shared by no more devices */
+    bool is_decoder;   /* its nodes say which component they are of */
+    double parameters; /* of the graph */
+    /* Subgraphs of one kind differ in nothing that time or joules depend on: kinds has the first of each,
+     * kind_of the kind of every subgraph. */
+    uint32_t *kinds, *kind_of;
+    size_t kind_count;
 };
 
 enum partition_fusion {
