@@ -181,16 +181,20 @@ static enum err check_devices(const struct hardware *hardware, const struct rate
     return ERR_OK;
 }
 
-/* What nobody needs who asks for sums only. */
-static enum err estimate_details(const struct partition *partition, struct estimate *out)
+/* With what nobody needs who asks for sums only. */
+static enum err estimate_memory(const struct partition *partition, const struct rates *rates,
+                                struct estimate *out)
 {
-    if (out->setting.sums_only) {
-        free(out->memory.timeline);
-        out->memory.timeline = NULL;
+    const struct estimate_setting *setting = &out->setting;
+    double batch = setting->batch > 0 ? setting->batch : partition->graph->batch;
+    if (setting->sums_only) {
+        memory_sums(partition, rates, setting->devices, batch, &out->memory);
         return ERR_OK;
     }
     out->rows = malloc((partition->count + 1) * sizeof *out->rows);
-    return out->rows ? concurrency_of(partition, &out->concurrency) : ERR_NO_MEMORY;
+    if (!out->rows || concurrency_of(partition, &out->concurrency))
+        return ERR_NO_MEMORY;
+    return memory_of(partition, rates, setting->devices, batch, &out->memory);
 }
 
 enum err estimate_make(const struct partition *partition, const struct hardware *hardware,
@@ -213,10 +217,7 @@ enum err estimate_make(const struct partition *partition, const struct hardware 
     out->used = rates.used;
     out->params = partition->parameters;
     out->macs = partition->total.macs;
-    double batch = setting->batch > 0 ? setting->batch : partition->graph->batch;
-    err = memory_of(partition, &rates, devices, batch, &out->memory);
-    if (!err)
-        err = estimate_details(partition, out);
+    err = estimate_memory(partition, &rates, out);
     if (!err)
         err = estimate_rows(&rates, devices, &shares, out);
     if (err) {

@@ -44,6 +44,12 @@ struct partition_tensor {
     struct graph_amount amount;
 };
 
+/* What lies in memory between subgraphs while one of them runs. */
+struct partition_alive {
+    double activations; /* numbers */
+    double fixed_bytes; /* integers */
+};
+
 struct partition {
     const struct graph *graph;
     struct subgraph *subgraphs;
@@ -54,6 +60,7 @@ struct partition {
     struct graph_cost total; /* the sum over subgraphs */
     struct partition_tensor *tensors;
     size_t tensor_count;
+    struct partition_alive *alive;    /* while each subgraph runs */
     struct graph_amount model;        /* parameters, buffers, constants, each whole and once */
     struct graph_amount model_shared; /* of it, what devices may share */
     struct graph_amount cache;        /* keys and values of earlier tokens and of this pass */
