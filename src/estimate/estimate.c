@@ -117,7 +117,7 @@ enum err estimate_make(const struct partition *partition, const struct hardware 
     double batch = setting->batch > 0 ? setting->batch : partition->graph->batch;
     err = out->rows ? memory_of(partition, &rates, devices, batch, &out->memory) : ERR_NO_MEMORY;
     if (!err)
-        err = concurrency_of(partition, &out->concurrency);
+        err = concurrency_of(partition, batch > 0 ? batch : 1, &out->concurrency);
     if (err) {
         estimate_release(out);
         return err_set(why, err, "%s", err_text(err));

@@ -267,7 +267,8 @@ static void a_measured_energy_may_pass_the_limit_farther(void **state)
                  {"\"value\": 4.6, \"plus_minus\": 0.001", false},
                  {"\"value\": 5, \"plus_minus\": 0.3", true},
                  {"\"value\": 5, \"plus_minus\": 0.1", false}};
-    const char *old = "\"value\": 2, \"unit\": \"pj\", \"evidence\": \"derived\", \"plus_minus\": 0.1";
+    const char *old =
+        "\"value\": 2, \"unit\": \"pj\", \"evidence\": \"derived\", \"plus_minus\": 0.1";
     struct error why = {0};
     char new[120];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
