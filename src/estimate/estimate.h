@@ -77,6 +77,7 @@ struct estimate_setting {
     int devices;          /* that share the model by tensor parallelism; 0: 1 */
     bool keeps_stored;    /* weights of a quantised file keep their own format */
     double batch, tokens; /* for figures a sample and a token; as in the graph */
+    bool sums_only;       /* no rows, no timeline, no concurrency: nobody looks at those of many */
 };
 
 struct estimate {
