@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/run_load.h"
 #include "analysis/across.h"
 #include "analysis/analysis.h"
 #include "analysis/measured_layers.h"
