@@ -192,7 +192,7 @@ static enum err estimate_memory(const struct partition *partition, const struct 
         return ERR_OK;
     }
     out->rows = malloc((partition->count + 1) * sizeof *out->rows);
-    if (!out->rows || concurrency_of(partition, &out->concurrency))
+    if (!out->rows || concurrency_of(partition, batch > 0 ? batch : 1, &out->concurrency))
         return ERR_NO_MEMORY;
     return memory_of(partition, rates, setting->devices, batch, &out->memory);
 }

@@ -315,6 +315,9 @@ static void concurrency_to_json(struct json *json, const struct estimate_concurr
     json_number(json, "critical_path_flops", concurrency->critical_path_flops);
     json_integer(json, "max_width", (int64_t)concurrency->max_width);
     json_number(json, "parallelism", concurrency->parallelism);
+    json_integer(json, "wide_levels", (int64_t)concurrency->wide_levels);
+    json_number(json, "stage_parallelism", concurrency->stage_parallelism);
+    json_number(json, "batch_parallelism", concurrency->batch_parallelism);
     json_object_end(json);
 }
 

@@ -247,10 +247,12 @@ static void put_limits(const struct paper *paper, const struct outcome *outcome)
               words_bounds(bounds, all->bound_counts));
     text_addf(paper->out, "     %s of peak arithmetic (MFU), %s of bandwidth (MBU)\n",
               words_share(mfu, all->mfu), words_share(mbu, all->mbu));
-    text_addf(paper->out,
-              "     %zu levels one after another, at most %zu subgraphs side by side; parallelism "
-              "%.2f\n",
-              concurrency->levels, concurrency->max_width, concurrency->parallelism);
+    text_addf(
+        paper->out,
+        "     %zu levels one after another, %zu of them with up to %zu subgraphs side by side\n"
+        "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
+        concurrency->levels, concurrency->wide_levels, concurrency->max_width,
+        concurrency->parallelism, concurrency->stage_parallelism, concurrency->batch_parallelism);
 }
 
 /* ---- most joules ---- */

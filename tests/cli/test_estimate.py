@@ -322,6 +322,15 @@ class Limits(EstimateTest):
         self.assertGreater(report["energy_j"]["total"], 0)
         self.run_ipw(*words, "--max-memory-gb", "0.128", code=1)
 
+    def test_memory_on_the_chip_alone_holds_small_models_alone(self):
+        """As the maker of one compiles them: ResNet-50 whole, twice as many weights cut up."""
+        for hardware, small, large in (("hailo-8", "resnet50", "resnet101"),
+                                       ("coral-edge-tpu", "mobilenet_v2", "resnet18")):
+            self.assertIs(self.on(hardware, small, "--precision", "int8")["fits"], True)
+            report = self.on(hardware, large, "--precision", "int8")
+            self.assertIs(report["fits"], False)
+            self.assertGreater(report["params"], report["memory_bytes"]["capacity"])
+
 
 # ---- forms ----
 

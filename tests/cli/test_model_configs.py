@@ -5,9 +5,13 @@ a config.json, from a GGUF file and by name; and what is refused, with the key t
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+from program import PATIENCE_S  # noqa: E402
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
@@ -18,7 +22,7 @@ def show(word, **settings):
     """What our readers make of a word."""
     pairs = [f"{key}={value}" for key, value in settings.items()]
     done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=PATIENCE_S)
     assert not done.stderr, done.stderr
     return json.loads(done.stdout)
 
@@ -200,7 +204,7 @@ class Published(Written):
         """So many tokens as were asked for, the new one among them."""
         done = subprocess.run([IPW, "estimate", "--model", "llama-3.2-1b", "--hardware", "h100",
                                "--phase", "decode", "--context", "1024", "--precision", "fp16",
-                               "--json"], capture_output=True, text=True, timeout=60, check=True)
+                               "--json"], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         report = json.loads(done.stdout)
         self.assertEqual(report["memory_bytes"]["kv_cache"], 16 * 2 * 512 * 1024 * 2)
         self.assertEqual(report["memory_bytes"]["weights"], 2 * 1_235_814_400)
@@ -309,6 +313,17 @@ class Details(Written):
         self.assertEqual(show(self.write(config))["parameters"],
                          2 * 100 * 64 + 64 + 4 * (attention + 128) + 2 * dense + 2 * sparse)
 
+    def test_experts_by_the_key_of_transformers_5(self):
+        """What it writes for the same model that older files say with num_experts."""
+        config, parameters = CONFIGS["qwen3-30b-a3b"]
+        newer = {key: value for key, value in config.items() if key != "num_experts"}
+        found = show(self.write({**newer, "num_local_experts": 128}))
+        self.assertEqual(found["parameters"], parameters)
+
+    def test_queries_without_biases_in_images(self):
+        self.assertEqual(show(self.write({**VIT, "qkv_bias": False}))["parameters"],
+                         86_567_656 - 12 * 3 * 768)
+
     def test_a_head_for_images(self):
         bare = {**VIT, "architectures": ["ViTModel"]}
         self.assertEqual(show(self.write(bare))["parameters"], 86_389_248)  # with its pooler
@@ -355,6 +370,11 @@ class Refused(Written):
         self.refused({**VIT, "patch_size": 15}, "'patch_size'")
         huge = llama(4096, 1 << 22, 1, 1, 1 << 22, 100, True)
         self.refused(huge, "parameters")
+
+    def test_norms_of_queries_that_are_not_counted(self):
+        phi = CONFIGS["phi-2"][0]
+        self.assertNotIn("error", show(self.write({**phi, "qk_layernorm": False})))
+        self.refused({**phi, "qk_layernorm": True}, "'qk_layernorm'", "not counted")
 
     def test_kinds_that_are_not_known(self):
         self.refused({"model_type": "mamba"}, "'mamba'", "llama", "gpt2", "vit")
