@@ -125,6 +125,12 @@ static double stored_width(int32_t type)
     }
 }
 
+/* Frameworks name what is trained by where it stands ("head.bias"), exporters what they made up do not. */
+static bool has_dot(struct slice name)
+{
+    return name.length && memchr(name.bytes, '.', name.length);
+}
+
 static enum graph_role role_of(const struct step *step, size_t index, const struct known *known)
 {
     const struct operator_row *row = step->row;
@@ -133,8 +139,8 @@ static enum graph_role role_of(const struct step *step, size_t index, const stru
     enum graph_kind kind = graph_op_kind(step->made.op);
     bool takes_weights =
         kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_RECURRENT;
-    if (!tensor || tensor->rank == 0 ||
-        (known->is_constant && tensor->elements <= 1 && !takes_weights))
+    bool is_lone = tensor && tensor->elements <= 1 && !takes_weights;
+    if (!tensor || tensor->rank == 0 || (is_lone && (known->is_constant || !has_dot(tensor->name))))
         return GRAPH_CONSTANT;
     if (row && (row->buffers & bit))
         return GRAPH_BUFFER;
@@ -142,8 +148,9 @@ static enum graph_role role_of(const struct step *step, size_t index, const stru
     if (!type_is_real(tensor->type))
         return is_quantised && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER : GRAPH_CONSTANT;
     /* Numbers written into the graph that are taken away, compared or divided by. */
-    bool is_plain = row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
-                            row->op == GRAPH_WHERE || row->op == GRAPH_MOVE);
+    bool is_plain =
+        row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
+                row->op == GRAPH_WHERE || row->op == GRAPH_MOVE || row->op == GRAPH_REARRANGE);
     if (known->is_constant && is_plain && step->made.op != GRAPH_EMBEDDING)
         return GRAPH_CONSTANT;
     return GRAPH_PARAMETER;
@@ -179,7 +186,7 @@ static enum err root_id(struct step *step, size_t index, struct known *root, ten
 {
     struct graph *graph = step->work->graph;
     enum err err = ERR_OK;
-    if (root->id == GRAPH_NONE && (root->tensor || root->numbers))
+    if (root->id == GRAPH_NONE && (root->tensor || root->numbers || root->is_fixed))
         err = add_tensor(step->work, root, role_of(step, index, root), name_of(step->work, root));
     else if (root->id != GRAPH_NONE && root->tensor &&
              graph->tensors[root->id].role == GRAPH_CONSTANT)

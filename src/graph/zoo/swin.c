@@ -17,12 +17,19 @@ static const struct swin SWINS[] = {
 
 enum { WINDOW = 7, SEEN = WINDOW * WINDOW, OFFSETS = (2 * WINDOW - 1) * (2 * WINDOW - 1) };
 
-/* The trained table says how much a token heeds another by where it lies. */
+/* The trained table says how much a token heeds another by where it lies; it is spread out once, when a
+ * model is loaded. */
 static tensor_id heed(struct build *b, int64_t heads)
 {
-    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "attn.relative_position_bias_table", 2,
-                                   (int64_t[]){OFFSETS, heads});
-    return build_move(b, "attn.relative_position_bias", table, 3, (int64_t[]){heads, SEEN, SEEN});
+    return build_tensor(b, GRAPH_PARAMETER, "attn.relative_position_bias_table", 2,
+                        (int64_t[]){OFFSETS, heads});
+}
+
+/* What is only cut up and shifted can be read so where it lies; what is filled up is copied. */
+static tensor_id cut(struct build *b, const char *name, tensor_id x, bool is_whole, int rank,
+                     const int64_t *dims)
+{
+    return is_whole ? build_rearrange(b, name, x, rank, dims) : build_move(b, name, x, rank, dims);
 }
 
 /* Windows are sequences of their own; the last of a row is filled up. */
@@ -31,8 +38,9 @@ static tensor_id attend(struct build *b, tensor_id in, int64_t heads)
     int64_t batch = build_dim(b, in, 0), height = build_dim(b, in, 1), width = build_dim(b, in, 2);
     int64_t features = build_dim(b, in, 3);
     int64_t windows = batch * ((height + WINDOW - 1) / WINDOW) * ((width + WINDOW - 1) / WINDOW);
+    bool is_whole = height % WINDOW == 0 && width % WINDOW == 0;
     tensor_id x = build_norm(b, GRAPH_LAYER_NORM, "norm1", in, true);
-    x = build_move(b, "attn.windows", x, 3, (int64_t[]){windows, SEEN, features});
+    x = cut(b, "attn.windows", x, is_whole, 3, (int64_t[]){windows, SEEN, features});
     x = build_linear(b, "attn.qkv", x, 3 * features, true);
     struct graph_node node = {.op = GRAPH_ATTENTION,
                               .name = "attn",
@@ -45,7 +53,7 @@ static tensor_id attend(struct build *b, tensor_id in, int64_t heads)
     tensor_id inputs[] = {x, x, x, heed(b, heads)};
     x = build_node(b, &node, inputs, 4, 3, (int64_t[]){windows, SEEN, features});
     x = build_linear(b, "attn.proj", x, features, true);
-    x = build_move(b, "attn.image", x, 4, (int64_t[]){batch, height, width, features});
+    x = cut(b, "attn.image", x, is_whole, 4, (int64_t[]){batch, height, width, features});
     return build_binary(b, GRAPH_ADD, "add", in, x);
 }
 
@@ -64,7 +72,8 @@ static tensor_id merge(struct build *b, tensor_id x)
     int64_t features = build_dim(b, x, 3);
     int64_t dims[] = {build_dim(b, x, 0), (build_dim(b, x, 1) + 1) / 2,
                       (build_dim(b, x, 2) + 1) / 2, 4 * features};
-    x = build_move(b, "cat", x, 4, dims);
+    bool is_whole = build_dim(b, x, 1) % 2 == 0 && build_dim(b, x, 2) % 2 == 0;
+    x = cut(b, "cat", x, is_whole, 4, dims);
     x = build_norm(b, GRAPH_LAYER_NORM, "norm", x, true);
     return build_linear(b, "reduction", x, 2 * features, false);
 }
@@ -80,7 +89,7 @@ enum err zoo_build_swin(const char *name, const struct graph_setting *setting, s
     struct build b = zoo_image(name, setting, 3, out, why, &x);
     patches.channels = swin->first;
     x = build_conv(&b, "features.0.0", x, patches);
-    x = build_move(
+    x = build_rearrange(
         &b, "features.0.1", x, 4,
         (int64_t[]){build_dim(&b, x, 0), build_dim(&b, x, 2), build_dim(&b, x, 3), swin->first});
     x = build_norm(&b, GRAPH_LAYER_NORM, "features.0.2", x, true);
@@ -96,9 +105,9 @@ enum err zoo_build_swin(const char *name, const struct graph_setting *setting, s
     }
     build_inside(&b, "%s", "");
     x = build_norm(&b, GRAPH_LAYER_NORM, "norm", x, true);
-    x = build_move(&b, "permute", x, 4,
-                   (int64_t[]){build_dim(&b, x, 0), build_dim(&b, x, 3), build_dim(&b, x, 1),
-                               build_dim(&b, x, 2)});
+    x = build_rearrange(&b, "permute", x, 4,
+                        (int64_t[]){build_dim(&b, x, 0), build_dim(&b, x, 3), build_dim(&b, x, 1),
+                                    build_dim(&b, x, 2)});
     x = build_flatten(&b, "flatten", build_global_pool(&b, "avgpool", x));
     build_output(&b, build_linear(&b, "head", x, 1000, true));
     return build_end(&b);
