@@ -34,6 +34,38 @@ static node_id only_reader(const struct flow *flow, const struct graph_node *nod
     return is_one ? flow->readers[flow->first_reader[root]] : GRAPH_NONE;
 }
 
+/* A scale or the like of one tensor, which the product then reads. */
+static bool is_scaled(const struct pieces *pieces, const struct piece *piece)
+{
+    tensor_id source = GRAPH_NONE;
+    if (piece->kind != PIECE_POINTWISE || piece->size > MOST_STEPS)
+        return false;
+    for (node_id node = piece->head; node >= 0; node = pieces->next[node])
+        for (size_t i = 0; i < node_at(pieces, node)->input_count; i++) {
+            tensor_id root = flow_input(pieces->flow, node_at(pieces, node), i);
+            node_id maker = root >= 0 ? pieces->flow->graph->tensors[root].maker : GRAPH_NONE;
+            bool is_inside = maker >= 0 && pieces->of[maker] == pieces->of[node];
+            if (is_inside || root == source || !flow_is_computed(pieces->flow, root))
+                continue;
+            if (source >= 0)
+                return false;
+            source = root;
+        }
+    return true;
+}
+
+/* Exporters scale queries and keys before they multiply them. */
+static void take_scales(struct pieces *pieces, struct piece *piece, node_id product)
+{
+    const struct graph_node *node = node_at(pieces, product);
+    for (size_t i = 0; i < node->input_count && i < 2; i++) {
+        struct piece *scale = pieces_before(pieces, flow_input(pieces->flow, node, i), product);
+        if (scale && scale != piece && scale->size + piece->size <= PIECE_MOST_NODES &&
+            is_scaled(pieces, scale))
+            pieces_merge(pieces, piece, scale);
+    }
+}
+
 static bool place_attention(struct pieces *pieces, node_id first)
 {
     node_id chain[MOST_STEPS + 2], at = first;
@@ -58,6 +90,7 @@ static bool place_attention(struct pieces *pieces, node_id first)
         pieces_append(pieces, piece, chain[i]);
     pieces_append(pieces, piece, at);
     piece->kind = PIECE_CLOSED;
+    take_scales(pieces, piece, first);
     return true;
 }
 
@@ -188,7 +221,7 @@ enum err fuse_nodes(const struct flow *flow, bool is_fused, struct pieces *out)
 {
     enum err err = pieces_init(flow, out);
     for (size_t i = 0; !err && i < flow->graph->node_count; i++) {
-        bool is_placed = out->of[i] >= 0 || flow_is_view(&flow->graph->nodes[i]);
+        bool is_placed = out->of[i] >= 0 || flow_is_view(flow, &flow->graph->nodes[i]);
         if (!is_placed && !(is_fused && place(out, (node_id)i)))
             pieces_begin(out, (node_id)i);
     }
