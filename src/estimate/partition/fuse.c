@@ -66,29 +66,61 @@ static void take_scales(struct pieces *pieces, struct piece *piece, node_id prod
     }
 }
 
-static bool place_attention(struct pieces *pieces, node_id first)
+struct chain {
+    node_id nodes[MOST_STEPS + 2];
+    size_t length;
+};
+
+/* Steps that branch and meet again, as what is no number after the softmax is replaced; false: none. */
+static bool take_branches(const struct pieces *pieces, struct chain *chain, node_id node)
 {
-    node_id chain[MOST_STEPS + 2], at = first;
-    size_t length = 0;
+    const struct flow *flow = pieces->flow;
+    tensor_id root = flow->root[graph_outputs(flow->graph, node_at(pieces, node))[0]];
+    struct region region;
+    if (flow_reader_count(flow, root) < 2 ||
+        !region_find(pieces, root, flow->readers[flow->first_reader[root]], &region) ||
+        !region.takes_all || region.has_means || chain->length + region.count > MOST_STEPS + 1)
+        return false;
+    for (uint32_t i = 0; i < region.count; i++)
+        chain->nodes[chain->length++] = region.nodes[i];
+    return true;
+}
+
+/* From the first product to the second. */
+static bool find_attention(const struct pieces *pieces, node_id first, struct chain *chain)
+{
+    node_id at = first;
     bool has_softmax = false;
-    while (length < MOST_STEPS + 2) {
-        chain[length++] = at;
+    while (chain->length < MOST_STEPS + 2) {
+        chain->nodes[chain->length++] = at;
+        const struct graph_node *node = node_at(pieces, at);
+        if (node->output_count != 1 || graph_outputs(pieces->flow->graph, node)[0] < 0)
+            return false;
+        if (take_branches(pieces, chain, at))
+            at = chain->nodes[chain->length - 1];
         at = only_reader(pieces->flow, node_at(pieces, at));
         if (at < 0 || pieces->of[at] >= 0)
             return false;
         enum graph_op op = node_at(pieces, at)->op;
-        if (op == GRAPH_MATMUL && has_softmax)
-            break;
+        if (op == GRAPH_MATMUL && has_softmax && chain->length < MOST_STEPS + 2) {
+            chain->nodes[chain->length++] = at;
+            return true;
+        }
         if (!is_pointwise(op) && (op != GRAPH_SOFTMAX || has_softmax))
             return false;
         has_softmax |= op == GRAPH_SOFTMAX;
     }
-    if (length == MOST_STEPS + 2)
+    return false;
+}
+
+static bool place_attention(struct pieces *pieces, node_id first)
+{
+    struct chain chain = {.length = 0};
+    if (!find_attention(pieces, first, &chain))
         return false;
     struct piece *piece = pieces_begin(pieces, first);
-    for (size_t i = 1; i < length; i++)
-        pieces_append(pieces, piece, chain[i]);
-    pieces_append(pieces, piece, at);
+    for (size_t i = 1; i < chain.length; i++)
+        pieces_append(pieces, piece, chain.nodes[i]);
     piece->kind = PIECE_CLOSED;
     take_scales(pieces, piece, first);
     return true;

@@ -173,6 +173,23 @@ static void test_what_is_rearranged_is_read_where_it_lies(void **state)
     graph_release(&graph);
 }
 
+/* Rows that were masked whole: what is no number after the softmax becomes 0. */
+static void test_attention_that_replaces_what_is_no_number(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "masked", &why);
+    tensor_id q = build_input(&b, "q", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
+    tensor_id k = build_input(&b, "k", GRAPH_NUMBERS, 3, (int64_t[]){2, 8, 4});
+    tensor_id v = build_input(&b, "v", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
+    tensor_id s = build_op(&b, GRAPH_SOFTMAX, "softmax", build_matmul(&b, "qk", q, k));
+    tensor_id n = build_op(&b, GRAPH_UNARY, "is_nan", s);
+    s = build_binary(&b, GRAPH_WHERE, "replaced", n, s);
+    build_output(&b, build_matmul(&b, "pv", s, v));
+    ASSERT_PATTERNS(&b, "matmul+softmax+unary+where+matmul");
+}
+
 /* A tensor rolled around is all of it in another order; with something else between it is not. */
 static void test_parts_put_together_again(void **state)
 {
@@ -539,6 +556,7 @@ int main(void)
         cmocka_unit_test(test_attention_and_gelu_in_small_steps),
         cmocka_unit_test(test_swish_and_a_norm_in_small_steps),
         cmocka_unit_test(test_what_is_rearranged_is_read_where_it_lies),
+        cmocka_unit_test(test_attention_that_replaces_what_is_no_number),
         cmocka_unit_test(test_parts_put_together_again),
         cmocka_unit_test(test_what_is_rearranged_to_go_out_is_written),
         cmocka_unit_test(test_what_is_read_twice_or_goes_out_is_not_fused),
