@@ -231,6 +231,17 @@ class Exporters(Case):
         model = out.model(out.node("Add", x, out.weight("head.bias", [1])))
         self.assertEqual(self.read(model)["parameters"], 9)
 
+    def test_tables_that_an_exporter_computed(self):
+        """Cosines of a fixed number of tokens, frequencies of any: of the model, and not trained."""
+        out = Writer()
+        x = out.node("Mul", out.input("x", [2, 3, 128, 64]), out.weight("unsqueeze_14", [1, 1, 128, 64]))
+        x = out.node("Mul", x, out.weight("model.rotary_emb.inv_freq", [64]))
+        model = out.model(out.node("Mul", x, out.weight("layers.0.scale", [3, 1, 1])))
+        shown = self.read(model)
+        self.assertEqual(shown["parameters"], 3)
+        self.assertEqual({tensor["name"]: tensor["role"] for tensor in shown["tensors"]}["unsqueeze_14"],
+                         "buffer")
+
     def test_lists_of_parts(self):
         """As chunks are exported without optimisation."""
         out = Writer()

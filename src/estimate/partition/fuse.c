@@ -79,7 +79,8 @@ static bool take_branches(const struct pieces *pieces, struct chain *chain, node
     struct region region;
     if (flow_reader_count(flow, root) < 2 ||
         !region_find(pieces, root, flow->readers[flow->first_reader[root]], &region) ||
-        !region.takes_all || region.has_means || chain->length + region.count > MOST_STEPS + 1)
+        !region.takes_all || region.has_means || region.has_parts ||
+        chain->length + region.count > MOST_STEPS + 1)
         return false;
     for (uint32_t i = 0; i < region.count; i++)
         chain->nodes[chain->length++] = region.nodes[i];
@@ -157,8 +158,8 @@ static bool place_region(struct pieces *pieces, node_id node)
     node_id maker = flow->graph->tensors[start].maker, last = region.nodes[region.count - 1];
     struct piece *piece =
         maker >= 0 && pieces->of[maker] >= 0 ? &pieces->items[pieces->of[maker]] : NULL;
-    bool joins = piece && region.takes_all && !region.has_means && piece->tail == maker &&
-                 node_at(pieces, maker)->output_count == 1 &&
+    bool joins = piece && region.takes_all && !region.has_means && !region.has_parts &&
+                 piece->tail == maker && node_at(pieces, maker)->output_count == 1 &&
                  piece->size + region.count <= PIECE_MOST_NODES && may_follow(pieces, piece, last);
     uint32_t first = joins ? 0 : 1;
     if (!joins)
@@ -167,6 +168,8 @@ static bool place_region(struct pieces *pieces, node_id node)
         pieces_append(pieces, piece, region.nodes[i]);
     if (region.has_means)
         piece->kind = PIECE_NORM;
+    if (region.has_parts) /* a rotation, as where it is one node */
+        piece->kind = PIECE_CLOSED;
     return true;
 }
 

@@ -131,6 +131,30 @@ static bool has_dot(struct slice name)
     return name.length && memchr(name.bytes, '.', name.length);
 }
 
+/* "unsqueeze_14": the output of a node, which the exporter computed and wrote down in its place. */
+static bool is_numbered(struct slice name)
+{
+    size_t at = name.length;
+    while (at > 0 && name.bytes[at - 1] >= '0' && name.bytes[at - 1] <= '9')
+        at--;
+    return at > 1 && at < name.length && name.bytes[at - 1] == '_' && !has_dot(name);
+}
+
+static bool ends_with(struct slice name, const char *end)
+{
+    size_t length = strlen(end);
+    return name.length >= length && memcmp(name.bytes + name.length - length, end, length) == 0;
+}
+
+/* Tables of positions and masks, as they are added or multiplied with every head.  What was trained in them
+ * (Swin's biases) cannot be told, and is far less than the rest. */
+static bool is_computed_table(const struct step *step, const struct onnx_tensor *tensor)
+{
+    return ends_with(tensor->name, "inv_freq") ||
+           (tensor->rank >= 3 && is_numbered(tensor->name) &&
+            graph_op_kind(step->made.op) == GRAPH_KIND_ELEMENTWISE);
+}
+
 static enum graph_role role_of(const struct step *step, size_t index, const struct known *known)
 {
     const struct operator_row *row = step->row;
@@ -153,7 +177,7 @@ static enum graph_role role_of(const struct step *step, size_t index, const stru
                 row->op == GRAPH_WHERE || row->op == GRAPH_MOVE || row->op == GRAPH_REARRANGE);
     if (known->is_constant && is_plain && step->made.op != GRAPH_EMBEDDING)
         return GRAPH_CONSTANT;
-    return GRAPH_PARAMETER;
+    return is_computed_table(step, tensor) ? GRAPH_BUFFER : GRAPH_PARAMETER;
 }
 
 static enum err add_tensor(struct work *work, struct known *known, enum graph_role role,

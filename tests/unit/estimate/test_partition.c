@@ -190,6 +190,27 @@ static void test_attention_that_replaces_what_is_no_number(void **state)
     ASSERT_PATTERNS(&b, "matmul+softmax+unary+where+matmul");
 }
 
+/* x cos + (halves of x swapped, one negated) sin: one kernel, which no product takes in. */
+static void test_a_rotation_in_small_steps(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "rotated", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id cosines = build_tensor(&b, GRAPH_BUFFER, "cos", 2, (int64_t[]){4, 8});
+    tensor_id sines = build_tensor(&b, GRAPH_BUFFER, "sin", 2, (int64_t[]){4, 8});
+    x = build_linear(&b, "q", x, 8, false);
+    tensor_id y = build_binary(&b, GRAPH_MUL, "by_cos", x, cosines);
+    tensor_id second = build_rearrange(&b, "second", x, 2, (int64_t[]){4, 4});
+    tensor_id halves[] = {build_op(&b, GRAPH_UNARY, "negated", second),
+                          build_rearrange(&b, "first", x, 2, (int64_t[]){4, 4})};
+    tensor_id z = build_concat(&b, "swapped", 1, halves, 2);
+    y = build_binary(&b, GRAPH_ADD, "add", y, build_binary(&b, GRAPH_MUL, "by_sin", z, sines));
+    build_output(&b, build_linear(&b, "fc", y, 3, false));
+    ASSERT_PATTERNS(&b, "linear", "mul+unary+move+mul+add", "linear");
+}
+
 /* A tensor rolled around is all of it in another order; with something else between it is not. */
 static void test_parts_put_together_again(void **state)
 {
@@ -557,6 +578,7 @@ int main(void)
         cmocka_unit_test(test_swish_and_a_norm_in_small_steps),
         cmocka_unit_test(test_what_is_rearranged_is_read_where_it_lies),
         cmocka_unit_test(test_attention_that_replaces_what_is_no_number),
+        cmocka_unit_test(test_a_rotation_in_small_steps),
         cmocka_unit_test(test_parts_put_together_again),
         cmocka_unit_test(test_what_is_rearranged_to_go_out_is_written),
         cmocka_unit_test(test_what_is_read_twice_or_goes_out_is_not_fused),
