@@ -13,6 +13,7 @@ struct making {
     const struct flow *flow;
     int32_t *of;   /* of each node: its subgraph; GRAPH_NONE of views */
     int32_t *seen; /* of each tensor: the last subgraph that counted it */
+    double *part;  /* of each root: how much of it that subgraph has counted */
 };
 
 static const struct graph_node *node_of(const struct partition *partition,
@@ -93,6 +94,14 @@ static bool is_made_inside(const struct making *making, tensor_id root, int32_t 
     return maker >= 0 && making->of[maker] == self;
 }
 
+/* Of a tensor, what one that shows it has: less of a slice. */
+static double share_of(const struct graph *graph, tensor_id id, tensor_id root)
+{
+    double shown = graph_elements(&graph->tensors[id]);
+    double whole = graph_elements(&graph->tensors[root]);
+    return whole > shown ? shown / whole : 1;
+}
+
 /* What a node reads through a view is of the kind of what the view shows, and as large a part of it. */
 static struct graph_amount read_amount(const struct making *making, const struct graph_node *node,
                                        size_t index, tensor_id root)
@@ -107,20 +116,43 @@ static struct graph_amount read_amount(const struct making *making, const struct
     double all = graph_bytes(&shown, &ONE), part = all > 0 ? graph_bytes(&read, &ONE) / all : 1;
     bool is_weight = graph_is_of_model(&graph->tensors[root]);
     struct graph_amount amount = graph_tensor_amount(&graph->tensors[root]);
-    graph_amount_scale(&amount, is_weight ? part * node->weight_share : part);
+    graph_amount_scale(&amount,
+                       part * (is_weight ? node->weight_share : share_of(graph, id, root)));
     return amount;
+}
+
+/* Of a tensor that a subgraph reads in several slices, what this one adds as a part of itself: all of it,
+ * unless they are more than the whole together, or it was counted before. */
+static double unread_part(struct making *making, const struct graph_node *node, tensor_id id,
+                          tensor_id root, int32_t self)
+{
+    bool is_first = making->seen[root] != self, is_cut = node->weight_share < 1;
+    bool is_repeated = !is_first && id != root && making->seen[id] == self;
+    bool is_weight = !flow_is_computed(making->flow, root);
+    if (is_first)
+        making->part[root] = 0;
+    making->seen[root] = making->seen[id] = self;
+    double share =
+        is_weight && is_cut ? node->weight_share : share_of(making->out->graph, id, root);
+    double left = 1 - making->part[root], taken = share < left ? share : left;
+    if (is_repeated || share <= 0)
+        return 0;
+    making->part[root] += taken;
+    return taken / share;
 }
 
 static void count_inputs(struct making *making, struct subgraph *subgraph,
                          const struct graph_node *node, int32_t self)
 {
+    const struct graph *graph = making->out->graph;
     for (size_t k = 0; k < node->input_count; k++) {
         tensor_id root = flow_input(making->flow, node, k);
-        if (root < 0 || is_made_inside(making, root, self) || making->seen[root] == self)
+        if (root < 0 || is_made_inside(making, root, self))
             continue;
-        making->seen[root] = self;
         struct graph_amount amount = read_amount(making, node, k, root);
         bool is_weight = !flow_is_computed(making->flow, root);
+        graph_amount_scale(&amount,
+                           unread_part(making, node, graph_inputs(graph, node)[k], root, self));
         graph_amount_add(is_weight ? &subgraph->cost.weights : &subgraph->cost.in, &amount);
     }
 }
@@ -267,14 +299,15 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     struct making making = {.out = out,
                             .flow = flow,
                             .of = malloc(nodes * sizeof *making.of),
-                            .seen = malloc((tensors + nodes) * sizeof *making.seen)};
+                            .seen = malloc((tensors + nodes) * sizeof *making.seen),
+                            .part = malloc(tensors * sizeof *making.part)};
     out->subgraphs = malloc(nodes * sizeof *out->subgraphs);
     out->nodes = malloc(nodes * sizeof *out->nodes);
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
     out->tensors = malloc(tensors * sizeof *out->tensors);
     out->alive = calloc(nodes + 1, sizeof *out->alive);
-    bool has_room = making.of && making.seen && out->subgraphs && out->nodes && out->before &&
-                    out->tensors && out->alive;
+    bool has_room = making.of && making.seen && making.part && out->subgraphs && out->nodes &&
+                    out->before && out->tensors && out->alive;
     if (has_room) {
         for (size_t i = 0; i < nodes; i++)
             making.of[i] = GRAPH_NONE;
@@ -287,6 +320,7 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     }
     free(making.of);
     free(making.seen);
+    free(making.part);
     return has_room ? find_kinds(out) : ERR_NO_MEMORY;
 }
 
@@ -296,7 +330,7 @@ enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
     struct flow flow;
     struct pieces pieces;
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
-    enum err err = flow_make(graph, &flow);
+    enum err err = flow_make(graph, fusion == PARTITION_FUSED, &flow);
     if (!err) {
         err = fuse_nodes(&flow, fusion == PARTITION_FUSED, &pieces);
         if (!err) {

@@ -31,8 +31,9 @@ rule_function rule_reshape, rule_flatten, rule_squeeze, rule_unsqueeze, rule_tra
     rule_expand, rule_tile, rule_depth_to_space, rule_space_to_depth;
 
 /* rules_move.c: parts and whole */
-rule_function rule_concat, rule_split, rule_slice, rule_gather, rule_gather_elements,
-    rule_gather_nd, rule_pad, rule_resize, rule_center_crop_pad, rule_one_hot, rule_top_k,
-    rule_non_max_suppression, rule_non_zero, rule_compress, rule_unique, rule_multinomial;
+rule_function rule_concat, rule_split, rule_split_to_sequence, rule_slice, rule_gather,
+    rule_gather_elements, rule_gather_nd, rule_pad, rule_resize, rule_center_crop_pad, rule_one_hot,
+    rule_top_k, rule_non_max_suppression, rule_non_zero, rule_compress, rule_unique,
+    rule_multinomial;
 
 #endif

@@ -30,6 +30,27 @@ enum err rule_concat(struct step *step)
 
 enum { MOST_PARTS = MOST_NUMBERS };
 
+/* All parts as one value, which has the shape of the first of them. */
+enum err rule_split_to_sequence(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t parts[MOST_PARTS];
+    int axis, count = step_integers(step, 1, parts, MOST_PARTS);
+    if (!in || (step_input(step, 1) && count < 1))
+        return ERR_OK;
+    if (!axis_of(step_integer(step, "axis", 0), in->rank, &axis))
+        return step_fail(step, "its axis is none of its input's dimensions");
+    struct shape out = *in;
+    out.dims[axis] = count > 0 ? parts[0] : 1;
+    for (int i = 1; i < count; i++)
+        step->is_guessed |= parts[i] != parts[0];
+    bool is_squeezed = count < 0 && !step_integer(step, "keepdims", 1);
+    for (int i = axis; is_squeezed && i + 1 < out.rank; i++)
+        out.dims[i] = out.dims[i + 1];
+    out.rank = (uint8_t)(out.rank - is_squeezed);
+    return step_give(step, 0, 0, &out);
+}
+
 enum err rule_split(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
@@ -131,6 +152,10 @@ enum err rule_gather(struct step *step)
     for (int i = axis + 1; i < in->rank; i++)
         out.dims[out.rank++] = in->dims[i];
     choose_embedding(step, axis);
+    /* One that is the same at every pass is a slice. */
+    if (step->made.op == GRAPH_MOVE && shape_elements(which) == 1 &&
+        known_numbers(step->work, step_input(step, 1)))
+        step->made.op = GRAPH_REARRANGE;
     return step_give(step, 0, 0, &out);
 }
 
@@ -181,6 +206,11 @@ enum err rule_pad(struct step *step)
         double padded = (double)out.dims[axis] + (double)pads[i] + (double)pads[i + touched];
         out.dims[axis] = integer_of(padded);
     }
+    bool pads_nothing = true;
+    for (int i = 0; i < count; i++)
+        pads_nothing &= pads[i] == 0;
+    if (pads_nothing)
+        step->made.op = GRAPH_VIEW;
     return step_give(step, 0, 0, &out);
 }
 

@@ -252,7 +252,7 @@ enum err rule_einsum(struct step *step)
             summed *= (double)equation.sizes[i];
     step->summed = summed < 1e15 ? (int64_t)summed : 0;
     if (step_input_count(step) == 1) {
-        step->made.op = summed > 1 ? GRAPH_REDUCE : GRAPH_MOVE;
+        step->made.op = summed > 1 ? GRAPH_REDUCE : GRAPH_REARRANGE;
         step->summed = 0;
     } else if (summed <= 1) {
         step->made.op = GRAPH_MUL;

@@ -378,7 +378,7 @@ static enum err walk_operator(struct step *step)
             assume(step, i);
     /* Of integers the numbers come first: they may be a shape. */
     bool is_done = is_constant(step) || (weights_are_real(step) && weights_follow(step)) ||
-                   fold(step) || weights_follow(step);
+                   fold(step) || weights_follow(step) || weights_are_fixed(step);
     if (is_done)
         return ERR_OK;
     return emit_node(step);

@@ -29,37 +29,30 @@ static struct rates rates_in(enum precision precision)
 
 /* ---- the oracle ---- */
 
-static tensor_id shown_by(const struct graph *graph, tensor_id id)
-{
-    node_id maker = graph->tensors[id].maker;
-    if (maker < 0 || graph->nodes[maker].op != GRAPH_VIEW)
-        return id;
-    return shown_by(graph, graph_inputs(graph, &graph->nodes[maker])[0]);
-}
-
 struct needs {
     bool is_stored; /* it leaves a subgraph, or comes in */
     int first, last;
 };
 
-static bool reads(const struct graph *graph, const struct graph_node *node, tensor_id root)
+static bool reads(const struct graph *graph, bool in_place, const struct graph_node *node,
+                  tensor_id root)
 {
     for (size_t i = 0; i < node->input_count; i++)
-        if (shown_by(graph, graph_inputs(graph, node)[i]) == root)
+        if (graphs_shown_by(graph, in_place, graph_inputs(graph, node)[i]) == root)
             return true;
     return false;
 }
 
-static bool goes_out(const struct graph *graph, tensor_id root)
+static bool goes_out(const struct graph *graph, bool in_place, tensor_id root)
 {
     for (size_t t = 0; t < graph->tensor_count; t++)
-        if (graph->tensors[t].is_output && shown_by(graph, (tensor_id)t) == root)
+        if (graph->tensors[t].is_output && graphs_shown_by(graph, in_place, (tensor_id)t) == root)
             return true;
     return false;
 }
 
 /* Steps of which a tensor must be in memory, by asking every node of every subgraph. */
-static struct needs needs_of(const struct partition *partition, tensor_id root)
+static struct needs needs_of(const struct partition *partition, bool in_place, tensor_id root)
 {
     const struct graph *graph = partition->graph;
     node_id maker = graph->tensors[root].maker;
@@ -72,12 +65,12 @@ static struct needs needs_of(const struct partition *partition, tensor_id root)
     for (size_t s = 0; s < partition->count; s++)
         for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++) {
             node_id id = partition->nodes[partition->subgraphs[s].first_node + k];
-            if (!reads(graph, &graph->nodes[id], root))
+            if (!reads(graph, in_place, &graph->nodes[id], root))
                 continue;
             last_read = (int)s;
             is_read_elsewhere |= maker < 0 || (int)s != made;
         }
-    bool leaves = goes_out(graph, root);
+    bool leaves = goes_out(graph, in_place, root);
     bool is_unread = last_read < 0 && maker >= 0; /* it is written all the same */
     int last = last_read > made ? last_read : made;
     return (struct needs){.is_stored = leaves || is_read_elsewhere || is_unread,
@@ -90,15 +83,16 @@ static bool is_activation(const struct graph_tensor *tensor)
     return tensor->role == GRAPH_ACTIVATION || tensor->role == GRAPH_INPUT;
 }
 
-static double alive_at(const struct partition *partition, const struct graph_widths *widths,
-                       int step)
+static double alive_at(const struct partition *partition, bool in_place,
+                       const struct graph_widths *widths, int step)
 {
     const struct graph *graph = partition->graph;
     double bytes = 0;
     for (size_t t = 0; t < graph->tensor_count; t++) {
-        if (!is_activation(&graph->tensors[t]) || shown_by(graph, (tensor_id)t) != (tensor_id)t)
+        if (!is_activation(&graph->tensors[t]) ||
+            graphs_shown_by(graph, in_place, (tensor_id)t) != (tensor_id)t)
             continue;
-        struct needs needs = needs_of(partition, (tensor_id)t);
+        struct needs needs = needs_of(partition, in_place, (tensor_id)t);
         struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
         if (needs.is_stored && needs.first <= step && step <= needs.last)
             bytes += graph_bytes(&amount, widths);
@@ -115,7 +109,7 @@ static void check_timeline(const struct graph *graph, enum partition_fusion fusi
     assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
     double peak = 0, weights = 0, cache = 0;
     for (size_t i = 0; i < partition.count; i++) {
-        double alive = alive_at(&partition, &rates.widths, (int)i);
+        double alive = alive_at(&partition, fusion == PARTITION_FUSED, &rates.widths, (int)i);
         assert_near(memory.timeline[i], alive, 1e-6);
         peak = alive > peak ? alive : peak;
     }
