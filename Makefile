@@ -47,8 +47,12 @@ install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 
 # Tests that watch the clock have the processor first, those that compare figures one at a time, and mostly
 # sleep.  In the time that is left the other configurations are compiled, and the patient tests of all of them
-# run.  tests/CMakeLists.txt says which is which.
-test: test-setup compile-gcc ## set up, and every test in every configuration
+# run: tests/CMakeLists.txt says which is which.  Two rounds, because the second needs what is compiled beside
+# the first.  Gcc compiles while set-up waits for the network, and is configured again with what that brought.
+test: ## set up, and every test in every configuration
+	@tools/setup packages
+	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
+	@$(MAKE) compile-gcc
 	@tools/meanwhile $(MAKE) ONLY=patient compile-clang compile-asan compile-tsan run-gcc run-memcheck -- \
 		$(MAKE) ONLY=clock run-gcc
 	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-clang run-tsan -- \
