@@ -237,7 +237,7 @@ enum err transformer_vit(const char *name, const struct transformer_vit *vit,
                           .norm = GRAPH_LAYER_NORM,
                           .activation = vit->activation,
                           .has_fused_qkv = vit->is_torchvision,
-                          .has_qkv_bias = true,
+                          .has_qkv_bias = !vit->lacks_qkv_bias,
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
     if (vit->patch <= 0 || setting->image % vit->patch)

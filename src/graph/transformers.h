@@ -45,6 +45,7 @@ struct transformer_vit {
     int layers;
     enum graph_op activation;
     bool has_pooler;
+    bool lacks_qkv_bias;
     bool is_torchvision; /* named as there, with one matrix for queries, keys and values */
 };
 enum err transformer_vit(const char *name, const struct transformer_vit *vit,

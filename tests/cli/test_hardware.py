@@ -113,6 +113,14 @@ class Entries(unittest.TestCase):
                 self.assertGreaterEqual(len(figure["source"]), 5, f"{path.name} {where}")
                 self.assertGreater(figure["value"], 0, f"{path.name} {where}")
 
+    def test_published_figures_say_whether_they_were_looked_up(self):
+        """A maker's document alone does not tell whether anybody opened it."""
+        for path in FILES:
+            for where, figure in figures(json.loads(path.read_text())):
+                if figure["evidence"] == "published":
+                    self.assertRegex(figure["source"], r"(, read \d{4}-\d\d-\d\d|; from knowledge)$",
+                                     f"{path.name} {where}")
+
     def test_no_energy_is_called_published(self):
         """No maker publishes joules of an operation: one that is called so was not looked at."""
         for path in FILES:

@@ -313,6 +313,17 @@ class Details(Written):
         self.assertEqual(show(self.write(config))["parameters"],
                          2 * 100 * 64 + 64 + 4 * (attention + 128) + 2 * dense + 2 * sparse)
 
+    def test_experts_by_the_key_of_transformers_5(self):
+        """What it writes for the same model that older files say with num_experts."""
+        config, parameters = CONFIGS["qwen3-30b-a3b"]
+        newer = {key: value for key, value in config.items() if key != "num_experts"}
+        found = show(self.write({**newer, "num_local_experts": 128}))
+        self.assertEqual(found["parameters"], parameters)
+
+    def test_queries_without_biases_in_images(self):
+        self.assertEqual(show(self.write({**VIT, "qkv_bias": False}))["parameters"],
+                         86_567_656 - 12 * 3 * 768)
+
     def test_a_head_for_images(self):
         bare = {**VIT, "architectures": ["ViTModel"]}
         self.assertEqual(show(self.write(bare))["parameters"], 86_389_248)  # with its pooler
@@ -359,6 +370,11 @@ class Refused(Written):
         self.refused({**VIT, "patch_size": 15}, "'patch_size'")
         huge = llama(4096, 1 << 22, 1, 1, 1 << 22, 100, True)
         self.refused(huge, "parameters")
+
+    def test_norms_of_queries_that_are_not_counted(self):
+        phi = CONFIGS["phi-2"][0]
+        self.assertNotIn("error", show(self.write({**phi, "qk_layernorm": False})))
+        self.refused({**phi, "qk_layernorm": True}, "'qk_layernorm'", "not counted")
 
     def test_kinds_that_are_not_known(self):
         self.refused({"model_type": "mamba"}, "'mamba'", "llama", "gpt2", "vit")

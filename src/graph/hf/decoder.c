@@ -57,6 +57,16 @@ static void read_biases(struct hf_keys *keys, struct decoder_shape *shape)
         shape->has_qkv_bias = shape->has_output_bias = true;
     if (hf_truth(keys, "mlp_bias", false))
         shape->has_forward_bias = true;
+    if (hf_truth(keys, "qk_layernorm", false)) /* some of Phi's kind */
+        hf_refuse(keys, ERR_UNSUPPORTED, "qk_layernorm",
+                  "and norms of queries and keys that have a bias are not counted");
+}
+
+/* Mixtral's key became that of all: transformers 5 writes it for Qwen's too. */
+static const char *expert_key(const struct hf_keys *keys, bool is_mixtral)
+{
+    bool is_older = !is_mixtral && jv_is_null(jv_get(keys->json, "num_local_experts"));
+    return is_older ? "num_experts" : "num_local_experts";
 }
 
 static void read_feed_forward(struct hf_keys *keys, struct decoder_shape *shape)
@@ -68,8 +78,7 @@ static void read_feed_forward(struct hf_keys *keys, struct decoder_shape *shape)
     *(is_mixtral ? &shape->expert_feed_forward : &shape->feed_forward) = width;
     if (!is_mixtral && !is_qwen)
         return;
-    shape->experts =
-        hf_size(keys, is_mixtral ? "num_local_experts" : "num_experts", DECODER_MOST_EXPERTS, 0);
+    shape->experts = hf_size(keys, expert_key(keys, is_mixtral), DECODER_MOST_EXPERTS, 0);
     shape->experts_used = hf_size(keys, "num_experts_per_tok", shape->experts, 0);
     if (is_mixtral)
         return;

@@ -118,6 +118,7 @@ struct transformer_vit hf_vit_read(struct hf_keys *keys)
         .layers = (int)size(keys, "num_hidden_layers", MOST_LAYERS, 0),
         .activation = activation(keys, "hidden_act"),
         .has_pooler = true,
+        .lacks_qkv_bias = !hf_truth(keys, "qkv_bias", true),
     };
     vit.heads = heads(keys, "num_attention_heads", vit.hidden, "hidden_size");
     if (vit.image % vit.patch)

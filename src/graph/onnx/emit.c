@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/text.h"
+
 /* ---- names ---- */
 
 struct name_text {
@@ -29,6 +31,16 @@ static struct slice node_name(const struct step *step)
             return file->values[value].name;
     }
     return step->node->op;
+}
+
+/* With the calls of functions around it before. */
+static struct name_text whole_name(const struct step *step)
+{
+    const struct work *work = step->work;
+    struct name_text own = text_of(node_name(step)), whole = {{0}};
+    str_format(whole.text, sizeof whole.text, "%.*s%s", (int)work->inside_length, work->inside,
+               own.text);
+    return whole;
 }
 
 static bool is_break(char byte)
@@ -69,6 +81,8 @@ static int32_t layer_of(const struct step *step)
         if (known && known->tensor && !known->is_constant)
             layer = layer_in(known->tensor->name);
     }
+    if (layer == GRAPH_NONE)
+        layer = layer_in((struct slice){step->work->inside, step->work->inside_length});
     return layer;
 }
 
@@ -315,7 +329,7 @@ static enum err link_outputs(struct step *step, struct links *to)
 
 enum err emit_node(struct step *step)
 {
-    struct name_text name = text_of(node_name(step)), label = text_of(step->node->op);
+    struct name_text name = whole_name(step), label = text_of(step->node->op);
     struct graph_node node = step->made;
     node.name = name.text;
     node.label = label.text;

@@ -20,12 +20,15 @@ enum {
     MOST_ATTRIBUTES = 1 << 22,
     MOST_LINKS = 1 << 23,
     MOST_GRAPHS = 1 << 16,
+    MOST_FUNCTIONS = 1 << 16,
+    MOST_CALLED_BYTES = 1 << 28, /* of functions, each as often as it is called */
     DEEPEST_GRAPH = 16,
     FIRST_TABLE = 1 << 8,
 };
 
 enum { /* fields */
        MODEL_GRAPH = 7,
+       MODEL_FUNCTION = 25,
        GRAPH_NODE = 1,
        GRAPH_NAME = 2,
        GRAPH_TENSOR = 5,
@@ -39,9 +42,10 @@ enum { /* fields */
        NODE_OP = 4,
        NODE_ATTRIBUTE = 5,
        NODE_DOMAIN = 7,
-       ATTRIBUTE_NAME = 1,
+       NODE_OVERLOAD = 8,
        ATTRIBUTE_TENSOR = 5,
        ATTRIBUTE_GRAPH = 6,
+       ATTRIBUTE_OF_CALL = 21, /* the name of a setting of the function, whose value it has */
        INFO_NAME = 1,
 };
 
@@ -152,11 +156,22 @@ static enum err own_value(struct onnx_file *file, int32_t graph, struct slice na
     return ERR_OK;
 }
 
+static bool is_call(const struct onnx_file *file, int32_t graph)
+{
+    return file->graphs[graph].function != ONNX_NONE;
+}
+
+/* A function does not see the names of who calls it. */
+static int32_t around(const struct onnx_file *file, int32_t graph)
+{
+    return is_call(file, graph) ? ONNX_NONE : file->graphs[graph].parent;
+}
+
 /* The value that a node of that graph means. */
 static enum err seen_value(struct onnx_file *file, int32_t graph, struct slice name, int32_t *out,
                            struct error *why)
 {
-    for (int32_t scope = graph; file->table && scope >= 0; scope = file->graphs[scope].parent) {
+    for (int32_t scope = graph; file->table && scope >= 0; scope = around(file, scope)) {
         *out = file->table[place_of(file, scope, name)];
         if (*out != ONNX_NONE)
             return ERR_OK;
@@ -232,6 +247,37 @@ static enum err declare_outputs(struct onnx_file *file, int32_t graph, struct sl
     return !err && wire.is_damaged ? damaged(file, &wire, "in a node", why) : err;
 }
 
+/* What a function takes, and the call may leave out. */
+static enum err declare_argument(struct onnx_file *file, int32_t graph, struct slice name,
+                                 uint32_t index, struct error *why)
+{
+    const struct onnx_node *call = &file->nodes[file->graphs[graph].caller];
+    bool is_left_out =
+        index >= call->input_count || file->links[call->first_input + index] == ONNX_NONE;
+    int32_t value;
+    enum err err = own_value(file, graph, name, &value, why);
+    if (!err)
+        file->values[value].is_left_out = is_left_out;
+    return err;
+}
+
+static enum err declare_function(struct onnx_file *file, int32_t graph, struct error *why)
+{
+    struct wire wire = wire_of(file->graphs[graph].body);
+    struct wire_field field;
+    enum err err = ERR_OK;
+    uint32_t arguments = 0;
+    while (!err && wire_next(&wire, &field)) {
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == FUNCTION_IN)
+            err = declare_argument(file, graph, field.bytes, arguments++, why);
+        else if (field.number == FUNCTION_NODE)
+            err = declare_outputs(file, graph, field.bytes, why);
+    }
+    return !err && wire.is_damaged ? damaged(file, &wire, "in a function", why) : err;
+}
+
 /* The first walk over a graph: names. */
 static enum err declare(struct onnx_file *file, int32_t graph, struct error *why)
 {
@@ -264,24 +310,76 @@ static enum err add_graph(struct onnx_file *file, int32_t parent, struct slice b
         return err_set(why, ERR_UNSUPPORTED, "%.160s: graphs inside of graphs, deeper than %d",
                        file->path, DEEPEST_GRAPH);
     ROOM(file, graphs, graph_count, graph_room, MOST_GRAPHS, "graphs", why);
-    file->graphs[file->graph_count++] =
-        (struct onnx_graph){.body = body, .parent = parent, .depth = depth, .name = {"", 0}};
+    file->graphs[file->graph_count++] = (struct onnx_graph){.body = body,
+                                                            .parent = parent,
+                                                            .depth = depth,
+                                                            .name = {"", 0},
+                                                            .function = ONNX_NONE,
+                                                            .caller = ONNX_NONE};
     return ERR_OK;
 }
 
-static enum err add_attribute(struct onnx_file *file, int32_t graph, struct slice body,
-                              struct error *why)
+/* A graph of its own for a call of one of the file's functions, which the node is if they have its name. */
+static enum err add_call(struct onnx_file *file, int32_t graph, struct onnx_node *node,
+                         struct slice overload, struct error *why)
 {
-    struct onnx_attribute attribute = {.body = body, .graph = ONNX_NONE, .name = {"", 0}};
+    struct onnx_function wanted = {node->domain, node->op, overload, {0}};
+    int32_t function = functions_find(file->functions, file->function_count, &wanted);
+    node->called = ONNX_NONE;
+    if (function < 0)
+        return ERR_OK;
+    for (int32_t outer = graph; outer >= 0; outer = file->graphs[outer].parent)
+        if (file->graphs[outer].function == function)
+            return wrong_name(file, "function", node->op, "calls itself", why);
+    struct slice body = file->functions[function].body;
+    file->called_bytes += body.length;
+    if (file->called_bytes > MOST_CALLED_BYTES)
+        return too_many(file, "bytes in functions that are called", why);
+    node->called = (int32_t)file->graph_count;
+    enum err err = add_graph(file, graph, body, why);
+    if (err)
+        return err;
+    file->graphs[node->called].function = function;
+    file->graphs[node->called].caller = (int32_t)file->node_count;
+    return ERR_OK;
+}
+
+/* ---- settings ---- */
+
+static bool is_same(struct slice a, struct slice b)
+{
+    return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
+}
+
+/* What the call around a node of a function gives for one of the function's settings, or else the function
+ * itself; no bytes: neither.  Graphs are not passed on: nobody writes such. */
+static struct slice called_with(const struct onnx_file *file, int32_t graph, struct slice name)
+{
+    while (graph >= 0 && !is_call(file, graph))
+        graph = file->graphs[graph].parent;
+    if (graph < 0)
+        return (struct slice){0};
+    const struct onnx_node *call = &file->nodes[file->graphs[graph].caller];
+    for (uint32_t i = 0; i < call->attribute_count; i++) {
+        const struct onnx_attribute *given = &file->attributes[call->first_attribute + i];
+        if (is_same(given->name, name))
+            return given->graph == ONNX_NONE ? given->body : (struct slice){0};
+    }
+    return function_default(file->graphs[graph].body, name);
+}
+
+/* A setting of that name; one that the call gives has another there. */
+static enum err keep_attribute(struct onnx_file *file, int32_t graph, struct slice name,
+                               struct slice body, struct error *why)
+{
+    struct onnx_attribute attribute = {.body = body, .graph = ONNX_NONE, .name = name};
     struct wire wire = wire_of(body);
     struct wire_field field;
     enum err err = ERR_OK;
     while (!err && wire_next(&wire, &field)) {
         if (field.type != WIRE_BYTES)
             continue;
-        if (field.number == ATTRIBUTE_NAME) {
-            attribute.name = field.bytes;
-        } else if (field.number == ATTRIBUTE_TENSOR) {
+        if (field.number == ATTRIBUTE_TENSOR) {
             attribute.tensor = field.bytes;
         } else if (field.number == ATTRIBUTE_GRAPH) {
             attribute.graph = (int32_t)file->graph_count;
@@ -297,11 +395,24 @@ static enum err add_attribute(struct onnx_file *file, int32_t graph, struct slic
     return ERR_OK;
 }
 
+static enum err add_attribute(struct onnx_file *file, int32_t graph, struct slice body,
+                              struct error *why)
+{
+    struct slice name = attribute_name(body);
+    struct slice of_call = field_bytes(body, ATTRIBUTE_OF_CALL);
+    if (of_call.length == 0)
+        return keep_attribute(file, graph, name, body, why);
+    struct slice given = called_with(file, graph, of_call);
+    return given.bytes ? keep_attribute(file, graph, name, given, why) : ERR_OK;
+}
+
 static enum err add_input(struct onnx_file *file, int32_t graph, struct slice name,
                           struct error *why)
 {
     int32_t value = ONNX_NONE;
     enum err err = name.length ? seen_value(file, graph, name, &value, why) : ERR_OK;
+    if (!err && value != ONNX_NONE && file->values[value].is_left_out)
+        value = ONNX_NONE;
     return err ? err : add_link(file, value, why);
 }
 
@@ -342,6 +453,7 @@ static enum err add_node(struct onnx_file *file, int32_t graph, struct slice bod
                              .domain = {"", 0},
                              .name = {"", 0},
                              .first_attribute = (uint32_t)file->attribute_count};
+    struct slice overload = {"", 0};
     struct wire wire = wire_of(body);
     struct wire_field field;
     enum err err = ERR_OK;
@@ -354,6 +466,8 @@ static enum err add_node(struct onnx_file *file, int32_t graph, struct slice bod
             node.op = field.bytes;
         else if (field.number == NODE_DOMAIN)
             node.domain = field.bytes;
+        else if (field.number == NODE_OVERLOAD)
+            overload = field.bytes;
         else if (field.number == NODE_ATTRIBUTE)
             err = add_attribute(file, graph, field.bytes, why);
     }
@@ -363,6 +477,8 @@ static enum err add_node(struct onnx_file *file, int32_t graph, struct slice bod
     if (!err)
         err =
             add_links(file, graph, body, NODE_OUTPUT, &node.first_output, &node.output_count, why);
+    if (!err)
+        err = add_call(file, graph, &node, overload, why);
     if (err)
         return err;
     ROOM(file, nodes, node_count, node_room, MOST_NODES, "nodes", why);
@@ -376,18 +492,23 @@ static enum err read_nodes(struct onnx_file *file, int32_t graph, struct error *
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
     enum err err = ERR_OK;
+    uint32_t number = is_call(file, graph) ? FUNCTION_NODE : GRAPH_NODE;
     file->graphs[graph].first_node = (uint32_t)file->node_count;
     while (!err && wire_next(&wire, &field))
-        if (field.number == GRAPH_NODE && field.type == WIRE_BYTES)
+        if (field.number == number && field.type == WIRE_BYTES)
             err = add_node(file, graph, field.bytes, why);
     file->graphs[graph].node_count = (uint32_t)file->node_count - file->graphs[graph].first_node;
     return err;
 }
 
 /* The third: what comes in and goes out. */
-static enum err read_ends(struct onnx_file *file, int32_t graph, uint32_t number, uint32_t *first,
+static enum err read_ends(struct onnx_file *file, int32_t graph, bool is_in, uint32_t *first,
                           uint32_t *count, struct error *why)
 {
+    bool is_function = is_call(file, graph);
+    uint32_t number = is_function ? is_in ? FUNCTION_IN : FUNCTION_OUT
+                      : is_in     ? GRAPH_IN
+                                  : GRAPH_OUT;
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
     enum err err = ERR_OK;
@@ -396,15 +517,15 @@ static enum err read_ends(struct onnx_file *file, int32_t graph, uint32_t number
         if (field.number != number || field.type != WIRE_BYTES)
             continue;
         int32_t value;
-        struct slice name = field_bytes(field.bytes, INFO_NAME);
-        err = number == GRAPH_IN ? own_value(file, graph, name, &value, why)
-                                 : seen_value(file, graph, name, &value, why);
+        struct slice name = is_function ? field.bytes : field_bytes(field.bytes, INFO_NAME);
+        err = is_in ? own_value(file, graph, name, &value, why)
+                    : seen_value(file, graph, name, &value, why);
         if (err)
             break;
-        if (!file->values[value].info.bytes)
+        if (!file->values[value].info.bytes && !is_function)
             file->values[value].info = field.bytes;
-        file->values[value].is_input |= number == GRAPH_IN;
-        file->values[value].is_output |= number == GRAPH_OUT;
+        file->values[value].is_input |= is_in;
+        file->values[value].is_output |= !is_in;
         err = add_link(file, value, why);
     }
     *count = (uint32_t)file->link_count - *first;
@@ -414,16 +535,17 @@ static enum err read_ends(struct onnx_file *file, int32_t graph, uint32_t number
 static enum err read_graph(struct onnx_file *file, int32_t graph, struct error *why)
 {
     uint32_t first, count;
-    enum err err = declare(file, graph, why);
+    enum err err =
+        is_call(file, graph) ? declare_function(file, graph, why) : declare(file, graph, why);
     if (!err)
         err = read_nodes(file, graph, why);
     if (!err)
-        err = read_ends(file, graph, GRAPH_IN, &first, &count, why);
+        err = read_ends(file, graph, true, &first, &count, why);
     if (err)
         return err;
     file->graphs[graph].first_input = first;
     file->graphs[graph].input_count = count;
-    err = read_ends(file, graph, GRAPH_OUT, &first, &count, why);
+    err = read_ends(file, graph, false, &first, &count, why);
     file->graphs[graph].first_output = first;
     file->graphs[graph].output_count = count;
     return err;
@@ -431,21 +553,35 @@ static enum err read_graph(struct onnx_file *file, int32_t graph, struct error *
 
 /* ---- the whole ---- */
 
+static enum err add_function(struct onnx_file *file, struct slice body, struct error *why)
+{
+    ROOM(file, functions, function_count, function_room, MOST_FUNCTIONS, "functions", why);
+    file->functions[file->function_count++] = function_of(body);
+    return ERR_OK;
+}
+
 static enum err read_all(struct onnx_file *file, struct error *why)
 {
     struct wire wire = wire_of(file->bytes);
     struct wire_field field;
     struct slice body = {0};
-    while (wire_next(&wire, &field))
+    enum err err = ERR_OK;
+    while (!err && wire_next(&wire, &field)) {
         if (field.number == MODEL_GRAPH && field.type == WIRE_BYTES)
             body = field.bytes;
+        else if (field.number == MODEL_FUNCTION && field.type == WIRE_BYTES)
+            err = add_function(file, field.bytes, why);
+    }
+    if (err)
+        return err;
     if (wire.is_damaged)
         return damaged(file, &wire, "in the model", why);
     if (!body.bytes)
         return err_set(why, ERR_BAD_VALUE, "%.160s: there is no graph in it; is it an ONNX file?",
                        file->path);
-    enum err err = add_graph(file, ONNX_NONE, body, why);
-    /* Graphs inside of nodes are added while this goes on. */
+    functions_sort(file->functions, file->function_count);
+    err = add_graph(file, ONNX_NONE, body, why);
+    /* Graphs inside of nodes, and of calls, are added while this goes on. */
     for (size_t i = 0; i < file->graph_count && !err; i++)
         err = read_graph(file, (int32_t)i, why);
     return err;
@@ -468,6 +604,7 @@ void onnx_close(struct onnx_file *file)
         munmap(file->mapping, file->bytes.length);
     free(file->path);
     free(file->graphs);
+    free(file->functions);
     free(file->nodes);
     free(file->attributes);
     free(file->values);

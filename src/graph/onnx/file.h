@@ -1,8 +1,8 @@
 /* An ONNX file as it lies on disk: nodes, names and tensors of its graph and of the graphs inside its nodes
- * (branches, bodies of loops), in lists.  Nothing is computed here.
+ * (branches, bodies of loops, functions of the file that are called), in lists.  Nothing is computed here.
  *
  * Every name of every graph is one value; a name inside a branch that the branch does not make means the
- * value of the graph around it.  A struct onnx_file owns its lists; names and weights are slices of the
+ * value of the graph around it.  A function sees its own names alone, and has a graph for every call.  A struct onnx_file owns its lists; names and weights are slices of the
  * mapped file, which must stay as long. */
 #ifndef IPW_GRAPH_ONNX_FILE_H
 #define IPW_GRAPH_ONNX_FILE_H
@@ -12,6 +12,7 @@
 
 #include "core/err.h"
 #include "graph/graph.h"
+#include "graph/onnx/functions.h"
 #include "graph/onnx/wire.h"
 
 enum { ONNX_NONE = -1 };
@@ -60,6 +61,8 @@ struct onnx_node {
     struct slice op, domain, name;
     uint32_t first_input, input_count, first_output, output_count; /* in links */
     uint32_t first_attribute, attribute_count;
+    int32_t
+        called; /* the graph of this call, where it is one of a function of the file; ONNX_NONE */
 };
 
 struct onnx_value {
@@ -69,11 +72,13 @@ struct onnx_value {
     int32_t tensor;    /* its numbers; ONNX_NONE: computed or given */
     int32_t maker;     /* node; ONNX_NONE: none */
     bool is_input, is_output;
+    bool is_left_out; /* what a function takes and this call does not give */
 };
 
 struct onnx_graph {
     struct slice body, name;
     int32_t parent, depth;
+    int32_t function, caller; /* of a call: whose, and by which node; ONNX_NONE */
     uint32_t first_node, node_count;
     uint32_t first_input, input_count, first_output, output_count; /* in links: of the graph */
 };
@@ -83,12 +88,14 @@ struct onnx_file {
     void *mapping; /* NULL: the bytes are the caller's */
     struct slice bytes;
     struct onnx_graph *graphs; /* the first is the model's */
+    struct onnx_function *functions;
     struct onnx_node *nodes;
     struct onnx_attribute *attributes;
     struct onnx_value *values;
     struct onnx_tensor *tensors;
     int32_t *links; /* values; ONNX_NONE: an input that is left out */
     int32_t *table; /* of names: open addressing, ONNX_NONE is free */
+    size_t function_count, function_room, called_bytes;
     size_t graph_count, node_count, attribute_count, value_count, tensor_count, link_count;
     size_t graph_room, node_room, attribute_room, value_room, tensor_room, link_room;
     size_t table_room; /* a power of two */

@@ -239,6 +239,60 @@ static enum err walk_scan(struct step *step)
     return err;
 }
 
+/* ---- functions of the file ---- */
+
+static void pass_arguments(const struct step *step, int32_t graph)
+{
+    for (uint32_t i = 0; i < step->node->input_count; i++) {
+        struct known *to = body_input(step, graph, i), *from = step_input(step, i);
+        if (to && from)
+            share(to, from);
+    }
+}
+
+static enum err take_results(const struct step *step, int32_t graph)
+{
+    for (uint32_t i = 0; i < step->node->output_count; i++) {
+        struct known *out = step_output(step, i), *from = body_output(step, graph, i);
+        if (!out)
+            continue;
+        if (!from || !from->is_made)
+            return step_fail(step, "the function does not make what is its output %u", i);
+        share(out, from);
+    }
+    return ERR_OK;
+}
+
+/* A name that does not fit is left out. */
+static void enter(struct work *work, struct slice name)
+{
+    if (work->inside_length + name.length + 1 > sizeof work->inside)
+        return;
+    memcpy(work->inside + work->inside_length, name.bytes, name.length);
+    work->inside_length += name.length;
+    work->inside[work->inside_length++] = '/';
+}
+
+/* The nodes of the function in the place of the call. */
+static enum err walk_call(struct step *step)
+{
+    struct work *work = step->work;
+    int32_t graph = step->node->called;
+    size_t outside = work->inside_length;
+    pass_arguments(step, graph);
+    enter(work, step->node->name.length ? step->node->name : step->node->op);
+    enum err err = walk_graph(work, graph);
+    work->inside_length = outside;
+    step->settings = NULL; /* the nodes inside had the room */
+    return err ? err : take_results(step, graph);
+}
+
+/* An operator that is known needs no function to say what it does. */
+static bool is_call(const struct onnx_node *node)
+{
+    return node->called != ONNX_NONE && !operator_find(node->domain, node->op);
+}
+
 typedef enum err control_function(struct step *step);
 
 static control_function *control_of(const struct onnx_node *node)
@@ -339,7 +393,9 @@ static enum err walk_node(struct work *work, const struct onnx_node *node)
     if (err)
         return err;
     control_function *control = control_of(node);
-    if (control) {
+    if (is_call(node)) {
+        err = walk_call(&step);
+    } else if (control) {
         err = control(&step);
         step.settings = NULL; /* the nodes inside had the room */
         if (!err)

@@ -63,6 +63,8 @@ struct work {
     struct arena passing; /* settings of one node */
     size_t numbers_kept;
     bool is_guessed;
+    char inside[256]; /* the calls of functions around, each with a slash: "layer.0/attention/" */
+    size_t inside_length;
     struct bound_dim *bound; /* names of dimensions that have got a size */
     size_t bound_count, bound_room;
     int64_t

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""ONNX files as frameworks export them: what exporters write in ways of their own, in the smallest form that
+shows it, with ONNX's own package as the second opinion.  Functions that a file brings along are held to
+ONNX's own inliner.  Without the package this is a skip."""
+
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+import test_onnx_oracle  # skips where there is no onnx, and starts again where another Python has it
+from test_onnx_oracle import Case, onnx
+
+import onnx.inliner
+from onnx import TensorProto, helper
+from onnx_models import Writer
+
+IMPORTS = [helper.make_opsetid("", 17), helper.make_opsetid("ours", 1)]
+
+
+def passed(name, of_call, kind=onnx.AttributeProto.INTS):
+    """A setting that has the value of one of the function's."""
+    return onnx.AttributeProto(name=name, ref_attr_name=of_call, type=kind)
+
+
+def function(name, inputs, outputs, nodes, settings=(), defaults=()):
+    return helper.make_function("ours", name, inputs, outputs, nodes, IMPORTS, settings, defaults)
+
+
+def call(op, inputs, outputs, name="", **settings):
+    return helper.make_node(op, inputs, outputs, name=name, domain="ours", **settings)
+
+
+class Functions(Case):
+    """In the place of a call stand the nodes of the function."""
+
+    def filtered(self):
+        """A convolution whose bias may be left out, with settings of the call and of its own."""
+        conv = helper.make_node("Conv", ["x", "w", "b"], ["y"])
+        conv.attribute.extend([passed("strides", "strides"), passed("pads", "pads")])
+        act = helper.make_node("LeakyRelu", ["y"], ["z"])
+        act.attribute.append(passed("alpha", "slope", onnx.AttributeProto.FLOAT))
+        return function("Filtered", ["x", "w", "b"], ["z"], [conv, act], ["strides", "slope"],
+                        [helper.make_attribute("pads", [1, 1, 1, 1])])
+
+    def block(self):
+        return function("Block", ["x", "w1", "b1", "w2"], ["out"], [
+            call("Filtered", ["x", "w1", "b1"], ["a"], "first", strides=[1, 1], slope=0.5,
+                 pads=[1] * 4),
+            call("Filtered", ["a", "w2"], ["b"], "second", strides=[1, 1], pads=[1] * 4),
+            helper.make_node("Add", ["b", "x"], ["out"])])
+
+    def model(self, nodes, functions, writer, output="y"):
+        writer.nodes.extend(nodes)
+        made = writer.model(output)
+        made.opset_import.extend(IMPORTS[1:])
+        made.functions.extend(functions)
+        return made
+
+    def blocks(self):
+        """One block twice, and its weights at the second call those of the first."""
+        out = Writer()
+        x = out.input("x", [2, 8, 6, 6])
+        w = [out.weight(f"w{i}", [8, 8, 3, 3]) for i in range(2)]
+        return self.model([call("Block", [x, w[0], out.weight("b", [8]), w[1]], ["h"], "layers.0"),
+                           call("Block", ["h", w[1], "", w[0]], ["y"], "layers.1")],
+                          [self.block(), self.filtered()], out)
+
+    def test_as_onnx_inlines_them(self):
+        """But for defaults of settings, which its inliner leaves out."""
+        model = self.blocks()
+        shown, inlined = self.read(model), self.read(onnx.inliner.inline_local_functions(model))
+        for key in "parameters", "macs", "unknown", "is_guessed":
+            self.assertEqual(shown[key], inlined[key], key)
+        self.assertEqual(shown["parameters"], 2 * 8 * 8 * 9 + 8)
+        self.assertEqual(shown["macs"], 4 * 2 * 36 * 8 * 8 * 9)
+        self.assertEqual([node["op"] for node in shown["nodes"]],
+                         [node["op"] for node in inlined["nodes"]])
+        self.assertEqual([tensor["dims"] for tensor in shown["tensors"]],
+                         [tensor["dims"] for tensor in inlined["tensors"]])
+
+    def test_nodes_are_named_by_their_calls(self):
+        nodes = self.read(self.blocks())["nodes"]
+        self.assertEqual(nodes[0]["name"], "layers.0/first/y")
+        self.assertEqual([node["layer"] for node in nodes], [0] * 5 + [1] * 5)
+
+    def test_a_setting_of_the_call_or_its_default_decides_shapes(self):
+        for strides, pads, side in (([2, 2], None, 5), ([1, 1], [0] * 4, 7), ([3, 3], None, 3)):
+            more = {"pads": pads} if pads else {}
+            out = Writer()
+            x, w = out.input("x", [1, 3, 9, 9]), out.weight("w", [4, 3, 3, 3])
+            model = self.model([call("Filtered", [x, w], ["y"], strides=strides, slope=0.1, **more)],
+                               [self.filtered()], out)
+            shown = self.read(model)
+            self.assertEqual(shown["tensors"][-1]["dims"], [1, 4, side, side])
+            self.assertEqual(shown["macs"], side * side * 4 * 27)
+
+    def test_shapes_that_functions_compute(self):
+        """Numbers go in and out of calls: a reshape by what one computed of another's shape."""
+        sizes = function("Sizes", ["x"], ["s"], [
+            helper.make_node("Shape", ["x"], ["all"]),
+            helper.make_node("Constant", [], ["i"], value_ints=[0, 2]),
+            helper.make_node("Gather", ["all", "i"], ["s"])])
+        out = Writer()
+        x = out.input("x", [2, 1, 5, 1])
+        made = out.node("Reshape", x, "s")
+        out.nodes.insert(0, call("Sizes", [x], ["s"]))
+        shown = self.read(self.model([], [sizes], out, made))
+        self.assertEqual(shown["tensors"][-1]["dims"], [2, 5])
+        self.assertEqual([node["label"] for node in shown["nodes"]], ["Reshape"])
+
+    def test_a_branch_inside_sees_what_the_function_takes(self):
+        def branch(op, name):
+            return helper.make_graph([helper.make_node(op, ["a"], [name])], name, [], [
+                helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
+
+        chosen = function("Chosen", ["a", "c"], ["out"], [
+            helper.make_node("If", ["c"], ["out"], then_branch=branch("Relu", "t"),
+                             else_branch=branch("Tanh", "e"))])
+        out = Writer()
+        x = out.input("x", [2, 3])
+        out.nodes.append(helper.make_node("Constant", [], ["no"], value=helper.make_tensor(
+            "no", TensorProto.BOOL, [], [0])))
+        shown = self.read(self.model([call("Chosen", [x, "no"], ["y"])], [chosen], out))
+        self.assertEqual([node["label"] for node in shown["nodes"]], ["Tanh"])
+
+    def test_a_function_does_not_see_who_calls_it(self):
+        spying = function("Spying", ["a"], ["out"], [helper.make_node("Add", ["a", "w"], ["out"])])
+        out = Writer()
+        x = out.input("x", [3])
+        out.weight("w", [3])
+        said = self.refused(self.model([call("Spying", [x], ["y"])], [spying], out))
+        self.assertIn("'w', which nothing makes", said)
+
+    def test_an_operator_that_is_known_needs_no_function(self):
+        gelu = helper.make_function("com.microsoft", "Gelu", ["a"], ["out"], [
+            helper.make_node("Relu", ["a"], ["out"])], IMPORTS)
+        out = Writer()
+        x = out.input("x", [3])
+        shown = self.read(self.model([helper.make_node("Gelu", [x], ["y"], domain="com.microsoft")],
+                                     [gelu], out))
+        self.assertEqual([node["op"] for node in shown["nodes"]], ["gelu"])
+
+    def test_functions_that_call_themselves(self):
+        out = Writer()
+        x = out.input("x", [3])
+        functions = [function("A", ["a"], ["out"], [call("B", ["a"], ["out"])]),
+                     function("B", ["a"], ["out"], [call("A", ["a"], ["out"])])]
+        self.assertIn("function 'A' calls itself",
+                      self.refused(self.model([call("A", [x], ["y"])], functions, out)))
+
+    def test_calls_that_grow_without_end(self):
+        """Each function calls the next twice: forty would be more nodes than there are atoms in a cup."""
+        for depth in 12, 40:
+            out = Writer()
+            x = out.input("x", [3])
+            functions = [function(f"F{i}", ["a"], ["out"], [
+                call(f"F{i + 1}", ["a"], ["b"]), call(f"F{i + 1}", ["b"], ["out"])])
+                         for i in range(depth)]
+            functions.append(function(f"F{depth}", ["a"], ["out"],
+                                      [helper.make_node("Relu", ["a"], ["out"])]))
+            model = self.model([call("F0", [x], ["y"])], functions, out)
+            if depth == 12:
+                self.assertEqual(len(self.read(model)["nodes"]), 4096)
+            else:
+                self.assertIn("deeper than", self.refused(model))
+
+    def test_a_function_that_makes_nothing(self):
+        out = Writer()
+        x = out.input("x", [3])
+        empty = function("Empty", ["a"], ["out"], [helper.make_node("Relu", ["a"], ["other"])])
+        self.assertIn("does not make", self.refused(self.model([call("Empty", [x], ["y"])], [empty], out)))
+
+
+if __name__ == "__main__":
+    unittest.main()
