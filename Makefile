@@ -19,7 +19,7 @@ headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
 configure = @cmake -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm $(1).log
 compile   = @cmake --build $(1) --parallel $(JOBS)
 ctest     = @$(run_ctest)
-# ONLY: the tests with this label, clock or patient.  The patient ones may run beside others, and two runs
+# ONLY: the tests with this label, clock, patient or undisturbed.  The patient ones may run beside others, and two runs
 # of ctest in one folder would write the same files: they have a folder of their own.
 ONLY     ?=
 only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
@@ -57,6 +57,7 @@ test: ## set up, and every test in every configuration
 		$(MAKE) ONLY=clock run-gcc
 	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-clang run-tsan -- \
 		$(MAKE) ONLY=clock run-clang run-asan run-tsan run-memcheck
+	@$(MAKE) ONLY=undisturbed run-gcc
 	$(call headline,all tests passed: gcc clang asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)
 
 test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure
