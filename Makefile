@@ -19,7 +19,7 @@ headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
 configure = @cmake -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm $(1).log
 compile   = @cmake --build $(1) --parallel $(JOBS)
 ctest     = @$(run_ctest)
-# ONLY: the tests with this label, clock or patient.  The patient ones may run beside others, and two runs
+# ONLY: the tests with this label, clock, patient or undisturbed.  The patient ones may run beside others, and two runs
 # of ctest in one folder would write the same files: they have a folder of their own.
 ONLY     ?=
 only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
@@ -46,14 +46,19 @@ install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
 # Tests that watch the clock have the processor first, those that compare figures one at a time, and mostly
-# sleep.  Meanwhile the other configurations are compiled, and the patient tests of all of them run in the time
-# that is left.  tests/CMakeLists.txt says which is which.
-test: test-setup compile-gcc ## set up, and every test in every configuration
-	@tools/meanwhile $(MAKE) ONLY=patient beside -- $(MAKE) ONLY=clock run-gcc
-	@$(MAKE) ONLY=clock run-clang run-asan run-tsan run-memcheck
-	$(call headline,all tests passed: gcc clang asan+ubsan tsan$$(test ! -e build-tsan/skipped || echo ' (SKIPPED)') valgrind)
-
-beside: compile-clang compile-asan compile-tsan run-gcc run-memcheck run-asan run-clang run-tsan
+# sleep.  In the time that is left the other configurations are compiled, and the patient tests of all of them
+# run: tests/CMakeLists.txt says which is which.  Two rounds, because the second needs what is compiled beside
+# the first.  Gcc compiles while set-up waits for the network, and is configured again with what that brought.
+test: ## set up, and every test in every configuration
+	@tools/setup packages
+	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
+	@$(MAKE) compile-gcc
+	@tools/meanwhile $(MAKE) ONLY=patient compile-clang compile-asan compile-tsan run-gcc run-memcheck -- \
+		$(MAKE) ONLY=clock run-gcc
+	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-clang run-tsan -- \
+		$(MAKE) ONLY=clock run-clang run-asan run-tsan run-memcheck
+	@$(MAKE) ONLY=undisturbed run-gcc
+	$(call headline,all tests passed: gcc clang asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)
 
 test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure
 test-clang: test-setup compile-clang run-clang ## clang, warnings as errors: unit and conformance tests
@@ -82,6 +87,8 @@ compile-asan:
 compile-tsan:
 	$(call headline,tsan: build what has threads)
 	$(call configure,build-tsan,-DIPW_SANITIZE=thread)
+	@rm -f build-tsan/works
+	@if tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/works; fi
 	@cmake --build build-tsan --parallel $(JOBS) --target threaded_tests
 
 run-gcc:
@@ -98,9 +105,7 @@ run-asan:
 
 run-tsan:
 	$(call headline,tsan: tests of what has threads$(only))
-	@rm -f build-tsan/skipped
-	@if ! tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/skipped; exit 0; fi; \
-	$$(<build-tsan/prefix) $(call run_ctest,build-tsan,-L threads)
+	@test ! -e build-tsan/works || $$(<build-tsan/prefix) $(call run_ctest,build-tsan,-L threads)
 
 run-memcheck:
 	$(call headline,valgrind: unit and conformance tests$(only))

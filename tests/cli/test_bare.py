@@ -22,7 +22,7 @@ class Bare(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = folder.name
         for command in (["cmake", "-S", SOURCE, "-B", cls.folder, "-DIPW_PARTS=OFF",
-                         "-DIPW_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Debug"],
+                         "-DIPW_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0"],
                         ["cmake", "--build", cls.folder, "--parallel", "2", "--target", "ipw"]):
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
                                   timeout=PATIENCE_S)
