@@ -21,7 +21,7 @@ int complain(const char *command, int code, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     reading_view_wipe();
-    fprintf(stderr, "ipw %s: %s\n", command, line);
+    fprintf(stderr, "ipw %s: %s\n", command, str_plain(line));
     return code;
 }
 
