@@ -242,6 +242,31 @@ class Exporters(Case):
         self.assertEqual({tensor["name"]: tensor["role"] for tensor in shown["tensors"]}["unsqueeze_14"],
                          "buffer")
 
+    def test_norms_of_groups_in_small_steps(self):
+        """Ones and zeros that the norm needs were not trained; weights of channels were, whatever their name."""
+        out = Writer()
+        x = out.node("Reshape", out.input("x", [2, 8, 6, 6]), out.integers(0, 4, -1))
+        for name, number in (("ones", 1.0), ("zeros", 0.0)):
+            out.nodes.append(helper.make_node("Constant", [], [name], value=helper.make_tensor(
+                name, TensorProto.FLOAT, [4], [number] * 4)))
+        x = out.node("InstanceNormalization", x, "ones", "zeros")
+        x = out.node("Mul", out.node("Reshape", x, out.integers(2, 8, 6, 6)),
+                     out.weight("onnx::Mul_44", [8, 1, 1]))
+        model = out.model(out.node("Add", x, out.weight("onnx::Add_45", [8, 1, 1])))
+        self.assertEqual(self.read(model)["parameters"], 16)
+
+    def test_states_that_a_recurrence_begins_with(self):
+        out = Writer("constants")
+        weights = [out.weight("w", [1, 64, 8]), out.weight("r", [1, 64, 16]), out.weight("b", [1, 128])]
+        y = out.node("LSTM", out.input("x", [5, 2, 8]), *weights, "", out.weight("h", [1, 2, 16]),
+                     out.weight("c", [1, 2, 16]), hidden_size=16)
+        self.assertEqual(self.read(out.model(y))["parameters"], 64 * 24 + 128)
+
+    def test_a_slope_that_was_trained(self):
+        out = Writer()
+        model = out.model(out.node("PRelu", out.input("x", [2, 8]), out.weight("onnx::PRelu_7", [1])))
+        self.assertEqual(self.read(model)["parameters"], 1)
+
     def test_lists_of_parts(self):
         """As chunks are exported without optimisation."""
         out = Writer()
