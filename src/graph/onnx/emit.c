@@ -161,7 +161,8 @@ static bool is_computed_table(const struct step *step, const struct onnx_tensor 
 /* Exporters write a norm of groups as one of single channels, which needs weights: ones and zeros. */
 static bool is_filled_in(const struct step *step, struct known *known)
 {
-    bool may_be = step->made.op == GRAPH_GROUP_NORM && known->is_constant;
+    bool may_be = step->made.op == GRAPH_GROUP_NORM &&
+                  (known->is_constant || is_numbered(known->tensor->name));
     const double *numbers = may_be ? known_numbers(step->work, known) : NULL;
     if (!numbers)
         return false;
