@@ -11,12 +11,20 @@ JOBS    ?= $(shell nproc)
 # Looked up for each recipe, because set-up may bring ninja half-way.  A build folder keeps its own.
 export CMAKE_GENERATOR ?= $(if $(shell command -v ninja 2>/dev/null),Ninja,Unix Makefiles)
 
-BEGAN    := $(shell date +%s)
+BEGAN    ?= $(shell date +%s)
+BEGAN    := $(BEGAN)
+export BEGAN
 headline  = @printf '\n== %s (%d s)\n' "$(1)" $$(($$(date +%s) - $(BEGAN)))
 # $(call configure,folder,options); $(call compile,folder); $(call ctest,folder,options)
 configure = @cmake -S . -B $(1) $(2) >$(1).log 2>&1 || { cat $(1).log; exit 1; }; rm $(1).log
 compile   = @cmake --build $(1) --parallel $(JOBS)
-ctest     = @ctest --test-dir $(1) --output-on-failure --parallel $(JOBS) $(2)
+ctest     = @$(run_ctest)
+# ONLY: the tests with this label, clock, patient or undisturbed.  The patient ones may run beside others, and two runs
+# of ctest in one folder would write the same files: they have a folder of their own.
+ONLY     ?=
+only      = $(if $(ONLY),$(comma) those with the label $(ONLY))
+run_ctest = ctest --test-dir $(1)$(if $(findstring patient,$(ONLY)),/beside) --output-on-failure \
+	--parallel $(JOBS) $(2) $(if $(ONLY),-L $(ONLY))
 
 help: ## this list
 	@echo "make TARGET, one of:"
@@ -37,51 +45,70 @@ demo: ## set up, build and run the embedded default; MODEL=smollm2 for a larger 
 install: build ## into PREFIX (/usr/local), under DESTDIR when that is set
 	DESTDIR=$(DESTDIR) cmake --install build --prefix $(PREFIX)
 
-test: test-gcc test-clang test-asan test-tsan test-memcheck ## set up, and every test in every configuration
-	$(call headline,all tests passed: gcc clang asan+ubsan tsan$$(test ! -e build-tsan/skipped || echo ' (SKIPPED)') valgrind)
+# Tests that watch the clock have the processor first, those that compare figures one at a time, and mostly
+# sleep.  In the time that is left the other configurations are compiled, and the patient tests of all of them
+# run: tests/CMakeLists.txt says which is which.  Two rounds, because the second needs what is compiled beside
+# the first.  Gcc compiles while set-up waits for the network, and is configured again with what that brought.
+test: ## set up, and every test in every configuration
+	@tools/setup packages
+	@tools/meanwhile $(MAKE) compile-gcc -- tools/setup test
+	@$(MAKE) compile-gcc
+	@tools/meanwhile $(MAKE) ONLY=patient compile-clang compile-asan compile-tsan run-gcc run-memcheck -- \
+		$(MAKE) ONLY=clock run-gcc
+	@tools/meanwhile $(MAKE) ONLY=patient run-asan run-clang run-tsan -- \
+		$(MAKE) ONLY=clock run-clang run-asan run-tsan run-memcheck
+	@$(MAKE) ONLY=undisturbed run-gcc
+	$(call headline,all tests passed: gcc clang asan+ubsan tsan$$(test -e build-tsan/works || echo ' (SKIPPED)') valgrind)
+
+test-gcc: test-setup compile-gcc run-gcc ## gcc: unit, conformance, command line, structure
+test-clang: test-setup compile-clang run-clang ## clang, warnings as errors: unit and conformance tests
+test-asan: test-setup compile-asan run-asan ## gcc with the address and undefined-behaviour sanitizers, asserts on
+test-tsan: test-setup compile-tsan run-tsan ## gcc with the thread sanitizer: tests of what has threads
+test-memcheck: test-setup compile-gcc run-memcheck ## valgrind over the unit and conformance tests
 
 test-setup:
 	@tools/setup test
 
-test-gcc: test-setup ## gcc: unit, conformance, command line, structure
-	$(call headline,gcc: build and all tests)
+compile-gcc:
+	$(call headline,gcc: build)
 	$(call configure,build,-DIPW_TESTS=ON -DIPW_MEMCHECK=ON)
 	$(call compile,build)
-	@tools/meanwhile $(MAKE) compile-others -- \
-		ctest --test-dir build --output-on-failure --parallel $(JOBS) -LE memcheck
 
-# What the tests after these need, made while tests sleep: `make test` saves minutes.
-compile-others: configure-clang configure-asan configure-tsan
+compile-clang:
+	$(call headline,clang: build)
+	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
 	$(call compile,build-clang)
+
+compile-asan:
+	$(call headline,asan+ubsan: build)
+	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
 	$(call compile,build-asan)
+
+compile-tsan:
+	$(call headline,tsan: build what has threads)
+	$(call configure,build-tsan,-DIPW_SANITIZE=thread)
+	@rm -f build-tsan/works
+	@if tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/works; fi
 	@cmake --build build-tsan --parallel $(JOBS) --target threaded_tests
 
-configure-clang:
-	$(call configure,build-clang,-DCMAKE_C_COMPILER=clang -DIPW_WERROR=ON)
-configure-asan:
-	$(call configure,build-asan,-DCMAKE_BUILD_TYPE=Debug -DIPW_SANITIZE=address$(comma)undefined)
-configure-tsan:
-	$(call configure,build-tsan,-DIPW_SANITIZE=thread)
+run-gcc:
+	$(call headline,gcc: all tests$(only))
+	$(call ctest,build,-LE memcheck)
 
-test-clang: test-setup configure-clang ## clang, warnings as errors: unit and conformance tests
-	$(call headline,clang: build and unit tests)
-	$(call compile,build-clang)
+run-clang:
+	$(call headline,clang: unit and conformance tests$(only))
 	$(call ctest,build-clang,-L 'unit|conform')
 
-test-asan: test-setup configure-asan ## gcc with the address and undefined-behaviour sanitizers, asserts on
-	$(call headline,asan+ubsan: build and tests)
-	$(call compile,build-asan)
+run-asan:
+	$(call headline,asan+ubsan: tests$(only))
 	$(call ctest,build-asan,-LE 'structure|e2e|figures')
 
-test-tsan: test-setup configure-tsan ## gcc with the thread sanitizer: tests of what has threads
-	$(call headline,tsan: build and tests of what has threads)
-	@rm -f build-tsan/skipped
-	@if ! tools/tsan-prefix >build-tsan/prefix; then touch build-tsan/skipped; exit 0; fi; \
-	cmake --build build-tsan --parallel $(JOBS) --target threaded_tests; \
-	$$(<build-tsan/prefix) ctest --test-dir build-tsan --output-on-failure --parallel $(JOBS) -L threads
+run-tsan:
+	$(call headline,tsan: tests of what has threads$(only))
+	@test ! -e build-tsan/works || $$(<build-tsan/prefix) $(call run_ctest,build-tsan,-L threads)
 
-test-memcheck: test-gcc ## valgrind over the unit and conformance tests
-	$(call headline,valgrind: unit tests)
+run-memcheck:
+	$(call headline,valgrind: unit and conformance tests$(only))
 	$(call ctest,build,-L memcheck)
 
 bench: ## what our own work costs, against its bounds

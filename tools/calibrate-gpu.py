@@ -4,8 +4,8 @@
     tools/calibrate-gpu.py [--out DIR] [--seconds S] [--budget S] [--only calibrate|validate]
 
 Writes DIR/calibrate.csv (products of many sizes and formats, streams, chains of multiplications with
-additions, launches, idle), DIR/validate.csv (ResNet-50, a decoder of the shape of Llama 3.2 1B, with
-random weights) and DIR/about.json.  Needs PyTorch and NVIDIA's driver.  Reads the card only: changes no
+additions, launches, idle), DIR/validate.csv (ResNet-50, BERT, ViT and decoders of the shapes of Llama 3.2 1B and
+3.1 8B, with random weights) and DIR/about.json.  Needs PyTorch and NVIDIA's driver.  Reads the card only: changes no
 clock, limit or mode.
 
 A window begins and ends at an update of the card's energy counter while the load goes on, so that its
@@ -421,12 +421,18 @@ def make_resnet50(torch):
     return model.cuda().eval()
 
 
-class Llama:
-    """A decoder of the shape of Llama 3.2 1B with random weights; keys and values in a fixed cache."""
-    DIM, LAYERS, HEADS, HEADS_KV, HEAD, INNER, WORDS = 2048, 16, 32, 8, 64, 8192, 128256
+SHAPES = {"llama-3.2-1b": {"DIM": 2048, "LAYERS": 16, "HEADS": 32, "HEADS_KV": 8, "HEAD": 64, "INNER": 8192,
+                           "WORDS": 128256, "tied": True, "parameters": 1235814400},
+          "llama-3.1-8b": {"DIM": 4096, "LAYERS": 32, "HEADS": 32, "HEADS_KV": 8, "HEAD": 128, "INNER": 14336,
+                           "WORDS": 128256, "tied": False, "parameters": 8030261248}}
 
-    def __init__(self, torch, dtype):
+
+class Llama:
+    """A decoder of such a shape with random weights; keys and values in a fixed cache."""
+
+    def __init__(self, torch, name, dtype):
         self.torch, self.f = torch, torch.nn.functional
+        vars(self).update(SHAPES[name])
         self.options = {"dtype": dtype, "device": "cuda"}
         kv = self.HEADS_KV * self.HEAD
         self.table = self.weight(self.WORDS, self.DIM)
@@ -436,7 +442,11 @@ class Llama:
                         "gate": self.weight(self.INNER, self.DIM), "up": self.weight(self.INNER, self.DIM),
                         "down": self.weight(self.DIM, self.INNER)} for _ in range(self.LAYERS)]
         self.last = self.ones()
-        angles = torch.outer(torch.arange(4096, device="cuda").float(),
+        self.head = self.table if self.tied else self.weight(self.WORDS, self.DIM)
+        count = sum(w.numel() for layer in self.layers for w in layer.values()) + self.last.numel()
+        count += self.table.numel() + (0 if self.tied else self.head.numel())
+        assert count == self.parameters, f"{name} has {count} parameters"
+        angles = torch.outer(torch.arange(16384, device="cuda").float(),
                              500000.0 ** (-torch.arange(0, self.HEAD, 2, device="cuda").float() / self.HEAD))
         angles = torch.cat([angles, angles], -1)
         self.cos, self.sin = angles.cos().to(dtype), angles.sin().to(dtype)
@@ -485,7 +495,7 @@ class Llama:
             h = self.norm(x, layer["norm2"])
             h = self.f.silu(self.f.linear(h, layer["gate"])) * self.f.linear(h, layer["up"])
             x = x + self.f.linear(h, layer["down"])
-        return self.f.linear(self.norm(x[:, -1:], self.last), self.table)
+        return self.f.linear(self.norm(x[:, -1:], self.last), self.head)
 
 
 def validate_resnet(bench, table):
@@ -505,34 +515,120 @@ def validate_resnet(bench, table):
                       f"resnet50 {dtype} batch {batch} {runtime}", make, 4)
 
 
-def validate_llama(bench, table):
+def validate_llama(bench, table, name, cases):
+    """Each case: tokens of a prompt or before the decoded one, batch, runtime."""
     torch = bench.torch
-    model = Llama(torch, torch.float16)
-    size = sum(w.numel() for layer in model.layers for w in layer.values())
-    size += model.table.numel() + model.last.numel()
-    assert size == 1235814400, f"Llama 3.2 1B has {size} parameters"
-    cases = [("decode", 1, "graph"), ("decode", 8, "graph"), ("decode", 32, "graph"),
-             ("prefill", 1, "eager"), ("prefill", 8, "eager"), ("decode", 1, "eager"),
-             ("prefill", 1, "graph")]
-    for phase, batch, runtime in cases:
-        prompt, context = (512, 0) if phase == "prefill" else (0, 512)
+    model = Llama(torch, name, torch.float16)
+    for phase, length, batch, runtime in cases:
+        prompt, context = (length, 0) if phase == "prefill" else (0, length)
         ids = torch.randint(0, model.WORDS, (batch, prompt or 1), device="cuda")
 
         def make():
             cache = model.cache(batch, context + ids.shape[1])
             step = lambda: model.forward(ids, cache, context)
             return step if runtime == "eager" else capture(torch, step)
-        bench.row(table, {"model": "llama-3.2-1b", "precision": "fp16", "batch": batch, "phase": phase,
+        bench.row(table, {"model": name, "precision": "fp16", "batch": batch, "phase": phase,
                           "prompt_tokens": prompt or None, "context": context or None,
                           "runtime": runtime, "notes": "random weights; logits of the last token"},
-                  f"llama-3.2-1b fp16 {phase} batch {batch} {runtime}", make, 4)
+                  f"{name} fp16 {phase} {length} batch {batch} {runtime}", make, 4)
+
+
+def validate_small_llama(bench, table):
+    validate_llama(bench, table, "llama-3.2-1b",
+                   [("decode", 512, 1, "graph"), ("decode", 512, 8, "graph"), ("decode", 512, 32, "graph"),
+                    ("prefill", 512, 1, "eager"), ("prefill", 512, 8, "eager"), ("decode", 512, 1, "eager"),
+                    ("prefill", 512, 1, "graph")])
+
+
+def validate_large_llama(bench, table):
+    validate_llama(bench, table, "llama-3.1-8b",
+                   [("decode", context, batch, "graph")
+                    for context, batch in ((512, 1), (8192, 1), (512, 16), (4096, 16), (1024, 64))] +
+                   [("prefill", 512, 1, "graph"), ("prefill", 2048, 1, "graph")])
+
+
+class Encoder:
+    """Twelve blocks of BERT's and ViT's base size with random weights; a norm before each part, as ViT has it, or
+    after it, as BERT has it."""
+    DIM, LAYERS, HEADS, INNER = 768, 12, 12, 3072
+
+    def __init__(self, torch, norm_first):
+        self.torch, self.f, self.norm_first = torch, torch.nn.functional, norm_first
+        self.layers = [{"q": self.pair(self.DIM, self.DIM), "k": self.pair(self.DIM, self.DIM),
+                        "v": self.pair(self.DIM, self.DIM), "o": self.pair(self.DIM, self.DIM),
+                        "up": self.pair(self.INNER, self.DIM), "down": self.pair(self.DIM, self.INNER),
+                        "norm1": self.pair(self.DIM), "norm2": self.pair(self.DIM)}
+                       for _ in range(self.LAYERS)]
+
+    def weight(self, *shape):
+        return self.torch.randn(shape, dtype=self.torch.float16, device="cuda") * 0.02
+
+    def pair(self, *shape):
+        return self.weight(*shape), self.weight(shape[0])
+
+    def norm(self, x, weights):
+        return self.f.layer_norm(x, (self.DIM,), *weights)
+
+    def attention(self, x, layer):
+        q, k, v = (self.f.linear(x, *layer[name]).view(*x.shape[:2], self.HEADS, -1).transpose(1, 2)
+                   for name in "qkv")
+        a = self.f.scaled_dot_product_attention(q, k, v)
+        return self.f.linear(a.transpose(1, 2).reshape(x.shape), *layer["o"])
+
+    def feed(self, x, layer):
+        return self.f.linear(self.f.gelu(self.f.linear(x, *layer["up"])), *layer["down"])
+
+    def forward(self, x):
+        for layer in self.layers:
+            for part, norm in ((self.attention, layer["norm1"]), (self.feed, layer["norm2"])):
+                x = x + part(self.norm(x, norm), layer) if self.norm_first else \
+                    self.norm(x + part(x, layer), norm)
+        return x
+
+
+class Bert(Encoder):
+    def __init__(self, torch):
+        super().__init__(torch, norm_first=False)
+        self.tables = [self.weight(count, self.DIM) for count in (30522, 512, 2)]
+        self.first, self.pool = self.pair(self.DIM), self.pair(self.DIM, self.DIM)
+
+    def __call__(self, ids, places, kinds):
+        x = sum(self.f.embedding(i, table) for i, table in zip((ids, places, kinds), self.tables))
+        x = self.forward(self.norm(x, self.first))
+        return x, self.torch.tanh(self.f.linear(x[:, 0], *self.pool))
+
+
+class Vit(Encoder):
+    def __init__(self, torch):
+        super().__init__(torch, norm_first=True)
+        self.patches, self.head = self.pair(self.DIM, 3, 16, 16), self.pair(1000, self.DIM)
+        self.token, self.places = self.weight(1, 1, self.DIM), self.weight(1, 197, self.DIM)
+        self.last = self.pair(self.DIM)
+
+    def __call__(self, image):
+        x = self.f.conv2d(image, *self.patches, stride=16).flatten(2).transpose(1, 2)
+        x = self.torch.cat([self.token.expand(len(x), -1, -1), x], 1) + self.places
+        return self.f.linear(self.norm(self.forward(x), self.last)[:, 0], *self.head)
+
+
+def validate_encoders(bench, table):
+    torch = bench.torch
+    bert, vit = Bert(torch), Vit(torch)
+    for batch in (1, 32):
+        ids = [torch.randint(0, most, (batch, 128), device="cuda") for most in (30522, 512, 2)]
+        image = torch.randn(batch, 3, 224, 224, dtype=torch.float16, device="cuda")
+        for name, tokens, step in (("bert-base-uncased", 128, lambda: bert(*ids)),
+                                   ("vit_b_16", None, lambda: vit(image))):
+            bench.row(table, {"model": name, "precision": "fp16", "batch": batch, "prompt_tokens": tokens,
+                              "runtime": "graph", "notes": "random weights"},
+                      f"{name} fp16 batch {batch} graph", lambda: capture(torch, step), 4)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="calibrate-gpu", type=pathlib.Path)
     parser.add_argument("--seconds", default=1.1, type=float, help="of a window of the calibration")
-    parser.add_argument("--budget", default=145, type=float, help="seconds for all of it")
+    parser.add_argument("--budget", default=240, type=float, help="seconds for all of it")
     parser.add_argument("--only", choices=("calibrate", "validate"))
     args = parser.parse_args()
     if args.seconds < 1:
@@ -562,7 +658,7 @@ def main():
         if args.only != "calibrate":
             args.seconds = max(2.0, args.seconds)
             table = Table(args.out / "validate.csv", VALIDATE)
-            for part in (validate_llama, validate_resnet):
+            for part in (validate_small_llama, validate_large_llama, validate_resnet, validate_encoders):
                 try:
                     part(bench, table)
                 except Exception as problem:

@@ -1,17 +1,16 @@
 /* How often answers are right, and what that costs: the Python IPW's figures under its keys, ours
  * (docs/metrics.md) with intervals, by subject and by level. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
+#include "analysis/graded_energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/intelligence.h"
 #include "stats/resample.h"
-#include "stats/select.h"
 
 enum {
     DRAWS = 2000,
@@ -19,16 +18,9 @@ enum {
     GROUPS = 1024,
     GROUPS_FEW = 256,
     SEED = 1,
-    SUBJECTS_MOST = 200
+    SUBJECTS_MOST = 200,
+    RECORDS_MOST = 2000 /* whose texts are told */
 };
-
-/* What lies under it is no energy or power: the Python IPW's bound. */
-#define POSITIVE_LEAST 1e-12
-
-static bool is_positive(double value)
-{
-    return is_known(value) && value > POSITIVE_LEAST;
-}
 
 /* ---- intervals ---- */
 
@@ -102,128 +94,61 @@ static void tally_row(struct intelligence_tally *tally, const struct run_table *
     intelligence_add(tally, &query);
 }
 
-/* ---- the Python IPW's energy and power ---- */
-
-struct upstream {
-    double *joules, *watts;
-    size_t joules_count, watts_count;
-    size_t zero_joules, zero_watts, imputed, derived, measured;
-};
-
-static void upstream_add(struct upstream *up, const struct run_table *table, size_t row,
-                         enum run_number energy, enum run_number power)
-{
-    double joules = run_number(table, energy, row), watts = run_number(table, power, row);
-    double s = run_number(table, RUN_LATENCY, row);
-    up->zero_joules += is_known(joules) && !is_positive(joules);
-    up->zero_watts += is_known(watts) && !is_positive(watts);
-    if (is_positive(joules)) {
-        up->joules[up->joules_count++] = joules;
-    } else if (is_positive(watts) && is_positive(s)) {
-        up->joules[up->joules_count++] = watts * s;
-        up->imputed++;
-    }
-    if (is_positive(joules) && is_positive(s)) {
-        up->watts[up->watts_count++] = joules / s;
-        up->derived++;
-    } else if (is_positive(watts)) {
-        up->watts[up->watts_count++] = watts;
-        up->measured++;
-    }
-}
-
-static enum err upstream_of(const struct run_table *table, struct upstream *out)
-{
-    bool machine = is_by_machine(table);
-    *out = (struct upstream){.joules = malloc((table->rows + 1) * sizeof *out->joules),
-                             .watts = malloc((table->rows + 1) * sizeof *out->watts)};
-    if (!out->joules || !out->watts)
-        return ERR_NO_MEMORY;
-    for (size_t i = 0; i < table->rows; i++)
-        if (run_completed(table, i))
-            upstream_add(out, table, i, machine ? RUN_JOULES : RUN_BASIS_JOULES,
-                         machine ? RUN_WATTS : RUN_BASIS_WATTS);
-    return ERR_OK;
-}
-
-static double mean_of(const double *values, size_t count)
-{
-    double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += values[i];
-    return count ? sum / (double)count : UNKNOWN;
-}
-
 static double quotient(double over, double under)
 {
-    return is_known(over) && is_positive(under) ? over / under : UNKNOWN;
-}
-
-static void put_extremes(struct json *json, double *values, size_t count, bool total)
-{
-    double mean = mean_of(values, count), min = UNKNOWN, max = UNKNOWN;
-    for (size_t i = 0; i < count; i++) {
-        min = fmin(min, values[i]);
-        max = fmax(max, values[i]);
-    }
-    json_integer(json, "count", (int64_t)count);
-    json_number(json, "avg", mean);
-    json_number(json, "median", select_median(values, count));
-    json_number(json, "min", min);
-    json_number(json, "max", max);
-    if (total)
-        json_number(json, "total", mean * (double)count);
+    return is_known(over) && is_known(under) && under > 0 ? over / under : UNKNOWN;
 }
 
 static void put_efficiency(struct json *json, const struct run_table *table, double accuracy,
-                           struct upstream *up)
+                           struct graded_energy *graded)
 {
-    double joules = mean_of(up->joules, up->joules_count);
-    double watts = mean_of(up->watts, up->watts_count);
     json_object(json, "efficiency");
     json_object(json, table->model);
-    json_number(json, "intelligence_per_joule", quotient(accuracy, joules));
-    json_number(json, "intelligence_per_watt", quotient(accuracy, watts));
-    json_object(json, "energy");
-    put_extremes(json, up->joules, up->joules_count, true);
-    json_number(json, "accuracy", accuracy);
-    json_integer(json, "zero_values", (int64_t)up->zero_joules);
-    json_bool(json, "imputed_from_power", up->imputed > 0);
-    json_integer(json, "imputed_count", (int64_t)up->imputed);
-    json_object_end(json);
-    json_object(json, "power");
-    put_extremes(json, up->watts, up->watts_count, false);
-    json_number(json, "accuracy", accuracy);
-    json_integer(json, "zero_values", (int64_t)up->zero_watts);
-    json_integer(json, "derived_power_samples", (int64_t)up->derived);
-    json_integer(json, "power_metric_samples", (int64_t)up->measured);
-    json_object_end(json);
+    json_number(json, "intelligence_per_joule", quotient(accuracy, graded->mean_joules));
+    json_number(json, "intelligence_per_watt", quotient(accuracy, graded->mean_watts));
+    graded_energy_put(json, graded);
     json_object_end(json);
     json_object_end(json);
 }
 
 /* ---- summary ---- */
 
-static void put_counts(struct json *json, const struct intelligence_tally *tally,
-                       const struct intelligence *score)
+struct scored {
+    struct intelligence_tally tally;
+    struct intelligence score;
+    struct graded_energy graded;
+    size_t in_vain; /* put to a judge, who came to no verdict */
+};
+
+/* To the Python IPW a query that failed is one without a verdict, and "failed" is its grading. */
+static void put_python_keys(struct json *json, const struct run_table *table,
+                            const struct scored *scored)
 {
+    const struct intelligence_tally *tally = &scored->tally;
+    const struct graded_energy *graded = &scored->graded;
+    double accuracy = scored->score.accuracy;
+    json_string(json, "model", table->model);
     json_integer(json, "correct", (int64_t)tally->correct);
     json_integer(json, "incorrect", (int64_t)tally->incorrect);
-    json_integer(json, "unevaluated", (int64_t)tally->ungraded);
-    json_integer(json, "failed", (int64_t)tally->failed);
+    json_integer(json, "unevaluated", (int64_t)(tally->ungraded + tally->failed - scored->in_vain));
+    json_integer(json, "failed", (int64_t)scored->in_vain);
     json_integer(json, "total_scored", (int64_t)(tally->correct + tally->incorrect));
-    json_number(json, "accuracy", score->accuracy);
-    put_interval(json, "accuracy_interval_95", score->accuracy_low, score->accuracy_high);
+    json_number(json, "accuracy", accuracy);
+    json_number(json, "intelligence_per_joule", quotient(accuracy, graded->mean_joules));
+    json_number(json, "intelligence_per_watt", quotient(accuracy, graded->mean_watts));
+    json_number(json, "avg_per_query_energy_joules", graded->mean_joules);
+    json_number(json, "avg_per_query_power_watts", graded->mean_watts);
+    json_integer(json, "energy_sample_count", (int64_t)graded->joules_count);
+    json_integer(json, "power_sample_count", (int64_t)graded->watts_count);
+    json_string(json, "energy_basis", energy_basis(table));
 }
 
 static enum err put_summary(struct json *json, const struct run_table *table,
-                            const struct intelligence_tally *tally,
-                            const struct intelligence *score, const struct upstream *up)
+                            const struct scored *scored)
 {
     struct terms terms;
     struct resample_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
-    double joules = mean_of(up->joules, up->joules_count);
-    double watts = mean_of(up->watts, up->watts_count);
+    const struct intelligence *score = &scored->score;
     enum err err = terms_init(&terms, table->rows);
     for (size_t i = 0; !err && i < table->rows; i++)
         if (run_completed(table, i))
@@ -232,15 +157,9 @@ static enum err put_summary(struct json *json, const struct run_table *table,
         err = ipj_interval(&terms, DRAWS, GROUPS, &ipj);
     terms_release(&terms);
     json_object(json, "summary");
-    json_string(json, "model", table->model);
-    put_counts(json, tally, score);
-    json_number(json, "intelligence_per_joule", quotient(score->accuracy, joules));
-    json_number(json, "intelligence_per_watt", quotient(score->accuracy, watts));
-    json_number(json, "avg_per_query_energy_joules", joules);
-    json_number(json, "avg_per_query_power_watts", watts);
-    json_integer(json, "energy_sample_count", (int64_t)up->joules_count);
-    json_integer(json, "power_sample_count", (int64_t)up->watts_count);
-    json_string(json, "energy_basis", energy_basis(table));
+    put_python_keys(json, table, scored);
+    json_integer(json, "failed_queries", (int64_t)scored->tally.failed);
+    put_interval(json, "accuracy_interval_95", score->accuracy_low, score->accuracy_high);
     json_number(json, "ipj", score->ipj);
     put_interval(json, "ipj_interval_95", ipj.low, ipj.high);
     json_number(json, "ipj_plus_minus", run_fact(table, "ipw.ipj_plus_minus"));
@@ -252,6 +171,35 @@ static enum err put_summary(struct json *json, const struct run_table *table,
     json_number(json, "busy_watts", score->busy_watts);
     json_object_end(json);
     return err;
+}
+
+/* ---- records ---- */
+
+static void put_verdict(struct json *json, int verdict)
+{
+    json_object(json, "evaluation");
+    if (verdict >= 0)
+        json_bool(json, "is_correct", verdict == 1);
+    json_object_end(json);
+}
+
+/* The texts that the table has: of a long run some, of a short one all. */
+static void put_records(struct json *json, const struct run_table *table)
+{
+    const struct run_excerpts *excerpts = &table->excerpts;
+    json_object(json, "records");
+    json_array(json, table->model);
+    for (size_t i = 0; i < excerpts->count; i++) {
+        const struct run_excerpt *excerpt = &excerpts->items[i];
+        json_object(json, NULL);
+        json_string(json, "problem", excerpt->problem);
+        json_string(json, "reference_answer", excerpt->expected);
+        json_string(json, "model_answer", excerpt->answer);
+        put_verdict(json, run_flag(table, RUN_CORRECT, i * excerpts->stride));
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object_end(json);
 }
 
 /* ---- groups ---- */
@@ -312,17 +260,18 @@ static enum err put_groups(struct analysis *analysis, const char *key, const cha
 
 /* ---- all of it ---- */
 
-static enum err put_data(struct analysis *analysis, const struct intelligence_tally *tally,
-                         const struct intelligence *score, struct upstream *up)
+static enum err put_data(struct analysis *analysis, struct scored *scored)
 {
     struct json *json = analysis->json;
+    const struct run_table *table = analysis->table;
     json_object(json, "data");
     json_object(json, "per_model");
-    json_object(json, analysis->table->model);
-    put_counts(json, tally, score);
+    json_object(json, table->model);
+    put_python_keys(json, table, scored);
     json_object_end(json);
     json_object_end(json);
-    put_efficiency(json, analysis->table, score->accuracy, up);
+    put_records(json, table);
+    put_efficiency(json, table, scored->score.accuracy, &scored->graded);
     enum err err = put_groups(analysis, "by_subject", "subject", RUN_SUBJECT);
     if (!err)
         err = put_groups(analysis, "by_level", "level", RUN_LEVEL);
@@ -330,35 +279,51 @@ static enum err put_data(struct analysis *analysis, const struct intelligence_ta
     return err;
 }
 
+static void score_run(const struct run_table *table, struct scored *scored)
+{
+    /* Energy over time is all that intelligence_of makes of it: a second of the mean power will do. */
+    struct busy_energy busy = {run_fact(table, "ipw.busy_watts"), UNKNOWN, 1};
+    for (size_t i = 0; i < table->rows; i++) {
+        tally_row(&scored->tally, table, i);
+        scored->in_vain += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&
+                           strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
+    }
+    intelligence_of(&scored->tally, &busy, UNKNOWN, &scored->score);
+}
+
+static void warn(struct analysis *analysis, const struct scored *scored)
+{
+    const struct graded_energy *graded = &scored->graded;
+    const struct run_excerpts *excerpts = &analysis->table->excerpts;
+    if (scored->tally.ungraded)
+        analysis_warn(analysis, "%llu answers are not graded and are not in the accuracy",
+                      (unsigned long long)scored->tally.ungraded);
+    if (graded->zero_joules)
+        analysis_warn(analysis, "%zu energies of 0 or below; %zu were replaced by power x time",
+                      graded->zero_joules, graded->imputed);
+    if (!graded->joules_count)
+        analysis_warn(analysis, "no graded query's energy is known: no figure per joule");
+    if (excerpts->stride > 1)
+        analysis_warn(analysis, "records: %zu of %zu queries, evenly picked", excerpts->count,
+                      analysis->table->rows);
+}
+
 static enum err accuracy_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
-    struct intelligence_tally tally = {0};
-    struct intelligence score;
-    /* Energy over time is all that intelligence_of makes of it: a second of the mean power will do. */
-    struct busy_energy busy = {run_fact(table, "ipw.busy_watts"), UNKNOWN, 1};
-    for (size_t i = 0; i < table->rows; i++)
-        tally_row(&tally, table, i);
-    if (!(tally.correct + tally.incorrect))
+    struct scored scored = {0};
+    score_run(table, &scored);
+    if (!(scored.tally.correct + scored.tally.incorrect))
         return err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
                        table->rows - table->failed);
-    intelligence_of(&tally, &busy, UNKNOWN, &score);
-    struct upstream up;
-    enum err err = upstream_of(table, &up);
+    enum err err = graded_energy_of(table, &scored.graded);
     if (!err)
-        err = put_summary(analysis->json, table, &tally, &score, &up);
+        err = put_summary(analysis->json, table, &scored);
     if (!err)
-        err = put_data(analysis, &tally, &score, &up);
-    if (!err && tally.ungraded)
-        analysis_warn(analysis, "%llu answers are not graded and are not in the accuracy",
-                      (unsigned long long)tally.ungraded);
-    if (!err && up.zero_joules)
-        analysis_warn(analysis, "%zu energies of 0 or below; %zu were replaced by power x time",
-                      up.zero_joules, up.imputed);
-    if (!err && !up.joules_count)
-        analysis_warn(analysis, "no query's energy is known: no figure per joule");
-    free(up.joules);
-    free(up.watts);
+        err = put_data(analysis, &scored);
+    if (!err)
+        warn(analysis, &scored);
+    graded_energy_release(&scored.graded);
     return err;
 }
 
@@ -367,6 +332,8 @@ const struct analysis_driver analysis_accuracy = {
     .summary = "right answers, intelligence per joule and per watt, by subject and level",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_ACTIVE_JOULES) | RUN_WANT(RUN_LATENCY) |
                   RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS),
-              RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_BASIS)},
+              RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_BASIS) |
+                  RUN_WANT(RUN_GRADING_FAILED)},
+    .texts = RECORDS_MOST,
     .run = accuracy_run,
 };

@@ -39,6 +39,7 @@ struct analysis_driver {
     const char *summary;
     const struct param_spec *params; /* NULL: none */
     struct run_wanted needs;         /* columns; RUN_WANT(...) | ... */
+    size_t texts;                    /* of so many queries at least: run_table_load_texts */
     bool of_failures_too;            /* else a run of which all failed is not given to it */
     bool of_layers;                  /* of measured layers, not of a run */
 

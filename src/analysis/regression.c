@@ -43,22 +43,12 @@ static const struct pair_row {
 struct points {
     double *x, *y;
     size_t count;
-    struct online y_all; /* of every query, also where x is not known */
+    struct online y_all; /* also where the logarithm of x or y is not known */
     uint64_t zeros;
 };
 
-static bool is_dropped(const struct run_table *table, size_t row, bool skip_zeroes)
-{
-    return !run_completed(table, row) ||
-           (skip_zeroes && (!is_known(run_number(table, RUN_TOTAL_TOKENS, row)) ||
-                            !is_known(run_number(table, RUN_TTFT, row)) ||
-                            !is_known(run_number(table, RUN_LATENCY, row)) ||
-                            !is_known(run_number(table, RUN_BASIS_JOULES, row)) ||
-                            !is_known(run_number(table, RUN_BASIS_WATTS, row))));
-}
-
 static enum err take_points(const struct run_table *table, const struct pair_row *row,
-                            bool skip_zeroes, struct points *out)
+                            struct points *out)
 {
     *out = (struct points){malloc((table->rows + 1) * sizeof *out->x),
                            malloc((table->rows + 1) * sizeof *out->y),
@@ -69,33 +59,34 @@ static enum err take_points(const struct run_table *table, const struct pair_row
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         double y = run_number(table, row->y, i);
-        if (is_dropped(table, i, skip_zeroes) || !is_known(y))
+        if (!run_completed(table, i) || !is_known(y))
             continue;
         out->zeros += y == 0;
         if (row->is_power && fabs(y) < POWER_LEAST)
             continue;
+        double x = run_number(table, row->x, i);
+        if (!is_known(x))
+            continue;
         online_add(&out->y_all, y);
-        out->x[out->count] = run_number(table, row->x, i);
+        out->x[out->count] = x;
         out->y[out->count++] = y;
     }
     return ERR_OK;
 }
 
-static void put_fit(struct json *json, const struct points *points, enum linear_logs logs)
+static void put_fit(struct json *json, const struct points *points, const struct linear_fit *fit)
 {
-    struct linear_fit fit;
-    linear_fit_logs(points->x, points->y, points->count, logs, &fit);
-    json_integer(json, "count", (int64_t)fit.count);
-    json_number(json, "slope", fit.slope);
-    json_number(json, "intercept", fit.intercept);
-    json_number(json, "r2", fit.r2);
+    json_integer(json, "count", (int64_t)fit->count);
+    json_number(json, "slope", fit->slope);
+    json_number(json, "intercept", fit->intercept);
+    json_number(json, "r2", fit->r2);
     json_number(json, "avg_y", online_mean(&points->y_all));
-    json_number(json, "slope_error", fit.slope_error);
-    json_number(json, "intercept_error", fit.intercept_error);
-    put_interval(json, "slope_interval_95", fit.slope_low, fit.slope_high);
-    put_interval(json, "intercept_interval_95", fit.intercept_low, fit.intercept_high);
-    json_number(json, "residual_std", fit.residual);
-    json_number(json, "p_value", fit.p_value);
+    json_number(json, "slope_error", fit->slope_error);
+    json_number(json, "intercept_error", fit->intercept_error);
+    put_interval(json, "slope_interval_95", fit->slope_low, fit->slope_high);
+    put_interval(json, "intercept_interval_95", fit->intercept_low, fit->intercept_high);
+    json_number(json, "residual_std", fit->residual);
+    json_number(json, "p_value", fit->p_value);
 }
 
 /* Of many points every so-many-th, at the front; returns how many.  What they are used for next is
@@ -126,21 +117,32 @@ static enum err put_robust(struct json *json, struct points *points)
     return ERR_OK;
 }
 
-static enum err put_pair(struct analysis *analysis, const struct pair_row *row, bool skip_zeroes)
+static enum err put_points(struct analysis *analysis, const struct pair_row *row, bool skip_unknown,
+                           struct points *points)
+{
+    struct json *json = analysis->json;
+    struct linear_fit fit;
+    enum err err = ERR_OK;
+    if (points->zeros && row->logs == LINEAR_PLAIN)
+        analysis_warn(analysis, "%s: %" PRIu64 " values of %s are 0", row->key, points->zeros,
+                      RUN_NUMBER_INFO[row->y].name);
+    linear_fit_logs(points->x, points->y, points->count, row->logs, &fit);
+    if (skip_unknown && !is_known(fit.slope))
+        return ERR_OK;
+    json_object(json, row->key);
+    put_fit(json, points, &fit);
+    if (row->logs == LINEAR_PLAIN)
+        err = put_robust(json, points);
+    json_object_end(json);
+    return err;
+}
+
+static enum err put_pair(struct analysis *analysis, const struct pair_row *row, bool skip_unknown)
 {
     struct points points;
-    struct json *json = analysis->json;
-    enum err err = take_points(analysis->table, row, skip_zeroes, &points);
-    if (!err) {
-        json_object(json, row->key);
-        put_fit(json, &points, row->logs);
-        if (row->logs == LINEAR_PLAIN)
-            err = put_robust(json, &points);
-        json_object_end(json);
-        if (points.zeros && row->logs == LINEAR_PLAIN)
-            analysis_warn(analysis, "%s: %" PRIu64 " values of %s are 0", row->key, points.zeros,
-                          RUN_NUMBER_INFO[row->y].name);
-    }
+    enum err err = take_points(analysis->table, row, &points);
+    if (!err)
+        err = put_points(analysis, row, skip_unknown, &points);
     free(points.x);
     free(points.y);
     return err;
@@ -157,28 +159,20 @@ static struct pair_row with_basis(struct pair_row row, bool by_machine)
     return row;
 }
 
-static size_t count_samples(const struct run_table *table, bool skip_zeroes)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < table->rows; i++)
-        count += !is_dropped(table, i, skip_zeroes);
-    return count;
-}
-
-static enum err put_pairs(struct analysis *analysis, bool by_machine, bool skip_zeroes)
+static enum err put_pairs(struct analysis *analysis, bool by_machine, bool skip_unknown)
 {
     struct json *json = analysis->json;
     enum err err = ERR_OK;
     json_object(json, "regressions");
     for (size_t i = 0; !err && i < sizeof UPSTREAM / sizeof *UPSTREAM; i++) {
         struct pair_row row = with_basis(UPSTREAM[i], by_machine);
-        err = put_pair(analysis, &row, skip_zeroes);
+        err = put_pair(analysis, &row, skip_unknown);
     }
     json_object_end(json);
     json_object(json, "more");
     for (size_t i = 0; !err && i < sizeof MORE / sizeof *MORE; i++)
         if (analysis->table->numbers[MORE[i].y])
-            err = put_pair(analysis, &MORE[i], skip_zeroes);
+            err = put_pair(analysis, &MORE[i], skip_unknown);
     json_object_end(json);
     return err;
 }
@@ -193,7 +187,7 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
     if (table->rows - table->failed < 2)
         return err_set(why, ERR_NO_DATA, "a line needs two completed queries, and there is one");
     json_object(analysis->json, "summary");
-    json_integer(analysis->json, "total_samples", (int64_t)count_samples(table, skip_zeroes));
+    json_integer(analysis->json, "total_samples", (int64_t)(table->rows - table->failed));
     json_string(analysis->json, "model", table->model);
     json_string(analysis->json, "energy_basis", energy_basis(table));
     json_object_end(analysis->json);
@@ -206,7 +200,7 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
 }
 
 static const struct param_spec PARAMS[] = {
-    {"skip_zeroes", "YES_OR_NO", "leave out queries of which a figure is unknown (default no)"},
+    {"skip_zeroes", "YES_OR_NO", "leave out lines that cannot be drawn (default no)"},
     {0},
 };
 

@@ -3,9 +3,8 @@
  *
  * A table is of one model.  Where a directory holds several, one is taken and `models` names all.
  *
- * run_table_load gives a table that run_table_release takes back, whole; everything below points into
- * it.  A million queries take 8 MB a number, 4 MB a word that differs, 1 MB a flag: ask for what you
- * need. */
+ * run_load.h makes and releases it; everything below points into it.  A million queries take 8 MB a
+ * number, 4 MB a word that differs, 1 MB a flag: ask for what you need. */
 #ifndef IPW_ANALYSIS_RUN_TABLE_H
 #define IPW_ANALYSIS_RUN_TABLE_H
 
@@ -103,18 +102,6 @@ struct run_table {
     } *notes;
     size_t note_count;
 };
-
-/* `model` is the one to take, or NULL: the summary's, else the one with most records.  ERR_NOT_FOUND:
- * no such directory, no run in it, or no such model; ERR_NO_DATA: a run without a single record;
- * ERR_BAD_VALUE: damaged, with the file and the place in it. */
-enum err run_table_load(const char *directory, const char *model, struct run_wanted wanted,
-                        struct run_table *out, struct error *why) MUST_USE;
-void run_table_release(struct run_table *table);
-
-/* The same, with the texts of some queries, evenly picked: all of up to `excerpts`, and of more at least
- * that many and less than twice. */
-enum err run_table_load_texts(const char *directory, const char *model, struct run_wanted wanted,
-                              size_t excerpts, struct run_table *out, struct error *why) MUST_USE;
 
 /* UNKNOWN where the column is not there. */
 static inline double run_number(const struct run_table *table, enum run_number column, size_t row)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/run_load.h"
 #include "analysis/across.h"
 #include "analysis/analysis.h"
 #include "analysis/measured_layers.h"
@@ -132,6 +133,15 @@ static struct run_wanted columns_needed(const struct analyzing *work, bool sever
         wanted.words |= work->drivers[i]->needs.words;
     }
     return wanted;
+}
+
+static size_t texts_needed(const struct analyzing *work)
+{
+    size_t texts = 0;
+    for (size_t i = 0; i < work->driver_count; i++)
+        if (work->drivers[i]->texts > texts)
+            texts = work->drivers[i]->texts;
+    return texts;
 }
 
 /* ---- results ---- */
@@ -316,8 +326,8 @@ static int load_subject(struct analyzing *work, struct run_wanted wanted, struct
         code = complain("analyze", EXIT_FAILED, "%s", why.text);
     if (subject->is_file)
         return code;
-    enum err err =
-        run_table_load(subject->path, work->options->model, wanted, &subject->table, &why);
+    enum err err = run_table_load_texts(subject->path, work->options->model, wanted,
+                                        texts_needed(work), &subject->table, &why);
     subject->has_table = !err;
     if (err && (err != ERR_NOT_FOUND || !subject->layers.count))
         code = complain("analyze", EXIT_FAILED, "%s", why.text);

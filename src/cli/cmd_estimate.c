@@ -12,6 +12,7 @@
 #include "cli/estimate_legacy.h"
 #include "cli/estimate_plot.h"
 #include "cli/estimate_tools.h"
+#include "cli/estimate_work.h"
 #include "core/text.h"
 #include "report/estimate_figure.h"
 #include "report/estimate_report.h"
@@ -39,10 +40,13 @@ const struct command command_estimate = {
         "a file. Of a decoder a whole request is estimated, prompt and answer, unless --phase "
         "says\n"
         "otherwise.\n\n"
-        "Several devices, formats or batches give a table, fewest joules first, with the frontier\n"
-        "of energy and latency marked. With a --max option the exit status is 1 when the "
-        "estimate,\n"
-        "or every one of several, is beyond a limit.\n\n"
+        "Several devices, formats, batches, prompts or contexts give a table, fewest joules first "
+        "for\n"
+        "each prompt and context, with the frontier of energy and latency marked. With a --max "
+        "option\n"
+        "the exit status is 1 when the estimate, or of several every one of some prompt and "
+        "context,\n"
+        "is beyond a limit.\n\n"
         "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` lays\n"
         "predictions beside them; each has its own --help.",
     .run = estimate_main,
@@ -111,14 +115,14 @@ static void write_one(const struct estimate_options *options, const struct estim
     else if (options->verbose)
         estimate_csv(report, out);
     else {
-        struct point point = {.outcome = *outcome,
-                              .batch = outcome->work->question.setting.batch,
-                              .on_frontier = outcome_fits(outcome)};
+        struct point point = {
+            .outcome = *outcome, .work = outcome->work, .on_frontier = outcome_fits(outcome)};
         struct points points = {.works = (struct workload *)outcome->work,
                                 .work_count = 1,
                                 .items = &point,
                                 .count = 1,
-                                .able = 1};
+                                .able = 1,
+                                .demand_count = 1};
         points_csv(&(struct points_report){.points = &points,
                                            .hardware = outcome->hardware,
                                            .budget = report->budget},
@@ -195,8 +199,23 @@ static enum err plot_points(const struct estimate_options *options,
     return err;
 }
 
+/* Has every demand a choice that keeps the limits?  What cannot be served within them is a failure,
+ * however cheap something shorter is. */
+static bool holds_everywhere(const struct points *points, const struct budget *budget)
+{
+    size_t held = 0; /* demands; their points stand together */
+    bool holds = false;
+    for (size_t i = 0; i < points->able; i++) {
+        const struct point *point = &points->items[i];
+        holds = (holds && point->place > 0) || budget_holds(budget, &point->outcome);
+        bool is_last = i + 1 == points->able || points->items[i + 1].place == 0;
+        held += is_last && holds;
+    }
+    return held == points->demand_count;
+}
+
 static int report_points(const struct estimate_options *options, const struct estimate_asked *asked,
-                         struct points *points)
+                         const struct points *points)
 {
     const char *format = format_of(options);
     struct budget budget = estimate_ask_budget(options);
@@ -208,8 +227,6 @@ static int report_points(const struct estimate_options *options, const struct es
     };
     struct text out = {0};
     struct error why = {0};
-    bool any = !budget_has_any(&budget);
-    points_sort(points);
     enum err err = options->plot ? plot_points(options, &report, &why) : ERR_OK;
     if (err)
         return fail(err, &why);
@@ -223,21 +240,19 @@ static int report_points(const struct estimate_options *options, const struct es
         points_text(&report, is_coloured(options), &out);
     int code = deliver(options, &out);
     text_release(&out);
-    for (size_t i = 0; i < points->count && !any; i++)
-        any = !points->items[i].missing[0] && budget_holds(&budget, &points->items[i].outcome);
-    return code ? code : any ? EXIT_DONE : EXIT_FAILED;
+    bool holds = !budget_has_any(&budget) || holds_everywhere(points, &budget);
+    return code ? code : holds ? EXIT_DONE : EXIT_FAILED;
 }
 
 static int estimate_many(const struct estimate_options *options, const struct estimate_asked *asked,
-                         const struct workload_question *work)
+                         const struct estimate_works *works)
 {
     struct points_question question = {
-        .work = *work,
+        .works = works->items,
+        .work_count = works->count,
         .hardware = asked->hardware,
         .candidates = asked->candidates,
         .candidate_count = asked->candidate_count,
-        .batches = asked->batches,
-        .batch_count = asked->batch_count,
     };
     struct points points;
     struct error why = {0};
@@ -266,49 +281,55 @@ static int show_graph(const struct estimate_options *options, const struct workl
 
 /* ---- all ---- */
 
-static int estimate_work(const struct estimate_options *options, struct estimate_asked *asked,
-                         struct workload_question *question)
+static int graph_or_estimates(const struct estimate_options *options, struct estimate_asked *asked,
+                              const struct estimate_works *works, const struct workload *work)
+{
+    struct error why = {0};
+    if (options->graph)
+        return show_graph(options, work);
+    enum err err = estimate_ask_candidates(options, work->has_stored, asked, &why);
+    if (err)
+        return fail(err, &why);
+    if (asked->candidate_count * works->count == 1)
+        return estimate_one(options, asked, work);
+    return estimate_many(options, asked, works);
+}
+
+/* The first work is built to see whether the model takes it, and what its weights are stored in. */
+static int estimate_works(const struct estimate_options *options, struct estimate_asked *asked,
+                          const struct estimate_works *works)
 {
     struct workload work;
     struct error why = {0};
-    enum err err = workload_make(question, &work, &why);
+    long long batch = works->items[0].setting.batch;
+    if (options->graph && works->count > 1)
+        return complain("estimate", EXIT_USAGE,
+                        "--graph is of one setting: give one --batch, --prompt-tokens and "
+                        "--context");
+    enum err err = workload_make(&works->items[0], &work, &why);
     if (err)
         return fail(err, &why);
-    double batch = work.passes[0].graph.batch;
-    if (asked->batch_count && batch != (double)asked->batches[0]) {
-        workload_release(&work);
-        return complain("estimate", EXIT_USAGE,
-                        "a batch of %lld changes nothing: the file or --dim has one of %.0f",
-                        (long long)asked->batches[0], batch);
-    }
-    if (options->graph) {
-        int code = show_graph(options, &work);
-        workload_release(&work);
-        return code;
-    }
-    int code;
-    err = estimate_ask_candidates(options, work.has_stored, asked, &why);
-    if (err)
-        code = fail(err, &why);
-    else if (asked->candidate_count * (asked->batch_count ? asked->batch_count : 1) == 1)
-        code = estimate_one(options, asked, &work);
-    else
-        code = estimate_many(options, asked, question);
+    int code = batch && work.batch != (double)batch
+                   ? complain("estimate", EXIT_USAGE,
+                              "a batch of %lld changes nothing: the file or --dim has one of %.0f",
+                              batch, work.batch)
+                   : graph_or_estimates(options, asked, works, &work);
     workload_release(&work);
     return code;
 }
 
-static int estimate_model(const struct estimate_options *options, struct estimate_asked *asked)
+static int estimate_model(const struct estimate_options *options,
+                          const struct estimate_sizes *sizes, struct estimate_asked *asked)
 {
     struct model model;
-    struct workload_question work;
+    struct estimate_works works;
     struct error why = {0};
     enum err err = model_open(options->model, &model, &why);
     if (err)
         return fail(err, &why);
-    err =
-        estimate_ask_work(options, &model, asked->batch_count ? asked->batches[0] : 0, &work, &why);
-    int code = err ? fail(err, &why) : estimate_work(options, asked, &work);
+    err = estimate_works_make(options, sizes, &model, &works, &why);
+    int code = err ? fail(err, &why) : estimate_works(options, asked, &works);
+    estimate_works_release(&works);
     model_close(&model);
     return code;
 }
@@ -330,7 +351,8 @@ static int show_legacy(const struct estimate_options *options)
 
 static int estimate_asked_for(const struct estimate_options *options)
 {
-    struct estimate_asked asked;
+    struct estimate_asked asked = {0};
+    struct estimate_sizes sizes = {0};
     struct error why = {0};
     if (!options->model)
         return complain("estimate", EXIT_USAGE, "which model? usage: ipw estimate %s",
@@ -338,16 +360,13 @@ static int estimate_asked_for(const struct estimate_options *options)
     if (options->compat)
         return show_legacy(options);
     enum err err = options->plot ? estimate_plot_check(options->plot, &why) : ERR_OK;
-    if (err)
-        return fail(err, &why);
-    if (options->graph)
-        asked = (struct estimate_asked){0};
-    else
+    if (!err)
+        err = estimate_sizes_ask(options, &sizes, &why);
+    if (!err && !options->graph)
         err = estimate_ask(options, &asked, &why);
-    if (err)
-        return fail(err, &why);
-    int code = estimate_model(options, &asked);
+    int code = err ? fail(err, &why) : estimate_model(options, &sizes, &asked);
     estimate_asked_release(&asked);
+    estimate_sizes_release(&sizes);
     return code;
 }
 
@@ -379,12 +398,12 @@ static int estimate_main(int argc, char **argv)
          "fp32, fp16, bf16, fp8, int8, int4 ...; stored (default: what suits)", 0, 0, NULL},
         {'b', "batch", OPTION_TEXT, &o.batch, "BATCHES",
          "samples at a time: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", 0, 0, NULL},
-        {0, "prompt-tokens", OPTION_COUNT, &o.prompt_tokens, "N",
-         "tokens of a prompt, or of a text that is read whole (default: 512)", 1, 1e8, NULL},
+        {0, "prompt-tokens", OPTION_TEXT, &o.prompt_tokens, "NUMBERS",
+         "of a prompt, or of a text read whole: 512, 128..4096x2 (default: 512)", 0, 0, NULL},
         {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
          "tokens of the answer to a request (default: 128)", 1, 1e8, NULL},
-        {0, "context", OPTION_COUNT, &o.context, "N",
-         "tokens that a decoded one sees, or that a request grows to", 1, 1e8, NULL},
+        {0, "context", OPTION_TEXT, &o.context, "NUMBERS",
+         "tokens that a decoded one sees, or a request grows to: 512..8192x2", 0, 0, NULL},
         {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",
          "prefill or decode alone (default: a request)", 0, 0, PHASES},
         {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/run_load.h"
 #include "analysis/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"

@@ -8,7 +8,7 @@
 #include "runner/host_report.h"
 #include "sensors/registry.h"
 
-enum { BATCH_MOST = 1000000, BATCHES_MOST = 4096, HARDWARE_MOST = 512, PROMPT = 512, OUTPUT = 128 };
+enum { HARDWARE_MOST = 512 };
 
 /* ---- devices ---- */
 
@@ -158,69 +158,6 @@ static enum precision usual_format(const struct hardware *hardware)
     return PRECISION_FP32;
 }
 
-/* ---- batches ---- */
-
-static enum err bad_batch(const char *list, struct error *why)
-{
-    return err_set(why, ERR_USAGE,
-                   "--batch wants numbers from 1 to %d like 1,8,32, a range 1..64 or one that "
-                   "doubles, 1..64x2; not '%.80s'",
-                   BATCH_MOST, list);
-}
-
-static bool parse_batch(const char *from, size_t length, int64_t *out)
-{
-    char number[24];
-    uint64_t value;
-    if (length == 0 || length >= sizeof number)
-        return false;
-    str_format(number, sizeof number, "%.*s", (int)length, from);
-    if (parse_u64(number, &value) != ERR_OK || value < 1 || value > BATCH_MOST)
-        return false;
-    *out = (int64_t)value;
-    return true;
-}
-
-/* One piece between commas: "8", "1..64", "1..64x2". */
-static bool parse_range(const char *word, size_t length, int64_t *first, int64_t *last,
-                        int64_t *factor)
-{
-    const char *dots = strstr(word, "..");
-    *factor = 1;
-    if (!dots || dots >= word + length) {
-        bool good = parse_batch(word, length, first);
-        *last = *first;
-        return good;
-    }
-    const char *end = word + length, *high = dots + 2;
-    const char *times = memchr(high, 'x', (size_t)(end - high));
-    if (times && (!parse_batch(times + 1, (size_t)(end - times - 1), factor) || *factor < 2))
-        return false;
-    return parse_batch(word, (size_t)(dots - word), first) &&
-           parse_batch(high, (size_t)((times ? times : end) - high), last) && *first <= *last;
-}
-
-static enum err ask_batches(const char *list, struct estimate_asked *out, struct error *why)
-{
-    out->batches = calloc(BATCHES_MOST, sizeof *out->batches);
-    if (!out->batches)
-        return no_memory(why);
-    for (const char *word = list; word;) {
-        size_t length = strcspn(word, ",");
-        int64_t first = 0, last = 0, factor;
-        if (!parse_range(word, length, &first, &last, &factor))
-            return bad_batch(list, why);
-        for (int64_t batch = first; batch <= last;
-             batch = factor > 1 ? batch * factor : batch + 1) {
-            if (out->batch_count == BATCHES_MOST)
-                return err_set(why, ERR_USAGE, "--batch: at most %d of them", BATCHES_MOST);
-            out->batches[out->batch_count++] = batch;
-        }
-        word = word[length] ? word + length + 1 : NULL;
-    }
-    return ERR_OK;
-}
-
 /* ---- all ---- */
 
 enum err estimate_ask(const struct estimate_options *options, struct estimate_asked *out,
@@ -230,9 +167,6 @@ enum err estimate_ask(const struct estimate_options *options, struct estimate_as
     enum err err = ask_hardware(options, out, why);
     if (!err && options->precision)
         err = ask_formats(options->precision, &out->formats, why);
-    const char *batches = options->batch ? options->batch : options->sweep ? "1..64x2" : NULL;
-    if (!err && batches)
-        err = ask_batches(batches, out, why);
     if (err)
         estimate_asked_release(out);
     return err;
@@ -278,121 +212,6 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
     return ERR_OK;
 }
 
-/* What a model takes when nobody says: 0 of what it has none of.  False for one that must be told. */
-static bool defaults_of(const struct workload_question *work, struct graph_setting *out)
-{
-    struct graph graph;
-    *out = (struct graph_setting){.batch = work->setting.batch, .dims = work->setting.dims};
-    if (model_graph(work->model, out, &graph, NULL))
-        return false;
-    graph_release(&graph);
-    return true;
-}
-
-/* An option that changes nothing would be read as one that did. */
-static enum err check_used(const struct estimate_options *options, const struct model *model,
-                           const struct graph_setting *defaults, struct error *why)
-{
-    if (options->dims.count && strcmp(model->reader->name, "onnx") != 0)
-        return err_set(why, ERR_USAGE, "%.100s takes no --dim: that is for ONNX files",
-                       model->name);
-    if (defaults && options->image && !defaults->image)
-        return err_set(why, ERR_USAGE, "%.100s takes no --image", model->name);
-    if (defaults && options->prompt_tokens && !defaults->tokens)
-        return err_set(why, ERR_USAGE, "%.100s takes no --prompt-tokens", model->name);
-    if (!model->has_phases && (options->phase || options->context || options->output_tokens))
-        return err_set(why, ERR_USAGE,
-                       "%.100s has no phases: --phase, --context and --output-tokens are for "
-                       "models that write token after token",
-                       model->name);
-    return ERR_OK;
-}
-
-/* Has the model room for a cache of so many tokens? */
-static bool has_room(const struct workload_question *work, int64_t context)
-{
-    struct graph graph;
-    struct graph_setting setting = work->setting;
-    setting.phase = GRAPH_DECODE;
-    setting.context = context;
-    if (model_graph(work->model, &setting, &graph, NULL))
-        return false;
-    graph_release(&graph);
-    return true;
-}
-
-/* How long a request is that nobody gave a length: the model's usual prompt, and half of that, and so on,
- * where no answer would fit behind it. */
-static void settle_lengths(const struct estimate_options *options, int64_t usual,
-                           struct workload_question *work)
-{
-    int64_t prompt = usual > 0 && usual < PROMPT ? usual : PROMPT, output = OUTPUT;
-    if (!options->prompt_tokens && !options->output_tokens && !options->context)
-        for (; prompt > 1 && !has_room(work, prompt + output); prompt /= 2)
-            output = prompt / 2 < OUTPUT ? prompt / 2 : OUTPUT;
-    work->setting.tokens = options->prompt_tokens ? options->prompt_tokens : prompt;
-    work->output_tokens = options->output_tokens ? options->output_tokens : output > 0 ? output : 1;
-}
-
-/* A request is what a decoder is for; a phase alone when it is asked for. */
-static enum err settle_request(const struct estimate_options *options, int64_t usual,
-                               struct workload_question *work, struct error *why)
-{
-    work->is_request = true;
-    work->setting.context = 0;
-    settle_lengths(options, usual, work);
-    if (options->context && options->output_tokens)
-        return err_set(why, ERR_USAGE,
-                       "--context says how long a request grows, and so does --output-tokens: "
-                       "give one of them, or --phase decode");
-    if (options->context && options->context <= work->setting.tokens)
-        return err_set(why, ERR_USAGE,
-                       "--context %u is not beyond a prompt of %lld tokens: give a longer one, "
-                       "fewer --prompt-tokens, or --phase decode",
-                       options->context, (long long)work->setting.tokens);
-    if (options->context)
-        work->output_tokens = options->context - work->setting.tokens;
-    return ERR_OK;
-}
-
-static enum err settle_phase(const struct estimate_options *options, struct workload_question *work,
-                             struct error *why)
-{
-    if (options->output_tokens)
-        return err_set(why, ERR_USAGE, "--output-tokens is of a request: leave out --phase");
-    bool decodes = strcmp(options->phase, "decode") == 0;
-    if (!decodes && options->context)
-        return err_set(why, ERR_USAGE,
-                       "--context is of --phase decode or of a request: a prefill "
-                       "has --prompt-tokens");
-    work->setting.phase = decodes ? GRAPH_DECODE : GRAPH_PREFILL;
-    if (decodes && !options->context && options->prompt_tokens)
-        work->setting.context = options->prompt_tokens + 1;
-    return ERR_OK;
-}
-
-enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
-                           int64_t batch, struct workload_question *work, struct error *why)
-{
-    struct graph_setting defaults;
-    *work = (struct workload_question){
-        .model = model,
-        .setting = {.batch = batch,
-                    .tokens = options->prompt_tokens,
-                    .context = options->context,
-                    .image = options->image,
-                    .dims = options->dims.count ? &options->dims : NULL},
-        .fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED,
-    };
-    bool is_told = defaults_of(work, &defaults);
-    enum err err = check_used(options, model, is_told ? &defaults : NULL, why);
-    if (err || !model->has_phases)
-        return err;
-    if (options->phase)
-        return settle_phase(options, work, why);
-    return settle_request(options, is_told ? defaults.tokens : 0, work, why);
-}
-
 static double in_units(double value, double unit)
 {
     return value > 0 ? value * unit : UNKNOWN;
@@ -414,7 +233,6 @@ void estimate_asked_release(struct estimate_asked *asked)
         hardware_release(&asked->hardware[i]);
     free(asked->hardware);
     free(asked->is_catalogued);
-    free(asked->batches);
     free(asked->candidates);
     *asked = (struct estimate_asked){0};
 }

@@ -1,4 +1,5 @@
-/* What `ipw estimate` is asked: words of the command line made into devices, formats and batches.
+/* What `ipw estimate` is asked: words of the command line made into devices and formats (sizes of work:
+ * estimate_work.h).
  *
  * Ownership: a zeroed struct estimate_asked is empty; estimate_asked_release takes everything back. */
 #ifndef IPW_CLI_ESTIMATE_ASK_H
@@ -6,7 +7,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "cli/options.h"
 #include "core/err.h"
@@ -16,10 +16,11 @@
 #include "estimate/points.h"
 
 struct estimate_options {
-    const char *model, *precision, *batch, *phase, *graph, *plot, *format, *output;
+    const char *model, *precision, *batch, *prompt_tokens, *context, *phase, *graph, *plot, *format,
+        *output;
     struct option_list hardware, hardware_files;
     struct params dims;
-    unsigned prompt_tokens, output_tokens, context, image, devices, top;
+    unsigned output_tokens, image, devices, top;
     double max_latency_ms, max_energy_mj, max_memory_gb, max_power_w;
     bool compare, sweep, no_fusion, compat, json, verbose;
 };
@@ -38,23 +39,17 @@ struct estimate_asked {
     bool *is_catalogued; /* each: found in the catalogue, not read from a file */
     size_t hardware_count;
     struct estimate_formats formats;
-    int64_t *batches; /* NULL: the model's own */
-    size_t batch_count;
     struct points_candidate *candidates;
     size_t candidate_count;
 };
 
-/* Devices, formats and batches as the options name them.  ERR_USAGE and ERR_NOT_FOUND are the user's to
+/* Devices and formats as the options name them.  ERR_USAGE and ERR_NOT_FOUND are the user's to
  * mend. */
 enum err estimate_ask(const struct estimate_options *options, struct estimate_asked *out,
                       struct error *why) MUST_USE;
 /* The candidates, now that it is known whether weights of the model have a format of their own. */
 enum err estimate_ask_candidates(const struct estimate_options *options, bool has_stored,
                                  struct estimate_asked *asked, struct error *why) MUST_USE;
-/* The work of one pass or request; *work borrows from the options.  A batch of 0 is the model's own. */
-enum err estimate_ask_work(const struct estimate_options *options, const struct model *model,
-                           int64_t batch, struct workload_question *work, struct error *why)
-    MUST_USE;
 struct budget estimate_ask_budget(const struct estimate_options *options);
 void estimate_asked_release(struct estimate_asked *asked);
 

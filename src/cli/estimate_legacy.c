@@ -1,6 +1,7 @@
 #include "cli/estimate_legacy.h"
 
 #include "cli/estimate_ask.h"
+#include "cli/estimate_work.h"
 #include "core/text.h"
 #include "estimate/compat.h"
 #include "port/small_file.h"
@@ -27,20 +28,39 @@ static enum err read_device(const struct estimate_options *options, struct legac
     return err;
 }
 
+static enum err ask_setting(const struct estimate_options *options, const struct model *model,
+                            struct graph_setting *out, struct error *why)
+{
+    struct estimate_sizes sizes;
+    struct estimate_works works;
+    enum err err = estimate_sizes_ask(options, &sizes, why);
+    if (err)
+        return err;
+    err = estimate_works_make(options, &sizes, model, &works, why);
+    if (!err && works.count > 1)
+        err = err_set(why, ERR_USAGE,
+                      "--model-compat is of one setting: give one --prompt-tokens and --context");
+    if (!err)
+        *out = works.items[0].setting;
+    estimate_works_release(&works);
+    estimate_sizes_release(&sizes);
+    return err;
+}
+
 static enum err estimate_graph(const struct estimate_options *options, const struct model *model,
                                const struct legacy_hardware *device, bool json, struct text *out,
                                struct error *why)
 {
-    struct workload_question question;
+    struct graph_setting setting;
     struct graph graph;
     struct compat compat;
     struct error unknown = {0};
     enum precision precision = PRECISION_FP32;
     if (options->precision && precision_find(options->precision, &precision, &unknown))
         return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
-    enum err err = estimate_ask_work(options, model, 0, &question, why);
+    enum err err = ask_setting(options, model, &setting, why);
     if (!err)
-        err = model_graph(model, &question.setting, &graph, why);
+        err = model_graph(model, &setting, &graph, why);
     if (err)
         return err;
     err = compat_make(&graph, device, precision, &compat, why);

@@ -49,7 +49,7 @@ bool budget_has_any(const struct budget *budget)
 static double parts(const struct outcome *outcome)
 {
     const struct workload *work = outcome->work;
-    return work->question.is_request ? work->passes[0].graph.batch : work->units;
+    return work->question.is_request ? work->batch : work->units;
 }
 
 const char *budget_joules_of(const struct outcome *outcome)

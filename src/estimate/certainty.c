@@ -11,33 +11,26 @@
 #define NODE_UNKNOWN     1.0
 #define GRAPH_GUESSED    0.3
 
-/* Seconds by what they depend on. */
-struct shares {
-    double compute_s, memory_s, launch_s, link_s, limit_s, unknown_s, unknown_j;
-};
-
 static double square(double x)
 {
     return x * x;
 }
 
-static struct shares shares_of(const struct estimate *estimate)
+struct certainty_shares certainty_shares(const struct subgraph *subgraph,
+                                         const struct estimate_row *row)
 {
-    struct shares shares = {0};
-    for (size_t i = 0; i < estimate->partition->count; i++) {
-        const struct estimate_row *row = &estimate->rows[i];
-        if (row->stretch > 1) {
-            shares.limit_s += row->latency_s;
-        } else {
-            *(row->compute_s > row->memory_s ? &shares.compute_s : &shares.memory_s) +=
-                fmax(row->compute_s, row->memory_s);
-            shares.launch_s += row->launch_s;
-            shares.link_s += row->link_s;
-        }
-        if (estimate->partition->subgraphs[i].op == GRAPH_UNKNOWN) {
-            shares.unknown_s += row->latency_s;
-            shares.unknown_j += row->joules.total;
-        }
+    struct certainty_shares shares = {0};
+    if (row->stretch > 1) {
+        shares.limit_s = row->latency_s;
+    } else {
+        *(row->compute_s > row->memory_s ? &shares.compute_s : &shares.memory_s) =
+            fmax(row->compute_s, row->memory_s);
+        shares.launch_s = row->launch_s;
+        shares.link_s = row->link_s;
+    }
+    if (subgraph->op == GRAPH_UNKNOWN) {
+        shares.unknown_s = row->latency_s;
+        shares.unknown_j = row->joules.total;
     }
     return shares;
 }
@@ -57,27 +50,27 @@ static double of_graph(const struct estimate *estimate, double all, double of_un
     return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
 }
 
-static void set_plus_minus(const struct rates *rates, struct estimate *estimate)
+static void set_plus_minus(const struct rates *rates, const struct certainty_shares *shares,
+                           struct estimate *estimate)
 {
-    struct shares shares = shares_of(estimate);
     const struct estimate_joules *joules = &estimate->joules;
     double moving = joules->compute + joules->memory + joules->link;
     double of_moving = square(joules->compute * rates->product_joules.relative) +
                        square((joules->memory + joules->link) * rates->joules_per_byte.relative) +
-                       of_graph(estimate, moving, shares.unknown_j);
-    double of_time = square(shares.compute_s * both(rates->product_flops, rates->compute_share)) +
-                     square(shares.memory_s * both(rates->bytes_per_s, rates->memory_share)) +
-                     square(shares.launch_s * rates->launch_s.relative) +
-                     square(shares.link_s * both(rates->link_bytes_per_s, rates->link_latency_s)) +
-                     of_graph(estimate, estimate->latency_s, shares.unknown_s);
-    if (shares.limit_s > 0 && moving > 0) /* time is joules over what the limit leaves */
-        of_time += square(shares.limit_s) * of_moving / square(moving);
+                       of_graph(estimate, moving, shares->unknown_j);
+    double of_time = square(shares->compute_s * both(rates->product_flops, rates->compute_share)) +
+                     square(shares->memory_s * both(rates->bytes_per_s, rates->memory_share)) +
+                     square(shares->launch_s * rates->launch_s.relative) +
+                     square(shares->link_s * both(rates->link_bytes_per_s, rates->link_latency_s)) +
+                     of_graph(estimate, estimate->latency_s, shares->unknown_s);
+    if (shares->limit_s > 0 && moving > 0) /* time is joules over what the limit leaves */
+        of_time += square(shares->limit_s) * of_moving / square(moving);
     double time = estimate->latency_s, relative_time = time > 0 ? of_time / square(time) : 0;
     double of_idle = square(joules->idle) * (square(rates->idle_w.relative) + relative_time);
     estimate->latency_plus_minus = sqrt(of_time);
     estimate->joules_plus_minus = sqrt(of_moving + of_idle);
     /* Where the limit decides, power is the limit and as sure as that. */
-    double limited = time > 0 ? shares.limit_s / time : 0;
+    double limited = time > 0 ? shares->limit_s / time : 0;
     double of_power =
         square(joules->idle * rates->idle_w.relative) + of_moving + square(moving) * relative_time;
     double of_limit = limited > 0 ? square(limited * joules->total * rates->limit_w.relative) : 0;
@@ -115,8 +108,9 @@ static void set_confidence(struct estimate *estimate)
     }
 }
 
-void certainty_of(const struct rates *rates, struct estimate *estimate)
+void certainty_of(const struct rates *rates, const struct certainty_shares *shares,
+                  struct estimate *estimate)
 {
-    set_plus_minus(rates, estimate);
+    set_plus_minus(rates, shares, estimate);
     set_confidence(estimate);
 }

@@ -7,7 +7,15 @@
 #include "estimate/estimate.h"
 #include "estimate/rates.h"
 
-/* Fills the plus_minus figures, confidence and confidence_reason. */
-void certainty_of(const struct rates *rates, struct estimate *estimate);
+/* Seconds by what they depend on, and joules of what is not known. */
+struct certainty_shares {
+    double compute_s, memory_s, launch_s, link_s, limit_s, unknown_s, unknown_j;
+};
+struct certainty_shares certainty_shares(const struct subgraph *subgraph,
+                                         const struct estimate_row *row);
+
+/* Fills the plus_minus figures, confidence and confidence_reason; the shares are the sum over all subgraphs. */
+void certainty_of(const struct rates *rates, const struct certainty_shares *shares,
+                  struct estimate *estimate);
 
 #endif

@@ -159,7 +159,10 @@ static void leave_unknown(struct estimate *estimate)
                                                 .capacity = UNKNOWN,
                                                 .largest_batch = UNKNOWN,
                                                 .fits = true};
-    estimate->concurrency.critical_path_flops = estimate->concurrency.parallelism = UNKNOWN;
+    estimate->concurrency = (struct estimate_concurrency){.critical_path_flops = UNKNOWN,
+                                                          .parallelism = UNKNOWN,
+                                                          .stage_parallelism = UNKNOWN,
+                                                          .batch_parallelism = UNKNOWN};
     estimate->confidence = CONFIDENCE_THEORETICAL;
     str_copy(estimate->confidence_reason, sizeof estimate->confidence_reason,
              "the legacy model, for comparison with old reports: its idle power is an artefact");

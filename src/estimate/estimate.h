@@ -66,7 +66,10 @@ struct estimate_memory {
 struct estimate_concurrency {
     size_t levels, max_width;
     double critical_path_flops;
-    double parallelism; /* all FLOPs over those of the critical path */
+    double parallelism;       /* all FLOPs over those of the critical path */
+    size_t wide_levels;       /* with more than one subgraph */
+    double stage_parallelism; /* all FLOPs over those of each level's largest subgraph */
+    double batch_parallelism; /* all FLOPs over those of one sample's critical path */
 };
 
 struct estimate_setting {
@@ -74,6 +77,7 @@ struct estimate_setting {
     int devices;          /* that share the model by tensor parallelism; 0: 1 */
     bool keeps_stored;    /* weights of a quantised file keep their own format */
     double batch, tokens; /* for figures a sample and a token; as in the graph */
+    bool sums_only;       /* no rows, no timeline, no concurrency: nobody looks at those of many */
 };
 
 struct estimate {

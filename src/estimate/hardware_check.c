@@ -23,13 +23,20 @@ static bool is_seen(const struct hardware_figure *figure)
     return figure->evidence == EVIDENCE_MEASURED || figure->evidence == EVIDENCE_FITTED;
 }
 
+/* A figure contradicts the limit only by what is beyond its own doubt. */
+static double least_likely(const struct hardware_figure *joules)
+{
+    bool doubted = is_seen(joules) && is_known(joules->plus_minus);
+    return joules->value - (doubted ? 2 * joules->plus_minus : 0);
+}
+
 /* What full use of one thing draws by itself. */
 static enum err check_draw(const struct checking *check, const char *what, const char *name,
                            const struct hardware_figure *rate, const struct hardware_figure *joules)
 {
     double limit = check->hardware->limit_w.value, idle = check->hardware->idle_w.value;
     double margin = is_seen(joules) ? MARGIN_MEASURED : MARGIN_COMPUTED;
-    double watts = rate->value * joules->value + (is_known(idle) ? idle : 0);
+    double watts = rate->value * least_likely(joules) + (is_known(idle) ? idle : 0);
     if (!is_known(watts) || !is_known(limit) || watts <= margin * limit)
         return ERR_OK;
     return err_set(check->why, ERR_BAD_VALUE,

@@ -19,21 +19,33 @@ static bool upstream_has(double value)
     return is_known(value) && value > UPSTREAM_LEAST;
 }
 
-/* Its rules: missing energy is power x time, and a query's power is energy / time where both are
- * there, else the sampled mean. */
+/* Its analysis looks at graded queries alone: an energy given as zero or less is power x time, one
+ * that is not given stays unknown, and a query's power is energy / time, else the sampled mean. */
+static void add_upstream_graded(struct intelligence_tally *tally,
+                                const struct intelligence_query *query)
+{
+    double joules = query->gpu_joules, watts = query->gpu_watts, seconds = query->seconds;
+    bool imputed = is_known(joules) && !upstream_has(joules);
+    if (imputed)
+        joules = upstream_has(watts) && upstream_has(seconds) ? watts * seconds : UNKNOWN;
+    else if (upstream_has(joules) && upstream_has(seconds))
+        watts = joules / seconds;
+    if (upstream_has(joules))
+        online_add(&tally->upstream_graded_joules, joules);
+    if (upstream_has(watts))
+        online_add(&tally->upstream_graded_watts, watts);
+}
+
+/* Its exporter and its panel add up what every query has. */
 static void add_upstream(struct intelligence_tally *tally, const struct intelligence_query *query)
 {
     double joules = query->gpu_joules, watts = query->gpu_watts, seconds = query->seconds;
     if (!upstream_has(joules))
         joules = upstream_has(watts) && upstream_has(seconds) ? watts * seconds : UNKNOWN;
-    if (upstream_has(joules) && upstream_has(seconds))
-        watts = joules / seconds;
-    if (upstream_has(joules)) {
-        online_add(&tally->upstream_joules, joules);
-        tally->upstream_seconds += upstream_has(seconds) ? seconds : UNKNOWN;
-    }
-    if (upstream_has(watts))
-        online_add(&tally->upstream_watts, watts);
+    if (!upstream_has(joules))
+        return;
+    online_add(&tally->upstream_joules, joules);
+    tally->upstream_seconds += upstream_has(seconds) ? seconds : UNKNOWN;
 }
 
 static void add_pair(struct intelligence_tally *tally, double right, double joules)
@@ -52,10 +64,12 @@ void intelligence_add(struct intelligence_tally *tally, const struct intelligenc
     case OUTCOME_CORRECT:
         tally->correct++;
         add_pair(tally, 1, query->joules);
+        add_upstream_graded(tally, query);
         break;
     case OUTCOME_INCORRECT:
         tally->incorrect++;
         add_pair(tally, 0, query->joules);
+        add_upstream_graded(tally, query);
         break;
     case OUTCOME_UNGRADED:
         tally->ungraded++;
@@ -137,9 +151,9 @@ static void fill_upstream(const struct intelligence_tally *tally, struct intelli
 {
     double mean = online_mean(&tally->upstream_joules);
     double total = mean * (double)tally->upstream_joules.count;
-    out->upstream_ipj_mean_query = over(out->accuracy, mean);
+    out->upstream_ipj_mean_query = over(out->accuracy, online_mean(&tally->upstream_graded_joules));
     out->upstream_ipj_total = over(out->accuracy, total);
-    out->upstream_ipw_mean_query = over(out->accuracy, online_mean(&tally->upstream_watts));
+    out->upstream_ipw_mean_query = over(out->accuracy, online_mean(&tally->upstream_graded_watts));
     out->upstream_ipw_total = over(out->accuracy, over(total, tally->upstream_seconds));
 }
 

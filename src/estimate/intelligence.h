@@ -33,9 +33,10 @@ struct intelligence_tally {
     struct online failed_joules;         /* of those that were not: told, and in no mean */
     /* Graded queries of known energy: how being right goes along with energy. */
     struct online graded_right, graded_joules;
-    double right_by_joules; /* sum of products of both distances from their means */
-    struct online upstream_joules, upstream_watts;
+    double right_by_joules;        /* sum of products of both distances from their means */
+    struct online upstream_joules; /* of all answered queries */
     double upstream_seconds;
+    struct online upstream_graded_joules, upstream_graded_watts;
 };
 
 void intelligence_add(struct intelligence_tally *tally, const struct intelligence_query *query);

@@ -6,7 +6,10 @@
 #include "estimate/estimate.h"
 #include "estimate/rates.h"
 
-/* Fills *out, whose timeline the caller frees. */
+/* Fills all of *out but the timeline, and allocates nothing. */
+void memory_sums(const struct partition *partition, const struct rates *rates, int devices,
+                 double batch, struct estimate_memory *out);
+/* The same, and the timeline, which the caller frees. */
 enum err memory_of(const struct partition *partition, const struct rates *rates, int devices,
                    double batch, struct estimate_memory *out) MUST_USE;
 

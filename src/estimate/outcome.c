@@ -86,7 +86,7 @@ void outcome_sum(const struct outcome *outcome, size_t first, size_t end, struct
 /* ---- all passes ---- */
 
 static enum err estimate_pass(const struct workload_pass *pass, const struct outcome *outcome,
-                              struct estimate *out, struct error *why)
+                              bool keep, struct estimate *out, struct error *why)
 {
     struct estimate_setting setting = {
         .precision = outcome->choice.precision,
@@ -94,6 +94,7 @@ static enum err estimate_pass(const struct workload_pass *pass, const struct out
         .keeps_stored = outcome->choice.keeps_stored,
         .batch = pass->graph.batch,
         .tokens = pass->graph.tokens,
+        .sums_only = !keep,
     };
     return estimate_make(&pass->partition, outcome->hardware, &setting, out, why);
 }
@@ -129,7 +130,7 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < work->count; i++) {
         struct estimate one = {0}, *estimate = keep ? &out->passes[i] : &one;
-        err = estimate_pass(&work->passes[i], out, estimate, why);
+        err = estimate_pass(&work->passes[i], out, keep, estimate, why);
         if (err)
             break;
         take_pass(out, estimate, i);

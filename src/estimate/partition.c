@@ -6,6 +6,7 @@
 #include "estimate/partition/describe.h"
 #include "estimate/partition/flow.h"
 #include "estimate/partition/fuse.h"
+#include "estimate/partition/kinds.h"
 
 struct making {
     struct partition *out;
@@ -257,6 +258,25 @@ static void place_tensors(struct making *making)
     }
 }
 
+/* What a tensor adds where it is made, it takes away after its last use; the sums in between are what is alive.
+ * Counts of numbers are whole, so that nothing is lost on the way. */
+static void sum_alive(struct partition *out)
+{
+    for (size_t i = 0; i < out->tensor_count; i++) {
+        const struct partition_tensor *tensor = &out->tensors[i];
+        struct partition_alive *from = &out->alive[tensor->from],
+                               *after = &out->alive[tensor->to + 1];
+        from->activations += tensor->amount.activations;
+        from->fixed_bytes += tensor->amount.fixed_bytes;
+        after->activations -= tensor->amount.activations;
+        after->fixed_bytes -= tensor->amount.fixed_bytes;
+    }
+    for (size_t i = 1; i < out->count; i++) {
+        out->alive[i].activations += out->alive[i - 1].activations;
+        out->alive[i].fixed_bytes += out->alive[i - 1].fixed_bytes;
+    }
+}
+
 /* ---- all of it ---- */
 
 static void look_at_nodes(struct partition *out)
@@ -285,8 +305,9 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     out->nodes = malloc(nodes * sizeof *out->nodes);
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
     out->tensors = malloc(tensors * sizeof *out->tensors);
+    out->alive = calloc(nodes + 1, sizeof *out->alive);
     bool has_room = making.of && making.seen && making.part && out->subgraphs && out->nodes &&
-                    out->before && out->tensors;
+                    out->before && out->tensors && out->alive;
     if (has_room) {
         for (size_t i = 0; i < nodes; i++)
             making.of[i] = GRAPH_NONE;
@@ -295,11 +316,12 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
         find_edges(&making, making.seen);
         count_borders(&making);
         place_tensors(&making);
+        sum_alive(out);
     }
     free(making.of);
     free(making.seen);
     free(making.part);
-    return has_room ? ERR_OK : ERR_NO_MEMORY;
+    return has_room ? find_kinds(out) : ERR_NO_MEMORY;
 }
 
 enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
@@ -307,7 +329,7 @@ enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
 {
     struct flow flow;
     struct pieces pieces;
-    *out = (struct partition){.graph = graph};
+    *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
     enum err err = flow_make(graph, fusion == PARTITION_FUSED, &flow);
     if (!err) {
         err = fuse_nodes(&flow, fusion == PARTITION_FUSED, &pieces);
@@ -330,5 +352,8 @@ void partition_release(struct partition *partition)
     free(partition->nodes);
     free(partition->before);
     free(partition->tensors);
+    free(partition->alive);
+    free(partition->kinds);
+    free(partition->kind_of);
     *partition = (struct partition){0};
 }

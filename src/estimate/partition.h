@@ -44,6 +44,12 @@ struct partition_tensor {
     struct graph_amount amount;
 };
 
+/* What lies in memory between subgraphs while one of them runs. */
+struct partition_alive {
+    double activations; /* numbers */
+    double fixed_bytes; /* integers */
+};
+
 struct partition {
     const struct graph *graph;
     struct subgraph *subgraphs;
@@ -54,11 +60,17 @@ struct partition {
     struct graph_cost total; /* the sum over subgraphs */
     struct partition_tensor *tensors;
     size_t tensor_count;
+    struct partition_alive *alive;    /* while each subgraph runs */
     struct graph_amount model;        /* parameters, buffers, constants, each whole and once */
     struct graph_amount model_shared; /* of it, what devices may share */
     struct graph_amount cache;        /* keys and values of earlier tokens and of this pass */
-    int64_t heads_kv; /* the fewest of an attention: the cache can be shared by no more devices */
-    bool is_decoder;  /* its nodes say which component they are of */
+    int64_t heads_kv;  /* the fewest of an attention: the cache can be shared by no more devices */
+    bool is_decoder;   /* its nodes say which component they are of */
+    double parameters; /* of the graph */
+    /* Subgraphs of one kind differ in nothing that time or joules depend on: kinds has the first of each,
+     * kind_of the kind of every subgraph. */
+    uint32_t *kinds, *kind_of;
+    size_t kind_count;
 };
 
 enum partition_fusion {

@@ -5,23 +5,7 @@
 #include "core/text.h"
 #include "stats/pareto.h"
 
-static enum err make_works(const struct points_question *question, struct points *out,
-                           struct error *why)
-{
-    size_t count = question->batches ? question->batch_count : 1;
-    out->works = calloc(count, sizeof *out->works);
-    if (!out->works)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (; out->work_count < count; out->work_count++) {
-        struct workload_question work = question->work;
-        if (question->batches)
-            work.setting.batch = question->batches[out->work_count];
-        enum err err = workload_make(&work, &out->works[out->work_count], why);
-        if (err)
-            return err;
-    }
-    return ERR_OK;
-}
+/* ---- points ---- */
 
 /* What one device lacks is said of it; the others go on. */
 static enum err make_point(const struct points_question *question, const struct workload *work,
@@ -29,7 +13,7 @@ static enum err make_point(const struct points_question *question, const struct 
                            struct error *why)
 {
     struct error lacks = {0};
-    *out = (struct point){.batch = work->question.setting.batch, .device = candidate->device};
+    *out = (struct point){.work = work, .device = candidate->device};
     enum err err = outcome_make(work, &question->hardware[candidate->device], &candidate->choice,
                                 false, &out->outcome, &lacks);
     if (err == ERR_NO_MEMORY)
@@ -41,60 +25,138 @@ static enum err make_point(const struct points_question *question, const struct 
     return ERR_OK;
 }
 
-static enum err make_items(const struct points_question *question, struct points *out,
-                           struct error *why)
+/* One work with every candidate.  Its graphs are not needed after that, and of thousands of works there is no
+ * room for them. */
+static enum err make_work(const struct points_question *question, size_t number, struct points *out,
+                          struct error *why)
 {
-    size_t room = out->work_count * question->candidate_count;
-    out->items = calloc(room ? room : 1, sizeof *out->items);
-    if (!out->items)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (size_t w = 0; w < out->work_count; w++)
-        for (size_t c = 0; c < question->candidate_count; c++) {
-            struct point *point = &out->items[out->count];
-            enum err err =
-                make_point(question, &out->works[w], &question->candidates[c], point, why);
-            if (err)
-                return err;
+    struct workload *work = &out->works[number];
+    enum err err = workload_make(&question->works[number], work, why);
+    if (err)
+        return err;
+    out->work_count++;
+    for (size_t c = 0; !err && c < question->candidate_count; c++) {
+        struct point *point = &out->items[out->count];
+        err = make_point(question, work, &question->candidates[c], point, why);
+        if (!err) {
             out->count++;
             out->able += !point->missing[0];
         }
-    return ERR_OK;
+    }
+    workload_drop_graphs(work);
+    return err;
 }
+
+static enum err make_items(const struct points_question *question, struct points *out,
+                           struct error *why)
+{
+    enum err err = ERR_OK;
+    out->works = calloc(question->work_count, sizeof *out->works);
+    out->items = calloc(question->work_count * question->candidate_count, sizeof *out->items);
+    if (!out->works || !out->items)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (size_t w = 0; !err && w < question->work_count; w++)
+        err = make_work(question, w, out, why);
+    return err;
+}
+
+/* ---- order ---- */
+
+static int rank(const struct point *point)
+{
+    return point->missing[0] ? 2 : !outcome_fits(&point->outcome);
+}
+
+static int compare(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_demand_and_joules(const void *left, const void *right)
+{
+    const struct point *a = left, *b = right;
+    if ((rank(a) == 2) != (rank(b) == 2))
+        return rank(a) - rank(b);
+    int by_demand = workload_demand_compare(a->work, b->work);
+    if (by_demand || rank(a) != rank(b))
+        return by_demand ? by_demand : rank(a) - rank(b);
+    if (rank(a) < 2) {
+        double x = outcome_joules_each(&a->outcome), y = outcome_joules_each(&b->outcome);
+        if (x != y)
+            return x < y ? -1 : 1;
+    }
+    int by_device = compare(a->device, b->device);
+    return by_device ? by_device
+                     : compare((size_t)a->work->question.setting.batch,
+                               (size_t)b->work->question.setting.batch);
+}
+
+/* Which demand each is of, and its place there. */
+static void number_demands(struct points *points)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        struct point *point = &points->items[i];
+        const struct point *before = i ? point - 1 : NULL;
+        bool is_next = before && (before->missing[0] != '\0') == (point->missing[0] != '\0') &&
+                       workload_demand_compare(before->work, point->work) == 0;
+        point->demand = !before ? 0 : before->demand + !is_next;
+        point->place = is_next ? before->place + 1 : 0;
+        if (!point->missing[0])
+            points->demand_count = point->demand + 1;
+    }
+}
+
+/* ---- the frontier ---- */
 
 static bool is_choice(const struct point *point)
 {
     return !point->missing[0] && outcome_fits(&point->outcome);
 }
 
-static enum err mark_frontier(struct points *points, struct error *why)
+/* The points first..end-1 are of one demand. */
+static enum err mark_frontier(struct points *points, size_t first, size_t end)
 {
-    double *cost = calloc(points->count ? points->count : 1, sizeof *cost);
-    double *worth = calloc(points->count ? points->count : 1, sizeof *worth);
-    bool *on = calloc(points->count ? points->count : 1, sizeof *on);
+    size_t count = end - first;
+    double *cost = calloc(count, sizeof *cost), *worth = calloc(count, sizeof *worth);
+    bool *on = calloc(count, sizeof *on);
     enum err err = cost && worth && on ? ERR_OK : ERR_NO_MEMORY;
-    for (size_t i = 0; !err && i < points->count; i++) {
-        const struct point *point = &points->items[i];
+    for (size_t i = 0; !err && i < count; i++) {
+        const struct point *point = &points->items[first + i];
         cost[i] = is_choice(point) ? outcome_joules_each(&point->outcome) : UNKNOWN;
         worth[i] = is_choice(point) ? -point->outcome.all.latency_s : UNKNOWN;
     }
     if (!err)
-        err = pareto_mark(cost, worth, points->count, on);
-    for (size_t i = 0; !err && i < points->count; i++)
-        points->items[i].on_frontier = on[i];
+        err = pareto_mark(cost, worth, count, on);
+    for (size_t i = 0; !err && i < count; i++)
+        points->items[first + i].on_frontier = on[i];
     free(cost);
     free(worth);
     free(on);
+    return err;
+}
+
+static enum err mark_frontiers(struct points *points, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t first = 0, end; !err && first < points->able; first = end) {
+        for (end = first + 1; end < points->able && points->items[end].place > 0;)
+            end++;
+        err = mark_frontier(points, first, end);
+    }
     return err ? err_set(why, err, "out of memory") : ERR_OK;
 }
+
+/* ---- all ---- */
 
 enum err points_make(const struct points_question *question, struct points *out, struct error *why)
 {
     *out = (struct points){0};
-    enum err err = make_works(question, out, why);
-    if (!err)
-        err = make_items(question, out, why);
-    if (!err)
-        err = mark_frontier(out, why);
+    enum err err = make_items(question, out, why);
+    if (!err) {
+        qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
+        number_demands(out);
+        err = mark_frontiers(out, why);
+    }
     if (err)
         points_release(out);
     return err;
@@ -107,31 +169,4 @@ void points_release(struct points *points)
     free(points->works);
     free(points->items);
     *points = (struct points){0};
-}
-
-/* ---- order ---- */
-
-static int rank(const struct point *point)
-{
-    return point->missing[0] ? 2 : !outcome_fits(&point->outcome);
-}
-
-static int by_joules(const void *left, const void *right)
-{
-    const struct point *a = left, *b = right;
-    if (rank(a) != rank(b))
-        return rank(a) - rank(b);
-    if (rank(a) < 2) {
-        double x = outcome_joules_each(&a->outcome), y = outcome_joules_each(&b->outcome);
-        if (x != y)
-            return x < y ? -1 : 1;
-    }
-    if (a->device != b->device)
-        return a->device < b->device ? -1 : 1;
-    return (a->batch > b->batch) - (a->batch < b->batch);
-}
-
-void points_sort(struct points *points)
-{
-    qsort(points->items, points->count, sizeof *points->items, by_joules);
 }

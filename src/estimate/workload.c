@@ -26,7 +26,7 @@ static enum err make_pass(struct workload *work, struct error *why)
         return err;
     const struct workload_pass *pass = &work->passes[0];
     work->question.setting = pass->setting;
-    work->units = pass->graph.batch;
+    work->batch = work->units = pass->graph.batch;
     work->unit = "sample";
     if (work->question.model->has_phases) {
         bool decodes = pass->setting.phase == GRAPH_DECODE;
@@ -66,6 +66,7 @@ static enum err make_request(struct workload *work, struct error *why)
     if (err)
         return err;
     work->question.setting = work->passes[0].setting;
+    work->batch = work->passes[0].graph.batch;
     size_t steps = choose_steps(work->question.output_tokens - 1, built);
     for (size_t i = 0; !err && i < steps; i++) {
         setting = work->question.setting;
@@ -73,7 +74,13 @@ static enum err make_request(struct workload *work, struct error *why)
         setting.context = setting.tokens + built[i] + 1; /* it sees itself too */
         err = add_pass(work, &setting, step_times(built, steps, i), why);
     }
-    work->units = work->passes[0].graph.batch * (double)work->question.output_tokens;
+    if (err && work->count < steps) {
+        /* Of several that the model has no room for, the longest is the one to tell of. */
+        setting.context = setting.tokens + built[steps - 1] + 1;
+        enum err longest = add_pass(work, &setting, 1, why);
+        err = longest ? longest : err;
+    }
+    work->units = work->batch * (double)work->question.output_tokens;
     work->unit = "output token";
     return err;
 }
@@ -88,11 +95,41 @@ enum err workload_make(const struct workload_question *question, struct workload
     return err;
 }
 
-void workload_release(struct workload *work)
+void workload_drop_graphs(struct workload *work)
 {
     for (size_t i = 0; i < work->count; i++) {
         partition_release(&work->passes[i].partition);
         graph_release(&work->passes[i].graph);
     }
+}
+
+void workload_release(struct workload *work)
+{
+    workload_drop_graphs(work);
     *work = (struct workload){0};
+}
+
+/* ---- demands ---- */
+
+struct workload_demand workload_demand(const struct workload_question *question)
+{
+    const struct graph_setting *setting = &question->setting;
+    if (question->is_request)
+        return (struct workload_demand){setting->tokens, setting->tokens + question->output_tokens};
+    if (question->model->has_phases && setting->phase == GRAPH_DECODE)
+        return (struct workload_demand){0, setting->context};
+    return (struct workload_demand){setting->tokens, 0};
+}
+
+static int compare(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int workload_demand_compare(const struct workload *a, const struct workload *b)
+{
+    struct workload_demand first = workload_demand(&a->question),
+                           second = workload_demand(&b->question);
+    int by_prompt = compare(first.prompt, second.prompt);
+    return by_prompt ? by_prompt : compare(first.context, second.context);
 }

@@ -40,6 +40,7 @@ struct workload {
     struct workload_question question; /* its setting as the model took it */
     struct workload_pass passes[WORKLOAD_PASSES_MOST];
     size_t count;
+    double batch;     /* samples or sequences of one pass, as its graph has them */
     double units;     /* samples, or tokens, that come of all passes */
     const char *unit; /* "sample", "prompt token", "output token", "token" */
     bool has_stored;  /* weights that have a format of their own */
@@ -48,5 +49,21 @@ struct workload {
 enum err workload_make(const struct workload_question *question, struct workload *out,
                        struct error *why) MUST_USE;
 void workload_release(struct workload *work);
+
+/* Gives graphs and partitions back, once no more estimates are made of them: what is left says what was
+ * computed.  workload_release is still due. */
+void workload_drop_graphs(struct workload *work);
+
+/* What is wanted of a model, whatever it is run on and with how many beside it: how long a prompt, and how many
+ * tokens the last one sees.  Estimates of one demand are choices between which one may take the cheaper; of two
+ * demands neither stands for the other. */
+struct workload_demand {
+    int64_t prompt; /* tokens; 0: there is none, or it does not count (one step of decoding) */
+    int64_t
+        context; /* tokens that prompt and answer grow to, or that a decoded one sees; 0: none */
+};
+struct workload_demand workload_demand(const struct workload_question *question);
+/* Below 0, 0, above 0, as qsort wants it: shorter prompts first, then shorter contexts. */
+int workload_demand_compare(const struct workload *a, const struct workload *b);
 
 #endif

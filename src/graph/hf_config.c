@@ -112,6 +112,11 @@ bool hf_config_has_phases(const struct hf_config *config)
     return config->kind == HF_DECODER || config->kind == HF_GPT2;
 }
 
+int64_t hf_config_trained(const struct hf_config *config)
+{
+    return config->kind == HF_DECODER ? (int64_t)config->as.decoder.context : 0;
+}
+
 static int64_t tokens_at_most(const struct hf_config *config)
 {
     int64_t positions = config->kind == HF_GPT2   ? config->as.gpt2.positions

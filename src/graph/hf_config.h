@@ -33,6 +33,7 @@ enum err hf_config_read(const char *path, struct hf_config *out, struct error *w
 void hf_config_release(struct hf_config *config);
 
 bool hf_config_has_phases(const struct hf_config *config);
+int64_t hf_config_trained(const struct hf_config *config); /* as struct model has it */
 enum err hf_config_graph(const struct hf_config *config, struct graph_setting *setting,
                          struct graph *out, struct error *why) MUST_USE;
 

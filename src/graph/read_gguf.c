@@ -29,6 +29,7 @@ static enum err open_file(const char *word, struct model *model, struct error *w
     }
     model->state = decoder;
     model->has_phases = true;
+    model->trained = (int64_t)decoder->context;
     if (decoder->name[0])
         str_copy(model->name, sizeof model->name, decoder->name);
     return ERR_OK;

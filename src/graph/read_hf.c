@@ -44,6 +44,7 @@ static enum err open_file(const char *word, struct model *model, struct error *w
     }
     model->state = config;
     model->has_phases = hf_config_has_phases(config);
+    model->trained = hf_config_trained(config);
     str_copy(model->name, sizeof model->name, config->name);
     return ERR_OK;
 }

@@ -187,6 +187,7 @@ static enum err open_model(const char *word, struct model *model, struct error *
     }
     model->state = opened;
     model->has_phases = hf_config_has_phases(&opened->config);
+    model->trained = hf_config_trained(&opened->config);
     str_copy(model->name, sizeof model->name, opened->config.name);
     return ERR_OK;
 }

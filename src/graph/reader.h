@@ -38,7 +38,7 @@ struct graph_reader {
     /* How sure it is that this is for it, 0 (no) to 100, from the word as given and, where that is a file,
      * its first bytes. */
     int (*probe)(const char *word, const unsigned char *head, size_t length);
-    /* Sets state, name and has_phases of a zeroed model. */
+    /* Sets state, name, has_phases and trained of a zeroed model. */
     enum err (*open)(const char *word, struct model *model, struct error *why);
     /* Fills a zeroed graph and finishes it. */
     enum err (*build)(const struct model *model, struct graph_setting *setting, struct graph *out,
@@ -54,6 +54,8 @@ struct model {
     char word[256];  /* as it was given */
     char name[128];  /* for people */
     bool has_phases; /* prefill and decode are two: a decoder */
+    int64_t
+        trained; /* tokens, of prompt and answer together, that it was trained for; 0: not told */
 };
 
 enum err model_open(const char *word, struct model *out, struct error *why) MUST_USE;

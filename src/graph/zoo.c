@@ -11,10 +11,19 @@
 
 static const struct zoo_entry ENTRIES[] = {
 #define ZOO(name, family, image, tokens, context, summary, source)                                 \
-    {name, #family, summary, source, image, tokens, context, zoo_build_##family},
+    {name, #family, summary, source, image, tokens, context, zoo_build_##family, 0},
 #include "graph/zoo.def"
-#define ZOO_DECODER(name, summary, source, ...)                                                    \
-    ZOO(name, decoder, 0, DECODER_DEFAULT_TOKENS, DECODER_DEFAULT_TOKENS, summary, source)
+#define ZOO_DECODER(name, summary, source, kind, layers, features, heads, kv, size, ff,            \
+                    vocabulary, longest, ...)                                                      \
+    {name,                                                                                         \
+     "decoder",                                                                                    \
+     summary,                                                                                      \
+     source,                                                                                       \
+     0,                                                                                            \
+     DECODER_DEFAULT_TOKENS,                                                                       \
+     DECODER_DEFAULT_TOKENS,                                                                       \
+     zoo_build_decoder,                                                                            \
+     longest},
 #include "graph/zoo_decoders.def"
 #undef ZOO
 #undef ZOO_DECODER
@@ -169,6 +178,7 @@ static enum err open_entry(const char *word, struct model *model, struct error *
         return err_set(why, ERR_NOT_FOUND, "no architecture is called %.120s", word);
     str_copy(model->name, sizeof model->name, entry->name);
     model->has_phases = zoo_has_phases(entry);
+    model->trained = entry->trained;
     return ERR_OK;
 }
 

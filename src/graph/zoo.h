@@ -21,6 +21,8 @@ struct zoo_entry {
     /* Builds and finishes a graph of this name; every setting that it has is filled in. */
     enum err (*build)(const char *name, const struct graph_setting *setting, struct graph *out,
                       struct error *why);
+    int64_t
+        trained; /* tokens that a decoder was trained for; 0: not told, or no more can be built */
 };
 
 size_t zoo_count(void);

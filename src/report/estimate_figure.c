@@ -157,7 +157,29 @@ static void put_frontier(const struct points *points, struct figure *figure,
     }
 }
 
-enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
+/* Do prompts or contexts differ?  Then what they cost is the question. */
+static bool differ(const struct points *points, bool in_context)
+{
+    struct workload_demand first = workload_demand(&points->works[0].question);
+    for (size_t i = 1; i < points->work_count; i++) {
+        struct workload_demand demand = workload_demand(&points->works[i].question);
+        if (in_context ? demand.context != first.context : demand.prompt != first.prompt)
+            return true;
+    }
+    return false;
+}
+
+/* Do answers differ in length?  If not, a longer prompt is all that a longer context is. */
+static bool answers_differ(const struct points *points)
+{
+    for (size_t i = 1; i < points->work_count; i++)
+        if (points->works[i].question.output_tokens != points->works[0].question.output_tokens)
+            return true;
+    return false;
+}
+
+static enum err latency_figure(const struct points_report *report, struct figure *figure,
+                               struct error *why)
 {
     const struct workload *work = &report->points->works[0];
     char each[WORDS_MAX], label[WORDS_MAX + 48];
@@ -174,4 +196,14 @@ enum err points_figure(const struct points_report *report, struct figure *figure
     if (!figure_drop_empty(figure))
         return err_set(why, ERR_NO_DATA, "nothing fits on any device: there is nothing to draw");
     return ERR_OK;
+}
+
+enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
+{
+    const struct points *points = report->points;
+    bool prompts = differ(points, false), contexts = differ(points, true);
+    if (prompts || contexts)
+        return points_length_figure(report, contexts && (!prompts || answers_differ(points)),
+                                    figure, why);
+    return latency_figure(report, figure, why);
 }

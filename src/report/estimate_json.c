@@ -68,15 +68,6 @@ static void each_to_json(struct json *json, const struct outcome *outcome)
     json_object_end(json);
 }
 
-static const char *phase_name(const struct workload *work)
-{
-    if (!work->question.model->has_phases)
-        return "whole";
-    if (work->question.is_request)
-        return "request";
-    return work->question.setting.phase == GRAPH_DECODE ? "decode" : "prefill";
-}
-
 static void count_or_null(struct json *json, const char *key, int64_t count)
 {
     if (count > 0)
@@ -85,16 +76,21 @@ static void count_or_null(struct json *json, const char *key, int64_t count)
         json_null(json, key);
 }
 
+static void lengths_to_json(struct json *json, const struct workload_question *question)
+{
+    struct workload_demand demand = workload_demand(question);
+    json_string(json, "phase", words_phase(question));
+    count_or_null(json, "prompt_tokens", demand.prompt);
+    count_or_null(json, "output_tokens", question->is_request ? question->output_tokens : 0);
+    count_or_null(json, "context", demand.context);
+    count_or_null(json, "image", question->setting.image);
+}
+
 static void setting_to_json(struct json *json, const struct outcome *outcome)
 {
     const struct workload_question *question = &outcome->work->question;
-    bool decodes = question->setting.phase == GRAPH_DECODE && !question->is_request;
     json_object(json, "setting");
-    json_string(json, "phase", phase_name(outcome->work));
-    count_or_null(json, "prompt_tokens", decodes ? 0 : question->setting.tokens);
-    count_or_null(json, "output_tokens", question->is_request ? question->output_tokens : 0);
-    count_or_null(json, "context", decodes ? question->setting.context : 0);
-    count_or_null(json, "image", question->setting.image);
+    lengths_to_json(json, question);
     json_integer(json, "devices", outcome->choice.devices);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_bool(json, "keeps_stored", outcome->choice.keeps_stored);
@@ -167,7 +163,7 @@ static void head_to_json(struct json *json, const struct outcome *outcome)
     json_string(json, "hardware", outcome->hardware->id);
     json_string(json, "hardware_name", outcome->hardware->name);
     json_string(json, "precision", precision_name(outcome->choice.precision));
-    json_number(json, "batch", outcome->work->passes[0].graph.batch);
+    json_number(json, "batch", outcome->work->batch);
     setting_to_json(json, outcome);
     json_number(json, "params", outcome->params);
     sums_to_json(json, &outcome->all);
@@ -193,7 +189,7 @@ static void phase_to_json(struct json *json, const char *name, const struct outc
                           size_t first, size_t end, double tokens)
 {
     struct outcome_sums sums;
-    double made = tokens * outcome->work->passes[0].graph.batch;
+    double made = tokens * outcome->work->batch;
     outcome_sum(outcome, first, end, &sums);
     json_object(json, NULL);
     json_string(json, "phase", name);
@@ -215,7 +211,7 @@ static void request_to_json(struct json *json, const struct outcome *outcome)
         json_null(json, "request");
         return;
     }
-    double output = (double)work->question.output_tokens, batch = work->passes[0].graph.batch;
+    double output = (double)work->question.output_tokens, batch = work->batch;
     json_object(json, "request");
     json_number(json, "energy_j", outcome->all.joules.total / batch);
     json_number(json, "plus_minus", outcome->all.joules_plus_minus / batch);
@@ -319,6 +315,9 @@ static void concurrency_to_json(struct json *json, const struct estimate_concurr
     json_number(json, "critical_path_flops", concurrency->critical_path_flops);
     json_integer(json, "max_width", (int64_t)concurrency->max_width);
     json_number(json, "parallelism", concurrency->parallelism);
+    json_integer(json, "wide_levels", (int64_t)concurrency->wide_levels);
+    json_number(json, "stage_parallelism", concurrency->stage_parallelism);
+    json_number(json, "batch_parallelism", concurrency->batch_parallelism);
     json_object_end(json);
 }
 
@@ -373,7 +372,10 @@ static void point_to_json(struct json *json, const struct points_report *report,
     if (point->missing[0]) {
         json_string(json, "hardware", report->hardware[point->device].id);
         json_string(json, "precision", precision_name(point->outcome.choice.precision));
-        json_integer(json, "batch", point->batch);
+        json_integer(json, "batch", point->work->question.setting.batch);
+        json_object(json, "setting");
+        lengths_to_json(json, &point->work->question);
+        json_object_end(json);
         json_string(json, "missing", point->missing);
     } else {
         head_to_json(json, &point->outcome);

@@ -59,7 +59,7 @@ static void put_energy(const struct paper *paper, const struct outcome *outcome)
 {
     const struct outcome_sums *all = &outcome->all;
     char total[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX], request[WORDS_MAX];
-    double units = outcome->work->units, batch = outcome->work->passes[0].graph.batch;
+    double units = outcome->work->units, batch = outcome->work->batch;
     words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
     words_each(unit, outcome->work->unit);
     words_joules(total, all->joules.total, UNKNOWN);
@@ -180,7 +180,7 @@ static void put_phases(const struct paper *paper, const struct outcome *outcome)
         {"power", true},    {"MFU", true},    {"MBU", true},
     };
     const struct workload *work = outcome->work;
-    double batch = work->passes[0].graph.batch, output = (double)work->question.output_tokens;
+    double batch = work->batch, output = (double)work->question.output_tokens;
     struct outcome_sums part;
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
@@ -247,10 +247,12 @@ static void put_limits(const struct paper *paper, const struct outcome *outcome)
               words_bounds(bounds, all->bound_counts));
     text_addf(paper->out, "     %s of peak arithmetic (MFU), %s of bandwidth (MBU)\n",
               words_share(mfu, all->mfu), words_share(mbu, all->mbu));
-    text_addf(paper->out,
-              "     %zu levels one after another, at most %zu subgraphs side by side; parallelism "
-              "%.2f\n",
-              concurrency->levels, concurrency->max_width, concurrency->parallelism);
+    text_addf(
+        paper->out,
+        "     %zu levels one after another, %zu of them with up to %zu subgraphs side by side\n"
+        "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
+        concurrency->levels, concurrency->wide_levels, concurrency->max_width,
+        concurrency->parallelism, concurrency->stage_parallelism, concurrency->batch_parallelism);
 }
 
 /* ---- most joules ---- */

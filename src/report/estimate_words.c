@@ -62,13 +62,22 @@ char *words_setting(char *to, const struct outcome *outcome)
     char precision[WORDS_MAX];
     to[0] = '\0';
     add(to, "%s", precision_words(precision, outcome));
-    add(to, "batch %.0f", work->passes[0].graph.batch);
+    add(to, "batch %.0f", work->batch);
     add_tokens(to, work);
     if (outcome->choice.devices > 1)
         add(to, "%d devices", outcome->choice.devices);
     if (work->question.fusion == PARTITION_PLAIN)
         add(to, "nothing fused");
     return to;
+}
+
+const char *words_phase(const struct workload_question *question)
+{
+    if (!question->model->has_phases)
+        return "whole";
+    if (question->is_request)
+        return "request";
+    return question->setting.phase == GRAPH_DECODE ? "decode" : "prefill";
 }
 
 const char *words_unit(const struct workload *work)

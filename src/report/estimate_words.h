@@ -13,6 +13,8 @@ enum { WORDS_MAX = 256 };
 
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
 char *words_setting(char *to, const struct outcome *outcome);
+/* "whole", "request", "prefill", "decode". */
+const char *words_phase(const struct workload_question *question);
 /* The unit in one word, for heads of columns: "sample", "token". */
 const char *words_unit(const struct workload *work);
 /* "a sample", "an output token". */

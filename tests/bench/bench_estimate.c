@@ -8,6 +8,7 @@
 #include "bench/bench.h"
 #include "bench/onnx_file.h"
 #include "estimate/estimate.h"
+#include "estimate/points.h"
 #include "graph/reader.h"
 #include "graph/zoo.h"
 #include "support/graphs.h"
@@ -129,6 +130,45 @@ static double many_points(const struct hardware *hardware, size_t devices)
     return cpu_seconds() - began;
 }
 
+/* The same of requests to a decoder: six passes each, as `ipw estimate --sweep --compare` makes them. */
+static double many_requests(const struct hardware *hardware, size_t devices)
+{
+    struct workload_question works[BATCHES];
+    struct points_candidate *candidates = calloc(devices * PRECISION_COUNT, sizeof *candidates);
+    struct points_question question = {.works = works, .hardware = hardware};
+    struct points points;
+    struct model model;
+    struct error why = {0};
+    if (!candidates)
+        abort();
+    for (size_t d = 0; d < devices; d++)
+        for (int p = PRECISION_FP32; p < PRECISION_COUNT; p++)
+            if (outcome_is_native(&hardware[d], (enum precision)p))
+                candidates[question.candidate_count++] = (struct points_candidate){
+                    .device = d, .choice = {.precision = (enum precision)p, .devices = 1}};
+    question.candidates = candidates;
+    must(model_open("llama-3.2-1b", &model, &why), &why);
+    for (size_t b = 0; b < BATCHES; b++)
+        works[b] = (struct workload_question){.model = &model,
+                                              .setting = {.batch = (int64_t)b + 1, .tokens = 512},
+                                              .is_request = true,
+                                              .output_tokens = 128};
+    double began = cpu_seconds();
+    size_t count = 0;
+    for (size_t left = POINTS; left > 0; left -= count) {
+        size_t batches = left / question.candidate_count + 1;
+        question.work_count = batches < BATCHES ? batches : BATCHES;
+        must(points_make(&question, &points, &why), &why);
+        count = points.count < left ? points.count : left;
+        sink += outcome_joules_each(&points.items[0].outcome);
+        points_release(&points);
+    }
+    double took = cpu_seconds() - began;
+    model_close(&model);
+    free(candidates);
+    return took;
+}
+
 /* Nanoseconds a node of partition and estimate. */
 static double by_node(const struct hardware *hardware, const struct graph *graph)
 {
@@ -181,7 +221,7 @@ int main(void)
     size_t devices = hardware_catalogue_count();
     struct hardware *hardware = calloc(devices + 1, sizeof *hardware), h100;
     struct error why = {0};
-    double network[ROUNDS], points[3];
+    double network[ROUNDS], points[3], requests[3];
     if (!hardware)
         abort();
     for (size_t i = 0; i < devices; i++)
@@ -191,9 +231,13 @@ int main(void)
         network[i] = one_network(&h100);
     for (int i = 0; i < 3; i++)
         points[i] = many_points(hardware, devices);
+    for (int i = 0; i < 3; i++)
+        requests[i] = many_requests(hardware, devices);
     bench_at_most("ResNet-50 from its name to joules", bench_median(network, ROUNDS), "ms", 2);
     bench_at_most("ResNet-50 from an ONNX file of 102 MB to joules", from_onnx(&h100), "ms", 20);
     bench_at_most("10 000 points of device, precision and batch", bench_median(points, 3), "s", 2);
+    bench_at_most("10 000 requests of device, precision and batch", bench_median(requests, 3), "s",
+                  1);
     bench_growth(&h100);
     for (size_t i = 0; i < devices; i++)
         hardware_release(&hardware[i]);

@@ -7,6 +7,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+from program import PATIENCE_S
+
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
 
@@ -26,6 +28,6 @@ def project_command():
 def build(*words):
     """Runs the compiler; its complaint is the error's text."""
     command = [*project_command(), "-Werror", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     if done.returncode:
         raise AssertionError(f"{' '.join(command)}\n{done.stderr}")

@@ -219,7 +219,7 @@ class Unfinished(AnalyzeTest):
         self.assertGreater(failed, 0)
         self.assertEqual(got["quality"]["summary"]["failed"], failed)
         self.assertEqual(got["latency"]["data"]["times"]["latency_s"]["count"], 30 - failed)
-        self.assertEqual(got["accuracy"]["summary"]["failed"], failed)
+        self.assertEqual(got["accuracy"]["summary"]["failed_queries"], failed)
 
 
 class BadInput(AnalyzeTest):

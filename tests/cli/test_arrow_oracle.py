@@ -23,6 +23,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from program import PATIENCE_S
+
 SCRATCH = tempfile.TemporaryDirectory(prefix="ipw-arrow-")
 os.environ.update(HF_HOME=SCRATCH.name, HF_DATASETS_OFFLINE="1", HF_HUB_OFFLINE="1",
                   HF_DATASETS_DISABLE_PROGRESS_BARS="1")
@@ -146,7 +148,7 @@ def made_up(kind, rng):
 
 def tool(name, *arguments):
     done = subprocess.run([BUILD / "tests" / "tools" / name, *map(str, arguments)], capture_output=True,
-                          timeout=150)
+                          timeout=PATIENCE_S)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
@@ -312,7 +314,7 @@ class TestRun(Case):
         model = MODELS[1]
         done = subprocess.run(
             [os.environ.get("IPW", "build/ipw"), "profile", "--client", "null", "--model", model,
-             "--max-queries", "5"], cwd=self.folder_of_runs(), capture_output=True, timeout=100)
+             "--max-queries", "5"], cwd=self.folder_of_runs(), capture_output=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         run = next(self.runs.glob("runs/profile_*"))
         table = pa.ipc.open_stream(run / "data-00000-of-00001.arrow").read_all()

@@ -9,70 +9,19 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
+from estimating import GPU, ROUND, EstimateTest, figure  # noqa: E402
 from machines import Machine, Nvidia  # noqa: E402
 from program import MachineTest, ipw  # noqa: E402
 
 LEGACY = SOURCE / "tests" / "fixtures" / "hardware"
 GGUF = SOURCE / "models" / "ipw-6m-f16.gguf"
 ONNX = Path("/usr/share/libonnx-testdata/data/node")  # Debian's; small graphs of one operator
-GPU = "a100-sxm-80gb"
-
-
-def figure(value, unit=None):
-    return {"value": value, **({"unit": unit} if unit else {}), "evidence": "published",
-            "source": "round figures for a test"}
-
-
-# Every operation takes the same joules, wherever it is done, so that sums can be done by hand.
-ROUND = {
-    "id": "round", "name": "Round figures", "vendor": "nobody", "class": "gpu", "year": 2020,
-    "matrix": {"fp16": {"peak": figure(100, "tflops"), "energy": figure(1, "pj")}},
-    "vector": {"fp32": {"peak": figure(50, "tflops"), "energy": figure(1, "pj")},
-               "fp16": {"peak": figure(50, "tflops"), "energy": figure(1, "pj")}},
-    "memories": [{"name": "RAM", "bandwidth": figure(1000, "gb_per_s"),
-                  "capacity": figure(16, "gib"), "energy": figure(50, "pj")}],
-    "power": {"limit": figure(200, "w"), "idle": figure(40, "w")},
-    "launch": figure(1, "us"), "units": figure(1), "compute_share": figure(1),
-    "memory_share": figure(1),
-    "link": {"bandwidth": figure(100, "gb_per_s"), "latency": figure(1, "us")},
-}
-
-
-class EstimateTest(unittest.TestCase):
-    def setUp(self):
-        self.root = Path(tempfile.mkdtemp(prefix="ipw-estimate-"))
-        self.addCleanup(shutil.rmtree, self.root)
-
-    def device(self, **changes):
-        path = self.root / "device.json"
-        path.write_text(json.dumps({**ROUND, **changes}))
-        return path
-
-    def run_ipw(self, *arguments, code=0):
-        done = ipw(None, "estimate", *arguments)
-        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
-        return done
-
-    def estimate(self, model, *arguments, code=0):
-        return json.loads(self.run_ipw("--model", model, *arguments, "--json", code=code).stdout)
-
-    def on(self, hardware, model, *arguments, code=0):
-        return self.estimate(model, "--hardware", hardware, *arguments, code=code)
-
-    def assertClose(self, a, b, share=1e-9):
-        self.assertLessEqual(abs(a - b), share * max(abs(a), abs(b)), f"{a} against {b}")
-
-    def refused(self, *arguments):
-        done = self.run_ipw(*arguments, code=2)
-        self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
-        return done.stderr
 
 
 # ---- figures ----
@@ -372,6 +321,15 @@ class Limits(EstimateTest):
         self.assertFalse(report["fits"])
         self.assertGreater(report["energy_j"]["total"], 0)
         self.run_ipw(*words, "--max-memory-gb", "0.128", code=1)
+
+    def test_memory_on_the_chip_alone_holds_small_models_alone(self):
+        """As the maker of one compiles them: ResNet-50 whole, twice as many weights cut up."""
+        for hardware, small, large in (("hailo-8", "resnet50", "resnet101"),
+                                       ("coral-edge-tpu", "mobilenet_v2", "resnet18")):
+            self.assertIs(self.on(hardware, small, "--precision", "int8")["fits"], True)
+            report = self.on(hardware, large, "--precision", "int8")
+            self.assertIs(report["fits"], False)
+            self.assertGreater(report["params"], report["memory_bytes"]["capacity"])
 
 
 # ---- forms ----

@@ -20,6 +20,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from program import PATIENCE_S
+
 try:
     import gguf
     import numpy
@@ -40,7 +42,7 @@ IN_MEMORY_ONLY = {Quant.Q8_1}
 def show(path, *step):
     """What our reader says of a file."""
     done = subprocess.run([BUILD / "tests/tools/gguf_show", path, *map(str, step)],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=PATIENCE_S)
     assert not done.stderr, done.stderr
     # strict=False: the vocabulary of a model may hold control characters
     return json.loads(done.stdout, strict=False)

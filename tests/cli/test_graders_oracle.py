@@ -22,6 +22,9 @@ import string
 import subprocess
 import unittest
 
+sys.dont_write_bytecode = True
+from program import PATIENCE_S  # noqa: E402
+
 try:
     import sacrebleu
 except ImportError:
@@ -42,7 +45,7 @@ CASES = 1500
 def grade(lines):
     """The grades of many lines by one run of the helper."""
     text = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run([GRADE], input=text, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([GRADE], input=text, capture_output=True, text=True, timeout=PATIENCE_S)
     if done.returncode == 77:
         raise unittest.SkipTest(done.stderr.strip())
     assert done.returncode == 0, done.stderr

@@ -5,9 +5,13 @@ a config.json, from a GGUF file and by name; and what is refused, with the key t
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+from program import PATIENCE_S  # noqa: E402
 
 BUILD = Path(os.environ.get("IPW_BUILD", "build")).resolve()
 SOURCE = Path(os.environ.get("IPW_SOURCE", ".")).resolve()
@@ -18,7 +22,7 @@ def show(word, **settings):
     """What our readers make of a word."""
     pairs = [f"{key}={value}" for key, value in settings.items()]
     done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=PATIENCE_S)
     assert not done.stderr, done.stderr
     return json.loads(done.stdout)
 
@@ -200,7 +204,7 @@ class Published(Written):
         """So many tokens as were asked for, the new one among them."""
         done = subprocess.run([IPW, "estimate", "--model", "llama-3.2-1b", "--hardware", "h100",
                                "--phase", "decode", "--context", "1024", "--precision", "fp16",
-                               "--json"], capture_output=True, text=True, timeout=60, check=True)
+                               "--json"], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
         report = json.loads(done.stdout)
         self.assertEqual(report["memory_bytes"]["kv_cache"], 16 * 2 * 512 * 1024 * 2)
         self.assertEqual(report["memory_bytes"]["weights"], 2 * 1_235_814_400)

@@ -17,6 +17,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+from program import PATIENCE_S  # noqa: E402
+
 try:
     import gguf
     import numpy as np
@@ -34,12 +37,12 @@ NAMES = sorted(path.name.removesuffix("-f16.gguf") for path in MODELS.glob("*-f1
 
 def quantise(*arguments):
     return subprocess.run([QUANTISE, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=PATIENCE_S, check=False)
 
 
 def problems(*arguments):
     done = subprocess.run([BUILD / "tests" / "tools" / "dump_items", "builtin", *arguments],
-                          capture_output=True, text=True, timeout=60, check=True)
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     items = [json.loads(line) for line in done.stdout.splitlines()]
     return [item["problem"] for item in items if "problem" in item]
 

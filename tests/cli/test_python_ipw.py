@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Both ways with the Python IPW.  What it computes of a directory is rebuilt here, from what is known of its
-formats and formulas and without any of its code (no registry has its package): Hugging Face's datasets
-load the directory, NumPy fits.  Our directories must give it the figures of our own analysis/*.json, and
+"""Both ways with the Python IPW.  No registry has its package, so what its analyze and plot do with a
+directory is rebuilt here step by step as its source was read (15 November 2026), in words of our own: Hugging
+Face's datasets load the directory, NumPy fits, the same columns are asked for in the same order.  Our directories must give it the figures of our own analysis/*.json, and
 directories in its layouts, old and new, must go through every command of ours with its figures.
 $IPW_PYTHON may name an interpreter that has datasets and NumPy; without them this is a skip."""
 
@@ -61,34 +61,60 @@ def at(value, *path):
     return value
 
 
-def first_known(values):
-    return next((value for value in values if value is not None and math.isfinite(value)), None)
+def first_told(values):
+    return next((value for value in values if value is not None), None)
+
+
+def first_positive(values):
+    return next((value for value in values if positive(value)), None)
+
+
+def only_model(rows):
+    """It names a model itself where the directory has exactly one with figures."""
+    named = {name for row in rows for name, metrics in row["model_metrics"].items() if metrics}
+    if len(named) != 1:
+        raise RuntimeError(f"which of {sorted(named)}?")
+    return named.pop()
+
+
+def watts_of(metrics, component):
+    stored = at(metrics, "power_metrics", component, "per_query_watts")
+    return [at(stored, key) for key in ("avg", "median", "max", "min")]
 
 
 def entries(path, model=None):
     """One a record that has the model: the columns that its regression, plots and accuracy read."""
-    told = json.loads((path / "summary.json").read_text()).get("model")
+    rows = datasets.load_from_disk(str(path))
+    if not isinstance(rows, datasets.Dataset) or not len(rows):
+        raise RuntimeError("no dataset")
+    model = model or only_model(rows)
     found = []
-    for row in datasets.load_from_disk(str(path)):
-        metrics = row["model_metrics"].get(model or told)
-        if metrics is None:
+    for row in rows:
+        metrics = row["model_metrics"].get(model)
+        if not isinstance(metrics, dict):
             continue
         tokens_in, tokens_out = at(metrics, "token_metrics", "input"), at(metrics, "token_metrics", "output")
         total = at(metrics, "token_metrics", "total")
-        if total is None and None not in (tokens_in, tokens_out):
+        if total is None and None not in (tokens_in, tokens_out):  # it takes one that is unknown for 0
             total = tokens_in + tokens_out
-        basis = at(metrics, "energy_metrics", "basis") or "gpu"
-        energy = at(metrics, "energy_metrics", "per_query_joules")
-        power = at(metrics, "power_metrics", "gpu", "per_query_watts")
-        if basis == "soc":
-            energy = at(metrics, "energy_metrics", "soc_per_query_joules")
-            power = at(metrics, "power_metrics", "soc", "per_query_watts")
+        basis = at(metrics, "energy_metrics", "basis") or at(metrics, "power_metrics", "basis") or "gpu"
+        joules, rail = at(metrics, "energy_metrics", "per_query_joules"), "gpu"
+        board = at(metrics, "energy_metrics", "soc_per_query_joules")
+        if basis == "soc" and board is not None and first_positive(watts_of(metrics, "soc")) is not None:
+            joules, rail = board, "soc"
+        evaluation = at(metrics, "evaluation")
+        notes = at(evaluation, "metadata")
+        notes = json.loads(notes) if isinstance(notes, str) else notes or {}
         found.append({
-            "input": tokens_in, "output": tokens_out, "total": total, "energy": energy,
-            "power": first_known([at(power, key) for key in ("avg", "median", "max", "min")]),
+            "input": tokens_in, "output": tokens_out, "total": total, "energy": joules, "rail": rail,
+            "power": first_told(watts_of(metrics, rail)), "watts": first_positive(watts_of(metrics, rail)),
+            "power_given": first_told(watts_of(metrics, rail)) is not None,
             "latency": at(metrics, "latency_metrics", "total_query_seconds"),
             "ttft": at(metrics, "latency_metrics", "time_to_first_token_seconds"),
-            "correct": at(metrics, "evaluation", "is_correct")})
+            "graded": bool(evaluation), "in_vain": bool(notes.get("evaluation_failed")),
+            "correct": at(evaluation, "is_correct"),
+            "problem": row.get("problem"), "expected": row.get("answer"),
+            "answer": (row.get("model_answers") or {}).get(model)})
     return found
 
 
@@ -97,10 +123,13 @@ def column(found, name):
 
 
 def fit(x, y, log=False):
-    """Least squares; null under two points or over one x; the mean is over all of y."""
-    known = y[np.isfinite(y)]
+    """Least squares; null under two points or over one x; the mean is over all pairs, also those of
+    which the logarithm is not taken.  Its mean of a value that is not finite is not finite: ours is of
+    the others."""
+    keep = np.isfinite(x) & np.isfinite(y)
+    known = y[keep]
     result = {"avg_y": known.mean() if len(known) else None, "slope": None, "intercept": None, "r2": None}
-    keep = np.isfinite(x) & np.isfinite(y) & ((x > 0) if log else True)
+    keep &= (x > 0) if log else True
     x, y = x[keep], y[keep]
     x = np.log(x) if log else x
     result["count"] = len(x)
@@ -128,29 +157,63 @@ def positive(value):
     return value is not None and math.isfinite(value) and value > 1e-12
 
 
+def spread(values):
+    return {"count": len(values), "avg": np.mean(values) if values else None,
+            "median": np.median(values) if values else None,
+            "min": min(values, default=None), "max": max(values, default=None)}
+
+
+def share(verdicts):
+    return sum(verdicts) / len(verdicts) if verdicts else None
+
+
 def accuracy(found):
-    """Its summary: a query's power is energy over time; no energy is power times time."""
-    joules, watts = [], []
-    for entry in found:
-        energy, power, seconds = entry["energy"], entry["power"], entry["latency"]
+    """Its summary and its efficiency: of the records with a verdict alone.  A query's power is energy over
+    time, else the sampled one; an energy of zero or less becomes power times time, one that is missing not."""
+    joules, watts, made_up, with_joules, with_watts = [], [], [], [], []
+    zero_joules = zero_watts = derived = 0
+    counted = [entry for entry in found if entry["graded"] and not entry["in_vain"]]
+    for entry in counted:
+        if not isinstance(entry["correct"], bool):
+            continue
+        energy, power, seconds = entry["energy"], entry["watts"], entry["latency"]
         if positive(energy):
             joules.append(energy)
-        elif positive(power) and positive(seconds):
-            joules.append(power * seconds)
+            with_joules.append(entry["correct"])
+        elif energy is not None and math.isfinite(energy):
+            zero_joules += 1
+            made_up += [power * seconds] if positive(power) and positive(seconds) else []
         if positive(energy) and positive(seconds):
             watts.append(energy / seconds)
+            with_watts.append(entry["correct"])
+            derived += 1
         elif positive(power):
             watts.append(power)
-    right = sum(entry["correct"] is True for entry in found)
-    wrong = sum(entry["correct"] is False for entry in found)
-    share = right / (right + wrong) if right + wrong else None
+            with_watts.append(entry["correct"])
+        elif entry["power_given"]:
+            zero_watts += 1
+    joules += made_up
+    right = sum(entry["correct"] is True for entry in counted)
+    wrong = sum(entry["correct"] is False for entry in counted)
+    rate = right / (right + wrong) if right + wrong else None
     mean_j, mean_w = np.mean(joules) if joules else None, np.mean(watts) if watts else None
-    return {"correct": right, "incorrect": wrong, "total_scored": right + wrong, "accuracy": share,
-            "unevaluated": sum(entry["correct"] is None for entry in found),
-            "avg_per_query_energy_joules": mean_j, "avg_per_query_power_watts": mean_w,
-            "energy_sample_count": len(joules), "power_sample_count": len(watts),
-            "intelligence_per_joule": share / mean_j if joules and share is not None else None,
-            "intelligence_per_watt": share / mean_w if watts and share is not None else None}
+    rails = {entry["rail"] for entry in found}
+    per = {"intelligence_per_joule": rate / mean_j if joules and rate is not None else None,
+           "intelligence_per_watt": rate / mean_w if watts and rate is not None else None}
+    whole = {"correct": right, "incorrect": wrong, "total_scored": right + wrong, "accuracy": rate,
+             "unevaluated": sum(not entry["graded"] or entry["correct"] is None and not entry["in_vain"]
+                                for entry in found),
+             "failed": sum(entry["graded"] and entry["in_vain"] for entry in found),
+             "avg_per_query_energy_joules": mean_j, "avg_per_query_power_watts": mean_w,
+             "energy_sample_count": len(joules), "power_sample_count": len(watts),
+             "energy_basis": rails.pop() if len(rails) == 1 else "mixed", **per}
+    efficiency = {
+        "energy": {**spread(joules), "total": sum(joules) if joules else None, "accuracy": share(with_joules),
+                   "zero_values": zero_joules, "imputed_count": len(made_up),
+                   "imputed_from_power": np.mean(made_up) if made_up else None},
+        "power": {**spread(watts), "accuracy": share(with_watts), "zero_values": zero_watts,
+                  "derived_power_samples": derived, "power_metric_samples": len(watts) - derived}}
+    return whole, per, efficiency
 
 
 # ---- tests ----
@@ -176,31 +239,45 @@ class PythonTest(unittest.TestCase):
     def assertSame(self, got, wanted, what):
         """Every key of wanted, to 1e-9 of its size."""
         for key, value in wanted.items():
-            if value is None or isinstance(value, (int, bool)):
+            if value is None or isinstance(value, (int, bool, str)):
                 self.assertEqual(got[key], value, f"{what} {key}")
             else:
                 self.assertIsNotNone(got[key], f"{what} {key}")
                 self.assertLessEqual(abs(got[key] - value), 1e-9 * max(abs(value), 1e-3), f"{what} {key}")
 
-    def check_analysis(self, path, model=None, graded=True):
+    def check_analysis(self, path, model=None, graded=True, samples=None):
         """Our files hold what it would have written."""
         self.run_ipw("analyze", path, *(["--model", model] if model else []))
         found = entries(path, model)
         file = json.loads((path / "analysis/regression.json").read_text())
         self.assertEqual(file["analysis"], "regression")
-        self.assertEqual(file["summary"]["total_samples"], len(found))
+        self.assertEqual(file["summary"]["total_samples"], samples or len(found))
         self.assertEqual(list(file["data"]["regressions"]), list(PAIRS))
         for name, wanted in regressions(found).items():
             self.assertSame(file["data"]["regressions"][name], wanted, name)
         if graded:
-            file = json.loads((path / "analysis/accuracy.json").read_text())
-            self.assertSame(file["summary"], accuracy(found), "accuracy")
-            its = file["data"]["efficiency"][file["summary"]["model"]]
-            self.assertSame(its, {key: accuracy(found)[key] for key in
-                                  ("intelligence_per_joule", "intelligence_per_watt")}, "efficiency")
+            self.check_accuracy(json.loads((path / "analysis/accuracy.json").read_text()), found)
         else:
             self.assertFalse((path / "analysis/accuracy.json").exists())
         return found
+
+    def check_accuracy(self, file, found):
+        whole, per, efficiency = accuracy(found)
+        model = file["summary"]["model"]
+        self.assertSame(file["summary"], whole, "accuracy")
+        self.assertEqual(set(file["data"]) & {"per_model", "records", "efficiency"},
+                         {"per_model", "records", "efficiency"})
+        self.assertEqual(set(file["data"]["per_model"][model]), {"model", *whole})
+        self.assertSame(file["data"]["per_model"][model], whole, "per_model")
+        its = file["data"]["efficiency"][model]
+        self.assertSame(its, per, "efficiency")
+        for name in ("energy", "power"):
+            self.assertEqual(set(its[name]), set(efficiency[name]))
+            self.assertSame(its[name], efficiency[name], name)
+        records = file["data"]["records"][model]
+        self.assertEqual([(r["problem"], r["reference_answer"], r["model_answer"],
+                           r["evaluation"].get("is_correct")) for r in records],
+                         [(e["problem"], e["expected"], e["answer"], e["correct"]) for e in found])
 
     def check_plots(self, path, found):
         """Its file names; a mark where it would have drawn one."""
@@ -234,24 +311,48 @@ class OurDirectories(PythonTest):
         rows = [{"problem": "word " * (1 + 7 * i % 40), "answer": "word", "subject": "abc"[i % 3],
                  "level": i % 4} for i in range(40)]
         file = cls.machine.put("/questions.jsonl", "\n".join(map(json.dumps, rows)))
-        words = ("profile", "--client", "null", "--model", "echo:1b", "--dataset", file, "--client-param",
-                 "answer=echo,ttft_ms=9,tokens_per_s=900", "--idle", "0.3", "--warmup-queries", "0",
-                 "--grader", "contains", "--concurrency", "2", "--output-dir", cls.machine.root / "out",
-                 "--overwrite", "--json")
-        done = while_it_moves(cls.machine, lambda: ipw(cls.machine, *words))
-        cls.path = Path(json.loads(done.stdout)["output_dir"])
+        cls.path, cls.with_failures = cls.profiled(file, "all"), cls.profiled(file, "some", ",fail_every=5")
 
-    def copy(self):
-        return Path(shutil.copytree(self.path, self.folder / "run"))
+    @classmethod
+    def profiled(cls, file, name, params=""):
+        words = ("profile", "--client", "null", "--model", "echo:1b", "--dataset", file, "--client-param",
+                 "answer=echo,ttft_ms=9,tokens_per_s=900" + params, "--idle", "0.3", "--warmup-queries", "0",
+                 "--retries", "0", "--grader", "contains", "--concurrency", "2",
+                 "--output-dir", cls.machine.root / name, "--json")
+        done = while_it_moves(cls.machine, lambda: ipw(cls.machine, *words))
+        return Path(json.loads(done.stdout)["output_dir"])
+
+    def copy(self, path=None):
+        return Path(shutil.copytree(path or self.path, self.folder / "run"))
 
     def test_figures(self):
         found = self.check_analysis(self.copy())
         self.assertEqual(len(found), 40)
         self.assertGreater(sum(positive(entry["energy"]) for entry in found), 30)
 
+    def test_queries_that_failed(self):
+        """To it they are records of which little is known, and without a verdict."""
+        path = self.copy(self.with_failures)
+        completed = sum(row["ipw"]["status"] == "completed" for row in datasets.load_from_disk(str(path)))
+        self.assertIn(completed, range(30, 36))
+        found = self.check_analysis(path, samples=completed)
+        self.assertEqual((len(found), accuracy(found)[0]["unevaluated"]), (40, 40 - completed))
+
     def test_plots(self):
         path = self.copy()
         self.check_plots(path, entries(path))
+
+    def test_what_its_plots_need(self):
+        """They stop at a record whose counts of tokens are no struct, and title a picture by the names."""
+        path = self.copy()
+        self.run_ipw("analyze", path)
+        drawn = json.loads((path / "analysis/regression.json").read_text())["data"]["regressions"]
+        self.assertTrue(all(drawn[name]["count"] > 0 for name in PAIRS), drawn)
+        for row in datasets.load_from_disk(str(path)):
+            self.assertEqual(next(iter(row["model_metrics"])), "echo:1b")
+            metrics = row["model_metrics"]["echo:1b"]
+            self.assertIsInstance(metrics["token_metrics"], dict)
+            self.assertTrue(metrics["gpu_info"]["name"] or metrics["system_info"]["cpu_brand"])
 
     def test_what_it_needs_to_score_again(self):
         told = json.loads((self.path / "summary.json").read_text())
@@ -325,6 +426,37 @@ class ItsDirectories(PythonTest):
         rows[42]["model_metrics"][MODEL]["evaluation"]["is_correct"] = None
         self.check_analysis(self.saved(rows))
 
+    def test_grading_that_failed(self):
+        """Is counted by itself, and its energy is not among that of graded answers."""
+        rows = self.rows()
+        for i in (3, 4, 5):
+            rows[i]["model_metrics"][MODEL]["evaluation"] = {
+                "is_correct": None, "config": None,
+                "metadata": '{"error": "x", "evaluation_failed": true, "evaluation_attempts": 3}'}
+        rows[6]["model_metrics"][MODEL]["evaluation"] = {
+            "is_correct": None, "metadata": '{"evaluation_failed": false}', "config": None}
+        whole, _, _ = accuracy(self.check_analysis(self.saved(rows)))
+        self.assertEqual((whole["failed"], whole["unevaluated"], whole["energy_sample_count"]), (3, 1, 56))
+
+    def test_lines_that_cannot_be_drawn(self):
+        rows = self.rows()
+        for row in rows:
+            row["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"] = None
+        path = self.saved(rows)
+        self.run_ipw("analyze", path, "--option", "skip_zeroes=yes")
+        drawn = json.loads((path / "analysis/regression.json").read_text())["data"]["regressions"]
+        self.assertEqual(list(drawn), [name for name in PAIRS if name != "input_tokens_vs_ttft"])
+        self.check_analysis(path)
+
+    def test_many_records(self):
+        """Of a long run some texts are told, evenly picked, and that is said."""
+        path = self.saved(self.rows(4100))
+        self.run_ipw("analyze", path, "--analysis", "accuracy")
+        file = json.loads((path / "analysis/accuracy.json").read_text())
+        records = [record["problem"] for record in file["data"]["records"][MODEL]]
+        self.assertEqual(records, [f"question {i}" for i in range(0, 4100, 2)])
+        self.assertIn("records: 2050 of 4100 queries, evenly picked", file["warnings"])
+
     def test_the_chip_of_an_apple(self):
         rows = self.rows()
         for i, row in enumerate(rows):
@@ -340,7 +472,9 @@ class ItsDirectories(PythonTest):
             row["model_metrics"]["b:2"] = record(i, rng, model="b:2")["model_metrics"]["b:2"] if i < 25 else None
             row["model_answers"]["b:2"] = "x"
         path = self.saved(rows)
-        self.assertEqual(len(self.check_analysis(path)), 60)
+        self.assertRaises(RuntimeError, entries, path)  # it wants to be told; we take the summary's
+        self.run_ipw("analyze", path)
+        self.assertEqual(len(self.check_analysis(path, MODEL)), 60)
         self.assertEqual(len(self.check_analysis(path, "b:2")), 25)
 
     def layouts(self):
@@ -388,8 +522,8 @@ class ItsDirectories(PythonTest):
             "joules_per_query": known.mean() if len(known) else None,
             "joules": known.sum() if len(known) else None,
             "output_tokens_per_s": None,  # a run of its tells no throughput of its own
-            "latency_s": first_known([np.median([e["latency"] for e in found if e["latency"] is not None] or
-                                                [math.nan])])}
+            "latency_s": np.median(times) if (times := [e["latency"] for e in found
+                                                        if e["latency"] is not None]) else None}
         self.assertSame(headline, wanted, path.name)
         self.assertEqual((run["timelines"], run["shares"], run["command"]), ([], [], None))
 

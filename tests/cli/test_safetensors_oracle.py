@@ -18,6 +18,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from program import PATIENCE_S
+
 try:
     import numpy
     from safetensors.numpy import save_file
@@ -36,7 +38,7 @@ def show(word, **settings):
     """What our readers make of a word."""
     pairs = [f"{key}={value}" for key, value in settings.items()]
     done = subprocess.run([BUILD / "tests/tools/graph_show", str(word), *pairs],
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=PATIENCE_S)
     assert not done.stderr, done.stderr
     return json.loads(done.stdout)
 

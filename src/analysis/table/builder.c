@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "analysis/table/builder.h"
 
 #include <stdarg.h>
@@ -165,7 +166,8 @@ static bool is_any_known(const double *values, size_t count)
 enum err builder_word_of(struct builder *builder, enum run_word column, const struct jv *value)
 {
     char digits[32];
-    const char *word = jv_text(value);
+    const char *word =
+        jv_is_bool(value) ? (jv_truth(value, false) ? "true" : "false") : jv_text(value);
     if (!word && is_known(jv_number(value))) {
         str_format(digits, sizeof digits, "%.15g", jv_number(value));
         word = digits;
@@ -179,7 +181,11 @@ enum err builder_word_inside(struct builder *builder, enum run_word column, cons
     const struct places *places = &builder->words[column];
     const struct jv *value = NULL;
     struct jv *tree = NULL;
-    if (bytes && jv_parse(bytes, length, &tree, NULL) != ERR_OK)
+    bool named = false; /* most texts do not have it, and need not be read for that */
+    for (size_t i = 0; bytes && i < places->count && !named; i++)
+        named = places->items[i].inside &&
+                memmem(bytes, length, places->items[i].inside, strlen(places->items[i].inside));
+    if (named && jv_parse(bytes, length, &tree, NULL) != ERR_OK)
         tree = NULL; /* a text that is no JSON tells nothing */
     for (size_t i = 0; i < places->count && jv_is_null(value); i++)
         if (places->items[i].inside)

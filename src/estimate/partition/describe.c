@@ -16,12 +16,13 @@ static void write_pattern(const struct partition *partition, struct subgraph *su
     size_t used = 0, room = sizeof subgraph->pattern - sizeof "+15 more";
     for (uint32_t i = 0, run; i < subgraph->node_count; i += run) {
         enum graph_op op = node_of(partition, subgraph, i)->op;
-        char part[48];
+        char part[48], times[16] = "";
         for (run = 1; i + run < subgraph->node_count; run++)
             if (node_of(partition, subgraph, i + run)->op != op)
                 break;
-        str_format(part, sizeof part, run > 1 ? "%s%s x%u" : "%s%s", used ? "+" : "",
-                   graph_op_name(op), run);
+        if (run > 1)
+            str_format(times, sizeof times, " x%u", run);
+        str_join(part, sizeof part, used ? "+" : "", graph_op_name(op), times);
         if (used + strlen(part) > room) {
             str_format(subgraph->pattern + used, sizeof subgraph->pattern - used, "+%u more",
                        subgraph->node_count - i);

@@ -1,3 +1,4 @@
+#include "analysis/run_load.h"
 #include "report/html/comparison.h"
 
 #include <stdlib.h>

@@ -20,14 +20,16 @@ struct run_wanted results_need(void)
 enum err results_of(const struct run_table *table, struct results *out, struct error *why)
 {
     const struct params none = {0};
+    struct run_table without_texts = *table; /* which the page has elsewhere */
     enum err err = ERR_OK;
+    without_texts.excerpts = (struct run_excerpts){0};
     *out = (struct results){0};
     for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MOST; i++) {
         struct text text = {0};
         if (ANALYSIS_DRIVERS[i]->of_layers)
             continue; /* the page draws those itself */
-        err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){table, NULL}, &none, &text,
-                           why);
+        err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){&without_texts, NULL},
+                           &none, &text, why);
         if (err == ERR_NO_DATA)
             err = ERR_OK; /* the result says what is missing */
         if (!err)

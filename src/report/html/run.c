@@ -1,7 +1,7 @@
 #include "report/html/run.h"
 
 #include "analysis/across.h"
-#include "analysis/run_table.h"
+#include "analysis/run_load.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "port/json_read.h"

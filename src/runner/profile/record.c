@@ -147,6 +147,8 @@ static void put_evaluation(struct json *json, const char *grader, const struct g
     put_text(&metadata, "extracted", grade->extracted);
     put_text(&metadata, "reason", grade->reason);
     json_integer(&metadata, "evaluation_attempts", grade->attempts ? grade->attempts : 1);
+    if (!graded && grade->attempts) /* a judge was asked in vain: the Python IPW's word for it */
+        json_bool(&metadata, "evaluation_failed", true);
     json_object_end(&metadata);
     if (graded)
         json_bool(json, "lm_correctness", grade->verdict == VERDICT_TRUE);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/across.h"
-#include "analysis/run_table.h"
+#include "analysis/run_load.h"
 #include "core/text.h"
 #include "port/arrow_read.h"
 #include "port/arrow_write.h"

@@ -10,7 +10,7 @@ static struct workload *work_of(double batch, double units, bool is_request)
 {
     static struct workload work;
     work = (struct workload){.question = {.is_request = is_request},
-                             .passes = {{.graph = {.batch = batch}}},
+                             .batch = batch,
                              .count = 1,
                              .units = units,
                              .unit = is_request ? "output token" : "sample"};

@@ -39,17 +39,23 @@ static void lengthen(ways way, size_t count, size_t via)
                 way[i][k] = way[i][via] + way[via][k];
 }
 
+static void find_ways(const struct graph *graph, const double *cost, ways way)
+{
+    size_t count = graph->node_count;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++)
+            way[i][k] = reads(graph, &graph->nodes[k], (node_id)i) ? cost[i] : -1;
+    for (size_t via = 0; via < count; via++)
+        lengthen(way, count, via);
+}
+
 /* Views are nodes that cost nothing. */
 static double longest_way(const struct graph *graph, const double *cost)
 {
     static ways way;
     size_t count = graph->node_count;
     double longest = 0;
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < count; k++)
-            way[i][k] = reads(graph, &graph->nodes[k], (node_id)i) ? cost[i] : -1;
-    for (size_t via = 0; via < count; via++)
-        lengthen(way, count, via);
+    find_ways(graph, cost, way);
     for (size_t i = 0; i < count; i++) {
         longest = cost[i] > longest ? cost[i] : longest;
         for (size_t k = 0; k < count; k++)
@@ -57,6 +63,24 @@ static double longest_way(const struct graph *graph, const double *cost)
                 longest = way[i][k] + cost[k];
     }
     return longest;
+}
+
+/* The sum over levels of the most that one node of it costs; a level is the steps before it. */
+static double longest_of_levels(const struct graph *graph, const double *steps, const double *cost)
+{
+    static ways way;
+    double largest[MOST_NODES + 1] = {0}, sum = 0;
+    find_ways(graph, steps, way);
+    for (size_t k = 0; k < graph->node_count; k++) {
+        size_t level = 0;
+        for (size_t i = 0; i < graph->node_count; i++)
+            if (way[i][k] > (double)level)
+                level = (size_t)way[i][k];
+        largest[level] = cost[k] > largest[level] ? cost[k] : largest[level];
+    }
+    for (size_t i = 0; i <= MOST_NODES; i++)
+        sum += largest[i];
+    return sum;
 }
 
 static void check(const struct graph *graph)
@@ -70,11 +94,16 @@ static void check(const struct graph *graph)
         steps[i] = graph->nodes[i].op != GRAPH_VIEW;
         all += flops[i];
     }
-    assert_int_equal(concurrency_of(&partition, &concurrency), ERR_OK);
+    assert_int_equal(concurrency_of(&partition, 7, &concurrency), ERR_OK);
     double path = longest_way(graph, flops);
     assert_near(concurrency.critical_path_flops, path, 1e-9 * path);
     assert_int_equal(concurrency.levels, (size_t)longest_way(graph, steps));
     assert_near(concurrency.parallelism, path > 0 ? all / path : 1, 1e-9);
+    double stages = longest_of_levels(graph, steps, flops);
+    assert_near(concurrency.stage_parallelism, stages > 0 ? all / stages : 1, 1e-9);
+    assert_true(concurrency.stage_parallelism <= concurrency.parallelism * (1 + 1e-12));
+    assert_near(concurrency.batch_parallelism, 7 * concurrency.parallelism, 1e-9);
+    assert_true(concurrency.wide_levels <= concurrency.levels);
     assert_true(concurrency.max_width >= 1 || partition.count == 0);
     assert_true(concurrency.max_width * concurrency.levels >= partition.count);
     partition_release(&partition);
@@ -107,11 +136,13 @@ static void test_branches_by_hand(void **state)
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph, PARTITION_FUSED);
     struct estimate_concurrency concurrency;
-    assert_int_equal(concurrency_of(&partition, &concurrency), ERR_OK);
+    assert_int_equal(concurrency_of(&partition, 1, &concurrency), ERR_OK);
     assert_int_equal(concurrency.levels, 3);
+    assert_int_equal(concurrency.wide_levels, 1);
     assert_int_equal(concurrency.max_width, 3);
     assert_near(concurrency.critical_path_flops, 1000, 0);
     assert_near(concurrency.parallelism, 2, 0);
+    assert_near(concurrency.stage_parallelism, 2, 0);
     partition_release(&partition);
     graph_release(&graph);
 }

@@ -339,7 +339,8 @@ static void check_power(const struct estimate *e)
 static void check_monotone(struct partition *partition, const struct hardware *hardware,
                            const struct estimate *before, uint32_t index)
 {
-    struct subgraph *subgraph = &partition->subgraphs[index];
+    /* The first of its kind stands for the others. */
+    struct subgraph *subgraph = &partition->subgraphs[partition->kinds[partition->kind_of[index]]];
     struct graph_cost kept = subgraph->cost;
     struct graph_cost more[3] = {kept, kept, kept};
     more[0].macs += 1e9;
@@ -407,6 +408,77 @@ static void check_device(struct partition *partition, const struct hardware *har
             estimate_release(&all[i]);
 }
 
+/* ---- each by itself ---- */
+
+/* Are both unknown, or the same to the last bit? */
+static void assert_same(double a, double b)
+{
+    assert_true(a == b || (!is_known(a) && !is_known(b)));
+}
+
+/* Rows added one after the other are the whole, to the last bit; and so are sums without rows. */
+static void check_every_row(const struct partition *partition, const struct hardware *hardware,
+                            struct estimate_setting setting)
+{
+    struct estimate full = make(partition, hardware, setting);
+    setting.sums_only = true;
+    struct estimate sums = make(partition, hardware, setting);
+    double latency = 0, joules = 0, idle = 0, bytes = 0, wasted = 0, peak = 0;
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct estimate_row *row = &full.rows[i];
+        double watts = row->joules.total / row->latency_s;
+        latency += row->latency_s;
+        joules += row->joules.total;
+        idle += row->joules.idle;
+        bytes += row->bytes;
+        wasted += row->joules.idle * (1 - row->utilisation);
+        peak = row->latency_s > 0 && watts > peak ? watts : peak;
+    }
+    assert_same(full.latency_s, latency);
+    assert_same(full.joules.total, joules);
+    assert_same(full.joules.idle, idle);
+    assert_same(full.bytes, bytes);
+    assert_same(full.wasted_j, wasted);
+    if (is_known(full.peak_w))
+        assert_same(full.peak_w, peak);
+    assert_null(sums.rows);
+    assert_null(sums.memory.timeline);
+    assert_same(sums.latency_s, full.latency_s);
+    assert_same(sums.latency_plus_minus, full.latency_plus_minus);
+    assert_same(sums.joules.total, full.joules.total);
+    assert_same(sums.joules_plus_minus, full.joules_plus_minus);
+    assert_same(sums.power_plus_minus, full.power_plus_minus);
+    assert_same(sums.peak_w, full.peak_w);
+    assert_same(sums.utilisation, full.utilisation);
+    assert_same(sums.memory.total_peak, full.memory.total_peak);
+    assert_memory_equal(sums.bound_counts, full.bound_counts, sizeof full.bound_counts);
+    estimate_release(&full);
+    estimate_release(&sums);
+}
+
+static void test_sums_are_of_the_rows(void **state)
+{
+    (void)state;
+    static const char *const IDS[] = {"h200", "l4", "xeon-8490h", "jetson-orin-nano-8gb"};
+    struct chance chance = {8};
+    for (size_t d = 0; d < sizeof IDS / sizeof *IDS; d++) {
+        struct hardware hardware;
+        struct error why = {0};
+        assert_int_equal(hardware_find(IDS[d], &hardware, &why), ERR_OK);
+        for (int i = 0; i < 40; i++) {
+            struct graph graph;
+            graphs_random(&chance, 5 + chance_below(&chance, 60), &graph);
+            struct partition partition = cut(&graph);
+            check_every_row(
+                &partition, &hardware,
+                (struct estimate_setting){.precision = i % 2 ? PRECISION_FP16 : PRECISION_FP32});
+            partition_release(&partition);
+            graph_release(&graph);
+        }
+        hardware_release(&hardware);
+    }
+}
+
 static void test_any_graph_on_any_device(void **state)
 {
     (void)state;
@@ -442,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_a_device_without_a_figure_that_is_needed),
         cmocka_unit_test(test_confidence),
         cmocka_unit_test(test_unknown_operators_cost_confidence),
+        cmocka_unit_test(test_sums_are_of_the_rows),
         cmocka_unit_test(test_any_graph_on_any_device),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -256,17 +256,28 @@ static void contradictions_are_found(void **state)
     }
 }
 
+/* And of what is doubted only the part beyond the doubt speaks against it. */
 static void a_measured_energy_may_pass_the_limit_farther(void **state)
 {
     (void)state;
+    static const struct {
+        const char *figure;
+        bool is_fine;
+    } CASES[] = {{"\"value\": 4.4, \"plus_minus\": 0.001", true},
+                 {"\"value\": 4.6, \"plus_minus\": 0.001", false},
+                 {"\"value\": 5, \"plus_minus\": 0.3", true},
+                 {"\"value\": 5, \"plus_minus\": 0.1", false}};
+    const char *old =
+        "\"value\": 2, \"unit\": \"pj\", \"evidence\": \"derived\", \"plus_minus\": 0.1";
     struct error why = {0};
-    const char *old = "\"value\": 2, \"unit\": \"pj\", \"evidence\": \"derived\"";
-    assert_int_equal(
-        check_with(old, "\"value\": 4.4, \"unit\": \"pj\", \"evidence\": \"fitted\"", &why),
-        ERR_OK);
-    assert_int_equal(
-        check_with(old, "\"value\": 4.6, \"unit\": \"pj\", \"evidence\": \"fitted\"", &why),
-        ERR_BAD_VALUE);
+    char new[120];
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        str_format(new, sizeof new, "%s, \"unit\": \"pj\", \"evidence\": \"fitted\"",
+                   CASES[i].figure);
+        enum err err = check_with(old, new, &why);
+        if (err != (CASES[i].is_fine ? ERR_OK : ERR_BAD_VALUE))
+            fail_msg("%s: %d: %s", new, err, why.text);
+    }
     assert_contains(why.text, "above 2.0 x the limit");
 }
 

@@ -51,7 +51,7 @@ static void look_for_gaps(const struct hardware *hardware)
     assert_whole(hardware, "launch", &hardware->launch_s);
     assert_whole(hardware, "compute_share", &hardware->compute_share);
     assert_whole(hardware, "memory_share", &hardware->memory_share);
-    if (hardware->class != HARDWARE_CPU && hardware->class != HARDWARE_NPU)
+    if (hardware->class != HARDWARE_CPU) /* whose memory is what one puts beside it */
         assert_whole(hardware, "capacity", &memory->capacity_bytes);
 }
 

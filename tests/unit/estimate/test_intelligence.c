@@ -134,22 +134,23 @@ static void upstream_has_figures_of_its_own(void **state)
 {
     (void)state;
     static const struct intelligence_query QUERIES[] = {
-        {OUTCOME_CORRECT, 50, 40, 2, 8, 3},          /* 8 J, 4 W */
-        {OUTCOME_CORRECT, 50, 40, 2, 0, 6},          /* 0 J is missing to it: 6 W x 2 s */
-        {OUTCOME_INCORRECT, 50, 40, 4, 4, UNKNOWN},  /* 4 J, 1 W */
-        {OUTCOME_UNGRADED, 50, 40, 2, UNKNOWN, NAN}, /* nothing of it */
-        {OUTCOME_FAILED, 50, 40, 2, 1000, 500},      /* not counted */
+        {OUTCOME_CORRECT, 50, 40, 2, 8, 3},         /* 8 J, 4 W */
+        {OUTCOME_CORRECT, 50, 40, 2, 0, 6},         /* 0 J is missing to it: 6 W x 2 s */
+        {OUTCOME_INCORRECT, 50, 40, 4, 4, UNKNOWN}, /* 4 J, 1 W */
+        {OUTCOME_CORRECT, 50, 40, 2, UNKNOWN, NAN}, /* nothing of it but the answer */
+        {OUTCOME_UNGRADED, 50, 40, 2, 6, 3},        /* in the totals, not in the analysis */
+        {OUTCOME_FAILED, 50, 40, 2, 1000, 500},     /* not counted */
     };
     struct intelligence_tally tally = {0};
     struct intelligence is;
     for (size_t i = 0; i < sizeof QUERIES / sizeof *QUERIES; i++)
         intelligence_add(&tally, &QUERIES[i]);
     intelligence_of(&tally, &BUSY, 0, &is);
-    assert_near(is.upstream_ipj_mean_query, 2. / 3 / 8, 1e-12);         /* 24 J / 3 */
-    assert_near(is.upstream_ipj_total, 2. / 3 / 24, 1e-12);             /* 24 J */
-    assert_near(is.upstream_ipw_mean_query, 2. / 3 / (11. / 3), 1e-12); /* 4, 6, 1 W */
-    assert_near(is.upstream_ipw_total, 2. / 3 / 3, 1e-12);              /* 24 J / 8 s */
-    assert_near(is.ipj, 2. / 3 / 50, 1e-12);
+    assert_near(is.upstream_ipj_mean_query, 3. / 4 / 8, 1e-12);         /* 24 J / 3 */
+    assert_near(is.upstream_ipj_total, 3. / 4 / 30, 1e-12);             /* 24 J and 6 */
+    assert_near(is.upstream_ipw_mean_query, 3. / 4 / (11. / 3), 1e-12); /* 4, 6, 1 W */
+    assert_near(is.upstream_ipw_total, 3. / 4 / 3, 1e-12);              /* 30 J / 10 s */
+    assert_near(is.ipj, 3. / 4 / 50, 1e-12);
 }
 
 /* A small generator of our own: the same on every machine. */

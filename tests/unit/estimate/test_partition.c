@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "graph/build.h"
+#include "graph/zoo.h"
 #include "support/graphs.h"
 #include "support/unit.h"
 
@@ -574,6 +575,67 @@ static void test_a_hundred_thousand_nodes(void **state)
     graph_release(&graph);
 }
 
+/* ---- kinds ---- */
+
+static bool same_amount(const struct graph_amount *a, const struct graph_amount *b)
+{
+    return a->weights == b->weights && a->activations == b->activations && a->cached == b->cached &&
+           a->stored_weights == b->stored_weights && a->stored_bytes == b->stored_bytes &&
+           a->fixed_bytes == b->fixed_bytes;
+}
+
+static bool same_cost(const struct subgraph *a, const struct subgraph *b)
+{
+    return a->cost.macs == b->cost.macs && a->cost.elementwise == b->cost.elementwise &&
+           same_amount(&a->cost.in, &b->cost.in) && same_amount(&a->cost.out, &b->cost.out) &&
+           same_amount(&a->cost.weights, &b->cost.weights) && a->outputs == b->outputs &&
+           a->rows == b->rows && a->steps == b->steps && a->link_outputs == b->link_outputs &&
+           a->op == b->op && a->is_shared == b->is_shared && a->is_summed == b->is_summed;
+}
+
+static void check_kinds(const struct partition *partition)
+{
+    for (size_t i = 0; i < partition->count; i++) {
+        uint32_t kind = partition->kind_of[i];
+        assert_true(kind < partition->kind_count);
+        assert_true(partition->kinds[kind] <= i);
+        assert_int_equal(partition->kind_of[partition->kinds[kind]], kind);
+        assert_true(
+            same_cost(&partition->subgraphs[i], &partition->subgraphs[partition->kinds[kind]]));
+    }
+}
+
+static void test_one_of_a_kind_costs_what_the_others_do(void **state)
+{
+    (void)state;
+    struct chance chance = {11};
+    for (int i = 0; i < GRAPHS; i++) {
+        struct graph graph;
+        graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES), &graph);
+        struct partition partition = cut(&graph, i % 2 ? PARTITION_FUSED : PARTITION_PLAIN);
+        check_kinds(&partition);
+        partition_release(&partition);
+        graph_release(&graph);
+    }
+}
+
+/* Sixteen layers of one shape, and what is before and behind them. */
+static void test_layers_of_a_decoder_are_alike(void **state)
+{
+    (void)state;
+    struct graph graph = {0};
+    struct error why = {0};
+    struct graph_setting setting = {.phase = GRAPH_DECODE, .context = 1000};
+    assert_int_equal(zoo_build(zoo_find("llama-3.2-1b"), &setting, &graph, &why), ERR_OK);
+    struct partition partition = cut(&graph, PARTITION_FUSED);
+    check_kinds(&partition);
+    assert_true(partition.count > 16 * 6);
+    assert_true(partition.kind_count < 16);
+    assert_near(partition.parameters, graph_parameters(&graph), 0);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
 static void test_an_empty_graph(void **state)
 {
     (void)state;
@@ -603,6 +665,8 @@ int main(void)
         cmocka_unit_test(test_any_graph),
         cmocka_unit_test(test_fusing_saves_what_it_says),
         cmocka_unit_test(test_a_hundred_thousand_nodes),
+        cmocka_unit_test(test_one_of_a_kind_costs_what_the_others_do),
+        cmocka_unit_test(test_layers_of_a_decoder_are_alike),
         cmocka_unit_test(test_an_empty_graph),
     };
     return RUN_TESTS(tests);

@@ -1,10 +1,11 @@
-/* Many estimates: a device that cannot does not stop the others, and comes last. */
+/* Many estimates: a device that cannot does not stop the others, and comes last; a frontier is drawn for
+ * every demand by itself. */
 #include "estimate/points.h"
 
 #include "port/json_read.h"
 #include "support/unit.h"
 
-enum { DEVICES = 3 };
+enum { DEVICES = 3, BATCHES = 2, CONTEXTS = 3 };
 
 static void find(const char *id, struct hardware *out)
 {
@@ -15,7 +16,6 @@ static void find(const char *id, struct hardware *out)
 
 static void one_that_cannot_comes_last(void **state)
 {
-    static const int64_t BATCHES[] = {1, 4};
     struct hardware hardware[DEVICES];
     struct points_candidate candidates[DEVICES] = {{0}};
     struct model model;
@@ -30,19 +30,23 @@ static void one_that_cannot_comes_last(void **state)
         candidates[i].choice = (struct outcome_choice){.precision = PRECISION_FP16, .devices = 2};
     }
     assert_int_equal(model_open("resnet18", &model, &why), ERR_OK);
-    struct points_question question = {.work = {.model = &model},
+    const struct workload_question works[BATCHES] = {
+        {.model = &model, .setting = {.batch = 1}},
+        {.model = &model, .setting = {.batch = 4}},
+    };
+    struct points_question question = {.works = works,
+                                       .work_count = BATCHES,
                                        .hardware = hardware,
                                        .candidates = candidates,
-                                       .candidate_count = DEVICES,
-                                       .batches = BATCHES,
-                                       .batch_count = 2};
+                                       .candidate_count = DEVICES};
     assert_int_equal(points_make(&question, &points, &why), ERR_OK);
-    points_sort(&points);
     assert_int_equal(points.count, 6);
     assert_int_equal(points.able, 4);
+    assert_int_equal(points.demand_count, 1);
     for (size_t i = 0; i < points.count; i++) {
         assert_int_equal(points.items[i].missing[0] != '\0', i >= 4);
         assert_int_equal(points.items[i].device == 0, i >= 4);
+        assert_non_null(points.items[i].work);
         assert_false(i >= 4 && points.items[i].on_frontier);
         if (i > 0 && i < 4)
             assert_true(outcome_joules_each(&points.items[i - 1].outcome) <=
@@ -55,8 +59,70 @@ static void one_that_cannot_comes_last(void **state)
         hardware_release(&hardware[i]);
 }
 
+/* Is there another point of the same demand that is as good in both, and better in one? */
+static bool is_beaten(const struct points *points, const struct point *mine)
+{
+    double joules = outcome_joules_each(&mine->outcome), seconds = mine->outcome.all.latency_s;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct point *other = &points->items[i];
+        double x = outcome_joules_each(&other->outcome), y = other->outcome.all.latency_s;
+        if (other->work->question.setting.context == mine->work->question.setting.context &&
+            x <= joules && y <= seconds && (x < joules || y < seconds))
+            return true;
+    }
+    return false;
+}
+
+/* A short context costs less and answers sooner than a long one, and beats it nowhere. */
+static void demands_do_not_compete(void **state)
+{
+    static const int64_t LENGTHS[CONTEXTS] = {8192, 512, 2048}; /* in no order */
+    struct hardware hardware[2];
+    struct points_candidate candidates[2] = {{0}};
+    struct workload_question works[CONTEXTS * BATCHES];
+    struct model model;
+    struct points points;
+    struct error why = {0};
+    (void)state;
+    find("l4", &hardware[0]);
+    find("h200", &hardware[1]);
+    for (size_t i = 0; i < 2; i++) {
+        candidates[i].device = i;
+        candidates[i].choice = (struct outcome_choice){.precision = PRECISION_FP16, .devices = 1};
+    }
+    assert_int_equal(model_open("llama-3.2-1b", &model, &why), ERR_OK);
+    for (size_t i = 0; i < CONTEXTS * BATCHES; i++)
+        works[i] = (struct workload_question){.model = &model,
+                                              .setting = {.phase = GRAPH_DECODE,
+                                                          .batch = i / CONTEXTS ? 8 : 1,
+                                                          .context = LENGTHS[i % CONTEXTS]}};
+    struct points_question question = {.works = works,
+                                       .work_count = CONTEXTS * BATCHES,
+                                       .hardware = hardware,
+                                       .candidates = candidates,
+                                       .candidate_count = 2};
+    assert_int_equal(points_make(&question, &points, &why), ERR_OK);
+    assert_int_equal(points.count, 12);
+    assert_int_equal(points.demand_count, CONTEXTS);
+    for (size_t i = 0; i < points.count; i++) {
+        const struct point *point = &points.items[i];
+        static const int64_t SORTED[CONTEXTS] = {512, 2048, 8192};
+        assert_int_equal(point->demand, i / 4);
+        assert_int_equal(point->place, i % 4);
+        assert_int_equal(point->work->question.setting.context, SORTED[i / 4]);
+        assert_int_equal(point->on_frontier, !is_beaten(&points, point));
+        assert_true(point->place == 0 || outcome_joules_each(&point[-1].outcome) <=
+                                             outcome_joules_each(&point->outcome));
+    }
+    points_release(&points);
+    model_close(&model);
+    for (size_t i = 0; i < 2; i++)
+        hardware_release(&hardware[i]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_that_cannot_comes_last)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_that_cannot_comes_last),
+                                       cmocka_unit_test(demands_do_not_compete)};
     return RUN_TESTS_WITH(jv_available, tests);
 }
