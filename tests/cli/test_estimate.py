@@ -322,6 +322,26 @@ class Limits(EstimateTest):
         self.assertGreater(report["energy_j"]["total"], 0)
         self.run_ipw(*words, "--max-memory-gb", "0.128", code=1)
 
+    def test_what_no_device_holds_is_estimated_on_each(self):
+        """Also where a device could not share it: nobody asked for that."""
+        catalogue = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
+        words = ["llama-3.1-405b", "--phase", "decode", "--context", "64"]
+        for device in catalogue:
+            with self.subTest(device=device["id"]):
+                report = self.on(device["id"], *words)
+                memory = report["memory_bytes"]
+                self.assertGreater(memory["total_peak"], 4.05e11)  # so many numbers of a byte or two
+                fits = memory["capacity"] and memory["total_peak"] <= memory["capacity"]
+                self.assertEqual(report["fits"], fits)
+                self.assertGreater(report["latency_s"], 0)
+        for changes in ({"link": None}, {}):
+            device = self.device(**changes)
+            if "link" in changes:
+                device.write_text(json.dumps({k: v for k, v in ROUND.items() if k != "link"}))
+            text = self.run_ipw("--model", *words, "--hardware-file", device).stdout
+            self.assertIn("DOES NOT FIT", text)
+            self.assertEqual("it would with --devices" in text, "link" not in changes)
+
     def test_memory_on_the_chip_alone_holds_small_models_alone(self):
         """As the maker of one compiles them: ResNet-50 whole, twice as many weights cut up."""
         for hardware, small, large in (("hailo-8", "resnet50", "resnet101"),
