@@ -7,10 +7,12 @@
 #include "estimate/partition/flow.h"
 #include "estimate/partition/fuse.h"
 #include "estimate/partition/kinds.h"
+#include "estimate/partition/sharing.h"
 
 struct making {
     struct partition *out;
     const struct flow *flow;
+    const struct sharing *sharing;
     int32_t *of;   /* of each node: its subgraph; GRAPH_NONE of views */
     int32_t *seen; /* of each tensor: the last subgraph that counted it */
     double *part;  /* of each root: how much of it that subgraph has counted */
@@ -196,7 +198,7 @@ static void count_borders(struct making *making)
             count_outputs(making, subgraph, node, (int32_t)i);
         }
         graph_cost_add(&out->total, &subgraph->cost);
-        describe_subgraph(out, subgraph);
+        describe_subgraph(out, making->sharing, subgraph);
     }
 }
 
@@ -292,12 +294,13 @@ static void look_at_nodes(struct partition *out)
     }
 }
 
-static enum err assemble(const struct flow *flow, const struct pieces *pieces,
-                         struct partition *out)
+static enum err assemble(const struct flow *flow, const struct sharing *sharing,
+                         const struct pieces *pieces, struct partition *out)
 {
     size_t nodes = flow->graph->node_count + 1, tensors = flow->graph->tensor_count + 1;
     struct making making = {.out = out,
                             .flow = flow,
+                            .sharing = sharing,
                             .of = malloc(nodes * sizeof *making.of),
                             .seen = malloc((tensors + nodes) * sizeof *making.seen),
                             .part = malloc(tensors * sizeof *making.part)};
@@ -311,7 +314,6 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     if (has_room) {
         for (size_t i = 0; i < nodes; i++)
             making.of[i] = GRAPH_NONE;
-        look_at_nodes(out);
         arrange(&making, pieces);
         find_edges(&making, making.seen);
         count_borders(&making);
@@ -324,6 +326,18 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     return has_room ? find_kinds(out) : ERR_NO_MEMORY;
 }
 
+static enum err share_and_assemble(const struct flow *flow, const struct pieces *pieces,
+                                   struct partition *out)
+{
+    struct sharing sharing;
+    enum err err = sharing_make(flow, out->is_decoder, &sharing);
+    if (!err) {
+        err = assemble(flow, &sharing, pieces, out);
+        sharing_release(&sharing);
+    }
+    return err;
+}
+
 enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
                         struct partition *out, struct error *why)
 {
@@ -332,9 +346,10 @@ enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
     enum err err = flow_make(graph, fusion == PARTITION_FUSED, &flow);
     if (!err) {
+        look_at_nodes(out);
         err = fuse_nodes(&flow, fusion == PARTITION_FUSED, &pieces);
         if (!err) {
-            err = assemble(&flow, &pieces, out);
+            err = share_and_assemble(&flow, &pieces, out);
             pieces_release(&pieces);
         }
         flow_release(&flow);

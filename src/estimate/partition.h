@@ -31,10 +31,11 @@ struct subgraph {
     double outputs; /* numbers that its deciding nodes make: how much there is to deal out */
     double rows;  /* of the matrix that they are: its columns are the last dimension or channels */
     double steps; /* that wait for each other, of a recurrent layer; 1 of anything else */
-    double link_outputs; /* numbers that devices which share it must bring together; 0: none */
-    bool is_shared;      /* devices may share it: products with weights, attention */
-    bool is_summed;      /* and each then has a part of every sum, not all of some */
-    uint32_t level;      /* the longest way from the start, in subgraphs */
+    double link_summed;   /* numbers that devices which share it must add up; 0: none */
+    double link_gathered; /* numbers of which each has some, and all are needed */
+    bool is_shared;       /* devices may share it: products with weights, attention */
+    bool is_summed;       /* and each then has a part of every sum, not all of some */
+    uint32_t level;       /* the longest way from the start, in subgraphs */
 };
 
 /* A tensor that lies in memory between subgraphs, or comes in or goes out: once, whatever views it has. */

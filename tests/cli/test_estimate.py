@@ -352,6 +352,27 @@ class Limits(EstimateTest):
             self.assertGreater(report["params"], report["memory_bytes"]["capacity"])
 
 
+# ---- several devices ----
+
+# Every token through one expert that all share, and through 2 of 4, in both layers.
+EXPERTS = {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "num_hidden_layers": 2,
+           "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+           "intermediate_size": 96, "vocab_size": 32, "max_position_embeddings": 512,
+           "hidden_act": "silu", "tie_word_embeddings": False, "num_experts": 4,
+           "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+           "shared_expert_intermediate_size": 40, "decoder_sparse_step": 1}
+
+
+class Sharing(EstimateTest):
+    def test_an_expert_that_all_share_is_in_the_same_sum(self):
+        (self.root / "config.json").write_text(json.dumps(EXPERTS))
+        report = self.estimate(self.root / "config.json", "--hardware-file", self.device(),
+                               "--phase", "prefill", "--prompt-tokens", "100", "--devices", "2",
+                               "--precision", "fp16")
+        # Two sums a layer around a ring of two, of 16 bits; logits of the last token once.
+        self.assertEqual(report["traffic_bytes"]["link"], 2 * (2 * 2 * 2 * 100 * 64 + 32))
+
+
 # ---- forms ----
 
 class Forms(EstimateTest):
