@@ -1,5 +1,6 @@
 #include "estimate/partition.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,7 +211,8 @@ static bool is_shared_weight(const struct making *making, tensor_id root)
     const struct flow *flow = making->flow;
     uint32_t first = flow->first_reader[root], count = flow_reader_count(flow, root);
     for (uint32_t r = 0; r < count; r++)
-        if (flow->graph->nodes[flow->readers[first + r]].op == GRAPH_LINEAR)
+        if (sharing_is_shared_matrix(making->sharing,
+                                     &flow->graph->nodes[flow->readers[first + r]]))
             return flow->graph->tensors[root].rank > 1;
     return false;
 }
@@ -237,6 +239,8 @@ static void place_activation(struct making *making, tensor_id root)
         .from = (uint32_t)from,
         .to = (uint32_t)to,
         .amount = graph_tensor_amount(tensor),
+        .columns = making->sharing->divided[root].columns,
+        .heads_kv = making->sharing->divided[root].heads_kv,
     };
 }
 
@@ -260,21 +264,29 @@ static void place_tensors(struct making *making)
     }
 }
 
+static void add_alive(struct partition_alive *to, const struct partition_tensor *tensor, int sign)
+{
+    double numbers = sign * tensor->amount.activations;
+    double columns = round(numbers * tensor->columns), heads = round(numbers * tensor->heads_kv);
+    to->activations += numbers - columns - heads;
+    to->columns += columns;
+    to->heads_kv += heads;
+    to->fixed_bytes += sign * tensor->amount.fixed_bytes;
+}
+
 /* What a tensor adds where it is made, it takes away after its last use; the sums in between are what is alive.
  * Counts of numbers are whole, so that nothing is lost on the way. */
 static void sum_alive(struct partition *out)
 {
     for (size_t i = 0; i < out->tensor_count; i++) {
         const struct partition_tensor *tensor = &out->tensors[i];
-        struct partition_alive *from = &out->alive[tensor->from],
-                               *after = &out->alive[tensor->to + 1];
-        from->activations += tensor->amount.activations;
-        from->fixed_bytes += tensor->amount.fixed_bytes;
-        after->activations -= tensor->amount.activations;
-        after->fixed_bytes -= tensor->amount.fixed_bytes;
+        add_alive(&out->alive[tensor->from], tensor, 1);
+        add_alive(&out->alive[tensor->to + 1], tensor, -1);
     }
     for (size_t i = 1; i < out->count; i++) {
         out->alive[i].activations += out->alive[i - 1].activations;
+        out->alive[i].columns += out->alive[i - 1].columns;
+        out->alive[i].heads_kv += out->alive[i - 1].heads_kv;
         out->alive[i].fixed_bytes += out->alive[i - 1].fixed_bytes;
     }
 }

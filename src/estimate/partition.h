@@ -43,11 +43,14 @@ struct partition_tensor {
     tensor_id tensor;
     uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for what goes out */
     struct graph_amount amount;
+    double columns, heads_kv; /* shares of it that devices divide, see partition_alive */
 };
 
 /* What lies in memory between subgraphs while one of them runs. */
 struct partition_alive {
-    double activations; /* numbers */
+    double activations; /* numbers that each device has */
+    double columns;     /* numbers that devices which share the model divide by their count */
+    double heads_kv;    /* numbers that they divide by no more than the heads of keys and values */
     double fixed_bytes; /* integers */
 };
 

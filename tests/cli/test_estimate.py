@@ -364,6 +364,19 @@ EXPERTS = {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", 
 
 
 class Sharing(EstimateTest):
+    def test_what_lies_between_matrices_is_divided(self):
+        """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""
+        for devices in (1, 2, 4, 8, 16):
+            report = self.on("h100-sxm", "llama-3.1-8b", "--devices", str(devices), "--phase",
+                             "prefill", "--prompt-tokens", "2048", "--precision", "fp16")
+            memory = report["memory_bytes"]
+            self.assertEqual(memory["activations_peak"], 2 * 2048 * (2 * 4096 + 14336 / devices))
+            cache = 2 * 2 * 32 * 2048 * 1024 / min(devices, 8)
+            self.assertEqual(memory["kv_cache"], cache)
+            room = memory["capacity"] - memory["weights"]
+            self.assertEqual(report["largest_batch"],
+                             room // (memory["activations_peak"] + cache))
+
     def test_an_expert_that_all_share_is_in_the_same_sum(self):
         (self.root / "config.json").write_text(json.dumps(EXPERTS))
         report = self.estimate(self.root / "config.json", "--hardware-file", self.device(),
