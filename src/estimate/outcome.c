@@ -116,11 +116,23 @@ static void take_pass(struct outcome *outcome, const struct estimate *estimate, 
         add_bounds(&outcome->all, estimate);
 }
 
+/* Of the MACs of all passes. */
+static double divided_share(const struct workload *work, int devices)
+{
+    double shared = 0, all = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        shared += work->passes[i].times * work->passes[i].partition.shared_macs;
+        all += work->passes[i].times * work->passes[i].partition.total.macs;
+    }
+    return devices > 1 && all > 0 ? shared / all : UNKNOWN;
+}
+
 enum err outcome_make(const struct workload *work, const struct hardware *hardware,
                       const struct outcome_choice *choice, bool keep, struct outcome *out,
                       struct error *why)
 {
     *out = (struct outcome){.work = work, .hardware = hardware, .choice = *choice};
+    out->divided = divided_share(work, choice->devices);
     out->limit_w = hardware->limit_w.value * choice->devices;
     if (keep) {
         out->passes = calloc(work->count, sizeof *out->passes);

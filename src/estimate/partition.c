@@ -200,6 +200,7 @@ static void count_borders(struct making *making)
         }
         graph_cost_add(&out->total, &subgraph->cost);
         describe_subgraph(out, making->sharing, subgraph);
+        out->shared_macs += subgraph->is_shared ? subgraph->cost.macs : 0;
     }
 }
 

@@ -62,6 +62,7 @@ struct partition {
     uint32_t *before;
     size_t before_count;
     struct graph_cost total; /* the sum over subgraphs */
+    double shared_macs;      /* of it, what devices may share */
     struct partition_tensor *tensors;
     size_t tensor_count;
     struct partition_alive *alive;    /* while each subgraph runs */

@@ -92,6 +92,7 @@ static void setting_to_json(struct json *json, const struct outcome *outcome)
     json_object(json, "setting");
     lengths_to_json(json, question);
     json_integer(json, "devices", outcome->choice.devices);
+    json_number(json, "divided", outcome->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_bool(json, "keeps_stored", outcome->choice.keeps_stored);
     json_string(json, "computed_in", precision_name(outcome->used));

@@ -32,6 +32,8 @@ static void put_head(const struct outcome *outcome, struct text *out)
     str_format(words, sizeof words, "%s of %s%s", figure, room,
                outcome->memory.fits ? "" : ": **does not fit**");
     row(out, "memory", words);
+    if (words_divided(words, outcome))
+        row(out, "devices", words);
     row(out, "bound by", words_bounds(words, all->bound_counts));
     str_format(words, sizeof words, "%s: %s", estimate_confidence_name(outcome->confidence),
                outcome->confidence_reason);

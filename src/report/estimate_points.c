@@ -248,6 +248,9 @@ static void put_notes(const struct points_report *report, const struct layout *l
         text_addf(out, "%s! more memory than the device has\n", indent);
     if (any_doubt(report->points, false))
         text_addf(out, "%s? how much memory the device has is not known\n", indent);
+    char words[WORDS_MAX];
+    if (report->points->able && words_divided(words, &report->points->items[0].outcome))
+        text_addf(out, "%sdevices: %s\n", indent, words);
     text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
     if (layout->confidences)
         text_add(out, "; conf: calibrated, interpolated, theoretical");

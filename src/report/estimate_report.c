@@ -148,6 +148,13 @@ static void put_work(const struct paper *paper, const struct outcome *outcome)
     }
 }
 
+static void put_devices(const struct paper *paper, const struct outcome *outcome)
+{
+    char words[WORDS_MAX];
+    if (words_divided(words, outcome))
+        line(paper, "devices", "%s", words);
+}
+
 static void put_confidence(const struct paper *paper, const struct outcome *outcome)
 {
     line(paper, "confidence", "%s%s%s", estimate_confidence_name(outcome->confidence),
@@ -425,6 +432,7 @@ void estimate_text(const struct estimate_report *report, bool colour, struct tex
     put_power(&paper, outcome);
     put_memory(&paper, report);
     put_work(&paper, outcome);
+    put_devices(&paper, outcome);
     put_confidence(&paper, outcome);
     if (outcome->work->question.is_request)
         put_phases(&paper, outcome);

@@ -133,6 +133,16 @@ char *words_rate(char *to, double rate)
     return to;
 }
 
+char *words_divided(char *to, const struct outcome *outcome)
+{
+    char share[WORDS_MAX];
+    if (!(outcome->divided < 0.995))
+        return NULL;
+    str_format(to, WORDS_MAX, "%d divide %s of the MACs, and each does all the rest",
+               outcome->choice.devices, words_share(share, outcome->divided));
+    return to;
+}
+
 static char *value_words(char *to, enum budget_kind kind, double value)
 {
     if (kind == BUDGET_MEMORY) /* the limit is asked for in 10^9 bytes: the figure beside it too */

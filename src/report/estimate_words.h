@@ -27,6 +27,8 @@ char *words_bounds(char *to, const double counts[BOUND_COUNT]);
 char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */
 char *words_rate(char *to, double rate);
+/* "devices divide 0.01 % of the MACs, and each does the rest"; NULL where they divide nearly all. */
+char *words_divided(char *to, const struct outcome *outcome);
 /* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome);
 

@@ -364,6 +364,33 @@ EXPERTS = {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", 
 
 
 class Sharing(EstimateTest):
+    def test_convolutions_are_not_shared(self):
+        """Of ResNet-152 devices divide the classifier, 2048 x 1000 of 11.51 G multiplications: that is said,
+        and what each of them repeats is counted in all sums."""
+        words = ["--model", "resnet152", "--hardware", "t4", "--devices", "64"]
+        done = self.run_ipw(*words)
+        self.assertIn("64 devices divide 0.018 % of what resnet152 multiplies", done.stderr)
+        self.assertIn("64 divide < 0.1 % of the MACs, and each does all the rest", done.stdout)
+        self.assertIn("64 divide < 0.1 %", self.run_ipw(*words, "--batch", "1,2").stdout)
+        one, many = self.on("t4", "resnet152"), self.estimate(*words[1:])
+        self.assertIsNone(one["setting"]["divided"])
+        self.assertClose(many["setting"]["divided"], 2048 * 1000 / one["macs"], 1e-6)
+        self.assertClose(many["macs"], 64 * (one["macs"] - 2048000) + 2048000, 1e-6)
+        self.assertClose(many["flops"], 64 * one["flops"], 1e-3)
+        self.assertGreater(many["bytes"], 62 * one["bytes"])
+        self.assertClose(64 * many["mfu"] * many["latency_s"], one["mfu"] * one["latency_s"], 1e-6)
+
+    def test_what_nothing_of_is_shared(self):
+        done = self.run_ipw("--model", "squeezenet1_1", "--hardware", "t4", "--devices", "2", code=1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("nothing of squeezenet1_1 can be shared over devices by tensor parallelism",
+                      done.stderr)
+
+    def test_a_decoder_is_divided(self):
+        report = self.on(GPU, "llama-3.2-1b", "--devices", "4", "--phase", "decode")
+        self.assertEqual(report["setting"]["divided"], 1)
+        self.assertClose(report["macs"], self.on(GPU, "llama-3.2-1b", "--phase", "decode")["macs"])
+
     def test_what_lies_between_matrices_is_divided(self):
         """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""
         for devices in (1, 2, 4, 8, 16):
