@@ -149,6 +149,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
         json_number(json, "value", checks[i].value);
         json_number(json, "plus_minus", checks[i].plus_minus);
         json_number(json, "most", checks[i].most);
+        json_number(json, "left", checks[i].left);
         json_number(json, "margin", checks[i].margin);
         json_bool(json, "sure", checks[i].is_sure);
         json_string(json, "verdict", budget_verdict_name(checks[i].verdict));

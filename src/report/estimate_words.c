@@ -145,7 +145,8 @@ char *words_divided(char *to, const struct outcome *outcome)
 
 static char *value_words(char *to, enum budget_kind kind, double value)
 {
-    if (kind == BUDGET_MEMORY) /* the limit is asked for in 10^9 bytes: the figure beside it too */
+    if (kind == BUDGET_MEMORY ||
+        kind == BUDGET_FIT) /* the limit is asked for in 10^9 bytes: the figure beside it too */
         str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
     else
         format_si(to, value, budget_unit(kind));
@@ -158,7 +159,13 @@ char *words_check(char *to, const struct budget_check *check, const struct outco
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
         str_format(of, sizeof of, " a %s", budget_joules_of(outcome));
-    if (check->verdict == BUDGET_UNKNOWN)
+    if (check->kind == BUDGET_FIT) {
+        char beyond[FORMAT_MAX];
+        str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),
+                   value_words(value, check->kind, check->value),
+                   value_words(most, check->kind, check->most),
+                   value_words(beyond, check->kind, -check->left));
+    } else if (check->verdict == BUDGET_UNKNOWN)
         str_format(to, WORDS_MAX, "%s is not known", budget_name(check->kind));
     else
         str_format(to, WORDS_MAX, "%-7s  %s%s%s of %s: %.3g %% %s%s", budget_name(check->kind),

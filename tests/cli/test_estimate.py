@@ -342,6 +342,23 @@ class Limits(EstimateTest):
             self.assertIn("DOES NOT FIT", text)
             self.assertEqual("it would with --devices" in text, "link" not in changes)
 
+    def test_what_does_not_fit_keeps_no_limit(self):
+        words = ["llama-3.1-70b", "--phase", "decode", "--max-latency-ms", "1e9"]
+        report = self.on("l4", *words, code=1)
+        memory, budget = report["memory_bytes"], report["budget"]
+        self.assertEqual(budget["verdict"], "FAIL")
+        self.assertEqual([(c["limit"], c["verdict"]) for c in budget["checks"]],
+                         [("latency", "PASS"), ("fit", "FAIL")])
+        self.assertEqual(budget["checks"][1]["left"], memory["capacity"] - memory["total_peak"])
+        self.assertRegex(self.run_ipw("--model", *words, "--hardware", "l4", code=1).stdout,
+                         r"FAIL +fit +needs 141\.?\d* GB of 2[45]\.?\d* GB: 11\d\.?\d* GB too much")
+        for hardware, code, verdicts in (("l4,t4", 1, ["FAIL", "FAIL"]),
+                                         ("l4,mi300x", 0, ["PASS", "FAIL"])):
+            points = self.on(hardware, *words, code=code)["points"]
+            self.assertEqual([p["budget"]["verdict"] for p in points], verdicts)
+            table = self.run_ipw("--model", *words, "--hardware", hardware, code=code).stdout
+            self.assertEqual(table.count("FAIL"), verdicts.count("FAIL"))
+
     def test_memory_on_the_chip_alone_holds_small_models_alone(self):
         """As the maker of one compiles them: ResNet-50 whole, twice as many weights cut up."""
         for hardware, small, large in (("hailo-8", "resnet50", "resnet101"),
