@@ -101,7 +101,7 @@ size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
             .most = most,
             .left = most - value,
             .margin = known ? (most - value) / most : UNKNOWN,
-            .is_sure = !is_known(plus_minus) || fabs(most - value) > plus_minus,
+            .is_sure = known && (!is_known(plus_minus) || fabs(most - value) > plus_minus),
             .verdict = !known          ? BUDGET_UNKNOWN
                        : value <= most ? BUDGET_PASS
                                        : BUDGET_FAIL,
@@ -110,14 +110,23 @@ size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
     return count;
 }
 
-bool budget_holds(const struct budget *budget, const struct outcome *outcome)
+enum budget_verdict budget_verdict(const struct budget *budget, const struct outcome *outcome)
 {
     struct budget_check checks[BUDGET_KINDS];
     size_t count = budget_judge(budget, outcome, checks);
-    for (size_t i = 0; i < count; i++)
-        if (checks[i].verdict != BUDGET_PASS)
-            return false;
-    return true;
+    enum budget_verdict all = BUDGET_PASS;
+    for (size_t i = 0; i < count; i++) {
+        if (checks[i].verdict == BUDGET_FAIL)
+            return BUDGET_FAIL;
+        if (checks[i].verdict == BUDGET_UNKNOWN)
+            all = BUDGET_UNKNOWN;
+    }
+    return all;
+}
+
+bool budget_holds(const struct budget *budget, const struct outcome *outcome)
+{
+    return budget_verdict(budget, outcome) == BUDGET_PASS;
 }
 
 bool budget_is_no_worse(const struct budget *budget, const struct outcome *now,

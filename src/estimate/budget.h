@@ -42,6 +42,8 @@ bool budget_has_any(const struct budget *budget);
  * limit: that is a check of its own. */
 size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
                     struct budget_check checks[BUDGET_KINDS]);
+/* All limits together: FAIL where one is broken, else UNKNOWN where one cannot be judged. */
+enum budget_verdict budget_verdict(const struct budget *budget, const struct outcome *outcome);
 /* Are all limits kept?  One that cannot be judged is not. */
 bool budget_holds(const struct budget *budget, const struct outcome *outcome);
 

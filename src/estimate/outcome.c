@@ -28,6 +28,12 @@ static void add_traffic(struct estimate_traffic *sum, const struct estimate_traf
     sum->link += times * more->link;
 }
 
+/* The most of all; of one that is not known, neither is that. */
+static double larger(double a, double b)
+{
+    return is_known(a) && is_known(b) ? fmax(a, b) : UNKNOWN;
+}
+
 /* Shares of time and of energy are summed with their weights here, and divided by finish_sums. */
 static void add_estimate(struct outcome_sums *sums, const struct estimate *estimate, double times)
 {
@@ -42,7 +48,7 @@ static void add_estimate(struct outcome_sums *sums, const struct estimate *estim
     sums->power_plus_minus += latency * estimate->power_plus_minus;
     add_joules(&sums->joules, &estimate->joules, times);
     add_traffic(&sums->traffic, &estimate->traffic, times);
-    sums->peak_w = fmax(sums->peak_w, estimate->peak_w);
+    sums->peak_w = larger(sums->peak_w, estimate->peak_w);
     sums->utilisation += joules * estimate->utilisation;
     sums->mfu += latency * estimate->mfu;
     sums->mbu += latency * estimate->mbu;

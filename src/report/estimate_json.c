@@ -140,7 +140,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
         return;
     }
     json_object(json, "budget");
-    json_string(json, "verdict", budget_holds(budget, outcome) ? "PASS" : "FAIL");
+    json_string(json, "verdict", budget_verdict_name(budget_verdict(budget, outcome)));
     json_array(json, "checks");
     for (size_t i = 0; i < count; i++) {
         json_object(json, NULL);

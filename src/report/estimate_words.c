@@ -101,6 +101,16 @@ char *words_joules(char *to, double joules, double plus_minus)
     return to;
 }
 
+char *words_watts(char *to, double watts, double plus_minus)
+{
+    char figure[FORMAT_MAX];
+    if (!is_known(watts))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, watts, plus_minus, "W"));
+    return to;
+}
+
 char *words_bounds(char *to, const double counts[BOUND_COUNT])
 {
     to[0] = '\0';

@@ -21,6 +21,8 @@ const char *words_unit(const struct workload *work);
 char *words_each(char *to, const char *unit);
 /* "~12.3 ± 4.5 mJ"; without a ± where that is not known. */
 char *words_joules(char *to, double joules, double plus_minus);
+/* "~410 ± 20 W", likewise. */
+char *words_watts(char *to, double watts, double plus_minus);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
 /* "54 %", "< 1 %", "-". */

@@ -369,6 +369,59 @@ class Limits(EstimateTest):
             self.assertGreater(report["params"], report["memory_bytes"]["capacity"])
 
 
+# ---- what is not known ----
+
+class Unknown(EstimateTest):
+    """Devices that do not state what they draw at rest, or what work costs: neither joules nor watts follow."""
+
+    def devices(self):
+        dumb = {unit: {name: {"peak": row["peak"]} for name, row in ROUND[unit].items()}
+                for unit in ("matrix", "vector")}
+        memory = {k: v for k, v in ROUND["memories"][0].items() if k != "energy"}
+        yield self.device(power={"limit": ROUND["power"]["limit"]})
+        yield self.device(**dumb, memories=[memory])
+
+    def test_is_nowhere_a_figure(self):
+        for device in self.devices():
+            for model in ("resnet18", "gpt2"):
+                words = ["--hardware-file", device, "--max-energy-mj", "5"]
+                report = self.estimate(model, *words, code=1)
+                for value in (report["power_w"]["average"], report["power_w"]["peak"],
+                              report["power_w"]["plus_minus"], report["energy_j"]["total"],
+                              report["each"]["energy_j"]):
+                    self.assertIsNone(value)
+                check, = report["budget"]["checks"]
+                self.assertEqual((check["verdict"], check["value"], check["left"], check["sure"]),
+                                 ("UNKNOWN", None, None, False))
+                self.assertEqual(report["budget"]["verdict"], "UNKNOWN")
+                points = self.estimate(model, *words, "--batch", "1,2", code=1)["points"]
+                self.assertEqual([p["budget"]["verdict"] for p in points], ["UNKNOWN"] * 2)
+
+    def test_is_a_dash_for_people_and_empty_in_csv(self):
+        for device in self.devices():
+            words = ["--model", "gpt2", "--hardware-file", device, "--max-power-w", "100"]
+            for more in ([], ["--batch", "1,2"], ["--format", "md"],
+                         ["--batch", "1,2", "--format", "md"]):
+                text = self.run_ipw(*words, *more, code=1).stdout
+                self.assertNotRegex(text, r"nan|~0\.0|~-|~ W")
+                self.assertIn("UNKNOWN", text)
+            self.assertIn("What would cost less is not known", self.run_ipw(*words, code=1).stdout)
+            for more in ("1", "1,2"):
+                lines = self.run_ipw(*words, "--batch", more, "--format", "csv", code=1).stdout
+                for row in csv.DictReader(io.StringIO(lines)):
+                    self.assertEqual({row[k] for k in ("energy_j", "average_w", "peak_w")}, {""})
+                    self.assertEqual(row["limits"], "UNKNOWN")
+
+    def test_what_is_known_comes_first(self):
+        """A device without figures of energy stands behind those that have them."""
+        for device in self.devices():
+            points = self.estimate("resnet18", "--hardware", "t4,l4", "--hardware-file", device,
+                                   "--batch", "1,2")["points"]
+            joules = [p["each"]["energy_j"] for p in points]
+            self.assertEqual(joules, sorted(filter(None, joules)) + [None, None])
+            self.assertFalse(any(p["frontier"] for p in points[-2:]))
+
+
 # ---- several devices ----
 
 # Every token through one expert that all share, and through 2 of 4, in both layers.

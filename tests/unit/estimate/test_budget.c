@@ -128,6 +128,11 @@ static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
     budget.most[BUDGET_POWER] = 1000;
     assert_true(budget_has_any(&budget));
     assert_false(budget_holds(&budget, &outcome));
+    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_UNKNOWN);
+    budget.most[BUDGET_LATENCY] = 1;
+    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_UNKNOWN);
+    budget.most[BUDGET_LATENCY] = 0.001; /* one that is broken settles it */
+    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_FAIL);
 }
 
 int main(void)
