@@ -13,6 +13,7 @@
 #include "cli/estimate_plot.h"
 #include "cli/estimate_tools.h"
 #include "cli/estimate_work.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "report/estimate_figure.h"
 #include "report/estimate_report.h"
@@ -99,6 +100,16 @@ static size_t rows_wanted(const struct estimate_options *options, size_t usual)
     return options->verbose ? 0 : usual;
 }
 
+/* Devices that each do nearly all of it cost as many times the joules and answer no sooner. */
+static void warn_of_copies(const struct outcome *outcome)
+{
+    if (outcome->divided < 0.5)
+        log_warn("%d devices divide %.2g %% of what %.100s multiplies, and each does all the rest: "
+                 "tensor parallelism is not for it",
+                 outcome->choice.devices, 100 * outcome->divided,
+                 outcome->work->question.model->name);
+}
+
 /* ---- one estimate ---- */
 
 static void write_one(const struct estimate_options *options, const struct estimate_report *report,
@@ -181,6 +192,7 @@ static int estimate_one(const struct estimate_options *options, const struct est
                                 &outcome, &why);
     if (err)
         return fail(err, &why);
+    warn_of_copies(&outcome);
     int code = report_one(options, &outcome, asked->is_catalogued[candidate->device]);
     outcome_release(&outcome);
     return code;
@@ -259,6 +271,8 @@ static int estimate_many(const struct estimate_options *options, const struct es
     enum err err = points_make(&question, &points, &why);
     if (err)
         return fail(err, &why);
+    if (points.able)
+        warn_of_copies(&points.items[0].outcome);
     int code = points.able ? report_points(options, asked, &points)
                            : complain("estimate", EXIT_FAILED, "%s", points.items[0].missing);
     points_release(&points);

@@ -589,8 +589,9 @@ static bool same_cost(const struct subgraph *a, const struct subgraph *b)
     return a->cost.macs == b->cost.macs && a->cost.elementwise == b->cost.elementwise &&
            same_amount(&a->cost.in, &b->cost.in) && same_amount(&a->cost.out, &b->cost.out) &&
            same_amount(&a->cost.weights, &b->cost.weights) && a->outputs == b->outputs &&
-           a->rows == b->rows && a->steps == b->steps && a->link_outputs == b->link_outputs &&
-           a->op == b->op && a->is_shared == b->is_shared && a->is_summed == b->is_summed;
+           a->rows == b->rows && a->steps == b->steps && a->link_summed == b->link_summed &&
+           a->link_gathered == b->link_gathered && a->op == b->op && a->is_shared == b->is_shared &&
+           a->is_summed == b->is_summed;
 }
 
 static void check_kinds(const struct partition *partition)
