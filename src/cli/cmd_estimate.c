@@ -415,7 +415,7 @@ static int estimate_main(int argc, char **argv)
         {0, "compare", OPTION_FLAG, &o.compare, NULL,
          "devices beside each other (default: the whole catalogue)", 0, 0, NULL},
         {0, "sweep", OPTION_FLAG, &o.sweep, NULL,
-         "every format that the devices have, batches 1 to 64", 0, 0, NULL},
+         "every format that the devices have, and int4; batches 1 to 64", 0, 0, NULL},
         {0, "max-latency-ms", OPTION_NUMBER, &o.max_latency_ms, "MS",
          "fail when it takes longer: a pass, or a request", 1e-9, 1e12, NULL},
         {0, "max-energy-mj", OPTION_NUMBER, &o.max_energy_mj, "MJ",

@@ -206,7 +206,7 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
         if (has_stored || !options->sweep)
             add_candidate(asked, d, usual, has_stored, devices);
         for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
-            if (outcome_is_native(hardware, p))
+            if (outcome_is_choice(hardware, p))
                 add_candidate(asked, d, p, false, devices);
     }
     return ERR_OK;

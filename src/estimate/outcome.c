@@ -159,9 +159,14 @@ void outcome_release(struct outcome *outcome)
 
 bool outcome_is_native(const struct hardware *hardware, enum precision precision)
 {
-    enum precision products = precision_of_products(precision);
-    return is_known(hardware->matrix_flops[products].value) ||
-           is_known(hardware->vector_flops[products].value);
+    return is_known(hardware->matrix_flops[precision].value) ||
+           is_known(hardware->vector_flops[precision].value);
+}
+
+bool outcome_is_choice(const struct hardware *hardware, enum precision precision)
+{
+    return outcome_is_native(hardware, precision) ||
+           (precision == PRECISION_INT4 && hardware_product_way(hardware, precision).flops);
 }
 
 bool outcome_fits(const struct outcome *outcome)

@@ -30,32 +30,21 @@ static struct rate rate_or(const struct hardware_figure *figure, double assumed)
     return (struct rate){assumed, BY_EVIDENCE[EVIDENCE_ASSUMED]};
 }
 
-/* The figure, among those of the two kinds of units, that a lookup answered with. */
-static struct rate rate_like(const struct hardware_figure *matrix,
-                             const struct hardware_figure *vector, double value)
+static struct rate rate_at(const struct hardware_figure *figure)
 {
-    for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        if (matrix[i].value == value)
-            return rate_of(&matrix[i]);
-        if (vector[i].value == value)
-            return rate_of(&vector[i]);
-    }
-    return (struct rate){value, BY_EVIDENCE[EVIDENCE_ASSUMED]};
+    return figure ? rate_of(figure) : (struct rate){UNKNOWN, BY_EVIDENCE[EVIDENCE_ASSUMED]};
 }
 
 static void look_up_units(const struct hardware *hardware, enum precision precision,
                           struct rates *out)
 {
-    double flops = hardware_product_flops(hardware, precision, &out->used);
-    out->product_flops = rate_like(hardware->matrix_flops, hardware->vector_flops, flops);
-    out->other_flops = rate_like(hardware->vector_flops, hardware->matrix_flops,
-                                 hardware_other_flops(hardware, precision));
-    out->product_joules = rate_like(hardware->matrix_joules, hardware->vector_joules,
-                                    hardware_product_joules(hardware, precision));
-    out->other_joules = rate_like(hardware->vector_joules, hardware->matrix_joules,
-                                  hardware_other_joules(hardware, precision));
-    if (!is_known(out->other_flops.value)) /* they do the rest where they do their products */
-        out->other_flops = out->product_flops;
+    struct hardware_way products = hardware_product_way(hardware, precision);
+    struct hardware_way others = hardware_other_way(hardware, precision);
+    out->used = products.flops ? products.used : precision;
+    out->product_flops = rate_at(products.flops);
+    out->product_joules = rate_at(products.joules);
+    out->other_flops = rate_at(others.flops);
+    out->other_joules = rate_at(others.joules);
 }
 
 static bool is_positive(double value)

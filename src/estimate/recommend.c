@@ -156,7 +156,7 @@ static enum err try_precisions(struct search *search)
         struct outcome_choice choice = now->choice;
         struct trial trial;
         if (p == choice.precision || precision_widths(p).weight > width ||
-            !outcome_is_native(now->hardware, p))
+            !outcome_is_choice(now->hardware, p))
             continue;
         choice.precision = p;
         enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &choice, &trial);
@@ -195,7 +195,7 @@ static enum err try_catalogue(struct search *search)
         if (err)
             return err;
         if (other.class == now->hardware->class && !same_device(&other, now->hardware) &&
-            outcome_is_native(&other, now->choice.precision))
+            outcome_is_choice(&other, now->choice.precision))
             err = try_choice(search, RECOMMEND_HARDWARE, &other, &now->choice, &trial);
         str_format(trial.row.options, sizeof trial.row.options, "--hardware %s", other.id);
         hardware_release(&other);

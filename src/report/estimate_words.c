@@ -33,7 +33,7 @@ static char *precision_words(char *to, const struct outcome *outcome)
     const char *name = precision_name(choice->precision);
     if (choice->keeps_stored)
         str_format(to, WORDS_MAX, "weights as stored, %s", name);
-    else if (outcome->used != precision_of_products(choice->precision))
+    else if (outcome->used != choice->precision)
         str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(outcome->used));
     else
         str_copy(to, WORDS_MAX, name);

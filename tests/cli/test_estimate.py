@@ -86,6 +86,26 @@ class Figures(EstimateTest):
                             for p in ("fp32", "fp16"))
             self.assertLess(narrow, wide)
 
+    def test_products_run_on_units_of_their_format(self):
+        """Or where the device does such numbers for the fewest joules; its file says what those are."""
+        for hardware, precision, units, computed_in, others in (
+                ("b200", "fp4", "matrix", "fp4", "fp32"), ("b200", "int4", "matrix", "int8", "fp32"),
+                ("a100-sxm-80gb", "int4", "matrix", "int4", "fp16"),
+                ("a100-sxm-80gb", "fp4", "matrix", "fp16", "fp16"),
+                ("xeon-8592", "fp8", "matrix", "bf16", "fp16"),
+                ("xeon-8592", "fp16", "vector", "fp16", "fp16"),
+                ("graviton3", "fp4", "vector", "bf16", "bf16"),
+                ("i7-12700k", "int4", "vector", "int8", "fp32")):
+            with self.subTest(hardware=hardware, precision=precision):
+                device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
+                report = self.on(hardware, "bert-base-uncased", "--precision", precision)
+                self.assertEqual(report["setting"]["computed_in"], computed_in)
+                rest = report["flops"] - 2 * report["macs"]
+                joules = 1e-12 * (
+                    2 * report["macs"] * device[units][computed_in]["energy"]["value"] +
+                    rest * device["vector"][others]["energy"]["value"])
+                self.assertClose(report["energy_j"]["compute"], joules, 1e-6)
+
     def test_the_usual_format(self):
         for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
                                     ("coral-edge-tpu", "int8")):
