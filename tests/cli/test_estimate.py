@@ -108,8 +108,25 @@ class Figures(EstimateTest):
 
     def test_the_usual_format(self):
         for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
-                                    ("coral-edge-tpu", "int8")):
+                                    ("epyc-9654", "bf16"), ("xeon-8592", "bf16"),
+                                    ("graviton3", "bf16"), ("altra-q80-30", "fp16"),
+                                    ("h200", "fp16"), ("coral-edge-tpu", "int8")):
             self.assertEqual(self.on(hardware, "resnet18")["precision"], precision)
+
+    def test_the_usual_format_is_no_dear_one(self):
+        """No device is shown in one of 16 bits that costs much more than the other."""
+        table = self.rows("bert-base-uncased", "--compare")
+        both = {p: {row["hardware"]: row for row in self.rows(
+            "bert-base-uncased", "--compare", "--precision", p)}
+            for p in ("fp16", "bf16")}
+        seen = 0
+        for row in table:
+            if row["missing"] or row["precision"] not in both:
+                continue
+            seen += 1
+            least = min(float(both[p][row["hardware"]]["energy_each_j"]) for p in both)
+            self.assertLess(float(row["energy_each_j"]), 1.1 * least, row)
+        self.assertGreater(seen, 30)
 
     def test_a_file_keeps_its_format(self):
         report = self.on(GPU, GGUF)
