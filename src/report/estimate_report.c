@@ -356,15 +356,11 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     fill_proposals(report, &table);
     table_write(&table, "   ", paper->colour, paper->out);
     table_release(&table);
-    text_add(paper->out, "   each estimated again with that one change");
+    text_add(paper->out, "   each estimated again with that one change\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
-        if (report->recommendations[i].note[0]) {
-            text_addf(paper->out, "; with another %s, %s",
-                      recommend_kind_name(report->recommendations[i].kind),
+        if (report->recommendations[i].note[0])
+            text_addf(paper->out, "   %s: %s\n", report->recommendations[i].options,
                       report->recommendations[i].note);
-            break;
-        }
-    text_add(paper->out, "\n");
 }
 
 static void figure_cell(struct table *table, const struct words_figure *row)

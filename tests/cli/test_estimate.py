@@ -262,22 +262,19 @@ class Proposals(EstimateTest):
     def again(self, model, before, proposal):
         """The estimate with the change that is proposed."""
         words, given = proposal["options"].split(), list(before)
-        if words[0] in given:
-            at = given.index(words[0])
-            given[at:at + 2] = []
+        for option in words[::2]:
+            if option in given:
+                at = given.index(option)
+                given[at:at + 2] = []
         return self.estimate(model, *given, *words)
 
-    def test_each_comes_true(self):
-        kinds = set()
-        for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
-                               ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
-                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
-            report = self.estimate(model, *before)
-            self.assertTrue(report["recommendations"])
-            savings = [p["saving"] for p in report["recommendations"]]
-            self.assertEqual(savings, sorted(savings, reverse=True))
-            for proposal in report["recommendations"]:
-                kinds.add(proposal["kind"])
+    def check_all(self, model, *before):
+        """Each proposal by doing so; gives what was proposed."""
+        report = self.estimate(model, *before)
+        savings = [p["saving"] for p in report["recommendations"]]
+        self.assertEqual(savings, sorted(savings, reverse=True))
+        for proposal in report["recommendations"]:
+            with self.subTest(model=model, before=before, options=proposal["options"]):
                 then = self.again(model, before, proposal)
                 self.assertClose(then["each"]["energy_j"], proposal["energy_j"])
                 self.assertClose(then["latency_s"], proposal["latency_s"])
@@ -285,7 +282,59 @@ class Proposals(EstimateTest):
                 self.assertClose(report["each"]["energy_j"] - then["each"]["energy_j"],
                                  proposal["saved_j"], 1e-6)
                 self.assertGreater(proposal["saving"], 0.02)
+        return report["recommendations"]
+
+    def test_each_comes_true(self):
+        kinds = set()
+        for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
+                               ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
+                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
+            proposals = self.check_all(model, *before)
+            self.assertTrue(proposals)
+            kinds |= {p["kind"] for p in proposals}
         self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
+
+    def test_each_comes_true_in_the_usual_format(self):
+        """Which need not be that of the device that is proposed."""
+        told = 0
+        for hardware in ("i7-12700k", "epyc-7742", "epyc-9654", "xeon-8180", "xeon-8592",
+                         "altra-q80-30", "ampereone-192", "graviton3", "grace", "tpu-v4", "v100",
+                         "apple-m3", "mi250x", "t4", "hailo-8"):
+            for model in ("mobilenet_v2", GGUF):
+                if hardware == "hailo-8" and model == GGUF:
+                    continue  # more than it holds
+                for proposal in self.check_all(model, "--hardware", hardware):
+                    words = proposal["options"].split()
+                    told += proposal["kind"] == "hardware" and "--precision" in words
+        self.assertGreater(told, 2)
+
+    def test_formats_are_those_of_the_device(self):
+        """Which its file lists; other than those only int4, and then it is said how."""
+        said = 0
+        for hardware in (GPU, "v100-sxm2-32gb", "apple-m3", "h200", "b200", "t4", "rtx-4090", "grace"):
+            device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
+            formats = set(device.get("matrix", {})) | set(device["vector"])
+            for model, *more in (["bert-base-uncased"], ["gpt2"],
+                                 ["llama-3.2-1b", "--phase", "decode"]):
+                report = self.on(hardware, model, *more)
+                for proposal in report["recommendations"]:
+                    if proposal["kind"] != "precision":
+                        continue
+                    precision = proposal["options"].split()[1]
+                    if precision in formats:
+                        self.assertEqual(proposal["note"], "answers may change")
+                        continue
+                    self.assertEqual(precision, "int4", hardware)
+                    then = self.on(hardware, model, *more, "--precision", "int4")
+                    self.assertIn(f"weights alone, computed in {then['setting']['computed_in']};",
+                                  proposal["note"])
+                    said += 1
+                for own in formats & {"int4", "fp4"}:
+                    self.assertIn(f"--precision {own}",
+                                  [p["options"] for p in report["recommendations"]])
+        self.assertGreater(said, 3)
+        text = self.run_ipw("--model", "gpt2", "--hardware", "h200").stdout
+        self.assertIn("--precision int4: weights alone, computed in ", text)
 
     def test_fusion(self):
         report = self.on(GPU, "resnet18", "--no-fusion")
