@@ -106,6 +106,38 @@ class Figures(EstimateTest):
                     rest * device["vector"][others]["energy"]["value"])
                 self.assertClose(report["energy_j"]["compute"], joules, 1e-6)
 
+    def test_every_figure_that_entered_is_listed(self):
+        """Those that were assumed as well: a time and its joules are computed again from the list alone."""
+        gpu = {"compute_share": 0.7, "memory_share": 0.8, "launch": 4e-6}  # as docs/estimate.md has them
+        without = {key: value for key, value in ROUND.items() if key not in gpu}
+        path = self.root / "bare.json"
+        path.write_text(json.dumps(without))
+        for file, assumed in ((self.device(), {}), (path, gpu)):
+            report = self.estimate("gpt2", "--phase", "decode", "--hardware-file", file)
+            rows = {(row["name"], row["format"]): row for row in report["hardware_figures"]}
+            for name in gpu:
+                row = rows[name, None]
+                self.assertEqual(row["evidence"], "assumed" if name in assumed else "published")
+                if name in assumed:
+                    self.assertEqual((row["value"], row["plus_minus"]),
+                                     (assumed[name], 0.5 * assumed[name]))
+                    self.assertIn("not stated", row["source"])
+            f = {name: row["value"] for (name, _), row in rows.items()}
+            self.assertIn(("vector_flops", "fp16"), rows)
+            rest = report["flops"] - 2 * report["macs"]
+            self.assertClose(report["energy_j"]["compute"], 2 * report["macs"] * f["matrix_joules"] +
+                             rest * f["vector_joules"])
+            bare = [row for row in report["subgraphs"] if row["bound"] == "memory" and
+                    row["energy_j"] < 0.99 * f["power_limit"] * row["latency_s"]]
+            for row in bare:  # where the limit stretches nothing
+                self.assertClose(row["latency_s"], f["launch"] + row["bytes"] /
+                                 (f["memory_bandwidth"] * f["memory_share"]))
+            self.assertTrue(bare)
+        text = self.run_ipw("--model", "resnet18", "--hardware-file", path, "-v").stdout
+        self.assertRegex(text, r"launch +4\.000 µs +assumed +not stated")
+        names = {row["name"] for row in self.on(GPU, "resnet18", "--devices", "2")["hardware_figures"]}
+        self.assertLessEqual({"link_bandwidth", "link_latency", "units"}, names)
+
     def test_the_usual_format(self):
         for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
                                     ("epyc-9654", "bf16"), ("xeon-8592", "bf16"),
