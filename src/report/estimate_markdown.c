@@ -84,6 +84,11 @@ static void put_proposals(const struct estimate_report *report, struct text *out
                   format_si(latency, proposal->latency_s, "s"),
                   format_bytes(memory, proposal->memory_bytes));
     }
+    text_add(out, "\n");
+    for (size_t i = 0; i < report->recommendation_count; i++)
+        if (report->recommendations[i].note[0])
+            text_addf(out, "- `%s`: %s\n", report->recommendations[i].options,
+                      report->recommendations[i].note);
 }
 
 void estimate_markdown(const struct estimate_report *report, struct text *out)
