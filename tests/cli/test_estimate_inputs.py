@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""ipw estimate on what people feed it: files that leave something out, contradict themselves or were written
+to deceive, and options that would change nothing."""
+
+import json
+import re
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from estimating import GPU, EstimateTest  # noqa: E402
+from onnx_bytes import info, model, node, weight  # noqa: E402
+from program import ipw  # noqa: E402
+
+
+class FileTest(EstimateTest):
+    def write(self, name, data):
+        path = self.root / name
+        path.write_bytes(data) if isinstance(data, bytes) else path.write_text(data)
+        return path
+
+    def onnx(self, *arguments, name="made.onnx"):
+        return self.write(name, model(*arguments))
+
+
+# ---- names that were written to deceive ----
+
+ODD = "\x1b[31mred\r\nline\u202egpj"
+BAD = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]")
+
+
+class Names(FileTest):
+    def clean(self, *arguments, code=0):
+        done = ipw(None, "estimate", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIsNone(BAD.search(done.stdout + done.stderr), done.stdout + done.stderr)
+        if code:
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done
+
+    def test_of_onnx_nodes_and_operators(self):
+        raw = ODD.encode() + b"\xff\xfe"
+        path = self.onnx([node("MatMul", ["x", "w"], [raw], raw), node(raw, [raw], ["y"], b"\x1b[2J"),
+                          node("Relu", ["y"], ["z"])],
+                         [info("x", [4, 16])], [info("z")], [weight("w", [16, 32])])
+        for more in ([], ["--json"], ["--format", "md"], ["--format", "csv", "-v"], ["--graph", "dot"],
+                     ["--graph", "mermaid"]):
+            with self.subTest(more):
+                done = self.clean("--model", path, "--hardware", GPU, *more)
+                if more == ["--json"]:
+                    names = [row["name"] for row in json.loads(done.stdout)["subgraphs"]]
+                    self.assertTrue(any("?[31mred" in name for name in names), names)
+        path = self.onnx([node("Relu", [raw], ["z"], raw)], [info("x", [4])], [info("z")])
+        self.clean("--model", path, "--hardware", GPU, code=1)
+        path = self.onnx([node("Relu", [raw], ["z"])], [info(raw)], [info("z")])
+        self.clean("--model", path, "--hardware", GPU, code=2)
+
+    def test_of_hardware_files(self):
+        for change in ({ODD: 1}, {"name": ODD}, {"id": ODD}, {"class": ODD}, {"aliases": [ODD]},
+                       {"name": "\u202emirrored"}, {"matrix": {ODD: {}}}):
+            with self.subTest(change):
+                self.clean("--model", "resnet18", "--hardware-file", self.device(**change), code=1)
+
+    def test_of_a_legacy_file(self):
+        legacy = {"flops": {ODD: 1}, "joules_per_flop": {"fp32": 1}, "bytes_per_s": 1,
+                  "joules_per_byte": 1, "threads": 1, "launch_s": 1}
+        path = self.write("legacy.json", json.dumps({"id": ODD, "name": ODD, "legacy": legacy}))
+        self.clean("--model", "resnet18", "--model-compat", "--hardware-file", path, code=1)
+        legacy["flops"] = {"fp32": 1e12}
+        path = self.write("legacy.json", json.dumps({"id": ODD, "name": ODD, "legacy": legacy}))
+        self.clean("--model", "resnet18", "--model-compat", "--hardware-file", path)
+
+    def test_of_csv_files(self):
+        cell = f'"{ODD}"'
+        path = self.write("c.csv", f"op,shape,dtype,latency_s,energy_j\nmatmul,8x8x8,{cell},1,1\n")
+        self.clean("calibrate", "--csv", path, code=1)
+        self.clean("validate", "--hardware", GPU, "--csv", path, code=1)
+        path = self.write("v.csv", f"model,runtime,latency_s\nresnet18,{cell},1\n")
+        self.clean("validate", "--hardware", GPU, "--csv", path)
+        self.clean("validate", "--hardware", GPU, "--csv", path, "--json")
+
+    def test_of_config_and_safetensors(self):
+        path = self.write("config.json", json.dumps({"model_type": ODD}))
+        self.clean("--model", path, "--hardware", GPU, code=1)
+        header = json.dumps({ODD: {"dtype": ODD, "shape": [1], "data_offsets": [0, 4]}}).encode()
+        path = self.write("m.safetensors", len(header).to_bytes(8, "little") + header + bytes(4))
+        self.clean("--model", path, "--hardware", GPU, code=1)
+
+    def test_of_the_file_itself(self):
+        path = self.onnx([node("Relu", ["x"], ["z"])], [info("x", [4])], [info("z")],
+                         name="\x1b[31m\u202e.onnx")
+        self.clean("--model", path, "--hardware", GPU)
+
+
+if __name__ == "__main__":
+    unittest.main()
