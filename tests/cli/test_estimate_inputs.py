@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from estimating import GPU, EstimateTest  # noqa: E402
-from onnx_bytes import info, model, node, weight  # noqa: E402
+from onnx_bytes import info, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
 
@@ -23,6 +23,75 @@ class FileTest(EstimateTest):
 
     def onnx(self, *arguments, name="made.onnx"):
         return self.write(name, model(*arguments))
+
+
+# ---- ONNX inputs of no shape ----
+
+class Shapeless(FileTest):
+    def matmul(self):
+        return self.onnx([node("MatMul", ["x", "w"], ["y"])], [info("x")], [info("y")],
+                         [weight("w", [16, 32])])
+
+    def test_it_is_asked_for(self):
+        words = self.refused("--model", self.matmul(), "--hardware", GPU)
+        self.assertRegex(words, r"input 'x' has no shape: give it, for example --dim x=\d+x\d+")
+
+    def test_given_it_counts(self):
+        report = self.on(GPU, self.matmul(), "--dim", "x=4x16")
+        self.assertEqual(report["macs"], 4 * 16 * 32)
+        self.assertFalse(report.get("is_guessed"))
+        conv = self.onnx([node("Conv", ["x", "w"], ["y"], "", integers("pads", [1, 1, 1, 1]))],
+                         [info("x")], [info("y")], [weight("w", [8, 3, 3, 3])])
+        self.assertEqual(self.on(GPU, conv, "--dim", "x=2x3x10x12")["macs"], 2 * 8 * 10 * 12 * 27)
+
+    def test_what_does_not_fit_the_graph_is_told(self):
+        words = self.run_ipw("--model", self.matmul(), "--hardware", GPU, "--dim", "x=4x17",
+                             code=1).stderr
+        self.assertIn("MatMul", words)
+
+    def test_no_shape(self):
+        for wrong in ("x=4x", "x=", "x=axb", "x=0x3", "x=1x1x1x1x1x1x1x1x1", "x=-1x3", "x=1.5"):
+            with self.subTest(wrong):
+                self.assertIn("not a shape", self.refused("--model", self.matmul(), "--hardware", GPU,
+                                                          "--dim", wrong))
+
+    def test_one_that_nobody_reads_is_not_asked_for(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4]), info("unused")], [info("y")])
+        self.assertEqual(self.on(GPU, path)["macs"], 0)
+
+    def test_a_whole_shape_is_for_those_alone(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4])], [info("y")])
+        self.assertIn("no open dimension", self.refused("--model", path, "--hardware", GPU, "--dim",
+                                                        "x=1x4"))
+
+
+class Unneeded(FileTest):
+    def test_what_no_output_needs_is_left_out(self):
+        live, dead = node("MatMul", ["x", "w"], ["y"]), node("MatMul", ["x", "v"], ["z"])
+        dead_too = node("Relu", ["z"], ["q"])
+        weights = [weight("w", [16, 32]), weight("v", [16, 4096])]
+        for nodes in ([live, dead, dead_too], [dead_too, dead, live]):
+            path = self.onnx(nodes, [info("x", [4, 16])], [info("y")], weights)
+            self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * 32)
+        path = self.onnx([live, dead], [info("x", [4, 16])], [info("y"), info("z")], weights)
+        self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * (32 + 4096))
+
+
+# ---- options that would change nothing ----
+
+class Unused(FileTest):
+    def test_a_prompt_of_a_file_that_has_its_own(self):
+        path = self.onnx([node("Gather", ["table", "i"], ["z"])], [info("i", [2, 5], 7)], [info("z")],
+                         [weight("table", [100, 8])])
+        words = self.refused("--model", path, "--hardware", GPU, "--prompt-tokens", "700")
+        self.assertIn("prompt", words)
+        self.on(GPU, path, "--prompt-tokens", "5")  # says what is so
+        path = self.onnx([node("Gather", ["table", "i"], ["z"])], [info("i", ["batch", "seq_len"], 7)],
+                         [info("z")], [weight("table", [100, 8])])
+        self.assertEqual(self.on(GPU, path, "--prompt-tokens", "700", "--batch", "2")["setting"]["prompt_tokens"],
+                         700)
+        self.assertIn("prompt", self.refused("--model", path, "--hardware", GPU, "--batch", "2",
+                                             "--dim", "seq_len=4", "--prompt-tokens", "700"))
 
 
 # ---- names that were written to deceive ----
