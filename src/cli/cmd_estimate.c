@@ -295,13 +295,27 @@ static int graph_or_estimates(const struct estimate_options *options, struct est
     return estimate_many(options, asked, works);
 }
 
+/* A size that the file has already cannot be another. */
+static int check_taken(const struct graph_setting *wanted, const struct workload *work)
+{
+    const struct graph_setting *taken = &work->question.setting;
+    if (wanted->batch && work->batch != (double)wanted->batch)
+        return complain("estimate", EXIT_USAGE,
+                        "a batch of %lld changes nothing: the file or --dim has one of %.0f",
+                        (long long)wanted->batch, work->batch);
+    if (wanted->tokens && taken->tokens != wanted->tokens)
+        return complain("estimate", EXIT_USAGE,
+                        "--prompt-tokens %lld changes nothing: the file or --dim has %lld",
+                        (long long)wanted->tokens, (long long)taken->tokens);
+    return 0;
+}
+
 /* The first work is built to see whether the model takes it, and what its weights are stored in. */
 static int estimate_works(const struct estimate_options *options, struct estimate_asked *asked,
                           const struct estimate_works *works)
 {
     struct workload work;
     struct error why = {0};
-    long long batch = works->items[0].setting.batch;
     if (options->graph && works->count > 1)
         return complain("estimate", EXIT_USAGE,
                         "--graph is of one setting: give one --batch, --prompt-tokens and "
@@ -309,11 +323,9 @@ static int estimate_works(const struct estimate_options *options, struct estimat
     enum err err = workload_make(&works->items[0], &work, &why);
     if (err)
         return fail(err, &why);
-    int code = batch && work.batch != (double)batch
-                   ? complain("estimate", EXIT_USAGE,
-                              "a batch of %lld changes nothing: the file or --dim has one of %.0f",
-                              batch, work.batch)
-                   : graph_or_estimates(options, asked, works, &work);
+    int code = check_taken(&works->items[0].setting, &work);
+    if (!code)
+        code = graph_or_estimates(options, asked, works, &work);
     workload_release(&work);
     return code;
 }
@@ -409,7 +421,7 @@ static int estimate_main(int argc, char **argv)
         {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,
          100000, NULL},
         {0, "dim", OPTION_PARAMS, &o.dims, "NAME=N",
-         "a dimension that an ONNX file leaves open; may be repeated", 0, 0, NULL},
+         "what an ONNX file leaves open: seq=128, x=1x3x224x224; may be repeated", 0, 0, NULL},
         {0, "devices", OPTION_COUNT, &o.devices, "N",
          "so many devices share the model (tensor parallelism; default: 1)", 1, 1024, NULL},
         {0, "compare", OPTION_FLAG, &o.compare, NULL,
