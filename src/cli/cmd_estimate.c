@@ -20,8 +20,6 @@
 
 static int estimate_main(int argc, char **argv);
 
-enum { TOP_USUAL = 0x7fffffff };
-
 const struct command command_estimate = {
     .name = "estimate",
     .summary = "predict energy, latency and memory of a model on hardware",
@@ -94,7 +92,7 @@ static int fail(enum err err, const struct error *why)
 
 static size_t rows_wanted(const struct estimate_options *options, size_t usual)
 {
-    if (options->top != TOP_USUAL)
+    if (options->top != ESTIMATE_TOP_USUAL)
         return options->top;
     return options->verbose ? 0 : usual;
 }
@@ -398,7 +396,7 @@ static int estimate_main(int argc, char **argv)
     static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
     static const char *const PHASES[] = {"prefill", "decode", NULL};
     static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
-    struct estimate_options o = {.top = TOP_USUAL};
+    struct estimate_options o = {.top = ESTIMATE_TOP_USUAL};
     const struct option_row rows[] = {
         {'m', "model", OPTION_TEXT, &o.model, "FILE|NAME",
          "a model's file, or a name of `ipw list models`", 0, 0, NULL},

@@ -10,6 +10,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+from compiling import SOURCE  # noqa: E402
 from estimating import GPU, EstimateTest  # noqa: E402
 from onnx_bytes import info, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
@@ -92,6 +93,19 @@ class Unused(FileTest):
                          700)
         self.assertIn("prompt", self.refused("--model", path, "--hardware", GPU, "--batch", "2",
                                              "--dim", "seq_len=4", "--prompt-tokens", "700"))
+
+
+    def test_the_legacy_model_takes_no_more_than_it_heeds(self):
+        legacy = SOURCE / "tests" / "fixtures" / "hardware"
+        path = next(p for p in sorted(legacy.glob("*.json")) if '"legacy"' in p.read_text())
+        asked = ["--model", "resnet18", "--model-compat", "--hardware-file", path]
+        self.run_ipw(*asked)
+        for option in ("--max-latency-ms=0.001", "--max-energy-mj=1", "--max-memory-gb=1",
+                       "--max-power-w=1", "--plot=a.png", "--graph=dot", "--top=1", "-v", "--batch=2",
+                       "--devices=2", "--compare", "--sweep", "--no-fusion"):
+            with self.subTest(option):
+                words = self.refused(*asked, option)
+                self.assertIn("verbose" if option == "-v" else option.split("=")[0], words)
 
 
 # ---- names that were written to deceive ----
