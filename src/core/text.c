@@ -91,6 +91,18 @@ bool str_copy(char *to, size_t size, const char *from)
     return kept == length;
 }
 
+bool str_join(char *to, size_t size, const char *first, const char *second, const char *third)
+{
+    const char *const parts[] = {first, second, third};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (!str_copy(to + used, size - used, parts[i]))
+            return false;
+        used += strlen(parts[i]);
+    }
+    return true;
+}
+
 bool str_format(char *to, size_t size, const char *format, ...)
 {
     va_list args;

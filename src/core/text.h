@@ -28,6 +28,8 @@ bool str_copy(char *to, size_t size, const char *from);
 
 /* Formats into a fixed buffer; returns false when it had to cut. */
 bool str_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
+/* Three behind each other, cut off as by str_copy: where names are made by the million. */
+bool str_join(char *to, size_t size, const char *first, const char *second, const char *third);
 
 /* Length in bytes of the UTF-8 character that the `left` bytes begin with; 0 when it is none: what a
  * machine hands us (a command line, a device name) may hold any bytes. */

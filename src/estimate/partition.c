@@ -1,5 +1,6 @@
 #include "estimate/partition.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +8,15 @@
 #include "estimate/partition/flow.h"
 #include "estimate/partition/fuse.h"
 #include "estimate/partition/kinds.h"
+#include "estimate/partition/sharing.h"
 
 struct making {
     struct partition *out;
     const struct flow *flow;
+    const struct sharing *sharing;
     int32_t *of;   /* of each node: its subgraph; GRAPH_NONE of views */
     int32_t *seen; /* of each tensor: the last subgraph that counted it */
+    double *part;  /* of each root: how much of it that subgraph has counted */
 };
 
 static const struct graph_node *node_of(const struct partition *partition,
@@ -93,6 +97,14 @@ static bool is_made_inside(const struct making *making, tensor_id root, int32_t 
     return maker >= 0 && making->of[maker] == self;
 }
 
+/* Of a tensor, what one that shows it has: less of a slice. */
+static double share_of(const struct graph *graph, tensor_id id, tensor_id root)
+{
+    double shown = graph_elements(&graph->tensors[id]);
+    double whole = graph_elements(&graph->tensors[root]);
+    return whole > shown ? shown / whole : 1;
+}
+
 /* What a node reads through a view is of the kind of what the view shows, and as large a part of it. */
 static struct graph_amount read_amount(const struct making *making, const struct graph_node *node,
                                        size_t index, tensor_id root)
@@ -107,20 +119,43 @@ static struct graph_amount read_amount(const struct making *making, const struct
     double all = graph_bytes(&shown, &ONE), part = all > 0 ? graph_bytes(&read, &ONE) / all : 1;
     bool is_weight = graph_is_of_model(&graph->tensors[root]);
     struct graph_amount amount = graph_tensor_amount(&graph->tensors[root]);
-    graph_amount_scale(&amount, is_weight ? part * node->weight_share : part);
+    graph_amount_scale(&amount,
+                       part * (is_weight ? node->weight_share : share_of(graph, id, root)));
     return amount;
+}
+
+/* Of a tensor that a subgraph reads in several slices, what this one adds as a part of itself: all of it,
+ * unless they are more than the whole together, or it was counted before. */
+static double unread_part(struct making *making, const struct graph_node *node, tensor_id id,
+                          tensor_id root, int32_t self)
+{
+    bool is_first = making->seen[root] != self, is_cut = node->weight_share < 1;
+    bool is_repeated = !is_first && id != root && making->seen[id] == self;
+    bool is_weight = !flow_is_computed(making->flow, root);
+    if (is_first)
+        making->part[root] = 0;
+    making->seen[root] = making->seen[id] = self;
+    double share =
+        is_weight && is_cut ? node->weight_share : share_of(making->out->graph, id, root);
+    double left = 1 - making->part[root], taken = share < left ? share : left;
+    if (is_repeated || share <= 0)
+        return 0;
+    making->part[root] += taken;
+    return taken / share;
 }
 
 static void count_inputs(struct making *making, struct subgraph *subgraph,
                          const struct graph_node *node, int32_t self)
 {
+    const struct graph *graph = making->out->graph;
     for (size_t k = 0; k < node->input_count; k++) {
         tensor_id root = flow_input(making->flow, node, k);
-        if (root < 0 || is_made_inside(making, root, self) || making->seen[root] == self)
+        if (root < 0 || is_made_inside(making, root, self))
             continue;
-        making->seen[root] = self;
         struct graph_amount amount = read_amount(making, node, k, root);
         bool is_weight = !flow_is_computed(making->flow, root);
+        graph_amount_scale(&amount,
+                           unread_part(making, node, graph_inputs(graph, node)[k], root, self));
         graph_amount_add(is_weight ? &subgraph->cost.weights : &subgraph->cost.in, &amount);
     }
 }
@@ -164,7 +199,8 @@ static void count_borders(struct making *making)
             count_outputs(making, subgraph, node, (int32_t)i);
         }
         graph_cost_add(&out->total, &subgraph->cost);
-        describe_subgraph(out, subgraph);
+        describe_subgraph(out, making->sharing, subgraph);
+        out->shared_macs += subgraph->is_shared ? subgraph->cost.macs : 0;
     }
 }
 
@@ -176,7 +212,8 @@ static bool is_shared_weight(const struct making *making, tensor_id root)
     const struct flow *flow = making->flow;
     uint32_t first = flow->first_reader[root], count = flow_reader_count(flow, root);
     for (uint32_t r = 0; r < count; r++)
-        if (flow->graph->nodes[flow->readers[first + r]].op == GRAPH_LINEAR)
+        if (sharing_is_shared_matrix(making->sharing,
+                                     &flow->graph->nodes[flow->readers[first + r]]))
             return flow->graph->tensors[root].rank > 1;
     return false;
 }
@@ -203,6 +240,8 @@ static void place_activation(struct making *making, tensor_id root)
         .from = (uint32_t)from,
         .to = (uint32_t)to,
         .amount = graph_tensor_amount(tensor),
+        .columns = making->sharing->divided[root].columns,
+        .heads_kv = making->sharing->divided[root].heads_kv,
     };
 }
 
@@ -226,21 +265,29 @@ static void place_tensors(struct making *making)
     }
 }
 
+static void add_alive(struct partition_alive *to, const struct partition_tensor *tensor, int sign)
+{
+    double numbers = sign * tensor->amount.activations;
+    double columns = round(numbers * tensor->columns), heads = round(numbers * tensor->heads_kv);
+    to->activations += numbers - columns - heads;
+    to->columns += columns;
+    to->heads_kv += heads;
+    to->fixed_bytes += sign * tensor->amount.fixed_bytes;
+}
+
 /* What a tensor adds where it is made, it takes away after its last use; the sums in between are what is alive.
  * Counts of numbers are whole, so that nothing is lost on the way. */
 static void sum_alive(struct partition *out)
 {
     for (size_t i = 0; i < out->tensor_count; i++) {
         const struct partition_tensor *tensor = &out->tensors[i];
-        struct partition_alive *from = &out->alive[tensor->from],
-                               *after = &out->alive[tensor->to + 1];
-        from->activations += tensor->amount.activations;
-        from->fixed_bytes += tensor->amount.fixed_bytes;
-        after->activations -= tensor->amount.activations;
-        after->fixed_bytes -= tensor->amount.fixed_bytes;
+        add_alive(&out->alive[tensor->from], tensor, 1);
+        add_alive(&out->alive[tensor->to + 1], tensor, -1);
     }
     for (size_t i = 1; i < out->count; i++) {
         out->alive[i].activations += out->alive[i - 1].activations;
+        out->alive[i].columns += out->alive[i - 1].columns;
+        out->alive[i].heads_kv += out->alive[i - 1].heads_kv;
         out->alive[i].fixed_bytes += out->alive[i - 1].fixed_bytes;
     }
 }
@@ -260,25 +307,26 @@ static void look_at_nodes(struct partition *out)
     }
 }
 
-static enum err assemble(const struct flow *flow, const struct pieces *pieces,
-                         struct partition *out)
+static enum err assemble(const struct flow *flow, const struct sharing *sharing,
+                         const struct pieces *pieces, struct partition *out)
 {
     size_t nodes = flow->graph->node_count + 1, tensors = flow->graph->tensor_count + 1;
     struct making making = {.out = out,
                             .flow = flow,
+                            .sharing = sharing,
                             .of = malloc(nodes * sizeof *making.of),
-                            .seen = malloc((tensors + nodes) * sizeof *making.seen)};
+                            .seen = malloc((tensors + nodes) * sizeof *making.seen),
+                            .part = malloc(tensors * sizeof *making.part)};
     out->subgraphs = malloc(nodes * sizeof *out->subgraphs);
     out->nodes = malloc(nodes * sizeof *out->nodes);
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
     out->tensors = malloc(tensors * sizeof *out->tensors);
     out->alive = calloc(nodes + 1, sizeof *out->alive);
-    bool has_room = making.of && making.seen && out->subgraphs && out->nodes && out->before &&
-                    out->tensors && out->alive;
+    bool has_room = making.of && making.seen && making.part && out->subgraphs && out->nodes &&
+                    out->before && out->tensors && out->alive;
     if (has_room) {
         for (size_t i = 0; i < nodes; i++)
             making.of[i] = GRAPH_NONE;
-        look_at_nodes(out);
         arrange(&making, pieces);
         find_edges(&making, making.seen);
         count_borders(&making);
@@ -287,7 +335,20 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     }
     free(making.of);
     free(making.seen);
+    free(making.part);
     return has_room ? find_kinds(out) : ERR_NO_MEMORY;
+}
+
+static enum err share_and_assemble(const struct flow *flow, const struct pieces *pieces,
+                                   struct partition *out)
+{
+    struct sharing sharing;
+    enum err err = sharing_make(flow, out->is_decoder, &sharing);
+    if (!err) {
+        err = assemble(flow, &sharing, pieces, out);
+        sharing_release(&sharing);
+    }
+    return err;
 }
 
 enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
@@ -296,11 +357,12 @@ enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
     struct flow flow;
     struct pieces pieces;
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
-    enum err err = flow_make(graph, &flow);
+    enum err err = flow_make(graph, fusion == PARTITION_FUSED, &flow);
     if (!err) {
+        look_at_nodes(out);
         err = fuse_nodes(&flow, fusion == PARTITION_FUSED, &pieces);
         if (!err) {
-            err = assemble(&flow, &pieces, out);
+            err = share_and_assemble(&flow, &pieces, out);
             pieces_release(&pieces);
         }
         flow_release(&flow);

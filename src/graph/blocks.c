@@ -34,7 +34,7 @@ void block_cache_write(struct build *build, const char *name, tensor_id x, int64
 static tensor_id part(struct build *build, const char *name, tensor_id x, int64_t size)
 {
     int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), size};
-    return build_move(build, name, x, 3, dims);
+    return build_rearrange(build, name, x, 3, dims);
 }
 
 /* ---- attention ---- */
@@ -226,7 +226,7 @@ tensor_id block_last_logits(struct build *build, const char *name, tensor_id x, 
     int64_t dims[] = {build_dim(build, x, 0), 1, build_dim(build, x, -1)};
     build->component = DECODER_HEAD;
     if (build_dim(build, x, 1) > 1)
-        x = build_move(build, "last_token", x, 3, dims);
+        x = build_rearrange(build, "last_token", x, 3, dims);
     x = build_linear_with(build, name, x, weight, GRAPH_NONE, build_dim(build, weight, 0));
     build->component = DECODER_COMPONENT_COUNT;
     return x;

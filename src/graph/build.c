@@ -54,7 +54,7 @@ static tensor_id add_tensor(struct build *build, enum graph_role role, enum grap
         return id;
     if (rank < 0 || rank > GRAPH_MOST_DIMENSIONS)
         return build_fail(build, name, "has too many dimensions");
-    str_format(full, sizeof full, "%s%s%s", build->prefix, name, suffix);
+    str_join(full, sizeof full, build->prefix, name, suffix);
     struct graph_tensor tensor = {
         .name = full, .role = role, .numbers = numbers, .rank = (uint8_t)rank};
     for (int i = 0; i < rank; i++)
@@ -109,7 +109,7 @@ tensor_id build_node(struct build *build, const struct graph_node *node, const t
     if (build->err)
         return GRAPH_NONE;
     char full[192];
-    str_format(full, sizeof full, "%s%s", build->prefix, node->name);
+    str_join(full, sizeof full, build->prefix, node->name, "");
     struct graph_node named = *node;
     named.name = full;
     named.layer = build->layer;

@@ -109,7 +109,10 @@ tensor_id build_view(struct build *build, const char *name, tensor_id x, int ran
                      const int64_t *dims);
 /* Batch first, everything else in one dimension. */
 tensor_id build_flatten(struct build *build, const char *name, tensor_id x);
-/* Numbers that are copied: transposes, slices, padding, resizing. */
+/* Transposes and slices: what reads them can do so where they lie. */
+tensor_id build_rearrange(struct build *build, const char *name, tensor_id x, int rank,
+                          const int64_t *dims);
+/* Numbers that are copied: padding, resizing, gathering. */
 tensor_id build_move(struct build *build, const char *name, tensor_id x, int rank,
                      const int64_t *dims);
 tensor_id build_concat(struct build *build, const char *name, int axis, const tensor_id *parts,

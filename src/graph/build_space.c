@@ -133,6 +133,13 @@ tensor_id build_flatten(struct build *build, const char *name, tensor_id x)
     return build_view(build, name, x, 2, (int64_t[]){build_dim(build, x, 0), -1});
 }
 
+tensor_id build_rearrange(struct build *build, const char *name, tensor_id x, int rank,
+                          const int64_t *dims)
+{
+    struct graph_node node = {.op = GRAPH_REARRANGE, .name = name};
+    return build_node(build, &node, &x, 1, rank, dims);
+}
+
 tensor_id build_move(struct build *build, const char *name, tensor_id x, int rank,
                      const int64_t *dims)
 {

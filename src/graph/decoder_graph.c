@@ -109,8 +109,8 @@ static void make_head(struct making *making, tensor_id stream, tensor_id table)
     struct build *build = &making->build;
     build->component = DECODER_HEAD;
     if (making->tokens > 1)
-        stream = build_move(build, "last_token", stream, 3,
-                            (int64_t[]){making->sequences, 1, build_dim(build, stream, 2)});
+        stream = build_rearrange(build, "last_token", stream, 3,
+                                 (int64_t[]){making->sequences, 1, build_dim(build, stream, 2)});
     stream = making_norm(making, DECODER_TENSOR_OUTPUT_NORM, stream);
     build->component = DECODER_HEAD;
     if (making->decoder->has_tied_head)

@@ -61,7 +61,7 @@ static tensor_id pool(struct build *b, const char *activation, tensor_id x)
 {
     int64_t hidden = build_dim(b, x, -1);
     b->component = DECODER_HEAD;
-    x = build_move(b, "pooler.first_token", x, 2, (int64_t[]){build_dim(b, x, 0), hidden});
+    x = build_rearrange(b, "pooler.first_token", x, 2, (int64_t[]){build_dim(b, x, 0), hidden});
     x = build_linear(b, "pooler.dense", x, hidden, true);
     x = build_op(b, GRAPH_TANH, activation, x);
     b->component = DECODER_COMPONENT_COUNT;
@@ -200,10 +200,10 @@ static tensor_id embed_image(struct build *b, const struct transformer_vit *vit,
                               .has_bias = true};
     tensor_id x = build_conv(b, names->patches, image, conv);
     x = build_view(b, "patches.flatten", x, 3, (int64_t[]){batch, hidden, patches});
-    x = build_move(b, "patches.transpose", x, 3, (int64_t[]){batch, patches, hidden});
+    x = build_rearrange(b, "patches.transpose", x, 3, (int64_t[]){batch, patches, hidden});
     tensor_id token =
         build_tensor(b, GRAPH_PARAMETER, names->class_token, 3, (int64_t[]){1, 1, hidden});
-    token = build_move(b, "class_token.expand", token, 3, (int64_t[]){batch, 1, hidden});
+    token = build_rearrange(b, "class_token.expand", token, 3, (int64_t[]){batch, 1, hidden});
     x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
     tensor_id places =
         build_tensor(b, GRAPH_PARAMETER, names->positions, 3, (int64_t[]){1, native + 1, hidden});
@@ -220,7 +220,7 @@ static tensor_id classify(struct build *b, const struct transformer_vit *vit,
     if (vit->classes == 0)
         return vit->has_pooler ? pool(b, "pooler.activation", x) : x;
     b->component = DECODER_HEAD;
-    x = build_move(b, "first_token", x, 2, dims);
+    x = build_rearrange(b, "first_token", x, 2, dims);
     x = build_linear(b, names->head, x, vit->classes, true);
     b->component = DECODER_COMPONENT_COUNT;
     return x;

@@ -61,9 +61,14 @@ static const char *without_owner(const char *word)
     return is_path || slash[1] == '\0' ? NULL : slash + 1;
 }
 
+static bool is_mark(char byte)
+{
+    return byte == '-' || byte == '_' || byte == '.' || byte == ' ';
+}
+
 static const char *skip_marks(const char *word)
 {
-    while (*word == '-' || *word == '_' || *word == '.' || *word == ' ')
+    while (is_mark(*word))
         word++;
     return word;
 }
@@ -80,12 +85,26 @@ static bool is_same(const char *a, const char *b)
     }
 }
 
+/* With marks at the same places: regnet_x_16gf is another than regnet_x_1_6gf. */
+static bool has_same_marks(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++)
+        if (is_mark(*a) != is_mark(*b))
+            return false;
+    return *a == *b;
+}
+
 static const struct zoo_entry *find_name(const char *name)
 {
-    for (size_t i = 0; i < ENTRY_COUNT; i++)
-        if (is_same(ENTRIES[i].name, name))
+    const struct zoo_entry *found = NULL;
+    for (size_t i = 0; i < ENTRY_COUNT; i++) {
+        if (!is_same(ENTRIES[i].name, name))
+            continue;
+        if (has_same_marks(ENTRIES[i].name, name))
             return &ENTRIES[i];
-    return NULL;
+        found = found ? found : &ENTRIES[i];
+    }
+    return found;
 }
 
 const struct zoo_entry *zoo_find(const char *word)

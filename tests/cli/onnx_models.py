@@ -42,6 +42,11 @@ class Writer:
         self.tensors.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
         return name
 
+    def scalar(self, number):
+        name = self.name("number")
+        self.tensors.append(numpy_helper.from_array(np.float32(number), name))
+        return name
+
     def node(self, op, *inputs, outputs=1, **settings):
         out = [self.name(op.lower()) for _ in range(outputs)]
         self.nodes.append(helper.make_node(op, list(inputs), out, name=f"node_{out[0]}", **settings))

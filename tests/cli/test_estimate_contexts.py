@@ -319,7 +319,7 @@ class Refusals(SweepTest):
             "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
             "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 100,
             "max_position_embeddings": 333}))
-        for model, trained in ((LLAMA, TRAINED), (config, 333)):
+        for model, trained in ((LLAMA, TRAINED), (config, 333), (GGUF, 512)):
             for words in (["--phase", "decode", "--context", f"{trained},{trained + 1}"],
                           ["--context", f"100,{trained + 1}", "--prompt-tokens", "50"],
                           ["--phase", "prefill", "--prompt-tokens", f"100,{trained + 1}"]):

@@ -375,6 +375,7 @@ class Refused(Written):
         phi = CONFIGS["phi-2"][0]
         self.assertNotIn("error", show(self.write({**phi, "qk_layernorm": False})))
         self.refused({**phi, "qk_layernorm": True}, "'qk_layernorm'", "not counted")
+        self.refused({**phi, "tie_word_embeddings": True}, "'tie_word_embeddings'", "not counted")
 
     def test_kinds_that_are_not_known(self):
         self.refused({"model_type": "mamba"}, "'mamba'", "llama", "gpt2", "vit")

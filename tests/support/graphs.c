@@ -49,11 +49,11 @@ static tensor_id pick(struct growing *growing)
 static enum graph_op pick_op(struct chance *chance)
 {
     static const enum graph_op OPS[] = {
-        GRAPH_CONV,      GRAPH_LINEAR,     GRAPH_LINEAR,   GRAPH_LINEAR, GRAPH_MATMUL,
-        GRAPH_MATMUL,    GRAPH_BATCH_NORM, GRAPH_RMS_NORM, GRAPH_RELU,   GRAPH_SIGMOID,
-        GRAPH_SILU,      GRAPH_ADD,        GRAPH_ADD,      GRAPH_MUL,    GRAPH_MUL,
-        GRAPH_SOFTMAX,   GRAPH_MOVE,       GRAPH_VIEW,     GRAPH_VIEW,   GRAPH_REDUCE,
-        GRAPH_EMBEDDING, GRAPH_UNKNOWN,    GRAPH_ROTATION,
+        GRAPH_CONV,      GRAPH_LINEAR,     GRAPH_LINEAR,   GRAPH_LINEAR,    GRAPH_MATMUL,
+        GRAPH_MATMUL,    GRAPH_BATCH_NORM, GRAPH_RMS_NORM, GRAPH_RELU,      GRAPH_SIGMOID,
+        GRAPH_SILU,      GRAPH_ADD,        GRAPH_ADD,      GRAPH_MUL,       GRAPH_MUL,
+        GRAPH_SOFTMAX,   GRAPH_MOVE,       GRAPH_VIEW,     GRAPH_VIEW,      GRAPH_REDUCE,
+        GRAPH_EMBEDDING, GRAPH_UNKNOWN,    GRAPH_ROTATION, GRAPH_REARRANGE, GRAPH_REARRANGE,
     };
     return OPS[chance_below(chance, sizeof OPS / sizeof *OPS)];
 }
@@ -86,7 +86,9 @@ static void add_node(struct growing *growing, uint32_t index)
         .op = op, .name = name, .layer = GRAPH_NONE, .component = DECODER_COMPONENT_COUNT};
     if (op == GRAPH_LINEAR && chance_below(chance, 5) == 0)
         node.weight_share = 0.25;
-    tensor_id out[2] = {add_tensor(growing, GRAPH_ACTIVATION, GRAPH_NUMBERS, rows, columns)};
+    enum graph_numbers numbers =
+        op == GRAPH_REARRANGE ? growing->graph->tensors[in[0]].numbers : GRAPH_NUMBERS;
+    tensor_id out[2] = {add_tensor(growing, GRAPH_ACTIVATION, numbers, rows, columns)};
     size_t outputs = 1;
     if (op != GRAPH_VIEW && chance_below(chance, 20) == 0)
         out[outputs++] = add_tensor(growing, GRAPH_ACTIVATION, GRAPH_NUMBERS, 2, 3);
@@ -116,4 +118,22 @@ void graphs_random(struct chance *chance, uint32_t nodes, struct graph *out)
     out->tensors[growing.made[growing.count - 1]].is_output = true;
     must(graph_finish(out, &why), &why);
     free(growing.made);
+}
+
+bool graphs_is_view(const struct graph *graph, const struct graph_node *node, bool in_place)
+{
+    if (node->op != GRAPH_REARRANGE || !in_place)
+        return node->op == GRAPH_VIEW;
+    for (size_t i = 0; i < node->output_count; i++)
+        if (graph_output(graph, node, i)->is_output)
+            return false;
+    return true;
+}
+
+tensor_id graphs_shown_by(const struct graph *graph, bool in_place, tensor_id id)
+{
+    node_id maker = graph->tensors[id].maker;
+    if (maker < 0 || !graphs_is_view(graph, &graph->nodes[maker], in_place))
+        return id;
+    return graphs_shown_by(graph, in_place, graph_inputs(graph, &graph->nodes[maker])[0]);
 }

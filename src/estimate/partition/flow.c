@@ -5,9 +5,34 @@
 
 #include "graph/count.h"
 
-bool flow_is_view(const struct graph_node *node)
+/* What goes out of the model has to lie there in its own order. */
+static bool goes_out(const struct graph *graph, const struct graph_node *node)
 {
-    return graph_op_kind(node->op) == GRAPH_KIND_VIEW;
+    for (size_t i = 0; i < node->output_count; i++)
+        if (graph_output(graph, node, i) && graph_output(graph, node, i)->is_output)
+            return true;
+    return false;
+}
+
+/* All of one tensor, part by part in another order: a roll, pixels into channels. */
+static bool is_reordered(const struct flow *flow, const struct graph_node *node)
+{
+    tensor_id root = flow_input(flow, node, 0);
+    if (node->op != GRAPH_MOVE || node->input_count < 2 || node->output_count != 1 || root < 0)
+        return false;
+    for (size_t i = 1; i < node->input_count; i++)
+        if (flow_input(flow, node, i) != root)
+            return false;
+    const struct graph_tensor *out = graph_output(flow->graph, node, 0);
+    return out && graph_elements(out) == graph_elements(&flow->graph->tensors[root]) &&
+           graph_inputs(flow->graph, node)[0] != root;
+}
+
+bool flow_is_view(const struct flow *flow, const struct graph_node *node)
+{
+    return graph_op_kind(node->op) == GRAPH_KIND_VIEW ||
+           (flow->is_in_place && !goes_out(flow->graph, node) &&
+            (node->op == GRAPH_REARRANGE || is_reordered(flow, node)));
 }
 
 tensor_id flow_input(const struct flow *flow, const struct graph_node *node, size_t index)
@@ -30,7 +55,7 @@ static void find_roots(struct flow *flow)
         flow->root[i] = (tensor_id)i;
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
-        tensor_id shown = flow_is_view(node) ? flow_input(flow, node, 0) : GRAPH_NONE;
+        tensor_id shown = flow_is_view(flow, node) ? flow_input(flow, node, 0) : GRAPH_NONE;
         for (size_t k = 0; shown >= 0 && k < node->output_count; k++)
             if (graph_outputs(graph, node)[k] >= 0)
                 flow->root[graph_outputs(graph, node)[k]] = shown;
@@ -47,7 +72,7 @@ static void find_readers(struct flow *flow, node_id *last, bool fills)
         last[i] = GRAPH_NONE;
     for (size_t i = 0; i < graph->node_count; i++) {
         const struct graph_node *node = &graph->nodes[i];
-        if (flow_is_view(node))
+        if (flow_is_view(flow, node))
             continue;
         for (size_t k = 0; k < node->input_count; k++) {
             tensor_id root = flow_input(flow, node, k);
@@ -81,10 +106,11 @@ static enum err link_readers(struct flow *flow)
     return flow->readers ? ERR_OK : ERR_NO_MEMORY;
 }
 
-enum err flow_make(const struct graph *graph, struct flow *out)
+enum err flow_make(const struct graph *graph, bool is_in_place, struct flow *out)
 {
     size_t count = graph->tensor_count;
     *out = (struct flow){.graph = graph,
+                         .is_in_place = is_in_place,
                          .root = malloc((count + 1) * sizeof *out->root),
                          .goes_out = calloc(count + 1, sizeof *out->goes_out),
                          .first_reader = calloc(count + 2, sizeof *out->first_reader)};

@@ -34,30 +34,96 @@ static node_id only_reader(const struct flow *flow, const struct graph_node *nod
     return is_one ? flow->readers[flow->first_reader[root]] : GRAPH_NONE;
 }
 
-static bool place_attention(struct pieces *pieces, node_id first)
+/* A scale or the like of one tensor, which the product then reads. */
+static bool is_scaled(const struct pieces *pieces, const struct piece *piece)
 {
-    node_id chain[MOST_STEPS + 2], at = first;
-    size_t length = 0;
+    tensor_id source = GRAPH_NONE;
+    if (piece->kind != PIECE_POINTWISE || piece->size > MOST_STEPS)
+        return false;
+    for (node_id node = piece->head; node >= 0; node = pieces->next[node])
+        for (size_t i = 0; i < node_at(pieces, node)->input_count; i++) {
+            tensor_id root = flow_input(pieces->flow, node_at(pieces, node), i);
+            node_id maker = root >= 0 ? pieces->flow->graph->tensors[root].maker : GRAPH_NONE;
+            bool is_inside = maker >= 0 && pieces->of[maker] == pieces->of[node];
+            if (is_inside || root == source || !flow_is_computed(pieces->flow, root))
+                continue;
+            if (source >= 0)
+                return false;
+            source = root;
+        }
+    return true;
+}
+
+/* Exporters scale queries and keys before they multiply them. */
+static void take_scales(struct pieces *pieces, struct piece *piece, node_id product)
+{
+    const struct graph_node *node = node_at(pieces, product);
+    for (size_t i = 0; i < node->input_count && i < 2; i++) {
+        struct piece *scale = pieces_before(pieces, flow_input(pieces->flow, node, i), product);
+        if (scale && scale != piece && scale->size + piece->size <= PIECE_MOST_NODES &&
+            is_scaled(pieces, scale))
+            pieces_merge(pieces, piece, scale);
+    }
+}
+
+struct chain {
+    node_id nodes[MOST_STEPS + 2];
+    size_t length;
+};
+
+/* Steps that branch and meet again, as what is no number after the softmax is replaced; false: none. */
+static bool take_branches(const struct pieces *pieces, struct chain *chain, node_id node)
+{
+    const struct flow *flow = pieces->flow;
+    tensor_id root = flow->root[graph_outputs(flow->graph, node_at(pieces, node))[0]];
+    struct region region;
+    if (flow_reader_count(flow, root) < 2 ||
+        !region_find(pieces, root, flow->readers[flow->first_reader[root]], &region) ||
+        !region.takes_all || region.has_means || region.has_parts ||
+        chain->length + region.count > MOST_STEPS + 1)
+        return false;
+    for (uint32_t i = 0; i < region.count; i++)
+        chain->nodes[chain->length++] = region.nodes[i];
+    return true;
+}
+
+/* From the first product to the second. */
+static bool find_attention(const struct pieces *pieces, node_id first, struct chain *chain)
+{
+    node_id at = first;
     bool has_softmax = false;
-    while (length < MOST_STEPS + 2) {
-        chain[length++] = at;
+    while (chain->length < MOST_STEPS + 2) {
+        chain->nodes[chain->length++] = at;
+        const struct graph_node *node = node_at(pieces, at);
+        if (node->output_count != 1 || graph_outputs(pieces->flow->graph, node)[0] < 0)
+            return false;
+        if (take_branches(pieces, chain, at))
+            at = chain->nodes[chain->length - 1];
         at = only_reader(pieces->flow, node_at(pieces, at));
         if (at < 0 || pieces->of[at] >= 0)
             return false;
         enum graph_op op = node_at(pieces, at)->op;
-        if (op == GRAPH_MATMUL && has_softmax)
-            break;
+        if (op == GRAPH_MATMUL && has_softmax && chain->length < MOST_STEPS + 2) {
+            chain->nodes[chain->length++] = at;
+            return true;
+        }
         if (!is_pointwise(op) && (op != GRAPH_SOFTMAX || has_softmax))
             return false;
         has_softmax |= op == GRAPH_SOFTMAX;
     }
-    if (length == MOST_STEPS + 2)
+    return false;
+}
+
+static bool place_attention(struct pieces *pieces, node_id first)
+{
+    struct chain chain = {.length = 0};
+    if (!find_attention(pieces, first, &chain))
         return false;
     struct piece *piece = pieces_begin(pieces, first);
-    for (size_t i = 1; i < length; i++)
-        pieces_append(pieces, piece, chain[i]);
-    pieces_append(pieces, piece, at);
+    for (size_t i = 1; i < chain.length; i++)
+        pieces_append(pieces, piece, chain.nodes[i]);
     piece->kind = PIECE_CLOSED;
+    take_scales(pieces, piece, first);
     return true;
 }
 
@@ -92,8 +158,8 @@ static bool place_region(struct pieces *pieces, node_id node)
     node_id maker = flow->graph->tensors[start].maker, last = region.nodes[region.count - 1];
     struct piece *piece =
         maker >= 0 && pieces->of[maker] >= 0 ? &pieces->items[pieces->of[maker]] : NULL;
-    bool joins = piece && region.takes_all && !region.has_means && piece->tail == maker &&
-                 node_at(pieces, maker)->output_count == 1 &&
+    bool joins = piece && region.takes_all && !region.has_means && !region.has_parts &&
+                 piece->tail == maker && node_at(pieces, maker)->output_count == 1 &&
                  piece->size + region.count <= PIECE_MOST_NODES && may_follow(pieces, piece, last);
     uint32_t first = joins ? 0 : 1;
     if (!joins)
@@ -102,6 +168,8 @@ static bool place_region(struct pieces *pieces, node_id node)
         pieces_append(pieces, piece, region.nodes[i]);
     if (region.has_means)
         piece->kind = PIECE_NORM;
+    if (region.has_parts) /* a rotation, as where it is one node */
+        piece->kind = PIECE_CLOSED;
     return true;
 }
 
@@ -188,7 +256,7 @@ enum err fuse_nodes(const struct flow *flow, bool is_fused, struct pieces *out)
 {
     enum err err = pieces_init(flow, out);
     for (size_t i = 0; !err && i < flow->graph->node_count; i++) {
-        bool is_placed = out->of[i] >= 0 || flow_is_view(&flow->graph->nodes[i]);
+        bool is_placed = out->of[i] >= 0 || flow_is_view(flow, &flow->graph->nodes[i]);
         if (!is_placed && !(is_fused && place(out, (node_id)i)))
             pieces_begin(out, (node_id)i);
     }

@@ -20,14 +20,20 @@ static bool has_tensor(const struct search *search, tensor_id root)
     return false;
 }
 
+/* Parts of what the region has, put together: halves that a rotation of positions swaps. */
+static bool is_joining(const struct graph_node *node)
+{
+    return node->op == GRAPH_MOVE && node->input_count >= 2;
+}
+
 static bool is_step(const struct search *search, node_id id)
 {
     const struct graph_node *node = &search->flow->graph->nodes[id];
     enum graph_kind kind = graph_op_kind(node->op);
     bool is_pointwise = (kind == GRAPH_KIND_ELEMENTWISE && node->op != GRAPH_ROTATION) ||
                         kind == GRAPH_KIND_ACTIVATION || node->op == GRAPH_REDUCE;
-    if (!is_pointwise || search->pieces->of[id] >= 0 || node->output_count != 1 ||
-        node->input_count > PIECE_MOST_NODES)
+    if (!(is_pointwise || is_joining(node)) || search->pieces->of[id] >= 0 ||
+        node->output_count != 1 || node->input_count > PIECE_MOST_NODES)
         return false;
     for (size_t i = 0; i < node->input_count; i++) {
         tensor_id root = flow_input(search->flow, node, i);
@@ -118,5 +124,7 @@ bool region_find(const struct pieces *pieces, tensor_id start, node_id first, st
         return false;
     for (uint32_t i = 0; i < out->count; i++)
         out->has_means |= pieces->flow->graph->nodes[out->nodes[i]].op == GRAPH_REDUCE;
+    for (uint32_t i = 0; i < out->count; i++)
+        out->has_parts |= is_joining(&pieces->flow->graph->nodes[out->nodes[i]]);
     return true;
 }

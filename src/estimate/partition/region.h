@@ -10,6 +10,7 @@ struct region {
     node_id nodes[PIECE_MOST_NODES]; /* in order; the last is the one that is read */
     uint32_t count;                  /* at least 2 */
     bool has_means;
+    bool has_parts; /* that are put together */
     bool takes_all; /* nobody else reads what it starts from */
 };
 

@@ -14,7 +14,7 @@ static tensor_id parameter(struct making *making, enum decoder_tensor tensor, co
     const struct decoder_weight *weight = &making->weights[tensor];
     bool is_bias = what[1] == 'b';
     char name[64];
-    str_format(name, sizeof name, "%s%s", decoder_tensor_name(tensor), what);
+    str_join(name, sizeof name, decoder_tensor_name(tensor), what, "");
     tensor_id id = build_tensor(&making->build, GRAPH_PARAMETER, name, rank, dims);
     if (id >= 0 && weight->is_stored)
         making->build.graph->tensors[id].stored_bytes =

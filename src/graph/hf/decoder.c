@@ -40,6 +40,9 @@ static void read_sizes(struct hf_keys *keys, struct decoder_shape *shape)
     shape->vocabulary = hf_size(keys, "vocab_size", UINT32_MAX, 0);
     shape->context = hf_size_or_none(keys, "max_position_embeddings", UINT32_MAX);
     shape->has_tied_head = hf_truth(keys, "tie_word_embeddings", shape->has_tied_head);
+    if (shape->has_tied_head && shape->has_head_bias)
+        hf_refuse(keys, ERR_UNSUPPORTED, "tie_word_embeddings",
+                  "and a tied head that has a bias (Phi's) is not counted");
     if (shape->heads % shape->heads_kv)
         hf_refuse(keys, ERR_BAD_VALUE, "num_key_value_heads",
                   "which does not divide 'num_attention_heads'");

@@ -125,16 +125,63 @@ static double stored_width(int32_t type)
     }
 }
 
-static enum graph_role role_of(const struct step *step, size_t index, const struct known *known)
+/* Frameworks name what is trained by where it stands ("head.bias"), exporters what they made up do not. */
+static bool has_dot(struct slice name)
+{
+    return name.length && memchr(name.bytes, '.', name.length);
+}
+
+/* "unsqueeze_14": the output of a node, which the exporter computed and wrote down in its place. */
+static bool is_numbered(struct slice name)
+{
+    size_t at = name.length;
+    while (at > 0 && name.bytes[at - 1] >= '0' && name.bytes[at - 1] <= '9')
+        at--;
+    return at > 1 && at < name.length && name.bytes[at - 1] == '_' && !has_dot(name);
+}
+
+static bool ends_with(struct slice name, const char *end)
+{
+    size_t length = strlen(end);
+    return name.length >= length && memcmp(name.bytes + name.length - length, end, length) == 0;
+}
+
+/* Tables of positions and masks, as they are added or multiplied with every head.  What was trained in them
+ * (Swin's biases) cannot be told, and is far less than the rest. */
+static bool is_computed_table(const struct step *step, const struct onnx_tensor *tensor)
+{
+    int wide = 0; /* weights of channels are wide in one dimension alone */
+    for (int i = 0; i < tensor->rank; i++)
+        wide += tensor->dims[i] > 1;
+    return ends_with(tensor->name, "inv_freq") ||
+           (tensor->rank >= 3 && wide > 1 && is_numbered(tensor->name) &&
+            graph_op_kind(step->made.op) == GRAPH_KIND_ELEMENTWISE);
+}
+
+/* Exporters write a norm of groups as one of single channels, which needs weights: ones and zeros. */
+static bool is_filled_in(const struct step *step, struct known *known)
+{
+    bool may_be = step->made.op == GRAPH_GROUP_NORM &&
+                  (known->is_constant || is_numbered(known->tensor->name));
+    const double *numbers = may_be ? known_numbers(step->work, known) : NULL;
+    if (!numbers)
+        return false;
+    for (int64_t i = 1; i < known->tensor->elements; i++)
+        if (numbers[i] != numbers[0])
+            return false;
+    return true;
+}
+
+static enum graph_role role_of(const struct step *step, size_t index, struct known *known)
 {
     const struct operator_row *row = step->row;
     const struct onnx_tensor *tensor = known->tensor;
     unsigned bit = index < 16 ? 1u << index : 0;
     enum graph_kind kind = graph_op_kind(step->made.op);
-    bool takes_weights =
-        kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_RECURRENT;
-    if (!tensor || tensor->rank == 0 ||
-        (known->is_constant && tensor->elements <= 1 && !takes_weights))
+    bool takes_weights = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM ||
+                         kind == GRAPH_KIND_RECURRENT || (row && strcmp(row->name, "PRelu") == 0);
+    bool is_lone = tensor && tensor->elements <= 1 && !takes_weights;
+    if (!tensor || tensor->rank == 0 || (is_lone && (known->is_constant || !has_dot(tensor->name))))
         return GRAPH_CONSTANT;
     if (row && (row->buffers & bit))
         return GRAPH_BUFFER;
@@ -142,11 +189,13 @@ static enum graph_role role_of(const struct step *step, size_t index, const stru
     if (!type_is_real(tensor->type))
         return is_quantised && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER : GRAPH_CONSTANT;
     /* Numbers written into the graph that are taken away, compared or divided by. */
-    bool is_plain = row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
-                            row->op == GRAPH_WHERE || row->op == GRAPH_MOVE);
+    bool is_plain =
+        row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
+                row->op == GRAPH_WHERE || row->op == GRAPH_MOVE || row->op == GRAPH_REARRANGE);
     if (known->is_constant && is_plain && step->made.op != GRAPH_EMBEDDING)
         return GRAPH_CONSTANT;
-    return GRAPH_PARAMETER;
+    return is_computed_table(step, tensor) || is_filled_in(step, known) ? GRAPH_BUFFER
+                                                                        : GRAPH_PARAMETER;
 }
 
 static enum err add_tensor(struct work *work, struct known *known, enum graph_role role,
@@ -179,7 +228,7 @@ static enum err root_id(struct step *step, size_t index, struct known *root, ten
 {
     struct graph *graph = step->work->graph;
     enum err err = ERR_OK;
-    if (root->id == GRAPH_NONE && (root->tensor || root->numbers))
+    if (root->id == GRAPH_NONE && (root->tensor || root->numbers || root->is_fixed))
         err = add_tensor(step->work, root, role_of(step, index, root), name_of(step->work, root));
     else if (root->id != GRAPH_NONE && root->tensor &&
              graph->tensors[root->id].role == GRAPH_CONSTANT)

@@ -142,21 +142,60 @@ bool fold_concat(struct step *step, size_t index, double *out, int64_t count)
     return filled == count;
 }
 
+/* Along one dimension, of whatever lies behind it. */
 bool fold_slice(struct step *step, size_t index, double *out, int64_t count)
 {
     const double *in = input_numbers(step, 0);
     const struct shape *shape = step_shape(step, 0);
-    int64_t begin, stride = 1;
-    (void)index;
-    if (!in || shape->rank != 1 || step_list_or_input(step, "starts", 1, &begin, 1) != 1 ||
+    const struct known *made = step_output(step, index);
+    int64_t begin, stride = 1, which = 0, row = 1;
+    int axis;
+    if (!in || step_list_or_input(step, "starts", 1, &begin, 1) != 1 ||
         (step_input(step, 4) && step_integers(step, 4, &stride, 1) != 1))
         return false;
-    int64_t size = shape->dims[0], last = stride > 0 ? size : size - 1;
+    bool has_axes = step_has(step, "axes") || step_input(step, 3);
+    if ((has_axes && step_list_or_input(step, "axes", 3, &which, 1) != 1) ||
+        !axis_of(which, shape->rank, &axis) || made->shape.rank != shape->rank)
+        return false;
+    for (int i = axis + 1; i < shape->rank; i++)
+        row *= shape->dims[i];
+    int64_t size = shape->dims[axis], last = stride > 0 ? size : size - 1;
+    int64_t taken = made->shape.dims[axis];
     begin = begin < 0 ? begin + size : begin;
     begin = begin < 0 ? 0 : begin > last ? last : begin;
     for (int64_t i = 0; i < count; i++) {
-        int64_t from = begin + i * stride;
-        if (from < 0 || from >= size)
+        int64_t from = begin + i / row % taken * stride;
+        int64_t place = (i / row / taken * size + from) * row + i % row;
+        if (from < 0 || from >= size || place >= shape_elements(shape))
+            return false;
+        out[i] = in[place];
+    }
+    return true;
+}
+
+bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
+{
+    const double *in = input_numbers(step, 0);
+    const struct shape *shape = step_shape(step, 0);
+    int64_t order[GRAPH_MOST_DIMENSIONS], strides[GRAPH_MOST_DIMENSIONS] = {0}, stride = 1;
+    (void)index;
+    if (!in || shape_elements(shape) != count)
+        return false;
+    bool is_told = step_list(step, "perm", order, GRAPH_MOST_DIMENSIONS) == shape->rank;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= shape->dims[i];
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i, from = 0;
+        for (int k = shape->rank - 1; k >= 0; k--) {
+            int axis = shape->rank - 1 - k;
+            if (is_told && !axis_of(order[k], shape->rank, &axis))
+                return false;
+            from += rest % shape->dims[axis] * strides[axis];
+            rest /= shape->dims[axis];
+        }
+        if (from >= count) /* a dimension that stands twice */
             return false;
         out[i] = in[from];
     }

@@ -10,7 +10,7 @@
 typedef bool fold_function(struct step *step, size_t index, double *out, int64_t count);
 
 fold_function fold_none, fold_shape, fold_size, fold_constant, fold_copy, fold_fill, fold_gather,
-    fold_concat, fold_slice, fold_split, fold_expand, fold_range, fold_where, fold_reduce,
-    fold_math;
+    fold_concat, fold_slice, fold_transpose, fold_split, fold_expand, fold_range, fold_where,
+    fold_reduce, fold_math;
 
 #endif

@@ -3,16 +3,17 @@
 
 #include <math.h>
 
-enum err rule_concat(struct step *step)
+/* Of every `stride`-th input, from `first` on. */
+static enum err concat(struct step *step, size_t first, size_t stride)
 {
-    const struct shape *first = step_shape(step, 0);
+    const struct shape *begin = step_shape(step, first);
     int axis;
-    if (!first)
+    if (!begin)
         return ERR_OK;
-    if (!axis_of(step_integer(step, "axis", 1), first->rank, &axis))
+    if (!axis_of(step_integer(step, "axis", 1), begin->rank, &axis))
         return step_fail(step, "its axis is none of its inputs' dimensions");
-    struct shape out = *first;
-    for (size_t i = 1; i < step_input_count(step); i++) {
+    struct shape out = *begin;
+    for (size_t i = first + stride; i < step_input_count(step); i += stride) {
         const struct shape *more = step_shape(step, i);
         if (!more)
             return ERR_OK;
@@ -23,12 +24,45 @@ enum err rule_concat(struct step *step)
         if (out.dims[axis] > INT64_C(1) << 50)
             return step_fail(step, "what comes out is larger than can be counted");
     }
-    return step_give(step, 0, 0, &out);
+    const struct known *known = step_input(step, first);
+    return step_give(step, 0, known ? known->type : 0, &out);
+}
+
+enum err rule_concat(struct step *step)
+{
+    return concat(step, 0, 1);
+}
+
+/* Scale and zero point of what comes out, then of each input behind it. */
+enum err rule_qlinear_concat(struct step *step)
+{
+    return concat(step, 2, 3);
 }
 
 /* ---- split ---- */
 
 enum { MOST_PARTS = MOST_NUMBERS };
+
+/* All parts as one value, which has the shape of the first of them. */
+enum err rule_split_to_sequence(struct step *step)
+{
+    const struct shape *in = step_shape(step, 0);
+    int64_t parts[MOST_PARTS];
+    int axis, count = step_integers(step, 1, parts, MOST_PARTS);
+    if (!in || (step_input(step, 1) && count < 1))
+        return ERR_OK;
+    if (!axis_of(step_integer(step, "axis", 0), in->rank, &axis))
+        return step_fail(step, "its axis is none of its input's dimensions");
+    struct shape out = *in;
+    out.dims[axis] = count > 0 ? parts[0] : 1;
+    for (int i = 1; i < count; i++)
+        step->is_guessed |= parts[i] != parts[0];
+    bool is_squeezed = count < 0 && !step_integer(step, "keepdims", 1);
+    for (int i = axis; is_squeezed && i + 1 < out.rank; i++)
+        out.dims[i] = out.dims[i + 1];
+    out.rank = (uint8_t)(out.rank - is_squeezed);
+    return step_give(step, 0, 0, &out);
+}
 
 enum err rule_split(struct step *step)
 {
@@ -131,6 +165,10 @@ enum err rule_gather(struct step *step)
     for (int i = axis + 1; i < in->rank; i++)
         out.dims[out.rank++] = in->dims[i];
     choose_embedding(step, axis);
+    /* One that is the same at every pass is a slice. */
+    if (step->made.op == GRAPH_MOVE && shape_elements(which) == 1 &&
+        known_numbers(step->work, step_input(step, 1)))
+        step->made.op = GRAPH_REARRANGE;
     return step_give(step, 0, 0, &out);
 }
 
@@ -181,6 +219,11 @@ enum err rule_pad(struct step *step)
         double padded = (double)out.dims[axis] + (double)pads[i] + (double)pads[i + touched];
         out.dims[axis] = integer_of(padded);
     }
+    bool pads_nothing = true;
+    for (int i = 0; i < count; i++)
+        pads_nothing &= pads[i] == 0;
+    if (pads_nothing)
+        step->made.op = GRAPH_VIEW;
     return step_give(step, 0, 0, &out);
 }
 

@@ -101,6 +101,79 @@ static bool follow_concat(struct step *step)
     return true;
 }
 
+/* ---- whatever is the same at every pass ---- */
+
+static bool is_fixed(const struct known *known)
+{
+    return known->tensor || known->numbers || known->is_fixed;
+}
+
+static bool is_random(const struct step *step)
+{
+    static const char *const NAMES[] = {
+        "Bernoulli",         "Multinomial", "RandomNormal", "RandomUniform", "RandomNormalLike",
+        "RandomUniformLike", NULL};
+    return is_named(step, NAMES);
+}
+
+/* Bytes in a table of rows are quantised; other integers are places and shapes. */
+static bool may_be_trained(const struct known *known)
+{
+    const struct onnx_tensor *tensor = known->tensor;
+    bool is_byte = tensor->type == ONNX_INT8 || tensor->type == ONNX_UINT8;
+    return type_is_real(tensor->type) || known->is_weight || (is_byte && tensor->rank > 1);
+}
+
+/* Of what goes in, the first that leads to a weight; NULL: none. */
+static struct known *leading(const struct step *step)
+{
+    for (size_t i = 0; i < step_input_count(step); i++) {
+        struct known *in = step_input(step, i);
+        if (is_weight(in) && may_be_trained(in))
+            return in;
+    }
+    return NULL;
+}
+
+static bool lead_all(struct step *step, struct known *out, struct known *first)
+{
+    lead(out, first);
+    for (size_t i = 0; i < step_input_count(step); i++) {
+        struct known *in = step_input(step, i);
+        if (!is_weight(in) || !may_be_trained(in))
+            continue;
+        if (!add_other(step, out, in->root ? in->root : in))
+            return false;
+        for (const struct known_list *item = in->others; item; item = item->next)
+            if (!add_other(step, out, item->known))
+                return false;
+    }
+    return true;
+}
+
+bool weights_are_fixed(struct step *step)
+{
+    if (!step->row || step_input_count(step) == 0 || is_random(step))
+        return false;
+    /* Of what it is cast like, only the type is looked at. */
+    size_t count = step->row->rule == rule_cast_like ? 1 : step_input_count(step);
+    for (size_t i = 0; i < count; i++)
+        if (step_input(step, i) && !is_fixed(step_input(step, i)))
+            return false;
+    for (size_t i = 0; i < step->node->output_count; i++)
+        if (step_output(step, i) && step_output(step, i)->is_output)
+            return false;
+    struct known *first = leading(step);
+    for (size_t i = 0; i < step->node->output_count; i++) {
+        struct known *out = step_output(step, i);
+        if (out && first && !lead_all(step, out, first))
+            return false;
+        if (out && !first)
+            out->is_fixed = true;
+    }
+    return true;
+}
+
 bool weights_follow(struct step *step)
 {
     if (!step->row || !is_weight(step_input(step, 0)))

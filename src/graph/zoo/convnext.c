@@ -28,12 +28,12 @@ static tensor_id block(struct build *b, tensor_id in)
     each.groups = -1;
     each.has_bias = true;
     tensor_id x = build_conv(b, "block.0", in, each);
-    x = build_move(b, "block.1", x, 4, (int64_t[]){batch, height, width, channels});
+    x = build_rearrange(b, "block.1", x, 4, (int64_t[]){batch, height, width, channels});
     x = build_norm(b, GRAPH_LAYER_NORM, "block.2", x, true);
     x = build_linear(b, "block.3", x, 4 * channels, true);
     x = build_op(b, GRAPH_GELU, "block.4", x);
     x = build_linear(b, "block.5", x, channels, true);
-    x = build_move(b, "block.6", x, 4, (int64_t[]){batch, channels, height, width});
+    x = build_rearrange(b, "block.6", x, 4, (int64_t[]){batch, channels, height, width});
     tensor_id scale =
         build_tensor(b, GRAPH_PARAMETER, "layer_scale", 3, (int64_t[]){channels, 1, 1});
     x = build_binary(b, GRAPH_MUL, "mul", x, scale);

@@ -52,14 +52,14 @@ static tensor_id as_tokens(struct build *b, tensor_id x)
 {
     int64_t dims[] = {build_dim(b, x, 0), build_dim(b, x, 2) * build_dim(b, x, 3),
                       build_dim(b, x, 1)};
-    return build_move(b, "permute", x, 3, dims);
+    return build_rearrange(b, "permute", x, 3, dims);
 }
 
 static tensor_id as_image(struct build *b, tensor_id x, tensor_id like)
 {
     int64_t dims[] = {build_dim(b, like, 0), build_dim(b, x, 2), build_dim(b, like, 2),
                       build_dim(b, like, 3)};
-    return build_move(b, "permute_1", x, 4, dims);
+    return build_rearrange(b, "permute_1", x, 4, dims);
 }
 
 static tensor_id finish(struct build *b, const char *conv, tensor_id x, int64_t channels)
@@ -293,7 +293,7 @@ static void build_vae(struct build *b, bool encodes, bool decodes, int64_t batch
         x = build_input(b, "sample", GRAPH_NUMBERS, 4, (int64_t[]){batch, 3, image, image});
         x = vae_encode(b, x); /* means, and beside them deviations */
         if (decodes)
-            x = build_move(b, "latent_dist.mode", x, 4, latents);
+            x = build_rearrange(b, "latent_dist.mode", x, 4, latents);
     } else {
         x = build_input(b, "latent_sample", GRAPH_NUMBERS, 4, latents);
     }

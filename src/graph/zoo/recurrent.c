@@ -24,7 +24,7 @@ enum err zoo_build_recurrent(const char *name, const struct graph_setting *setti
     }
     b.layer = GRAPH_NONE;
     b.component = DECODER_HEAD;
-    x = build_move(&b, "last_states", x, 2, (int64_t[]){setting->batch, 2 * HIDDEN});
+    x = build_rearrange(&b, "last_states", x, 2, (int64_t[]){setting->batch, 2 * HIDDEN});
     x = zoo_dropout(&b, "dropout", x);
     build_output(&b, build_linear(&b, "fc", x, 1, true));
     return build_end(&b);

@@ -19,6 +19,7 @@ static const struct resnet RESNETS[] = {
     {"resnet152", true, {3, 8, 36, 3}, 1, 64},
     {"resnext50_32x4d", true, {3, 4, 6, 3}, 32, 4},
     {"resnext101_32x8d", true, {3, 4, 23, 3}, 32, 8},
+    {"resnext101_64x4d", true, {3, 4, 23, 3}, 64, 4},
     {"wide_resnet50_2", true, {3, 4, 6, 3}, 1, 128},
     {"wide_resnet101_2", true, {3, 4, 23, 3}, 1, 128},
 };

@@ -53,7 +53,7 @@ static tensor_id half(struct build *b, const char *name, tensor_id x)
 {
     int64_t dims[] = {build_dim(b, x, 0), build_dim(b, x, 1) / 2, build_dim(b, x, 2),
                       build_dim(b, x, 3)};
-    return build_move(b, name, x, 4, dims);
+    return build_rearrange(b, name, x, 4, dims);
 }
 
 static tensor_id unit(struct build *b, tensor_id x, int64_t channels, bool halves)
@@ -68,7 +68,7 @@ static tensor_id unit(struct build *b, tensor_id x, int64_t channels, bool halve
     }
     x = build_concat(b, "cat", 1, parts, 2);
     int64_t dims[] = {build_dim(b, x, 0), channels, build_dim(b, x, 2), build_dim(b, x, 3)};
-    return build_move(b, "channel_shuffle", x, 4, dims);
+    return build_rearrange(b, "channel_shuffle", x, 4, dims);
 }
 
 enum err zoo_build_shufflenet(const char *name, const struct graph_setting *setting,

@@ -74,7 +74,7 @@ static tensor_id encode(struct build *b, const struct whisper *whisper, int64_t 
     x = build_op(b, GRAPH_GELU, "gelu", build_conv(b, "conv1", x, conv));
     conv.stride = 2;
     x = build_op(b, GRAPH_GELU, "gelu_1", build_conv(b, "conv2", x, conv));
-    x = build_move(b, "permute", x, 3, (int64_t[]){batch, STATES, hidden});
+    x = build_rearrange(b, "permute", x, 3, (int64_t[]){batch, STATES, hidden});
     tensor_id places =
         build_tensor(b, GRAPH_PARAMETER, "embed_positions.weight", 2, (int64_t[]){STATES, hidden});
     x = build_binary(b, GRAPH_ADD, "add_positions", x, places);

@@ -61,7 +61,7 @@ static tensor_id half(struct build *b, const char *name, tensor_id x)
 {
     int64_t dims[] = {build_dim(b, x, 0), build_dim(b, x, 1) / 2, build_dim(b, x, 2),
                       build_dim(b, x, 3)};
-    return build_move(b, name, x, 4, dims);
+    return build_rearrange(b, name, x, 4, dims);
 }
 
 /* C2f: one half goes through bottlenecks, and every step of it is kept. */
@@ -141,8 +141,8 @@ static tensor_id branch(struct build *b, const char *kind, int level, tensor_id 
 static tensor_id boxes_of(struct build *b, tensor_id x, int64_t anchors)
 {
     int64_t batch = build_dim(b, x, 0);
-    x = build_move(b, "box", x, 3, (int64_t[]){batch, SIDES * BINS, anchors});
-    x = build_move(b, "dfl.transpose", x, 4, (int64_t[]){batch, BINS, SIDES, anchors});
+    x = build_rearrange(b, "box", x, 3, (int64_t[]){batch, SIDES * BINS, anchors});
+    x = build_rearrange(b, "dfl.transpose", x, 4, (int64_t[]){batch, BINS, SIDES, anchors});
     x = build_op(b, GRAPH_SOFTMAX, "dfl.softmax", x);
     x = build_conv(b, "dfl.conv", x, (struct build_conv){.channels = 1, .kernel = 1});
     x = build_view(b, "dfl.view", x, 3, (int64_t[]){batch, SIDES, anchors});
@@ -173,7 +173,7 @@ static tensor_id detect(struct build *b, const tensor_id levels[3])
         anchors += points;
     }
     tensor_id all = build_concat(b, "cat", 2, flat, 3);
-    tensor_id classes = build_move(b, "cls", all, 3, (int64_t[]){batch, CLASSES, anchors});
+    tensor_id classes = build_rearrange(b, "cls", all, 3, (int64_t[]){batch, CLASSES, anchors});
     tensor_id parts[] = {boxes_of(b, all, anchors), build_op(b, GRAPH_SIGMOID, "sigmoid", classes)};
     return build_concat(b, "output", 1, parts, 2);
 }

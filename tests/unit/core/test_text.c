@@ -51,6 +51,14 @@ static void fixed_buffers_are_cut_not_overrun(void **state)
     assert_true(str_copy(small, sizeof small, "abc"));
     assert_false(str_format(small, sizeof small, "%d", 123456));
     assert_string_equal(small, "123");
+    assert_true(str_join(small, sizeof small, "a", "b", "c"));
+    assert_string_equal(small, "abc");
+    assert_true(str_join(small, sizeof small, "", "ab", ""));
+    assert_string_equal(small, "ab");
+    assert_false(str_join(small, sizeof small, "ab", "cd", "e"));
+    assert_string_equal(small, "abc");
+    assert_false(str_join(small, sizeof small, "abc", "", "d"));
+    assert_string_equal(small, "abc");
 }
 
 static void the_nearest_name_is_suggested(void **state)

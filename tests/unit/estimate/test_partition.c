@@ -9,7 +9,7 @@
 #include "support/graphs.h"
 #include "support/unit.h"
 
-enum { GRAPHS = 300, MOST_NODES = 60 };
+enum { GRAPHS = 300, MOST_NODES = 60, MOST_TENSORS = 4 * MOST_NODES };
 
 static struct partition cut(const struct graph *graph, enum partition_fusion fusion)
 {
@@ -141,6 +141,124 @@ static void test_swish_and_a_norm_in_small_steps(void **state)
                     "conv+add");
 }
 
+/* Queries, keys and values are slices of one product, turned; two of them are scaled.  As exporters write
+ * it, and one kernel reads them where they lie: all of the product, once. */
+static void test_what_is_rearranged_is_read_where_it_lies(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "turned", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "scale", 1, (int64_t[]){1});
+    tensor_id all = build_linear(&b, "qkv", x, 24, true);
+    tensor_id q = build_rearrange(&b, "q", all, 3, (int64_t[]){2, 4, 4});
+    tensor_id k = build_rearrange(&b, "k", all, 3, (int64_t[]){2, 4, 4});
+    tensor_id v = build_rearrange(&b, "v", all, 3, (int64_t[]){2, 4, 4});
+    q = build_binary(&b, GRAPH_MUL, "q_scaled", q, scale);
+    k = build_binary(&b, GRAPH_MUL, "k_scaled",
+                     build_rearrange(&b, "k_turned", k, 3, (int64_t[]){2, 4, 4}), scale);
+    tensor_id s = build_op(&b, GRAPH_SOFTMAX, "softmax", build_matmul(&b, "qk", q, k));
+    tensor_id y = build_rearrange(&b, "heads", build_matmul(&b, "pv", s, v), 2, (int64_t[]){4, 8});
+    build_output(&b, build_linear(&b, "out", y, 8, true));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph, PARTITION_FUSED);
+    assert_int_equal(partition.count, 3);
+    assert_string_equal(partition.subgraphs[1].pattern, "mul x2+matmul+softmax+matmul");
+    assert_near(partition.subgraphs[1].cost.in.activations, 4 * 24, 0);
+    assert_near(partition.subgraphs[1].cost.out.activations, 4 * 8, 0);
+    partition_release(&partition);
+    partition = cut(&graph, PARTITION_PLAIN); /* as a framework that runs them one by one copies */
+    assert_int_equal(partition.count, 12);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* Rows that were masked whole: what is no number after the softmax becomes 0. */
+static void test_attention_that_replaces_what_is_no_number(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "masked", &why);
+    tensor_id q = build_input(&b, "q", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
+    tensor_id k = build_input(&b, "k", GRAPH_NUMBERS, 3, (int64_t[]){2, 8, 4});
+    tensor_id v = build_input(&b, "v", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
+    tensor_id s = build_op(&b, GRAPH_SOFTMAX, "softmax", build_matmul(&b, "qk", q, k));
+    tensor_id n = build_op(&b, GRAPH_UNARY, "is_nan", s);
+    s = build_binary(&b, GRAPH_WHERE, "replaced", n, s);
+    build_output(&b, build_matmul(&b, "pv", s, v));
+    ASSERT_PATTERNS(&b, "matmul+softmax+unary+where+matmul");
+}
+
+/* x cos + (halves of x swapped, one negated) sin: one kernel, which no product takes in. */
+static void test_a_rotation_in_small_steps(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "rotated", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id cosines = build_tensor(&b, GRAPH_BUFFER, "cos", 2, (int64_t[]){4, 8});
+    tensor_id sines = build_tensor(&b, GRAPH_BUFFER, "sin", 2, (int64_t[]){4, 8});
+    x = build_linear(&b, "q", x, 8, false);
+    tensor_id y = build_binary(&b, GRAPH_MUL, "by_cos", x, cosines);
+    tensor_id second = build_rearrange(&b, "second", x, 2, (int64_t[]){4, 4});
+    tensor_id halves[] = {build_op(&b, GRAPH_UNARY, "negated", second),
+                          build_rearrange(&b, "first", x, 2, (int64_t[]){4, 4})};
+    tensor_id z = build_concat(&b, "swapped", 1, halves, 2);
+    y = build_binary(&b, GRAPH_ADD, "add", y, build_binary(&b, GRAPH_MUL, "by_sin", z, sines));
+    build_output(&b, build_linear(&b, "fc", y, 3, false));
+    ASSERT_PATTERNS(&b, "linear", "mul+unary+move+mul+add", "linear");
+}
+
+/* A product of integers, brought back to the numbers that it stands for. */
+static void test_a_cast_is_a_step_like_any(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "integers", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "scale", 1, (int64_t[]){1});
+    x = build_op(&b, GRAPH_CAST, "cast", build_linear(&b, "fc", x, 8, false));
+    build_output(&b, build_binary(&b, GRAPH_MUL, "scaled", x, scale));
+    ASSERT_PATTERNS(&b, "linear+cast+mul");
+}
+
+/* A tensor rolled around is all of it in another order; with something else between it is not. */
+static void test_parts_put_together_again(void **state)
+{
+    (void)state;
+    for (int is_other = 0; is_other < 2; is_other++) {
+        struct graph graph;
+        struct error why = {0};
+        struct build b = build_begin(&graph, "roll", &why);
+        tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 6});
+        tensor_id y = build_norm(&b, GRAPH_LAYER_NORM, "norm", x, true);
+        tensor_id parts[] = {build_rearrange(&b, "end", y, 2, (int64_t[]){3, 6}),
+                             build_rearrange(&b, "begin", is_other ? x : y, 2, (int64_t[]){1, 6})};
+        y = build_concat(&b, "rolled", 0, parts, 2);
+        build_output(&b, build_linear(&b, "fc", y, 5, false));
+        if (is_other)
+            ASSERT_PATTERNS(&b, "layer_norm", "move", "linear");
+        else
+            ASSERT_PATTERNS(&b, "layer_norm", "linear");
+    }
+}
+
+/* What goes out of the model lies there in its own order. */
+static void test_what_is_rearranged_to_go_out_is_written(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "out", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 6});
+    build_output(&b, build_rearrange(&b, "turned", x, 2, (int64_t[]){6, 4}));
+    ASSERT_PATTERNS(&b, "rearrange");
+}
+
 static void test_what_is_read_twice_or_goes_out_is_not_fused(void **state)
 {
     (void)state;
@@ -205,19 +323,12 @@ static void test_experts_are_no_siblings_of_their_router(void **state)
 
 /* ---- any graph: against loops over everything ---- */
 
-static tensor_id shown_by(const struct graph *graph, tensor_id id)
-{
-    node_id maker = graph->tensors[id].maker;
-    if (maker < 0 || graph->nodes[maker].op != GRAPH_VIEW)
-        return id;
-    return shown_by(graph, graph_inputs(graph, &graph->nodes[maker])[0]);
-}
-
-static bool reads(const struct graph *graph, const struct graph_node *node, tensor_id root)
+static bool reads(const struct graph *graph, bool in_place, const struct graph_node *node,
+                  tensor_id root)
 {
     for (size_t i = 0; i < node->input_count; i++)
-        if (shown_by(graph, graph_inputs(graph, node)[i]) == root)
-            return node->op != GRAPH_VIEW;
+        if (graphs_shown_by(graph, in_place, graph_inputs(graph, node)[i]) == root)
+            return !graphs_is_view(graph, node, in_place);
     return false;
 }
 
@@ -249,53 +360,86 @@ static double weigh(const struct graph_amount *amount)
     return graph_bytes(amount, &WIDTHS);
 }
 
+static const struct graph_widths ONE = {.weight = 1, .activation = 1, .cache = 1};
+
 static double whole(const struct graph *graph, tensor_id id)
 {
     struct graph_amount amount = graph_tensor_amount(&graph->tensors[id]);
     return weigh(&amount);
 }
 
-static double share_read(const struct graph *graph, const struct graph_node *node, tensor_id root)
+/* Of what it is shown, what a node takes: rows of a table, a part where it only moves. */
+static double share_taken(const struct graph *graph, const struct graph_node *node, tensor_id id)
 {
     double out = graph_elements(graph_output(graph, node, 0));
+    double all = graph_elements(&graph->tensors[id]);
+    bool is_table = node->op == GRAPH_EMBEDDING && graph->tensors[id].role == GRAPH_PARAMETER;
+    bool moves = node->op == GRAPH_MOVE || node->op == GRAPH_REARRANGE;
+    return is_table || (moves && all > out) ? out / all : 1;
+}
+
+/* Of the whole, what it is shown: some experts, a slice. */
+static double share_shown(const struct graph *graph, const struct graph_node *node, tensor_id id,
+                          tensor_id root)
+{
+    double shown = graph_elements(&graph->tensors[id]);
     double all = graph_elements(&graph->tensors[root]);
-    bool is_model = graph->tensors[root].role == GRAPH_PARAMETER;
-    bool is_table = node->op == GRAPH_EMBEDDING && is_model;
-    if (is_table || (node->op == GRAPH_MOVE && all > out))
-        return out / all;
-    return is_model ? node->weight_share : 1;
+    if (graph->tensors[root].role == GRAPH_PARAMETER)
+        return node->weight_share;
+    return shown < all ? shown / all : 1;
 }
 
 struct uses {
     bool goes_out, inside, outside;
-    double share; /* that the first reader inside takes */
+    double share; /* that those inside take: slices add up to no more than the whole */
 };
 
-static struct uses uses_of(const struct graph *graph, tensor_id root, int index, const int *owner)
+static void use_inside(const struct graph *graph, bool in_place, const struct graph_node *node,
+                       tensor_id root, bool *seen, struct uses *uses, double *left)
 {
-    struct uses uses = {.share = -1};
+    for (size_t i = 0; i < node->input_count; i++) {
+        tensor_id id = graph_inputs(graph, node)[i];
+        if (graphs_shown_by(graph, in_place, id) != root || (id != root && seen[id]))
+            continue;
+        seen[id] = true;
+        double shown = share_shown(graph, node, id, root), taken = shown < *left ? shown : *left;
+        *left -= taken;
+        uses->share += taken * share_taken(graph, node, id);
+    }
+}
+
+static struct uses uses_of(const struct partition *partition, bool in_place, tensor_id root,
+                           int index, const int *owner)
+{
+    const struct graph *graph = partition->graph;
+    struct uses uses = {0};
+    bool seen[MOST_TENSORS] = {false};
+    double left = 1;
     for (size_t v = 0; v < graph->tensor_count; v++)
-        uses.goes_out |= graph->tensors[v].is_output && shown_by(graph, (tensor_id)v) == root;
+        uses.goes_out |=
+            graph->tensors[v].is_output && graphs_shown_by(graph, in_place, (tensor_id)v) == root;
     for (size_t n = 0; n < graph->node_count; n++) {
-        if (!reads(graph, &graph->nodes[n], root))
+        if (!reads(graph, in_place, &graph->nodes[n], root))
             continue;
         *(owner[n] == index ? &uses.inside : &uses.outside) = true;
-        if (owner[n] == index && uses.share < 0)
-            uses.share = share_read(graph, &graph->nodes[n], root);
+        if (owner[n] == index)
+            use_inside(graph, in_place, &graph->nodes[n], root, seen, &uses, &left);
     }
     return uses;
 }
 
 /* What one subgraph takes over its border: every tensor of the graph is asked. */
-static void check_border(const struct partition *partition, size_t index, const int *owner)
+static void check_border(const struct partition *partition, bool in_place, size_t index,
+                         const int *owner)
 {
     const struct graph *graph = partition->graph;
     const struct subgraph *subgraph = &partition->subgraphs[index];
     double in = 0, out = 0, weights = 0;
+    assert_true(graph->tensor_count <= MOST_TENSORS);
     for (size_t t = 0; t < graph->tensor_count; t++) {
-        if (shown_by(graph, (tensor_id)t) != (tensor_id)t)
+        if (graphs_shown_by(graph, in_place, (tensor_id)t) != (tensor_id)t)
             continue;
-        struct uses uses = uses_of(graph, (tensor_id)t, (int)index, owner);
+        struct uses uses = uses_of(partition, in_place, (tensor_id)t, (int)index, owner);
         node_id maker = graph->tensors[t].maker;
         bool is_mine = maker >= 0 && owner[maker] == (int)index;
         bool is_unread = !uses.inside && !uses.outside;
@@ -310,7 +454,7 @@ static void check_border(const struct partition *partition, size_t index, const 
     assert_near(weigh(&subgraph->cost.weights), weights, 1e-6 * weights);
 }
 
-static void check_edges(const struct partition *partition, const int *owner)
+static void check_edges(const struct partition *partition, bool in_place, const int *owner)
 {
     const struct graph *graph = partition->graph;
     bool expected[MOST_NODES][MOST_NODES] = {{false}};
@@ -318,7 +462,8 @@ static void check_edges(const struct partition *partition, const int *owner)
         for (size_t m = 0; m < graph->node_count; m++)
             for (size_t k = 0; k < graph->nodes[m].output_count; k++)
                 if (owner[n] >= 0 && owner[m] >= 0 && owner[n] != owner[m] &&
-                    reads(graph, &graph->nodes[n], graph_outputs(graph, &graph->nodes[m])[k]))
+                    reads(graph, in_place, &graph->nodes[n],
+                          graph_outputs(graph, &graph->nodes[m])[k]))
                     expected[owner[m]][owner[n]] = true;
     for (size_t i = 0; i < partition->count; i++) {
         uint32_t level = 0;
@@ -335,16 +480,16 @@ static void check_edges(const struct partition *partition, const int *owner)
 }
 
 /* A tensor inside of a fused subgraph has one reader, unless all of them are in the subgraph. */
-static void check_inner(const struct partition *partition, const int *owner)
+static void check_inner(const struct partition *partition, bool in_place, const int *owner)
 {
     const struct graph *graph = partition->graph;
     for (size_t t = 0; t < graph->tensor_count; t++) {
-        tensor_id root = shown_by(graph, (tensor_id)t);
+        tensor_id root = graphs_shown_by(graph, in_place, (tensor_id)t);
         node_id maker = graph->tensors[root].maker;
         if (!graph->tensors[t].is_output || maker < 0)
             continue;
         for (size_t n = 0; n < graph->node_count; n++) /* what goes out ends its chain */
-            if (reads(graph, &graph->nodes[n], root))
+            if (reads(graph, in_place, &graph->nodes[n], root))
                 assert_true(owner[n] != owner[maker]);
     }
 }
@@ -352,19 +497,20 @@ static void check_inner(const struct partition *partition, const int *owner)
 static void check_partition(const struct graph *graph, enum partition_fusion fusion)
 {
     struct partition partition = cut(graph, fusion);
+    bool in_place = fusion == PARTITION_FUSED;
     int owner[MOST_NODES];
     struct graph_cost all = graph_cost_total(graph);
     for (size_t n = 0; n < graph->node_count; n++) {
         owner[n] = owner_of(&partition, (node_id)n);
-        assert_int_equal(owner[n] < 0, graph->nodes[n].op == GRAPH_VIEW);
+        assert_int_equal(owner[n] < 0, graphs_is_view(graph, &graph->nodes[n], in_place));
     }
     if (fusion == PARTITION_PLAIN)
         for (size_t i = 0; i < partition.count; i++)
             assert_int_equal(partition.subgraphs[i].node_count, 1);
     for (size_t i = 0; i < partition.count; i++)
-        check_border(&partition, i, owner);
-    check_edges(&partition, owner);
-    check_inner(&partition, owner);
+        check_border(&partition, in_place, i, owner);
+    check_edges(&partition, in_place, owner);
+    check_inner(&partition, in_place, owner);
     assert_near(partition.total.macs, all.macs, 1e-9 * all.macs);
     assert_near(partition.total.elementwise, all.elementwise, 1e-9 * all.elementwise);
     partition_release(&partition);
@@ -394,11 +540,16 @@ static void test_fusing_saves_what_it_says(void **state)
         struct partition plain = cut(&graph, PARTITION_PLAIN), fused = cut(&graph, PARTITION_FUSED);
         assert_true(fused.count <= plain.count);
         fewer += fused.count < plain.count;
-        assert_true(weigh(&fused.total.in) <= weigh(&plain.total.in));
+        /* All kinds alike: a slice of the cache that is not copied is the cache to all who read it. */
+        assert_true(graph_bytes(&fused.total.in, &ONE) <= graph_bytes(&plain.total.in, &ONE));
         assert_true(weigh(&fused.total.out) <= weigh(&plain.total.out));
-        double inside = 0;
+        double inside = 0; /* and what is read where it lies, which is in no subgraph */
         for (size_t k = 0; k < plain.count; k++)
             assert_near(weigh(&plain.subgraphs[k].inside), 0, 0);
+        for (size_t n = 0; n < graph.node_count; n++)
+            for (size_t k = 0; k < graph.nodes[n].output_count; k++)
+                if (graph.nodes[n].op == GRAPH_REARRANGE)
+                    inside += whole(&graph, graph_outputs(&graph, &graph.nodes[n])[k]);
         for (size_t k = 0; k < fused.count; k++)
             inside += weigh(&fused.subgraphs[k].inside);
         assert_true(inside >= weigh(&plain.total.out) - weigh(&fused.total.out));
@@ -438,8 +589,9 @@ static bool same_cost(const struct subgraph *a, const struct subgraph *b)
     return a->cost.macs == b->cost.macs && a->cost.elementwise == b->cost.elementwise &&
            same_amount(&a->cost.in, &b->cost.in) && same_amount(&a->cost.out, &b->cost.out) &&
            same_amount(&a->cost.weights, &b->cost.weights) && a->outputs == b->outputs &&
-           a->rows == b->rows && a->steps == b->steps && a->link_outputs == b->link_outputs &&
-           a->op == b->op && a->is_shared == b->is_shared && a->is_summed == b->is_summed;
+           a->rows == b->rows && a->steps == b->steps && a->link_summed == b->link_summed &&
+           a->link_gathered == b->link_gathered && a->op == b->op && a->is_shared == b->is_shared &&
+           a->is_summed == b->is_summed;
 }
 
 static void check_kinds(const struct partition *partition)
@@ -501,6 +653,12 @@ int main(void)
         cmocka_unit_test(test_a_decoder_layer),
         cmocka_unit_test(test_attention_and_gelu_in_small_steps),
         cmocka_unit_test(test_swish_and_a_norm_in_small_steps),
+        cmocka_unit_test(test_what_is_rearranged_is_read_where_it_lies),
+        cmocka_unit_test(test_attention_that_replaces_what_is_no_number),
+        cmocka_unit_test(test_a_rotation_in_small_steps),
+        cmocka_unit_test(test_a_cast_is_a_step_like_any),
+        cmocka_unit_test(test_parts_put_together_again),
+        cmocka_unit_test(test_what_is_rearranged_to_go_out_is_written),
         cmocka_unit_test(test_what_is_read_twice_or_goes_out_is_not_fused),
         cmocka_unit_test(test_an_end_of_another_size_is_not_fused),
         cmocka_unit_test(test_siblings_run_before_those_that_read_any),

@@ -110,17 +110,19 @@ static void test_defaults_are_written_back(void **state)
     }
 }
 
-/* Operations and activations of a batch are those of its samples; weights are read once. */
+/* Operations and activations of a batch are those of its samples; weights are read once.  The second Swin
+ * computes how places heed each other once for all samples. */
 static void test_a_batch_is_its_samples(void **state)
 {
     (void)state;
     for (size_t i = 0; i < zoo_count(); i++) {
+        double once = strncmp(zoo_at(i)->name, "swin_v2", 7) == 0 ? 0.01 : 0;
         struct graph_setting single = {0}, several = {.batch = 5};
         struct graph one = build(zoo_at(i), &single), five = build(zoo_at(i), &several);
         struct graph_cost cost = graph_cost_total(&one), of_five = graph_cost_total(&five);
-        assert_near(of_five.macs, 5 * cost.macs, 0);
+        assert_near(of_five.macs, 5 * cost.macs, 5 * once * cost.macs);
         assert_near(of_five.out.cached, 5 * cost.out.cached, 0);
-        assert_true(of_five.elementwise > 4.99 * cost.elementwise);
+        assert_true(of_five.elementwise > (4.99 - 20 * once) * cost.elementwise);
         assert_true(of_five.elementwise <= 5 * cost.elementwise);
         assert_near(graph_parameters(&five), graph_parameters(&one), 0);
         /* Only rows of tables go by the number of tokens. */
@@ -279,6 +281,8 @@ static void test_names_and_other_names(void **state)
         assert_non_null(zoo_find(ALIASES[i][0]));
         assert_string_equal(zoo_find(ALIASES[i][0])->name, ALIASES[i][1]);
     }
+    assert_string_equal(zoo_find("RegNet-X-16gf")->name, "regnet_x_16gf");
+    assert_string_equal(zoo_find("regnet-x-1.6gf")->name, "regnet_x_1_6gf");
     for (size_t i = 0; i < zoo_count(); i++) /* none hides another */
         assert_ptr_equal(zoo_find(zoo_at(i)->name), zoo_at(i));
 }
