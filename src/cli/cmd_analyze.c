@@ -15,6 +15,7 @@
 #include "cli/reading_view.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/plain.h"
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"

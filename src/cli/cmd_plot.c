@@ -12,6 +12,7 @@
 #include "analysis/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
+#include "core/plain.h"
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"

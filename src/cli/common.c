@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/reading_view.h"
+#include "core/plain.h"
 #include "core/record.h"
 #include "core/text.h"
 #include "sampler/session.h"

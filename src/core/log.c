@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "core/text.h"
+#include "core/plain.h"
 
 /* Atomic, because it is changed while threads log. */
 static _Atomic(log_sink) current_sink;

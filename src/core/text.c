@@ -133,35 +133,6 @@ size_t utf8_length(const char *string, size_t left)
     return overlong || surrogate || beyond ? 0 : n;
 }
 
-char *str_plain(char *string)
-{
-    char *to = string;
-    size_t left = strlen(string), length;
-    for (const char *from = string; left > 0; from += length, left -= length) {
-        size_t character = utf8_length(from, left);
-        unsigned char first = (unsigned char)from[0];
-        bool controls = first < ' ' || first == 0x7f ||
-                        (character == 2 && first == 0xC2 && (unsigned char)from[1] < 0xA0);
-        length = character ? character : 1;
-        if (character && !controls) {
-            memmove(to, from, length);
-            to += length;
-        } else {
-            *to++ = '?';
-        }
-    }
-    *to = '\0';
-    return string;
-}
-
-struct plain_text plain_text(const char *string)
-{
-    struct plain_text plain;
-    str_copy(plain.text, sizeof plain.text, string);
-    str_plain(plain.text);
-    return plain;
-}
-
 char *str_trim(char *string)
 {
     while (isspace((unsigned char)*string))

@@ -35,16 +35,6 @@ bool str_join(char *to, size_t size, const char *first, const char *second, cons
  * machine hands us (a command line, a device name) may hold any bytes. */
 size_t utf8_length(const char *string, size_t left);
 
-/* A text from outside as a terminal may show it: what controls one, and bytes that are no text, become
- * "?", in place; returns its argument. */
-char *str_plain(char *string);
-
-/* The same of a copy, cut to fit: plain_text(name).text lives until the end of its statement. */
-struct plain_text {
-    char text[1024];
-};
-struct plain_text plain_text(const char *string);
-
 /* Removes white space at both ends, in place; returns its argument's first kept byte. */
 char *str_trim(char *string);
 

@@ -73,35 +73,12 @@ static void the_nearest_name_is_suggested(void **state)
     assert_null(nearest_name("frobnicate", NAMES, 4));
 }
 
-static void what_controls_a_terminal_is_no_part_of_a_text(void **state)
-{
-    (void)state;
-    static const char *const PAIRS[][2] = {
-        {"llama-3.1 8B", "llama-3.1 8B"},
-        {"\x1b[2Ja\tb\n\x7f", "?[2Ja?b??"},
-        {"Modell f\xC3\xBCr 模型 🦙", "Modell f\xC3\xBCr 模型 🦙"},
-        {"a\xC2\x9B"
-         "2Jb",
-         "a?2Jb"},                      /* the same as ESC [ in one character */
-        {"\xff\xC3_\xE2\x82", "??_??"}, /* no text */
-        {"", ""},
-    };
-    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
-        char text[64];
-        str_copy(text, sizeof text, PAIRS[i][0]);
-        assert_ptr_equal(str_plain(text), text);
-        assert_string_equal(text, PAIRS[i][1]);
-        assert_string_equal(plain_text(PAIRS[i][0]).text, PAIRS[i][1]);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(text_grows_and_formats),
         cmocka_unit_test(fixed_buffers_are_cut_not_overrun),
-        cmocka_unit_test(what_controls_a_terminal_is_no_part_of_a_text),
         cmocka_unit_test(the_nearest_name_is_suggested),
     };
     return RUN_TESTS(tests);
