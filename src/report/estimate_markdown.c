@@ -94,9 +94,9 @@ static void put_proposals(const struct estimate_report *report, struct text *out
 void estimate_markdown(const struct estimate_report *report, struct text *out)
 {
     const struct outcome *outcome = report->outcome;
-    char setting[WORDS_MAX];
+    char setting[WORDS_MAX], device[WORDS_MAX];
     text_addf(out, "### %s on %s\n\n%s\n\n", outcome->work->question.model->name,
-              outcome->hardware->name, words_setting(setting, outcome));
+              words_device(device, outcome->hardware), words_setting(setting, outcome));
     put_head(outcome, out);
     put_parts(outcome, out);
     put_checks(report, out);

@@ -49,10 +49,11 @@ static void line(const struct paper *paper, const char *name, const char *format
 
 static void put_title(const struct paper *paper, const struct outcome *outcome)
 {
-    char setting[WORDS_MAX];
+    char setting[WORDS_MAX], device[WORDS_MAX];
     const struct model *model = outcome->work->question.model;
     text_addf(paper->out, "\n %s%s on %s%s\n   %s\n\n", tint(paper, BOLD), model->name,
-              outcome->hardware->name, tint(paper, PLAIN), words_setting(setting, outcome));
+              words_device(device, outcome->hardware), tint(paper, PLAIN),
+              words_setting(setting, outcome));
 }
 
 static void put_energy(const struct paper *paper, const struct outcome *outcome)
@@ -243,16 +244,20 @@ static void put_limits(const struct paper *paper, const struct outcome *outcome)
     for (size_t b = 0; b < BOUND_COUNT; b++)
         count += all->bound_counts[b];
     text_addf(paper->out, "\n   %swhat limits it%s\n", tint(paper, BOLD), tint(paper, PLAIN));
-    text_addf(paper->out, "     %.0f subgraphs, bound by: %s\n", count,
+    text_addf(paper->out, "     %.0f subgraph%s, bound by: %s\n", count, words_plural(count),
               words_bounds(bounds, all->bound_counts));
     text_addf(paper->out, "     %s of peak arithmetic (MFU), %s of bandwidth (MBU)\n",
               words_share(mfu, all->mfu), words_share(mbu, all->mbu));
-    text_addf(
-        paper->out,
-        "     %zu levels one after another, %zu of them with up to %zu subgraphs side by side\n"
-        "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
-        concurrency->levels, concurrency->wide_levels, concurrency->max_width,
-        concurrency->parallelism, concurrency->stage_parallelism, concurrency->batch_parallelism);
+    text_addf(paper->out, "     %zu level%s one after another, ", concurrency->levels,
+              words_plural((double)concurrency->levels));
+    if (concurrency->wide_levels)
+        text_addf(paper->out, "%zu of them with up to %zu subgraphs side by side\n",
+                  concurrency->wide_levels, concurrency->max_width);
+    else
+        text_add(paper->out, "none of them with subgraphs side by side\n");
+    text_addf(paper->out, "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
+              concurrency->parallelism, concurrency->stage_parallelism,
+              concurrency->batch_parallelism);
 }
 
 /* ---- most joules ---- */
@@ -405,8 +410,10 @@ static void put_unknown(const struct paper *paper, const struct outcome *outcome
     const struct graph *graph = &outcome->work->passes[0].graph;
     if (!graph->unknown_count)
         return;
-    text_addf(paper->out, "\n   %zu operators are not known and count as moving their data:",
-              graph->unknown_count);
+    text_addf(paper->out,
+              "\n   %zu operator%s not known and count%s as moving %s data:", graph->unknown_count,
+              graph->unknown_count == 1 ? " is" : "s are", graph->unknown_count == 1 ? "s" : "",
+              graph->unknown_count == 1 ? "its" : "their");
     const char *labels[8];
     size_t count = words_unknown(graph, labels, sizeof labels / sizeof *labels);
     for (size_t i = 0; i < count; i++)

@@ -92,6 +92,29 @@ char *words_each(char *to, const char *unit)
     return to;
 }
 
+char *words_device(char *to, const struct hardware *hardware)
+{
+    const char *point = strchr(hardware->id, '@');
+    str_format(to, WORDS_MAX, "%s%s", hardware->name, point ? point : "");
+    return to;
+}
+
+const char *words_plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
+void words_csv_number(struct text *out, double value)
+{
+    static const double WHOLE_MOST =
+        9007199254740992.; /* beyond, not every whole number is there */
+    if (!is_known(value))
+        text_add(out, ",");
+    else
+        text_addf(out, fabs(value) < WHOLE_MOST && value == trunc(value) ? ",%.0f" : ",%.9g",
+                  value);
+}
+
 char *words_joules(char *to, double joules, double plus_minus)
 {
     char figure[FORMAT_MAX];
@@ -145,10 +168,10 @@ static char *value_words(char *to, enum budget_kind kind, double value)
 
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome)
 {
-    char value[FORMAT_MAX], most[FORMAT_MAX], of[64] = "";
+    char value[FORMAT_MAX], most[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
-        str_format(of, sizeof of, " a %s", budget_joules_of(outcome));
+        str_format(of, sizeof of, " %.60s", words_each(each, budget_joules_of(outcome)));
     if (check->verdict == BUDGET_UNKNOWN)
         str_format(to, WORDS_MAX, "%s is not known", budget_name(check->kind));
     else

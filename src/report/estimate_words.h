@@ -9,6 +9,8 @@
 #include "estimate/outcome.h"
 #include "graph/graph.h"
 
+struct text;
+
 enum { WORDS_MAX = 256 };
 
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
@@ -23,6 +25,12 @@ char *words_each(char *to, const char *unit);
 char *words_joules(char *to, double joules, double plus_minus);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
+/* "NVIDIA H200 SXM 141GB"; the point at which it runs stands behind it: "...@30W". */
+char *words_device(char *to, const struct hardware *hardware);
+/* "s", or "" of one. */
+const char *words_plural(double count);
+/* A cell of CSV behind a comma, empty where nothing is known; whole numbers have all their digits. */
+void words_csv_number(struct text *out, double value);
 /* "54 %", "< 1 %", "-". */
 char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */

@@ -484,6 +484,40 @@ class Forms(EstimateTest):
         self.assertEqual(next(csv.DictReader(io.StringIO(one)))["energy_j"],
                          next(row["energy_j"] for row in rows if row["hardware"] == "l4"))
 
+    def test_csv_has_every_digit_of_a_count(self):
+        """By the JSON report of the same."""
+        for model, *more in (["resnet50", "--batch", "64"], ["llama-3.1-8b", "--phase", "prefill"]):
+            report = self.on("h200", model, *more)
+            row, = self.rows(model, "--hardware", "h200", *more)
+            for key in ("params", "macs", "flops", "bytes"):
+                self.assertEqual(row[key], str(report[key]), key)
+            parts = self.rows(model, "--hardware", "h200", *more, "-v")
+            self.assertEqual(sum(int(part["flops"]) for part in parts), report["flops"])
+
+    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_words_agree_with_their_numbers(self):
+        relu = self.run_ipw("--model", ONNX / "test_relu/model.onnx", "--hardware", "h200").stdout
+        self.assertIn(" 1 subgraph, bound by", relu)
+        self.assertIn(" 1 level one after another, none of them", relu)
+        token = self.run_ipw("--model", "gpt2", "--hardware", "h200", "--phase", "decode",
+                             "--max-energy-mj", "1e9").stdout
+        self.assertRegex(token, r"an output token of")
+        for text in (relu, token):
+            self.assertNotRegex(text, r"\ba [aeiou]\w+ token|\b1 \w+s\b(?! a second)")
+
+    def test_a_power_mode_stands_in_the_heading(self):
+        mode = "jetson-orin-agx-64gb@30W"
+        for form in ("table", "md"):
+            text = self.run_ipw("--model", "resnet18", "--hardware", mode, "--format", form).stdout
+            self.assertIn("resnet18 on NVIDIA Jetson AGX Orin 64GB@30W\n", text)
+
+    def test_a_device_that_is_named_twice(self):
+        done = self.run_ipw("--model", "resnet18", "--hardware", "h100-sxm,l4,h100", "--format", "csv")
+        self.assertEqual(done.stdout.count("h100-sxm"), 1)
+        self.assertIn("h100-sxm stands there twice", done.stderr)
+        alone = self.run_ipw("--model", "resnet18", "--hardware", "l4,l4", "--json")
+        self.assertEqual(json.loads(alone.stdout)["hardware"], "l4")
+
     def test_csv_of_subgraphs(self):
         text = self.run_ipw("--model", "resnet18", "--hardware", GPU, "--format", "csv", "-v").stdout
         rows, report = list(csv.DictReader(io.StringIO(text))), self.on(GPU, "resnet18")
@@ -645,6 +679,13 @@ class Refusals(EstimateTest):
                 self.assertIn(hint, self.refused(*words))
 
     @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_lengths_beyond_any_use(self):
+        """The message has the number that was given, or the sum of two."""
+        for words, said in ((["--context", "100000000"], "'100000000'"),
+                            (["--prompt-tokens", "9000000", "--output-tokens", "9000000"],
+                             "18000000 tokens together: at most 10000000")):
+            self.assertIn(said, self.refused("--model", "llama-3.2-1b", "--hardware", GPU, *words))
+
     def test_a_model_that_computes_nothing(self):
         done = self.run_ipw("--model", ONNX / "test_identity" / "model.onnx", "--hardware", GPU, code=1)
         self.assertIn("computes nothing", done.stderr)
