@@ -37,6 +37,8 @@ struct outcome {
     struct outcome_choice choice;
     enum precision used;
     double params;
+    double
+        divided; /* of the model's MACs, what devices divide: the rest each does; UNKNOWN of one */
     struct outcome_sums all;
     struct estimate_memory memory; /* of the pass that needs most; its timeline is that pass's */
     double limit_w;                /* of all devices; UNKNOWN: not given */

@@ -318,10 +318,13 @@ enum err recommend_devices_to_fit(const struct outcome *now, int *devices, struc
     for (int count = 1; count <= DEVICES_MOST && !*devices; count *= 2) {
         struct outcome_choice choice = now->choice;
         struct outcome tried;
+        struct error lacks = {0};
         choice.devices = count;
-        enum err err = outcome_make(now->work, now->hardware, &choice, false, &tried, why);
-        if (err)
-            return err;
+        enum err err = outcome_make(now->work, now->hardware, &choice, false, &tried, &lacks);
+        if (err == ERR_NO_MEMORY)
+            return err_set(why, err, "%s", lacks.text);
+        if (err) /* it cannot share: nobody asked it to */
+            return ERR_OK;
         if (tried.memory.fits)
             *devices = count;
     }

@@ -92,6 +92,7 @@ static void setting_to_json(struct json *json, const struct outcome *outcome)
     json_object(json, "setting");
     lengths_to_json(json, question);
     json_integer(json, "devices", outcome->choice.devices);
+    json_number(json, "divided", outcome->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_bool(json, "keeps_stored", outcome->choice.keeps_stored);
     json_string(json, "computed_in", precision_name(outcome->used));
@@ -139,7 +140,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
         return;
     }
     json_object(json, "budget");
-    json_string(json, "verdict", budget_holds(budget, outcome) ? "PASS" : "FAIL");
+    json_string(json, "verdict", budget_verdict_name(budget_verdict(budget, outcome)));
     json_array(json, "checks");
     for (size_t i = 0; i < count; i++) {
         json_object(json, NULL);
@@ -148,6 +149,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
         json_number(json, "value", checks[i].value);
         json_number(json, "plus_minus", checks[i].plus_minus);
         json_number(json, "most", checks[i].most);
+        json_number(json, "left", checks[i].left);
         json_number(json, "margin", checks[i].margin);
         json_bool(json, "sure", checks[i].is_sure);
         json_string(json, "verdict", budget_verdict_name(checks[i].verdict));

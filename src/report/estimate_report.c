@@ -90,10 +90,10 @@ static void put_time(const struct paper *paper, const struct outcome *outcome)
 static void put_power(const struct paper *paper, const struct outcome *outcome)
 {
     const struct outcome_sums *all = &outcome->all;
-    char average[FORMAT_MAX], peak[FORMAT_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
-    format_with_error(average, all->average_w, all->power_plus_minus, "W");
-    line(paper, "power", "~%s on average, ~%s at most; limit %s, idle %s", average,
-         format_si(peak, all->peak_w, "W"), format_si(limit, outcome->limit_w, "W"),
+    char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
+    words_watts(average, all->average_w, all->power_plus_minus);
+    line(paper, "power", "%s on average, %s at most; limit %s, idle %s", average,
+         words_watts(peak, all->peak_w, UNKNOWN), format_si(limit, outcome->limit_w, "W"),
          format_si(idle, outcome->hardware->idle_w.value * outcome->choice.devices, "W"));
 }
 
@@ -149,6 +149,13 @@ static void put_work(const struct paper *paper, const struct outcome *outcome)
     }
 }
 
+static void put_devices(const struct paper *paper, const struct outcome *outcome)
+{
+    char words[WORDS_MAX];
+    if (words_divided(words, outcome))
+        line(paper, "devices", "%s", words);
+}
+
 static void put_confidence(const struct paper *paper, const struct outcome *outcome)
 {
     line(paper, "confidence", "%s%s%s", estimate_confidence_name(outcome->confidence),
@@ -168,7 +175,7 @@ static void phase_row(struct table *table, const char *name, double tokens, doub
     table_add(table, words_rate(cell, made / sums->latency_s));
     table_add(table, words_joules(cell, sums->joules.total / batch, UNKNOWN));
     table_add(table, words_joules(cell, sums->joules.total / made, UNKNOWN));
-    table_addf(table, "~%s", format_si(cell, sums->average_w, "W"));
+    table_add(table, words_watts(cell, sums->average_w, UNKNOWN));
     table_add(table, words_share(cell, sums->mfu));
     table_add(table, words_share(cell, sums->mbu));
 }
@@ -350,6 +357,11 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table;
     text_add(paper->out, "\n");
+    if (!is_known(report->outcome->all.joules.total)) {
+        text_add(paper->out, "   What would cost less is not known: the device does not state all "
+                             "that its joules need.\n");
+        return;
+    }
     if (!report->recommendation_count) {
         text_addf(
             paper->out,
@@ -431,6 +443,7 @@ void estimate_text(const struct estimate_report *report, bool colour, struct tex
     put_power(&paper, outcome);
     put_memory(&paper, report);
     put_work(&paper, outcome);
+    put_devices(&paper, outcome);
     put_confidence(&paper, outcome);
     if (outcome->work->question.is_request)
         put_phases(&paper, outcome);

@@ -125,6 +125,16 @@ char *words_joules(char *to, double joules, double plus_minus)
     return to;
 }
 
+char *words_watts(char *to, double watts, double plus_minus)
+{
+    char figure[FORMAT_MAX];
+    if (!is_known(watts))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, watts, plus_minus, "W"));
+    return to;
+}
+
 char *words_bounds(char *to, const double counts[BOUND_COUNT])
 {
     to[0] = '\0';
@@ -157,9 +167,20 @@ char *words_rate(char *to, double rate)
     return to;
 }
 
+char *words_divided(char *to, const struct outcome *outcome)
+{
+    char share[WORDS_MAX];
+    if (!(outcome->divided < 0.995))
+        return NULL;
+    str_format(to, WORDS_MAX, "%d divide %s of the MACs, and each does all the rest",
+               outcome->choice.devices, words_share(share, outcome->divided));
+    return to;
+}
+
 static char *value_words(char *to, enum budget_kind kind, double value)
 {
-    if (kind == BUDGET_MEMORY) /* the limit is asked for in 10^9 bytes: the figure beside it too */
+    if (kind == BUDGET_MEMORY ||
+        kind == BUDGET_FIT) /* the limit is asked for in 10^9 bytes: the figure beside it too */
         str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
     else
         format_si(to, value, budget_unit(kind));
@@ -172,7 +193,13 @@ char *words_check(char *to, const struct budget_check *check, const struct outco
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
         str_format(of, sizeof of, " %.60s", words_each(each, budget_joules_of(outcome)));
-    if (check->verdict == BUDGET_UNKNOWN)
+    if (check->kind == BUDGET_FIT) {
+        char beyond[FORMAT_MAX];
+        str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),
+                   value_words(value, check->kind, check->value),
+                   value_words(most, check->kind, check->most),
+                   value_words(beyond, check->kind, -check->left));
+    } else if (check->verdict == BUDGET_UNKNOWN)
         str_format(to, WORDS_MAX, "%s is not known", budget_name(check->kind));
     else
         str_format(to, WORDS_MAX, "%-7s  %s%s%s of %s: %.3g %% %s%s", budget_name(check->kind),

@@ -23,6 +23,8 @@ const char *words_unit(const struct workload *work);
 char *words_each(char *to, const char *unit);
 /* "~12.3 ± 4.5 mJ"; without a ± where that is not known. */
 char *words_joules(char *to, double joules, double plus_minus);
+/* "~410 ± 20 W", likewise. */
+char *words_watts(char *to, double watts, double plus_minus);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
 /* "NVIDIA H200 SXM 141GB"; the point at which it runs stands behind it: "...@30W". */
@@ -35,6 +37,8 @@ void words_csv_number(struct text *out, double value);
 char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */
 char *words_rate(char *to, double rate);
+/* "devices divide 0.01 % of the MACs, and each does the rest"; NULL where they divide nearly all. */
+char *words_divided(char *to, const struct outcome *outcome);
 /* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome);
 
