@@ -412,6 +412,14 @@ class Unknown(EstimateTest):
                     self.assertEqual({row[k] for k in ("energy_j", "average_w", "peak_w")}, {""})
                     self.assertEqual(row["limits"], "UNKNOWN")
 
+    def test_there_is_no_picture_of_it(self):
+        for device in self.devices():
+            for more in ([], ["--batch", "1,2"]):
+                done = self.run_ipw("--model", "resnet18", "--hardware-file", device, *more, "--plot",
+                                    self.root / "a.png", code=1)
+                self.assertRegex(done.stderr, r"known.*: there is nothing to draw\n$")
+                self.assertFalse((self.root / "a.png").exists())
+
     def test_what_is_known_comes_first(self):
         """A device without figures of energy stands behind those that have them."""
         for device in self.devices():
