@@ -177,9 +177,39 @@ void outcome_release(struct outcome *outcome)
 
 bool outcome_is_native(const struct hardware *hardware, enum precision precision)
 {
-    enum precision products = precision_of_products(precision);
-    return is_known(hardware->matrix_flops[products].value) ||
-           is_known(hardware->vector_flops[products].value);
+    return is_known(hardware->matrix_flops[precision].value) ||
+           is_known(hardware->vector_flops[precision].value);
+}
+
+bool outcome_is_choice(const struct hardware *hardware, enum precision precision)
+{
+    return outcome_is_native(hardware, precision) ||
+           (precision == PRECISION_INT4 && hardware_product_way(hardware, precision).flops);
+}
+
+/* How much less a format must cost to be taken for it: less lies within the ± of measured joules. */
+#define CLEARLY_LESS 0.9
+
+static bool is_clearly_cheaper(struct hardware_way a, struct hardware_way b)
+{
+    if (is_known(a.joules->value) && is_known(b.joules->value))
+        return a.joules->value < CLEARLY_LESS * b.joules->value;
+    return b.flops->value < CLEARLY_LESS * a.flops->value;
+}
+
+enum precision outcome_usual_precision(const struct hardware *hardware)
+{
+    static const enum precision BY_USE[] = {PRECISION_FP16, PRECISION_BF16, PRECISION_FP32,
+                                            PRECISION_FP8, PRECISION_INT8};
+    if (outcome_is_native(hardware, PRECISION_FP16) &&
+        outcome_is_native(hardware, PRECISION_BF16) &&
+        is_clearly_cheaper(hardware_product_way(hardware, PRECISION_BF16),
+                           hardware_product_way(hardware, PRECISION_FP16)))
+        return PRECISION_BF16;
+    for (size_t i = 0; i < sizeof BY_USE / sizeof *BY_USE; i++)
+        if (outcome_is_native(hardware, BY_USE[i]))
+            return BY_USE[i];
+    return PRECISION_FP32;
 }
 
 bool outcome_fits(const struct outcome *outcome)

@@ -11,6 +11,7 @@
  * there, and a smaller batch answers sooner. */
 enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
 #define NEAR_BEST 1.05
+#define TIE       1e-9 /* savings that differ by no more are the same */
 
 const char *recommend_kind_name(enum recommend_kind kind)
 {
@@ -66,9 +67,12 @@ static int compare(const struct recommendation *a, const struct recommendation *
     return is_known(b->saving) - is_known(a->saving);
 }
 
+/* Of two that save the same, the first stands. */
 static bool is_better(const struct trial *trial, const struct trial *best)
 {
-    return trial->is_good && (!best->is_good || compare(&trial->row, &best->row) < 0);
+    bool is_tied = trial->row.verdict == best->row.verdict &&
+                   fabs(trial->row.saving - best->row.saving) <= TIE;
+    return trial->is_good && (!best->is_good || (!is_tied && compare(&trial->row, &best->row) < 0));
 }
 
 static void propose(struct search *search, const struct trial *trial)
@@ -193,7 +197,19 @@ static enum err try_fusion(struct search *search)
 
 /* ---- another format ---- */
 
-/* The least change that saves, and the one that saves most. */
+/* What one should know before taking it. */
+static void note_precision(const struct hardware *hardware, enum precision precision,
+                           struct recommendation *row)
+{
+    if (outcome_is_native(hardware, precision))
+        str_copy(row->note, sizeof row->note, "answers may change");
+    else
+        str_format(row->note, sizeof row->note, "weights alone, computed in %s; answers may change",
+                   precision_name(hardware_product_way(hardware, precision).used));
+}
+
+/* The least change that saves, and the one that saves most.  int4 of weights alone comes last, so that it
+ * must beat what the device has units for. */
 static enum err try_precisions(struct search *search)
 {
     const struct outcome *now = search->now;
@@ -205,7 +221,7 @@ static enum err try_precisions(struct search *search)
         struct outcome_choice choice = now->choice;
         struct trial trial;
         if (p == choice.precision || precision_widths(p).weight > width ||
-            !outcome_is_native(now->hardware, p))
+            !outcome_is_choice(now->hardware, p))
             continue;
         choice.precision = p;
         enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &choice, &trial);
@@ -213,7 +229,7 @@ static enum err try_precisions(struct search *search)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
                    precision_name(p));
-        str_copy(trial.row.note, sizeof trial.row.note, "answers may change");
+        note_precision(now->hardware, p, &trial.row);
         bool keeps = trial.row.verdict == BUDGET_PASS;
         if (trial.is_good && (!least.is_good || (keeps && least.row.verdict != BUDGET_PASS)))
             least = trial;
@@ -232,6 +248,26 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
     return strcmp(a->id, b->id) == 0;
 }
 
+/* The same work in the same format there.  Options say the format where one who leaves it out would get another;
+ * weights that stay as they are stored are computed in what is usual there. */
+static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
+{
+    const struct outcome *now = search->now;
+    struct outcome_choice choice = now->choice;
+    enum precision usual = outcome_usual_precision(other);
+    *out = (struct trial){0};
+    if (choice.keeps_stored)
+        choice.precision = usual;
+    if (other->class != now->hardware->class || same_device(other, now->hardware) ||
+        !outcome_is_choice(other, choice.precision))
+        return ERR_OK;
+    enum err err = try_choice(search, RECOMMEND_HARDWARE, other, &choice, out);
+    bool is_usual = choice.precision == usual;
+    str_format(out->row.options, sizeof out->row.options, "--hardware %s%s%s", other->id,
+               is_usual ? "" : " --precision ", is_usual ? "" : precision_name(choice.precision));
+    return err;
+}
+
 /* The one that costs least, and the one that costs least of those that are no slower. */
 static enum err try_catalogue(struct search *search)
 {
@@ -243,10 +279,7 @@ static enum err try_catalogue(struct search *search)
         enum err err = hardware_find(hardware_catalogue_id(i), &other, search->why);
         if (err)
             return err;
-        if (other.class == now->hardware->class && !same_device(&other, now->hardware) &&
-            outcome_is_native(&other, now->choice.precision))
-            err = try_choice(search, RECOMMEND_HARDWARE, &other, &now->choice, &trial);
-        str_format(trial.row.options, sizeof trial.row.options, "--hardware %s", other.id);
+        err = try_device(search, &other, &trial);
         hardware_release(&other);
         if (err)
             return err;

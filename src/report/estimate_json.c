@@ -286,11 +286,12 @@ static void figures_to_json(struct json *json, const struct outcome *outcome)
     size_t count = words_figures(outcome, figures);
     json_array(json, "hardware_figures");
     for (size_t i = 0; i < count; i++) {
-        const struct hardware_figure *figure = figures[i].figure;
+        const struct hardware_figure *figure = &figures[i].figure;
         bool known = is_known(figure->value);
         json_object(json, NULL);
         json_string(json, "name", figures[i].name);
         json_string(json, "unit", figures[i].unit);
+        json_string(json, "format", figures[i].format);
         json_number(json, "value", figure->value);
         json_number(json, "plus_minus", known ? figure->plus_minus : UNKNOWN);
         json_string(json, "evidence", known ? evidence_name(figure->evidence) : NULL);

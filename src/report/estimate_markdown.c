@@ -88,6 +88,11 @@ static void put_proposals(const struct estimate_report *report, struct text *out
                   format_bytes(memory, proposal->memory_bytes),
                   budget_has_any(report->budget) ? budget_verdict_name(proposal->verdict) : "");
     }
+    text_add(out, "\n");
+    for (size_t i = 0; i < report->recommendation_count; i++)
+        if (report->recommendations[i].note[0])
+            text_addf(out, "- `%s`: %s\n", report->recommendations[i].options,
+                      report->recommendations[i].note);
 }
 
 void estimate_markdown(const struct estimate_report *report, struct text *out)

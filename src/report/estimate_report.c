@@ -378,26 +378,23 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     fill_proposals(report, &table);
     table_write(&table, "   ", paper->colour, paper->out);
     table_release(&table);
-    text_add(paper->out, "   each estimated again with that one change");
+    text_add(paper->out, "   each estimated again with that one change\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
-        if (report->recommendations[i].note[0]) {
-            text_addf(paper->out, "; with another %s, %s",
-                      recommend_kind_name(report->recommendations[i].kind),
+        if (report->recommendations[i].note[0])
+            text_addf(paper->out, "   %s: %s\n", report->recommendations[i].options,
                       report->recommendations[i].note);
-            break;
-        }
-    text_add(paper->out, "\n");
 }
 
 static void figure_cell(struct table *table, const struct words_figure *row)
 {
     char cell[FORMAT_MAX];
-    const struct hardware_figure *figure = row->figure;
+    const struct hardware_figure *figure = &row->figure;
     if (!is_known(figure->value))
         table_add(table, "-");
     else if (!row->unit[0])
         table_addf(table, "%.3g", figure->value);
-    else if (figure->value < 1e-9) /* joules of an operation: below what prefixes reach */
+    else if (figure->value > 0 &&
+             figure->value < 1e-9) /* joules of an operation: below what prefixes reach */
         table_addf(table, "%.3g p%s", figure->value * 1e12, row->unit);
     else
         table_add(table, format_si(cell, figure->value, row->unit));
@@ -412,11 +409,13 @@ static void put_figures(const struct paper *paper, const struct outcome *outcome
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < count; i++) {
-        bool known = is_known(figures[i].figure->value);
-        table_add(&table, figures[i].name);
+        const struct hardware_figure *figure = &figures[i].figure;
+        bool known = is_known(figure->value);
+        table_addf(&table, "%s%s%s", figures[i].name, figures[i].format ? " " : "",
+                   figures[i].format ? figures[i].format : "");
         figure_cell(&table, &figures[i]);
-        table_add(&table, known ? evidence_name(figures[i].figure->evidence) : "unknown");
-        table_add(&table, known && figures[i].figure->source ? figures[i].figure->source : "");
+        table_add(&table, known ? evidence_name(figure->evidence) : "unknown");
+        table_add(&table, known && figure->source ? figure->source : "");
     }
     text_add(paper->out, "\n");
     table_write(&table, "   ", paper->colour, paper->out);

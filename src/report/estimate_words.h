@@ -38,12 +38,13 @@ const char *words_proposals(const struct budget *budget, const struct outcome *o
 /* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome);
 
-/* The figures of the device that an estimate rests on. */
+/* The figures of the device that an estimate rests on, those that were assumed for want of any among them. */
 struct words_figure {
     const char *name, *unit;
-    const struct hardware_figure *figure;
+    const char *format; /* of numbers: "fp16"; NULL: it is of none */
+    struct hardware_figure figure;
 };
-enum { WORDS_FIGURES_MOST = 12 };
+enum { WORDS_FIGURES_MOST = 16 };
 size_t words_figures(const struct outcome *outcome, struct words_figure out[WORDS_FIGURES_MOST]);
 
 /* What the source calls the operators that nobody knows, each once; gives how many, at most `most`. */

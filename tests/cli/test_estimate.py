@@ -86,10 +86,79 @@ class Figures(EstimateTest):
                             for p in ("fp32", "fp16"))
             self.assertLess(narrow, wide)
 
+    def test_products_run_on_units_of_their_format(self):
+        """Or where the device does such numbers for the fewest joules; its file says what those are."""
+        for hardware, precision, units, computed_in, others in (
+                ("b200", "fp4", "matrix", "fp4", "fp32"), ("b200", "int4", "matrix", "int8", "fp32"),
+                ("a100-sxm-80gb", "int4", "matrix", "int4", "fp16"),
+                ("a100-sxm-80gb", "fp4", "matrix", "fp16", "fp16"),
+                ("xeon-8592", "fp8", "matrix", "bf16", "fp16"),
+                ("xeon-8592", "fp16", "vector", "fp16", "fp16"),
+                ("graviton3", "fp4", "vector", "bf16", "bf16"),
+                ("i7-12700k", "int4", "vector", "int8", "fp32")):
+            with self.subTest(hardware=hardware, precision=precision):
+                device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
+                report = self.on(hardware, "bert-base-uncased", "--precision", precision)
+                self.assertEqual(report["setting"]["computed_in"], computed_in)
+                rest = report["flops"] - 2 * report["macs"]
+                joules = 1e-12 * (
+                    2 * report["macs"] * device[units][computed_in]["energy"]["value"] +
+                    rest * device["vector"][others]["energy"]["value"])
+                self.assertClose(report["energy_j"]["compute"], joules, 1e-6)
+
+    def test_every_figure_that_entered_is_listed(self):
+        """Those that were assumed as well: a time and its joules are computed again from the list alone."""
+        gpu = {"compute_share": 0.7, "memory_share": 0.8, "launch": 4e-6}  # as docs/estimate.md has them
+        without = {key: value for key, value in ROUND.items() if key not in gpu}
+        path = self.root / "bare.json"
+        path.write_text(json.dumps(without))
+        for file, assumed in ((self.device(), {}), (path, gpu)):
+            report = self.estimate("gpt2", "--phase", "decode", "--hardware-file", file)
+            rows = {(row["name"], row["format"]): row for row in report["hardware_figures"]}
+            for name in gpu:
+                row = rows[name, None]
+                self.assertEqual(row["evidence"], "assumed" if name in assumed else "published")
+                if name in assumed:
+                    self.assertEqual((row["value"], row["plus_minus"]),
+                                     (assumed[name], 0.5 * assumed[name]))
+                    self.assertIn("not stated", row["source"])
+            f = {name: row["value"] for (name, _), row in rows.items()}
+            self.assertIn(("vector_flops", "fp16"), rows)
+            rest = report["flops"] - 2 * report["macs"]
+            self.assertClose(report["energy_j"]["compute"], 2 * report["macs"] * f["matrix_joules"] +
+                             rest * f["vector_joules"])
+            bare = [row for row in report["subgraphs"] if row["bound"] == "memory" and
+                    row["energy_j"] < 0.99 * f["power_limit"] * row["latency_s"]]
+            for row in bare:  # where the limit stretches nothing
+                self.assertClose(row["latency_s"], f["launch"] + row["bytes"] /
+                                 (f["memory_bandwidth"] * f["memory_share"]))
+            self.assertTrue(bare)
+        text = self.run_ipw("--model", "resnet18", "--hardware-file", path, "-v").stdout
+        self.assertRegex(text, r"launch +4\.000 µs +assumed +not stated")
+        names = {row["name"] for row in self.on(GPU, "resnet18", "--devices", "2")["hardware_figures"]}
+        self.assertLessEqual({"link_bandwidth", "link_latency", "units"}, names)
+
     def test_the_usual_format(self):
         for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
-                                    ("coral-edge-tpu", "int8")):
+                                    ("epyc-9654", "bf16"), ("xeon-8592", "bf16"),
+                                    ("graviton3", "bf16"), ("altra-q80-30", "fp16"),
+                                    ("h200", "fp16"), ("coral-edge-tpu", "int8")):
             self.assertEqual(self.on(hardware, "resnet18")["precision"], precision)
+
+    def test_the_usual_format_is_no_dear_one(self):
+        """No device is shown in one of 16 bits that costs much more than the other."""
+        table = self.rows("bert-base-uncased", "--compare")
+        both = {p: {row["hardware"]: row for row in self.rows(
+            "bert-base-uncased", "--compare", "--precision", p)}
+            for p in ("fp16", "bf16")}
+        seen = 0
+        for row in table:
+            if row["missing"] or row["precision"] not in both:
+                continue
+            seen += 1
+            least = min(float(both[p][row["hardware"]]["energy_each_j"]) for p in both)
+            self.assertLess(float(row["energy_each_j"]), 1.1 * least, row)
+        self.assertGreater(seen, 30)
 
     def test_a_file_keeps_its_format(self):
         report = self.on(GPU, GGUF)
@@ -225,22 +294,19 @@ class Proposals(EstimateTest):
     def again(self, model, before, proposal):
         """The estimate with the change that is proposed."""
         words, given = proposal["options"].split(), list(before)
-        if words[0] in given:
-            at = given.index(words[0])
-            given[at:at + 2] = []
+        for option in words[::2]:
+            if option in given:
+                at = given.index(option)
+                given[at:at + 2] = []
         return self.estimate(model, *given, *words)
 
-    def test_each_comes_true(self):
-        kinds = set()
-        for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
-                               ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
-                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
-            report = self.estimate(model, *before)
-            self.assertTrue(report["recommendations"])
-            savings = [p["saving"] for p in report["recommendations"]]
-            self.assertEqual(savings, sorted(savings, reverse=True))
-            for proposal in report["recommendations"]:
-                kinds.add(proposal["kind"])
+    def check_all(self, model, *before):
+        """Each proposal by doing so; gives what was proposed."""
+        report = self.estimate(model, *before)
+        savings = [p["saving"] for p in report["recommendations"]]
+        self.assertEqual(savings, sorted(savings, reverse=True))
+        for proposal in report["recommendations"]:
+            with self.subTest(model=model, before=before, options=proposal["options"]):
                 then = self.again(model, before, proposal)
                 self.assertClose(then["each"]["energy_j"], proposal["energy_j"])
                 self.assertClose(then["latency_s"], proposal["latency_s"])
@@ -248,7 +314,59 @@ class Proposals(EstimateTest):
                 self.assertClose(report["each"]["energy_j"] - then["each"]["energy_j"],
                                  proposal["saved_j"], 1e-6)
                 self.assertGreater(proposal["saving"], 0.02)
+        return report["recommendations"]
+
+    def test_each_comes_true(self):
+        kinds = set()
+        for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
+                               ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
+                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
+            proposals = self.check_all(model, *before)
+            self.assertTrue(proposals)
+            kinds |= {p["kind"] for p in proposals}
         self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
+
+    def test_each_comes_true_in_the_usual_format(self):
+        """Which need not be that of the device that is proposed."""
+        told = 0
+        for hardware in ("i7-12700k", "epyc-7742", "epyc-9654", "xeon-8180", "xeon-8592",
+                         "altra-q80-30", "ampereone-192", "graviton3", "grace", "tpu-v4", "v100",
+                         "apple-m3", "mi250x", "t4", "hailo-8"):
+            for model in ("mobilenet_v2", GGUF):
+                if hardware == "hailo-8" and model == GGUF:
+                    continue  # more than it holds
+                for proposal in self.check_all(model, "--hardware", hardware):
+                    words = proposal["options"].split()
+                    told += proposal["kind"] == "hardware" and "--precision" in words
+        self.assertGreater(told, 2)
+
+    def test_formats_are_those_of_the_device(self):
+        """Which its file lists; other than those only int4, and then it is said how."""
+        said = 0
+        for hardware in (GPU, "v100-sxm2-32gb", "apple-m3", "h200", "b200", "t4", "rtx-4090", "grace"):
+            device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
+            formats = set(device.get("matrix", {})) | set(device["vector"])
+            for model, *more in (["bert-base-uncased"], ["gpt2"],
+                                 ["llama-3.2-1b", "--phase", "decode"]):
+                report = self.on(hardware, model, *more)
+                for proposal in report["recommendations"]:
+                    if proposal["kind"] != "precision":
+                        continue
+                    precision = proposal["options"].split()[1]
+                    if precision in formats:
+                        self.assertEqual(proposal["note"], "answers may change")
+                        continue
+                    self.assertEqual(precision, "int4", hardware)
+                    then = self.on(hardware, model, *more, "--precision", "int4")
+                    self.assertIn(f"weights alone, computed in {then['setting']['computed_in']};",
+                                  proposal["note"])
+                    said += 1
+                for own in formats & {"int4", "fp4"}:
+                    self.assertIn(f"--precision {own}",
+                                  [p["options"] for p in report["recommendations"]])
+        self.assertGreater(said, 3)
+        text = self.run_ipw("--model", "gpt2", "--hardware", "h200").stdout
+        self.assertIn("--precision int4: weights alone, computed in ", text)
 
     def test_fusion(self):
         report = self.on(GPU, "resnet18", "--no-fusion")
