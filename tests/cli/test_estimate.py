@@ -640,9 +640,21 @@ class Sharing(EstimateTest):
                       done.stderr)
 
     def test_a_decoder_is_divided(self):
-        report = self.on(GPU, "llama-3.2-1b", "--devices", "4", "--phase", "decode")
-        self.assertEqual(report["setting"]["divided"], 1)
-        self.assertClose(report["macs"], self.on(GPU, "llama-3.2-1b", "--phase", "decode")["macs"])
+        for model in ("llama-3.2-1b", "gpt2", "gemma-2-2b", "phi-2", "phi-4", "bert-base-uncased"):
+            phase = [] if model.startswith("bert") else ["--phase", "prefill"]
+            words = [model, *phase, "--prompt-tokens", "64"]
+            report = self.on(GPU, *words, "--devices", "4")
+            self.assertEqual(report["setting"]["divided"], 1, model)
+            self.assertClose(report["macs"], self.on(GPU, *words)["macs"])
+            one, = {p["bytes"] for p in [self.on(GPU, *words)]}
+            self.assertLess(report["bytes"], 2 * one)
+
+    def test_a_router_each_device_does(self):
+        """Of Mixtral 4096 x 8 numbers a layer, 32 layers."""
+        words = ["mixtral-8x7b", "--phase", "decode", "--context", "64"]
+        one, two = self.on("h200", *words), self.on("h200", *words, "--devices", "2")
+        self.assertClose(two["macs"] - one["macs"], 32 * 4096 * 8, 1e-6)
+        self.assertClose(two["setting"]["divided"], 1 - 32 * 4096 * 8 / one["macs"])
 
     def test_what_lies_between_matrices_is_divided(self):
         """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""
