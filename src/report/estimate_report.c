@@ -334,12 +334,29 @@ static void fill_proposals(const struct estimate_report *report, struct table *t
     for (size_t i = 0; i < report->recommendation_count; i++) {
         const struct recommendation *row = &report->recommendations[i];
         table_add(table, row->options);
-        table_addf(table, "%.0f %%", 100 * row->saving);
+        table_add(table, words_saving(cell, row->saving));
         table_add(table, words_joules(cell, row->joules_each, UNKNOWN));
         table_add(table, format_si(cell, row->latency_s, "s"));
         table_add(table, words_rate(cell, row->units_per_s));
         table_add(table, format_bytes(cell, row->memory_bytes));
+        table_add(table, budget_has_any(report->budget) ? budget_verdict_name(row->verdict) : "");
     }
+}
+
+static void put_no_proposal(const struct paper *paper, const struct estimate_report *report)
+{
+    if (!budget_holds(report->budget, report->outcome))
+        text_add(paper->out,
+                 "   No other batch, format, device, mode or fusion that fits would keep "
+                 "the limits, or come\n   nearer for fewer joules.\n");
+    else if (!is_known(report->outcome->all.joules.total))
+        text_add(paper->out, "   What would cost less is not known: the device does not state all "
+                             "that its joules need.\n");
+    else
+        text_addf(
+            paper->out,
+            "   No other batch, format, device, mode or fusion that fits would save %.0f %%.\n",
+            100 * RECOMMEND_LEAST);
 }
 
 static void put_proposals(const struct paper *paper, const struct estimate_report *report)
@@ -347,26 +364,19 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     char each[WORDS_MAX], rate[WORDS_MAX];
     const char *unit = words_unit(report->outcome->work);
     const struct table_column columns[] = {
-        {"what would cost less", false},
+        {words_proposals(report->budget, report->outcome), false},
         {"saves", true},
         {words_each(each, unit), true},
         {"latency", true},
         {rate, true},
         {"memory", true},
+        {"limits", false},
     };
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table;
     text_add(paper->out, "\n");
-    if (!is_known(report->outcome->all.joules.total)) {
-        text_add(paper->out, "   What would cost less is not known: the device does not state all "
-                             "that its joules need.\n");
-        return;
-    }
     if (!report->recommendation_count) {
-        text_addf(
-            paper->out,
-            "   No other batch, format, device, mode or fusion that fits would save %.0f %%.\n",
-            100 * RECOMMEND_LEAST);
+        put_no_proposal(paper, report);
         return;
     }
     table_init(&table, columns, sizeof columns / sizeof *columns);

@@ -167,6 +167,20 @@ char *words_rate(char *to, double rate)
     return to;
 }
 
+char *words_saving(char *to, double saving)
+{
+    if (!is_known(saving))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "%.0f %%", round(100 * saving) + 0.0); /* no "-0" */
+    return to;
+}
+
+const char *words_proposals(const struct budget *budget, const struct outcome *outcome)
+{
+    return budget_holds(budget, outcome) ? "what would cost less" : "what would help";
+}
+
 char *words_divided(char *to, const struct outcome *outcome)
 {
     char share[WORDS_MAX];

@@ -39,6 +39,10 @@ char *words_share(char *to, double share);
 char *words_rate(char *to, double rate);
 /* "devices divide 0.01 % of the MACs, and each does the rest"; NULL where they divide nearly all. */
 char *words_divided(char *to, const struct outcome *outcome);
+/* "54 %", "-12 %" of what costs more, "-". */
+char *words_saving(char *to, double saving);
+/* What proposals are for: "what would cost less", or "what would help" where limits are broken. */
+const char *words_proposals(const struct budget *budget, const struct outcome *outcome);
 /* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome);
 
