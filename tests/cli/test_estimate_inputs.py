@@ -108,6 +108,42 @@ class Unused(FileTest):
                 self.assertIn("verbose" if option == "-v" else option.split("=")[0], words)
 
 
+    def test_twice(self):
+        self.assertIn("twice", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", "seq"])], [info("y")])
+        self.assertIn("twice", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
+                                            "seq=4", "--dim", "seq=5"))
+
+    def test_a_sweep_of_a_batch_that_is_given(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", 8])], [info("y")])
+        for size in (1, 4):
+            points = self.on(GPU, path, "--sweep", "--dim", f"batch={size}")["points"]
+            self.assertEqual({point["batch"] for point in points}, {size})
+            self.assertEqual(len(points), len({point["precision"] for point in points}))
+            self.assertIn("changes nothing", self.refused("--model", path, "--hardware", GPU, "--dim",
+                                                          f"batch={size}", "--batch", f"{size},8"))
+        points = self.on(GPU, path, "--sweep")["points"]
+        self.assertEqual({point["batch"] for point in points}, {1, 2, 4, 8, 16, 32, 64})
+
+    def test_an_unknown_model_is_told_first(self):
+        self.assertIn("nosuchmodel", self.refused("--model", "nosuchmodel"))
+
+
+class Listed(unittest.TestCase):
+    def test_one_model(self):
+        done = ipw(None, "list", "models", "resnet50", "microsoft/resnet-18")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for figure in ("25557032", "4089184256", "family       resnet", "11689512", "1814073344"):
+            self.assertIn(figure, done.stdout)
+        self.assertNotIn("alexnet", done.stdout)
+        models = json.loads(ipw(None, "list", "models", "resnet50", "--json").stdout)["models"]
+        self.assertEqual([(m["name"], m["params"], m["family"]) for m in models],
+                         [("resnet50", 25557032, "resnet")])
+        done = ipw(None, "list", "models", "resnet5o")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("did you mean resnet50?", done.stderr)
+
+
 # ---- measurements that are none ----
 
 class Validated(FileTest):
