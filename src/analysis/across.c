@@ -84,7 +84,7 @@ void run_point_of(const struct run_table *table, struct run_point *out)
     out->output_tokens_per_s = run_fact(table, "ipw.output_tokens_per_s");
     double busy = run_fact(table, "ipw.busy_watts");
     add_sums(table, out);
-    if (is_known(busy))
+    if (busy >= 0)
         out->watts = busy;
 }
 

@@ -60,6 +60,10 @@ static void check_answers(struct checks *checks)
     if (table->not_finite)
         check_put(checks, "not_finite", CHECK_WARNING, "%llu values were NaN or infinite",
                   (unsigned long long)table->not_finite);
+    if (table->negative)
+        check_put(checks, "negative_energy", CHECK_WARNING,
+                  "%llu of %zu queries have an energy below 0, which counts as unknown",
+                  (unsigned long long)table->negative, table->rows);
     if (table->damaged)
         check_put(checks, "damaged_lines", CHECK_WARNING, "%llu lines of the journal",
                   (unsigned long long)table->damaged);

@@ -300,6 +300,10 @@ static void note_state(struct run_table *table)
     if (table->not_finite)
         table_note(table, "%llu values are not finite and count as unknown",
                    (unsigned long long)table->not_finite);
+    if (table->negative)
+        table_note(table,
+                   "the energy of %llu quer%s is below 0, which none can be: it counts as unknown",
+                   (unsigned long long)table->negative, table->negative == 1 ? "y" : "ies");
     if (table->damaged)
         table_note(table, "%llu damaged line%s of records.jsonl left out; the first is line %llu",
                    (unsigned long long)table->damaged, table->damaged == 1 ? "" : "s",

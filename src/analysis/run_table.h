@@ -95,6 +95,7 @@ struct run_table {
     bool ours;              /* records have the struct "ipw": shares, with their evidence */
     size_t failed;          /* rows with RUN_FAILED */
     uint64_t not_finite;    /* values that were NaN or infinite, and count as unknown */
+    uint64_t negative;      /* queries with an energy below 0, which counts as unknown */
     uint64_t damaged;       /* lines of the journal that were skipped */
     uint64_t first_damaged; /* the first of them, from 1 */
     struct run_note {       /* what a user must be told: damaged files, several models ... */

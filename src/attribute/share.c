@@ -24,7 +24,8 @@ struct sharing {
     struct sampler *sampler;
     const struct baseline *idle;
     nanos from, settled;
-    double busy_s; /* with at least one request alive */
+    double busy_s;         /* with at least one request alive */
+    double busy_covered_s; /* and some counted device covered */
     double decode_weight;
     struct backlog backlog;
     struct sharers coming; /* begin in the stretch to be settled next, in that order */
@@ -273,6 +274,21 @@ static void change_guard(struct sharing *sharing, nanos t, size_t *started)
     }
 }
 
+/* Time that no device covers has no power. */
+static void add_busy(struct sharing *sharing, double length)
+{
+    bool covered = false;
+    sharing->busy_s += length;
+    for (size_t d = 0; d < sharing->device_count && !covered; d++)
+        covered = sharing->slice[d].counted && sharing->slice[d].covered_s > 0;
+    if (!covered)
+        return;
+    sharing->busy_covered_s += length;
+    for (size_t d = 0; d < sharing->device_count; d++)
+        if (sharing->slice[d].counted)
+            sharing->devices[d].busy_s += length;
+}
+
 static void settle_slice(struct sharing *sharing, const nanos *edges, size_t k)
 {
     const struct slice slice = {edges[k], edges[k + 1], sharing->slice, sharing->device_count,
@@ -286,7 +302,7 @@ static void settle_slice(struct sharing *sharing, const nanos *edges, size_t k)
     for (size_t d = 0; d < sharing->device_count; d++)
         share_device_settle(&sharing->devices[d], k, &sharing->slice[d], shared ? &given : NULL);
     if (shared)
-        sharing->busy_s += seconds(edges[k + 1] - edges[k]);
+        add_busy(sharing, seconds(edges[k + 1] - edges[k]));
     sharing->settled = edges[k + 1];
 }
 
@@ -389,4 +405,16 @@ nanos sharing_settled(const struct sharing *sharing)
 double sharing_busy_s(const struct sharing *sharing)
 {
     return sharing->busy_s;
+}
+
+double sharing_busy_w(const struct sharing *sharing)
+{
+    double joules = UNKNOWN;
+    for (size_t d = 0; d < sharing->device_count; d++) {
+        const struct share_device *device = &sharing->devices[d];
+        if (device->busy_covered_s > 0) /* its gaps at its own mean power */
+            joules = (is_known(joules) ? joules : 0) +
+                     device->busy_joules / device->busy_covered_s * device->busy_s;
+    }
+    return joules / sharing->busy_covered_s;
 }

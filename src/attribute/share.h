@@ -127,4 +127,7 @@ nanos sharing_settled(const struct sharing *sharing);
 /* How long at least one request was alive, up to the settled time, in s. */
 double sharing_busy_s(const struct sharing *sharing);
 
+/* Mean power of the counted devices in that time, over what of it they cover; UNKNOWN for none. */
+double sharing_busy_w(const struct sharing *sharing);
+
 #endif

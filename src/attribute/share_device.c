@@ -1,5 +1,6 @@
 #include "attribute/share_device.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -7,6 +8,9 @@
 #include "attribute/ledger.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
+
+/* A part above idle that is smaller than this share of a slice's energy is rounding. */
+#define RESIDUE 1e-9
 
 static unsigned key_of(size_t source, size_t channel)
 {
@@ -80,6 +84,13 @@ void share_device_slice(const struct share_device *device, size_t k, struct slic
     if (is_known(device->idle_w))
         out->idle = fmin(out->joules, device->idle_w * out->covered_s);
     out->active = out->joules - out->idle;
+    /* Running sums are rounded, the more the longer the run: what is left of two that are the same is no
+     * energy.  Its joules are idle, so that nothing is lost. */
+    if (is_known(device->idle_w) &&
+        out->active <= fmax(RESIDUE * out->joules, 8 * DBL_EPSILON * fabs(device->sums[k + 1]))) {
+        out->idle = out->joules;
+        out->active = 0;
+    }
 }
 
 void share_device_settle(struct share_device *device, size_t k, const struct slice_device *slice,
@@ -89,6 +100,10 @@ void share_device_settle(struct share_device *device, size_t k, const struct sli
         return;
     device->stood_joules = device->sums[k + 1];
     device->covered_s += slice->covered_s;
+    if (given && slice->counted) {
+        device->busy_joules += slice->joules;
+        device->busy_covered_s += slice->covered_s;
+    }
     if (given) {
         device->requests += given->active * slice->active + given->idle * slice->idle;
     } else {

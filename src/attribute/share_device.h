@@ -40,6 +40,10 @@ struct share_device {
     double requests, idle, unattributed;
     double covered_s;
     bool was_counted;
+
+    /* While requests were alive and it was counted. */
+    double busy_joules, busy_covered_s;
+    double busy_s; /* with or without a reading of its own, while some counted device had one */
 };
 
 void share_device_init(struct share_device *device, const struct ledger_device *row,

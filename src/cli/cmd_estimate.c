@@ -13,6 +13,7 @@
 #include "cli/estimate_plot.h"
 #include "cli/estimate_tools.h"
 #include "cli/estimate_work.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "report/estimate_figure.h"
 #include "report/estimate_report.h"
@@ -97,6 +98,16 @@ static size_t rows_wanted(const struct estimate_options *options, size_t usual)
     return options->verbose ? 0 : usual;
 }
 
+/* Devices that each do nearly all of it cost as many times the joules and answer no sooner. */
+static void warn_of_copies(const struct outcome *outcome)
+{
+    if (outcome->divided < 0.5)
+        log_warn("%d devices divide %.2g %% of what %.100s multiplies, and each does all the rest: "
+                 "tensor parallelism is not for it",
+                 outcome->choice.devices, 100 * outcome->divided,
+                 outcome->work->question.model->name);
+}
+
 /* ---- one estimate ---- */
 
 static void write_one(const struct estimate_options *options, const struct estimate_report *report,
@@ -179,6 +190,7 @@ static int estimate_one(const struct estimate_options *options, const struct est
                                 &outcome, &why);
     if (err)
         return fail(err, &why);
+    warn_of_copies(&outcome);
     int code = report_one(options, &outcome, asked->is_catalogued[candidate->device]);
     outcome_release(&outcome);
     return code;
@@ -257,6 +269,8 @@ static int estimate_many(const struct estimate_options *options, const struct es
     enum err err = points_make(&question, &points, &why);
     if (err)
         return fail(err, &why);
+    if (points.able)
+        warn_of_copies(&points.items[0].outcome);
     int code = points.able ? report_points(options, asked, &points)
                            : complain("estimate", EXIT_FAILED, "%s", points.items[0].missing);
     points_release(&points);
@@ -408,7 +422,7 @@ static int estimate_main(int argc, char **argv)
         {0, "hardware-file", OPTION_LIST, &o.hardware_files, "FILE",
          "a device described in a file; may be repeated", 0, 0, NULL},
         {'p', "precision", OPTION_TEXT, &o.precision, "FORMATS",
-         "fp32, fp16, bf16, fp8, int8, int4 ...; stored (default: what suits)", 0, 0, NULL},
+         "fp32, fp16, bf16, fp8, int8, int4 ...; stored (default: 16 bits, or stored)", 0, 0, NULL},
         {'b', "batch", OPTION_TEXT, &o.batch, "BATCHES",
          "samples at a time: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", 0, 0, NULL},
         {0, "prompt-tokens", OPTION_TEXT, &o.prompt_tokens, "NUMBERS",
@@ -428,7 +442,7 @@ static int estimate_main(int argc, char **argv)
         {0, "compare", OPTION_FLAG, &o.compare, NULL,
          "devices beside each other (default: the whole catalogue)", 0, 0, NULL},
         {0, "sweep", OPTION_FLAG, &o.sweep, NULL,
-         "every format that the devices have, batches 1 to 64", 0, 0, NULL},
+         "every format that the devices have, and int4; batches 1 to 64", 0, 0, NULL},
         {0, "max-latency-ms", OPTION_NUMBER, &o.max_latency_ms, "MS",
          "fail when it takes longer: a pass, or a request", 1e-9, 1e12, NULL},
         {0, "max-energy-mj", OPTION_NUMBER, &o.max_energy_mj, "MJ",

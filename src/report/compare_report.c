@@ -138,7 +138,7 @@ char *compare_check_line(const struct compare_check *check, const struct compari
     const struct compare_metric_info *info = &COMPARE_METRIC_INFO[check->metric];
     const struct contrast *found = &comparison->metrics[check->metric].found;
     char value[CELL_MAX], interval[CELL_MAX];
-    if (check->relative)
+    if (check->relative && is_known(found->relative.value))
         percent_text(value, found->relative.value);
     else
         difference_text(value, info, found->difference.value);

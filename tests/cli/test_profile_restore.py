@@ -239,7 +239,7 @@ class Exact(RestoreTest):
         self.alike(self.attempts(), tries, "failed_attempts")
         restored = [line for line in self.run.lines() if line["kind"] == "end"][0]
         self.assertTrue(restored["restored"])
-        for key in ("busy_joules", "busy_s"):
+        for key in ("busy_joules", "busy_s", "busy_covered_s"):
             self.assertAlmostEqual(restored[key] / end[key], 1, delta=2e-3, msg=key)
         for key in ("queries", "failed"):
             self.assertAlmostEqual(again["joules"][key] / first["joules"][key], 1, delta=2e-3)

@@ -177,6 +177,9 @@ static void check_end(const struct run_table *table, const char *whose, struct c
              "%zu of %zu queries of %s failed and are left out; what failed may be what is "
              "hard",
              table->failed, table->rows, whose);
+    if (table->negative)
+        warn(out, "%llu energies of %s are below 0, which none can be, and count as unknown",
+             (unsigned long long)table->negative, whose);
     if (table->damaged)
         warn(out, "%llu lines of the journal of %s are damaged and left out",
              (unsigned long long)table->damaged, whose);

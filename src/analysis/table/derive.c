@@ -1,10 +1,14 @@
 #include "analysis/table/derive.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/table/builder.h"
 #include "core/units.h"
+
+/* An energy above idle that is smaller than this share of the energy is the rounding of a difference. */
+#define RESIDUE 1e-9
 
 static bool wants(struct run_wanted wanted, enum run_number column)
 {
@@ -16,6 +20,8 @@ struct run_wanted derive_needs(struct run_wanted wanted)
     const uint64_t basis = RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS);
     if (wants(wanted, RUN_WATTS))
         wanted.numbers |= RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_LATENCY) | basis;
+    if (wants(wanted, RUN_ACTIVE_JOULES))
+        wanted.numbers |= RUN_WANT(RUN_JOULES);
     if (wants(wanted, RUN_JOULES)) /* of a run that is not ours */
         wanted.numbers |= RUN_WANT(RUN_BASIS_JOULES);
     if (wanted.numbers & basis)
@@ -115,11 +121,45 @@ static enum err derive_watts(struct run_table *table)
     return ERR_OK;
 }
 
+/* ---- what is no energy ---- */
+
+/* Nothing gives energy back by answering: a figure below 0 is a broken record's or a counter's that was
+ * set back, and tells nothing of what was spent. */
+static void drop_negative(struct run_table *table)
+{
+    static const enum run_number ENERGIES[] = {
+        RUN_JOULES,     RUN_IDLE_JOULES, RUN_WINDOW_JOULES, RUN_PREFILL_JOULES, RUN_DECODE_JOULES,
+        RUN_GPU_JOULES, RUN_CPU_JOULES,  RUN_SOC_JOULES,    RUN_JUDGE_JOULES};
+    for (size_t row = 0; row < table->rows; row++) {
+        bool found = false;
+        for (size_t i = 0; i < sizeof ENERGIES / sizeof *ENERGIES; i++) {
+            double *column = table->numbers[ENERGIES[i]];
+            if (!column || !(column[row] < 0))
+                continue;
+            found = true;
+            column[row] = UNKNOWN;
+        }
+        if (found && table->numbers[RUN_ACTIVE_JOULES])
+            table->numbers[RUN_ACTIVE_JOULES][row] = UNKNOWN;
+        table->negative += found;
+    }
+}
+
+static void drop_residues(struct run_table *table)
+{
+    double *active = table->numbers[RUN_ACTIVE_JOULES];
+    for (size_t i = 0; active && i < table->rows; i++)
+        if (fabs(active[i]) <= RESIDUE * run_number(table, RUN_JOULES, i))
+            active[i] = 0;
+}
+
 enum err derive_columns(struct run_table *table, struct run_wanted wanted)
 {
     struct run_wanted all = derive_needs(wanted);
     enum err err = ERR_OK;
     derive_failed(table);
+    drop_residues(table);
+    drop_negative(table);
     if (wants(all, RUN_INDEX))
         err = derive_index(table);
     if (!err && wants(all, RUN_TOTAL_TOKENS))

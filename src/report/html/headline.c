@@ -28,12 +28,12 @@ static void put_figure(const struct top *top, const char *key, const char *label
     json_object_end(top->json);
 }
 
-/* What the summary says, else an analysis. */
+/* What the summary says, else an analysis; none of these figures can be below 0. */
 static double fact_or(const struct top *top, const char *fact, const char *analysis,
                       const char *path)
 {
     double value = run_fact(top->table, fact);
-    return is_known(value) ? value : jv_number(result_at(top->results, analysis, path));
+    return value >= 0 ? value : jv_number(result_at(top->results, analysis, path));
 }
 
 static void interval_note(char *to, const struct jv *interval, const char *unit)

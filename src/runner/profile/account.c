@@ -122,7 +122,7 @@ static struct busy_energy busy_of_all_starts(const struct profile *profile)
 static double busy_s_of_all_starts(const struct profile *profile)
 {
     const struct resume *resume = &profile->place.resume;
-    return resume->ended == resume->starts ? resume->busy_s + profile->sums.busy.seconds : UNKNOWN;
+    return resume->ended == resume->starts ? resume->busy_s + profile->sums.busy_s : UNKNOWN;
 }
 
 /* Of what is known of them. */

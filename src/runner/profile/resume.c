@@ -109,6 +109,7 @@ static void take_end(struct reading *reading, const struct jv *line)
     struct energy energy;
     double joules = jv_number(jv_get(line, "busy_joules"));
     double busy_s = jv_number(jv_get(line, "busy_s"));
+    double covered_s = jv_number(jv_get(line, "busy_covered_s"));
     energy_from_json(jv_get(line, "energy"), &energy);
     reading->under_way = false;
     resume->ended++;
@@ -120,7 +121,7 @@ static void take_end(struct reading *reading, const struct jv *line)
     energy_add(&resume->energy, &energy);
     if (is_known(joules)) {
         resume->busy.joules += joules;
-        resume->busy.seconds += busy_s;
+        resume->busy.seconds += is_known(covered_s) ? covered_s : busy_s; /* older ones lack it */
         resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
     }
     joules_add_known(&resume->accounted_joules, jv_number(jv_get(line, "accounted_joules")));

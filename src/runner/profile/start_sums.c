@@ -48,7 +48,7 @@ enum err start_sums_take(struct sampler *sampler, const struct sharing *sharing,
 {
     struct sharing_device_sum sums[DEVICES_MOST];
     *out = start_sums_nothing();
-    out->busy.seconds = sharing_busy_s(sharing);
+    out->busy_s = out->busy.seconds = sharing_busy_s(sharing);
     enum err err = ledger_take(sampler, from, sharing_settled(sharing), idle, ledger);
     if (err)
         return err_set(why, err, "cannot add up the energy: %s", err_text(err));
@@ -63,6 +63,11 @@ enum err start_sums_take(struct sampler *sampler, const struct sharing *sharing,
         joules_add_known(&out->idle_joules, sums[i].idle_joules);
         joules_add_known(&out->unattributed_joules, sums[i].unattributed_joules);
     }
+    /* Joules that nobody got, because their sensor told them late, are of time that was not covered: it
+     * leaves with them. */
+    double watts = sharing_busy_w(sharing);
+    if (watts > 0 && out->busy.joules > 0)
+        out->busy.seconds = out->busy.joules / watts;
     out->busy.plus_minus = out->energy.plus_minus / out->energy.joules * out->busy.joules;
     return ERR_OK;
 }
@@ -82,7 +87,8 @@ void start_sums_line(const struct start_sums *sums, unsigned start, double ended
     json_number(&json, "idle_joules", sums->idle_joules);
     json_number(&json, "unattributed_joules", sums->unattributed_joules);
     json_number(&json, "busy_joules", sums->busy.joules);
-    json_number(&json, "busy_s", sums->busy.seconds);
+    json_number(&json, "busy_s", sums->busy_s);
+    json_number(&json, "busy_covered_s", sums->busy.seconds);
     json_bool(&json, "restored", restored);
     json_object_end(&json);
 }

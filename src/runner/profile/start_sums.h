@@ -16,7 +16,9 @@ struct text;
 struct start_sums {
     struct energy energy;                                      /* by the ledger */
     double accounted_joules, idle_joules, unattributed_joules; /* UNKNOWN for none */
-    struct busy_energy busy; /* while at least one request was alive */
+    struct busy_energy
+        busy;      /* while at least one request was alive; its seconds are covered ones */
+    double busy_s; /* with at least one request alive */
 };
 
 /* Nothing was asked: what the machine did meanwhile is no query's. */

@@ -344,6 +344,24 @@ static void test_idle_is_at_most_what_was_measured(void **state)
     release(&f);
 }
 
+/* At rest as at work: what rounding leaves of the two is not energy. */
+static void test_no_residue_is_left_above_idle(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, ONE_GPU, 100);
+    run(&f, (const struct scripted_request[]){
+                {1, 1, 1.3, 2, 10, 9, NULL, 0}, {2, 1.5, 1.7, 3, 10, 9, NULL, 0}, {0}});
+    for (uint64_t id = 1; id <= 2; id++) {
+        const struct energy *total = &shares_of(&f.shares, id)->share.total;
+        assert_true(total->joules > 10);
+        assert_true(total->active_joules == 0);
+        assert_true(total->idle_joules == total->joules);
+    }
+    assert_conserved(&f, "gpu0");
+    release(&f);
+}
+
 /* ---- what sensors do not tell ---- */
 
 static void test_gap_is_not_covered_and_not_invented(void **state)
@@ -370,6 +388,9 @@ static void test_gap_is_not_covered_and_not_invented(void **state)
     assert_true(isnan(share_on(none, "gpu0")->window_joules));
     assert_true(isnan(none->share.prefill_joules));
     assert_near(joules(&f, 3), 50, 0.001);
+    /* Of 1.9 s with requests 1 is covered: the device's power is 100 W all the same. */
+    assert_near(sharing_busy_s(f.sharing), 1.9, 0.002);
+    assert_near(sharing_busy_w(f.sharing), 100, 0.01);
     assert_conserved(&f, "gpu0");
     release(&f);
 }
@@ -443,6 +464,7 @@ static void test_total_has_what_was_counted_at_the_time(void **state)
     assert_near(kept->share.total.joules, 50 + 30, DATING * 100);
     assert_near(kept->share.prefill_joules, kept->share.total.joules, 1e-9);
     assert_near(kept->share.total.plus_minus, hypot(5, 6) * 80 / 110, 0.1);
+    assert_near(sharing_busy_w(f.sharing), 80, 1); /* half a second of each */
     release(&f);
 }
 
@@ -467,6 +489,8 @@ static void test_late_joules_are_unattributed(void **state)
     advance(&f, END);
     assert_near(joules(&f, 2), 50, 0.001);
     assert_near(sum_of(&f, "gpu0").unattributed_joules, 0.5 * 80 + 100 + 0.5 * 80, DATING * 200);
+    assert_near(sharing_busy_s(f.sharing), 2, 0.002);
+    assert_near(sharing_busy_w(f.sharing), 100, 1);
     assert_conserved(&f, "gpu0");
     release(&f);
 }
@@ -511,6 +535,7 @@ static void test_total_adds_the_counted_devices(void **state)
                 {1, 1, 0, 2, 10, 0, NULL, 0}, {2, 1, 0, 2, 10, 0, NULL, 0}, {0}});
     const struct kept_share *kept = shares_of(&f.shares, 1);
     assert_near(kept->share.total.joules, 150, 0.001);
+    assert_near(sharing_busy_w(f.sharing), 300, 0.1);
     assert_near(kept->share.total.plus_minus, hypot(3, 1.5), 0.05);
     assert_true(isnan(kept->share.total.idle_joules)); /* the others have no baseline */
     assert_near(share_on(kept, "gpu0")->energy.idle_joules, 10, 0.001);
@@ -813,6 +838,7 @@ int main(void)
         cmocka_unit_test(test_time_without_requests_is_idle_or_nobodys),
         cmocka_unit_test(test_without_a_baseline_idle_is_unknown),
         cmocka_unit_test(test_idle_is_at_most_what_was_measured),
+        cmocka_unit_test(test_no_residue_is_left_above_idle),
         cmocka_unit_test(test_gap_is_not_covered_and_not_invented),
         cmocka_unit_test(test_dead_sensor_is_unknown_beside_a_living_one),
         cmocka_unit_test(test_another_channel_goes_on_where_one_ends),
