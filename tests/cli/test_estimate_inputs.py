@@ -108,6 +108,88 @@ class Unused(FileTest):
                 self.assertIn("verbose" if option == "-v" else option.split("=")[0], words)
 
 
+    def test_twice(self):
+        self.assertIn("twice", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", "seq"])], [info("y")])
+        self.assertIn("twice", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
+                                            "seq=4", "--dim", "seq=5"))
+
+    def test_a_sweep_of_a_batch_that_is_given(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", 8])], [info("y")])
+        for size in (1, 4):
+            points = self.on(GPU, path, "--sweep", "--dim", f"batch={size}")["points"]
+            self.assertEqual({point["batch"] for point in points}, {size})
+            self.assertEqual(len(points), len({point["precision"] for point in points}))
+            self.assertIn("changes nothing", self.refused("--model", path, "--hardware", GPU, "--dim",
+                                                          f"batch={size}", "--batch", f"{size},8"))
+        points = self.on(GPU, path, "--sweep")["points"]
+        self.assertEqual({point["batch"] for point in points}, {1, 2, 4, 8, 16, 32, 64})
+
+    def test_an_unknown_model_is_told_first(self):
+        self.assertIn("nosuchmodel", self.refused("--model", "nosuchmodel"))
+
+
+class Listed(unittest.TestCase):
+    def test_one_model(self):
+        done = ipw(None, "list", "models", "resnet50", "microsoft/resnet-18")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for figure in ("25557032", "4089184256", "family       resnet", "11689512", "1814073344"):
+            self.assertIn(figure, done.stdout)
+        self.assertNotIn("alexnet", done.stdout)
+        models = json.loads(ipw(None, "list", "models", "resnet50", "--json").stdout)["models"]
+        self.assertEqual([(m["name"], m["params"], m["family"]) for m in models],
+                         [("resnet50", 25557032, "resnet")])
+        done = ipw(None, "list", "models", "resnet5o")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("did you mean resnet50?", done.stderr)
+
+
+# ---- measurements that are none ----
+
+class Validated(FileTest):
+    def rows(self, *lines, header="model,latency_s,energy_j"):
+        return self.write("v.csv", "\n".join([header, *lines, ""]))
+
+    def validate(self, path, *more, code=0):
+        return self.run_ipw("validate", "--hardware", GPU, "--csv", path, *more, code=code)
+
+    def test_no_measurement(self):
+        for wrong in ("0,", "-1,", "nan,", "inf,", "1e400,", "0.01,0", "0.01,-3", "0.01,nan", "0.01,inf"):
+            with self.subTest(wrong):
+                done = self.validate(self.rows("resnet18,0.01,1", f"resnet50,{wrong}"), "--max-mape",
+                                     "1e5", code=1)
+                self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+                self.assertIn("v.csv:3:", done.stderr)
+        loads = "op,shape,latency_s,energy_j"
+        self.assertIn("v.csv:2:", self.validate(self.rows("matmul,8x8x8,0.01,0", header=loads),
+                                                code=1).stderr)
+        self.validate(self.rows("matmul,8x8x8,0.00001,0", header=loads))  # as a meter shows it
+
+    def test_nothing_compared_is_no_pass(self):
+        path = self.rows("resnet18,,")
+        done = self.validate(path, "--max-mape", "1e5", code=1)
+        self.assertIn("UNKNOWN", done.stdout)
+        done = self.validate(path, "--max-mape", "1e5", "--json", code=1)
+        self.assertIsNone(json.loads(done.stdout)["pass"])
+        self.validate(path)
+        done = self.validate(self.rows("resnet18,0.01,"), "--max-mape", "1e5", "--json")
+        self.assertTrue(json.loads(done.stdout)["pass"])
+
+    def test_where(self):
+        path = self.rows("resnet18,1,0.01,", "resnet18,2,0.01,", header="model,batch,latency_s,energy_j")
+        done = self.validate(path, "--where", "batch=2", "--json")
+        self.assertEqual(json.loads(done.stdout)["left_out"], 1)
+        done = self.validate(path, "--where", "batch", code=2)
+        self.assertIn("--where wants KEY=VALUE, not 'batch'", done.stderr)
+        done = self.validate(path, "--where", "bach=2", code=2)
+        self.assertIn("no such column, but model, batch, latency_s", done.stderr)
+        self.validate(path, "--where", "batch=1", "--where", "batch=2", code=2)
+        self.assertIn("--where leaves none", self.validate(path, "--where", "batch=3", code=1).stderr)
+        loads = self.rows("matmul,8x8x8,0.01,1", "copy,8,0.01,1", header="op,shape,latency_s,energy_j")
+        done = self.validate(loads, "--where", "op=copy", "--json")
+        self.assertEqual([r["name"] for r in json.loads(done.stdout)["rows"]], ["copy 8 fp32"])
+
+
 # ---- names that were written to deceive ----
 
 ODD = "\x1b[31mred\r\nline\u202egpj"
