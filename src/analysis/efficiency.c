@@ -3,6 +3,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
+#include "analysis/questions.h"
 #include "core/json.h"
 #include "core/units.h"
 #include "stats/resample.h"
@@ -34,41 +35,52 @@ static double quotient(const double *sums)
     return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
 }
 
-/* Terms of completed queries of which both are known. */
+/* What completed queries of which both are known add; then, what questions do. */
+struct ratio_terms {
+    double *terms[2];
+    uint32_t *rows;
+    size_t queries, count;
+};
+
 static enum err take_terms(const struct run_table *table, const struct ratio_row *row,
-                           double *terms[2], size_t *count)
+                           struct questions *questions, struct ratio_terms *out)
 {
-    *count = 0;
-    terms[0] = malloc((table->rows + 1) * sizeof **terms);
-    terms[1] = malloc((table->rows + 1) * sizeof **terms);
-    if (!terms[0] || !terms[1])
+    *out = (struct ratio_terms){{malloc((table->rows + 1) * sizeof **out->terms),
+                                 malloc((table->rows + 1) * sizeof **out->terms)},
+                                malloc((table->rows + 1) * sizeof *out->rows),
+                                0,
+                                0};
+    if (!out->terms[0] || !out->terms[1] || !out->rows)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         double over = run_number(table, row->numerator, i);
         double under = run_number(table, row->denominator, i);
         if (run_completed(table, i) && is_known(over) && is_known(under)) {
-            terms[0][*count] = over;
-            terms[1][(*count)++] = under;
+            out->terms[0][out->queries] = over;
+            out->terms[1][out->queries] = under;
+            out->rows[out->queries++] = (uint32_t)i;
         }
     }
+    out->count = questions_add_up(questions, out->rows, out->queries, out->terms, 2);
     return ERR_OK;
 }
 
 static enum err put_ratio(const struct run_table *table, const struct ratio_row *row,
-                          struct json *json)
+                          struct questions *questions, struct json *json)
 {
-    double *terms[2] = {NULL, NULL};
-    size_t count = 0;
+    struct ratio_terms terms = {0};
     struct resample_interval found = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = ERR_OK;
     if (table->numbers[row->numerator] && table->numbers[row->denominator])
-        err = take_terms(table, row, terms, &count);
-    if (!err && count) {
-        struct resample what = {{terms[0], terms[1]}, 2, count, quotient, DRAWS, SEED, GROUPS};
+        err = take_terms(table, row, questions, &terms);
+    if (!err && terms.count) {
+        struct resample what = {
+            {terms.terms[0], terms.terms[1]}, 2, terms.count, quotient, DRAWS, SEED, GROUPS};
         err = resample_interval(&what, &found);
     }
-    free(terms[0]);
-    free(terms[1]);
+    free(terms.terms[0]);
+    free(terms.terms[1]);
+    free(terms.rows);
     if (!is_known(found.figure))
         return err;
     json_number(json, row->key, found.figure);
@@ -247,9 +259,11 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
         return lacks(table, "the energy is", why);
     json_object(json, "summary");
     put_totals(json, table, &totals);
-    enum err err = ERR_OK;
+    struct questions questions;
+    enum err err = questions_of(table, &questions);
     for (size_t i = 0; !err && i < sizeof RATIOS / sizeof *RATIOS; i++)
-        err = put_ratio(table, &RATIOS[i], json);
+        err = put_ratio(table, &RATIOS[i], &questions, json);
+    questions_release(&questions);
     json_object_end(json);
     json_object(json, "data");
     if (!err)
@@ -273,7 +287,7 @@ const struct analysis_driver analysis_efficiency = {
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_ACTIVE_JOULES) |
                   RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
                   RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
-                  RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE),
+                  RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE) | QUESTIONS_NEED,
               RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_METHOD) |
                   RUN_WANT(RUN_SOURCE)},
     .run = efficiency_run,

@@ -109,5 +109,104 @@ class NoEnergy(FiguresTest):
         self.assertEqual(metric["verdict"], "not known")
 
 
+def wilson(p, n):
+    """The interval of p right of n, by SciPy; n need not be whole."""
+    z = st.norm.isf(0.025)
+    middle, half = (p + z * z / (2 * n)) / (1 + z * z / n), z / (1 + z * z / n) * math.sqrt(
+        p * (1 - p) / n + z * z / (4 * n * n))
+    return [max(0, middle - half), min(1, middle + half)]
+
+
+class Repeats(FiguresTest):
+    """The unit is the question: asking it ten times tells nothing of other questions."""
+
+    RIGHT = [i % 3 == 0 for i in range(24)]
+    JOULES = [5 + 1.7 * (i * 7 % 11) for i in range(24)]
+
+    def asked(self, rounds, name, subject=None, change=lambda i, r: {}):
+        lines = [query(i, joules=self.JOULES[i], correct=self.RIGHT[i], tokens=10 + i, repeat=r, **change(i, r))
+                 for r in range(rounds) for i in range(24)]
+        return self.run_of(lines, name)
+
+    def test_identical_rounds_make_nothing_surer(self):
+        once, ten = self.analyze(self.asked(1, "once")), self.analyze(self.asked(10, "ten"))
+        for name, keys in (("accuracy", ("accuracy_interval_95", "ipj_interval_95", "ipw_interval_95")),
+                           ("efficiency", ("joules_per_output_token_interval_95",
+                                           "joules_per_input_token_interval_95",
+                                           "active_joules_per_output_token_interval_95",
+                                           "output_tokens_per_joule_interval_95"))):
+            for key in keys:
+                if once[name]["summary"][key] is None:
+                    self.assertIsNone(ten[name]["summary"][key], key)
+                    continue
+                for a, b in zip(once[name]["summary"][key], ten[name]["summary"][key]):
+                    self.assertAlmostEqual(a, b, delta=1e-9 * abs(a), msg=key)
+        for a, b in zip(once["accuracy"]["data"]["by_level"], ten["accuracy"]["data"]["by_level"]):
+            np.testing.assert_allclose(a["accuracy_interval_95"], b["accuracy_interval_95"], rtol=1e-9)
+            np.testing.assert_allclose(a["ipj_interval_95"], b["ipj_interval_95"], rtol=1e-9)
+        wanted = st.binomtest(8, 24).proportion_ci(method="wilson")
+        np.testing.assert_allclose(ten["accuracy"]["summary"]["accuracy_interval_95"], list(wanted), rtol=1e-9)
+
+    def test_rounds_that_differ(self):
+        """Draws of questions, by NumPy; and Wilson's interval of as many answers as are independent."""
+        rng = np.random.default_rng(5)
+        hard = rng.random(60)
+        right = rng.random((60, 4)) < hard[:, None]
+        joules = 10 * (1 + hard)[:, None] * rng.uniform(0.7, 1.3, (60, 4))
+        tokens = rng.integers(10, 90, (60, 4))
+        path = self.run_of([query(i, joules=joules[i, r], correct=right[i, r], tokens=int(tokens[i, r]), repeat=r)
+                            for r in range(4) for i in range(60)])
+        got = self.analyze(path)
+        p = right.mean()
+        variance = ((right.sum(1) - 4 * p) ** 2).sum() / 240 ** 2
+        effective = p * (1 - p) / variance
+        self.assertTrue(60 < effective < 240)
+        np.testing.assert_allclose(got["accuracy"]["summary"]["accuracy_interval_95"], wilson(p, effective), rtol=1e-9)
+        drawn = rng.integers(0, 60, (20000, 60))
+        for key, figure in (("ipj_interval_95", right.sum(1)[drawn].sum(1) / joules.sum(1)[drawn].sum(1)),
+                            ("joules_per_output_token_interval_95",
+                             joules.sum(1)[drawn].sum(1) / tokens.sum(1)[drawn].sum(1))):
+            low, high = got["accuracy" if "ipj" in key else "efficiency"]["summary"][key]
+            wanted = np.quantile(figure, [0.025, 0.975])
+            width = wanted[1] - wanted[0]
+            self.assertAlmostEqual(low, wanted[0], delta=0.12 * width, msg=key)
+            self.assertAlmostEqual(high, wanted[1], delta=0.12 * width, msg=key)
+
+    def test_the_run_itself_says_the_same(self):
+        """ipw profile, whose echo answers right what asks for itself."""
+        (self.folder / "questions.jsonl").write_text("".join(
+            json.dumps({"problem": f"word {i}", "answer": "word" if i % 3 else "none"}) + "\n" for i in range(9)))
+        done = json.loads(self.ipw(
+            "profile", "--client", "null", "--model", "echo", "--dataset", self.folder / "questions.jsonl",
+            "--client-param", "answer=echo,ttft_ms=1,tokens_per_s=5000", "--idle", "0", "--warmup-queries", "0",
+            "--grader", "contains", "--repeat", "4", "--output-dir", self.folder / "out", "--json"))
+        self.assertEqual((done["queries"], done["accuracy"]), (36, 24 / 36))
+        wanted = list(st.binomtest(6, 9).proportion_ci(method="wilson"))
+        np.testing.assert_allclose(done["accuracy_interval_95"], wanted, rtol=1e-9)
+        got = self.analyze(Path(done["output_dir"]))["accuracy"]["summary"]["accuracy_interval_95"]
+        np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+    def test_all_or_none_right(self):
+        """Does not scatter, and is no surer for that."""
+        for right, name in ((0, "none"), (1, "all")):
+            path = self.run_of([query(i, joules=self.JOULES[i], correct=right) for i in range(24)], name)
+            got = self.analyze(path)["accuracy"]["summary"]
+            low, high = st.binomtest(24 * right, 24).proportion_ci(method="wilson")
+            joules = np.array(self.JOULES)
+            inverse = st.bootstrap((joules,), lambda j, axis: 1 / j.mean(axis), vectorized=True,
+                                   rng=np.random.default_rng(2)).confidence_interval
+            mean = 1 / joules.mean()
+            wanted = (right * mean - math.hypot((right - low) * mean, right * (mean - inverse.low)),
+                      right * mean + math.hypot((high - right) * mean, high * (inverse.high - mean)))
+            np.testing.assert_allclose(got["ipj_interval_95"], wanted, atol=0.03 * mean)
+            self.assertGreater(got["ipj_interval_95"][1], got["ipj_interval_95"][0])
+        a, b = self.folder / "none", self.folder / "all"
+        metrics = self.compare(a, b)["metrics"]
+        z = st.norm.isf(0.025)
+        for side in ("baseline", "run"):
+            self.assertAlmostEqual(metrics["accuracy"][side]["plus_minus"], z / (2 * (24 + z * z)), delta=1e-12)
+            self.assertGreaterEqual(metrics["ipj"][side]["plus_minus"], z / (2 * (24 + z * z)) / np.mean(self.JOULES))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
