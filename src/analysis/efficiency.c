@@ -1,4 +1,5 @@
 /* What a token costs: over the run, by phase, by subject, by length. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/analysis.h"
@@ -215,10 +216,22 @@ static enum err put_spreads(const struct run_table *table, struct json *json)
 
 struct totals {
     size_t known, covered;
-    double joules, plus_minus, coverage;
+    double joules, calibration, squares, coverage; /* squares: of the statistical parts */
 };
 
-/* The queries' uncertainties are added up as they are: sensors that are wrong are so in every query. */
+/* Sensors that are wrong are so in every query, and that adds up as it is; what is statistical differs from
+ * query to query, and its squares add up.  A ± whose parts are not told is taken for the sensors'. */
+static void add_uncertainty(const struct run_table *table, size_t row, struct totals *totals)
+{
+    double all = run_number(table, RUN_PLUS_MINUS, row);
+    double statistical = run_number(table, RUN_STATISTICAL, row);
+    if (!is_known(statistical))
+        statistical = 0;
+    totals->squares += statistical * statistical;
+    double rest = all * all - statistical * statistical;
+    totals->calibration += is_known(rest) ? sqrt(fmax(0, rest)) : UNKNOWN;
+}
+
 static struct totals totals_of(const struct run_table *table)
 {
     struct totals totals = {0};
@@ -229,7 +242,7 @@ static struct totals totals_of(const struct run_table *table)
             continue;
         totals.known++;
         totals.joules += joules;
-        totals.plus_minus += run_number(table, RUN_PLUS_MINUS, i);
+        add_uncertainty(table, i, &totals);
         totals.covered += is_known(coverage);
         totals.coverage += is_known(coverage) ? coverage : 0;
     }
@@ -242,7 +255,7 @@ static void put_totals(struct json *json, const struct run_table *table,
     json_integer(json, "queries", (int64_t)(table->rows - table->failed));
     json_integer(json, "energy_known", (int64_t)totals->known);
     json_number(json, "joules", totals->joules);
-    json_number(json, "joules_error", totals->plus_minus);
+    json_number(json, "joules_error", hypot(totals->calibration, sqrt(totals->squares)));
     json_string(json, "method", common_word(table, RUN_METHOD));
     json_string(json, "source", common_word(table, RUN_SOURCE));
     json_number(json, "coverage",
@@ -287,7 +300,8 @@ const struct analysis_driver analysis_efficiency = {
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_ACTIVE_JOULES) |
                   RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
                   RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
-                  RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE) | QUESTIONS_NEED,
+                  RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_STATISTICAL) | RUN_WANT(RUN_COVERAGE) |
+                  QUESTIONS_NEED,
               RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_METHOD) |
                   RUN_WANT(RUN_SOURCE)},
     .run = efficiency_run,

@@ -109,6 +109,24 @@ class NoEnergy(FiguresTest):
         self.assertEqual(metric["verdict"], "not known")
 
 
+class Uncertainty(FiguresTest):
+    def test_parts_of_the_queries(self):
+        """3 % of 10 J by calibration in all alike, 0.4 J by chance in each: 12 J +- 4 J of 40 queries."""
+        lines = [changed(query(i, joules=10), plus_minus=0.5, plus_minus_statistical=0.4) for i in range(40)]
+        got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
+        self.assertAlmostEqual(got["joules_error"], math.hypot(40 * 0.3, 0.4 * math.sqrt(40)), places=9)
+
+    def test_parts_that_are_not_told(self):
+        """May be the sensors' altogether: they add up."""
+        lines = [changed(query(i, joules=10), plus_minus=0.5, plus_minus_statistical=None) for i in range(40)]
+        got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
+        self.assertAlmostEqual(got["joules_error"], 20, places=9)
+
+    def test_no_uncertainty_is_unknown(self):
+        lines = [changed(query(i, joules=10), plus_minus=None, plus_minus_statistical=None) for i in range(40)]
+        self.assertIsNone(self.analyze(self.run_of(lines))["efficiency"]["summary"]["joules_error"])
+
+
 def wilson(p, n):
     """The interval of p right of n, by SciPy; n need not be whole."""
     z = st.norm.isf(0.025)
