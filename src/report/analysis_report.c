@@ -88,7 +88,13 @@ static const struct jv *beside(const struct jv *object, const char *key, const c
     return str_format(name, sizeof name, "%s%s", key, suffix) ? jv_get(object, name) : NULL;
 }
 
-static void add_interval(char *to, const struct jv *interval, enum unit unit)
+/* Energy's intervals tell of other queries alone; ± beside them has the sensors in it. */
+static bool has_sensors(const char *key)
+{
+    return strstr(key, "joule") || str_starts(key, "ipj") || str_starts(key, "ipw");
+}
+
+static void add_interval(char *to, const char *key, const struct jv *interval, enum unit unit)
 {
     char low[CELL_MAX], high[CELL_MAX];
     size_t used = strlen(to);
@@ -96,7 +102,11 @@ static void add_interval(char *to, const struct jv *interval, enum unit unit)
         return;
     number_text(low, jv_number(jv_path(interval, "0")), 0, unit);
     number_text(high, jv_number(jv_path(interval, "1")), 0, unit);
-    str_format(to + used, CELL_MAX - used, "  (95 %%: %s to %s)", low, high);
+    str_format(to + used, CELL_MAX - used, "  (95 %%%s: %s to %s)",
+               has_sensors(key)               ? " over other queries, sensors aside"
+               : strcmp(key, "accuracy") == 0 ? " over other questions"
+                                              : "",
+               low, high);
 }
 
 static bool is_attribute(const char *key)
@@ -116,7 +126,7 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
     else
         number_text(to, jv_number(value), jv_number(beside(object, key, ERROR_SUFFIX)), unit);
     if (interval)
-        add_interval(to, beside(object, key, INTERVAL_SUFFIX), unit);
+        add_interval(to, key, beside(object, key, INTERVAL_SUFFIX), unit);
 }
 
 static void label_text(char *to, const char *key)

@@ -26,10 +26,9 @@ try:
 except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has numpy and scipy)")
     sys.exit(77)
-missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
-           if part["name"] == "cJSON" and not part["available"]]
-if missing:
-    print(f"skipped: {missing[0]}")
+PARTS = {part["name"]: part for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]}
+if not PARTS["cJSON"]["available"]:
+    print(f"skipped: {PARTS['cJSON']['missing']}")
     sys.exit(77)
 
 
@@ -53,6 +52,13 @@ class FiguresTest(unittest.TestCase):
     def compare(self, a, b, *more, code=0):
         got = json.loads(self.ipw("compare", a, b, "--json", *more, code=code))
         return got["comparisons"][0]
+
+    def page(self, *paths):
+        """The text of the report; its data is in it as it is."""
+        if not PARTS["ECharts"]["available"]:
+            self.skipTest(PARTS["ECharts"]["missing"])
+        self.ipw("report", *paths, "-o", self.folder / "page.html")
+        return (self.folder / "page.html").read_text()
 
     def check(self, analyses, name):
         found = [check for check in analyses["quality"]["data"]["checks"] if check["check"] == name]
@@ -125,6 +131,19 @@ class Uncertainty(FiguresTest):
     def test_no_uncertainty_is_unknown(self):
         lines = [changed(query(i, joules=10), plus_minus=None, plus_minus_statistical=None) for i in range(40)]
         self.assertIsNone(self.analyze(self.run_of(lines))["efficiency"]["summary"]["joules_error"])
+
+
+class Words(FiguresTest):
+    def test_an_interval_says_what_it_is_of(self):
+        path = self.run_of([query(i, joules=10 + i % 7, correct=i % 2) for i in range(40)], busy=50.0)
+        said = self.ipw("analyze", path)
+        for key in ("joules per output token", "ipj", "ipw"):
+            line = next(line for line in said.splitlines() if line.startswith(f"   {key}  "))
+            self.assertIn("95 % over other queries, sensors aside: ", line)
+        self.assertIn("(95 % over other questions: 35.2 % to 64.8 %)", said)
+        page = self.page(path)
+        self.assertIn("95 % over other queries, sensors aside: ", page)
+        self.assertNotIn("An interval holds 95 %", page)
 
 
 def wilson(p, n):

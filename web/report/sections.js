@@ -134,7 +134,7 @@ function headlineSection(run) {
       make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
     evidence(run),
     make("dl", { class: "figures" }, run.headline.map(figure)),
-    make("p", { class: "note after" }, "± is one standard uncertainty, all causes combined. An interval holds 95 %."));
+    make("p", { class: "note after" }, "± is one standard uncertainty; beside energy and power it is that of the sensors. A 95 % interval tells what other questions might have given, the sensors aside."));
 }
 
 // ---- where the energy went ----

@@ -44,7 +44,7 @@ static void interval_note(char *to, const struct jv *interval, const char *unit)
         return;
     format_si(low, jv_number(jv_path(interval, "0")), unit);
     format_si(high, jv_number(jv_path(interval, "1")), unit);
-    str_format(to, NOTE_MAX, "95 %%: %s to %s", low, high);
+    str_format(to, NOTE_MAX, "95 %% over other queries, sensors aside: %s to %s", low, high);
 }
 
 /* ---- energy ---- */
@@ -127,7 +127,8 @@ static void put_accuracy(const struct top *top)
     format_percent(text, accuracy);
     format_percent(low, jv_number(jv_path(interval, "0")));
     format_percent(high, jv_number(jv_path(interval, "1")));
-    str_format(note, sizeof note, "%.0f of %.0f right; 95 %%: %s to %s", right, graded, low, high);
+    str_format(note, sizeof note, "%.0f of %.0f right; 95 %% over other questions: %s to %s", right,
+               graded, low, high);
     put_figure(top, "accuracy", "Accuracy", accuracy, text,
                is_known(accuracy) && jv_is_array(interval) ? note : "no graded answers");
 }
