@@ -146,6 +146,28 @@ class Words(FiguresTest):
         self.assertNotIn("An interval holds 95 %", page)
 
 
+class Basis(FiguresTest):
+    def test_each_line_says_whose_energy_it_is(self):
+        """GPUs take 2 J and 0.1 J a token, the machine 12 J and 0.3 J."""
+        lines = []
+        for i in range(30):
+            tokens = 10 + 3 * i
+            line = query(i, tokens=tokens, joules=12 + 0.3 * (tokens + 5))
+            line["model_metrics"][MODEL]["energy_metrics"] = {"per_query_joules": 2 + 0.1 * (tokens + 5), "basis": "gpu"}
+            lines.append(line)
+        path = self.run_of(lines)
+        got = self.analyze(path)["regression"]["data"]
+        gpus, machine = got["regressions"]["total_tokens_vs_energy"], got["more"]["total_tokens_vs_energy"]
+        self.assertEqual((gpus["energy_basis"], machine["energy_basis"]), ("gpu", "machine"))
+        for line, slope, intercept in ((gpus, 0.1, 2), (machine, 0.3, 12)):
+            self.assertAlmostEqual(line["slope"], slope, places=9)
+            self.assertAlmostEqual(line["intercept"], intercept, places=9)
+        self.assertEqual(got["more"]["total_tokens_vs_energy_log_log"]["energy_basis"], "machine")
+        self.assertNotIn("energy_basis", got["regressions"]["total_tokens_vs_latency"])
+        # The page's points are the machine's, and so must its line be.
+        self.assertIn('{ key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules"', self.page(path))
+
+
 def wilson(p, n):
     """The interval of p right of n, by SciPy; n need not be whole."""
     z = st.norm.isf(0.025)
