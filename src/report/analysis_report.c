@@ -13,6 +13,7 @@ enum { ROWS_BRIEF = 24, NAMED_BRIEF = 5, CELL_MAX = 256, LABEL_WIDTH = 30 };
 
 #define INTERVAL_SUFFIX "_interval_95"
 #define ERROR_SUFFIX    "_error"
+#define QUERIES_SUFFIX  "_queries"
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -109,9 +110,29 @@ static void add_interval(char *to, const char *key, const struct jv *interval, e
                low, high);
 }
 
-static bool is_attribute(const char *key)
+/* Of how many queries a figure is, where that is not all of them. */
+static void add_count(char *to, const struct jv *object, const char *key)
 {
-    return ends_with(key, INTERVAL_SUFFIX) || ends_with(key, ERROR_SUFFIX);
+    double known = jv_number(beside(object, key, QUERIES_SUFFIX));
+    double all = jv_number(jv_get(object, "queries"));
+    size_t used = strlen(to);
+    if (known < all)
+        str_format(to + used, CELL_MAX - used, " (%.0f of %.0f)", known, all);
+}
+
+/* "X_queries" tells of X, which stands beside it; a count of its own does not. */
+static bool counts_another(const struct jv *object, const char *key)
+{
+    char name[128];
+    size_t length = strlen(key) - strlen(QUERIES_SUFFIX);
+    return ends_with(key, QUERIES_SUFFIX) && length < sizeof name &&
+           str_format(name, sizeof name, "%.*s", (int)length, key) && jv_get(object, name);
+}
+
+static bool is_attribute(const struct jv *object, const char *key)
+{
+    return ends_with(key, INTERVAL_SUFFIX) || ends_with(key, ERROR_SUFFIX) ||
+           counts_another(object, key);
 }
 
 static void value_text(char *to, const struct jv *object, const struct jv *value, const char *row,
@@ -125,6 +146,8 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
         str_copy(to, CELL_MAX, jv_truth(value, false) ? "yes" : "no");
     else
         number_text(to, jv_number(value), jv_number(beside(object, key, ERROR_SUFFIX)), unit);
+    if (jv_first(object) && !jv_text(value))
+        add_count(to, object, key);
     if (interval)
         add_interval(to, key, beside(object, key, INTERVAL_SUFFIX), unit);
 }
@@ -144,7 +167,7 @@ static void write_list(const struct jv *object, const char *indent, struct text 
     char label[CELL_MAX], value[CELL_MAX];
     for (const struct jv *child = jv_first(object); child; child = jv_next(child)) {
         if (jv_is_null(child) || jv_is_object(child) || jv_is_array(child) ||
-            is_attribute(jv_key(child)))
+            is_attribute(object, jv_key(child)))
             continue;
         label_text(label, jv_key(child));
         value_text(value, object, child, NULL, true);
@@ -236,7 +259,7 @@ static void find_columns(const struct jv *rows, bool verbose, struct columns *ou
         for (const struct jv *cell = jv_first(row); cell; cell = jv_next(cell)) {
             const char *key = jv_key(cell);
             bool shown = !jv_is_null(cell) && !jv_is_object(cell) && !jv_is_array(cell) &&
-                         !is_attribute(key) &&
+                         !is_attribute(row, key) &&
                          (verbose || (!is_detail(key) && !is_same_model(rows, key)));
             if (shown && !has_key(out, key))
                 add_column(out, key, !jv_text(cell));

@@ -168,6 +168,47 @@ class Basis(FiguresTest):
         self.assertIn('{ key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules"', self.page(path))
 
 
+class Parts(FiguresTest):
+    """Means over some of the queries."""
+
+    def phases(self, known):
+        """24 queries about reading and 24 others; known: how many of each tell their phases."""
+        lines = []
+        for i in range(48):
+            line = query(i, joules=10, tokens=20)
+            line["subject"] = "reading" if i < 24 else "sums"
+            if i % 24 < known[i // 24]:
+                line["model_metrics"][MODEL]["phase_metrics"] = {"prefill_energy_j": 1.0 + i, "decode_energy_j": 9.0 - i / 9}
+            lines.append(line)
+        return self.run_of(lines)
+
+    def test_some(self):
+        path = self.phases((1, 20))
+        got = self.analyze(path)["efficiency"]
+        self.assertEqual(got["summary"]["prefill_joules_per_input_token_queries"], 21)
+        self.assertEqual(got["summary"]["joules_per_output_token_queries"], 48)
+        rows = {row["subject"]: row for row in got["data"]["by_subject"]}
+        self.assertEqual((rows["reading"]["prefill_joules_per_input_token_queries"],
+                          rows["reading"]["joules_per_query_queries"],
+                          rows["sums"]["decode_joules_per_output_token_queries"]), (1, 24, 20))
+        self.assertAlmostEqual(rows["reading"]["prefill_joules_per_input_token"], 1 / 5)
+        self.assertIn("prefill_joules_per_input_token is of 21 of 48 completed queries: of the others it is not known",
+                      got["warnings"])
+        self.assertIn("prefill_joules_per_input_token is of fewer than half of the queries in 1 group by subject: of 1 of "
+                      "24 in 'reading'", got["warnings"])
+        said = self.ipw("analyze", path)
+        self.assertRegex(said, r"prefill joules per input token +[0-9.]+ J \(21 of 48\)")
+        self.assertRegex(said, r"reading .*200\.0 mJ \(1 of 24\)")
+        self.assertNotIn("token queries", said)
+
+    def test_all(self):
+        path = self.phases((24, 24))
+        got = self.analyze(path)["efficiency"]
+        self.assertEqual(got["summary"]["prefill_joules_per_input_token_queries"], 48)
+        self.assertEqual(got["warnings"], [])
+        self.assertNotIn(" of 48)", self.ipw("analyze", path))
+
+
 def wilson(p, n):
     """The interval of p right of n, by SciPy; n need not be whole."""
     z = st.norm.isf(0.025)

@@ -189,9 +189,13 @@ function fitSection(run) {
 
 // ---- groups ----
 
+// A figure of some of the queries says of how many.
+const ofSome = (key, unit) => row => withUnit(row[key], unit) + (known(row[key]) && row[key + "_queries"] < row.queries ? " (" + row[key + "_queries"] + " of " + row.queries + ")" : "");
+
 const GROUP_COLUMNS = [
   { key: "queries", label: "Queries", unit: "" }, { key: "accuracy", label: "Accuracy", unit: "%" },
-  { key: "joules_per_query", label: "Per query", unit: "J" }, { key: "joules_per_output_token", label: "Per output token", unit: "J" },
+  { key: "joules_per_query", label: "Per query", unit: "J", show: ofSome("joules_per_query", "J") },
+  { key: "joules_per_output_token", label: "Per output token", unit: "J", show: ofSome("joules_per_output_token", "J") },
   { key: "watts", label: "Power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
   { key: "time_to_first_token_s", label: "First token", unit: "s" },
   { key: "input_tokens", label: "Prompt", unit: "" }, { key: "output_tokens", label: "Output", unit: "" },
