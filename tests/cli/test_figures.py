@@ -209,6 +209,21 @@ class Parts(FiguresTest):
         self.assertNotIn(" of 48)", self.ipw("analyze", path))
 
 
+class AllFailed(FiguresTest):
+    def test_nothing_is_said_of_answers_that_are_not_there(self):
+        lines = [query(i, joules=1.0, failed=True) for i in range(10)]
+        path = self.run_of(lines)
+        energy = self.check(self.analyze(path), "energy")
+        self.assertEqual(energy["verdict"], "unknown")
+        self.assertIn("no query was completed", energy["detail"])
+        page = self.page(path)
+        tiles = {tile["key"]: tile for tile in json.loads(
+            page.split('id="data">')[1].split("</script>")[0])["runs"][0]["headline"]}
+        for key in ("joules_per_query", "joules_per_output_token", "accuracy", "latency_s", "time_to_first_token_s"):
+            self.assertEqual((tiles[key]["value"], tiles[key]["note"]), (None, "no query was completed"), key)
+        self.assertEqual(tiles["joules"]["value"], 10)
+
+
 def wilson(p, n):
     """The interval of p right of n, by SciPy; n need not be whole."""
     z = st.norm.isf(0.025)
