@@ -140,6 +140,7 @@ enum err compare_runs(const struct run_table *a, const struct run_table *b, uint
         return err_set(why, err, "%s", err_text(err));
     out->paired = match.paired;
     out->same = match.same;
+    out->pairs = match.paired ? match.a_count : 0;
     out->a_only = match.a_only;
     out->b_only = match.b_only;
     out->changed = match.changed;

@@ -224,6 +224,25 @@ class AllFailed(FiguresTest):
         self.assertEqual(tiles["joules"]["value"], 10)
 
 
+class Pairs(FiguresTest):
+    def test_how_many_were_used(self):
+        a = self.run_of([query(i, joules=10 + i % 5, correct=i % 2) for i in range(40)], "a")
+        b = self.run_of([query(i, joules=None if i < 20 else 10 + i % 5, correct=i % 2, failed=i % 3 == 0)
+                         for i in range(40)], "b")
+        got = self.compare(a, b)
+        self.assertEqual((got["same_queries"], got["pairs"]), (40, 26))
+        self.assertEqual(got["metrics"]["latency"]["run"]["queries"], 26)
+        self.assertEqual(got["metrics"]["energy_per_query"]["run"]["queries"], 13)
+        said = self.ipw("compare", a, b)
+        self.assertIn("26 of 40 queries that both asked, in pairs: those that both answered", said)
+        self.assertIn("energy_per_query (13 of 26)", said)
+        self.assertIn(" latency  ", said)
+
+    def test_all_were(self):
+        a = self.run_of([query(i, joules=10 + i % 5) for i in range(40)], "a")
+        self.assertIn("40 queries that both asked, in pairs\n", self.ipw("compare", a, a))
+
+
 def wilson(p, n):
     """The interval of p right of n, by SciPy; n need not be whole."""
     z = st.norm.isf(0.025)
