@@ -243,6 +243,38 @@ class Pairs(FiguresTest):
         self.assertIn("40 queries that both asked, in pairs\n", self.ipw("compare", a, a))
 
 
+class Scaling(FiguresTest):
+    def test_sizes_and_precisions_are_held_apart(self):
+        """J a token is 2e-6 x parameters^0.8 x bits^0.5, but for noise that the test knows."""
+        runs, rows = [], []
+        noise = iter((0.02, -0.01, 0.03, -0.02, 0.01, 0.0))
+        for name, size in (("ipw-1m", 1066368), ("ipw-6m", 6025472)):
+            for word, bits in (("f16", 16), ("q8_0", 8), ("q4_0", 4)):
+                model, per_token = f"{name}-{word}", 2e-6 * size ** 0.8 * bits ** 0.5 * math.exp(next(noise))
+                lines = [json.loads(json.dumps(query(i, joules=20 * per_token, tokens=20)).replace(MODEL, model))
+                         for i in range(6)]
+                runs.append(self.run_of(lines, model, model=model, rate=50.0))
+                rows.append((math.log(bits), math.log(size), math.log(per_token)))
+        across = json.loads(self.ipw("analyze", *runs, "--json"))["across"]
+        self.assertEqual([run["parameters"] for run in across["data"]["runs"]], [1066368] * 3 + [6025472] * 3)
+        bits, size, energy = np.array(rows).T
+        for key, x, others, groups in (("weight_bits", bits, size, 2), ("parameters", size, bits, 3)):
+            law = across["data"]["against"][f"joules_per_output_token_of_{key}"]
+            columns = np.column_stack([x, *[others == other for other in np.unique(others)]])
+            wanted, residual, _, _ = np.linalg.lstsq(columns, energy, rcond=None)
+            error = math.sqrt(residual[0] / (6 - groups - 1) * np.linalg.inv(columns.T @ columns)[0, 0])
+            self.assertEqual((law["count"], law["groups"]), (6, groups), key)
+            self.assertAlmostEqual(law["exponent"], wanted[0], places=9, msg=key)
+            self.assertAlmostEqual(law["exponent_error"], error, places=9, msg=key)
+
+    def test_no_law_where_nothing_differs_alone(self):
+        runs = []
+        for model, joules in (("ipw-1m-f16", 1.0), ("ipw-6m-q4_0", 2.0)):
+            lines = [json.loads(json.dumps(query(i, joules=joules)).replace(MODEL, model)) for i in range(6)]
+            runs.append(self.run_of(lines, model, model=model, rate=50.0))
+        self.assertEqual(json.loads(self.ipw("analyze", *runs, "--json"))["across"]["data"]["against"], {})
+
+
 def wilson(p, n):
     """The interval of p right of n, by SciPy; n need not be whole."""
     z = st.norm.isf(0.025)
