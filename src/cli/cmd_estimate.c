@@ -13,14 +13,13 @@
 #include "cli/estimate_plot.h"
 #include "cli/estimate_tools.h"
 #include "cli/estimate_work.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "report/estimate_figure.h"
 #include "report/estimate_report.h"
 #include "report/figure.h"
 
 static int estimate_main(int argc, char **argv);
-
-enum { TOP_USUAL = 0x7fffffff };
 
 const struct command command_estimate = {
     .name = "estimate",
@@ -94,9 +93,19 @@ static int fail(enum err err, const struct error *why)
 
 static size_t rows_wanted(const struct estimate_options *options, size_t usual)
 {
-    if (options->top != TOP_USUAL)
+    if (options->top != ESTIMATE_TOP_USUAL)
         return options->top;
     return options->verbose ? 0 : usual;
+}
+
+/* Devices that each do nearly all of it cost as many times the joules and answer no sooner. */
+static void warn_of_copies(const struct outcome *outcome)
+{
+    if (outcome->divided < 0.5)
+        log_warn("%d devices divide %.2g %% of what %.100s multiplies, and each does all the rest: "
+                 "tensor parallelism is not for it",
+                 outcome->choice.devices, 100 * outcome->divided,
+                 outcome->work->question.model->name);
 }
 
 /* ---- one estimate ---- */
@@ -181,6 +190,7 @@ static int estimate_one(const struct estimate_options *options, const struct est
                                 &outcome, &why);
     if (err)
         return fail(err, &why);
+    warn_of_copies(&outcome);
     int code = report_one(options, &outcome, asked->is_catalogued[candidate->device]);
     outcome_release(&outcome);
     return code;
@@ -259,6 +269,8 @@ static int estimate_many(const struct estimate_options *options, const struct es
     enum err err = points_make(&question, &points, &why);
     if (err)
         return fail(err, &why);
+    if (points.able)
+        warn_of_copies(&points.items[0].outcome);
     int code = points.able ? report_points(options, asked, &points)
                            : complain("estimate", EXIT_FAILED, "%s", points.items[0].missing);
     points_release(&points);
@@ -295,13 +307,27 @@ static int graph_or_estimates(const struct estimate_options *options, struct est
     return estimate_many(options, asked, works);
 }
 
+/* A size that the file has already cannot be another. */
+static int check_taken(const struct graph_setting *wanted, const struct workload *work)
+{
+    const struct graph_setting *taken = &work->question.setting;
+    if (wanted->batch && work->batch != (double)wanted->batch)
+        return complain("estimate", EXIT_USAGE,
+                        "a batch of %lld changes nothing: the file or --dim has one of %.0f",
+                        (long long)wanted->batch, work->batch);
+    if (wanted->tokens && taken->tokens != wanted->tokens)
+        return complain("estimate", EXIT_USAGE,
+                        "--prompt-tokens %lld changes nothing: the file or --dim has %lld",
+                        (long long)wanted->tokens, (long long)taken->tokens);
+    return 0;
+}
+
 /* The first work is built to see whether the model takes it, and what its weights are stored in. */
 static int estimate_works(const struct estimate_options *options, struct estimate_asked *asked,
                           const struct estimate_works *works)
 {
     struct workload work;
     struct error why = {0};
-    long long batch = works->items[0].setting.batch;
     if (options->graph && works->count > 1)
         return complain("estimate", EXIT_USAGE,
                         "--graph is of one setting: give one --batch, --prompt-tokens and "
@@ -309,11 +335,9 @@ static int estimate_works(const struct estimate_options *options, struct estimat
     enum err err = workload_make(&works->items[0], &work, &why);
     if (err)
         return fail(err, &why);
-    int code = batch && work.batch != (double)batch
-                   ? complain("estimate", EXIT_USAGE,
-                              "a batch of %lld changes nothing: the file or --dim has one of %.0f",
-                              batch, work.batch)
-                   : graph_or_estimates(options, asked, works, &work);
+    int code = check_taken(&works->items[0].setting, &work);
+    if (!code)
+        code = graph_or_estimates(options, asked, works, &work);
     workload_release(&work);
     return code;
 }
@@ -386,7 +410,7 @@ static int estimate_main(int argc, char **argv)
     static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
     static const char *const PHASES[] = {"prefill", "decode", NULL};
     static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
-    struct estimate_options o = {.top = TOP_USUAL};
+    struct estimate_options o = {.top = ESTIMATE_TOP_USUAL};
     const struct option_row rows[] = {
         {'m', "model", OPTION_TEXT, &o.model, "FILE|NAME",
          "a model's file, or a name of `ipw list models`", 0, 0, NULL},
@@ -395,7 +419,7 @@ static int estimate_main(int argc, char **argv)
         {0, "hardware-file", OPTION_LIST, &o.hardware_files, "FILE",
          "a device described in a file; may be repeated", 0, 0, NULL},
         {'p', "precision", OPTION_TEXT, &o.precision, "FORMATS",
-         "fp32, fp16, bf16, fp8, int8, int4 ...; stored (default: what suits)", 0, 0, NULL},
+         "fp32, fp16, bf16, fp8, int8, int4 ...; stored (default: 16 bits, or stored)", 0, 0, NULL},
         {'b', "batch", OPTION_TEXT, &o.batch, "BATCHES",
          "samples at a time: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", 0, 0, NULL},
         {0, "prompt-tokens", OPTION_TEXT, &o.prompt_tokens, "NUMBERS",
@@ -409,13 +433,13 @@ static int estimate_main(int argc, char **argv)
         {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,
          100000, NULL},
         {0, "dim", OPTION_PARAMS, &o.dims, "NAME=N",
-         "a dimension that an ONNX file leaves open; may be repeated", 0, 0, NULL},
+         "what an ONNX file leaves open: seq=128, x=1x3x224x224; may be repeated", 0, 0, NULL},
         {0, "devices", OPTION_COUNT, &o.devices, "N",
          "so many devices share the model (tensor parallelism; default: 1)", 1, 1024, NULL},
         {0, "compare", OPTION_FLAG, &o.compare, NULL,
          "devices beside each other (default: the whole catalogue)", 0, 0, NULL},
         {0, "sweep", OPTION_FLAG, &o.sweep, NULL,
-         "every format that the devices have, batches 1 to 64", 0, 0, NULL},
+         "every format that the devices have, and int4; batches 1 to 64", 0, 0, NULL},
         {0, "max-latency-ms", OPTION_NUMBER, &o.max_latency_ms, "MS",
          "fail when it takes longer: a pass, or a request", 1e-9, 1e12, NULL},
         {0, "max-energy-mj", OPTION_NUMBER, &o.max_energy_mj, "MJ",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/reading_view.h"
+#include "core/plain.h"
 #include "core/record.h"
 #include "core/text.h"
 #include "sampler/session.h"
@@ -21,7 +22,7 @@ int complain(const char *command, int code, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     reading_view_wipe();
-    fprintf(stderr, "ipw %s: %s\n", command, line);
+    fprintf(stderr, "ipw %s: %s\n", command, str_plain(line));
     return code;
 }
 

@@ -143,21 +143,6 @@ static enum err ask_formats(const char *list, struct estimate_formats *out, stru
     return ERR_OK;
 }
 
-/* What people run by default: sixteen bits where the device multiplies them. */
-static enum precision usual_format(const struct hardware *hardware)
-{
-    static const enum precision OTHERS[] = {PRECISION_FP32, PRECISION_BF16, PRECISION_FP8,
-                                            PRECISION_INT8};
-    if (outcome_is_native(hardware, PRECISION_FP16))
-        return PRECISION_FP16;
-    if (is_known(hardware->matrix_flops[PRECISION_BF16].value))
-        return PRECISION_BF16;
-    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
-        if (outcome_is_native(hardware, OTHERS[i]))
-            return OTHERS[i];
-    return PRECISION_FP32;
-}
-
 /* ---- all ---- */
 
 enum err estimate_ask(const struct estimate_options *options, struct estimate_asked *out,
@@ -191,7 +176,7 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
         return no_memory(why);
     for (size_t d = 0; d < asked->hardware_count; d++) {
         const struct hardware *hardware = &asked->hardware[d];
-        enum precision usual = usual_format(hardware);
+        enum precision usual = outcome_usual_precision(hardware);
         for (size_t i = 0; i < formats->count; i++) {
             if (formats->items[i].keeps_stored && !has_stored)
                 return err_set(why, ERR_USAGE,
@@ -206,7 +191,7 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
         if (has_stored || !options->sweep)
             add_candidate(asked, d, usual, has_stored, devices);
         for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
-            if (outcome_is_native(hardware, p))
+            if (outcome_is_choice(hardware, p))
                 add_candidate(asked, d, p, false, devices);
     }
     return ERR_OK;

@@ -15,6 +15,8 @@
 #include "estimate/hardware.h"
 #include "estimate/points.h"
 
+enum { ESTIMATE_TOP_USUAL = 0x7fffffff }; /* nobody gave --top */
+
 struct estimate_options {
     const char *model, *precision, *batch, *prompt_tokens, *context, *phase, *graph, *plot, *format,
         *output;

@@ -12,6 +12,7 @@
 #include "cli/common.h"
 #include "cli/estimate_queries.h"
 #include "cli/estimate_tools.h"
+#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "datasets/file.h"
@@ -88,6 +89,7 @@ static int read_files(const struct calibrate_command *command, struct calibrate_
         text_addf(&work->data, "%s%s", i ? ", " : "", slash ? slash + 1 : path);
     }
     (void)str_copy(work->device, sizeof work->device, work->rows.hardware);
+    str_plain(work->device);
     return 0;
 }
 

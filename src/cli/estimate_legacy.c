@@ -7,6 +7,36 @@
 #include "port/small_file.h"
 #include "report/estimate_compat.h"
 
+/* An option that changes nothing would be read as one that did. */
+static enum err check_options(const struct estimate_options *o, struct error *why)
+{
+    const struct {
+        bool is_given;
+        const char *name;
+    } OTHERS[] = {
+        {o->batch != NULL, "batch"},
+        {o->devices != 0, "devices"},
+        {o->compare, "compare"},
+        {o->sweep, "sweep"},
+        {o->no_fusion, "no-fusion"},
+        {o->max_latency_ms > 0, "max-latency-ms"},
+        {o->max_energy_mj > 0, "max-energy-mj"},
+        {o->max_memory_gb > 0, "max-memory-gb"},
+        {o->max_power_w > 0, "max-power-w"},
+        {o->plot != NULL, "plot"},
+        {o->graph != NULL, "graph"},
+        {o->top != ESTIMATE_TOP_USUAL, "top"},
+        {o->verbose, "verbose"},
+    };
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (OTHERS[i].is_given)
+            return err_set(why, ERR_USAGE,
+                           "--model-compat takes no --%s: it is of one sample on one device, "
+                           "nothing fused, all of it shown, to compare with reports",
+                           OTHERS[i].name);
+    return ERR_OK;
+}
+
 static enum err read_device(const struct estimate_options *options, struct legacy_hardware *out,
                             struct error *why)
 {
@@ -15,13 +45,10 @@ static enum err read_device(const struct estimate_options *options, struct legac
         return err_set(why, ERR_USAGE,
                        "--model-compat wants one --hardware-file that describes a device as the "
                        "legacy model has it, under \"legacy\"");
-    if (options->batch || options->devices || options->compare || options->sweep ||
-        options->no_fusion)
-        return err_set(why, ERR_USAGE,
-                       "--model-compat is of one sample on one device, nothing fused: leave out "
-                       "--batch, --devices, --compare, --sweep and --no-fusion");
     const char *path = options->hardware_files.items[0];
-    enum err err = small_file_read(path, "a device", &bytes, why);
+    enum err err = check_options(options, why);
+    if (!err)
+        err = small_file_read(path, "a device", &bytes, why);
     if (!err)
         err = legacy_hardware_parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "core/plain.h"
+
 /* Atomic, because it is changed while threads log. */
 static _Atomic(log_sink) current_sink;
 static enum log_level verbosity = LOG_WARN;
@@ -29,5 +31,5 @@ void log_line(enum log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    sink(level, line);
+    sink(level, str_plain(line));
 }

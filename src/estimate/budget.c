@@ -7,10 +7,9 @@
 static const struct {
     const char *name, *unit;
 } KINDS[BUDGET_KINDS] = {
-    [BUDGET_LATENCY] = {"latency", "s"},
-    [BUDGET_ENERGY] = {"energy", "J"},
-    [BUDGET_MEMORY] = {"memory", "B"},
-    [BUDGET_POWER] = {"power", "W"},
+    [BUDGET_LATENCY] = {"latency", "s"}, [BUDGET_ENERGY] = {"energy", "J"},
+    [BUDGET_MEMORY] = {"memory", "B"},   [BUDGET_POWER] = {"power", "W"},
+    [BUDGET_FIT] = {"fit", "B"},
 };
 
 const char *budget_name(enum budget_kind kind)
@@ -68,6 +67,7 @@ static double value_of(const struct outcome *outcome, enum budget_kind kind, dou
         *plus_minus = all->joules_plus_minus / parts(outcome);
         return all->joules.total / parts(outcome);
     case BUDGET_MEMORY:
+    case BUDGET_FIT:
         *plus_minus = UNKNOWN; /* counted, not modelled: what the runtime adds is not known */
         return outcome->memory.total_peak;
     default:
@@ -76,12 +76,20 @@ static double value_of(const struct outcome *outcome, enum budget_kind kind, dou
     }
 }
 
+static double limit_of(const struct budget *budget, const struct outcome *outcome,
+                       enum budget_kind kind)
+{
+    if (kind != BUDGET_FIT)
+        return budget->most[kind];
+    return budget_has_any(budget) && !outcome->memory.fits ? outcome->memory.capacity : UNKNOWN;
+}
+
 size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
                     struct budget_check checks[BUDGET_KINDS])
 {
     size_t count = 0;
     for (size_t kind = 0; kind < BUDGET_KINDS; kind++) {
-        double most = budget->most[kind], plus_minus;
+        double most = limit_of(budget, outcome, (enum budget_kind)kind), plus_minus;
         if (!is_known(most))
             continue;
         double value = value_of(outcome, (enum budget_kind)kind, &plus_minus);
@@ -91,8 +99,9 @@ size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
             .value = value,
             .plus_minus = plus_minus,
             .most = most,
+            .left = most - value,
             .margin = known ? (most - value) / most : UNKNOWN,
-            .is_sure = !is_known(plus_minus) || fabs(most - value) > plus_minus,
+            .is_sure = known && (!is_known(plus_minus) || fabs(most - value) > plus_minus),
             .verdict = !known          ? BUDGET_UNKNOWN
                        : value <= most ? BUDGET_PASS
                                        : BUDGET_FAIL,
@@ -101,14 +110,23 @@ size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
     return count;
 }
 
-bool budget_holds(const struct budget *budget, const struct outcome *outcome)
+enum budget_verdict budget_verdict(const struct budget *budget, const struct outcome *outcome)
 {
     struct budget_check checks[BUDGET_KINDS];
     size_t count = budget_judge(budget, outcome, checks);
-    for (size_t i = 0; i < count; i++)
-        if (checks[i].verdict != BUDGET_PASS)
-            return false;
-    return true;
+    enum budget_verdict all = BUDGET_PASS;
+    for (size_t i = 0; i < count; i++) {
+        if (checks[i].verdict == BUDGET_FAIL)
+            return BUDGET_FAIL;
+        if (checks[i].verdict == BUDGET_UNKNOWN)
+            all = BUDGET_UNKNOWN;
+    }
+    return all;
+}
+
+bool budget_holds(const struct budget *budget, const struct outcome *outcome)
+{
+    return budget_verdict(budget, outcome) == BUDGET_PASS;
 }
 
 bool budget_is_no_worse(const struct budget *budget, const struct outcome *now,
@@ -116,7 +134,9 @@ bool budget_is_no_worse(const struct budget *budget, const struct outcome *now,
 {
     struct budget_check before[BUDGET_KINDS], after[BUDGET_KINDS];
     size_t count = budget_judge(budget, now, before);
-    budget_judge(budget, then, after); /* the same limits in the same order */
+    budget_judge(budget, then, after); /* the same limits in the same order, but for the last */
+    if (count > 0 && before[count - 1].kind == BUDGET_FIT)
+        count--;
     for (size_t i = 0; i < count; i++)
         if (after[i].verdict != BUDGET_PASS &&
             !(before[i].verdict == BUDGET_FAIL && after[i].value <= before[i].value))

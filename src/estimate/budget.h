@@ -12,6 +12,8 @@ enum budget_kind {
     BUDGET_ENERGY,  /* joules of one sample or token; of one request, where that is what runs */
     BUDGET_MEMORY,  /* bytes on one device, at their peak */
     BUDGET_POWER,   /* watts of all devices, on average */
+    BUDGET_FIT, /* bytes on one device against those that it has: nobody sets it, and it is judged
+                       only beside other limits and where it is broken */
     BUDGET_KINDS
 };
 const char *budget_name(enum budget_kind kind); /* "latency" */
@@ -27,7 +29,8 @@ const char *budget_verdict_name(enum budget_verdict verdict); /* "PASS" */
 struct budget_check {
     enum budget_kind kind;
     double value, plus_minus, most;
-    double margin; /* (most - value) / most: below 0 where it fails */
+    double left;   /* most - value, in the unit: below 0 where it fails */
+    double margin; /* left / most */
     bool is_sure;  /* the limit lies outside value ± plus_minus */
     enum budget_verdict verdict;
 };
@@ -35,9 +38,12 @@ struct budget_check {
 struct budget budget_none(void);
 bool budget_has_any(const struct budget *budget);
 
-/* One check a limit, in the order of the kinds; gives how many. */
+/* One check a limit, in the order of the kinds; gives how many.  What does not fit cannot run, and keeps no
+ * limit: that is a check of its own. */
 size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
                     struct budget_check checks[BUDGET_KINDS]);
+/* All limits together: FAIL where one is broken, else UNKNOWN where one cannot be judged. */
+enum budget_verdict budget_verdict(const struct budget *budget, const struct outcome *outcome);
 /* Are all limits kept?  One that cannot be judged is not. */
 bool budget_holds(const struct budget *budget, const struct outcome *outcome);
 

@@ -5,6 +5,7 @@
 
 #include "core/csv_grid.h"
 #include "core/grow.h"
+#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/small_file.h"
@@ -108,6 +109,7 @@ static enum err read_work(const struct reading *r, struct calibrate_row *row, st
     const char *dtype = csv_grid_cell(&r->grid, r->row, r->dtype);
     str_format(row->label, sizeof row->label, "%.40s%s%.20s", *op ? op : "load", *shape ? " " : "",
                shape);
+    str_plain(row->label);
     row->precision = PRECISION_FP32;
     if (*dtype && precision_find(dtype, &row->precision, why) != ERR_OK)
         return wrong(r, "dtype", dtype, "no precision that ipw knows", why);

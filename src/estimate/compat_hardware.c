@@ -1,3 +1,4 @@
+#include "core/plain.h"
 #include "core/text.h"
 #include "estimate/compat.h"
 #include "port/json_read.h"
@@ -52,6 +53,8 @@ static enum err read_legacy(const struct place *at, const struct jv *top,
                        "%s: has no object \"legacy\": --model-compat needs one", at->file);
     str_copy(out->id, sizeof out->id, id);
     str_copy(out->name, sizeof out->name, name ? name : id);
+    str_plain(out->id);
+    str_plain(out->name);
     enum err err = read_by_precision(at, legacy, "flops", out->flops);
     if (!err)
         err = read_by_precision(at, legacy, "joules_per_flop", out->joules_per_flop);

@@ -26,7 +26,7 @@ const char *estimate_confidence_name(enum estimate_confidence confidence)
 
 /* What a subgraph adds to the whole. */
 struct addend {
-    double latency_s, flops, bytes, wasted_j;
+    double latency_s, macs, flops, bytes, wasted_j;
     double weighted; /* utilisation times joules */
     struct estimate_joules joules;
     struct estimate_traffic traffic;
@@ -62,6 +62,7 @@ static void estimate_kind(const struct partition *partition, size_t number,
     row->bytes = devices * work.bytes;
     out->addend = (struct addend){
         .latency_s = row->latency_s,
+        .macs = devices * work.macs,
         .flops = row->flops,
         .bytes = row->bytes,
         .wasted_j = row->joules.idle * (1 - row->utilisation),
@@ -104,6 +105,7 @@ static void add_shares(struct certainty_shares *sum, const struct certainty_shar
 static void add(struct addend *sum, const struct addend *more)
 {
     sum->latency_s += more->latency_s;
+    sum->macs += more->macs;
     sum->flops += more->flops;
     sum->bytes += more->bytes;
     sum->wasted_j += more->wasted_j;
@@ -146,6 +148,7 @@ static enum err estimate_rows(const struct rates *rates, int devices,
             out->rows[i] = kind->row;
     }
     out->latency_s = sum.latency_s;
+    out->macs = sum.macs;
     out->flops = sum.flops;
     out->bytes = sum.bytes;
     out->wasted_j = sum.wasted_j;
@@ -164,20 +167,25 @@ static void set_ratios(const struct rates *rates, int devices, struct estimate *
     out->average_w = out->latency_s > 0 ? total / out->latency_s : UNKNOWN;
     out->utilisation = total > 0 ? out->utilisation / total : UNKNOWN;
     out->efficiency = total > 0 ? (total - out->joules.idle) / total : UNKNOWN;
-    out->mfu = all > 0 ? 2 * out->macs / (all * rates->product_flops.value) : UNKNOWN;
+    double macs = out->partition->total.macs; /* what devices repeat is no use to anybody */
+    out->mfu = all > 0 ? 2 * macs / (all * rates->product_flops.value) : UNKNOWN;
     out->mbu = all > 0 ? out->bytes / (all * rates->bytes_per_s.value) : UNKNOWN;
     if (out->partition->count == 0)
         out->peak_w = UNKNOWN;
 }
 
-static enum err check_devices(const struct hardware *hardware, const struct rates *rates,
-                              int devices, struct error *why)
+static enum err check_devices(const struct partition *partition, const struct hardware *hardware,
+                              const struct rates *rates, int devices, struct error *why)
 {
     if (devices < 1)
         return err_set(why, ERR_BAD_VALUE, "%d devices: give at least 1", devices);
     if (devices > 1 && !is_known(rates->link_bytes_per_s.value))
         return err_set(why, ERR_BAD_VALUE,
                        "%s states no link to a neighbour: it cannot share a model", hardware->id);
+    if (devices > 1 && !(partition->shared_macs > 0))
+        return err_set(why, ERR_BAD_VALUE,
+                       "nothing of %.100s can be shared over devices by tensor parallelism",
+                       partition->graph->name);
     return ERR_OK;
 }
 
@@ -207,7 +215,7 @@ enum err estimate_make(const struct partition *partition, const struct hardware 
     *out = (struct estimate){.partition = partition, .hardware = hardware, .setting = *setting};
     enum err err = rates_of(hardware, setting->precision, &rates, why);
     if (!err)
-        err = check_devices(hardware, &rates, devices, why);
+        err = check_devices(partition, hardware, &rates, devices, why);
     if (err)
         return err;
     if (!is_known(rates.link_latency_s.value))
@@ -216,7 +224,6 @@ enum err estimate_make(const struct partition *partition, const struct hardware 
     out->setting.devices = devices;
     out->used = rates.used;
     out->params = partition->parameters;
-    out->macs = partition->total.macs;
     err = estimate_memory(partition, &rates, out);
     if (!err)
         err = estimate_rows(&rates, devices, &shares, out);

@@ -85,7 +85,8 @@ struct estimate {
     const struct hardware *hardware;
     struct estimate_setting setting;
     enum precision used; /* by the units: another one where the device lacks it */
-    double params, macs, flops, bytes;
+    double params;
+    double macs, flops, bytes;       /* of all devices together, what each of them repeats too */
     struct estimate_traffic traffic; /* what `bytes` consists of */
     double latency_s, latency_plus_minus;
     struct estimate_joules joules; /* of all devices together */
@@ -93,7 +94,7 @@ struct estimate {
     double average_w, peak_w; /* of all devices together */
     double power_plus_minus;
     double utilisation; /* weighted by energy: FLOPs attained over peak */
-    double mfu, mbu;    /* share of peak arithmetic and of bandwidth over the whole pass */
+    double mfu, mbu;    /* share of peak arithmetic, by the model's MACs once, and of bandwidth */
     double efficiency;  /* joules of compute and memory over the total */
     double wasted_j;    /* idle joules while units wait: idle x (1 - utilisation), summed */
     size_t bound_counts[BOUND_COUNT];

@@ -24,80 +24,81 @@ const struct hardware_memory *hardware_main_memory(const struct hardware *hardwa
 
 /* ---- which units compute in which format ---- */
 
-/* In place of a format that a device lacks, the first of these that it has: those of the same width,
- * for fp16 and bf16 models are run as either, then wider ones. */
-static const enum precision INSTEAD[PRECISION_COUNT][PRECISION_COUNT + 1] = {
-    [PRECISION_FP64] = {PRECISION_FP64, PRECISION_COUNT},
-    [PRECISION_FP32] = {PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
-    [PRECISION_TF32] = {PRECISION_TF32, PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
-    [PRECISION_FP16] = {PRECISION_FP16, PRECISION_BF16, PRECISION_TF32, PRECISION_FP32,
-                        PRECISION_FP64, PRECISION_COUNT},
-    [PRECISION_BF16] = {PRECISION_BF16, PRECISION_FP16, PRECISION_TF32, PRECISION_FP32,
-                        PRECISION_FP64, PRECISION_COUNT},
-    [PRECISION_FP8] = {PRECISION_FP8, PRECISION_FP16, PRECISION_BF16, PRECISION_TF32,
-                       PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
-    [PRECISION_INT8] = {PRECISION_INT8, PRECISION_FP16, PRECISION_BF16, PRECISION_TF32,
-                        PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT},
-    [PRECISION_FP4] = {PRECISION_COUNT}, /* products are of 16 bits */
-    [PRECISION_INT4] = {PRECISION_COUNT},
-};
-
-struct way {
-    const struct hardware_figure *flops, *joules; /* NULL: there is none */
-    enum precision used;
-};
-
-static struct way way_on(const struct hardware_figure *flops, const struct hardware_figure *joules,
-                         enum precision format)
+static struct hardware_way way_on(const struct hardware_figure *flops,
+                                  const struct hardware_figure *joules, enum precision format,
+                                  bool is_matrix)
 {
     if (!is_known(flops[format].value))
-        return (struct way){0};
-    return (struct way){&flops[format], &joules[format], format};
+        return (struct hardware_way){0};
+    return (struct hardware_way){&flops[format], &joules[format], format, is_matrix};
 }
 
-static struct way find_way(const struct hardware *hardware, enum precision precision, bool products)
+/* Products run on the units for matrices where those have the format; everything else on the others. */
+static struct hardware_way way_in(const struct hardware *hardware, enum precision format,
+                                  bool products)
 {
-    const enum precision *formats = INSTEAD[precision_of_products(precision)];
-    struct way way = {0};
-    for (; *formats != PRECISION_COUNT && !way.flops; formats++) {
-        if (products)
-            way = way_on(hardware->matrix_flops, hardware->matrix_joules, *formats);
+    struct hardware_way way = {0};
+    if (products)
+        way = way_on(hardware->matrix_flops, hardware->matrix_joules, format, true);
+    if (!way.flops)
+        way = way_on(hardware->vector_flops, hardware->vector_joules, format, false);
+    return way;
+}
+
+/* Does it cost less?  Where joules are the same, or not known of both: is it faster? */
+static bool is_better(const struct hardware_way *a, const struct hardware_way *b)
+{
+    if (!a->flops || !b->flops)
+        return a->flops;
+    if (a->joules->value < b->joules->value || a->joules->value > b->joules->value)
+        return a->joules->value < b->joules->value;
+    return a->flops->value > b->flops->value;
+}
+
+/* The best of a list that ends in PRECISION_COUNT; of equals the first. */
+static struct hardware_way best_way(const struct hardware *hardware, const enum precision *formats,
+                                    bool products)
+{
+    struct hardware_way best = {0};
+    for (; *formats != PRECISION_COUNT; formats++) {
+        struct hardware_way way = way_in(hardware, *formats, products);
+        if (is_better(&way, &best))
+            best = way;
+    }
+    return best;
+}
+
+struct hardware_way hardware_product_way(const struct hardware *hardware, enum precision precision)
+{
+    struct hardware_way own = way_in(hardware, precision, true);
+    return own.flops ? own : best_way(hardware, precision_holders(precision), true);
+}
+
+struct hardware_way hardware_other_way(const struct hardware *hardware, enum precision precision)
+{
+    struct hardware_way way = {0};
+    if (precision_is_of_weights(precision)) { /* it is done to activations, which have 16 bits */
+        way = best_way(hardware, precision_holders(PRECISION_FP16), false);
+    } else {
+        way = way_in(hardware, precision, false);
         if (!way.flops)
-            way = way_on(hardware->vector_flops, hardware->vector_joules, *formats);
+            way = best_way(hardware, precision_holders(precision), false);
     }
     /* An accelerator without vector units does the rest where it does its products. */
-    return way.flops || products ? way : find_way(hardware, precision, true);
+    return way.flops ? way : hardware_product_way(hardware, precision);
 }
 
 double hardware_product_flops(const struct hardware *hardware, enum precision precision,
                               enum precision *used)
 {
-    struct way way = find_way(hardware, precision, true);
+    struct hardware_way way = hardware_product_way(hardware, precision);
     *used = way.flops ? way.used : precision;
     return way.flops ? way.flops->value : UNKNOWN;
 }
 
-double hardware_product_joules(const struct hardware *hardware, enum precision precision)
-{
-    struct way way = find_way(hardware, precision, true);
-    return way.flops ? way.joules->value : UNKNOWN;
-}
-
-double hardware_other_flops(const struct hardware *hardware, enum precision precision)
-{
-    struct way way = find_way(hardware, precision, false);
-    return way.flops ? way.flops->value : UNKNOWN;
-}
-
-double hardware_other_joules(const struct hardware *hardware, enum precision precision)
-{
-    struct way way = find_way(hardware, precision, false);
-    return way.flops ? way.joules->value : UNKNOWN;
-}
-
 enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision)
 {
-    struct way way = find_way(hardware, precision, true);
+    struct hardware_way way = hardware_product_way(hardware, precision);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
     const struct hardware_figure *used[] = {
         way.flops,          way.joules,       &memory->bytes_per_s, &memory->joules_per_byte,

@@ -93,15 +93,23 @@ struct hardware {
 /* The memory that holds the model. */
 const struct hardware_memory *hardware_main_memory(const struct hardware *hardware);
 
-/* Operations a second and joules each of products in a format: on the matrix units where they have the
- * format, else on the vector units, else by the nearest wider format that the device has; *used is the
- * one that was taken.  UNKNOWN when it has none. */
+/* Units that compute in a format. */
+struct hardware_way {
+    const struct hardware_figure *flops, *joules; /* a second, and of one; NULL: there are none */
+    enum precision used;                          /* what is computed in */
+    bool is_matrix;                               /* on the units for matrices */
+};
+
+/* Where products of a format run: on units of the format, those for matrices first.  A device that has none
+ * computes them in whichever format of its own that holds the numbers costs least (of equals: the fastest,
+ * then the nearest). */
+struct hardware_way hardware_product_way(const struct hardware *hardware, enum precision precision);
+/* The same of everything else, which runs on the vector units; of int4 and fp4 it is done in 16 bits. */
+struct hardware_way hardware_other_way(const struct hardware *hardware, enum precision precision);
+
+/* Of products, operations a second and the format that was taken; UNKNOWN where there is none. */
 double hardware_product_flops(const struct hardware *hardware, enum precision precision,
                               enum precision *used);
-double hardware_product_joules(const struct hardware *hardware, enum precision precision);
-/* The same of everything else, which runs on the vector units. */
-double hardware_other_flops(const struct hardware *hardware, enum precision precision);
-double hardware_other_joules(const struct hardware *hardware, enum precision precision);
 
 /* The weakest evidence among the figures that an estimate rests on: peak and joules of products,
  * bandwidth and joules of the main memory, limit and idle. */

@@ -68,6 +68,38 @@ static enum err check_order(const struct checking *check, const char *what,
     return ERR_OK;
 }
 
+static bool holds(enum precision wide, enum precision narrow)
+{
+    const enum precision *format = precision_holders(narrow);
+    while (*format != PRECISION_COUNT && *format != wide)
+        format++;
+    return *format == wide;
+}
+
+/* The same of products on whichever units do them: who has narrower numbers could compute with them in a
+ * format that holds them, so units of their own that are slower or dearer would be of no use.  Of fp16 and
+ * bf16, which stand for each other, either may be the better one. */
+static enum err check_products(const struct checking *check)
+{
+    for (enum precision narrow = 0; narrow < PRECISION_COUNT; narrow++)
+        for (enum precision wide = 0; wide < PRECISION_COUNT; wide++) {
+            struct hardware_way a = hardware_product_way(check->hardware, narrow);
+            struct hardware_way b = hardware_product_way(check->hardware, wide);
+            bool are_both = a.flops && b.flops && a.used == narrow && b.used == wide;
+            if (!are_both || !holds(wide, narrow) || holds(narrow, wide))
+                continue;
+            bool is_slower = a.flops->value < b.flops->value;
+            if (is_slower || a.joules->value > b.joules->value)
+                return err_set(check->why, ERR_BAD_VALUE,
+                               "%s: %s.%s.%s that of %s on the units for %s, which holds it",
+                               check->hardware->id, a.is_matrix ? "matrix" : "vector",
+                               precision_name(narrow),
+                               is_slower ? "peak: is below" : "energy: is above",
+                               precision_name(wide), b.is_matrix ? "matrices" : "vectors");
+        }
+    return ERR_OK;
+}
+
 static enum err check_formats(const struct checking *check, const char *what,
                               const struct hardware_figure *flops,
                               const struct hardware_figure *joules)
@@ -150,6 +182,8 @@ enum err hardware_check(const struct hardware *hardware, struct error *why)
     enum err err = check_formats(&check, "matrix", hardware->matrix_flops, hardware->matrix_joules);
     if (!err)
         err = check_formats(&check, "vector", hardware->vector_flops, hardware->vector_joules);
+    if (!err)
+        err = check_products(&check);
     if (!err)
         err = check_memories(&check);
     if (!err)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 #include "estimate/hardware.h"
 #include "estimate/hardware/entry.h"
@@ -84,8 +85,8 @@ static enum err read_aliases(const struct entry *at, const struct jv *top, struc
     for (const struct jv *alias = jv_first(aliases); alias; alias = jv_next(alias)) {
         out->aliases[count] = jv_text(alias);
         /* What the catalogue looks for in the text of the file stands there as it is. */
-        if (!out->aliases[count] || !out->aliases[count][0] ||
-            strpbrk(out->aliases[count], "\"\\]\n\t"))
+        if (!out->aliases[count] || !out->aliases[count][0] || !str_is_plain(out->aliases[count]) ||
+            strpbrk(out->aliases[count], "\"\\]"))
             return entry_refuse(at, "aliases", "must be names, without \", \\ and ]");
         count++;
     }

@@ -3,9 +3,21 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double alive_bytes(const struct partition_alive *alive, const struct graph_widths *widths)
+/* By how many devices keys and values can be divided: by no more than they have heads. */
+static double heads_divide(const struct partition *partition, int devices)
 {
-    return alive->activations * widths->activation + alive->fixed_bytes;
+    double heads = partition->heads_kv > 0 ? (double)partition->heads_kv : devices;
+    return fmin(devices, heads);
+}
+
+/* On each of the devices, while a subgraph runs. */
+static double alive_bytes(const struct partition *partition, size_t subgraph,
+                          const struct graph_widths *widths, int devices)
+{
+    const struct partition_alive *alive = &partition->alive[subgraph];
+    double numbers = alive->activations + alive->columns / devices +
+                     alive->heads_kv / heads_divide(partition, devices);
+    return numbers * widths->activation + alive->fixed_bytes;
 }
 
 /* Batch does not change what the model weighs; everything else grows with it. */
@@ -23,14 +35,13 @@ void memory_sums(const struct partition *partition, const struct rates *rates, i
 {
     const struct graph_widths *widths = &rates->widths;
     double shared = graph_bytes(&partition->model_shared, widths);
-    double heads = partition->heads_kv > 0 ? (double)partition->heads_kv : devices;
     *out = (struct estimate_memory){
         .weights = graph_bytes(&partition->model, widths) - shared + shared / devices,
-        .kv_cache = graph_bytes(&partition->cache, widths) / fmin(devices, heads),
+        .kv_cache = graph_bytes(&partition->cache, widths) / heads_divide(partition, devices),
         .capacity = rates->capacity,
     };
     for (size_t i = 0; i < partition->count; i++) {
-        double bytes = alive_bytes(&partition->alive[i], widths);
+        double bytes = alive_bytes(partition, i, widths, devices);
         if (bytes > out->activations_peak) {
             out->activations_peak = bytes;
             out->peak_subgraph = i;
@@ -49,6 +60,6 @@ enum err memory_of(const struct partition *partition, const struct rates *rates,
     if (!out->timeline)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < partition->count; i++)
-        out->timeline[i] = alive_bytes(&partition->alive[i], &rates->widths);
+        out->timeline[i] = alive_bytes(partition, i, &rates->widths, devices);
     return ERR_OK;
 }

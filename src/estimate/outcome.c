@@ -28,6 +28,12 @@ static void add_traffic(struct estimate_traffic *sum, const struct estimate_traf
     sum->link += times * more->link;
 }
 
+/* The most of all; of one that is not known, neither is that. */
+static double larger(double a, double b)
+{
+    return is_known(a) && is_known(b) ? fmax(a, b) : UNKNOWN;
+}
+
 /* Shares of time and of energy are summed with their weights here, and divided by finish_sums. */
 static void add_estimate(struct outcome_sums *sums, const struct estimate *estimate, double times)
 {
@@ -42,7 +48,7 @@ static void add_estimate(struct outcome_sums *sums, const struct estimate *estim
     sums->power_plus_minus += latency * estimate->power_plus_minus;
     add_joules(&sums->joules, &estimate->joules, times);
     add_traffic(&sums->traffic, &estimate->traffic, times);
-    sums->peak_w = fmax(sums->peak_w, estimate->peak_w);
+    sums->peak_w = larger(sums->peak_w, estimate->peak_w);
     sums->utilisation += joules * estimate->utilisation;
     sums->mfu += latency * estimate->mfu;
     sums->mbu += latency * estimate->mbu;
@@ -116,11 +122,23 @@ static void take_pass(struct outcome *outcome, const struct estimate *estimate, 
         add_bounds(&outcome->all, estimate);
 }
 
+/* Of the MACs of all passes. */
+static double divided_share(const struct workload *work, int devices)
+{
+    double shared = 0, all = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        shared += work->passes[i].times * work->passes[i].partition.shared_macs;
+        all += work->passes[i].times * work->passes[i].partition.total.macs;
+    }
+    return devices > 1 && all > 0 ? shared / all : UNKNOWN;
+}
+
 enum err outcome_make(const struct workload *work, const struct hardware *hardware,
                       const struct outcome_choice *choice, bool keep, struct outcome *out,
                       struct error *why)
 {
     *out = (struct outcome){.work = work, .hardware = hardware, .choice = *choice};
+    out->divided = divided_share(work, choice->devices);
     out->limit_w = hardware->limit_w.value * choice->devices;
     if (keep) {
         out->passes = calloc(work->count, sizeof *out->passes);
@@ -159,9 +177,39 @@ void outcome_release(struct outcome *outcome)
 
 bool outcome_is_native(const struct hardware *hardware, enum precision precision)
 {
-    enum precision products = precision_of_products(precision);
-    return is_known(hardware->matrix_flops[products].value) ||
-           is_known(hardware->vector_flops[products].value);
+    return is_known(hardware->matrix_flops[precision].value) ||
+           is_known(hardware->vector_flops[precision].value);
+}
+
+bool outcome_is_choice(const struct hardware *hardware, enum precision precision)
+{
+    return outcome_is_native(hardware, precision) ||
+           (precision == PRECISION_INT4 && hardware_product_way(hardware, precision).flops);
+}
+
+/* How much less a format must cost to be taken for it: less lies within the ± of measured joules. */
+#define CLEARLY_LESS 0.9
+
+static bool is_clearly_cheaper(struct hardware_way a, struct hardware_way b)
+{
+    if (is_known(a.joules->value) && is_known(b.joules->value))
+        return a.joules->value < CLEARLY_LESS * b.joules->value;
+    return b.flops->value < CLEARLY_LESS * a.flops->value;
+}
+
+enum precision outcome_usual_precision(const struct hardware *hardware)
+{
+    static const enum precision BY_USE[] = {PRECISION_FP16, PRECISION_BF16, PRECISION_FP32,
+                                            PRECISION_FP8, PRECISION_INT8};
+    if (outcome_is_native(hardware, PRECISION_FP16) &&
+        outcome_is_native(hardware, PRECISION_BF16) &&
+        is_clearly_cheaper(hardware_product_way(hardware, PRECISION_BF16),
+                           hardware_product_way(hardware, PRECISION_FP16)))
+        return PRECISION_BF16;
+    for (size_t i = 0; i < sizeof BY_USE / sizeof *BY_USE; i++)
+        if (outcome_is_native(hardware, BY_USE[i]))
+            return BY_USE[i];
+    return PRECISION_FP32;
 }
 
 bool outcome_fits(const struct outcome *outcome)

@@ -37,6 +37,8 @@ struct outcome {
     struct outcome_choice choice;
     enum precision used;
     double params;
+    double
+        divided; /* of the model's MACs, what devices divide: the rest each does; UNKNOWN of one */
     struct outcome_sums all;
     struct estimate_memory memory; /* of the pass that needs most; its timeline is that pass's */
     double limit_w;                /* of all devices; UNKNOWN: not given */
@@ -50,8 +52,15 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
                       struct error *why) MUST_USE;
 void outcome_release(struct outcome *outcome);
 
-/* Has the device units that multiply in this format (of int4, fp4: in what those are computed in)? */
+/* Has the device units that multiply in this format? */
 bool outcome_is_native(const struct hardware *hardware, enum precision precision);
+/* Is it a format to choose there?  One that it has units for; and int4, which any device can read and
+ * multiply in a wider one. */
+bool outcome_is_choice(const struct hardware *hardware, enum precision precision);
+
+/* The format in which one would run a model there: of fp16 and bf16 the one that it has units for; of both
+ * fp16, unless bf16 costs less by more than its figures are off; without either fp32, else what it has. */
+enum precision outcome_usual_precision(const struct hardware *hardware);
 
 /* Is it known to fit?  A processor's memory is what one puts beside it; of another device it is a part, and
  * one of unknown size cannot be said to hold the model. */

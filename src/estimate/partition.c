@@ -1,5 +1,6 @@
 #include "estimate/partition.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,10 +8,12 @@
 #include "estimate/partition/flow.h"
 #include "estimate/partition/fuse.h"
 #include "estimate/partition/kinds.h"
+#include "estimate/partition/sharing.h"
 
 struct making {
     struct partition *out;
     const struct flow *flow;
+    const struct sharing *sharing;
     int32_t *of;   /* of each node: its subgraph; GRAPH_NONE of views */
     int32_t *seen; /* of each tensor: the last subgraph that counted it */
     double *part;  /* of each root: how much of it that subgraph has counted */
@@ -196,7 +199,8 @@ static void count_borders(struct making *making)
             count_outputs(making, subgraph, node, (int32_t)i);
         }
         graph_cost_add(&out->total, &subgraph->cost);
-        describe_subgraph(out, subgraph);
+        describe_subgraph(out, making->sharing, subgraph);
+        out->shared_macs += subgraph->is_shared ? subgraph->cost.macs : 0;
     }
 }
 
@@ -208,7 +212,8 @@ static bool is_shared_weight(const struct making *making, tensor_id root)
     const struct flow *flow = making->flow;
     uint32_t first = flow->first_reader[root], count = flow_reader_count(flow, root);
     for (uint32_t r = 0; r < count; r++)
-        if (flow->graph->nodes[flow->readers[first + r]].op == GRAPH_LINEAR)
+        if (sharing_is_shared_matrix(making->sharing,
+                                     &flow->graph->nodes[flow->readers[first + r]]))
             return flow->graph->tensors[root].rank > 1;
     return false;
 }
@@ -235,6 +240,8 @@ static void place_activation(struct making *making, tensor_id root)
         .from = (uint32_t)from,
         .to = (uint32_t)to,
         .amount = graph_tensor_amount(tensor),
+        .columns = making->sharing->divided[root].columns,
+        .heads_kv = making->sharing->divided[root].heads_kv,
     };
 }
 
@@ -258,21 +265,29 @@ static void place_tensors(struct making *making)
     }
 }
 
+static void add_alive(struct partition_alive *to, const struct partition_tensor *tensor, int sign)
+{
+    double numbers = sign * tensor->amount.activations;
+    double columns = round(numbers * tensor->columns), heads = round(numbers * tensor->heads_kv);
+    to->activations += numbers - columns - heads;
+    to->columns += columns;
+    to->heads_kv += heads;
+    to->fixed_bytes += sign * tensor->amount.fixed_bytes;
+}
+
 /* What a tensor adds where it is made, it takes away after its last use; the sums in between are what is alive.
  * Counts of numbers are whole, so that nothing is lost on the way. */
 static void sum_alive(struct partition *out)
 {
     for (size_t i = 0; i < out->tensor_count; i++) {
         const struct partition_tensor *tensor = &out->tensors[i];
-        struct partition_alive *from = &out->alive[tensor->from],
-                               *after = &out->alive[tensor->to + 1];
-        from->activations += tensor->amount.activations;
-        from->fixed_bytes += tensor->amount.fixed_bytes;
-        after->activations -= tensor->amount.activations;
-        after->fixed_bytes -= tensor->amount.fixed_bytes;
+        add_alive(&out->alive[tensor->from], tensor, 1);
+        add_alive(&out->alive[tensor->to + 1], tensor, -1);
     }
     for (size_t i = 1; i < out->count; i++) {
         out->alive[i].activations += out->alive[i - 1].activations;
+        out->alive[i].columns += out->alive[i - 1].columns;
+        out->alive[i].heads_kv += out->alive[i - 1].heads_kv;
         out->alive[i].fixed_bytes += out->alive[i - 1].fixed_bytes;
     }
 }
@@ -292,12 +307,13 @@ static void look_at_nodes(struct partition *out)
     }
 }
 
-static enum err assemble(const struct flow *flow, const struct pieces *pieces,
-                         struct partition *out)
+static enum err assemble(const struct flow *flow, const struct sharing *sharing,
+                         const struct pieces *pieces, struct partition *out)
 {
     size_t nodes = flow->graph->node_count + 1, tensors = flow->graph->tensor_count + 1;
     struct making making = {.out = out,
                             .flow = flow,
+                            .sharing = sharing,
                             .of = malloc(nodes * sizeof *making.of),
                             .seen = malloc((tensors + nodes) * sizeof *making.seen),
                             .part = malloc(tensors * sizeof *making.part)};
@@ -311,7 +327,6 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     if (has_room) {
         for (size_t i = 0; i < nodes; i++)
             making.of[i] = GRAPH_NONE;
-        look_at_nodes(out);
         arrange(&making, pieces);
         find_edges(&making, making.seen);
         count_borders(&making);
@@ -324,6 +339,18 @@ static enum err assemble(const struct flow *flow, const struct pieces *pieces,
     return has_room ? find_kinds(out) : ERR_NO_MEMORY;
 }
 
+static enum err share_and_assemble(const struct flow *flow, const struct pieces *pieces,
+                                   struct partition *out)
+{
+    struct sharing sharing;
+    enum err err = sharing_make(flow, out->is_decoder, &sharing);
+    if (!err) {
+        err = assemble(flow, &sharing, pieces, out);
+        sharing_release(&sharing);
+    }
+    return err;
+}
+
 enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
                         struct partition *out, struct error *why)
 {
@@ -332,9 +359,10 @@ enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
     enum err err = flow_make(graph, fusion == PARTITION_FUSED, &flow);
     if (!err) {
+        look_at_nodes(out);
         err = fuse_nodes(&flow, fusion == PARTITION_FUSED, &pieces);
         if (!err) {
-            err = assemble(&flow, &pieces, out);
+            err = share_and_assemble(&flow, &pieces, out);
             pieces_release(&pieces);
         }
         flow_release(&flow);

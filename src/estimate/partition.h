@@ -31,10 +31,11 @@ struct subgraph {
     double outputs; /* numbers that its deciding nodes make: how much there is to deal out */
     double rows;  /* of the matrix that they are: its columns are the last dimension or channels */
     double steps; /* that wait for each other, of a recurrent layer; 1 of anything else */
-    double link_outputs; /* numbers that devices which share it must bring together; 0: none */
-    bool is_shared;      /* devices may share it: products with weights, attention */
-    bool is_summed;      /* and each then has a part of every sum, not all of some */
-    uint32_t level;      /* the longest way from the start, in subgraphs */
+    double link_summed;   /* numbers that devices which share it must add up; 0: none */
+    double link_gathered; /* numbers of which each has some, and all are needed */
+    bool is_shared;       /* devices may share it: products with weights, attention */
+    bool is_summed;       /* and each then has a part of every sum, not all of some */
+    uint32_t level;       /* the longest way from the start, in subgraphs */
 };
 
 /* A tensor that lies in memory between subgraphs, or comes in or goes out: once, whatever views it has. */
@@ -42,11 +43,14 @@ struct partition_tensor {
     tensor_id tensor;
     uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for what goes out */
     struct graph_amount amount;
+    double columns, heads_kv; /* shares of it that devices divide, see partition_alive */
 };
 
 /* What lies in memory between subgraphs while one of them runs. */
 struct partition_alive {
-    double activations; /* numbers */
+    double activations; /* numbers that each device has */
+    double columns;     /* numbers that devices which share the model divide by their count */
+    double heads_kv;    /* numbers that they divide by no more than the heads of keys and values */
     double fixed_bytes; /* integers */
 };
 
@@ -58,6 +62,7 @@ struct partition {
     uint32_t *before;
     size_t before_count;
     struct graph_cost total; /* the sum over subgraphs */
+    double shared_macs;      /* of it, what devices may share */
     struct partition_tensor *tensors;
     size_t tensor_count;
     struct partition_alive *alive;    /* while each subgraph runs */

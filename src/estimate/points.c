@@ -72,6 +72,14 @@ static int compare(size_t a, size_t b)
     return (a > b) - (a < b);
 }
 
+/* Fewest first; what is not known, behind all. */
+static int compare_joules(double a, double b)
+{
+    if (is_known(a) && is_known(b))
+        return (a > b) - (a < b);
+    return is_known(b) - is_known(a);
+}
+
 static int by_demand_and_joules(const void *left, const void *right)
 {
     const struct point *a = left, *b = right;
@@ -81,9 +89,10 @@ static int by_demand_and_joules(const void *left, const void *right)
     if (by_demand || rank(a) != rank(b))
         return by_demand ? by_demand : rank(a) - rank(b);
     if (rank(a) < 2) {
-        double x = outcome_joules_each(&a->outcome), y = outcome_joules_each(&b->outcome);
-        if (x != y)
-            return x < y ? -1 : 1;
+        int by_joules =
+            compare_joules(outcome_joules_each(&a->outcome), outcome_joules_each(&b->outcome));
+        if (by_joules)
+            return by_joules;
     }
     int by_device = compare(a->device, b->device);
     return by_device ? by_device

@@ -43,8 +43,8 @@ struct point {
 struct points {
     struct workload *works; /* as they were asked for, without their graphs */
     size_t work_count;
-    /* By demand, the shorter first; in each, fewest joules a unit first, then what does not fit; what is
-     * missing at the end of all. */
+    /* By demand, the shorter first; in each, fewest joules a unit first and unknown ones last, then
+     * what does not fit; what is missing at the end of all. */
     struct point *items;
     size_t count, able;  /* all, and those that are not missing */
     size_t demand_count; /* of those that are able */

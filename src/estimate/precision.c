@@ -49,7 +49,27 @@ struct graph_widths precision_widths(enum precision precision)
     };
 }
 
-enum precision precision_of_products(enum precision precision)
+bool precision_is_of_weights(enum precision precision)
 {
-    return ROWS[precision].weight < ROWS[precision].activation ? PRECISION_FP16 : precision;
+    return ROWS[precision].weight < ROWS[precision].activation;
+}
+
+/* Two of the same width follow the format itself, then ever wider ones. */
+#define FROM_FP32    PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT
+#define FROM_16_BITS PRECISION_FP16, PRECISION_BF16, PRECISION_TF32, FROM_FP32
+
+const enum precision *precision_holders(enum precision precision)
+{
+    static const enum precision HOLDERS[PRECISION_COUNT][PRECISION_COUNT + 1] = {
+        [PRECISION_FP64] = {PRECISION_FP64, PRECISION_COUNT},
+        [PRECISION_FP32] = {FROM_FP32},
+        [PRECISION_TF32] = {PRECISION_TF32, FROM_FP32},
+        [PRECISION_FP16] = {FROM_16_BITS},
+        [PRECISION_BF16] = {PRECISION_BF16, PRECISION_FP16, PRECISION_TF32, FROM_FP32},
+        [PRECISION_FP8] = {PRECISION_FP8, FROM_16_BITS},
+        [PRECISION_INT8] = {PRECISION_INT8, FROM_16_BITS},
+        [PRECISION_FP4] = {PRECISION_FP4, PRECISION_FP8, FROM_16_BITS},
+        [PRECISION_INT4] = {PRECISION_INT4, PRECISION_INT8, FROM_16_BITS},
+    };
+    return HOLDERS[precision];
 }

@@ -2,6 +2,8 @@
 #ifndef IPW_ESTIMATE_PRECISION_H
 #define IPW_ESTIMATE_PRECISION_H
 
+#include <stdbool.h>
+
 #include "core/err.h"
 #include "graph/count.h"
 
@@ -18,7 +20,11 @@ enum err precision_find(const char *name, enum precision *out, struct error *why
 /* Bytes of numbers in this format, for counting. */
 struct graph_widths precision_widths(enum precision precision);
 
-/* In which format products are computed: fp16 for formats of weights alone (int4, fp4). */
-enum precision precision_of_products(enum precision precision);
+/* Formats in which its numbers may be computed: itself, then those that can hold them, the nearest first;
+ * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 stand for each other: models are run as
+ * either. */
+const enum precision *precision_holders(enum precision precision);
+/* Are its weights alone that narrow (int4, fp4), while what lies between kernels has 16 bits? */
+bool precision_is_of_weights(enum precision precision);
 
 #endif

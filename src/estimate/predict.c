@@ -31,17 +31,12 @@ static enum err open_model(struct predictor *p, const char *word, struct error *
     return err;
 }
 
-/* fp16 where the device multiplies in it, as models are run; else the widest that all have. */
-static enum precision usual_precision(const struct hardware *hardware)
-{
-    return hardware && outcome_is_native(hardware, PRECISION_FP16) ? PRECISION_FP16
-                                                                   : PRECISION_FP32;
-}
-
 static struct outcome_choice choose(const struct predictor *p,
                                     const struct predict_question *question, bool has_stored)
 {
-    struct outcome_choice choice = {.precision = usual_precision(p->hardware), .devices = 1};
+    struct outcome_choice choice = {.precision = PRECISION_FP32, .devices = 1};
+    if (p->hardware)
+        choice.precision = outcome_usual_precision(p->hardware);
     if (p->has_precision)
         choice.precision = p->precision;
     else if (question->has_precision)

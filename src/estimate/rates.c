@@ -9,11 +9,12 @@ static const double BY_EVIDENCE[EVIDENCE_COUNT] = {
 /* For a device that does not state them: what good code reaches, and what a start costs, by class. */
 static const struct {
     double compute_share, memory_share, launch_s;
+    const char *source;
 } OF_CLASS[HARDWARE_CLASS_COUNT] = {
-    [HARDWARE_GPU] = {0.70, 0.80, 4e-6},
-    [HARDWARE_CPU] = {0.70, 0.75, 2e-6},
-    [HARDWARE_TPU] = {0.60, 0.80, 2e-6},
-    [HARDWARE_NPU] = {0.50, 0.70, 5e-6},
+    [HARDWARE_GPU] = {0.70, 0.80, 4e-6, "not stated: assumed of GPUs"},
+    [HARDWARE_CPU] = {0.70, 0.75, 2e-6, "not stated: assumed of processors"},
+    [HARDWARE_TPU] = {0.60, 0.80, 2e-6, "not stated: assumed of TPUs"},
+    [HARDWARE_NPU] = {0.50, 0.70, 5e-6, "not stated: assumed of NPUs"},
 };
 
 static struct rate rate_of(const struct hardware_figure *figure)
@@ -23,39 +24,43 @@ static struct rate rate_of(const struct hardware_figure *figure)
                                                 : BY_EVIDENCE[figure->evidence]};
 }
 
-static struct rate rate_or(const struct hardware_figure *figure, double assumed)
+static struct hardware_figure figure_or(const struct hardware_figure *figure, double assumed,
+                                        const char *source)
 {
     if (is_known(figure->value))
-        return rate_of(figure);
-    return (struct rate){assumed, BY_EVIDENCE[EVIDENCE_ASSUMED]};
+        return *figure;
+    return (struct hardware_figure){.value = assumed,
+                                    .evidence = EVIDENCE_ASSUMED,
+                                    .plus_minus = BY_EVIDENCE[EVIDENCE_ASSUMED] * assumed,
+                                    .source = source};
 }
 
-/* The figure, among those of the two kinds of units, that a lookup answered with. */
-static struct rate rate_like(const struct hardware_figure *matrix,
-                             const struct hardware_figure *vector, double value)
+struct rates_stated rates_stated_or_assumed(const struct hardware *hardware)
 {
-    for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        if (matrix[i].value == value)
-            return rate_of(&matrix[i]);
-        if (vector[i].value == value)
-            return rate_of(&vector[i]);
-    }
-    return (struct rate){value, BY_EVIDENCE[EVIDENCE_ASSUMED]};
+    enum hardware_class class = hardware->class;
+    const char *source = OF_CLASS[class].source;
+    return (struct rates_stated){
+        .compute_share = figure_or(&hardware->compute_share, OF_CLASS[class].compute_share, source),
+        .memory_share = figure_or(&hardware->memory_share, OF_CLASS[class].memory_share, source),
+        .launch_s = figure_or(&hardware->launch_s, OF_CLASS[class].launch_s, source),
+    };
+}
+
+static struct rate rate_at(const struct hardware_figure *figure)
+{
+    return figure ? rate_of(figure) : (struct rate){UNKNOWN, BY_EVIDENCE[EVIDENCE_ASSUMED]};
 }
 
 static void look_up_units(const struct hardware *hardware, enum precision precision,
                           struct rates *out)
 {
-    double flops = hardware_product_flops(hardware, precision, &out->used);
-    out->product_flops = rate_like(hardware->matrix_flops, hardware->vector_flops, flops);
-    out->other_flops = rate_like(hardware->vector_flops, hardware->matrix_flops,
-                                 hardware_other_flops(hardware, precision));
-    out->product_joules = rate_like(hardware->matrix_joules, hardware->vector_joules,
-                                    hardware_product_joules(hardware, precision));
-    out->other_joules = rate_like(hardware->vector_joules, hardware->matrix_joules,
-                                  hardware_other_joules(hardware, precision));
-    if (!is_known(out->other_flops.value)) /* they do the rest where they do their products */
-        out->other_flops = out->product_flops;
+    struct hardware_way products = hardware_product_way(hardware, precision);
+    struct hardware_way others = hardware_other_way(hardware, precision);
+    out->used = products.flops ? products.used : precision;
+    out->product_flops = rate_at(products.flops);
+    out->product_joules = rate_at(products.joules);
+    out->other_flops = rate_at(others.flops);
+    out->other_joules = rate_at(others.joules);
 }
 
 static bool is_positive(double value)
@@ -71,14 +76,14 @@ enum err rates_of(const struct hardware *hardware, enum precision precision, str
         return err_set(why, ERR_BAD_VALUE, "%s states no memory: add one to its file",
                        hardware->id);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
-    enum hardware_class class = hardware->class;
+    struct rates_stated stated = rates_stated_or_assumed(hardware);
     look_up_units(hardware, precision, out);
     out->bytes_per_s = rate_of(&memory->bytes_per_s);
     out->joules_per_byte = rate_of(&memory->joules_per_byte);
     out->capacity = memory->capacity_bytes.value;
-    out->compute_share = rate_or(&hardware->compute_share, OF_CLASS[class].compute_share);
-    out->memory_share = rate_or(&hardware->memory_share, OF_CLASS[class].memory_share);
-    out->launch_s = rate_or(&hardware->launch_s, OF_CLASS[class].launch_s);
+    out->compute_share = rate_of(&stated.compute_share);
+    out->memory_share = rate_of(&stated.memory_share);
+    out->launch_s = rate_of(&stated.launch_s);
     out->limit_w = rate_of(&hardware->limit_w);
     out->idle_w = rate_of(&hardware->idle_w);
     out->link_bytes_per_s = rate_of(&hardware->link_bytes_per_s);

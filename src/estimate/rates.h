@@ -26,6 +26,12 @@ struct rates {
     double capacity; /* bytes; UNKNOWN: not given */
 };
 
+/* What a device states of these, or what is assumed of its class. */
+struct rates_stated {
+    struct hardware_figure compute_share, memory_share, launch_s;
+};
+struct rates_stated rates_stated_or_assumed(const struct hardware *hardware);
+
 /* ERR_BAD_VALUE names the figure without which nothing can be said. */
 enum err rates_of(const struct hardware *hardware, enum precision precision, struct rates *out,
                   struct error *why) MUST_USE;

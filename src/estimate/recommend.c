@@ -11,6 +11,7 @@
  * there, and a smaller batch answers sooner. */
 enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
 #define NEAR_BEST 1.05
+#define TIE       1e-9 /* savings that differ by no more are the same */
 
 const char *recommend_kind_name(enum recommend_kind kind)
 {
@@ -143,7 +144,19 @@ static enum err try_fusion(struct search *search)
 
 /* ---- another format ---- */
 
-/* The least change that saves, and the one that saves most. */
+/* What one should know before taking it. */
+static void note_precision(const struct hardware *hardware, enum precision precision,
+                           struct recommendation *row)
+{
+    if (outcome_is_native(hardware, precision))
+        str_copy(row->note, sizeof row->note, "answers may change");
+    else
+        str_format(row->note, sizeof row->note, "weights alone, computed in %s; answers may change",
+                   precision_name(hardware_product_way(hardware, precision).used));
+}
+
+/* The least change that saves, and the one that saves most.  int4 of weights alone comes last, so that it
+ * must beat what the device has units for. */
 static enum err try_precisions(struct search *search)
 {
     const struct outcome *now = search->now;
@@ -156,7 +169,7 @@ static enum err try_precisions(struct search *search)
         struct outcome_choice choice = now->choice;
         struct trial trial;
         if (p == choice.precision || precision_widths(p).weight > width ||
-            !outcome_is_native(now->hardware, p))
+            !outcome_is_choice(now->hardware, p))
             continue;
         choice.precision = p;
         enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &choice, &trial);
@@ -164,12 +177,12 @@ static enum err try_precisions(struct search *search)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
                    precision_name(p));
-        str_copy(trial.row.note, sizeof trial.row.note, "answers may change");
+        note_precision(now->hardware, p, &trial.row);
         if (trial.is_good && !proposed) {
             propose(search, &trial);
             proposed = true;
         }
-        if (trial.is_good && trial.row.saving > best.row.saving)
+        if (trial.is_good && trial.row.saving > best.row.saving + TIE)
             best = trial;
     }
     propose(search, &best);
@@ -183,6 +196,26 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
     return strcmp(a->id, b->id) == 0;
 }
 
+/* The same work in the same format there.  Options say the format where one who leaves it out would get another;
+ * weights that stay as they are stored are computed in what is usual there. */
+static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
+{
+    const struct outcome *now = search->now;
+    struct outcome_choice choice = now->choice;
+    enum precision usual = outcome_usual_precision(other);
+    *out = (struct trial){0};
+    if (choice.keeps_stored)
+        choice.precision = usual;
+    if (other->class != now->hardware->class || same_device(other, now->hardware) ||
+        !outcome_is_choice(other, choice.precision))
+        return ERR_OK;
+    enum err err = try_choice(search, RECOMMEND_HARDWARE, other, &choice, out);
+    bool is_usual = choice.precision == usual;
+    str_format(out->row.options, sizeof out->row.options, "--hardware %s%s%s", other->id,
+               is_usual ? "" : " --precision ", is_usual ? "" : precision_name(choice.precision));
+    return err;
+}
+
 /* The one that costs least, and the one that costs least of those that are no slower. */
 static enum err try_catalogue(struct search *search)
 {
@@ -194,10 +227,7 @@ static enum err try_catalogue(struct search *search)
         enum err err = hardware_find(hardware_catalogue_id(i), &other, search->why);
         if (err)
             return err;
-        if (other.class == now->hardware->class && !same_device(&other, now->hardware) &&
-            outcome_is_native(&other, now->choice.precision))
-            err = try_choice(search, RECOMMEND_HARDWARE, &other, &now->choice, &trial);
-        str_format(trial.row.options, sizeof trial.row.options, "--hardware %s", other.id);
+        err = try_device(search, &other, &trial);
         hardware_release(&other);
         if (err)
             return err;
@@ -288,10 +318,13 @@ enum err recommend_devices_to_fit(const struct outcome *now, int *devices, struc
     for (int count = 1; count <= DEVICES_MOST && !*devices; count *= 2) {
         struct outcome_choice choice = now->choice;
         struct outcome tried;
+        struct error lacks = {0};
         choice.devices = count;
-        enum err err = outcome_make(now->work, now->hardware, &choice, false, &tried, why);
-        if (err)
-            return err;
+        enum err err = outcome_make(now->work, now->hardware, &choice, false, &tried, &lacks);
+        if (err == ERR_NO_MEMORY)
+            return err_set(why, err, "%s", lacks.text);
+        if (err) /* it cannot share: nobody asked it to */
+            return ERR_OK;
         if (tried.memory.fits)
             *devices = count;
     }

@@ -49,7 +49,8 @@ enum err recommend_make(const struct recommend_question *question,
                         struct recommendation out[RECOMMEND_MOST], size_t *count, struct error *why)
     MUST_USE;
 
-/* How many devices must share the model for it to fit on each; 0: no number up to 64 does. */
+/* How many devices must share the model for it to fit on each; 0: no number up to 64 does, or they cannot
+ * share it. */
 enum err recommend_devices_to_fit(const struct outcome *now, int *devices, struct error *why)
     MUST_USE;
 

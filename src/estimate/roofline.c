@@ -51,10 +51,10 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                              .cache_written = written}};
     if (devices > 1 && subgraph->is_shared)
         share(subgraph, partition, in, out, devices, &work);
-    if (devices > 1 && subgraph->link_outputs > 0) {
-        double ways = subgraph->is_summed ? 2 : 1; /* around the ring: sums, then to all */
-        work.traffic.link =
-            ways * subgraph->link_outputs * widths->activation * (devices - 1) / devices;
+    if (devices > 1) { /* sums go around the ring twice: to be added up, then to all */
+        double sent = 2 * subgraph->link_summed + subgraph->link_gathered;
+        double ways = 2 * (subgraph->link_summed > 0) + (subgraph->link_gathered > 0);
+        work.traffic.link = sent * widths->activation * (devices - 1) / devices;
         work.link_steps = ways * (devices - 1);
     }
     work.bytes = work.traffic.weights + work.traffic.activations + work.traffic.cache_read +

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/plain.h"
 
 static const struct {
     const char *name;
@@ -48,7 +49,10 @@ static enum err no_memory(struct error *why)
 
 const char *graph_keep(struct graph *graph, const char *string)
 {
-    return names_keep(&graph->names, string, strlen(string));
+    char *kept = names_keep(&graph->names, string, strlen(string));
+    if (kept)
+        str_plain(kept);
+    return kept;
 }
 
 enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor, tensor_id *out,

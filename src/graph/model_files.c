@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 #include "port/json_read.h"
 
@@ -65,9 +66,7 @@ struct model_plain model_plain(const char *text)
 {
     struct model_plain plain = {.text = ""};
     str_copy(plain.text, sizeof plain.text, text);
-    for (char *at = plain.text; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = '?';
+    str_plain(plain.text);
     return plain;
 }
 

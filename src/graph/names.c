@@ -24,7 +24,7 @@ static struct names_block *block_with(struct names *names, size_t length)
     return block;
 }
 
-const char *names_keep(struct names *names, const char *bytes, size_t length)
+char *names_keep(struct names *names, const char *bytes, size_t length)
 {
     struct names_block *block = block_with(names, length + 1);
     if (!block)

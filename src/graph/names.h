@@ -11,7 +11,7 @@ struct names {
     struct names_block *last;
 };
 
-const char *names_keep(struct names *names, const char *bytes, size_t length); /* NULL: no memory */
+char *names_keep(struct names *names, const char *bytes, size_t length); /* NULL: no memory */
 void names_release(struct names *names);
 
 #endif

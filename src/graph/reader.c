@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 #include "graph/zoo.h"
 
@@ -76,6 +77,7 @@ enum err model_open(const char *word, struct model *out, struct error *why)
     str_copy(out->word, sizeof out->word, word);
     str_copy(out->name, sizeof out->name, word);
     enum err err = out->reader->open(word, out, why);
+    str_plain(out->name);
     if (err)
         *out = (struct model){0};
     return err;
@@ -86,6 +88,7 @@ enum err model_graph(const struct model *model, struct graph_setting *setting, s
 {
     *out = (struct graph){0};
     enum err err = model->reader->build(model, setting, out, why);
+    str_plain(out->name);
     if (err)
         graph_release(out);
     return err;

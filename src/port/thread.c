@@ -84,6 +84,12 @@ void thread_settle(const char *name, int cpu)
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
+void thread_hurry(void)
+{
+    struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
+}
+
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos most)
 {
     struct timespec until;

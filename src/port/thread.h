@@ -32,6 +32,11 @@ void thread_sleep(nanos length);
 /* Waits for the condition, at most about that long; may wake for nothing. */
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos most);
 
+/* Puts the calling thread before all ordinary ones, where that is allowed (root, CAP_SYS_NICE,
+ * RLIMIT_RTPRIO), so that a busy machine does not make it late; processes that it starts stay ordinary.
+ * For threads that sleep nearly all the time. */
+void thread_hurry(void);
+
 /* Names the calling thread (15 bytes) and moves it to a CPU (-1: leave it); a CPU that cannot be
  * had (cgroup, offline) is not an error, only slower. */
 void thread_settle(const char *name, int cpu);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
@@ -141,7 +142,7 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
     const char *key = jv_key(value);
     enum unit unit = unit_in(row, key);
     if (jv_text(value))
-        str_copy(to, CELL_MAX, jv_text(value));
+        str_copy(to, CELL_MAX, plain_text(jv_text(value)).text);
     else if (jv_is_bool(value))
         str_copy(to, CELL_MAX, jv_truth(value, false) ? "yes" : "no");
     else
@@ -154,7 +155,7 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
 
 static void label_text(char *to, const char *key)
 {
-    str_copy(to, CELL_MAX, key);
+    str_copy(to, CELL_MAX, plain_text(key).text);
     for (char *at = to; *at; at++)
         if (*at == '_')
             *at = ' ';
@@ -297,7 +298,8 @@ static void write_named(const struct jv *rows, bool verbose, const char *indent,
         text_addf(out, "%s%s:", indent, label);
         for (const struct jv *one = jv_first(named); one; one = jv_next(one))
             if (verbose || shown < NAMED_BRIEF)
-                text_addf(out, "%s %s (z = %.1f)", shown++ ? "," : "", jv_text(jv_get(one, "key")),
+                text_addf(out, "%s %s (z = %.1f)", shown++ ? "," : "",
+                          plain_text(jv_text(jv_get(one, "key"))).text,
                           jv_number(jv_get(one, "z")));
         text_add(out, all > shown ? " ...\n" : "\n");
     }
@@ -354,12 +356,12 @@ void analysis_text(const struct jv *result, bool verbose, bool colour, struct te
     text_addf(out, "%s%s%s\n", colour ? "\033[1m " : " ", name ? name : "?",
               colour ? "\033[0m" : "");
     if (missing) {
-        text_addf(out, "   not enough data: %s\n", missing);
+        text_addf(out, "   not enough data: %s\n", plain_text(missing).text);
     } else {
         write_list(jv_get(result, "summary"), "   ", out);
         write_all_data(jv_get(result, "data"), verbose, colour, out);
     }
     for (const struct jv *line = jv_first(jv_get(result, "warnings")); line; line = jv_next(line))
-        text_addf(out, "   warning: %s\n", jv_text(line));
+        text_addf(out, "   warning: %s\n", plain_text(jv_text(line)).text);
     text_add(out, "\n");
 }

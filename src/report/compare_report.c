@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/format.h"
@@ -171,7 +172,7 @@ static void put_checks(const struct compare_report *report, const char *before, 
                 compare_check_judge(check, &report->comparisons[i], report->confident);
             compare_check_line(check, &report->comparisons[i], outcome, report->confident, line);
             text_addf(out, "%s%s: %s\n", before, outcome == CHECK_HOLDS ? "passed" : "FAILED",
-                      line);
+                      str_plain(line));
         }
 }
 
@@ -182,10 +183,11 @@ static void put_comparison(const struct comparison *comparison, bool colour, str
     char cells[CELLS][CELL_MAX], pairing[CELL_MAX];
     struct table table;
     pairing_text(pairing, comparison);
-    text_addf(out, "\n %s\n   '%s'%s%s; %s\n", comparison->directory, comparison->model,
-              comparison->hardware[0] ? " on " : "", comparison->hardware, pairing);
+    text_addf(out, "\n %s\n   '%s'%s%s; %s\n", plain_text(comparison->directory).text,
+              plain_text(comparison->model).text, comparison->hardware[0] ? " on " : "",
+              plain_text(comparison->hardware).text, pairing);
     for (size_t i = 0; i < comparison->warning_count; i++)
-        text_addf(out, "   warning: %s\n", comparison->warnings[i].text);
+        text_addf(out, "   warning: %s\n", plain_text(comparison->warnings[i].text).text);
     text_add(out, "\n");
     table_init(&table, COLUMNS, CELLS);
     for (size_t m = 0; m < COMPARE_METRICS; m++) {
@@ -201,8 +203,9 @@ static void put_comparison(const struct comparison *comparison, bool colour, str
 
 void compare_text(const struct compare_report *report, bool colour, struct text *out)
 {
-    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu queries\n", report->baseline, report->model,
-              report->hardware[0] ? " on " : "", report->hardware, report->queries);
+    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu queries\n", plain_text(report->baseline).text,
+              plain_text(report->model).text, report->hardware[0] ? " on " : "",
+              plain_text(report->hardware).text, report->queries);
     for (size_t i = 0; i < report->count; i++)
         put_comparison(&report->comparisons[i], colour, out);
     text_add(out, "\n");
@@ -216,9 +219,10 @@ void compare_text(const struct compare_report *report, bool colour, struct text 
 /* ---- Markdown ---- */
 
 /* What would end a cell, or begin something else, is escaped. */
-static void add_escaped(struct text *out, const char *text)
+static void add_escaped(struct text *out, const char *string)
 {
-    for (; *text; text++) {
+    struct plain_text plain = plain_text(string);
+    for (const char *text = plain.text; *text; text++) {
         if (strchr("|\\`*_<>[]", *text))
             text_add(out, "\\");
         text_add_bytes(out, text, 1);

@@ -92,6 +92,7 @@ static void setting_to_json(struct json *json, const struct outcome *outcome)
     json_object(json, "setting");
     lengths_to_json(json, question);
     json_integer(json, "devices", outcome->choice.devices);
+    json_number(json, "divided", outcome->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
     json_bool(json, "keeps_stored", outcome->choice.keeps_stored);
     json_string(json, "computed_in", precision_name(outcome->used));
@@ -139,7 +140,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
         return;
     }
     json_object(json, "budget");
-    json_string(json, "verdict", budget_holds(budget, outcome) ? "PASS" : "FAIL");
+    json_string(json, "verdict", budget_verdict_name(budget_verdict(budget, outcome)));
     json_array(json, "checks");
     for (size_t i = 0; i < count; i++) {
         json_object(json, NULL);
@@ -148,6 +149,7 @@ static void checks_to_json(struct json *json, const struct budget *budget,
         json_number(json, "value", checks[i].value);
         json_number(json, "plus_minus", checks[i].plus_minus);
         json_number(json, "most", checks[i].most);
+        json_number(json, "left", checks[i].left);
         json_number(json, "margin", checks[i].margin);
         json_bool(json, "sure", checks[i].is_sure);
         json_string(json, "verdict", budget_verdict_name(checks[i].verdict));
@@ -284,11 +286,12 @@ static void figures_to_json(struct json *json, const struct outcome *outcome)
     size_t count = words_figures(outcome, figures);
     json_array(json, "hardware_figures");
     for (size_t i = 0; i < count; i++) {
-        const struct hardware_figure *figure = figures[i].figure;
+        const struct hardware_figure *figure = &figures[i].figure;
         bool known = is_known(figure->value);
         json_object(json, NULL);
         json_string(json, "name", figures[i].name);
         json_string(json, "unit", figures[i].unit);
+        json_string(json, "format", figures[i].format);
         json_number(json, "value", figure->value);
         json_number(json, "plus_minus", known ? figure->plus_minus : UNKNOWN);
         json_string(json, "evidence", known ? evidence_name(figure->evidence) : NULL);

@@ -23,15 +23,15 @@ static void put_head(const struct outcome *outcome, struct text *out)
     row(out, "latency", format_with_error(figure, all->latency_s, all->latency_plus_minus, "s"));
     str_format(name, sizeof name, "%ss a second", outcome->work->unit);
     row(out, name, words_rate(words, outcome_units_per_s(outcome)));
-    str_format(words, sizeof words, "~%s",
-               format_with_error(figure, all->average_w, all->power_plus_minus, "W"));
-    row(out, "average power", words);
+    row(out, "average power", words_watts(words, all->average_w, all->power_plus_minus));
     char room[FORMAT_MAX];
     format_bytes(figure, outcome->memory.total_peak);
     format_bytes(room, outcome->memory.capacity);
     str_format(words, sizeof words, "%s of %s%s", figure, room,
                outcome->memory.fits ? "" : ": **does not fit**");
     row(out, "memory", words);
+    if (words_divided(words, outcome))
+        row(out, "devices", words);
     row(out, "bound by", words_bounds(words, all->bound_counts));
     str_format(words, sizeof words, "%s: %s", estimate_confidence_name(outcome->confidence),
                outcome->confidence_reason);
@@ -51,7 +51,7 @@ static void put_parts(const struct outcome *outcome, struct text *out)
     char figure[WORDS_MAX], share[WORDS_MAX];
     text_add(out, "\n| where the joules go | energy | share |\n|---|---:|---:|\n");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].joules > 0)
+        if (!(parts[i].joules <= 0)) /* unknown ones too */
             text_addf(out, "| %s | %s | %s |\n", parts[i].name,
                       words_joules(figure, parts[i].joules, UNKNOWN),
                       words_share(share, parts[i].joules / joules->total));
@@ -84,6 +84,11 @@ static void put_proposals(const struct estimate_report *report, struct text *out
                   format_si(latency, proposal->latency_s, "s"),
                   format_bytes(memory, proposal->memory_bytes));
     }
+    text_add(out, "\n");
+    for (size_t i = 0; i < report->recommendation_count; i++)
+        if (report->recommendations[i].note[0])
+            text_addf(out, "- `%s`: %s\n", report->recommendations[i].options,
+                      report->recommendations[i].note);
 }
 
 void estimate_markdown(const struct estimate_report *report, struct text *out)

@@ -101,7 +101,7 @@ static const char *verdict(const struct points_report *report, const struct poin
 {
     if (!budget_has_any(report->budget))
         return "";
-    return budget_holds(report->budget, &point->outcome) ? "PASS" : "FAIL";
+    return budget_verdict_name(budget_verdict(report->budget, &point->outcome));
 }
 
 static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
@@ -126,7 +126,10 @@ static void fill_cells(const struct points_report *report, const struct layout *
     words_joules(cells[EACH], all->joules.total / units, all->joules_plus_minus / units);
     format_si(cells[LATENCY], all->latency_s, "s");
     words_rate(cells[RATE], outcome_units_per_s(outcome));
-    str_format(cells[POWER], WORDS_MAX, "~%.0f W", all->average_w);
+    if (is_known(all->average_w))
+        str_format(cells[POWER], WORDS_MAX, "~%.0f W", all->average_w);
+    else
+        str_copy(cells[POWER], WORDS_MAX, "-");
     format_bytes(cells[MEMORY], outcome->memory.total_peak);
     str_copy(cells[DOUBT], WORDS_MAX,
              !outcome->memory.fits    ? "!"
@@ -248,6 +251,9 @@ static void put_notes(const struct points_report *report, const struct layout *l
         text_addf(out, "%s! more memory than the device has\n", indent);
     if (any_doubt(report->points, false))
         text_addf(out, "%s? how much memory the device has is not known\n", indent);
+    char words[WORDS_MAX];
+    if (report->points->able && words_divided(words, &report->points->items[0].outcome))
+        text_addf(out, "%sdevices: %s\n", indent, words);
     text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
     if (layout->confidences)
         text_add(out, "; conf: calibrated, interpolated, theoretical");

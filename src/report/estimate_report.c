@@ -89,10 +89,10 @@ static void put_time(const struct paper *paper, const struct outcome *outcome)
 static void put_power(const struct paper *paper, const struct outcome *outcome)
 {
     const struct outcome_sums *all = &outcome->all;
-    char average[FORMAT_MAX], peak[FORMAT_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
-    format_with_error(average, all->average_w, all->power_plus_minus, "W");
-    line(paper, "power", "~%s on average, ~%s at most; limit %s, idle %s", average,
-         format_si(peak, all->peak_w, "W"), format_si(limit, outcome->limit_w, "W"),
+    char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
+    words_watts(average, all->average_w, all->power_plus_minus);
+    line(paper, "power", "%s on average, %s at most; limit %s, idle %s", average,
+         words_watts(peak, all->peak_w, UNKNOWN), format_si(limit, outcome->limit_w, "W"),
          format_si(idle, outcome->hardware->idle_w.value * outcome->choice.devices, "W"));
 }
 
@@ -148,6 +148,13 @@ static void put_work(const struct paper *paper, const struct outcome *outcome)
     }
 }
 
+static void put_devices(const struct paper *paper, const struct outcome *outcome)
+{
+    char words[WORDS_MAX];
+    if (words_divided(words, outcome))
+        line(paper, "devices", "%s", words);
+}
+
 static void put_confidence(const struct paper *paper, const struct outcome *outcome)
 {
     line(paper, "confidence", "%s%s%s", estimate_confidence_name(outcome->confidence),
@@ -167,7 +174,7 @@ static void phase_row(struct table *table, const char *name, double tokens, doub
     table_add(table, words_rate(cell, made / sums->latency_s));
     table_add(table, words_joules(cell, sums->joules.total / batch, UNKNOWN));
     table_add(table, words_joules(cell, sums->joules.total / made, UNKNOWN));
-    table_addf(table, "~%s", format_si(cell, sums->average_w, "W"));
+    table_add(table, words_watts(cell, sums->average_w, UNKNOWN));
     table_add(table, words_share(cell, sums->mfu));
     table_add(table, words_share(cell, sums->mbu));
 }
@@ -345,6 +352,11 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table;
     text_add(paper->out, "\n");
+    if (!is_known(report->outcome->all.joules.total)) {
+        text_add(paper->out, "   What would cost less is not known: the device does not state all "
+                             "that its joules need.\n");
+        return;
+    }
     if (!report->recommendation_count) {
         text_addf(
             paper->out,
@@ -356,26 +368,23 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     fill_proposals(report, &table);
     table_write(&table, "   ", paper->colour, paper->out);
     table_release(&table);
-    text_add(paper->out, "   each estimated again with that one change");
+    text_add(paper->out, "   each estimated again with that one change\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
-        if (report->recommendations[i].note[0]) {
-            text_addf(paper->out, "; with another %s, %s",
-                      recommend_kind_name(report->recommendations[i].kind),
+        if (report->recommendations[i].note[0])
+            text_addf(paper->out, "   %s: %s\n", report->recommendations[i].options,
                       report->recommendations[i].note);
-            break;
-        }
-    text_add(paper->out, "\n");
 }
 
 static void figure_cell(struct table *table, const struct words_figure *row)
 {
     char cell[FORMAT_MAX];
-    const struct hardware_figure *figure = row->figure;
+    const struct hardware_figure *figure = &row->figure;
     if (!is_known(figure->value))
         table_add(table, "-");
     else if (!row->unit[0])
         table_addf(table, "%.3g", figure->value);
-    else if (figure->value < 1e-9) /* joules of an operation: below what prefixes reach */
+    else if (figure->value > 0 &&
+             figure->value < 1e-9) /* joules of an operation: below what prefixes reach */
         table_addf(table, "%.3g p%s", figure->value * 1e12, row->unit);
     else
         table_add(table, format_si(cell, figure->value, row->unit));
@@ -390,11 +399,13 @@ static void put_figures(const struct paper *paper, const struct outcome *outcome
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < count; i++) {
-        bool known = is_known(figures[i].figure->value);
-        table_add(&table, figures[i].name);
+        const struct hardware_figure *figure = &figures[i].figure;
+        bool known = is_known(figure->value);
+        table_addf(&table, "%s%s%s", figures[i].name, figures[i].format ? " " : "",
+                   figures[i].format ? figures[i].format : "");
         figure_cell(&table, &figures[i]);
-        table_add(&table, known ? evidence_name(figures[i].figure->evidence) : "unknown");
-        table_add(&table, known && figures[i].figure->source ? figures[i].figure->source : "");
+        table_add(&table, known ? evidence_name(figure->evidence) : "unknown");
+        table_add(&table, known && figure->source ? figure->source : "");
     }
     text_add(paper->out, "\n");
     table_write(&table, "   ", paper->colour, paper->out);
@@ -425,6 +436,7 @@ void estimate_text(const struct estimate_report *report, bool colour, struct tex
     put_power(&paper, outcome);
     put_memory(&paper, report);
     put_work(&paper, outcome);
+    put_devices(&paper, outcome);
     put_confidence(&paper, outcome);
     if (outcome->work->question.is_request)
         put_phases(&paper, outcome);

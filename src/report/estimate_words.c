@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "estimate/rates.h"
 #include "report/format.h"
 
 static void add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -33,7 +34,7 @@ static char *precision_words(char *to, const struct outcome *outcome)
     const char *name = precision_name(choice->precision);
     if (choice->keeps_stored)
         str_format(to, WORDS_MAX, "weights as stored, %s", name);
-    else if (outcome->used != precision_of_products(choice->precision))
+    else if (outcome->used != choice->precision)
         str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(outcome->used));
     else
         str_copy(to, WORDS_MAX, name);
@@ -101,6 +102,16 @@ char *words_joules(char *to, double joules, double plus_minus)
     return to;
 }
 
+char *words_watts(char *to, double watts, double plus_minus)
+{
+    char figure[FORMAT_MAX];
+    if (!is_known(watts))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, watts, plus_minus, "W"));
+    return to;
+}
+
 char *words_bounds(char *to, const double counts[BOUND_COUNT])
 {
     to[0] = '\0';
@@ -133,9 +144,20 @@ char *words_rate(char *to, double rate)
     return to;
 }
 
+char *words_divided(char *to, const struct outcome *outcome)
+{
+    char share[WORDS_MAX];
+    if (!(outcome->divided < 0.995))
+        return NULL;
+    str_format(to, WORDS_MAX, "%d divide %s of the MACs, and each does all the rest",
+               outcome->choice.devices, words_share(share, outcome->divided));
+    return to;
+}
+
 static char *value_words(char *to, enum budget_kind kind, double value)
 {
-    if (kind == BUDGET_MEMORY) /* the limit is asked for in 10^9 bytes: the figure beside it too */
+    if (kind == BUDGET_MEMORY ||
+        kind == BUDGET_FIT) /* the limit is asked for in 10^9 bytes: the figure beside it too */
         str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
     else
         format_si(to, value, budget_unit(kind));
@@ -148,7 +170,13 @@ char *words_check(char *to, const struct budget_check *check, const struct outco
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
         str_format(of, sizeof of, " a %s", budget_joules_of(outcome));
-    if (check->verdict == BUDGET_UNKNOWN)
+    if (check->kind == BUDGET_FIT) {
+        char beyond[FORMAT_MAX];
+        str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),
+                   value_words(value, check->kind, check->value),
+                   value_words(most, check->kind, check->most),
+                   value_words(beyond, check->kind, -check->left));
+    } else if (check->verdict == BUDGET_UNKNOWN)
         str_format(to, WORDS_MAX, "%s is not known", budget_name(check->kind));
     else
         str_format(to, WORDS_MAX, "%-7s  %s%s%s of %s: %.3g %% %s%s", budget_name(check->kind),
@@ -173,33 +201,53 @@ size_t words_unknown(const struct graph *graph, const char **labels, size_t most
     return count;
 }
 
+static size_t put_way(const struct hardware_way *way, struct words_figure *out)
+{
+    const char *format = precision_name(way->used);
+    out[0] = (struct words_figure){way->is_matrix ? "matrix_flops" : "vector_flops", "FLOP/s",
+                                   format, *way->flops};
+    out[1] = (struct words_figure){way->is_matrix ? "matrix_joules" : "vector_joules", "J/FLOP",
+                                   format, *way->joules};
+    return 2;
+}
+
+/* Of devices that share a model.  A latency that is not stated is left out of times. */
+static size_t put_link(const struct hardware *hardware, struct words_figure *out)
+{
+    out[0] = (struct words_figure){"link_bandwidth", "B/s", NULL, hardware->link_bytes_per_s};
+    out[1] = (struct words_figure){"link_latency", "s", NULL, hardware->link_latency_s};
+    if (!is_known(out[1].figure.value))
+        out[1].figure = (struct hardware_figure){.value = 0,
+                                                 .evidence = EVIDENCE_ASSUMED,
+                                                 .plus_minus = UNKNOWN,
+                                                 .source = "not stated: taken as none"};
+    return 2;
+}
+
 size_t words_figures(const struct outcome *outcome, struct words_figure out[WORDS_FIGURES_MOST])
 {
     const struct hardware *hardware = outcome->hardware;
     const struct hardware_memory *memory = hardware_main_memory(hardware);
-    enum precision used = outcome->used;
-    bool is_matrix = is_known(hardware->matrix_flops[used].value);
-    size_t count = 0;
-    if (is_matrix) {
-        out[count++] =
-            (struct words_figure){"matrix_flops", "FLOP/s", &hardware->matrix_flops[used]};
-        out[count++] =
-            (struct words_figure){"matrix_joules", "J/FLOP", &hardware->matrix_joules[used]};
-    } else {
-        out[count++] =
-            (struct words_figure){"vector_flops", "FLOP/s", &hardware->vector_flops[used]};
-        out[count++] =
-            (struct words_figure){"vector_joules", "J/FLOP", &hardware->vector_joules[used]};
-    }
-    if (memory) {
-        out[count++] = (struct words_figure){"memory_bandwidth", "B/s", &memory->bytes_per_s};
-        out[count++] = (struct words_figure){"memory_joules", "J/B", &memory->joules_per_byte};
-        out[count++] = (struct words_figure){"memory_capacity", "B", &memory->capacity_bytes};
-    }
-    out[count++] = (struct words_figure){"power_limit", "W", &hardware->limit_w};
-    out[count++] = (struct words_figure){"idle_power", "W", &hardware->idle_w};
-    out[count++] = (struct words_figure){"launch", "s", &hardware->launch_s};
-    out[count++] = (struct words_figure){"compute_share", "", &hardware->compute_share};
-    out[count++] = (struct words_figure){"memory_share", "", &hardware->memory_share};
+    struct hardware_way products = hardware_product_way(hardware, outcome->choice.precision);
+    struct hardware_way others = hardware_other_way(hardware, outcome->choice.precision);
+    struct rates_stated stated = rates_stated_or_assumed(hardware);
+    size_t count = put_way(&products, out);
+    if (others.flops != products.flops)
+        count += put_way(&others, out + count);
+    const struct words_figure more[] = {
+        {"memory_bandwidth", "B/s", NULL, memory->bytes_per_s},
+        {"memory_joules", "J/B", NULL, memory->joules_per_byte},
+        {"memory_capacity", "B", NULL, memory->capacity_bytes},
+        {"power_limit", "W", NULL, hardware->limit_w},
+        {"idle_power", "W", NULL, hardware->idle_w},
+        {"launch", "s", NULL, stated.launch_s},
+        {"units", "", NULL, hardware->units},
+        {"compute_share", "", NULL, stated.compute_share},
+        {"memory_share", "", NULL, stated.memory_share},
+    };
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        out[count++] = more[i];
+    if (outcome->choice.devices > 1)
+        count += put_link(hardware, out + count);
     return count;
 }

@@ -21,21 +21,26 @@ const char *words_unit(const struct workload *work);
 char *words_each(char *to, const char *unit);
 /* "~12.3 ± 4.5 mJ"; without a ± where that is not known. */
 char *words_joules(char *to, double joules, double plus_minus);
+/* "~410 ± 20 W", likewise. */
+char *words_watts(char *to, double watts, double plus_minus);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
 /* "54 %", "< 1 %", "-". */
 char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */
 char *words_rate(char *to, double rate);
+/* "devices divide 0.01 % of the MACs, and each does the rest"; NULL where they divide nearly all. */
+char *words_divided(char *to, const struct outcome *outcome);
 /* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome);
 
-/* The figures of the device that an estimate rests on. */
+/* The figures of the device that an estimate rests on, those that were assumed for want of any among them. */
 struct words_figure {
     const char *name, *unit;
-    const struct hardware_figure *figure;
+    const char *format; /* of numbers: "fp16"; NULL: it is of none */
+    struct hardware_figure figure;
 };
-enum { WORDS_FIGURES_MOST = 12 };
+enum { WORDS_FIGURES_MOST = 16 };
 size_t words_figures(const struct outcome *outcome, struct words_figure out[WORDS_FIGURES_MOST]);
 
 /* What the source calls the operators that nobody knows, each once; gives how many, at most `most`. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/plain.h"
 #include "core/text.h"
 
 void table_init(struct table *table, const struct table_column *columns, size_t width)
@@ -27,10 +28,12 @@ void table_add(struct table *table, const char *cell)
     if (cells)
         table->cells = cells;
     char *copy = cells ? strdup(cell) : NULL;
-    if (copy)
-        table->cells[table->count++] = copy;
-    else
+    if (!copy) {
         table->failed = true;
+        return;
+    }
+    str_plain(copy);
+    table->cells[table->count++] = copy;
 }
 
 void table_addf(struct table *table, const char *format, ...)

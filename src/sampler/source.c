@@ -437,12 +437,23 @@ static void notice_suspend(struct source *source)
     source->reader.suspended = suspended;
 }
 
+/* Reads that take long must take their turn with the work that is measured. */
+static bool is_cheap(const struct source *source)
+{
+    bool cheap = true;
+    for (unsigned g = 0; g < source->described.group_count; g++) {
+        nanos best = source->reader.schedules[g].best;
+        cheap = cheap && best > 0 && best < CHEAP_READ;
+    }
+    return cheap;
+}
+
 static void *source_main(void *argument)
 {
     struct source *source = argument;
     thread_settle("ipw-sampler", source->described.pin_cpu);
     source->reader.suspended = clock_suspended();
-    bool poked = false;
+    bool poked = false, hurries = false;
     while (!atomic_load(&source->stopping)) {
         if (!source->reader.open) {
             try_reopen(source);
@@ -450,6 +461,8 @@ static void *source_main(void *argument)
         }
         notice_suspend(source);
         read_due(source, poked);
+        if (!hurries && (hurries = is_cheap(source)))
+            thread_hurry();
         poked = deadline_wait(&source->deadline, earliest_deadline(source));
     }
     return NULL;

@@ -1,5 +1,7 @@
 """Asking `ipw estimate` from a test, and a device of round figures."""
 
+import csv
+import io
 import json
 import shutil
 import tempfile
@@ -51,6 +53,11 @@ class EstimateTest(unittest.TestCase):
 
     def on(self, hardware, model, *arguments, code=0):
         return self.estimate(model, "--hardware", hardware, *arguments, code=code)
+
+    def rows(self, model, *arguments):
+        """The lines of a CSV."""
+        text = self.run_ipw("--model", model, *arguments, "--format", "csv").stdout
+        return list(csv.DictReader(io.StringIO(text)))
 
     def assertClose(self, a, b, share=1e-9):
         self.assertLessEqual(abs(a - b), share * max(abs(a), abs(b)), f"{a} against {b}")

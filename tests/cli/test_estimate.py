@@ -86,10 +86,79 @@ class Figures(EstimateTest):
                             for p in ("fp32", "fp16"))
             self.assertLess(narrow, wide)
 
+    def test_products_run_on_units_of_their_format(self):
+        """Or where the device does such numbers for the fewest joules; its file says what those are."""
+        for hardware, precision, units, computed_in, others in (
+                ("b200", "fp4", "matrix", "fp4", "fp32"), ("b200", "int4", "matrix", "int8", "fp32"),
+                ("a100-sxm-80gb", "int4", "matrix", "int4", "fp16"),
+                ("a100-sxm-80gb", "fp4", "matrix", "fp16", "fp16"),
+                ("xeon-8592", "fp8", "matrix", "bf16", "fp16"),
+                ("xeon-8592", "fp16", "vector", "fp16", "fp16"),
+                ("graviton3", "fp4", "vector", "bf16", "bf16"),
+                ("i7-12700k", "int4", "vector", "int8", "fp32")):
+            with self.subTest(hardware=hardware, precision=precision):
+                device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
+                report = self.on(hardware, "bert-base-uncased", "--precision", precision)
+                self.assertEqual(report["setting"]["computed_in"], computed_in)
+                rest = report["flops"] - 2 * report["macs"]
+                joules = 1e-12 * (
+                    2 * report["macs"] * device[units][computed_in]["energy"]["value"] +
+                    rest * device["vector"][others]["energy"]["value"])
+                self.assertClose(report["energy_j"]["compute"], joules, 1e-6)
+
+    def test_every_figure_that_entered_is_listed(self):
+        """Those that were assumed as well: a time and its joules are computed again from the list alone."""
+        gpu = {"compute_share": 0.7, "memory_share": 0.8, "launch": 4e-6}  # as docs/estimate.md has them
+        without = {key: value for key, value in ROUND.items() if key not in gpu}
+        path = self.root / "bare.json"
+        path.write_text(json.dumps(without))
+        for file, assumed in ((self.device(), {}), (path, gpu)):
+            report = self.estimate("gpt2", "--phase", "decode", "--hardware-file", file)
+            rows = {(row["name"], row["format"]): row for row in report["hardware_figures"]}
+            for name in gpu:
+                row = rows[name, None]
+                self.assertEqual(row["evidence"], "assumed" if name in assumed else "published")
+                if name in assumed:
+                    self.assertEqual((row["value"], row["plus_minus"]),
+                                     (assumed[name], 0.5 * assumed[name]))
+                    self.assertIn("not stated", row["source"])
+            f = {name: row["value"] for (name, _), row in rows.items()}
+            self.assertIn(("vector_flops", "fp16"), rows)
+            rest = report["flops"] - 2 * report["macs"]
+            self.assertClose(report["energy_j"]["compute"], 2 * report["macs"] * f["matrix_joules"] +
+                             rest * f["vector_joules"])
+            bare = [row for row in report["subgraphs"] if row["bound"] == "memory" and
+                    row["energy_j"] < 0.99 * f["power_limit"] * row["latency_s"]]
+            for row in bare:  # where the limit stretches nothing
+                self.assertClose(row["latency_s"], f["launch"] + row["bytes"] /
+                                 (f["memory_bandwidth"] * f["memory_share"]))
+            self.assertTrue(bare)
+        text = self.run_ipw("--model", "resnet18", "--hardware-file", path, "-v").stdout
+        self.assertRegex(text, r"launch +4\.000 µs +assumed +not stated")
+        names = {row["name"] for row in self.on(GPU, "resnet18", "--devices", "2")["hardware_figures"]}
+        self.assertLessEqual({"link_bandwidth", "link_latency", "units"}, names)
+
     def test_the_usual_format(self):
         for hardware, precision in ((GPU, "fp16"), ("tpu-v4", "bf16"), ("xeon-8380", "fp32"),
-                                    ("coral-edge-tpu", "int8")):
+                                    ("epyc-9654", "bf16"), ("xeon-8592", "bf16"),
+                                    ("graviton3", "bf16"), ("altra-q80-30", "fp16"),
+                                    ("h200", "fp16"), ("coral-edge-tpu", "int8")):
             self.assertEqual(self.on(hardware, "resnet18")["precision"], precision)
+
+    def test_the_usual_format_is_no_dear_one(self):
+        """No device is shown in one of 16 bits that costs much more than the other."""
+        table = self.rows("bert-base-uncased", "--compare")
+        both = {p: {row["hardware"]: row for row in self.rows(
+            "bert-base-uncased", "--compare", "--precision", p)}
+            for p in ("fp16", "bf16")}
+        seen = 0
+        for row in table:
+            if row["missing"] or row["precision"] not in both:
+                continue
+            seen += 1
+            least = min(float(both[p][row["hardware"]]["energy_each_j"]) for p in both)
+            self.assertLess(float(row["energy_each_j"]), 1.1 * least, row)
+        self.assertGreater(seen, 30)
 
     def test_a_file_keeps_its_format(self):
         report = self.on(GPU, GGUF)
@@ -225,22 +294,19 @@ class Proposals(EstimateTest):
     def again(self, model, before, proposal):
         """The estimate with the change that is proposed."""
         words, given = proposal["options"].split(), list(before)
-        if words[0] in given:
-            at = given.index(words[0])
-            given[at:at + 2] = []
+        for option in words[::2]:
+            if option in given:
+                at = given.index(option)
+                given[at:at + 2] = []
         return self.estimate(model, *given, *words)
 
-    def test_each_comes_true(self):
-        kinds = set()
-        for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
-                               ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
-                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
-            report = self.estimate(model, *before)
-            self.assertTrue(report["recommendations"])
-            savings = [p["saving"] for p in report["recommendations"]]
-            self.assertEqual(savings, sorted(savings, reverse=True))
-            for proposal in report["recommendations"]:
-                kinds.add(proposal["kind"])
+    def check_all(self, model, *before):
+        """Each proposal by doing so; gives what was proposed."""
+        report = self.estimate(model, *before)
+        savings = [p["saving"] for p in report["recommendations"]]
+        self.assertEqual(savings, sorted(savings, reverse=True))
+        for proposal in report["recommendations"]:
+            with self.subTest(model=model, before=before, options=proposal["options"]):
                 then = self.again(model, before, proposal)
                 self.assertClose(then["each"]["energy_j"], proposal["energy_j"])
                 self.assertClose(then["latency_s"], proposal["latency_s"])
@@ -248,7 +314,59 @@ class Proposals(EstimateTest):
                 self.assertClose(report["each"]["energy_j"] - then["each"]["energy_j"],
                                  proposal["saved_j"], 1e-6)
                 self.assertGreater(proposal["saving"], 0.02)
+        return report["recommendations"]
+
+    def test_each_comes_true(self):
+        kinds = set()
+        for model, *before in (["resnet18", "--hardware", GPU, "--precision", "fp32"],
+                               ["gpt2", "--hardware", "jetson-orin-nano-8gb"],
+                               ["resnet18", "--hardware", GPU, "--devices", "4"]):
+            proposals = self.check_all(model, *before)
+            self.assertTrue(proposals)
+            kinds |= {p["kind"] for p in proposals}
         self.assertLessEqual({"batch", "precision", "hardware", "devices"}, kinds)
+
+    def test_each_comes_true_in_the_usual_format(self):
+        """Which need not be that of the device that is proposed."""
+        told = 0
+        for hardware in ("i7-12700k", "epyc-7742", "epyc-9654", "xeon-8180", "xeon-8592",
+                         "altra-q80-30", "ampereone-192", "graviton3", "grace", "tpu-v4", "v100",
+                         "apple-m3", "mi250x", "t4", "hailo-8"):
+            for model in ("mobilenet_v2", GGUF):
+                if hardware == "hailo-8" and model == GGUF:
+                    continue  # more than it holds
+                for proposal in self.check_all(model, "--hardware", hardware):
+                    words = proposal["options"].split()
+                    told += proposal["kind"] == "hardware" and "--precision" in words
+        self.assertGreater(told, 2)
+
+    def test_formats_are_those_of_the_device(self):
+        """Which its file lists; other than those only int4, and then it is said how."""
+        said = 0
+        for hardware in (GPU, "v100-sxm2-32gb", "apple-m3", "h200", "b200", "t4", "rtx-4090", "grace"):
+            device = json.loads((SOURCE / "data" / "hardware" / f"{hardware}.json").read_text())
+            formats = set(device.get("matrix", {})) | set(device["vector"])
+            for model, *more in (["bert-base-uncased"], ["gpt2"],
+                                 ["llama-3.2-1b", "--phase", "decode"]):
+                report = self.on(hardware, model, *more)
+                for proposal in report["recommendations"]:
+                    if proposal["kind"] != "precision":
+                        continue
+                    precision = proposal["options"].split()[1]
+                    if precision in formats:
+                        self.assertEqual(proposal["note"], "answers may change")
+                        continue
+                    self.assertEqual(precision, "int4", hardware)
+                    then = self.on(hardware, model, *more, "--precision", "int4")
+                    self.assertIn(f"weights alone, computed in {then['setting']['computed_in']};",
+                                  proposal["note"])
+                    said += 1
+                for own in formats & {"int4", "fp4"}:
+                    self.assertIn(f"--precision {own}",
+                                  [p["options"] for p in report["recommendations"]])
+        self.assertGreater(said, 3)
+        text = self.run_ipw("--model", "gpt2", "--hardware", "h200").stdout
+        self.assertIn("--precision int4: weights alone, computed in ", text)
 
     def test_fusion(self):
         report = self.on(GPU, "resnet18", "--no-fusion")
@@ -322,6 +440,43 @@ class Limits(EstimateTest):
         self.assertGreater(report["energy_j"]["total"], 0)
         self.run_ipw(*words, "--max-memory-gb", "0.128", code=1)
 
+    def test_what_no_device_holds_is_estimated_on_each(self):
+        """Also where a device could not share it: nobody asked for that."""
+        catalogue = json.loads(ipw(None, "list", "hardware", "--json").stdout)["hardware"]
+        words = ["llama-3.1-405b", "--phase", "decode", "--context", "64"]
+        for device in catalogue:
+            with self.subTest(device=device["id"]):
+                report = self.on(device["id"], *words)
+                memory = report["memory_bytes"]
+                self.assertGreater(memory["total_peak"], 4.05e11)  # so many numbers of a byte or two
+                fits = memory["capacity"] and memory["total_peak"] <= memory["capacity"]
+                self.assertEqual(report["fits"], fits)
+                self.assertGreater(report["latency_s"], 0)
+        for changes in ({"link": None}, {}):
+            device = self.device(**changes)
+            if "link" in changes:
+                device.write_text(json.dumps({k: v for k, v in ROUND.items() if k != "link"}))
+            text = self.run_ipw("--model", *words, "--hardware-file", device).stdout
+            self.assertIn("DOES NOT FIT", text)
+            self.assertEqual("it would with --devices" in text, "link" not in changes)
+
+    def test_what_does_not_fit_keeps_no_limit(self):
+        words = ["llama-3.1-70b", "--phase", "decode", "--max-latency-ms", "1e9"]
+        report = self.on("l4", *words, code=1)
+        memory, budget = report["memory_bytes"], report["budget"]
+        self.assertEqual(budget["verdict"], "FAIL")
+        self.assertEqual([(c["limit"], c["verdict"]) for c in budget["checks"]],
+                         [("latency", "PASS"), ("fit", "FAIL")])
+        self.assertEqual(budget["checks"][1]["left"], memory["capacity"] - memory["total_peak"])
+        self.assertRegex(self.run_ipw("--model", *words, "--hardware", "l4", code=1).stdout,
+                         r"FAIL +fit +needs 141\.?\d* GB of 2[45]\.?\d* GB: 11\d\.?\d* GB too much")
+        for hardware, code, verdicts in (("l4,t4", 1, ["FAIL", "FAIL"]),
+                                         ("l4,mi300x", 0, ["PASS", "FAIL"])):
+            points = self.on(hardware, *words, code=code)["points"]
+            self.assertEqual([p["budget"]["verdict"] for p in points], verdicts)
+            table = self.run_ipw("--model", *words, "--hardware", hardware, code=code).stdout
+            self.assertEqual(table.count("FAIL"), verdicts.count("FAIL"))
+
     def test_memory_on_the_chip_alone_holds_small_models_alone(self):
         """As the maker of one compiles them: ResNet-50 whole, twice as many weights cut up."""
         for hardware, small, large in (("hailo-8", "resnet50", "resnet101"),
@@ -330,6 +485,120 @@ class Limits(EstimateTest):
             report = self.on(hardware, large, "--precision", "int8")
             self.assertIs(report["fits"], False)
             self.assertGreater(report["params"], report["memory_bytes"]["capacity"])
+
+
+# ---- what is not known ----
+
+class Unknown(EstimateTest):
+    """Devices that do not state what they draw at rest, or what work costs: neither joules nor watts follow."""
+
+    def devices(self):
+        dumb = {unit: {name: {"peak": row["peak"]} for name, row in ROUND[unit].items()}
+                for unit in ("matrix", "vector")}
+        memory = {k: v for k, v in ROUND["memories"][0].items() if k != "energy"}
+        yield self.device(power={"limit": ROUND["power"]["limit"]})
+        yield self.device(**dumb, memories=[memory])
+
+    def test_is_nowhere_a_figure(self):
+        for device in self.devices():
+            for model in ("resnet18", "gpt2"):
+                words = ["--hardware-file", device, "--max-energy-mj", "5"]
+                report = self.estimate(model, *words, code=1)
+                for value in (report["power_w"]["average"], report["power_w"]["peak"],
+                              report["power_w"]["plus_minus"], report["energy_j"]["total"],
+                              report["each"]["energy_j"]):
+                    self.assertIsNone(value)
+                check, = report["budget"]["checks"]
+                self.assertEqual((check["verdict"], check["value"], check["left"], check["sure"]),
+                                 ("UNKNOWN", None, None, False))
+                self.assertEqual(report["budget"]["verdict"], "UNKNOWN")
+                points = self.estimate(model, *words, "--batch", "1,2", code=1)["points"]
+                self.assertEqual([p["budget"]["verdict"] for p in points], ["UNKNOWN"] * 2)
+
+    def test_is_a_dash_for_people_and_empty_in_csv(self):
+        for device in self.devices():
+            words = ["--model", "gpt2", "--hardware-file", device, "--max-power-w", "100"]
+            for more in ([], ["--batch", "1,2"], ["--format", "md"],
+                         ["--batch", "1,2", "--format", "md"]):
+                text = self.run_ipw(*words, *more, code=1).stdout
+                self.assertNotRegex(text, r"nan|~0\.0|~-|~ W")
+                self.assertIn("UNKNOWN", text)
+            self.assertIn("What would cost less is not known", self.run_ipw(*words, code=1).stdout)
+            for more in ("1", "1,2"):
+                lines = self.run_ipw(*words, "--batch", more, "--format", "csv", code=1).stdout
+                for row in csv.DictReader(io.StringIO(lines)):
+                    self.assertEqual({row[k] for k in ("energy_j", "average_w", "peak_w")}, {""})
+                    self.assertEqual(row["limits"], "UNKNOWN")
+
+    def test_what_is_known_comes_first(self):
+        """A device without figures of energy stands behind those that have them."""
+        for device in self.devices():
+            points = self.estimate("resnet18", "--hardware", "t4,l4", "--hardware-file", device,
+                                   "--batch", "1,2")["points"]
+            joules = [p["each"]["energy_j"] for p in points]
+            self.assertEqual(joules, sorted(filter(None, joules)) + [None, None])
+            self.assertFalse(any(p["frontier"] for p in points[-2:]))
+
+
+# ---- several devices ----
+
+# Every token through one expert that all share, and through 2 of 4, in both layers.
+EXPERTS = {"architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "num_hidden_layers": 2,
+           "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+           "intermediate_size": 96, "vocab_size": 32, "max_position_embeddings": 512,
+           "hidden_act": "silu", "tie_word_embeddings": False, "num_experts": 4,
+           "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+           "shared_expert_intermediate_size": 40, "decoder_sparse_step": 1}
+
+
+class Sharing(EstimateTest):
+    def test_convolutions_are_not_shared(self):
+        """Of ResNet-152 devices divide the classifier, 2048 x 1000 of 11.51 G multiplications: that is said,
+        and what each of them repeats is counted in all sums."""
+        words = ["--model", "resnet152", "--hardware", "t4", "--devices", "64"]
+        done = self.run_ipw(*words)
+        self.assertIn("64 devices divide 0.018 % of what resnet152 multiplies", done.stderr)
+        self.assertIn("64 divide < 0.1 % of the MACs, and each does all the rest", done.stdout)
+        self.assertIn("64 divide < 0.1 %", self.run_ipw(*words, "--batch", "1,2").stdout)
+        one, many = self.on("t4", "resnet152"), self.estimate(*words[1:])
+        self.assertIsNone(one["setting"]["divided"])
+        self.assertClose(many["setting"]["divided"], 2048 * 1000 / one["macs"], 1e-6)
+        self.assertClose(many["macs"], 64 * (one["macs"] - 2048000) + 2048000, 1e-6)
+        self.assertClose(many["flops"], 64 * one["flops"], 1e-3)
+        self.assertGreater(many["bytes"], 62 * one["bytes"])
+        self.assertClose(64 * many["mfu"] * many["latency_s"], one["mfu"] * one["latency_s"], 1e-6)
+
+    def test_what_nothing_of_is_shared(self):
+        done = self.run_ipw("--model", "squeezenet1_1", "--hardware", "t4", "--devices", "2", code=1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("nothing of squeezenet1_1 can be shared over devices by tensor parallelism",
+                      done.stderr)
+
+    def test_a_decoder_is_divided(self):
+        report = self.on(GPU, "llama-3.2-1b", "--devices", "4", "--phase", "decode")
+        self.assertEqual(report["setting"]["divided"], 1)
+        self.assertClose(report["macs"], self.on(GPU, "llama-3.2-1b", "--phase", "decode")["macs"])
+
+    def test_what_lies_between_matrices_is_divided(self):
+        """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""
+        for devices in (1, 2, 4, 8, 16):
+            report = self.on("h100-sxm", "llama-3.1-8b", "--devices", str(devices), "--phase",
+                             "prefill", "--prompt-tokens", "2048", "--precision", "fp16")
+            memory = report["memory_bytes"]
+            self.assertEqual(memory["activations_peak"], 2 * 2048 * (2 * 4096 + 14336 / devices))
+            cache = 2 * 2 * 32 * 2048 * 1024 / min(devices, 8)
+            self.assertEqual(memory["kv_cache"], cache)
+            room = memory["capacity"] - memory["weights"]
+            self.assertEqual(report["largest_batch"],
+                             room // (memory["activations_peak"] + cache))
+
+    def test_an_expert_that_all_share_is_in_the_same_sum(self):
+        (self.root / "config.json").write_text(json.dumps(EXPERTS))
+        report = self.estimate(self.root / "config.json", "--hardware-file", self.device(),
+                               "--phase", "prefill", "--prompt-tokens", "100", "--devices", "2",
+                               "--precision", "fp16")
+        # Two sums a layer around a ring of two, of 16 bits; logits of the last token once.
+        self.assertEqual(report["traffic_bytes"]["link"], 2 * (2 * 2 * 2 * 100 * 64 + 32))
 
 
 # ---- forms ----

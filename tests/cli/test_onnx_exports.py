@@ -242,6 +242,31 @@ class Exporters(Case):
         self.assertEqual({tensor["name"]: tensor["role"] for tensor in shown["tensors"]}["unsqueeze_14"],
                          "buffer")
 
+    def test_norms_of_groups_in_small_steps(self):
+        """Ones and zeros that the norm needs were not trained; weights of channels were, whatever their name."""
+        out = Writer()
+        x = out.node("Reshape", out.input("x", [2, 8, 6, 6]), out.integers(0, 4, -1))
+        for name, number in (("ones", 1.0), ("zeros", 0.0)):
+            out.nodes.append(helper.make_node("Constant", [], [name], value=helper.make_tensor(
+                name, TensorProto.FLOAT, [4], [number] * 4)))
+        x = out.node("InstanceNormalization", x, "ones", "zeros")
+        x = out.node("Mul", out.node("Reshape", x, out.integers(2, 8, 6, 6)),
+                     out.weight("onnx::Mul_44", [8, 1, 1]))
+        model = out.model(out.node("Add", x, out.weight("onnx::Add_45", [8, 1, 1])))
+        self.assertEqual(self.read(model)["parameters"], 16)
+
+    def test_states_that_a_recurrence_begins_with(self):
+        out = Writer("constants")
+        weights = [out.weight("w", [1, 64, 8]), out.weight("r", [1, 64, 16]), out.weight("b", [1, 128])]
+        y = out.node("LSTM", out.input("x", [5, 2, 8]), *weights, "", out.weight("h", [1, 2, 16]),
+                     out.weight("c", [1, 2, 16]), hidden_size=16)
+        self.assertEqual(self.read(out.model(y))["parameters"], 64 * 24 + 128)
+
+    def test_a_slope_that_was_trained(self):
+        out = Writer()
+        model = out.model(out.node("PRelu", out.input("x", [2, 8]), out.weight("onnx::PRelu_7", [1])))
+        self.assertEqual(self.read(model)["parameters"], 1)
+
     def test_lists_of_parts(self):
         """As chunks are exported without optimisation."""
         out = Writer()
@@ -263,6 +288,61 @@ class Exporters(Case):
             model = out.model(out.node("Relu", out.node("Gather", x, place, axis=0)))
             ops = [node["op"] for node in self.read(model)["nodes"]]
             self.assertEqual(ops, ["rearrange" if is_known else "move", "relu"])
+
+
+class Runtime(Case):
+    """Operators of ONNX Runtime, as its optimiser and its quantiser write them."""
+
+    def write(self, out, op, *inputs, **settings):
+        out.nodes.append(helper.make_node(op, list(inputs), [name := out.name(op.lower())],
+                                          domain="com.microsoft", **settings))
+        return name
+
+    def scale(self, out, kind=TensorProto.UINT8):
+        """A scale and a zero point."""
+        zero = out.name("zero")
+        out.tensors.append(helper.make_tensor(zero, kind, [], [0]))
+        return out.scalar(0.5), zero
+
+    def test_products_of_heads_that_lie_behind_rows(self):
+        """Rows, batches, columns: 5 x (2 x 3) x 8 times 7 x (2 x 3) x 8, turned."""
+        out = Writer()
+        y = self.write(out, "FusedMatMul", out.input("a", [5, 6, 8]), out.input("b", [7, 6, 8]),
+                       transBatchA=1, transBatchB=1, transA=0, transB=1)
+        z = self.write(out, "FusedMatMul", out.input("c", [8, 6, 5]), out.input("d", [6, 8, 9]),
+                       transBatchA=1, transBatchB=0, transA=1, transB=0)
+        shown = self.read(out.model(y, z))
+        dims = {tensor["name"]: tensor["dims"] for tensor in shown["tensors"]}
+        self.assertEqual((dims[y], dims[z]), ([6, 5, 7], [6, 5, 9]))
+        self.assertEqual(shown["macs"], 6 * 5 * 7 * 8 + 6 * 5 * 9 * 8)
+
+    def test_quantised_steps(self):
+        out = Writer()
+        x = out.input("x", [2, 4, 6, 6], TensorProto.UINT8)
+        y = self.write(out, "QLinearAdd", x, *self.scale(out), x, *self.scale(out), *self.scale(out))
+        y = self.write(out, "QLinearConcat", *self.scale(out), x, *self.scale(out), y,
+                       *self.scale(out), axis=1)
+        y = self.write(out, "QLinearGlobalAveragePool", y, *self.scale(out), *self.scale(out))
+        y = out.node("Flatten", y)
+        y = self.write(out, "QGemm", y, *self.scale(out), out.weight("w", [10, 8], TensorProto.INT8),
+                       *self.scale(out, TensorProto.INT8), "bias", *self.scale(out), transB=1)
+        out.tensors.append(helper.make_tensor("bias", TensorProto.INT32, [10], [0] * 10))
+        shown = self.read(out.model(y, kinds=[TensorProto.UINT8]))
+        self.assertEqual((shown["unknown"], shown["is_guessed"]), (0, False))
+        self.assertEqual((shown["parameters"], shown["macs"]), (90, 2 * 8 * 10))
+        self.assertEqual([node["op"] for node in shown["nodes"]],
+                         ["add", "move", "reduce", "view", "linear"])
+        self.assertEqual(shown["tensors"][-1]["dims"], [2, 10])
+
+    def test_a_quantised_table_at_known_places(self):
+        """Positions of a fixed number of tokens: looked up and scaled when the model is loaded."""
+        out = Writer()
+        rows = out.node("Gather", out.weight("places", [64, 32], TensorProto.INT8),
+                        out.integers(*range(40)))
+        rows = out.node("DequantizeLinear", rows, *self.scale(out, TensorProto.INT8))
+        shown = self.read(out.model(out.node("Add", out.input("x", [2, 40, 32]), rows)))
+        self.assertEqual(shown["parameters"], 64 * 32)
+        self.assertEqual([node["op"] for node in shown["nodes"]], ["add"])
 
 
 if __name__ == "__main__":

@@ -201,7 +201,31 @@ static void put_rest(struct text *graph)
     struct text lstm = node("LSTM", (const char *[]){"product", "w", "r", NULL}, "all");
     set_integer(&lstm, "hidden_size", 3);
     onnx_put_message(graph, 1, &lstm);
-    put_node(graph, "Oddity", (const char *[]){"all", NULL}, "out");
+    struct text call = node("Bent", (const char *[]){"all", NULL}, "bent");
+    onnx_put_string(&call, 7, "ours");
+    set_integers(&call, "order", (int64_t[]){1, 0, 2, 3}, 4);
+    onnx_put_message(graph, 1, &call);
+    put_node(graph, "Oddity", (const char *[]){"bent", NULL}, "out");
+}
+
+/* Turns what it is given as the call says; what it may take beside that, the call leaves out. */
+static struct text function(void)
+{
+    struct text out = {0}, order = {0};
+    struct text turn = node("Transpose", (const char *[]){"x", NULL}, "turned");
+    onnx_put_string(&order, 1, "perm");
+    onnx_put_string(&order, 21, "order");
+    onnx_put_message(&turn, 5, &order);
+    struct text clip = node("Clip", (const char *[]){"turned", "low", NULL}, "y");
+    onnx_put_string(&out, 1, "Bent");
+    onnx_put_string(&out, 4, "x");
+    onnx_put_string(&out, 4, "low");
+    onnx_put_string(&out, 5, "y");
+    onnx_put_string(&out, 6, "order");
+    onnx_put_message(&out, 7, &turn);
+    onnx_put_message(&out, 7, &clip);
+    onnx_put_string(&out, 10, "ours");
+    return out;
 }
 
 void onnx_file_model(struct text *to)
@@ -219,6 +243,8 @@ void onnx_file_model(struct text *to)
     onnx_put_message(to, 7, &graph);
     onnx_put_number(&version, 2, 17);
     onnx_put_message(to, 8, &version);
+    struct text called = function();
+    onnx_put_message(to, 25, &called);
 }
 
 /* ---- reading it ---- */

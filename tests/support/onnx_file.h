@@ -15,7 +15,7 @@ void onnx_put_string(struct text *to, unsigned field, const char *string);
 void onnx_put_message(struct text *to, unsigned field, struct text *message); /* and releases it */
 
 /* A small model as a whole: a picture, a convolution, a norm, a reshape whose shape is computed, a branch, a
- * product with a tensor of a Constant node, and recurrence; one dimension is open. */
+ * product with a tensor of a Constant node, recurrence, and a call of a function; one dimension is open. */
 void onnx_file_model(struct text *to);
 
 /* Reads the bytes as a file, makes a graph of it, counts and draws it.  Gives what is wrong with our

@@ -9,6 +9,7 @@
 #include "analysis/run_table.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "store/journal.h"
 
 static void warn(struct comparison *out, const char *format, ...) PRINTF_LIKE(2, 3);
 static void warn(struct comparison *out, const char *format, ...)
@@ -159,7 +160,9 @@ static void check_questions(const struct run_table *a, const struct run_table *b
 static void check_end(const struct run_table *table, const char *whose, struct comparison *out)
 {
     const struct jv *interrupted = jv_path(table->summary, "ipw.interrupted");
-    if (!table->summary)
+    if (table->damaged_summary)
+        warn(out, "summary.json of %s cannot be read and is left aside", whose);
+    else if (!table->summary)
         warn(out, "%s has not come to its end: there is no summary.json", whose);
     else if (jv_truth(interrupted, false))
         warn(out, "%s was interrupted", whose);
@@ -171,6 +174,11 @@ static void check_end(const struct run_table *table, const char *whose, struct c
     if (table->negative)
         warn(out, "%llu energies of %s are below 0, which none can be, and count as unknown",
              (unsigned long long)table->negative, whose);
+    if (run_fact(table, "format") > JOURNAL_FORMAT)
+        warn(out,
+             "records.jsonl of %s is of format %.0f, and this version knows %d: some of it may be "
+             "missing",
+             whose, run_fact(table, "format"), JOURNAL_FORMAT);
     if (table->damaged)
         warn(out, "%llu lines of the journal of %s are damaged and left out",
              (unsigned long long)table->damaged, whose);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 #include "port/json_read.h"
 
@@ -92,10 +93,7 @@ enum err entry_keys(const struct entry *at, const struct jv *object, const char 
 
 static bool is_line(const char *text)
 {
-    for (const char *at = text; *at; at++)
-        if ((unsigned char)*at < ' ')
-            return false;
-    return text[0] && strlen(text) <= SOURCE_MAX;
+    return text[0] && strlen(text) <= SOURCE_MAX && str_is_plain(text);
 }
 
 enum err entry_line(const struct entry *at, const struct jv *object, const char *key,

@@ -59,32 +59,26 @@ static void measure_outputs(const struct partition *partition, struct subgraph *
 }
 
 /* What devices may share: products, and whatever else is done to some heads, or to some columns of the
- * first matrix of a block. */
-static bool is_shared(const struct subgraph *subgraph)
+ * first matrix of a block.  Second matrices of blocks are added up: two sums a layer.  Logits are gathered; so is every product of a
+ * model that does not say which of the two its matrices are. */
+static void describe_sharing(const struct partition *partition, const struct sharing *sharing,
+                             const struct graph_node *deciding, struct subgraph *subgraph)
 {
-    enum decoder_component component = subgraph->component;
-    bool is_product = subgraph->op == GRAPH_LINEAR || subgraph->op == GRAPH_ATTENTION ||
-                      subgraph->op == GRAPH_MATMUL;
-    return is_product || component == DECODER_ATTN_QKV || component == DECODER_ATTN_SCORES ||
-           component == DECODER_FFN_GATE_UP;
+    bool is_gathered = subgraph->op == GRAPH_LINEAR &&
+                       (subgraph->component == DECODER_HEAD || !sharing->is_decoder);
+    subgraph->is_shared = sharing_is_shared_matrix(sharing, deciding) ||
+                          deciding->op == GRAPH_ATTENTION || deciding->op == GRAPH_MATMUL ||
+                          sharing_is_divided(sharing, deciding);
+    subgraph->link_gathered = is_gathered ? subgraph->outputs : 0;
+    for (uint32_t i = 0; i < subgraph->node_count; i++) {
+        const struct graph_node *node = node_of(partition, subgraph, i);
+        subgraph->is_summed |= sharing_is_summed(node);
+        subgraph->link_summed += sharing_summed(sharing, node);
+    }
 }
 
-/* Devices that share a model each have some heads and some columns of the first matrix of a block, and
- * with them some rows of the second, whose results they add up: two sums a layer.  Logits are gathered;
- * so is every product of a model that does not say which of the two its matrices are. */
-static void describe_sharing(const struct partition *partition, struct subgraph *subgraph)
-{
-    enum decoder_component component = subgraph->component;
-    bool is_linear = subgraph->op == GRAPH_LINEAR;
-    subgraph->is_shared = is_shared(subgraph);
-    subgraph->is_summed =
-        is_linear && (component == DECODER_ATTN_OUT || component == DECODER_FFN_DOWN);
-    bool is_gathered = is_linear && (component == DECODER_HEAD || !partition->is_decoder);
-    if (subgraph->is_summed || is_gathered)
-        subgraph->link_outputs = subgraph->outputs;
-}
-
-void describe_subgraph(const struct partition *partition, struct subgraph *subgraph)
+void describe_subgraph(const struct partition *partition, const struct sharing *sharing,
+                       struct subgraph *subgraph)
 {
     const struct graph_node *deciding = node_of(partition, subgraph, 0);
     double most = 0;
@@ -105,5 +99,5 @@ void describe_subgraph(const struct partition *partition, struct subgraph *subgr
     subgraph->steps = steps > 1 ? (double)steps : 1;
     write_pattern(partition, subgraph);
     measure_outputs(partition, subgraph, deciding);
-    describe_sharing(partition, subgraph);
+    describe_sharing(partition, sharing, deciding, subgraph);
 }

@@ -3,9 +3,11 @@
 #define IPW_ESTIMATE_PARTITION_DESCRIBE_H
 
 #include "estimate/partition.h"
+#include "estimate/partition/sharing.h"
 
-/* Fills name, pattern, op, layer, component, outputs, rows, steps, is_shared, is_summed and link_outputs of a
- * subgraph whose nodes are known. */
-void describe_subgraph(const struct partition *partition, struct subgraph *subgraph);
+/* Fills name, pattern, op, layer, component, outputs, rows, steps, is_shared, is_summed, link_summed and link_gathered of
+ * a subgraph whose nodes are known. */
+void describe_subgraph(const struct partition *partition, const struct sharing *sharing,
+                       struct subgraph *subgraph);
 
 #endif

@@ -5,7 +5,7 @@
 
 /* Of subgraphs with the same place in the table the last kind is remembered: one that comes again after another
  * took its place is a kind once more, which costs time and changes nothing. */
-enum { PLACES = 1024, FIGURES = 24 };
+enum { PLACES = 1024, FIGURES = 25 };
 
 struct figures {
     double values[FIGURES];
@@ -23,8 +23,9 @@ static size_t put_amount(const struct graph_amount *amount, double *to)
 static void figures_of(const struct subgraph *subgraph, struct figures *out)
 {
     const struct graph_cost *cost = &subgraph->cost;
-    const double own[] = {cost->macs,     cost->elementwise, subgraph->outputs,
-                          subgraph->rows, subgraph->steps,   subgraph->link_outputs};
+    const double own[] = {
+        cost->macs,      cost->elementwise,     subgraph->outputs,      subgraph->rows,
+        subgraph->steps, subgraph->link_summed, subgraph->link_gathered};
     double *to = out->values;
     to += put_amount(&cost->in, to);
     to += put_amount(&cost->out, to);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 
 /* Beyond any model; so bounded, products of three sizes fit into 64 bits. */
@@ -88,17 +89,11 @@ static const struct family *find_family(struct gguf_text architecture)
 /* As much of a text of the file as is printable and fits. */
 static void copy_plain(struct gguf_text from, char *to, size_t size)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < from.length && used + 1 < size; i++) {
-        char byte = from.bytes[i];
-        if ((unsigned char)byte < ' ' || byte == 0x7f)
-            byte = '?';
-        to[used++] = byte;
-    }
-    /* Not in the middle of a character. */
-    while (used && used < from.length && ((unsigned char)from.bytes[used] & 0xc0) == 0x80)
-        used--;
-    to[used] = '\0';
+    size_t length = from.length < size - 1 ? (size_t)from.length : size - 1;
+    for (size_t i = 0; i < length; i++)
+        to[i] = (char)(from.bytes[i] ? from.bytes[i] : '?');
+    to[length] = '\0';
+    str_plain(to);
 }
 
 static enum err read_architecture(const struct gguf *gguf, struct decoder *out,

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 
 enum {
@@ -14,19 +15,11 @@ enum {
 /* A name as a message can show it. */
 static void show_name(struct gguf_text name, char *to, size_t size)
 {
-    size_t used = 0;
-    for (size_t at = 0; at < name.length && used + 8 < size;) {
-        size_t length = utf8_length(name.bytes + at, name.length - at);
-        unsigned char first = (unsigned char)name.bytes[at];
-        if (length == 0 || first < ' ' || first == 0x7f) {
-            to[used++] = '?';
-            at++;
-            continue;
-        }
-        for (size_t i = 0; i < length; i++)
-            to[used++] = name.bytes[at++];
-    }
-    to[used] = '\0';
+    size_t length = name.length < size - 1 ? (size_t)name.length : size - 1;
+    for (size_t i = 0; i < length; i++)
+        to[i] = (char)(name.bytes[i] ? name.bytes[i] : '?');
+    to[length] = '\0';
+    str_plain(to);
 }
 
 /* ", key 'NAME'" or ", key 3": which item it is about. */

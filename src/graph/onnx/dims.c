@@ -71,20 +71,29 @@ struct binding {
     int64_t batch_in_file; /* the first dimension of the first input, where the file has it; -1 */
 };
 
-/* "batch=8", or by place: "input.0=8". */
-static enum err given_size(struct binding *binding, const char *name, int64_t *out)
+static const struct param *find_given(struct binding *binding, const char *name)
 {
     const struct params *dims = binding->setting->dims;
     for (size_t i = 0; dims && i < dims->count; i++) {
         if (strcmp(dims->items[i].key, name) != 0)
             continue;
-        uint64_t size;
-        if (parse_u64(dims->items[i].value, &size) || size == 0 || size > INT32_MAX)
-            return err_set(binding->work->why, ERR_USAGE, "--dim %s=%s: not a size", name,
-                           dims->items[i].value);
         binding->is_used[i] = true;
-        *out = (int64_t)size;
+        return &dims->items[i];
     }
+    return NULL;
+}
+
+/* "batch=8", or by place: "input.0=8". */
+static enum err given_size(struct binding *binding, const char *name, int64_t *out)
+{
+    const struct param *given = find_given(binding, name);
+    uint64_t size;
+    if (!given)
+        return ERR_OK;
+    if (parse_u64(given->value, &size) || size == 0 || size > INT32_MAX)
+        return err_set(binding->work->why, ERR_USAGE, "--dim %s=%s: not a size", name,
+                       given->value);
+    *out = (int64_t)size;
     return ERR_OK;
 }
 
@@ -162,6 +171,59 @@ static enum err fill_dims(struct binding *binding, int32_t value, const struct m
     return ERR_OK;
 }
 
+/* ---- an input of which the file says nothing ---- */
+
+/* "1x3x224x224". */
+static bool parse_shape(const char *words, struct shape *out)
+{
+    char number[16];
+    out->rank = 0;
+    for (const char *word = words; word;) {
+        size_t length = strcspn(word, "x");
+        uint64_t size;
+        if (length >= sizeof number || out->rank == GRAPH_MOST_DIMENSIONS)
+            return false;
+        str_format(number, sizeof number, "%.*s", (int)length, word);
+        if (parse_u64(number, &size) || size == 0 || size > INT32_MAX)
+            return false;
+        out->dims[out->rank++] = (int64_t)size;
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return true;
+}
+
+/* Nothing that is computed of it would be known, so it is asked for: "x=1x3x224x224". */
+static enum err bind_shapeless(struct binding *binding, int32_t value)
+{
+    struct work *work = binding->work;
+    struct known *known = &work->known[value];
+    struct slice name = work->file->values[value].name;
+    char *key = arena_take(&work->kept, name.length + 1);
+    int64_t elements;
+    if (!key)
+        return work_no_memory(work);
+    str_format(key, name.length + 1, "%.*s", (int)(name.length & 0xffff), name.bytes);
+    const struct param *given = find_given(binding, key);
+    if (!given)
+        return err_set(work->why, ERR_USAGE,
+                       "%.120s: input '%s' has no shape: give it, for example --dim "
+                       "%s=1x3x224x224",
+                       work->file->path, onnx_words(name).text, onnx_words(name).text);
+    if (!parse_shape(given->value, &known->shape))
+        return err_set(work->why, ERR_USAGE,
+                       "--dim %.60s=%.60s: not a shape: up to %d sizes like 1x3x224x224", key,
+                       given->value, GRAPH_MOST_DIMENSIONS);
+    const char *wrong = shape_check(known->shape.rank, known->shape.dims, &elements);
+    if (wrong)
+        return input_failed(binding, value, wrong);
+    known->has_shape = true;
+    if (binding->batch == 0)
+        binding->batch = known->shape.dims[0];
+    return ERR_OK;
+}
+
+/* ---- any input ---- */
+
 /* Recurrence reads steps first and samples second. */
 static int batch_place(const struct work *work, int32_t value)
 {
@@ -210,7 +272,11 @@ static enum err bind_input(struct binding *binding, int32_t value)
         return input_failed(binding, value, "has more dimensions than are read (8)");
     known->type = type.element;
     known->is_made = true;
-    if (!type.has_shape) { /* a sequence, a map, or a tensor of which nothing is told */
+    if (!type.has_shape && !known->is_needed)
+        return ERR_OK;
+    if (!type.has_shape && !type.is_other)
+        return bind_shapeless(binding, value);
+    if (!type.has_shape) { /* a sequence or a map */
         known->has_shape = false;
         work->is_guessed = true;
         return ERR_OK;

@@ -150,19 +150,36 @@ static bool ends_with(struct slice name, const char *end)
  * (Swin's biases) cannot be told, and is far less than the rest. */
 static bool is_computed_table(const struct step *step, const struct onnx_tensor *tensor)
 {
+    int wide = 0; /* weights of channels are wide in one dimension alone */
+    for (int i = 0; i < tensor->rank; i++)
+        wide += tensor->dims[i] > 1;
     return ends_with(tensor->name, "inv_freq") ||
-           (tensor->rank >= 3 && is_numbered(tensor->name) &&
+           (tensor->rank >= 3 && wide > 1 && is_numbered(tensor->name) &&
             graph_op_kind(step->made.op) == GRAPH_KIND_ELEMENTWISE);
 }
 
-static enum graph_role role_of(const struct step *step, size_t index, const struct known *known)
+/* Exporters write a norm of groups as one of single channels, which needs weights: ones and zeros. */
+static bool is_filled_in(const struct step *step, struct known *known)
+{
+    bool may_be = step->made.op == GRAPH_GROUP_NORM &&
+                  (known->is_constant || is_numbered(known->tensor->name));
+    const double *numbers = may_be ? known_numbers(step->work, known) : NULL;
+    if (!numbers)
+        return false;
+    for (int64_t i = 1; i < known->tensor->elements; i++)
+        if (numbers[i] != numbers[0])
+            return false;
+    return true;
+}
+
+static enum graph_role role_of(const struct step *step, size_t index, struct known *known)
 {
     const struct operator_row *row = step->row;
     const struct onnx_tensor *tensor = known->tensor;
     unsigned bit = index < 16 ? 1u << index : 0;
     enum graph_kind kind = graph_op_kind(step->made.op);
-    bool takes_weights =
-        kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_RECURRENT;
+    bool takes_weights = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM ||
+                         kind == GRAPH_KIND_RECURRENT || (row && strcmp(row->name, "PRelu") == 0);
     bool is_lone = tensor && tensor->elements <= 1 && !takes_weights;
     if (!tensor || tensor->rank == 0 || (is_lone && (known->is_constant || !has_dot(tensor->name))))
         return GRAPH_CONSTANT;
@@ -177,7 +194,8 @@ static enum graph_role role_of(const struct step *step, size_t index, const stru
                 row->op == GRAPH_WHERE || row->op == GRAPH_MOVE || row->op == GRAPH_REARRANGE);
     if (known->is_constant && is_plain && step->made.op != GRAPH_EMBEDDING)
         return GRAPH_CONSTANT;
-    return is_computed_table(step, tensor) ? GRAPH_BUFFER : GRAPH_PARAMETER;
+    return is_computed_table(step, tensor) || is_filled_in(step, known) ? GRAPH_BUFFER
+                                                                        : GRAPH_PARAMETER;
 }
 
 static enum err add_tensor(struct work *work, struct known *known, enum graph_role role,

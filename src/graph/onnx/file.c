@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/plain.h"
 #include "core/text.h"
 #include "graph/onnx/tensor.h"
 
@@ -54,8 +55,9 @@ struct onnx_words onnx_words(struct slice name)
     struct onnx_words words;
     size_t length = name.length < sizeof words.text - 1 ? name.length : sizeof words.text - 1;
     for (size_t i = 0; i < length; i++)
-        words.text[i] = (char)((unsigned char)name.bytes[i] < ' ' ? '?' : name.bytes[i]);
+        words.text[i] = (char)(name.bytes[i] ? name.bytes[i] : '?');
     words.text[length] = '\0';
+    str_plain(words.text);
     return words;
 }
 

@@ -80,6 +80,7 @@ enum err message_type(struct arena *arena, struct slice body, struct message_typ
     if (!from)
         return ERR_BAD_VALUE;
     const Ipw__Onnx__TensorType *tensor = from->type ? from->type->tensor : NULL;
+    out->is_other = from->type && !tensor;
     if (!tensor)
         return ERR_OK;
     out->element = tensor->element;

@@ -28,6 +28,7 @@ struct message_dim {
 
 struct message_type {
     int32_t element; /* 0: not told */
+    bool is_other;   /* no tensor: a sequence, a map */
     bool has_shape;
     size_t rank;
     const struct message_dim *dims;

@@ -3,16 +3,17 @@
 
 #include <math.h>
 
-enum err rule_concat(struct step *step)
+/* Of every `stride`-th input, from `first` on. */
+static enum err concat(struct step *step, size_t first, size_t stride)
 {
-    const struct shape *first = step_shape(step, 0);
+    const struct shape *begin = step_shape(step, first);
     int axis;
-    if (!first)
+    if (!begin)
         return ERR_OK;
-    if (!axis_of(step_integer(step, "axis", 1), first->rank, &axis))
+    if (!axis_of(step_integer(step, "axis", 1), begin->rank, &axis))
         return step_fail(step, "its axis is none of its inputs' dimensions");
-    struct shape out = *first;
-    for (size_t i = 1; i < step_input_count(step); i++) {
+    struct shape out = *begin;
+    for (size_t i = first + stride; i < step_input_count(step); i += stride) {
         const struct shape *more = step_shape(step, i);
         if (!more)
             return ERR_OK;
@@ -23,7 +24,19 @@ enum err rule_concat(struct step *step)
         if (out.dims[axis] > INT64_C(1) << 50)
             return step_fail(step, "what comes out is larger than can be counted");
     }
-    return step_give(step, 0, 0, &out);
+    const struct known *known = step_input(step, first);
+    return step_give(step, 0, known ? known->type : 0, &out);
+}
+
+enum err rule_concat(struct step *step)
+{
+    return concat(step, 0, 1);
+}
+
+/* Scale and zero point of what comes out, then of each input behind it. */
+enum err rule_qlinear_concat(struct step *step)
+{
+    return concat(step, 2, 3);
 }
 
 /* ---- split ---- */

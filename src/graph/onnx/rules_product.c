@@ -124,6 +124,17 @@ enum err rule_matmul_bits(struct step *step)
     return step_give(step, 0, 0, &out);
 }
 
+/* Rows before the batches, as they lie before heads are put first: (rows, batches, columns). */
+static void rows_behind_batches(struct shape *shape)
+{
+    if (shape->rank < 3)
+        return;
+    int64_t rows = shape->dims[0];
+    int last = shape->rank - 2;
+    memmove(shape->dims, shape->dims + 1, (size_t)last * sizeof shape->dims[0]);
+    shape->dims[last] = rows;
+}
+
 enum err rule_fused_matmul(struct step *step)
 {
     const struct shape *first = step_shape(step, 0), *second = step_shape(step, 1);
@@ -131,6 +142,10 @@ enum err rule_fused_matmul(struct step *step)
     if (!first || !second)
         return ERR_OK;
     struct shape a = *first, b = *second;
+    if (step_integer(step, "transBatchA", 0))
+        rows_behind_batches(&a);
+    if (step_integer(step, "transBatchB", 0))
+        rows_behind_batches(&b);
     if (step_integer(step, "transA", 0))
         swap_last(&a);
     if (step_integer(step, "transB", 0))
@@ -139,10 +154,10 @@ enum err rule_fused_matmul(struct step *step)
     return multiply(step, a, b, 0);
 }
 
-enum err rule_gemm(struct step *step)
+static enum err gemm(struct step *step, size_t right)
 {
-    const struct shape *first = step_shape(step, 0), *second = step_shape(step, 1);
-    choose_op(step, 0, 1);
+    const struct shape *first = step_shape(step, 0), *second = step_shape(step, right);
+    choose_op(step, 0, right);
     if (!first || !second)
         return ERR_OK;
     if (first->rank != 2 || second->rank != 2)
@@ -155,6 +170,19 @@ enum err rule_gemm(struct step *step)
     if (step_integer(step, "transB", 0))
         swap_last(&b);
     return multiply(step, a, b, 0);
+}
+
+enum err rule_gemm(struct step *step)
+{
+    return gemm(step, 1);
+}
+
+enum err rule_qgemm(struct step *step)
+{
+    static const uint8_t ORDER[] = {0, 3, 6}; /* scales and zero points are left out */
+    step->order = ORDER;
+    step->order_count = sizeof ORDER;
+    return gemm(step, 3);
 }
 
 /* ---- einsum ---- */

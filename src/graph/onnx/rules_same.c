@@ -47,6 +47,21 @@ static enum err broadcast(struct step *step, int32_t type)
     return step_give(step, 0, type, &sum);
 }
 
+/* Each of the two with its scale and its zero point behind. */
+enum err rule_qlinear_binary(struct step *step)
+{
+    static const uint8_t ORDER[] = {0, 3};
+    const struct shape *first = step_shape(step, 0), *second = step_shape(step, 3);
+    step->order = ORDER;
+    step->order_count = sizeof ORDER;
+    if (!first || !second)
+        return ERR_OK;
+    struct shape sum = *first;
+    if (!join(&sum, second))
+        return step_fail(step, "the shapes of its inputs do not fit each other");
+    return step_give(step, 0, 0, &sum);
+}
+
 enum err rule_broadcast(struct step *step)
 {
     return broadcast(step, 0);

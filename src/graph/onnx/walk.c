@@ -5,6 +5,7 @@
 
 #include "graph/onnx/dims.h"
 #include "graph/onnx/emit.h"
+#include "graph/onnx/needed.h"
 #include "graph/onnx/order.h"
 #include "graph/onnx/weights.h"
 
@@ -414,7 +415,7 @@ static enum err walk_graph(struct work *work, int32_t graph)
     uint32_t *order;
     enum err err = order_nodes(work->file, graph, &order, work->why);
     for (uint32_t i = 0; i < work->file->graphs[graph].node_count && !err; i++)
-        err = walk_node(work, &work->file->nodes[order[i]]);
+        err = work->is_needed[order[i]] ? walk_node(work, &work->file->nodes[order[i]]) : ERR_OK;
     free(order);
     return err;
 }
@@ -434,7 +435,8 @@ static enum err add_inputs(struct work *work)
     enum err err = ERR_OK;
     for (uint32_t i = 0; i < graph->input_count && !err; i++) {
         int32_t value = work->file->links[graph->first_input + i];
-        if (!work->known[value].tensor && work->known[value].id == GRAPH_NONE)
+        const struct known *known = &work->known[value];
+        if (!known->tensor && known->id == GRAPH_NONE && (known->is_needed || known->has_shape))
             err = emit_input(work, value);
     }
     return err;
@@ -459,7 +461,9 @@ static enum err end_outputs(struct work *work)
 
 static enum err walk(struct work *work, struct graph_setting *setting)
 {
-    enum err err = dims_bind(work, setting);
+    enum err err = needed_mark(work);
+    if (!err)
+        err = dims_bind(work, setting);
     if (err)
         return err;
     mark_outputs(work);

@@ -116,12 +116,20 @@ static bool is_random(const struct step *step)
     return is_named(step, NAMES);
 }
 
+/* Bytes in a table of rows are quantised; other integers are places and shapes. */
+static bool may_be_trained(const struct known *known)
+{
+    const struct onnx_tensor *tensor = known->tensor;
+    bool is_byte = tensor->type == ONNX_INT8 || tensor->type == ONNX_UINT8;
+    return type_is_real(tensor->type) || known->is_weight || (is_byte && tensor->rank > 1);
+}
+
 /* Of what goes in, the first that leads to a weight; NULL: none. */
 static struct known *leading(const struct step *step)
 {
     for (size_t i = 0; i < step_input_count(step); i++) {
         struct known *in = step_input(step, i);
-        if (is_weight(in) && (type_is_real(in->tensor->type) || in->is_weight))
+        if (is_weight(in) && may_be_trained(in))
             return in;
     }
     return NULL;
@@ -132,7 +140,7 @@ static bool lead_all(struct step *step, struct known *out, struct known *first)
     lead(out, first);
     for (size_t i = 0; i < step_input_count(step); i++) {
         struct known *in = step_input(step, i);
-        if (!is_weight(in) || !type_is_real(in->tensor->type))
+        if (!is_weight(in) || !may_be_trained(in))
             continue;
         if (!add_other(step, out, in->root ? in->root : in))
             return false;

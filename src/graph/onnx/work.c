@@ -41,6 +41,7 @@ enum err work_init(struct work *work, const struct onnx_file *file, struct graph
 void work_release(struct work *work)
 {
     free(work->known);
+    free(work->is_needed);
     free(work->bound);
     arena_release(&work->kept);
     arena_release(&work->passing);

@@ -48,6 +48,7 @@ struct known {
     bool is_weight; /* integers that stand for other numbers: a quantised weight */
     double stored_bytes; /* of a weight that is packed: those of the file; 0: by its type */
     bool is_made;        /* an input, a tensor, or its node was passed */
+    bool is_needed;      /* for an output of the model */
     bool is_output;      /* of the model */
 };
 
@@ -60,6 +61,7 @@ struct work {
     const struct onnx_file *file;
     struct graph *graph;
     struct known *known;  /* of each value of the file */
+    bool *is_needed;      /* of each node: for an output of the model */
     struct arena kept;    /* numbers, tensors of Constant nodes: as long as the work */
     struct arena passing; /* settings of one node */
     size_t numbers_kept;

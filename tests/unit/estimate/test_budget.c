@@ -26,7 +26,7 @@ static struct outcome outcome_of(const struct workload *work)
                                     .joules_plus_minus = 2,
                                     .average_w = 800,
                                     .power_plus_minus = 10},
-                            .memory = {.total_peak = 4e9}};
+                            .memory = {.total_peak = 4e9, .capacity = 5e9, .fits = true}};
 }
 
 static void each_limit_against_its_figure(void **state)
@@ -94,6 +94,29 @@ static void a_request_pays_for_all_its_tokens(void **state)
     assert_string_equal(budget_joules_of(&outcome), "request");
 }
 
+static void what_does_not_fit_keeps_no_limit(void **state)
+{
+    struct outcome outcome = outcome_of(work_of(1, 1, false)), smaller = outcome;
+    struct budget budget = budget_none();
+    struct budget_check checks[BUDGET_KINDS];
+    (void)state;
+    outcome.memory.capacity = 3e9;
+    outcome.memory.fits = false;
+    assert_int_equal(budget_judge(&budget, &outcome, checks), 0); /* nobody asked */
+    budget.most[BUDGET_LATENCY] = 1;
+    assert_int_equal(budget_judge(&budget, &outcome, checks), 2);
+    assert_int_equal(checks[0].verdict, BUDGET_PASS);
+    assert_int_equal(checks[1].kind, BUDGET_FIT);
+    assert_int_equal(checks[1].verdict, BUDGET_FAIL);
+    assert_near(checks[1].left, -1e9, 0);
+    assert_near(checks[1].margin, -1.0 / 3, 1e-12);
+    assert_false(budget_holds(&budget, &outcome));
+    assert_true(budget_is_no_worse(&budget, &outcome, &smaller));
+    outcome.memory.capacity = UNKNOWN; /* which cannot be broken */
+    outcome.memory.fits = true;
+    assert_true(budget_holds(&budget, &outcome));
+}
+
 static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
 {
     struct outcome outcome = outcome_of(work_of(1, 1, false));
@@ -105,6 +128,11 @@ static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
     budget.most[BUDGET_POWER] = 1000;
     assert_true(budget_has_any(&budget));
     assert_false(budget_holds(&budget, &outcome));
+    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_UNKNOWN);
+    budget.most[BUDGET_LATENCY] = 1;
+    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_UNKNOWN);
+    budget.most[BUDGET_LATENCY] = 0.001; /* one that is broken settles it */
+    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_FAIL);
 }
 
 int main(void)
@@ -113,6 +141,7 @@ int main(void)
         cmocka_unit_test(each_limit_against_its_figure),
         cmocka_unit_test(what_comes_nearer_to_a_broken_limit_is_no_worse),
         cmocka_unit_test(a_request_pays_for_all_its_tokens),
+        cmocka_unit_test(what_does_not_fit_keeps_no_limit),
         cmocka_unit_test(no_limit_holds_and_one_that_cannot_be_judged_does_not),
     };
     return RUN_TESTS(tests);

@@ -8,6 +8,7 @@
 #include "port/json_read.h"
 #include "support/hardware_file.h"
 #include "support/tree.h"
+#include "support/ways.h"
 
 static struct hardware device;
 static struct text changed;
@@ -304,7 +305,7 @@ static void products_run_on_what_the_device_has(void **state)
         {PRECISION_FP16, PRECISION_BF16, 100e12, 2e-12}, /* the same width */
         {PRECISION_INT8, PRECISION_INT8, 200e12, 1e-12},
         {PRECISION_FP8, PRECISION_BF16, 100e12, 2e-12},  /* integers do not hold it */
-        {PRECISION_INT4, PRECISION_BF16, 100e12, 2e-12}, /* weights alone are narrow */
+        {PRECISION_INT4, PRECISION_INT8, 200e12, 1e-12}, /* which hold four bits */
         {PRECISION_FP4, PRECISION_BF16, 100e12, 2e-12},
         {PRECISION_FP32, PRECISION_FP32, 10e12, 20e-12},
         {PRECISION_TF32, PRECISION_FP32, 10e12, 20e-12},
@@ -313,7 +314,7 @@ static void products_run_on_what_the_device_has(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         enum precision used;
         double flops = hardware_product_flops(&device, CASES[i].asked, &used);
-        double joules = hardware_product_joules(&device, CASES[i].asked);
+        double joules = product_joules(&device, CASES[i].asked);
         assert_int_equal(used, CASES[i].used);
         assert_int_equal(is_known(flops), is_known(CASES[i].flops));
         assert_int_equal(is_known(joules), is_known(CASES[i].joules));
@@ -324,16 +325,61 @@ static void products_run_on_what_the_device_has(void **state)
     }
 }
 
+static void add_units(struct hardware_figure *flops, struct hardware_figure *joules,
+                      enum precision format, double rate, double each)
+{
+    flops[format] = joules[format] =
+        (struct hardware_figure){.value = rate, .plus_minus = UNKNOWN, .source = "test"};
+    joules[format].value = each;
+}
+
+/* A format of its own has its own units, however dear; one that the device lacks goes where it costs least
+ * among those that hold it, and of equals where it is fastest. */
+static void products_of_other_formats_run_where_they_cost_least(void **state)
+{
+    (void)state;
+    enum precision used;
+    struct error why = {0};
+    add_units(device.vector_flops, device.vector_joules, PRECISION_FP16, 20e12, 10e-12);
+    assert_near(product_joules(&device, PRECISION_FP16), 10e-12, 1e-20);
+    assert_near(hardware_product_flops(&device, PRECISION_FP8, &used), 100e12, 1);
+    assert_int_equal(used, PRECISION_BF16); /* on the units for matrices */
+    assert_near(product_joules(&device, PRECISION_FP4), 2e-12, 1e-20);
+    add_units(device.matrix_flops, device.matrix_joules, PRECISION_FP16, 150e12, 2e-12);
+    assert_near(hardware_product_flops(&device, PRECISION_FP8, &used), 150e12, 1);
+    assert_int_equal(used, PRECISION_FP16);
+    add_units(device.matrix_flops, device.matrix_joules, PRECISION_FP4, 400e12, 0.5e-12);
+    assert_near(hardware_product_flops(&device, PRECISION_FP4, &used), 400e12, 1);
+    assert_int_equal(used, PRECISION_FP4);
+    assert_near(product_joules(&device, PRECISION_FP4), 0.5e-12, 1e-20);
+    hardware_product_flops(&device, PRECISION_INT4, &used);
+    assert_int_equal(used, PRECISION_INT8); /* fp4 does not hold it */
+    /* What is done to activations is done in 16 bits, the cheaper of them. */
+    assert_near(other_joules(&device, PRECISION_FP4), 10e-12, 1e-20);
+    assert_int_equal(hardware_check(&device, &why), ERR_OK);
+}
+
+/* Units for vectors in a format that the units for matrices would do better in a wider one. */
+static void units_of_no_use_are_refused(void **state)
+{
+    (void)state;
+    struct error why = {0};
+    assert_int_equal(hardware_check(&device, &why), ERR_OK);
+    add_units(device.vector_flops, device.vector_joules, PRECISION_FP8, 40e12, 5e-12);
+    assert_int_equal(hardware_check(&device, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "vector.fp8.peak: is below that of bf16");
+}
+
 static void the_rest_runs_on_the_vector_units(void **state)
 {
     (void)state;
-    assert_near(hardware_other_flops(&device, PRECISION_BF16), 10e12, 1);
-    assert_near(hardware_other_joules(&device, PRECISION_INT8), 20e-12, 1e-20);
-    assert_false(is_known(hardware_other_flops(&device, PRECISION_FP64)));
+    assert_near(other_flops(&device, PRECISION_BF16), 10e12, 1);
+    assert_near(other_joules(&device, PRECISION_INT8), 20e-12, 1e-20);
+    assert_false(is_known(other_flops(&device, PRECISION_FP64)));
     device.vector_flops[PRECISION_FP32].value =
         UNKNOWN; /* and where there are none, with the rest */
-    assert_near(hardware_other_flops(&device, PRECISION_BF16), 100e12, 1);
-    assert_near(hardware_other_joules(&device, PRECISION_BF16), 2e-12, 1e-20);
+    assert_near(other_flops(&device, PRECISION_BF16), 100e12, 1);
+    assert_near(other_joules(&device, PRECISION_BF16), 2e-12, 1e-20);
 }
 
 static void the_weakest_evidence_counts(void **state)
@@ -407,6 +453,8 @@ int main(void)
         TEST(a_measured_energy_may_pass_the_limit_farther),
         TEST(a_device_without_peaks_is_none),
         TEST(products_run_on_what_the_device_has),
+        TEST(products_of_other_formats_run_where_they_cost_least),
+        TEST(units_of_no_use_are_refused),
         TEST(the_rest_runs_on_the_vector_units),
         TEST(the_weakest_evidence_counts),
         TEST(a_point_changes_what_it_says),

@@ -1,5 +1,6 @@
 /* The catalogue as it is in the program: every entry holds what the format promises. */
 #include "support/unit.h"
+#include "support/ways.h"
 
 #include <math.h>
 
@@ -89,7 +90,7 @@ static void look_at_widths(const struct hardware *hardware)
     for (size_t i = 0; i < sizeof BY_WIDTH / sizeof *BY_WIDTH; i++) {
         enum precision used;
         double flops = hardware_product_flops(hardware, BY_WIDTH[i], &used);
-        double joules = hardware_product_joules(hardware, BY_WIDTH[i]);
+        double joules = product_joules(hardware, BY_WIDTH[i]);
         if (!is_known(flops))
             continue;
         if (flops < slower || joules > cheaper * 1.0001)

@@ -1,9 +1,12 @@
 /* What is alive when: against a run over the graph that allocates, and frees after the last use. */
 #include "estimate/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph/build.h"
+#include "graph/reader.h"
 #include "support/devices.h"
 #include "support/graphs.h"
 #include "support/unit.h"
@@ -214,12 +217,98 @@ static void test_shared_and_stored_weights(void **state)
     graph_release(&graph);
 }
 
+/* ---- shared by devices ---- */
+
+struct shared_case {
+    const char *model;
+    double queries, keys; /* numbers of a token: of queries, and of keys and values together */
+    double heads_kv;
+};
+
+/* What one of the devices has of a tensor, by its name alone: some heads of queries, keys and values, some
+ * columns between the matrices of the feed-forward; all of anything else, routers too. */
+static double part_of(const struct shared_case *which, const char *name, double devices)
+{
+    const char *behind = strncmp(name, "blk.", 4) == 0 ? strchr(name + 4, '.') : NULL;
+    double most = fmin(devices, which->heads_kv), all = which->queries + which->keys;
+    static const char *const COLUMNS[] = {
+        ".attn_q",   ".rotary_query", ".scores",        ".attn_q_norm", ".ffn_up",
+        ".ffn_gate", ".ffn_up_exps",  ".ffn_gate_exps", ".activation",  ".gated"};
+    static const char *const HEADS_KV[] = {".attn_k", ".attn_v", ".rotary_key", ".attn_k_norm"};
+    for (size_t i = 0; behind && i < sizeof COLUMNS / sizeof *COLUMNS; i++)
+        if (strcmp(behind, COLUMNS[i]) == 0)
+            return 1 / devices;
+    for (size_t i = 0; behind && i < sizeof HEADS_KV / sizeof *HEADS_KV; i++)
+        if (strcmp(behind, HEADS_KV[i]) == 0)
+            return 1 / most;
+    if (behind && strcmp(behind, ".attn_qkv") == 0)
+        return which->queries / all / devices + which->keys / all / most;
+    return 1;
+}
+
+static void check_shared(const struct shared_case *which, const struct partition *partition,
+                         int devices)
+{
+    struct rates rates = rates_in(PRECISION_FP16);
+    struct estimate_memory memory;
+    const struct graph *graph = partition->graph;
+    double peak = 0, *alive = calloc(partition->count, sizeof *alive);
+    assert_non_null(alive);
+    for (size_t t = 0; t < graph->tensor_count; t++) {
+        if (!is_activation(&graph->tensors[t]) ||
+            graphs_shown_by(graph, true, (tensor_id)t) != (tensor_id)t)
+            continue;
+        struct needs needs = needs_of(partition, true, (tensor_id)t);
+        struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
+        double bytes =
+            graph_bytes(&amount, &rates.widths) * part_of(which, graph->tensors[t].name, devices);
+        for (int i = needs.first; needs.is_stored && i <= needs.last; i++)
+            alive[i] += bytes;
+    }
+    assert_int_equal(memory_of(partition, &rates, devices, 1, &memory), ERR_OK);
+    for (size_t i = 0; i < partition->count; i++) {
+        assert_near(memory.timeline[i], alive[i], 1e-9 * alive[i]);
+        peak = alive[i] > peak ? alive[i] : peak;
+    }
+    assert_near(memory.activations_peak, peak, 1e-9 * peak);
+    double rest = memory.weights + memory.kv_cache;
+    assert_near(memory.total_peak, rest + peak, 1e-9 * rest);
+    free(memory.timeline);
+    free(alive);
+}
+
+static void test_what_devices_divide(void **state)
+{
+    (void)state;
+    static const struct shared_case CASES[] = {
+        {"llama-3.2-1b", 2048, 2 * 512, 8},
+        {"phi-4", 5120, 2 * 1280, 10},
+        {"qwen3-30b-a3b", 4096, 2 * 512, 4},
+        {"mixtral-8x7b", 4096, 2 * 1024, 8},
+    };
+    for (size_t c = 0; c < sizeof CASES / sizeof *CASES; c++) {
+        struct model model;
+        struct graph graph;
+        struct error why = {0};
+        struct graph_setting setting = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 64};
+        assert_int_equal(model_open(CASES[c].model, &model, &why), ERR_OK);
+        assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
+        struct partition partition = cut(&graph, PARTITION_FUSED);
+        for (int devices = 1; devices <= 16; devices *= 2)
+            check_shared(&CASES[c], &partition, devices);
+        partition_release(&partition);
+        graph_release(&graph);
+        model_close(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_timeline_of_any_graph),
         cmocka_unit_test(test_a_residual_is_kept),
         cmocka_unit_test(test_shared_and_stored_weights),
+        cmocka_unit_test(test_what_devices_divide),
     };
     return RUN_TESTS(tests);
 }

@@ -212,6 +212,20 @@ static void test_a_rotation_in_small_steps(void **state)
     ASSERT_PATTERNS(&b, "linear", "mul+unary+move+mul+add", "linear");
 }
 
+/* A product of integers, brought back to the numbers that it stands for. */
+static void test_a_cast_is_a_step_like_any(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "integers", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "scale", 1, (int64_t[]){1});
+    x = build_op(&b, GRAPH_CAST, "cast", build_linear(&b, "fc", x, 8, false));
+    build_output(&b, build_binary(&b, GRAPH_MUL, "scaled", x, scale));
+    ASSERT_PATTERNS(&b, "linear+cast+mul");
+}
+
 /* A tensor rolled around is all of it in another order; with something else between it is not. */
 static void test_parts_put_together_again(void **state)
 {
@@ -575,8 +589,9 @@ static bool same_cost(const struct subgraph *a, const struct subgraph *b)
     return a->cost.macs == b->cost.macs && a->cost.elementwise == b->cost.elementwise &&
            same_amount(&a->cost.in, &b->cost.in) && same_amount(&a->cost.out, &b->cost.out) &&
            same_amount(&a->cost.weights, &b->cost.weights) && a->outputs == b->outputs &&
-           a->rows == b->rows && a->steps == b->steps && a->link_outputs == b->link_outputs &&
-           a->op == b->op && a->is_shared == b->is_shared && a->is_summed == b->is_summed;
+           a->rows == b->rows && a->steps == b->steps && a->link_summed == b->link_summed &&
+           a->link_gathered == b->link_gathered && a->op == b->op && a->is_shared == b->is_shared &&
+           a->is_summed == b->is_summed;
 }
 
 static void check_kinds(const struct partition *partition)
@@ -641,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_what_is_rearranged_is_read_where_it_lies),
         cmocka_unit_test(test_attention_that_replaces_what_is_no_number),
         cmocka_unit_test(test_a_rotation_in_small_steps),
+        cmocka_unit_test(test_a_cast_is_a_step_like_any),
         cmocka_unit_test(test_parts_put_together_again),
         cmocka_unit_test(test_what_is_rearranged_to_go_out_is_written),
         cmocka_unit_test(test_what_is_read_twice_or_goes_out_is_not_fused),

@@ -3,6 +3,7 @@
 #include "estimate/estimate.h"
 
 #include "graph/build.h"
+#include "graph/reader.h"
 #include "support/devices.h"
 #include "support/unit.h"
 
@@ -169,6 +170,57 @@ static void test_traffic(void **state)
     estimate_release(&e);
 }
 
+/* ---- experts ---- */
+
+/* What all devices send in one pass, with 16 bits a number. */
+static double link_bytes(const char *name, struct graph_setting setting, int devices)
+{
+    struct device device;
+    struct model model;
+    struct graph graph;
+    struct partition partition;
+    struct estimate estimate;
+    struct error why = {0};
+    struct estimate_setting how = {.precision = PRECISION_FP16, .devices = devices};
+    assert_int_equal(model_open(name, &model, &why), ERR_OK);
+    assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
+    assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
+    assert_int_equal(estimate_make(&partition, device_round(&device), &how, &estimate, &why),
+                     ERR_OK);
+    double bytes = estimate.traffic.link;
+    estimate_release(&estimate);
+    partition_release(&partition);
+    graph_release(&graph);
+    model_close(&model);
+    return bytes;
+}
+
+/* Answers of experts are weighed and added up on each device; their sum alone goes around: twice a layer,
+ * and once the logits of the last token of each sequence. */
+static void test_experts_are_summed_before_they_are_sent(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double layers, width, vocabulary;
+    } MODELS[] = {
+        {"mixtral-8x7b", 32, 4096, 32000},
+        {"qwen3-30b-a3b", 48, 2048, 151936},
+        {"llama-3.1-8b", 32, 4096, 128256}, /* as a dense one does */
+    };
+    for (size_t m = 0; m < sizeof MODELS / sizeof *MODELS; m++)
+        for (int devices = 2; devices <= 8; devices *= 2) {
+            double sums = 2 * MODELS[m].layers * MODELS[m].width, logits = MODELS[m].vocabulary;
+            double ring = 2.0 * (devices - 1); /* bytes of a number, sent by all but one */
+            struct graph_setting decode = {.phase = GRAPH_DECODE, .batch = 4, .context = 128};
+            struct graph_setting prefill = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 4096};
+            assert_near(link_bytes(MODELS[m].name, decode, devices), 4 * ring * (2 * sums + logits),
+                        1e-3);
+            assert_near(link_bytes(MODELS[m].name, prefill, devices),
+                        ring * (4096 * 2 * sums + logits), 1e-3);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_latency_of_the_ring),
         cmocka_unit_test(test_what_lies_on_each_device),
         cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_experts_are_summed_before_they_are_sent),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -59,6 +59,11 @@ static void test_the_model(void **state)
     assert_int_equal(find_node(&graph, "product")->op, GRAPH_LINEAR);
     assert_near(graph_node_cost(&graph, find_node(&graph, "conv")).macs, 3 * 64 * 4 * 18, 0);
     assert_near(graph_node_cost(&graph, find_node(&graph, "all")).macs, 3 * 16 * 12 * (8 + 3), 0);
+    /* nodes of the function in the place of its call: the recurrence's (steps, directions, ...) turned */
+    assert_int_equal(find_node(&graph, "bent/turned")->op, GRAPH_REARRANGE);
+    assert_int_equal(find_node(&graph, "bent/y")->op, GRAPH_CLIP);
+    assert_int_equal(find_tensor(&graph, "turned")->dims[0], find_tensor(&graph, "all")->dims[1]);
+    assert_int_equal(find_tensor(&graph, "turned")->dims[1], find_tensor(&graph, "all")->dims[0]);
     /* what nobody knows */
     assert_int_equal(graph.unknown_count, 1);
     assert_int_equal(find_node(&graph, "out")->op, GRAPH_UNKNOWN);

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "support/unit.h"
@@ -82,6 +84,41 @@ static void test_threads_have_names(void **state)
     assert_true(holds);
 }
 
+/* What a child of a thread in a hurry runs as: 1 where it is an ordinary one. */
+static int child_is_ordinary(void)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(sched_getscheduler(0) == SCHED_OTHER);
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+static void *hurry(void *argument)
+{
+    struct sched_param one = {.sched_priority = 1};
+    bool is_allowed = sched_setscheduler(0, SCHED_FIFO, &one) == 0;
+    sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+    thread_hurry();
+    int policy = sched_getscheduler(0);
+    *(bool *)argument = is_allowed
+                            ? (policy & ~SCHED_RESET_ON_FORK) == SCHED_FIFO && child_is_ordinary()
+                            : policy == SCHED_OTHER;
+    return NULL;
+}
+
+static void test_a_hurry_is_where_it_is_allowed(void **state)
+{
+    (void)state;
+    bool holds = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hurry, &holds), 0);
+    pthread_join(thread, NULL);
+    assert_true(holds);
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER); /* the others of the process */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +127,7 @@ int main(void)
         cmocka_unit_test(test_an_early_poke_is_kept_and_taken_once),
         cmocka_unit_test(test_another_thread_wakes_the_sleeper),
         cmocka_unit_test(test_threads_have_names),
+        cmocka_unit_test(test_a_hurry_is_where_it_is_allowed),
     };
     return RUN_TESTS(tests);
 }

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""ipw estimate on what people feed it: files that leave something out, contradict themselves or were written
+to deceive, and options that would change nothing."""
+
+import json
+import re
+import sys
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from compiling import SOURCE  # noqa: E402
+from estimating import GPU, EstimateTest  # noqa: E402
+from onnx_bytes import info, integers, model, node, weight  # noqa: E402
+from program import ipw  # noqa: E402
+
+
+class FileTest(EstimateTest):
+    def write(self, name, data):
+        path = self.root / name
+        path.write_bytes(data) if isinstance(data, bytes) else path.write_text(data)
+        return path
+
+    def onnx(self, *arguments, name="made.onnx"):
+        return self.write(name, model(*arguments))
+
+
+# ---- ONNX inputs of no shape ----
+
+class Shapeless(FileTest):
+    def matmul(self):
+        return self.onnx([node("MatMul", ["x", "w"], ["y"])], [info("x")], [info("y")],
+                         [weight("w", [16, 32])])
+
+    def test_it_is_asked_for(self):
+        words = self.refused("--model", self.matmul(), "--hardware", GPU)
+        self.assertRegex(words, r"input 'x' has no shape: give it, for example --dim x=\d+x\d+")
+
+    def test_given_it_counts(self):
+        report = self.on(GPU, self.matmul(), "--dim", "x=4x16")
+        self.assertEqual(report["macs"], 4 * 16 * 32)
+        self.assertFalse(report.get("is_guessed"))
+        conv = self.onnx([node("Conv", ["x", "w"], ["y"], "", integers("pads", [1, 1, 1, 1]))],
+                         [info("x")], [info("y")], [weight("w", [8, 3, 3, 3])])
+        self.assertEqual(self.on(GPU, conv, "--dim", "x=2x3x10x12")["macs"], 2 * 8 * 10 * 12 * 27)
+
+    def test_what_does_not_fit_the_graph_is_told(self):
+        words = self.run_ipw("--model", self.matmul(), "--hardware", GPU, "--dim", "x=4x17",
+                             code=1).stderr
+        self.assertIn("MatMul", words)
+
+    def test_no_shape(self):
+        for wrong in ("x=4x", "x=", "x=axb", "x=0x3", "x=1x1x1x1x1x1x1x1x1", "x=-1x3", "x=1.5"):
+            with self.subTest(wrong):
+                self.assertIn("not a shape", self.refused("--model", self.matmul(), "--hardware", GPU,
+                                                          "--dim", wrong))
+
+    def test_one_that_nobody_reads_is_not_asked_for(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4]), info("unused")], [info("y")])
+        self.assertEqual(self.on(GPU, path)["macs"], 0)
+
+    def test_a_whole_shape_is_for_those_alone(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4])], [info("y")])
+        self.assertIn("no open dimension", self.refused("--model", path, "--hardware", GPU, "--dim",
+                                                        "x=1x4"))
+
+
+class Unneeded(FileTest):
+    def test_what_no_output_needs_is_left_out(self):
+        live, dead = node("MatMul", ["x", "w"], ["y"]), node("MatMul", ["x", "v"], ["z"])
+        dead_too = node("Relu", ["z"], ["q"])
+        weights = [weight("w", [16, 32]), weight("v", [16, 4096])]
+        for nodes in ([live, dead, dead_too], [dead_too, dead, live]):
+            path = self.onnx(nodes, [info("x", [4, 16])], [info("y")], weights)
+            self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * 32)
+        path = self.onnx([live, dead], [info("x", [4, 16])], [info("y"), info("z")], weights)
+        self.assertEqual(self.on(GPU, path)["macs"], 4 * 16 * (32 + 4096))
+
+
+# ---- options that would change nothing ----
+
+class Unused(FileTest):
+    def test_a_prompt_of_a_file_that_has_its_own(self):
+        path = self.onnx([node("Gather", ["table", "i"], ["z"])], [info("i", [2, 5], 7)], [info("z")],
+                         [weight("table", [100, 8])])
+        words = self.refused("--model", path, "--hardware", GPU, "--prompt-tokens", "700")
+        self.assertIn("prompt", words)
+        self.on(GPU, path, "--prompt-tokens", "5")  # says what is so
+        path = self.onnx([node("Gather", ["table", "i"], ["z"])], [info("i", ["batch", "seq_len"], 7)],
+                         [info("z")], [weight("table", [100, 8])])
+        self.assertEqual(self.on(GPU, path, "--prompt-tokens", "700", "--batch", "2")["setting"]["prompt_tokens"],
+                         700)
+        self.assertIn("prompt", self.refused("--model", path, "--hardware", GPU, "--batch", "2",
+                                             "--dim", "seq_len=4", "--prompt-tokens", "700"))
+
+
+    def test_the_legacy_model_takes_no_more_than_it_heeds(self):
+        legacy = SOURCE / "tests" / "fixtures" / "hardware"
+        path = next(p for p in sorted(legacy.glob("*.json")) if '"legacy"' in p.read_text())
+        asked = ["--model", "resnet18", "--model-compat", "--hardware-file", path]
+        self.run_ipw(*asked)
+        for option in ("--max-latency-ms=0.001", "--max-energy-mj=1", "--max-memory-gb=1",
+                       "--max-power-w=1", "--plot=a.png", "--graph=dot", "--top=1", "-v", "--batch=2",
+                       "--devices=2", "--compare", "--sweep", "--no-fusion"):
+            with self.subTest(option):
+                words = self.refused(*asked, option)
+                self.assertIn("verbose" if option == "-v" else option.split("=")[0], words)
+
+
+# ---- names that were written to deceive ----
+
+ODD = "\x1b[31mred\r\nline\u202egpj"
+BAD = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffd]")
+
+
+class Names(FileTest):
+    def clean(self, *arguments, code=0):
+        done = ipw(None, "estimate", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIsNone(BAD.search(done.stdout + done.stderr), done.stdout + done.stderr)
+        if code:
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done
+
+    def test_of_onnx_nodes_and_operators(self):
+        raw = ODD.encode() + b"\xff\xfe"
+        path = self.onnx([node("MatMul", ["x", "w"], [raw], raw), node(raw, [raw], ["y"], b"\x1b[2J"),
+                          node("Relu", ["y"], ["z"])],
+                         [info("x", [4, 16])], [info("z")], [weight("w", [16, 32])])
+        for more in ([], ["--json"], ["--format", "md"], ["--format", "csv", "-v"], ["--graph", "dot"],
+                     ["--graph", "mermaid"]):
+            with self.subTest(more):
+                done = self.clean("--model", path, "--hardware", GPU, *more)
+                if more == ["--json"]:
+                    names = [row["name"] for row in json.loads(done.stdout)["subgraphs"]]
+                    self.assertTrue(any("?[31mred" in name for name in names), names)
+        path = self.onnx([node("Relu", [raw], ["z"], raw)], [info("x", [4])], [info("z")])
+        self.clean("--model", path, "--hardware", GPU, code=1)
+        path = self.onnx([node("Relu", [raw], ["z"])], [info(raw)], [info("z")])
+        self.clean("--model", path, "--hardware", GPU, code=2)
+
+    def test_of_hardware_files(self):
+        for change in ({ODD: 1}, {"name": ODD}, {"id": ODD}, {"class": ODD}, {"aliases": [ODD]},
+                       {"name": "\u202emirrored"}, {"matrix": {ODD: {}}}):
+            with self.subTest(change):
+                self.clean("--model", "resnet18", "--hardware-file", self.device(**change), code=1)
+
+    def test_of_a_legacy_file(self):
+        legacy = {"flops": {ODD: 1}, "joules_per_flop": {"fp32": 1}, "bytes_per_s": 1,
+                  "joules_per_byte": 1, "threads": 1, "launch_s": 1}
+        path = self.write("legacy.json", json.dumps({"id": ODD, "name": ODD, "legacy": legacy}))
+        self.clean("--model", "resnet18", "--model-compat", "--hardware-file", path, code=1)
+        legacy["flops"] = {"fp32": 1e12}
+        path = self.write("legacy.json", json.dumps({"id": ODD, "name": ODD, "legacy": legacy}))
+        self.clean("--model", "resnet18", "--model-compat", "--hardware-file", path)
+
+    def test_of_csv_files(self):
+        cell = f'"{ODD}"'
+        path = self.write("c.csv", f"op,shape,dtype,latency_s,energy_j\nmatmul,8x8x8,{cell},1,1\n")
+        self.clean("calibrate", "--csv", path, code=1)
+        self.clean("validate", "--hardware", GPU, "--csv", path, code=1)
+        path = self.write("v.csv", f"model,runtime,latency_s\nresnet18,{cell},1\n")
+        self.clean("validate", "--hardware", GPU, "--csv", path)
+        self.clean("validate", "--hardware", GPU, "--csv", path, "--json")
+
+    def test_of_config_and_safetensors(self):
+        path = self.write("config.json", json.dumps({"model_type": ODD}))
+        self.clean("--model", path, "--hardware", GPU, code=1)
+        header = json.dumps({ODD: {"dtype": ODD, "shape": [1], "data_offsets": [0, 4]}}).encode()
+        path = self.write("m.safetensors", len(header).to_bytes(8, "little") + header + bytes(4))
+        self.clean("--model", path, "--hardware", GPU, code=1)
+
+    def test_of_the_file_itself(self):
+        path = self.onnx([node("Relu", ["x"], ["z"])], [info("x", [4])], [info("z")],
+                         name="\x1b[31m\u202e.onnx")
+        self.clean("--model", path, "--hardware", GPU)
+
+
+if __name__ == "__main__":
+    unittest.main()
