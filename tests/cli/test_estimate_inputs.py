@@ -11,7 +11,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
-from estimating import GPU, EstimateTest  # noqa: E402
+from estimating import GPU, ROUND, EstimateTest  # noqa: E402
 from onnx_bytes import info, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
@@ -142,6 +142,46 @@ class Listed(unittest.TestCase):
         done = ipw(None, "list", "models", "resnet5o")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("did you mean resnet50?", done.stderr)
+
+
+# ---- devices that contradict themselves ----
+
+class Doubtful(FileTest):
+    def test_a_file_that_contradicts_itself_is_warned_of(self):
+        sane = self.run_ipw("--model", "resnet18", "--hardware-file", self.device(), "--json")
+        self.assertEqual(sane.stderr, "")
+        energy = {**ROUND["matrix"]["fp16"]["energy"], "value": 1e6}
+        for change, key in (
+                ({"matrix": {"fp16": {**ROUND["matrix"]["fp16"], "energy": energy}}}, "matrix.fp16"),
+                ({"memories": [{**ROUND["memories"][0], "energy": energy}]}, "memories.RAM")):
+            with self.subTest(key):
+                path = self.device(**change)
+                done = self.run_ipw("--model", "resnet18", "--hardware-file", path, "--json")
+                self.assertEqual(done.stderr.count("\n"), 1)
+                self.assertIn("device.json contradicts itself", done.stderr)
+                self.assertIn(f"{key}: at its peak it would draw", done.stderr)
+                report = json.loads(done.stdout)
+                self.assertEqual((json.loads(sane.stdout)["confidence"], report["confidence"]),
+                                 ("interpolated", "theoretical"))
+                self.assertIn(key, report["confidence_reason"])
+
+    def test_a_calibrated_device_says_why_it_is_no_better(self):
+        base = {**ROUND, "calibrated": True}
+        told = lambda *more, **change: self.estimate(
+            "resnet18", "--hardware-file", self.device(**{**base, **change}), *more)
+        report = told()
+        self.assertEqual(report["confidence"], "calibrated")
+        report = told(power={"idle": ROUND["power"]["idle"]})
+        self.assertEqual(report["confidence"], "calibrated")
+        self.assertIn("no power limit", report["confidence_reason"])
+        self.assertIsNone(report["power_w"]["limit"])
+        assumed = {**ROUND["memories"][0]["energy"], "evidence": "assumed"}
+        report = told(memories=[{**ROUND["memories"][0], "energy": assumed}])
+        self.assertEqual(report["confidence"], "interpolated")
+        self.assertIn("not the joules of a byte: assumed", report["confidence_reason"])
+        report = told("--precision", "int8")
+        self.assertEqual(report["confidence"], "interpolated")
+        self.assertIn("not in int8", report["confidence_reason"])
 
 
 # ---- measurements that are none ----
