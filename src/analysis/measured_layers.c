@@ -91,7 +91,8 @@ static enum err add_directory(struct measured_layers *into, const char *path, st
     if (code == GLOB_NOSPACE)
         err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     for (size_t i = 0; !code && !err && i < found.gl_pathc; i++)
-        err = add_file(into, found.gl_pathv[i], why);
+        if (user_file_is_regular(found.gl_pathv[i])) /* else who reads the run tells */
+            err = add_file(into, found.gl_pathv[i], why);
     globfree(&found);
     return err;
 }

@@ -16,11 +16,13 @@
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"
+#include "store/journal.h"
+#include "store/run_dir.h"
 
 /* A summary has a few kilobytes, and what a service says of itself. */
 #define SUMMARY_MOST ((size_t)16 << 20)
 
-enum { PATH_MOST = FILE_PATH_MAX, JOURNAL_FORMAT = 1 };
+enum { PATH_MOST = FILE_PATH_MAX };
 
 static enum err join(const char *directory, const char *name, char path[static PATH_MOST],
                      struct error *why)
@@ -326,6 +328,8 @@ static enum err load_into(struct run_table *table, const char *model, struct ask
 {
     struct shards shards = {0};
     enum err err = list_shards(table->directory, &shards, why);
+    if (!err)
+        err = run_dir_check_files(table->directory, why);
     if (!err) {
         read_summary(table);
         err = load_rows(table, &shards, model, asked, why);

@@ -15,6 +15,7 @@
 #include "cli/reading_view.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "core/plain.h"
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"
@@ -195,13 +196,14 @@ static enum err take_result(struct analyzing *work, const struct analysis_driver
 static void show_run(struct analyzing *work, const struct run_table *table)
 {
     const char *hardware = run_fact_text(table, "hardware_label");
-    text_addf(&work->out, "\n %s: %zu quer%s to '%s'%s%s", table->directory, table->rows,
-              table->rows == 1 ? "y" : "ies", table->model, hardware[0] ? " on " : "", hardware);
+    text_addf(&work->out, "\n %s: %zu quer%s to '%s'%s%s", plain_text(table->directory).text,
+              table->rows, table->rows == 1 ? "y" : "ies", plain_text(table->model).text,
+              hardware[0] ? " on " : "", plain_text(hardware).text);
     if (table->failed)
         text_addf(&work->out, ", %zu failed", table->failed);
     text_add(&work->out, "\n");
     for (size_t i = 0; i < table->note_count; i++)
-        text_addf(&work->out, "   note: %s\n", table->notes[i].text);
+        text_addf(&work->out, "   note: %s\n", plain_text(table->notes[i].text).text);
 }
 
 static void show_heading(struct analyzing *work, const struct subject *subject)
@@ -209,7 +211,7 @@ static void show_heading(struct analyzing *work, const struct subject *subject)
     if (subject->has_table)
         show_run(work, &subject->table);
     else
-        text_addf(&work->out, "\n %s: the layers of %zu model%s\n", subject->path,
+        text_addf(&work->out, "\n %s: the layers of %zu model%s\n", plain_text(subject->path).text,
                   subject->layers.count, subject->layers.count == 1 ? "" : "s");
     text_add(&work->out, "\n");
 }

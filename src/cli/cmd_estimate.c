@@ -428,7 +428,7 @@ static int estimate_main(int argc, char **argv)
         {0, "prompt-tokens", OPTION_TEXT, &o.prompt_tokens, "NUMBERS",
          "of a prompt, or of a text read whole: 512, 128..4096x2 (default: 512)", 0, 0, NULL},
         {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
-         "tokens of the answer to a request (default: 128)", 1, 1e8, NULL},
+         "tokens of the answer to a request (default: 128)", 1, 1e7, NULL},
         {0, "context", OPTION_TEXT, &o.context, "NUMBERS",
          "tokens that a decoded one sees, or a request grows to: 512..8192x2", 0, 0, NULL},
         {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",

@@ -10,6 +10,7 @@
 #include "cli/reading_view.h"
 #include "core/log.h"
 #include "report/export.h"
+#include "store/journal.h"
 
 static int export_main(int argc, char **argv);
 
@@ -26,7 +27,8 @@ const struct command command_export = {
 };
 
 struct export_options {
-    const char *to, *output, *model;
+    const char *to, *output, *model, *name;
+    bool replace;
 };
 
 static int export_with(const struct export_options *options, const char *directory)
@@ -40,13 +42,18 @@ static int export_with(const struct export_options *options, const char *directo
         return complain("export", EXIT_FAILED, "%s: %s", driver->name, why.text);
     if (driver->makes_files && !options->output)
         return complain("export", EXIT_USAGE, "%s makes files: say where with -o", driver->name);
-    struct export_request request = {directory, options->model, options->output, STDOUT_FILENO};
+    struct export_request request = {directory,     options->model, options->output,
+                                     STDOUT_FILENO, options->name,  options->replace};
     if (export_run(driver, &request, &done, &why))
         return complain("export", EXIT_FAILED, "%s", why.text);
     if (done.damaged)
         log_warn("%llu damaged line%s of records.jsonl left out; the first is line %llu",
                  (unsigned long long)done.damaged, done.damaged == 1 ? "" : "s",
                  (unsigned long long)done.first_damaged);
+    if (done.format > JOURNAL_FORMAT)
+        log_warn("records.jsonl is of format %.0f, and this version knows %d: some of it may be "
+                 "missing",
+                 done.format, JOURNAL_FORMAT);
     return EXIT_DONE;
 }
 
@@ -59,6 +66,10 @@ static int export_main(int argc, char **argv)
          "the file, or for hf the directory, to make", 0, 0, NULL},
         {0, "model", OPTION_TEXT, &options.model, "NAME",
          "whose records, where a directory has several models'", 0, 0, NULL},
+        {0, "name", OPTION_TEXT, &options.name, "NAME",
+         "what the run is called there (default: as its directory)", 0, 0, NULL},
+        {0, "replace", OPTION_FLAG, &options.replace, NULL,
+         "sqlite: in place of a run of the same name, which is kept else", 0, 0, NULL},
         {0},
     };
     const char **words = malloc((size_t)(argc + 1) * sizeof *words);

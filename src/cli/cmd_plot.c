@@ -12,6 +12,7 @@
 #include "analysis/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
+#include "core/plain.h"
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"
@@ -189,8 +190,7 @@ static void place_of(const struct plotting *work, size_t source, bool is_file, c
 
 /* ---- drawing ---- */
 
-static void put_files(struct plotting *work, size_t which, const struct figure *figure,
-                      const char *place)
+static void put_files(struct plotting *work, size_t which, struct figure *figure, const char *place)
 {
     const char *name = work->drivers[which]->name;
     struct error why = {0};
@@ -236,14 +236,14 @@ static void tell_missed(struct plotting *work, const char *source)
     for (size_t i = 0; i < work->driver_count; i++) {
         if (!work->missed[i].code)
             continue;
-        fprintf(stderr, "not drawn%s%s: %s", source ? " of " : "", source ? source : "",
-                work->drivers[i]->name);
+        fprintf(stderr, "not drawn%s%s: %s", source ? " of " : "",
+                plain_text(source ? source : "").text, work->drivers[i]->name);
         for (size_t j = i + 1; j < work->driver_count; j++)
             if (work->missed[j].code && strcmp(work->missed[i].text, work->missed[j].text) == 0) {
                 fprintf(stderr, ", %s", work->drivers[j]->name);
                 work->missed[j].code = ERR_OK;
             }
-        fprintf(stderr, ": %s\n", work->missed[i].text);
+        fprintf(stderr, ": %s\n", str_plain(work->missed[i].text));
     }
 }
 
@@ -271,7 +271,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     }
     work->had_run = true;
     for (size_t i = 0; i < table.note_count; i++)
-        fprintf(stderr, "note: %s\n", table.notes[i].text);
+        fprintf(stderr, "note: %s\n", plain_text(table.notes[i].text).text);
     place_of(work, source, false, place);
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
     tell_missed(work, source_name(work, source));
@@ -362,7 +362,7 @@ static int plot_all(struct plotting *work)
     for (size_t i = 0; i < work->source_count && !work->broken; i++)
         plot_one(work, i);
     plot_together(work);
-    if (!work->broken)
+    if (!work->broken && (work->had_run || work->had_layers))
         tell_sourceless(work);
     bool none = !work->paths.length, missing = false;
     for (size_t i = 0; i < work->driver_count; i++)

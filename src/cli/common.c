@@ -21,9 +21,8 @@ int complain(const char *command, int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    str_plain(line);
     reading_view_wipe();
-    fprintf(stderr, "ipw %s: %s\n", command, line);
+    fprintf(stderr, "ipw %s: %s\n", command, str_plain(line));
     return code;
 }
 

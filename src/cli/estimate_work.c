@@ -9,7 +9,7 @@
 
 enum {
     BATCH_MOST = 1000000,
-    TOKENS_MOST = 100000000,
+    TOKENS_MOST = 10000000,
     NUMBERS_MOST = 4096,
     WORKS_MOST = 4096,
     PROMPT = 512,
@@ -239,6 +239,10 @@ static enum err set_lengths(int64_t prompt, int64_t context, struct workload_que
                        context, setting->tokens);
     if (context)
         work->output_tokens = context - setting->tokens;
+    if (setting->tokens + work->output_tokens > TOKENS_MOST)
+        return err_set(why, ERR_USAGE,
+                       "prompt and answer are %" PRId64 " tokens together: at most %d",
+                       setting->tokens + work->output_tokens, TOKENS_MOST);
     return ERR_OK;
 }
 

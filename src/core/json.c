@@ -56,6 +56,8 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
             text_add(out, "\\t");
         else if (*s < 0x20 || *s == 0x7F)
             text_addf(out, "\\u%04x", *s);
+        else if (*s == 0xC2 && s[1] < 0xA0) /* controls of one character, as CSI */
+            text_addf(out, "\\u%04x", s[1]);
         else
             text_add_bytes(out, (const char *)s, n);
         s += n;

@@ -31,6 +31,5 @@ void log_line(enum log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    str_plain(line);
-    sink(level, line);
+    sink(level, str_plain(line));
 }

@@ -60,10 +60,10 @@ static bool is_cut(const char *at, size_t left)
     return first < 0xf5 && left < whole;
 }
 
-void str_plain(char *string)
+char *str_plain(char *string)
 {
     size_t left = strlen(string);
-    char *to = string;
+    char *to = string, *const start = string;
     while (left && !is_cut(string, left)) {
         size_t kept = plain_length(string, left), taken = kept ? kept : utf8_length(string, left);
         taken = taken ? taken : 1;
@@ -76,4 +76,13 @@ void str_plain(char *string)
         left -= taken;
     }
     *to = '\0';
+    return start;
+}
+
+struct plain_text plain_text(const char *string)
+{
+    struct plain_text plain;
+    str_copy(plain.text, sizeof plain.text, string);
+    str_plain(plain.text);
+    return plain;
 }

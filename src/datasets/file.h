@@ -13,6 +13,7 @@ struct text;
 enum { FILE_PATH_MAX = 1024 };
 
 bool user_file_is_directory(const char *path);
+bool user_file_is_regular(const char *path);
 bool user_file_exists(const char *path);
 
 /* Into *out, cleared first; longer than `most` is ERR_BAD_VALUE. */

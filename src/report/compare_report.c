@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/format.h"
@@ -85,6 +86,9 @@ static void fill_cells(const struct comparison *comparison, enum compare_metric 
     const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
     const struct compared *compared = &comparison->metrics[metric];
     str_copy(cells[0], CELL_MAX, info->name);
+    if (compared->a_queries && compared->a_queries < comparison->pairs)
+        str_format(cells[0], CELL_MAX, "%s (%zu of %zu)", info->name, compared->a_queries,
+                   comparison->pairs);
     value_text(cells[1], info, compared->found.a, compared->a_plus_minus);
     value_text(cells[2], info, compared->found.b, compared->b_plus_minus);
     difference_text(cells[3], info, compared->found.difference.value);
@@ -126,7 +130,11 @@ static void put_explanation(const struct compare_report *report, const char *ind
 
 static void pairing_text(char *to, const struct comparison *comparison)
 {
-    if (comparison->paired)
+    if (comparison->paired && comparison->pairs < comparison->same)
+        str_format(to, CELL_MAX,
+                   "%zu of %zu queries that both asked, in pairs: those that both answered",
+                   comparison->pairs, comparison->same);
+    else if (comparison->paired)
         str_format(to, CELL_MAX, "%zu queries that both asked, in pairs", comparison->same);
     else
         str_copy(to, CELL_MAX, "two sets of queries, not in pairs");
@@ -164,7 +172,7 @@ static void put_checks(const struct compare_report *report, const char *before, 
                 compare_check_judge(check, &report->comparisons[i], report->confident);
             compare_check_line(check, &report->comparisons[i], outcome, report->confident, line);
             text_addf(out, "%s%s: %s\n", before, outcome == CHECK_HOLDS ? "passed" : "FAILED",
-                      line);
+                      str_plain(line));
         }
 }
 
@@ -175,10 +183,11 @@ static void put_comparison(const struct comparison *comparison, bool colour, str
     char cells[CELLS][CELL_MAX], pairing[CELL_MAX];
     struct table table;
     pairing_text(pairing, comparison);
-    text_addf(out, "\n %s\n   '%s'%s%s; %s\n", comparison->directory, comparison->model,
-              comparison->hardware[0] ? " on " : "", comparison->hardware, pairing);
+    text_addf(out, "\n %s\n   '%s'%s%s; %s\n", plain_text(comparison->directory).text,
+              plain_text(comparison->model).text, comparison->hardware[0] ? " on " : "",
+              plain_text(comparison->hardware).text, pairing);
     for (size_t i = 0; i < comparison->warning_count; i++)
-        text_addf(out, "   warning: %s\n", comparison->warnings[i].text);
+        text_addf(out, "   warning: %s\n", plain_text(comparison->warnings[i].text).text);
     text_add(out, "\n");
     table_init(&table, COLUMNS, CELLS);
     for (size_t m = 0; m < COMPARE_METRICS; m++) {
@@ -194,8 +203,9 @@ static void put_comparison(const struct comparison *comparison, bool colour, str
 
 void compare_text(const struct compare_report *report, bool colour, struct text *out)
 {
-    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu queries\n", report->baseline, report->model,
-              report->hardware[0] ? " on " : "", report->hardware, report->queries);
+    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu queries\n", plain_text(report->baseline).text,
+              plain_text(report->model).text, report->hardware[0] ? " on " : "",
+              plain_text(report->hardware).text, report->queries);
     for (size_t i = 0; i < report->count; i++)
         put_comparison(&report->comparisons[i], colour, out);
     text_add(out, "\n");
@@ -209,9 +219,10 @@ void compare_text(const struct compare_report *report, bool colour, struct text 
 /* ---- Markdown ---- */
 
 /* What would end a cell, or begin something else, is escaped. */
-static void add_escaped(struct text *out, const char *text)
+static void add_escaped(struct text *out, const char *string)
 {
-    for (; *text; text++) {
+    struct plain_text plain = plain_text(string);
+    for (const char *text = plain.text; *text; text++) {
         if (strchr("|\\`*_<>[]", *text))
             text_add(out, "\\");
         text_add_bytes(out, text, 1);

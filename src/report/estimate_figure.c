@@ -61,6 +61,9 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
                          struct error *why)
 {
     size_t count;
+    if (!is_known(report->outcome->all.joules.total)) /* bars of a part would look like all */
+        return err_set(why, ERR_NO_DATA, "joules on %.60s are not known: there is nothing to draw",
+                       report->outcome->hardware->id);
     struct consumer *rows = consumers_of(report, &count);
     if (!rows)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
@@ -194,7 +197,8 @@ static enum err latency_figure(const struct points_report *report, struct figure
     put_frontier(report->points, figure, panel);
     figure->height = 600;
     if (!figure_drop_empty(figure))
-        return err_set(why, ERR_NO_DATA, "nothing fits on any device: there is nothing to draw");
+        return err_set(why, ERR_NO_DATA,
+                       "nothing fits on a device with known joules: there is nothing to draw");
     return ERR_OK;
 }
 

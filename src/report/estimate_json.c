@@ -338,6 +338,8 @@ static void proposals_to_json(struct json *json, const struct estimate_report *r
         json_number(json, "latency_s", row->latency_s);
         json_number(json, "per_s", row->units_per_s);
         json_number(json, "memory_bytes", row->memory_bytes);
+        json_string(json, "limits",
+                    budget_has_any(report->budget) ? budget_verdict_name(row->verdict) : NULL);
         json_string(json, "note", row->note[0] ? row->note : NULL);
         json_object_end(json);
     }

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/units.h"
 #include "datasets/file.h"
 #include "port/json_read.h"
 #include "report/exports/records.h"
 #include "store/journal.h"
+#include "store/run_dir.h"
 
 enum { PIECE = 1 << 16 };
 #define SUMMARY_MOST ((size_t)16 << 20)
@@ -105,6 +107,8 @@ static enum err read_summary(struct exporting *work, struct error *why)
         struct error reason = *why;
         err_set(why, err, "%s: %.200s", path, reason.text);
     }
+    if (!err && !jv_is_object(work->summary))
+        err = err_set(why, ERR_BAD_VALUE, "%s is no summary of a run: it holds no object", path);
     text_release(&text);
     return err;
 }
@@ -188,6 +192,15 @@ static uint64_t first_damaged(const struct exporting *work)
                : 0;
 }
 
+static double format_of(const struct exporting *work)
+{
+    char path[FILE_PATH_MAX];
+    return work->records.index &&
+                   str_format(path, sizeof path, "%s/records.jsonl", work->request->directory)
+               ? journal_format(path)
+               : UNKNOWN;
+}
+
 /* Why a pass ended: the exporter's own reason, when it had one. */
 static enum err give_records(struct exporting *work, struct error *why)
 {
@@ -212,6 +225,8 @@ static enum err prepare(struct exporting *work, struct error *why)
     const struct export_request *request = work->request;
     enum err err = work->driver->available ? work->driver->available(why) : ERR_OK;
     if (!err)
+        err = run_dir_check_files(request->directory, why);
+    if (!err)
         err = records_open(request->directory, &work->records, why);
     if (!err)
         err = read_summary(work, why);
@@ -219,11 +234,12 @@ static enum err prepare(struct exporting *work, struct error *why)
         err = choose_model(work, why);
     if (!err)
         err = gather_metadata(work, why);
-    work->name = err ? NULL : last_part(request->directory);
+    work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
     if (!err && !work->name)
         err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    work->run = (struct export_run){request->directory, work->name,     work->model,
-                                    work->summary,      work->metadata, request->output};
+    work->run =
+        (struct export_run){request->directory, work->name,      work->model,     work->summary,
+                            work->metadata,     request->output, request->replace};
     work->export = (struct export){.driver = work->driver, .run = &work->run, .fd = -1};
     return err ? err : open_output(work, why);
 }
@@ -250,7 +266,8 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     enum err err = prepare(&work, &reason);
     if (!err)
         err = close_output(&work, put_all(&work, &reason), &reason);
-    *done = (struct export_done){work.taken, work.records.damaged, first_damaged(&work)};
+    *done = (struct export_done){work.taken, work.records.damaged, first_damaged(&work),
+                                 format_of(&work)};
     if (err)
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     text_release(&work.export.out);

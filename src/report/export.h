@@ -20,12 +20,13 @@ struct jv;
 
 struct export_run {
     const char *directory;     /* the run's, as it was given */
-    const char *name;          /* its last part */
+    const char *name;          /* its last part, or what it is to be called */
     const char *model;         /* whose records */
     const struct jv *summary;  /* summary.json; NULL of an unfinished run */
     const struct jv *metadata; /* an example value of each key of the items' own metadata; with
                                   wants_metadata only */
     const char *output;        /* the file or directory to make; NULL for a stream */
+    bool replace;              /* a run of this name, where the output has one */
 };
 
 struct export
@@ -61,12 +62,15 @@ struct export_request {
     const char *model;  /* NULL: the summary's, else that of the first record */
     const char *output; /* NULL: to fd */
     int fd;
+    const char *name; /* of the run; NULL: its directory's */
+    bool replace;     /* what the output holds of a run of that name */
 };
 
 struct export_done {
     uint64_t records;
     uint64_t damaged;       /* lines of the journal that were left out */
     uint64_t first_damaged; /* the first of them, from 1 */
+    double format;          /* of the journal; UNKNOWN without one */
 };
 
 /* All of it.  A file appears whole or not at all.  ERR_NOT_FOUND: no such directory, run or model;

@@ -27,6 +27,9 @@ struct text;
  * memory of who reads it.  The longest answer and the longest row of a dataset fit. */
 enum { JOURNAL_LONGEST = 1 << 28 };
 
+/* "format" of the first line: what this version writes, and knows how to read. */
+enum { JOURNAL_FORMAT = 1 };
+
 struct journal {
     int fd;
     bool dirty; /* something was appended since the last sync */
@@ -73,6 +76,10 @@ enum err journal_index_give(struct journal_index *index,
                             enum err (*take)(void *context, const struct jv *record), void *context,
                             uint64_t *damaged, struct error *why) MUST_USE;
 void journal_index_free(struct journal_index *index);
+
+/* The format that the first line tells, a larger one being a later version's; UNKNOWN without a line
+ * that tells it. */
+double journal_format(const char *path);
 
 /* The number of the first line, from 1, that readers leave out; 0 when there is none. */
 uint64_t journal_first_damaged(const char *path);

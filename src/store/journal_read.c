@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/units.h"
 #include "core/watch.h"
 #include "port/json_read.h"
 #include "store/journal.h"
@@ -51,6 +52,23 @@ enum err journal_read(const char *path, enum err (*take)(void *context, const st
     }
     journal_lines_close(&lines);
     return err;
+}
+
+static enum err take_format(void *context, const struct jv *line)
+{
+    const char *kind = jv_text(jv_get(line, "kind"));
+    if (kind && strcmp(kind, "run") == 0)
+        *(double *)context = jv_number(jv_get(line, "format"));
+    return ERR_INTERRUPTED; /* the first is enough */
+}
+
+double journal_format(const char *path)
+{
+    double format = UNKNOWN;
+    uint64_t damaged;
+    struct error why = {0};
+    return journal_read(path, take_format, &format, &damaged, &why) == ERR_INTERRUPTED ? format
+                                                                                       : UNKNOWN;
 }
 
 /* ---- records ----

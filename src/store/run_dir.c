@@ -117,6 +117,34 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
     text_release(&name);
 }
 
+/* ---- what a reader finds ---- */
+
+static bool is_waited_for(mode_t mode)
+{
+    return S_ISFIFO(mode) || S_ISSOCK(mode) || S_ISCHR(mode) || S_ISBLK(mode);
+}
+
+enum err run_dir_check_files(const char *path, struct error *why)
+{
+    const struct dirent *entry;
+    struct stat status;
+    enum err err = ERR_OK;
+    DIR *dir = opendir(path);
+    while (dir && !err && (entry = readdir(dir)))
+        if ((!fnmatch("*.json*", entry->d_name, 0) || !fnmatch("*.csv", entry->d_name, 0) ||
+             !fnmatch("*.arrow", entry->d_name, 0)) &&
+            fstatat(dirfd(dir), entry->d_name, &status, 0) == 0 && is_waited_for(status.st_mode))
+            err = err_set(why, ERR_BAD_VALUE,
+                          "%s/%s is a %s, no regular file: write into a file what comes from it",
+                          path, entry->d_name,
+                          S_ISFIFO(status.st_mode)   ? "pipe"
+                          : S_ISSOCK(status.st_mode) ? "socket"
+                                                     : "device");
+    if (dir)
+        closedir(dir);
+    return err; /* a directory that cannot be read is told by who reads it */
+}
+
 /* ---- what stands there ---- */
 
 static bool has(int directory, const char *name)

@@ -38,6 +38,10 @@ void run_dir_drop(const char *path);
  * kernel when the process ends, however it ends. */
 enum err run_dir_lock(const char *path, int *fd, struct error *why) MUST_USE;
 
+/* Whoever reads a run opens its files by name: a pipe or a device among them would be waited for, maybe
+ * for ever, and is ERR_BAD_VALUE with its path. */
+enum err run_dir_check_files(const char *path, struct error *why) MUST_USE;
+
 /* Writes a small file whole or not at all: a temporary one beside it, synced, renamed. */
 enum err run_dir_put(const char *directory, const char *name, const struct text *content,
                      struct error *why) MUST_USE;

@@ -3,6 +3,7 @@
 export: what can be said is said, and what cannot is one clear line with the place, exit 1, and no file."""
 
 import json
+import os
 import sys
 import tempfile
 import unittest
@@ -11,7 +12,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from program import ipw  # noqa: E402
-from rundirs import query, write_run  # noqa: E402
+from rundirs import MODEL, query, write_run  # noqa: E402
 
 PARTS = {part["name"]: part for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]}
 if not PARTS["cJSON"]["available"]:
@@ -47,7 +48,7 @@ class BadRuns(unittest.TestCase):
         for name in ("jsonl", "csv", "otlp-json"):  # prom reads the summary alone
             yield ("export", path, "--to", name), None
         if HAS["sqlite"]:
-            yield ("export", path, "--to", "sqlite", "-o", out / "x.db"), out / "x.db"
+            yield ("export", path, "--to", "sqlite", "-o", out / "x.db", "--replace"), out / "x.db"
 
     def assertRefused(self, path, *words, commands=None):
         """By every command (or those named): one line with the words, exit 1, nothing written."""
@@ -136,6 +137,49 @@ class BadRuns(unittest.TestCase):
             if "nanoarrow" in PARTS and not PARTS["nanoarrow"]["available"]:
                 self.skipTest(PARTS["nanoarrow"]["missing"])
             self.assertRefused(path, ARROW, words)
+
+    def test_names_that_would_steer_a_terminal(self):
+        """Model, subject and machine: shown, but harmless; in JSON they are escaped anyway."""
+        path = self.run_of("steering", hardware="H\x9b2J")
+        for name in ("records.jsonl", "summary.json"):
+            text = (path / name).read_text().replace(MODEL, "evil\\u001b[2J\\u001b]0;gone\\u0007model")
+            (path / name).write_text(text.replace('"general"', '"law\\u001b[31m"'))
+        for command, _ in self.commands(path):
+            if command[0] == "export":
+                continue
+            with self.subTest(command=command):
+                done = ipw(None, *command)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual([c for c in done.stdout + done.stderr if (c < " " and c != "\n") or "\x7f" <= c < "\xa0"], [])
+        self.assertIn("'evil?[2J?]0;gone?model' on H?2J", ipw(None, "analyze", path).stdout)
+        done = ipw(None, "analyze", path, "--model", "\x1b[2J")
+        self.assertIn("no model '?[2J'", done.stderr)
+        self.assertNotIn("\x1b", done.stderr)
+
+    def test_what_is_no_regular_file(self):
+        """Nobody writes into these pipes: who opened one would wait for ever."""
+        for name in ("records.jsonl", "summary.json", "samples.csv", "samples-2.csv", "layers.json", ARROW):
+            path = self.run_of("with " + name)
+            (path / name).unlink(missing_ok=True)
+            os.mkfifo(path / name)
+            self.assertRefused(path, f"{name} is a pipe, no regular file")
+        path = self.run_of("device")
+        (path / "records.jsonl").unlink()
+        (path / "records.jsonl").symlink_to("/dev/zero")
+        self.assertRefused(path, "records.jsonl is a device, no regular file")
+
+    def test_a_later_format(self):
+        path = self.run_of("later")
+        records = (path / "records.jsonl").read_text()
+        (path / "records.jsonl").write_text(records.replace('"format": 1', '"format": 99'))
+        self.assertTaken(path, "is of format 99, and this version knows 1")
+
+    def test_a_summary_that_is_none(self):
+        path = self.run_of("array")
+        (path / "summary.json").write_text("[1, 2]")
+        self.assertTaken(path, "summary.json is left aside: it is no object", commands=("analyze", "plot", "report"))
+        self.assertTaken(path, "summary.json of ", "cannot be read and is left aside", commands=("compare",))
+        self.assertRefused(path, "summary.json is no summary of a run", commands=("export",))
 
     def test_what_is_not_finite(self):
         """JSON has no NaN: such a line is damaged.  What overflows a double is unknown."""

@@ -142,8 +142,8 @@ class Real(ProfileTest):
     def test_sqlite(self):
         file = self.root / "all.db"
         file.unlink(missing_ok=True)
-        for _ in range(2):  # the second takes the place of the first
-            self.export("sqlite", "-o", file)
+        for more in ((), ("--replace",)):  # the second takes the place of the first
+            self.export("sqlite", "-o", file, *more)
         other = write_run(self.root / "other", [query(i) for i in range(3)])
         self.assertEqual(ipw(None, "export", other, "--to", "sqlite", "-o", file).returncode, 0)
         with sqlite3.connect(file) as db:
@@ -342,6 +342,27 @@ class Real(ProfileTest):
 
 
 class Written(ExportTest):
+    def test_two_runs_of_one_name(self):
+        """Neither is lost without a word: refused, put beside under another name, or replaced."""
+        file, runs = self.root / "all.db", [write_run(self.root / place / "run1", [query(i, joules=joules) for i in range(count)])
+                                            for place, count, joules in (("a", 3, 1.0), ("b", 5, 2.0))]
+
+        def held():
+            db = sqlite3.connect(file)
+            self.addCleanup(db.close)
+            return db.execute("SELECT run, count(*), sum(energy_j) FROM queries GROUP BY run ORDER BY run").fetchall()
+
+        self.export(runs[0], "sqlite", "-o", file)
+        said = self.export(runs[1], "sqlite", "-o", file, code=1)
+        self.assertEqual(said.count("\n"), 1)
+        for words in ("'run1'", "--replace", "--name"):
+            self.assertIn(words, said)
+        self.assertEqual(held(), [("run1", 3, 3.0)])
+        self.export(runs[1], "sqlite", "-o", file, "--name", "run1 of b")
+        self.assertEqual(held(), [("run1", 3, 3.0), ("run1 of b", 5, 10.0)])
+        self.export(runs[1], "sqlite", "-o", file, "--replace")
+        self.assertEqual(held(), [("run1", 5, 10.0), ("run1 of b", 5, 10.0)])
+
     def test_the_list(self):
         listing = json.loads(ipw(None, "list", "exports", "--json").stdout)
         self.assertEqual([row["name"] for row in listing["exports"]], FORMATS)

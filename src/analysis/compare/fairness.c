@@ -9,6 +9,7 @@
 #include "analysis/run_table.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "store/journal.h"
 
 static void warn(struct comparison *out, const char *format, ...) PRINTF_LIKE(2, 3);
 static void warn(struct comparison *out, const char *format, ...)
@@ -57,15 +58,6 @@ bool same_sensors(const struct run_table *a, const struct run_table *b)
         if (strcmp(run_fact_text(a, PLACES[i]), run_fact_text(b, PLACES[i])) != 0)
             return false;
     return strcmp(source_of(a), source_of(b)) == 0 && strcmp(method_of(a), method_of(b)) == 0;
-}
-
-double calibration_of(const struct run_table *table)
-{
-    double joules = run_fact(table, "ipw.energy.joules");
-    double all = run_fact(table, "ipw.energy.plus_minus");
-    double statistical = run_fact(table, "ipw.energy.plus_minus_statistical");
-    double square = all * all - statistical * statistical;
-    return joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / joules : UNKNOWN;
 }
 
 /* ---- what differs ---- */
@@ -168,7 +160,9 @@ static void check_questions(const struct run_table *a, const struct run_table *b
 static void check_end(const struct run_table *table, const char *whose, struct comparison *out)
 {
     const struct jv *interrupted = jv_path(table->summary, "ipw.interrupted");
-    if (!table->summary)
+    if (table->damaged_summary)
+        warn(out, "summary.json of %s cannot be read and is left aside", whose);
+    else if (!table->summary)
         warn(out, "%s has not come to its end: there is no summary.json", whose);
     else if (jv_truth(interrupted, false))
         warn(out, "%s was interrupted", whose);
@@ -180,6 +174,11 @@ static void check_end(const struct run_table *table, const char *whose, struct c
     if (table->negative)
         warn(out, "%llu energies of %s are below 0, which none can be, and count as unknown",
              (unsigned long long)table->negative, whose);
+    if (run_fact(table, "format") > JOURNAL_FORMAT)
+        warn(out,
+             "records.jsonl of %s is of format %.0f, and this version knows %d: some of it may be "
+             "missing",
+             whose, run_fact(table, "format"), JOURNAL_FORMAT);
     if (table->damaged)
         warn(out, "%llu lines of the journal of %s are damaged and left out",
              (unsigned long long)table->damaged, whose);

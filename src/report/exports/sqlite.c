@@ -1,5 +1,5 @@
 /* An SQLite database with two tables: `runs`, one row a run, and `queries`, one flat row a query.  All in
- * one transaction; into a database that has other runs it adds this one, or takes the place of its rows. */
+ * one transaction; a database that has other runs keeps them, and one of the same name too unless it is to be replaced. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +69,21 @@ static void add_insert(struct text *sql)
     text_add(sql, ")");
 }
 
+/* Another run of that name is lost only to who said so. */
+static int has_run(sqlite3 *db, const char *name, bool *out)
+{
+    sqlite3_stmt *statement;
+    int code =
+        sqlite3_prepare_v2(db, "SELECT 1 FROM runs WHERE run = ? LIMIT 1", -1, &statement, NULL);
+    if (!code)
+        code = sqlite3_bind_text(statement, 1, name, -1, SQLITE_STATIC);
+    if (!code)
+        code = sqlite3_step(statement);
+    *out = code == SQLITE_ROW;
+    sqlite3_finalize(statement);
+    return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
 /* One statement with the run's name; gives a code of SQLite. */
 static int forget(sqlite3 *db, const char *sql, const char *name)
 {
@@ -82,9 +97,10 @@ static int forget(sqlite3 *db, const char *sql, const char *name)
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-static int prepare(struct database *database, const char *name)
+static int prepare(struct database *database, const struct export_run *run, bool *taken)
 {
     struct text tables = {0}, insert = {0};
+    const char *name = run->name;
     add_tables(&tables);
     add_insert(&insert);
     int code = tables.failed || insert.failed ? SQLITE_NOMEM : SQLITE_OK;
@@ -93,8 +109,11 @@ static int prepare(struct database *database, const char *name)
     if (!code)
         code = sqlite3_exec(database->db, text_get(&tables), NULL, NULL, NULL);
     if (!code)
+        code = has_run(database->db, name, taken);
+    *taken = *taken && !run->replace;
+    if (!code && !*taken)
         code = forget(database->db, "DELETE FROM queries WHERE run = ?", name);
-    if (!code)
+    if (!code && !*taken)
         code = forget(database->db, "DELETE FROM runs WHERE run = ?", name);
     if (!code)
         code = sqlite3_prepare_v2(database->db, text_get(&insert), -1, &database->insert, NULL);
@@ -106,6 +125,7 @@ static int prepare(struct database *database, const char *name)
 static enum err sqlite_begin(struct export *export, struct error *why)
 {
     const char *path = export->run->output;
+    bool taken = false;
     struct database *database = calloc(1, sizeof *database);
     if (!database)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
@@ -116,7 +136,12 @@ static enum err sqlite_begin(struct export *export, struct error *why)
     if (!code)
         code = sqlite3_busy_timeout(database->db, PATIENCE_MS);
     if (!code)
-        code = prepare(database, export->run->name);
+        code = prepare(database, export->run, &taken);
+    if (!code && taken)
+        return err_set(why, ERR_BUSY,
+                       "%s has a run '%s' already: --replace puts this one in its place, --name "
+                       "NAME adds it under another",
+                       path, export->run->name);
     return code ? told(export, database, code, why) : ERR_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/err.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "support/unit.h"
 
 static const struct {
@@ -69,9 +70,32 @@ static void test_log(void **state)
     assert_string_equal(told, "weights in ?[2J?");
 }
 
+static void what_controls_a_terminal_is_no_part_of_a_text(void **state)
+{
+    (void)state;
+    static const char *const PAIRS[][2] = {
+        {"llama-3.1 8B", "llama-3.1 8B"},
+        {"\x1b[2Ja\tb\n\x7f", "?[2Ja?b??"},
+        {"Modell f\xC3\xBCr 模型 🦙", "Modell f\xC3\xBCr 模型 🦙"},
+        {"a\xC2\x9B"
+         "2Jb",
+         "a?2Jb"},                    /* the same as ESC [ in one character */
+        {"\xff\xC3_\xE2\x82", "??_"}, /* no text, and one that was cut */
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++) {
+        char text[64];
+        str_copy(text, sizeof text, PAIRS[i][0]);
+        assert_ptr_equal(str_plain(text), text);
+        assert_string_equal(text, PAIRS[i][1]);
+        assert_string_equal(plain_text(PAIRS[i][0]).text, PAIRS[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_controls_a_terminal_is_no_part_of_a_text),
         cmocka_unit_test(test_what_is_left),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_log),
