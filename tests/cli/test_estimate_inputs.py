@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
 from estimating import GPU, ROUND, EstimateTest  # noqa: E402
-from onnx_bytes import info, integers, model, node, weight  # noqa: E402
+from onnx_bytes import info, integer, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
 
@@ -142,6 +142,31 @@ class Listed(unittest.TestCase):
         done = ipw(None, "list", "models", "resnet5o")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("did you mean resnet50?", done.stderr)
+
+
+# ---- memory over time ----
+
+class Timeline(FileTest):
+    def test_what_is_alive(self):
+        """x, then a = relu(x W) that both branches read; fp16 of 4 x N numbers each."""
+        path = self.onnx([node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["a", "v"], ["b"]),
+                          node("MatMul", ["b", "u"], ["c"]), node("Concat", ["a", "c"], ["y"], "joined",
+                                                                  integer("axis", 1))],
+                         [info("x", [4, 16])], [info("y")],
+                         [weight("w", [16, 32]), weight("v", [32, 64]), weight("u", [64, 8])])
+        memory = self.on(GPU, path)["memory_bytes"]
+        x, a, b, c, y = (2 * 4 * n for n in (16, 32, 64, 8, 40))
+        self.assertEqual([row["bytes"] for row in memory["timeline"]],
+                         [x + a, a + b, a + b + c, a + c + y])
+        self.assertEqual([row["step"] for row in memory["timeline"]], [0, 1, 2, 3])
+        self.assertEqual(memory["activations_peak"], max(r["bytes"] for r in memory["timeline"]))
+
+    def test_of_every_model_its_peak_is_there(self):
+        for model in ("resnet18", "gpt2"):
+            memory = self.on(GPU, model)["memory_bytes"]
+            self.assertEqual(memory["activations_peak"], max(r["bytes"] for r in memory["timeline"]))
+        points = self.on(GPU, "resnet18", "--batch", "1,2")["points"]
+        self.assertEqual([p["memory_bytes"]["timeline"] for p in points], [None, None])
 
 
 # ---- devices that contradict themselves ----
