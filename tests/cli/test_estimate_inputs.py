@@ -4,8 +4,11 @@ to deceive, and options that would change nothing."""
 
 import json
 import re
+import shutil
+import subprocess
 import sys
 import unittest
+import xml.etree.ElementTree
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -142,6 +145,63 @@ class Listed(unittest.TestCase):
         done = ipw(None, "list", "models", "resnet5o")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("did you mean resnet50?", done.stderr)
+
+
+# ---- graphs ----
+
+ODD_NAMES = ['a"b', "c]d[e", "f{g}|h", "<i>&j", "&amp;", "k\\l;m", "n\no", "%%{init}%%", "end", "ünï", "",
+             "graph", 'x"]; evil -> y [label="', "--> n0", "#quot;", "`q`", "a\\", "\\N", "]" * 300]
+
+
+class Graphs(FileTest):
+    def odd(self):
+        names = [f"t{i}" for i in range(len(ODD_NAMES) + 1)]
+        return self.onnx([node("Relu", [names[i]], [names[i + 1]], name)
+                          for i, name in enumerate(ODD_NAMES)],
+                         [info("t0", [2, 3])], [info(names[-1])], name='odd "n|a]me.onnx')
+
+    def shown(self, name, index):
+        """A name as people read it: a line end is none, what is long is cut, one without a name is what
+        it makes."""
+        name = name.replace("\n", "?") or f"t{index + 1}"
+        return name if len(name) <= 60 else name[:60]
+
+    @unittest.skipUnless(shutil.which("dot"), "graphviz (dot) is not installed")
+    def test_dot_is_read_by_graphviz(self):
+        """Every box, with its name as it is in the file, and every arrow: by graphviz's own parser."""
+        dot = self.run_ipw("--model", self.odd(), "--graph", "dot").stdout
+        svg = subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
+        self.assertEqual(svg.stderr, "")
+        tree = xml.etree.ElementTree.fromstring(svg.stdout)
+        space = {"s": "http://www.w3.org/2000/svg"}
+        texts = {group.find("s:title", space).text: [t.text for t in group.findall("s:text", space)]
+                 for group in tree.iterfind(".//s:g[@class='node']", space)}
+        self.assertEqual(len(texts), len(ODD_NAMES) + 2)
+        for i, name in enumerate(ODD_NAMES):
+            words = [(text or "").replace("\u00a0", " ") for text in texts[f"n{i}"]]
+            self.assertTrue(words[0].startswith(self.shown(name, i)[:20]), (words, name))
+            self.assertIn("Relu", words[-1])
+        edges = {group.find("s:title", space).text
+                 for group in tree.iterfind(".//s:g[@class='edge']", space)}
+        self.assertLessEqual({f"n{i}->n{i + 1}" for i in range(len(ODD_NAMES) - 1)}, edges)
+        self.assertEqual(len(edges), len(ODD_NAMES) + 1)
+        for model in ("resnet18", "gpt2"):
+            dot = self.run_ipw("--model", model, "--graph", "dot").stdout
+            subprocess.run(["dot", "-Tcanon"], input=dot, text=True, capture_output=True, check=True)
+
+    def test_mermaid_keeps_to_what_its_grammar_calls_a_text(self):
+        """Mermaid's own parser is a program for Node.js, which is not a part of the tests: this holds every
+        line to a box with a quoted text, or an arrow, without any character that would end or begin
+        something inside of quotes.  Whether Mermaid draws it is not tested."""
+        lines = self.run_ipw("--model", self.odd(), "--graph", "mermaid").stdout.splitlines()
+        self.assertEqual(lines[0], "flowchart TD")
+        text = r'"(?:[^"<>`&;#]|<br/>|#(?:quot|lt|gt|amp|35|96|59);)*"'
+        line = re.compile(rf'  (?:[nio]\d+(?:\[{text}\]|\(\[{text}\]\))|[nio]\d+ -- "[\dx]+" --> [nio]\d+)')
+        for each in lines[1:]:
+            self.assertRegex(each, rf"^{line.pattern}$")
+        boxes = [each for each in lines if re.match(r"  n\d+\[", each)]
+        self.assertEqual(len(boxes), len(ODD_NAMES))
+        self.assertEqual(sum(" --> " in each and "-- \"" in each for each in lines), len(ODD_NAMES) + 1)
 
 
 # ---- memory over time ----
