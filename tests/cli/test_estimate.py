@@ -256,6 +256,7 @@ class Points(EstimateTest):
         for point in points:
             alone = self.on(point["hardware"], "resnet18", "--precision", point["precision"],
                             "--batch", str(point["batch"]))
+            alone["memory_bytes"]["timeline"] = None  # of one alone
             for key in ("energy_j", "latency_s", "memory_bytes", "each", "bound_counts"):
                 self.assertEqual(point[key], alone[key])
 
@@ -790,8 +791,6 @@ class Forms(EstimateTest):
         self.assertEqual(len(adds), 8)
         for node in adds:
             self.assertEqual(sum(end == node for _, end in edges), 2)
-        if shutil.which("dot"):
-            subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
         mermaid = self.run_ipw("--model", "resnet18", "--graph", "mermaid").stdout
         self.assertTrue(mermaid.startswith("flowchart TD\n"))
         self.assertEqual(mermaid.count(" --> "), len(edges))
