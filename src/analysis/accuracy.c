@@ -1,11 +1,13 @@
 /* How often answers are right, and what that costs: the Python IPW's figures under its keys, ours
  * (docs/metrics.md) with intervals, by subject and by level. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
 #include "analysis/graded_energy.h"
+#include "analysis/questions.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -31,15 +33,25 @@ static double ipj_of(const double *sums)
                                                      : UNKNOWN;
 }
 
+/* 1 / (joules / queries of known energy) */
+static double per_joule(const double *sums)
+{
+    return sums[1] > 0 && sums[0] > 0 ? sums[1] / sums[0] : UNKNOWN;
+}
+
+/* What queries add to the sums, and after terms_close, what questions do. */
 struct terms {
-    double *columns[4]; /* right, graded, joules, of known energy */
+    double *columns[QUESTION_TERMS];
+    uint32_t *rows;
     size_t count;
 };
 
 static enum err terms_init(struct terms *terms, size_t most)
 {
-    *terms = (struct terms){0};
-    for (size_t i = 0; i < 4; i++)
+    *terms = (struct terms){.rows = malloc((most + 1) * sizeof *terms->rows)};
+    if (!terms->rows)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < QUESTION_TERMS; i++)
         if (!(terms->columns[i] = malloc((most + 1) * sizeof *terms->columns[i])))
             return ERR_NO_MEMORY;
     return ERR_OK;
@@ -47,32 +59,65 @@ static enum err terms_init(struct terms *terms, size_t most)
 
 static void terms_release(struct terms *terms)
 {
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < QUESTION_TERMS; i++)
         free(terms->columns[i]);
+    free(terms->rows);
 }
 
 static void terms_add(struct terms *terms, const struct run_table *table, size_t row)
 {
-    int verdict = run_flag(table, RUN_CORRECT, row);
-    double joules = run_number(table, RUN_JOULES, row);
-    terms->columns[0][terms->count] = verdict == 1;
-    terms->columns[1][terms->count] = verdict >= 0;
-    terms->columns[2][terms->count] = is_known(joules) ? joules : 0;
-    terms->columns[3][terms->count++] = is_known(joules);
+    double added[QUESTION_TERMS];
+    question_terms_of(table, row, added);
+    for (size_t i = 0; i < QUESTION_TERMS; i++)
+        terms->columns[i][terms->count] = added[i];
+    terms->rows[terms->count++] = (uint32_t)row;
 }
 
-static enum err ipj_interval(const struct terms *terms, unsigned draws, size_t groups,
-                             struct resample_interval *out)
+static enum err terms_close(struct terms *terms, struct questions *questions,
+                            struct repeats *repeats)
+{
+    terms->count =
+        questions_add_up(questions, terms->rows, terms->count, terms->columns, QUESTION_TERMS);
+    return question_repeats(questions, terms->columns, terms->count, repeats);
+}
+
+/* Where all or none are right, drawing tells nothing of the accuracy: its own interval does, joined with
+ * what the joules scatter. */
+static enum err edge_interval(const struct terms *terms, const struct intelligence *score,
+                              struct resample what, struct resample_interval *out)
+{
+    struct resample_interval inverse;
+    what.terms[0] = terms->columns[2];
+    what.terms[1] = terms->columns[3];
+    what.sums = 2;
+    what.figure = per_joule;
+    enum err err = resample_interval(&what, &inverse);
+    double accuracy = score->accuracy, low = score->accuracy_low, high = score->accuracy_high;
+    if (err || !is_known(inverse.low) || !is_known(inverse.high))
+        return err;
+    out->low = out->figure -
+               hypot((accuracy - low) * inverse.figure, accuracy * (inverse.figure - inverse.low));
+    out->high = out->figure +
+                hypot((high - accuracy) * inverse.figure, high * (inverse.high - inverse.figure));
+    out->low = fmax(0, out->low);
+    return err;
+}
+
+static enum err ipj_interval(const struct terms *terms, const struct intelligence *score,
+                             unsigned draws, size_t groups, struct resample_interval *out)
 {
     struct resample what = {
         {terms->columns[0], terms->columns[1], terms->columns[2], terms->columns[3]},
-        4,
+        QUESTION_TERMS,
         terms->count,
         ipj_of,
         draws,
         SEED,
         groups};
-    return resample_interval(&what, out);
+    enum err err = resample_interval(&what, out);
+    if (!err && (score->accuracy == 0 || score->accuracy == 1) && is_known(out->figure))
+        err = edge_interval(terms, score, what, out);
+    return err;
 }
 
 /* ---- tallies ---- */
@@ -117,6 +162,8 @@ struct scored {
     struct intelligence_tally tally;
     struct intelligence score;
     struct graded_energy graded;
+    struct questions questions;
+    struct resample_interval ipj;
     size_t in_vain; /* put to a judge, who came to no verdict */
 };
 
@@ -143,25 +190,16 @@ static void put_python_keys(struct json *json, const struct run_table *table,
     json_string(json, "energy_basis", energy_basis(table));
 }
 
-static enum err put_summary(struct json *json, const struct run_table *table,
-                            const struct scored *scored)
+static void put_summary(struct json *json, const struct run_table *table,
+                        const struct scored *scored)
 {
-    struct terms terms;
-    struct resample_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     const struct intelligence *score = &scored->score;
-    enum err err = terms_init(&terms, table->rows);
-    for (size_t i = 0; !err && i < table->rows; i++)
-        if (run_completed(table, i))
-            terms_add(&terms, table, i);
-    if (!err)
-        err = ipj_interval(&terms, DRAWS, GROUPS, &ipj);
-    terms_release(&terms);
     json_object(json, "summary");
     put_python_keys(json, table, scored);
     json_integer(json, "failed_queries", (int64_t)scored->tally.failed);
     put_interval(json, "accuracy_interval_95", score->accuracy_low, score->accuracy_high);
     json_number(json, "ipj", score->ipj);
-    put_interval(json, "ipj_interval_95", ipj.low, ipj.high);
+    put_interval(json, "ipj_interval_95", scored->ipj.low, scored->ipj.high);
     json_number(json, "ipj_plus_minus", run_fact(table, "ipw.ipj_plus_minus"));
     json_number(json, "ipj_active", score->ipj_active);
     json_number(json, "ipw", score->ipw);
@@ -170,7 +208,6 @@ static enum err put_summary(struct json *json, const struct run_table *table,
     json_number(json, "joules_per_query", score->joules_per_query);
     json_number(json, "busy_watts", score->busy_watts);
     json_object_end(json);
-    return err;
 }
 
 /* ---- records ---- */
@@ -205,7 +242,8 @@ static void put_records(struct json *json, const struct run_table *table)
 /* ---- groups ---- */
 
 static enum err put_group(struct json *json, const char *name, const char *value,
-                          const struct run_table *table, const uint32_t *rows, size_t count)
+                          const struct run_table *table, struct questions *questions,
+                          const uint32_t *rows, size_t count)
 {
     struct intelligence_tally tally = {0};
     struct intelligence score;
@@ -218,9 +256,11 @@ static enum err put_group(struct json *json, const char *name, const char *value
         terms_add(&terms, table, rows[i]);
     }
     if (!err)
-        err = ipj_interval(&terms, GROUP_DRAWS, GROUPS_FEW, &ipj);
-    terms_release(&terms);
+        err = terms_close(&terms, questions, &tally.repeats);
     intelligence_of(&tally, &none, UNKNOWN, &score);
+    if (!err)
+        err = ipj_interval(&terms, &score, GROUP_DRAWS, GROUPS_FEW, &ipj);
+    terms_release(&terms);
     json_object(json, NULL);
     json_string(json, name, value);
     json_integer(json, "queries", (int64_t)count);
@@ -235,8 +275,8 @@ static enum err put_group(struct json *json, const char *name, const char *value
     return err;
 }
 
-static enum err put_groups(struct analysis *analysis, const char *key, const char *name,
-                           enum run_word word)
+static enum err put_groups(struct analysis *analysis, struct questions *questions, const char *key,
+                           const char *name, enum run_word word)
 {
     const struct run_table *table = analysis->table;
     struct row_groups groups;
@@ -247,7 +287,7 @@ static enum err put_groups(struct analysis *analysis, const char *key, const cha
         size_t count = groups.from[g + 1] - groups.from[g];
         bool unknown = g == 0 && word != RUN_SUBJECT; /* most datasets have no levels */
         if (count && !unknown && shown++ < SUBJECTS_MOST)
-            err = put_group(analysis->json, name, table->words[word].texts[g], table,
+            err = put_group(analysis->json, name, table->words[word].texts[g], table, questions,
                             groups.order + groups.from[g], count);
     }
     json_array_end(analysis->json);
@@ -272,14 +312,14 @@ static enum err put_data(struct analysis *analysis, struct scored *scored)
     json_object_end(json);
     put_records(json, table);
     put_efficiency(json, table, scored->score.accuracy, &scored->graded);
-    enum err err = put_groups(analysis, "by_subject", "subject", RUN_SUBJECT);
+    enum err err = put_groups(analysis, &scored->questions, "by_subject", "subject", RUN_SUBJECT);
     if (!err)
-        err = put_groups(analysis, "by_level", "level", RUN_LEVEL);
+        err = put_groups(analysis, &scored->questions, "by_level", "level", RUN_LEVEL);
     json_object_end(json);
     return err;
 }
 
-static void score_run(const struct run_table *table, struct scored *scored)
+static enum err score_run(const struct run_table *table, struct scored *scored)
 {
     /* Energy over time is all that intelligence_of makes of it: a second of the mean power will do. */
     struct busy_energy busy = {run_fact(table, "ipw.busy_watts"), UNKNOWN, 1};
@@ -288,7 +328,18 @@ static void score_run(const struct run_table *table, struct scored *scored)
         scored->in_vain += run_completed(table, i) && run_flag(table, RUN_CORRECT, i) < 0 &&
                            strcmp(run_word(table, RUN_GRADING_FAILED, i), "true") == 0;
     }
+    struct terms terms;
+    enum err err = terms_init(&terms, table->rows);
+    for (size_t i = 0; !err && i < table->rows; i++)
+        if (run_completed(table, i))
+            terms_add(&terms, table, i);
+    if (!err)
+        err = terms_close(&terms, &scored->questions, &scored->tally.repeats);
     intelligence_of(&scored->tally, &busy, UNKNOWN, &scored->score);
+    if (!err)
+        err = ipj_interval(&terms, &scored->score, DRAWS, GROUPS, &scored->ipj);
+    terms_release(&terms);
+    return err;
 }
 
 static void warn(struct analysis *analysis, const struct scored *scored)
@@ -312,18 +363,22 @@ static enum err accuracy_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
     struct scored scored = {0};
-    score_run(table, &scored);
-    if (!(scored.tally.correct + scored.tally.incorrect))
-        return err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
-                       table->rows - table->failed);
-    enum err err = graded_energy_of(table, &scored.graded);
+    enum err err = questions_of(table, &scored.questions);
     if (!err)
-        err = put_summary(analysis->json, table, &scored);
+        err = score_run(table, &scored);
+    if (!err && !(scored.tally.correct + scored.tally.incorrect))
+        err = err_set(why, ERR_NO_DATA, "none of %zu completed answers is graded",
+                      table->rows - table->failed);
     if (!err)
+        err = graded_energy_of(table, &scored.graded);
+    if (!err) {
+        put_summary(analysis->json, table, &scored);
         err = put_data(analysis, &scored);
+    }
     if (!err)
         warn(analysis, &scored);
     graded_energy_release(&scored.graded);
+    questions_release(&scored.questions);
     return err;
 }
 
@@ -331,7 +386,8 @@ const struct analysis_driver analysis_accuracy = {
     .name = "accuracy",
     .summary = "right answers, intelligence per joule and per watt, by subject and level",
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_ACTIVE_JOULES) | RUN_WANT(RUN_LATENCY) |
-                  RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS),
+                  RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_BASIS_WATTS) |
+                  QUESTIONS_NEED,
               RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_BASIS) |
                   RUN_WANT(RUN_GRADING_FAILED)},
     .texts = RECORDS_MOST,

@@ -1,12 +1,14 @@
 #include "analysis/across.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "analysis/columns.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "estimate/model_name.h"
 #include "estimate/model_size.h"
 #include "stats/linear_fit.h"
 
@@ -111,6 +113,36 @@ static void put_run(struct json *json, const struct run_point *point)
     json_object_end(json);
 }
 
+/* What a law may be of.  Runs that differ in another of these lie on other lines. */
+enum axis { OF_CONCURRENCY, OF_PARAMETERS, OF_BITS };
+
+static bool is_same(double a, double b)
+{
+    return a == b || (!is_known(a) && !is_known(b));
+}
+
+/* The same but for the axis.  Where the size of one is not known, its name tells models apart. */
+static bool is_like(const struct run_point *a, const struct run_point *b, enum axis axis)
+{
+    bool sized = is_known(a->parameters) && is_known(b->parameters);
+    char of_a[MODEL_NAME_MAX], of_b[MODEL_NAME_MAX];
+    if (axis != OF_CONCURRENCY && !is_same(a->concurrency, b->concurrency))
+        return false;
+    if (axis != OF_BITS && !is_same(a->bits, b->bits))
+        return false;
+    if (axis == OF_PARAMETERS)
+        return true;
+    model_name_normalise(a->model, of_a, sizeof of_a);
+    model_name_normalise(b->model, of_b, sizeof of_b);
+    return sized ? a->parameters == b->parameters : strcmp(of_a, of_b) == 0;
+}
+
+/* Logarithms, less the mean of their like. */
+struct logs {
+    double x[RUNS_MOST], y[RUNS_MOST];
+    size_t count, groups;
+};
+
 static double field(const struct run_point *point, size_t offset)
 {
     double value;
@@ -118,22 +150,61 @@ static double field(const struct run_point *point, size_t offset)
     return value;
 }
 
-/* y ~ x^exponent over the runs; only what differs between them has one. */
-static void put_law(struct json *json, const char *key, const struct run_point *points,
-                    size_t count, size_t x_at, size_t y_at)
+/* A group of runs that differ in the axis alone; one whose x is always the same tells nothing. */
+static void add_group(struct logs *logs, const double *x, const double *y, size_t count)
 {
-    double x[RUNS_MOST], y[RUNS_MOST];
-    struct linear_fit fit;
+    double x_mean = 0, y_mean = 0, x_least = INFINITY, x_most = -INFINITY;
     for (size_t i = 0; i < count; i++) {
-        x[i] = field(&points[i], x_at);
-        y[i] = field(&points[i], y_at);
+        x_mean += x[i] / (double)count;
+        y_mean += y[i] / (double)count;
+        x_least = fmin(x_least, x[i]);
+        x_most = fmax(x_most, x[i]);
     }
-    if (!linear_fit_logs(x, y, count, LINEAR_LOG_LOG, &fit))
+    if (count < 2 || x_least == x_most)
         return;
+    for (size_t i = 0; i < count; i++) {
+        logs->x[logs->count] = x[i] - x_mean;
+        logs->y[logs->count++] = y[i] - y_mean;
+    }
+    logs->groups++;
+}
+
+static void gather(const struct run_point *points, size_t count, enum axis axis, size_t x_at,
+                   size_t y_at, struct logs *logs)
+{
+    bool taken[RUNS_MOST] = {false};
+    double x[RUNS_MOST], y[RUNS_MOST];
+    for (size_t i = 0; i < count; i++) {
+        size_t like = 0;
+        for (size_t j = i; j < count; j++) {
+            double over = field(&points[j], x_at), value = field(&points[j], y_at);
+            if (taken[j] || !(over > 0) || !(value > 0) || !is_like(&points[i], &points[j], axis))
+                continue;
+            taken[j] = true;
+            x[like] = log(over);
+            y[like++] = log(value);
+        }
+        add_group(logs, x, y, like);
+    }
+}
+
+/* y ~ x^exponent: one exponent, and a height for each group of runs that differ in x alone. */
+static void put_law(struct json *json, const char *key, const struct run_point *points,
+                    size_t count, enum axis axis, size_t x_at, size_t y_at)
+{
+    struct logs logs = {.count = 0};
+    struct linear_fit fit;
+    gather(points, count, axis, x_at, y_at, &logs);
+    if (!linear_fit(logs.x, logs.y, logs.count, &fit))
+        return;
+    /* Each group's mean was taken from it: a line through all of them has taken one. */
+    double left = (double)logs.count - (double)logs.groups - 1;
+    double scale = left > 0 ? sqrt((double)(fit.count - 2) / left) : UNKNOWN;
     json_object(json, key);
     json_integer(json, "count", (int64_t)fit.count);
+    json_integer(json, "groups", (int64_t)logs.groups);
     json_number(json, "exponent", fit.slope);
-    json_number(json, "exponent_error", fit.slope_error);
+    json_number(json, "exponent_error", fit.slope_error * scale);
     json_number(json, "r2", fit.r2);
     json_object_end(json);
 }
@@ -143,19 +214,24 @@ static void put_laws(struct json *json, const struct run_point *points, size_t c
 #define AT(name) offsetof(struct run_point, name)
     static const struct {
         const char *key;
+        enum axis axis;
         size_t x, y;
     } LAWS[] = {
-        {"joules_per_output_token_of_concurrency", AT(concurrency), AT(joules_per_output_token)},
-        {"output_tokens_per_s_of_concurrency", AT(concurrency), AT(output_tokens_per_s)},
-        {"joules_per_output_token_of_parameters", AT(parameters), AT(joules_per_output_token)},
-        {"output_tokens_per_s_of_parameters", AT(parameters), AT(output_tokens_per_s)},
-        {"joules_per_output_token_of_weight_bits", AT(bits), AT(joules_per_output_token)},
-        {"output_tokens_per_s_of_weight_bits", AT(bits), AT(output_tokens_per_s)},
+        {"joules_per_output_token_of_concurrency", OF_CONCURRENCY, AT(concurrency),
+         AT(joules_per_output_token)},
+        {"output_tokens_per_s_of_concurrency", OF_CONCURRENCY, AT(concurrency),
+         AT(output_tokens_per_s)},
+        {"joules_per_output_token_of_parameters", OF_PARAMETERS, AT(parameters),
+         AT(joules_per_output_token)},
+        {"output_tokens_per_s_of_parameters", OF_PARAMETERS, AT(parameters),
+         AT(output_tokens_per_s)},
+        {"joules_per_output_token_of_weight_bits", OF_BITS, AT(bits), AT(joules_per_output_token)},
+        {"output_tokens_per_s_of_weight_bits", OF_BITS, AT(bits), AT(output_tokens_per_s)},
     };
 #undef AT
     json_object(json, "against");
     for (size_t i = 0; i < sizeof LAWS / sizeof *LAWS; i++)
-        put_law(json, LAWS[i].key, points, count, LAWS[i].x, LAWS[i].y);
+        put_law(json, LAWS[i].key, points, count, LAWS[i].axis, LAWS[i].x, LAWS[i].y);
     json_object_end(json);
 }
 

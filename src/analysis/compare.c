@@ -9,6 +9,8 @@
 #include "core/text.h"
 #include "core/units.h"
 
+#define Z_95 1.959963984540054
+
 const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
 #define METRIC(constant, name, unit, better, energy, label, of) {name, unit, label, better, energy},
 #define PRODUCT(constant, name, unit, better, energy, label, of, times)                            \
@@ -63,6 +65,27 @@ static void add_calibration(double a_calibration, double b_calibration, bool sam
     widen(&out->found.relative, both * fabs(1 + out->found.relative.value));
 }
 
+/* All or none right do not scatter, and are no surer for that: the standard error of Wilson's interval,
+ * which is z^2 / (n + z^2) wide there, and of a product, what it makes of the second factor. */
+static double edge_error(const double *terms, size_t count, bool product, double error)
+{
+    double sums[CONTRAST_SUMS] = {0}, questions = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t s = 0; s < CONTRAST_SUMS; s++)
+            sums[s] += terms[i * CONTRAST_SUMS + s];
+        questions += terms[i * CONTRAST_SUMS + 1] > 0;
+    }
+    if (!is_known(error) || (sums[0] != 0 && sums[0] != sums[1]))
+        return error;
+    double of_accuracy = Z_95 / (2 * (questions + Z_95 * Z_95));
+    return hypot(error, of_accuracy * (product ? sums[2] / sums[3] : 1));
+}
+
+static bool is_of_accuracy(enum compare_metric metric)
+{
+    return metric == COMPARE_ACCURACY || metric == COMPARE_IPJ || metric == COMPARE_IPW;
+}
+
 static enum err compare_metric(const struct terms_run *a, const struct terms_run *b,
                                const struct match *match, enum compare_metric metric, uint64_t seed,
                                struct compared *out)
@@ -77,6 +100,12 @@ static enum err compare_metric(const struct terms_run *a, const struct terms_run
                                          .product = metric_is_product(metric),
                                          .seed = seed};
     err = contrast(&question, &out->found);
+    if (!err && is_of_accuracy(metric)) {
+        out->found.a_error =
+            edge_error(terms.a, terms.a_count, question.product, out->found.a_error);
+        out->found.b_error =
+            edge_error(terms.b, terms.b_count, question.product, out->found.b_error);
+    }
     out->a_queries = terms.a_queries;
     out->b_queries = terms.b_queries;
     out->a_plus_minus = out->found.a_error;
@@ -89,7 +118,7 @@ static enum err compare_metric(const struct terms_run *a, const struct terms_run
         }
     }
     if (!err && COMPARE_METRIC_INFO[metric].energy)
-        add_calibration(calibration_of(a->table), calibration_of(b->table),
+        add_calibration(run_calibration(a->table), run_calibration(b->table),
                         same_sensors(a->table, b->table), out);
     terms_release(&terms);
     return err;
@@ -111,6 +140,7 @@ enum err compare_runs(const struct run_table *a, const struct run_table *b, uint
         return err_set(why, err, "%s", err_text(err));
     out->paired = match.paired;
     out->same = match.same;
+    out->pairs = match.paired ? match.a_count : 0;
     out->a_only = match.a_only;
     out->b_only = match.b_only;
     out->changed = match.changed;

@@ -59,6 +59,7 @@ struct comparison {
     char directory[512], model[256], hardware[128];
     bool paired;
     size_t same;           /* questions that both asked, with their repeats */
+    size_t pairs;          /* of those, the ones that both completed; 0 unless paired */
     size_t a_only, b_only; /* that one asked alone */
     size_t changed;        /* the same key, another question */
     struct compared metrics[COMPARE_METRICS];

@@ -1,32 +1,32 @@
 /* What a token costs: over the run, by phase, by subject, by length. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
+#include "analysis/questions.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "stats/resample.h"
 
 enum { DRAWS = 2000, SEED = 1, GROUPS = 1024 };
 
 struct ratio_row {
-    const char *key, *interval_key;
+    const char *key, *interval_key, *queries_key;
     enum run_number numerator, denominator;
 };
+#define RATIO(key, numerator, denominator)                                                         \
+    {key, key "_interval_95", key "_queries", numerator, denominator}
 
 /* Sums over sums: the mean over tokens, as docs/metrics.md has it. */
 static const struct ratio_row RATIOS[] = {
-    {"joules_per_output_token", "joules_per_output_token_interval_95", RUN_JOULES,
-     RUN_OUTPUT_TOKENS},
-    {"joules_per_input_token", "joules_per_input_token_interval_95", RUN_JOULES, RUN_INPUT_TOKENS},
-    {"prefill_joules_per_input_token", "prefill_joules_per_input_token_interval_95",
-     RUN_PREFILL_JOULES, RUN_INPUT_TOKENS},
-    {"decode_joules_per_output_token", "decode_joules_per_output_token_interval_95",
-     RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS},
-    {"active_joules_per_output_token", "active_joules_per_output_token_interval_95",
-     RUN_ACTIVE_JOULES, RUN_OUTPUT_TOKENS},
-    {"output_tokens_per_joule", "output_tokens_per_joule_interval_95", RUN_OUTPUT_TOKENS,
-     RUN_JOULES},
+    RATIO("joules_per_output_token", RUN_JOULES, RUN_OUTPUT_TOKENS),
+    RATIO("joules_per_input_token", RUN_JOULES, RUN_INPUT_TOKENS),
+    RATIO("prefill_joules_per_input_token", RUN_PREFILL_JOULES, RUN_INPUT_TOKENS),
+    RATIO("decode_joules_per_output_token", RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS),
+    RATIO("active_joules_per_output_token", RUN_ACTIVE_JOULES, RUN_OUTPUT_TOKENS),
+    RATIO("output_tokens_per_joule", RUN_OUTPUT_TOKENS, RUN_JOULES),
 };
 
 static double quotient(const double *sums)
@@ -34,117 +34,165 @@ static double quotient(const double *sums)
     return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
 }
 
-/* Terms of completed queries of which both are known. */
+/* What completed queries of which both are known add; then, what questions do. */
+struct ratio_terms {
+    double *terms[2];
+    uint32_t *rows;
+    size_t queries, count;
+};
+
 static enum err take_terms(const struct run_table *table, const struct ratio_row *row,
-                           double *terms[2], size_t *count)
+                           struct questions *questions, struct ratio_terms *out)
 {
-    *count = 0;
-    terms[0] = malloc((table->rows + 1) * sizeof **terms);
-    terms[1] = malloc((table->rows + 1) * sizeof **terms);
-    if (!terms[0] || !terms[1])
+    *out = (struct ratio_terms){{malloc((table->rows + 1) * sizeof **out->terms),
+                                 malloc((table->rows + 1) * sizeof **out->terms)},
+                                malloc((table->rows + 1) * sizeof *out->rows),
+                                0,
+                                0};
+    if (!out->terms[0] || !out->terms[1] || !out->rows)
         return ERR_NO_MEMORY;
     for (size_t i = 0; i < table->rows; i++) {
         double over = run_number(table, row->numerator, i);
         double under = run_number(table, row->denominator, i);
         if (run_completed(table, i) && is_known(over) && is_known(under)) {
-            terms[0][*count] = over;
-            terms[1][(*count)++] = under;
+            out->terms[0][out->queries] = over;
+            out->terms[1][out->queries] = under;
+            out->rows[out->queries++] = (uint32_t)i;
         }
     }
+    out->count = questions_add_up(questions, out->rows, out->queries, out->terms, 2);
     return ERR_OK;
 }
 
-static enum err put_ratio(const struct run_table *table, const struct ratio_row *row,
-                          struct json *json)
+static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row,
+                          struct questions *questions)
 {
-    double *terms[2] = {NULL, NULL};
-    size_t count = 0;
+    const struct run_table *table = analysis->table;
+    struct json *json = analysis->json;
+    size_t completed = table->rows - table->failed;
+    struct ratio_terms terms = {0};
     struct resample_interval found = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = ERR_OK;
     if (table->numbers[row->numerator] && table->numbers[row->denominator])
-        err = take_terms(table, row, terms, &count);
-    if (!err && count) {
-        struct resample what = {{terms[0], terms[1]}, 2, count, quotient, DRAWS, SEED, GROUPS};
+        err = take_terms(table, row, questions, &terms);
+    if (!err && terms.count) {
+        struct resample what = {
+            {terms.terms[0], terms.terms[1]}, 2, terms.count, quotient, DRAWS, SEED, GROUPS};
         err = resample_interval(&what, &found);
     }
-    free(terms[0]);
-    free(terms[1]);
+    free(terms.terms[0]);
+    free(terms.terms[1]);
+    free(terms.rows);
     if (!is_known(found.figure))
         return err;
     json_number(json, row->key, found.figure);
+    json_integer(json, row->queries_key, (int64_t)terms.queries);
     put_interval(json, row->interval_key, found.low, found.high);
+    if (2 * terms.queries < completed)
+        analysis_warn(analysis,
+                      "%s is of %zu of %zu completed queries: of the others it is not known",
+                      row->key, terms.queries, completed);
     return err;
 }
 
 /* ---- groups ---- */
 
-static double group_ratio(const struct run_table *table, enum run_number numerator,
-                          enum run_number denominator, const uint32_t *rows, size_t count)
+/* Means and ratios of a group: of the queries of which it is known, whose number stands beside it. */
+static const struct group_row {
+    const char *key, *queries_key;
+    enum run_number numerator, denominator; /* RUN_NUMBERS: of a query */
+} GROUP_ROWS[] = {
+    {"joules_per_query", "joules_per_query_queries", RUN_JOULES, RUN_NUMBERS},
+    {"joules_per_output_token", "joules_per_output_token_queries", RUN_JOULES, RUN_OUTPUT_TOKENS},
+    {"prefill_joules_per_input_token", "prefill_joules_per_input_token_queries", RUN_PREFILL_JOULES,
+     RUN_INPUT_TOKENS},
+    {"decode_joules_per_output_token", "decode_joules_per_output_token_queries", RUN_DECODE_JOULES,
+     RUN_OUTPUT_TOKENS},
+    {"watts", "watts_queries", RUN_WATTS, RUN_NUMBERS},
+    {"input_tokens", "input_tokens_queries", RUN_INPUT_TOKENS, RUN_NUMBERS},
+    {"output_tokens", "output_tokens_queries", RUN_OUTPUT_TOKENS, RUN_NUMBERS},
+};
+enum { GROUP_FIGURES = sizeof GROUP_ROWS / sizeof *GROUP_ROWS };
+
+static struct ratio_sums group_sums(const struct run_table *table, const struct group_row *row,
+                                    const uint32_t *rows, size_t count)
 {
     struct ratio_sums sums = {0};
     for (size_t i = 0; i < count; i++) {
-        double over = run_number(table, numerator, rows[i]);
-        double under = run_number(table, denominator, rows[i]);
+        double over = run_number(table, row->numerator, rows[i]);
+        double under =
+            row->denominator == RUN_NUMBERS ? 1 : run_number(table, row->denominator, rows[i]);
         if (is_known(over) && is_known(under)) {
             sums.rows++;
             sums.numerator += over;
             sums.denominator += under;
         }
     }
-    return ratio_value(&sums);
+    return sums;
 }
 
-static double group_mean(const struct run_table *table, enum run_number column,
-                         const uint32_t *rows, size_t count)
-{
-    struct ratio_sums sums = {0};
-    for (size_t i = 0; i < count; i++) {
-        double value = run_number(table, column, rows[i]);
-        if (is_known(value)) {
-            sums.rows++;
-            sums.numerator += value;
-            sums.denominator++;
-        }
-    }
-    return ratio_value(&sums);
-}
+/* Groups in which a figure is of fewer than half of the queries; the first of them by name. */
+struct poor {
+    size_t groups, known, queries;
+    char first[80];
+};
 
 static void put_group(const struct run_table *table, const char *name, const char *value,
-                      const uint32_t *rows, size_t count, struct json *json)
+                      const uint32_t *rows, size_t count, struct poor *poor, struct json *json)
 {
     json_object(json, NULL);
     json_string(json, name, value);
     json_integer(json, "queries", (int64_t)count);
-    json_number(json, "joules_per_query", group_mean(table, RUN_JOULES, rows, count));
-    json_number(json, "joules_per_output_token",
-                group_ratio(table, RUN_JOULES, RUN_OUTPUT_TOKENS, rows, count));
-    json_number(json, "prefill_joules_per_input_token",
-                group_ratio(table, RUN_PREFILL_JOULES, RUN_INPUT_TOKENS, rows, count));
-    json_number(json, "decode_joules_per_output_token",
-                group_ratio(table, RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS, rows, count));
-    json_number(json, "watts", group_mean(table, RUN_WATTS, rows, count));
-    json_number(json, "input_tokens", group_mean(table, RUN_INPUT_TOKENS, rows, count));
-    json_number(json, "output_tokens", group_mean(table, RUN_OUTPUT_TOKENS, rows, count));
+    for (size_t i = 0; i < GROUP_FIGURES; i++) {
+        struct ratio_sums sums = group_sums(table, &GROUP_ROWS[i], rows, count);
+        json_number(json, GROUP_ROWS[i].key, ratio_value(&sums));
+        json_integer(json, GROUP_ROWS[i].queries_key, (int64_t)sums.rows);
+        if (!sums.rows || 2 * sums.rows >= count)
+            continue;
+        if (!poor[i].groups++) {
+            poor[i].known = sums.rows;
+            poor[i].queries = count;
+            str_copy(poor[i].first, sizeof poor[i].first, value);
+        }
+    }
     json_object_end(json);
 }
 
-static void put_groups(const struct run_table *table, const char *key, const char *name,
-                       const struct row_groups *groups, enum run_word word, struct json *json)
+static void warn_poor(struct analysis *analysis, const char *name, const struct poor *poor)
 {
+    for (size_t i = 0; i < GROUP_FIGURES; i++)
+        if (poor[i].groups)
+            analysis_warn(
+                analysis,
+                "%s is of fewer than half of the queries in %zu group%s by %s: of %zu of %zu in "
+                "'%s'%s",
+                GROUP_ROWS[i].key, poor[i].groups, poor[i].groups == 1 ? "" : "s", name,
+                poor[i].known, poor[i].queries, poor[i].first,
+                poor[i].groups == 1 ? "" : ", to name one");
+}
+
+static void put_groups(struct analysis *analysis, const char *key, const char *name,
+                       const struct row_groups *groups, enum run_word word)
+{
+    const struct run_table *table = analysis->table;
+    struct poor poor[GROUP_FIGURES] = {0};
     char length[LENGTH_NAME_MAX];
-    json_array(json, key);
+    json_array(analysis->json, key);
     for (size_t g = word == RUN_LEVEL; g < groups->count; g++) { /* no level is no group */
         size_t count = groups->from[g + 1] - groups->from[g];
         if (count)
             put_group(table, name,
                       word < RUN_WORDS ? table->words[word].texts[g] : length_name(g, length),
-                      groups->order + groups->from[g], count, json);
+                      groups->order + groups->from[g], count, poor, analysis->json);
     }
-    json_array_end(json);
+    json_array_end(analysis->json);
+    if (word == RUN_SUBJECT)
+        warn_poor(analysis, name, poor);
 }
 
-static enum err put_all_groups(const struct run_table *table, struct json *json)
+static enum err put_all_groups(struct analysis *analysis)
 {
+    const struct run_table *table = analysis->table;
     static const struct {
         const char *key, *name;
         enum run_number length;
@@ -153,18 +201,18 @@ static enum err put_all_groups(const struct run_table *table, struct json *json)
     struct row_groups groups;
     enum err err = groups_by_word(table, RUN_SUBJECT, &groups);
     if (!err)
-        put_groups(table, "by_subject", "subject", &groups, RUN_SUBJECT, json);
+        put_groups(analysis, "by_subject", "subject", &groups, RUN_SUBJECT);
     row_groups_release(&groups);
     if (!err && table->words[RUN_LEVEL].count > 1) { /* the first is "", for unknown */
         err = groups_by_word(table, RUN_LEVEL, &groups);
         if (!err)
-            put_groups(table, "by_level", "level", &groups, RUN_LEVEL, json);
+            put_groups(analysis, "by_level", "level", &groups, RUN_LEVEL);
         row_groups_release(&groups);
     }
     for (size_t i = 0; !err && i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
         err = groups_by_length(table, LENGTHS[i].length, &groups);
         if (!err)
-            put_groups(table, LENGTHS[i].key, LENGTHS[i].name, &groups, RUN_WORDS, json);
+            put_groups(analysis, LENGTHS[i].key, LENGTHS[i].name, &groups, RUN_WORDS);
         row_groups_release(&groups);
     }
     return err;
@@ -203,10 +251,22 @@ static enum err put_spreads(const struct run_table *table, struct json *json)
 
 struct totals {
     size_t known, covered;
-    double joules, plus_minus, coverage;
+    double joules, calibration, squares, coverage; /* squares: of the statistical parts */
 };
 
-/* The queries' uncertainties are added up as they are: sensors that are wrong are so in every query. */
+/* Sensors that are wrong are so in every query, and that adds up as it is; what is statistical differs from
+ * query to query, and its squares add up.  A ± whose parts are not told is taken for the sensors'. */
+static void add_uncertainty(const struct run_table *table, size_t row, struct totals *totals)
+{
+    double all = run_number(table, RUN_PLUS_MINUS, row);
+    double statistical = run_number(table, RUN_STATISTICAL, row);
+    if (!is_known(statistical))
+        statistical = 0;
+    totals->squares += statistical * statistical;
+    double rest = all * all - statistical * statistical;
+    totals->calibration += is_known(rest) ? sqrt(fmax(0, rest)) : UNKNOWN;
+}
+
 static struct totals totals_of(const struct run_table *table)
 {
     struct totals totals = {0};
@@ -217,7 +277,7 @@ static struct totals totals_of(const struct run_table *table)
             continue;
         totals.known++;
         totals.joules += joules;
-        totals.plus_minus += run_number(table, RUN_PLUS_MINUS, i);
+        add_uncertainty(table, i, &totals);
         totals.covered += is_known(coverage);
         totals.coverage += is_known(coverage) ? coverage : 0;
     }
@@ -230,7 +290,7 @@ static void put_totals(struct json *json, const struct run_table *table,
     json_integer(json, "queries", (int64_t)(table->rows - table->failed));
     json_integer(json, "energy_known", (int64_t)totals->known);
     json_number(json, "joules", totals->joules);
-    json_number(json, "joules_error", totals->plus_minus);
+    json_number(json, "joules_error", hypot(totals->calibration, sqrt(totals->squares)));
     json_string(json, "method", common_word(table, RUN_METHOD));
     json_string(json, "source", common_word(table, RUN_SOURCE));
     json_number(json, "coverage",
@@ -247,15 +307,17 @@ static enum err efficiency_run(struct analysis *analysis, struct error *why)
         return lacks(table, "the energy is", why);
     json_object(json, "summary");
     put_totals(json, table, &totals);
-    enum err err = ERR_OK;
+    struct questions questions;
+    enum err err = questions_of(table, &questions);
     for (size_t i = 0; !err && i < sizeof RATIOS / sizeof *RATIOS; i++)
-        err = put_ratio(table, &RATIOS[i], json);
+        err = put_ratio(analysis, &RATIOS[i], &questions);
+    questions_release(&questions);
     json_object_end(json);
     json_object(json, "data");
     if (!err)
         err = put_spreads(table, json);
     if (!err)
-        err = put_all_groups(table, json);
+        err = put_all_groups(analysis);
     json_object_end(json);
     if (totals.known < table->rows - table->failed)
         analysis_warn(analysis, "the energy of %zu of %zu completed queries is unknown",
@@ -273,7 +335,8 @@ const struct analysis_driver analysis_efficiency = {
     .needs = {RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_WATTS) | RUN_WANT(RUN_ACTIVE_JOULES) |
                   RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
                   RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
-                  RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_COVERAGE),
+                  RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_STATISTICAL) | RUN_WANT(RUN_COVERAGE) |
+                  QUESTIONS_NEED,
               RUN_WANT(RUN_SUBJECT) | RUN_WANT(RUN_LEVEL) | RUN_WANT(RUN_METHOD) |
                   RUN_WANT(RUN_SOURCE)},
     .run = efficiency_run,

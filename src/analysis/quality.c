@@ -126,6 +126,11 @@ static enum err check_uncertainty(struct checks *checks)
 
 static enum err check_energy(struct checks *checks, const struct energy_counts *counts)
 {
+    if (!counts->completed) {
+        check_put(checks, "energy", CHECK_UNKNOWN,
+                  "no query was completed: there is none to have one");
+        return ERR_OK;
+    }
     if (!counts->known) {
         check_put(checks, "energy", CHECK_WARNING,
                   "unknown of all %zu completed queries: see ipw doctor", counts->completed);

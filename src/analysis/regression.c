@@ -33,6 +33,8 @@ static const struct pair_row {
         {"total_tokens_vs_power_log", RUN_TOTAL_TOKENS, RUN_BASIS_WATTS, LINEAR_LOG_X, true},
 },
   MORE[] = {
+      /* The Python IPW's is of the GPUs or the board; this one of all that is counted. */
+      {"total_tokens_vs_energy", RUN_TOTAL_TOKENS, RUN_JOULES, LINEAR_PLAIN, false},
       {"output_tokens_vs_energy", RUN_OUTPUT_TOKENS, RUN_JOULES, LINEAR_PLAIN, false},
       {"output_tokens_vs_latency", RUN_OUTPUT_TOKENS, RUN_LATENCY, LINEAR_PLAIN, false},
       {"input_tokens_vs_prefill_energy", RUN_INPUT_TOKENS, RUN_PREFILL_JOULES, LINEAR_PLAIN, false},
@@ -72,6 +74,24 @@ static enum err take_points(const struct run_table *table, const struct pair_row
         out->y[out->count++] = y;
     }
     return ERR_OK;
+}
+
+/* Whose energy or power a line is of: "gpu", "soc" or "mixed", as the Python IPW's are, or "machine"; NULL for
+ * what is neither. */
+static const char *basis_of(const struct run_table *table, enum run_number y)
+{
+    switch (y) {
+    case RUN_BASIS_JOULES:
+    case RUN_BASIS_WATTS:
+        return energy_basis(table);
+    case RUN_JOULES:
+    case RUN_WATTS:
+    case RUN_PREFILL_JOULES:
+    case RUN_DECODE_JOULES:
+        return table->ours ? "machine" : energy_basis(table);
+    default:
+        return NULL;
+    }
 }
 
 static void put_fit(struct json *json, const struct points *points, const struct linear_fit *fit)
@@ -130,6 +150,8 @@ static enum err put_points(struct analysis *analysis, const struct pair_row *row
     if (skip_unknown && !is_known(fit.slope))
         return ERR_OK;
     json_object(json, row->key);
+    if (basis_of(analysis->table, row->y))
+        json_string(json, "energy_basis", basis_of(analysis->table, row->y));
     put_fit(json, points, &fit);
     if (row->logs == LINEAR_PLAIN)
         err = put_robust(json, points);

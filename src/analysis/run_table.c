@@ -56,6 +56,15 @@ double run_fact(const struct run_table *table, const char *path)
     return jv_number(fact_at(table, path));
 }
 
+double run_calibration(const struct run_table *table)
+{
+    double joules = run_fact(table, "ipw.energy.joules");
+    double all = run_fact(table, "ipw.energy.plus_minus");
+    double statistical = run_fact(table, "ipw.energy.plus_minus_statistical");
+    double square = all * all - (is_known(statistical) ? statistical * statistical : 0);
+    return joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / joules : UNKNOWN;
+}
+
 const char *run_fact_text(const struct run_table *table, const char *path)
 {
     const char *text = jv_text(fact_at(table, path));

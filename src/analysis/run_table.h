@@ -131,4 +131,8 @@ char *run_key(const struct run_table *table, size_t row, char *to);
 double run_fact(const struct run_table *table, const char *path);
 const char *run_fact_text(const struct run_table *table, const char *path);
 
+/* What the run's sensors are wrong by in every query alike, relative: of the ± of its energy, what is not
+ * statistical, and all of it where that is not told; UNKNOWN without a ±. */
+double run_calibration(const struct run_table *table);
+
 #endif

@@ -86,8 +86,9 @@ void intelligence_add(struct intelligence_tally *tally, const struct intelligenc
 
 static void fill_accuracy(const struct intelligence_tally *tally, struct intelligence *out)
 {
-    double n = (double)(tally->correct + tally->incorrect);
-    double p = over((double)tally->correct, n);
+    double graded = (double)(tally->correct + tally->incorrect);
+    double n = tally->repeats.questions ? tally->repeats.effective : graded;
+    double p = over((double)tally->correct, graded);
     out->accuracy = p;
     double z2 = Z_95 * Z_95;
     double middle = over(p + z2 / (2 * n), 1 + z2 / n);
@@ -97,10 +98,15 @@ static void fill_accuracy(const struct intelligence_tally *tally, struct intelli
     out->accuracy_high = is_known(p) ? fmin(1, middle + half) : UNKNOWN;
 }
 
-/* Variance of the accuracy; UNKNOWN under two graded queries. */
-static double accuracy_variance(const struct intelligence_tally *tally, double accuracy)
+/* Of the accuracy; UNKNOWN under two graded queries.  All or none right do not scatter, and are no surer
+ * for that: a run of other questions might have the odd one.  Wilson's interval tells how odd. */
+static double accuracy_error(const struct intelligence_tally *tally, const struct intelligence *out)
 {
-    return over(accuracy * (1 - accuracy), (double)(tally->correct + tally->incorrect) - 1);
+    double accuracy = out->accuracy, graded = (double)(tally->correct + tally->incorrect);
+    double apart = sqrt(over(accuracy * (1 - accuracy), graded - 1));
+    if (accuracy == 0 || accuracy == 1)
+        return is_known(apart) ? (out->accuracy_high - out->accuracy_low) / (2 * Z_95) : UNKNOWN;
+    return tally->repeats.questions ? tally->repeats.accuracy_error : apart;
 }
 
 /* Covariance of the accuracy and the mean of the joules: only queries that are in both add to it. */
@@ -114,12 +120,16 @@ static double mean_covariance(const struct intelligence_tally *tally)
 
 /* First order.  Right answers and joules vary from query to query, and together: a long answer costs
  * more, and is right more or less often. */
-static double ipj_error(const struct intelligence_tally *tally, double accuracy)
+static double ipj_error(const struct intelligence_tally *tally, const struct intelligence *out)
 {
-    double joules = online_mean(&tally->joules), error = online_standard_error(&tally->joules);
-    double slope = over(accuracy, joules);
-    double variance = accuracy_variance(tally, accuracy) + slope * slope * error * error -
-                      2 * slope * mean_covariance(tally);
+    bool repeats = tally->repeats.questions, edge = out->accuracy == 0 || out->accuracy == 1;
+    double joules = online_mean(&tally->joules);
+    double error = repeats ? tally->repeats.joules_error : online_standard_error(&tally->joules);
+    double slope = over(out->accuracy, joules);
+    if (repeats && !edge)
+        return tally->repeats.ipj_error;
+    double variance = out->accuracy_error * out->accuracy_error + slope * slope * error * error -
+                      (edge ? 0 : 2 * slope * mean_covariance(tally));
     if (!is_known(variance))
         return UNKNOWN;
     return over(sqrt(variance > 0 ? variance : 0), joules);
@@ -133,18 +143,17 @@ static void fill_ipj(const struct intelligence_tally *tally, double calibration,
     out->active_joules_per_query = online_mean(&tally->active_joules);
     out->ipj = over(out->accuracy, out->joules_per_query);
     out->ipj_active = over(out->accuracy, out->active_joules_per_query);
-    out->ipj_statistical = ipj_error(tally, out->accuracy);
+    out->accuracy_error = accuracy_error(tally, out);
+    out->ipj_statistical = ipj_error(tally, out);
     out->ipj_plus_minus = hypot(out->ipj_statistical, out->ipj * calibration);
 }
 
-static void fill_ipw(const struct intelligence_tally *tally, const struct busy_energy *busy,
-                     struct intelligence *out)
+static void fill_ipw(const struct busy_energy *busy, struct intelligence *out)
 {
-    double deviation = sqrt(accuracy_variance(tally, out->accuracy));
     out->busy_watts = over(busy->joules, busy->seconds);
     out->ipw = over(out->accuracy, out->busy_watts);
-    out->ipw_plus_minus =
-        hypot(over(deviation, out->busy_watts), out->ipw * over(busy->plus_minus, busy->joules));
+    out->ipw_plus_minus = hypot(over(out->accuracy_error, out->busy_watts),
+                                out->ipw * over(busy->plus_minus, busy->joules));
 }
 
 static void fill_upstream(const struct intelligence_tally *tally, struct intelligence *out)
@@ -166,6 +175,6 @@ void intelligence_of(const struct intelligence_tally *tally, const struct busy_e
     };
     fill_accuracy(tally, out);
     fill_ipj(tally, calibration, out);
-    fill_ipw(tally, busy, out);
+    fill_ipw(busy, out);
     fill_upstream(tally, out);
 }

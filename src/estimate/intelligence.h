@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "estimate/repeats.h"
 #include "stats/online.h"
 
 enum outcome {
@@ -37,6 +38,7 @@ struct intelligence_tally {
     struct online upstream_joules; /* of all answered queries */
     double upstream_seconds;
     struct online upstream_graded_joules, upstream_graded_watts;
+    struct repeats repeats; /* the caller's to fill in where questions were asked several times */
 };
 
 void intelligence_add(struct intelligence_tally *tally, const struct intelligence_query *query);
@@ -52,7 +54,8 @@ struct intelligence {
     uint64_t answered;       /* correct + incorrect + ungraded */
     uint64_t energy_queries; /* answered queries of known energy: what the means are over */
     double accuracy;         /* correct / (correct + incorrect) */
-    double accuracy_low, accuracy_high; /* 95 % interval (Wilson) */
+    double accuracy_low, accuracy_high; /* 95 % interval (Wilson), over questions */
+    double accuracy_error; /* standard error; of all or none right, by Wilson's interval */
     double joules_per_query, active_joules_per_query;
     double ipj;             /* accuracy / joules_per_query */
     double ipj_statistical; /* standard error of ipj: other queries would give another figure */

@@ -14,6 +14,7 @@ enum { ROWS_BRIEF = 24, NAMED_BRIEF = 5, CELL_MAX = 256, LABEL_WIDTH = 30 };
 
 #define INTERVAL_SUFFIX "_interval_95"
 #define ERROR_SUFFIX    "_error"
+#define QUERIES_SUFFIX  "_queries"
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -89,7 +90,13 @@ static const struct jv *beside(const struct jv *object, const char *key, const c
     return str_format(name, sizeof name, "%s%s", key, suffix) ? jv_get(object, name) : NULL;
 }
 
-static void add_interval(char *to, const struct jv *interval, enum unit unit)
+/* Energy's intervals tell of other queries alone; ± beside them has the sensors in it. */
+static bool has_sensors(const char *key)
+{
+    return strstr(key, "joule") || str_starts(key, "ipj") || str_starts(key, "ipw");
+}
+
+static void add_interval(char *to, const char *key, const struct jv *interval, enum unit unit)
 {
     char low[CELL_MAX], high[CELL_MAX];
     size_t used = strlen(to);
@@ -97,12 +104,36 @@ static void add_interval(char *to, const struct jv *interval, enum unit unit)
         return;
     number_text(low, jv_number(jv_path(interval, "0")), 0, unit);
     number_text(high, jv_number(jv_path(interval, "1")), 0, unit);
-    str_format(to + used, CELL_MAX - used, "  (95 %%: %s to %s)", low, high);
+    str_format(to + used, CELL_MAX - used, "  (95 %%%s: %s to %s)",
+               has_sensors(key)               ? " over other queries, sensors aside"
+               : strcmp(key, "accuracy") == 0 ? " over other questions"
+                                              : "",
+               low, high);
 }
 
-static bool is_attribute(const char *key)
+/* Of how many queries a figure is, where that is not all of them. */
+static void add_count(char *to, const struct jv *object, const char *key)
 {
-    return ends_with(key, INTERVAL_SUFFIX) || ends_with(key, ERROR_SUFFIX);
+    double known = jv_number(beside(object, key, QUERIES_SUFFIX));
+    double all = jv_number(jv_get(object, "queries"));
+    size_t used = strlen(to);
+    if (known < all)
+        str_format(to + used, CELL_MAX - used, " (%.0f of %.0f)", known, all);
+}
+
+/* "X_queries" tells of X, which stands beside it; a count of its own does not. */
+static bool counts_another(const struct jv *object, const char *key)
+{
+    char name[128];
+    size_t length = strlen(key) - strlen(QUERIES_SUFFIX);
+    return ends_with(key, QUERIES_SUFFIX) && length < sizeof name &&
+           str_format(name, sizeof name, "%.*s", (int)length, key) && jv_get(object, name);
+}
+
+static bool is_attribute(const struct jv *object, const char *key)
+{
+    return ends_with(key, INTERVAL_SUFFIX) || ends_with(key, ERROR_SUFFIX) ||
+           counts_another(object, key);
 }
 
 static void value_text(char *to, const struct jv *object, const struct jv *value, const char *row,
@@ -116,8 +147,10 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
         str_copy(to, CELL_MAX, jv_truth(value, false) ? "yes" : "no");
     else
         number_text(to, jv_number(value), jv_number(beside(object, key, ERROR_SUFFIX)), unit);
+    if (jv_first(object) && !jv_text(value))
+        add_count(to, object, key);
     if (interval)
-        add_interval(to, beside(object, key, INTERVAL_SUFFIX), unit);
+        add_interval(to, key, beside(object, key, INTERVAL_SUFFIX), unit);
 }
 
 /* Values carry their units, with a prefix that fits: "latency_s" would stand beside "12 ms". */
@@ -148,7 +181,7 @@ static void write_list(const struct jv *object, const char *indent, struct text 
     char label[CELL_MAX], value[CELL_MAX];
     for (const struct jv *child = jv_first(object); child; child = jv_next(child)) {
         if (jv_is_null(child) || jv_is_object(child) || jv_is_array(child) ||
-            is_attribute(jv_key(child)))
+            is_attribute(object, jv_key(child)))
             continue;
         label_text(label, jv_key(child));
         value_text(value, object, child, NULL, true);
@@ -240,7 +273,7 @@ static void find_columns(const struct jv *rows, bool verbose, struct columns *ou
         for (const struct jv *cell = jv_first(row); cell; cell = jv_next(cell)) {
             const char *key = jv_key(cell);
             bool shown = !jv_is_null(cell) && !jv_is_object(cell) && !jv_is_array(cell) &&
-                         !is_attribute(key) &&
+                         !is_attribute(row, key) &&
                          (verbose || (!is_detail(key) && !is_same_model(rows, key)));
             if (shown && !has_key(out, key))
                 add_column(out, key, !jv_text(cell));

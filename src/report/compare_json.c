@@ -57,6 +57,7 @@ static void put_comparison(struct json *json, const struct comparison *compariso
     json_string(json, "hardware_label", comparison->hardware);
     json_bool(json, "paired", comparison->paired);
     json_integer(json, "same_queries", (int64_t)comparison->same);
+    json_integer(json, "pairs", (int64_t)comparison->pairs);
     json_integer(json, "baseline_only", (int64_t)comparison->a_only);
     json_integer(json, "run_only", (int64_t)comparison->b_only);
     json_integer(json, "changed_questions", (int64_t)comparison->changed);

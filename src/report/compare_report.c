@@ -86,6 +86,9 @@ static void fill_cells(const struct comparison *comparison, enum compare_metric 
     const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
     const struct compared *compared = &comparison->metrics[metric];
     str_copy(cells[0], CELL_MAX, info->name);
+    if (compared->a_queries && compared->a_queries < comparison->pairs)
+        str_format(cells[0], CELL_MAX, "%s (%zu of %zu)", info->name, compared->a_queries,
+                   comparison->pairs);
     value_text(cells[1], info, compared->found.a, compared->a_plus_minus);
     value_text(cells[2], info, compared->found.b, compared->b_plus_minus);
     difference_text(cells[3], info, compared->found.difference.value);
@@ -127,7 +130,11 @@ static void put_explanation(const struct compare_report *report, const char *ind
 
 static void pairing_text(char *to, const struct comparison *comparison)
 {
-    if (comparison->paired)
+    if (comparison->paired && comparison->pairs < comparison->same)
+        str_format(to, CELL_MAX,
+                   "%zu of %zu queries that both asked, in pairs: those that both answered",
+                   comparison->pairs, comparison->same);
+    else if (comparison->paired)
         str_format(to, CELL_MAX, "%zu queries that both asked, in pairs", comparison->same);
     else
         str_copy(to, CELL_MAX, "two sets of queries, not in pairs");

@@ -26,6 +26,13 @@ static struct prefix prefix_for(double value)
     return PREFIXES[i];
 }
 
+/* What no prefix brings to a readable size. */
+static bool is_beyond_prefixes(double scaled)
+{
+    double size = fabs(scaled);
+    return size >= 99999.5 || (size > 0 && size < 0.0005);
+}
+
 /* Four significant digits: what the best of these sensors can carry. */
 static int decimals_for(double scaled)
 {
@@ -41,7 +48,10 @@ char *format_si(char *to, double value, const char *unit)
     }
     struct prefix prefix = prefix_for(value);
     double scaled = value / prefix.factor;
-    str_format(to, FORMAT_MAX, "%.*f %s%s", decimals_for(scaled), scaled, prefix.text, unit);
+    if (is_beyond_prefixes(scaled))
+        str_format(to, FORMAT_MAX, "%.3e %s", value, unit);
+    else
+        str_format(to, FORMAT_MAX, "%.*f %s%s", decimals_for(scaled), scaled, prefix.text, unit);
     return to;
 }
 
@@ -53,6 +63,10 @@ char *format_rough(char *to, double value, const char *unit)
     value = round(value / step) * step;
     struct prefix prefix = prefix_for(value);
     double scaled = value / prefix.factor;
+    if (is_beyond_prefixes(scaled)) {
+        str_format(to, FORMAT_MAX, "%.1e %s", value, unit);
+        return to;
+    }
     str_format(to, FORMAT_MAX, "%.*f %s%s", fabs(scaled) < 9.95 ? 1 : 0, scaled, prefix.text, unit);
     return to;
 }
@@ -63,6 +77,10 @@ char *format_with_error(char *to, double value, double error, const char *unit)
         return format_si(to, value, unit);
     struct prefix prefix = prefix_for(value);
     double scaled = value / prefix.factor, scaled_error = error / prefix.factor;
+    if (is_beyond_prefixes(scaled) || fabs(scaled_error) >= 99999.5) {
+        str_format(to, FORMAT_MAX, "%.3e ± %.1e %s", value, error, unit);
+        return to;
+    }
     /* Of an uncertainty two digits say enough, and fewer would show a small one as 0.  From 0.995
      * on it rounds to 1.0. */
     int decimals =

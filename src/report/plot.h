@@ -20,7 +20,8 @@ struct jv;
 /* What a driver can draw: bits. */
 enum { PLOT_OF_RUN = 1, PLOT_OF_RUNS = 2, PLOT_OF_LAYERS = 4 };
 
-/* One of several runs: what it comes to, with 95 % intervals as distances from the figure. */
+/* One of several runs: what it comes to.  Errors are 1.96 standard uncertainties, of the questions and of the
+ * sensors together; accuracy has its 95 % interval. */
 struct plot_run {
     struct run_point point;
     double accuracy_low, accuracy_high;
@@ -33,8 +34,8 @@ struct plot_run {
 
 /* The table must have PLOT_RUN_NEEDS. */
 #define PLOT_RUN_NEEDS                                                                             \
-    (RUN_ACROSS_NEEDS | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT) |                          \
-     RUN_WANT(RUN_ACTIVE_JOULES))
+    (RUN_ACROSS_NEEDS | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_INDEX) |    \
+     RUN_WANT(RUN_REPEAT))
 enum err plot_run_of(const struct run_table *table, struct plot_run *out) MUST_USE;
 
 /* One of the three is there, and the others are NULL. */

@@ -1,5 +1,7 @@
 #include "stats/resample.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "core/units.h"
@@ -8,6 +10,9 @@
 #include "stats/online.h"
 #include "stats/quantile.h"
 #include "stats/select.h"
+
+/* Sums in another order, or ten times as large, are the same figure. */
+#define ROUNDING 1e-12
 
 /* What is drawn: queries, or groups of them; row-major. */
 struct bag {
@@ -77,7 +82,9 @@ static void ends_of(const struct resample *what, const struct bag *bag, double *
     double below = 0;
     for (size_t i = 0; i < count; i++) {
         online_add(&moments, drawn[i]);
-        below += drawn[i] < out->figure ? 1 : drawn[i] == out->figure ? 0.5 : 0;
+        double distance = drawn[i] - out->figure;
+        bool same = fabs(distance) <= ROUNDING * fabs(out->figure);
+        below += same ? 0.5 : distance < 0;
     }
     out->error = online_stddev(&moments);
     sort_ascending(drawn, count);

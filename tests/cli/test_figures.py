@@ -26,10 +26,9 @@ try:
 except ImportError as error:
     print(f"skipped: {error} (set IPW_PYTHON to an interpreter that has numpy and scipy)")
     sys.exit(77)
-missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
-           if part["name"] == "cJSON" and not part["available"]]
-if missing:
-    print(f"skipped: {missing[0]}")
+PARTS = {part["name"]: part for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]}
+if not PARTS["cJSON"]["available"]:
+    print(f"skipped: {PARTS['cJSON']['missing']}")
     sys.exit(77)
 
 
@@ -53,6 +52,13 @@ class FiguresTest(unittest.TestCase):
     def compare(self, a, b, *more, code=0):
         got = json.loads(self.ipw("compare", a, b, "--json", *more, code=code))
         return got["comparisons"][0]
+
+    def page(self, *paths):
+        """The text of the report; its data is in it as it is."""
+        if not PARTS["ECharts"]["available"]:
+            self.skipTest(PARTS["ECharts"]["missing"])
+        self.ipw("report", *paths, "-o", self.folder / "page.html")
+        return (self.folder / "page.html").read_text()
 
     def check(self, analyses, name):
         found = [check for check in analyses["quality"]["data"]["checks"] if check["check"] == name]
@@ -107,6 +113,265 @@ class NoEnergy(FiguresTest):
         metric = self.compare(good, bad)["metrics"]["energy_per_query"]
         self.assertIsNone(metric["run"]["value"])
         self.assertEqual(metric["verdict"], "not known")
+
+
+class Uncertainty(FiguresTest):
+    def test_parts_of_the_queries(self):
+        """3 % of 10 J by calibration in all alike, 0.4 J by chance in each: 12 J +- 4 J of 40 queries."""
+        lines = [changed(query(i, joules=10), plus_minus=0.5, plus_minus_statistical=0.4) for i in range(40)]
+        got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
+        self.assertAlmostEqual(got["joules_error"], math.hypot(40 * 0.3, 0.4 * math.sqrt(40)), places=9)
+
+    def test_parts_that_are_not_told(self):
+        """May be the sensors' altogether: they add up."""
+        lines = [changed(query(i, joules=10), plus_minus=0.5, plus_minus_statistical=None) for i in range(40)]
+        got = self.analyze(self.run_of(lines))["efficiency"]["summary"]
+        self.assertAlmostEqual(got["joules_error"], 20, places=9)
+
+    def test_no_uncertainty_is_unknown(self):
+        lines = [changed(query(i, joules=10), plus_minus=None, plus_minus_statistical=None) for i in range(40)]
+        self.assertIsNone(self.analyze(self.run_of(lines))["efficiency"]["summary"]["joules_error"])
+
+
+class Words(FiguresTest):
+    def test_an_interval_says_what_it_is_of(self):
+        path = self.run_of([query(i, joules=10 + i % 7, correct=i % 2) for i in range(40)], busy=50.0)
+        said = self.ipw("analyze", path)
+        for key in ("joules per output token", "ipj", "ipw"):
+            line = next(line for line in said.splitlines() if line.startswith(f"   {key}  "))
+            self.assertIn("95 % over other queries, sensors aside: ", line)
+        self.assertIn("(95 % over other questions: 35.2 % to 64.8 %)", said)
+        page = self.page(path)
+        self.assertIn("95 % over other queries, sensors aside: ", page)
+        self.assertNotIn("An interval holds 95 %", page)
+
+
+class Basis(FiguresTest):
+    def test_each_line_says_whose_energy_it_is(self):
+        """GPUs take 2 J and 0.1 J a token, the machine 12 J and 0.3 J."""
+        lines = []
+        for i in range(30):
+            tokens = 10 + 3 * i
+            line = query(i, tokens=tokens, joules=12 + 0.3 * (tokens + 5))
+            line["model_metrics"][MODEL]["energy_metrics"] = {"per_query_joules": 2 + 0.1 * (tokens + 5), "basis": "gpu"}
+            lines.append(line)
+        path = self.run_of(lines)
+        got = self.analyze(path)["regression"]["data"]
+        gpus, machine = got["regressions"]["total_tokens_vs_energy"], got["more"]["total_tokens_vs_energy"]
+        self.assertEqual((gpus["energy_basis"], machine["energy_basis"]), ("gpu", "machine"))
+        for line, slope, intercept in ((gpus, 0.1, 2), (machine, 0.3, 12)):
+            self.assertAlmostEqual(line["slope"], slope, places=9)
+            self.assertAlmostEqual(line["intercept"], intercept, places=9)
+        self.assertEqual(got["more"]["total_tokens_vs_energy_log_log"]["energy_basis"], "machine")
+        self.assertNotIn("energy_basis", got["regressions"]["total_tokens_vs_latency"])
+        # The page's points are the machine's, and so must its line be.
+        self.assertIn('{ key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules"', self.page(path))
+
+
+class Parts(FiguresTest):
+    """Means over some of the queries."""
+
+    def phases(self, known):
+        """24 queries about reading and 24 others; known: how many of each tell their phases."""
+        lines = []
+        for i in range(48):
+            line = query(i, joules=10, tokens=20)
+            line["subject"] = "reading" if i < 24 else "sums"
+            if i % 24 < known[i // 24]:
+                line["model_metrics"][MODEL]["phase_metrics"] = {"prefill_energy_j": 1.0 + i, "decode_energy_j": 9.0 - i / 9}
+            lines.append(line)
+        return self.run_of(lines)
+
+    def test_some(self):
+        path = self.phases((1, 20))
+        got = self.analyze(path)["efficiency"]
+        self.assertEqual(got["summary"]["prefill_joules_per_input_token_queries"], 21)
+        self.assertEqual(got["summary"]["joules_per_output_token_queries"], 48)
+        rows = {row["subject"]: row for row in got["data"]["by_subject"]}
+        self.assertEqual((rows["reading"]["prefill_joules_per_input_token_queries"],
+                          rows["reading"]["joules_per_query_queries"],
+                          rows["sums"]["decode_joules_per_output_token_queries"]), (1, 24, 20))
+        self.assertAlmostEqual(rows["reading"]["prefill_joules_per_input_token"], 1 / 5)
+        self.assertIn("prefill_joules_per_input_token is of 21 of 48 completed queries: of the others it is not known",
+                      got["warnings"])
+        self.assertIn("prefill_joules_per_input_token is of fewer than half of the queries in 1 group by subject: of 1 of "
+                      "24 in 'reading'", got["warnings"])
+        said = self.ipw("analyze", path)
+        self.assertRegex(said, r"prefill joules per input token +[0-9.]+ J \(21 of 48\)")
+        self.assertRegex(said, r"reading .*200\.0 mJ \(1 of 24\)")
+        self.assertNotIn("token queries", said)
+
+    def test_all(self):
+        path = self.phases((24, 24))
+        got = self.analyze(path)["efficiency"]
+        self.assertEqual(got["summary"]["prefill_joules_per_input_token_queries"], 48)
+        self.assertEqual(got["warnings"], [])
+        self.assertNotIn(" of 48)", self.ipw("analyze", path))
+
+
+class AllFailed(FiguresTest):
+    def test_nothing_is_said_of_answers_that_are_not_there(self):
+        lines = [query(i, joules=1.0, failed=True) for i in range(10)]
+        path = self.run_of(lines)
+        energy = self.check(self.analyze(path), "energy")
+        self.assertEqual(energy["verdict"], "unknown")
+        self.assertIn("no query was completed", energy["detail"])
+        page = self.page(path)
+        tiles = {tile["key"]: tile for tile in json.loads(
+            page.split('id="data">')[1].split("</script>")[0])["runs"][0]["headline"]}
+        for key in ("joules_per_query", "joules_per_output_token", "accuracy", "latency_s", "time_to_first_token_s"):
+            self.assertEqual((tiles[key]["value"], tiles[key]["note"]), (None, "no query was completed"), key)
+        self.assertEqual(tiles["joules"]["value"], 10)
+
+
+class Pairs(FiguresTest):
+    def test_how_many_were_used(self):
+        a = self.run_of([query(i, joules=10 + i % 5, correct=i % 2) for i in range(40)], "a")
+        b = self.run_of([query(i, joules=None if i < 20 else 10 + i % 5, correct=i % 2, failed=i % 3 == 0)
+                         for i in range(40)], "b")
+        got = self.compare(a, b)
+        self.assertEqual((got["same_queries"], got["pairs"]), (40, 26))
+        self.assertEqual(got["metrics"]["latency"]["run"]["queries"], 26)
+        self.assertEqual(got["metrics"]["energy_per_query"]["run"]["queries"], 13)
+        said = self.ipw("compare", a, b)
+        self.assertIn("26 of 40 queries that both asked, in pairs: those that both answered", said)
+        self.assertIn("energy_per_query (13 of 26)", said)
+        self.assertIn(" latency  ", said)
+
+    def test_all_were(self):
+        a = self.run_of([query(i, joules=10 + i % 5) for i in range(40)], "a")
+        self.assertIn("40 queries that both asked, in pairs\n", self.ipw("compare", a, a))
+
+
+class Scaling(FiguresTest):
+    def test_sizes_and_precisions_are_held_apart(self):
+        """J a token is 2e-6 x parameters^0.8 x bits^0.5, but for noise that the test knows."""
+        runs, rows = [], []
+        noise = iter((0.02, -0.01, 0.03, -0.02, 0.01, 0.0))
+        for name, size in (("ipw-1m", 1066368), ("ipw-6m", 6025472)):
+            for word, bits in (("f16", 16), ("q8_0", 8), ("q4_0", 4)):
+                model, per_token = f"{name}-{word}", 2e-6 * size ** 0.8 * bits ** 0.5 * math.exp(next(noise))
+                lines = [json.loads(json.dumps(query(i, joules=20 * per_token, tokens=20)).replace(MODEL, model))
+                         for i in range(6)]
+                runs.append(self.run_of(lines, model, model=model, rate=50.0))
+                rows.append((math.log(bits), math.log(size), math.log(per_token)))
+        across = json.loads(self.ipw("analyze", *runs, "--json"))["across"]
+        self.assertEqual([run["parameters"] for run in across["data"]["runs"]], [1066368] * 3 + [6025472] * 3)
+        bits, size, energy = np.array(rows).T
+        for key, x, others, groups in (("weight_bits", bits, size, 2), ("parameters", size, bits, 3)):
+            law = across["data"]["against"][f"joules_per_output_token_of_{key}"]
+            columns = np.column_stack([x, *[others == other for other in np.unique(others)]])
+            wanted, residual, _, _ = np.linalg.lstsq(columns, energy, rcond=None)
+            error = math.sqrt(residual[0] / (6 - groups - 1) * np.linalg.inv(columns.T @ columns)[0, 0])
+            self.assertEqual((law["count"], law["groups"]), (6, groups), key)
+            self.assertAlmostEqual(law["exponent"], wanted[0], places=9, msg=key)
+            self.assertAlmostEqual(law["exponent_error"], error, places=9, msg=key)
+
+    def test_no_law_where_nothing_differs_alone(self):
+        runs = []
+        for model, joules in (("ipw-1m-f16", 1.0), ("ipw-6m-q4_0", 2.0)):
+            lines = [json.loads(json.dumps(query(i, joules=joules)).replace(MODEL, model)) for i in range(6)]
+            runs.append(self.run_of(lines, model, model=model, rate=50.0))
+        self.assertEqual(json.loads(self.ipw("analyze", *runs, "--json"))["across"]["data"]["against"], {})
+
+
+def wilson(p, n):
+    """The interval of p right of n, by SciPy; n need not be whole."""
+    z = st.norm.isf(0.025)
+    middle, half = (p + z * z / (2 * n)) / (1 + z * z / n), z / (1 + z * z / n) * math.sqrt(
+        p * (1 - p) / n + z * z / (4 * n * n))
+    return [max(0, middle - half), min(1, middle + half)]
+
+
+class Repeats(FiguresTest):
+    """The unit is the question: asking it ten times tells nothing of other questions."""
+
+    RIGHT = [i % 3 == 0 for i in range(24)]
+    JOULES = [5 + 1.7 * (i * 7 % 11) for i in range(24)]
+
+    def asked(self, rounds, name, subject=None, change=lambda i, r: {}):
+        lines = [query(i, joules=self.JOULES[i], correct=self.RIGHT[i], tokens=10 + i, repeat=r, **change(i, r))
+                 for r in range(rounds) for i in range(24)]
+        return self.run_of(lines, name)
+
+    def test_identical_rounds_make_nothing_surer(self):
+        once, ten = self.analyze(self.asked(1, "once")), self.analyze(self.asked(10, "ten"))
+        for name, keys in (("accuracy", ("accuracy_interval_95", "ipj_interval_95", "ipw_interval_95")),
+                           ("efficiency", ("joules_per_output_token_interval_95",
+                                           "joules_per_input_token_interval_95",
+                                           "active_joules_per_output_token_interval_95",
+                                           "output_tokens_per_joule_interval_95"))):
+            for key in keys:
+                if once[name]["summary"][key] is None:
+                    self.assertIsNone(ten[name]["summary"][key], key)
+                    continue
+                for a, b in zip(once[name]["summary"][key], ten[name]["summary"][key]):
+                    self.assertAlmostEqual(a, b, delta=1e-9 * abs(a), msg=key)
+        for a, b in zip(once["accuracy"]["data"]["by_level"], ten["accuracy"]["data"]["by_level"]):
+            np.testing.assert_allclose(a["accuracy_interval_95"], b["accuracy_interval_95"], rtol=1e-9)
+            np.testing.assert_allclose(a["ipj_interval_95"], b["ipj_interval_95"], rtol=1e-9)
+        wanted = st.binomtest(8, 24).proportion_ci(method="wilson")
+        np.testing.assert_allclose(ten["accuracy"]["summary"]["accuracy_interval_95"], list(wanted), rtol=1e-9)
+
+    def test_rounds_that_differ(self):
+        """Draws of questions, by NumPy; and Wilson's interval of as many answers as are independent."""
+        rng = np.random.default_rng(5)
+        hard = rng.random(60)
+        right = rng.random((60, 4)) < hard[:, None]
+        joules = 10 * (1 + hard)[:, None] * rng.uniform(0.7, 1.3, (60, 4))
+        tokens = rng.integers(10, 90, (60, 4))
+        path = self.run_of([query(i, joules=joules[i, r], correct=right[i, r], tokens=int(tokens[i, r]), repeat=r)
+                            for r in range(4) for i in range(60)])
+        got = self.analyze(path)
+        p = right.mean()
+        variance = ((right.sum(1) - 4 * p) ** 2).sum() / 240 ** 2
+        effective = p * (1 - p) / variance
+        self.assertTrue(60 < effective < 240)
+        np.testing.assert_allclose(got["accuracy"]["summary"]["accuracy_interval_95"], wilson(p, effective), rtol=1e-9)
+        drawn = rng.integers(0, 60, (20000, 60))
+        for key, figure in (("ipj_interval_95", right.sum(1)[drawn].sum(1) / joules.sum(1)[drawn].sum(1)),
+                            ("joules_per_output_token_interval_95",
+                             joules.sum(1)[drawn].sum(1) / tokens.sum(1)[drawn].sum(1))):
+            low, high = got["accuracy" if "ipj" in key else "efficiency"]["summary"][key]
+            wanted = np.quantile(figure, [0.025, 0.975])
+            width = wanted[1] - wanted[0]
+            self.assertAlmostEqual(low, wanted[0], delta=0.12 * width, msg=key)
+            self.assertAlmostEqual(high, wanted[1], delta=0.12 * width, msg=key)
+
+    def test_the_run_itself_says_the_same(self):
+        """ipw profile, whose echo answers right what asks for itself."""
+        (self.folder / "questions.jsonl").write_text("".join(
+            json.dumps({"problem": f"word {i}", "answer": "word" if i % 3 else "none"}) + "\n" for i in range(9)))
+        done = json.loads(self.ipw(
+            "profile", "--client", "null", "--model", "echo", "--dataset", self.folder / "questions.jsonl",
+            "--client-param", "answer=echo,ttft_ms=1,tokens_per_s=5000", "--idle", "0", "--warmup-queries", "0",
+            "--grader", "contains", "--repeat", "4", "--output-dir", self.folder / "out", "--json"))
+        self.assertEqual((done["queries"], done["accuracy"]), (36, 24 / 36))
+        wanted = list(st.binomtest(6, 9).proportion_ci(method="wilson"))
+        np.testing.assert_allclose(done["accuracy_interval_95"], wanted, rtol=1e-9)
+        got = self.analyze(Path(done["output_dir"]))["accuracy"]["summary"]["accuracy_interval_95"]
+        np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+    def test_all_or_none_right(self):
+        """Does not scatter, and is no surer for that."""
+        for right, name in ((0, "none"), (1, "all")):
+            path = self.run_of([query(i, joules=self.JOULES[i], correct=right) for i in range(24)], name)
+            got = self.analyze(path)["accuracy"]["summary"]
+            low, high = st.binomtest(24 * right, 24).proportion_ci(method="wilson")
+            joules = np.array(self.JOULES)
+            inverse = st.bootstrap((joules,), lambda j, axis: 1 / j.mean(axis), vectorized=True,
+                                   rng=np.random.default_rng(2)).confidence_interval
+            mean = 1 / joules.mean()
+            wanted = (right * mean - math.hypot((right - low) * mean, right * (mean - inverse.low)),
+                      right * mean + math.hypot((high - right) * mean, high * (inverse.high - mean)))
+            np.testing.assert_allclose(got["ipj_interval_95"], wanted, atol=0.03 * mean)
+            self.assertGreater(got["ipj_interval_95"][1], got["ipj_interval_95"][0])
+        a, b = self.folder / "none", self.folder / "all"
+        metrics = self.compare(a, b)["metrics"]
+        z = st.norm.isf(0.025)
+        for side in ("baseline", "run"):
+            self.assertAlmostEqual(metrics["accuracy"][side]["plus_minus"], z / (2 * (24 + z * z)), delta=1e-12)
+            self.assertGreaterEqual(metrics["ipj"][side]["plus_minus"], z / (2 * (24 + z * z)) / np.mean(self.JOULES))
 
 
 if __name__ == "__main__":

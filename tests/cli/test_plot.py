@@ -341,7 +341,7 @@ class Frequency(PlotTest):
         blocks, said = self.blocks(*runs)
 
         def half(values, sensors):
-            """Half of a 95 % interval of their mean; what sensors are off comes to it."""
+            """1.96 standard uncertainties of their mean; what sensors are off comes to it."""
             mean = sum(values) / len(values)
             spread = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
             return 1.96 * math.hypot(math.sqrt(spread / len(values)), sensors)
@@ -365,7 +365,7 @@ class Frequency(PlotTest):
         self.assertNotIn((1, 2), blocks)
         self.assertRegex(said, r"title 'lowest energy: 34\.5 ± 5\.8 J at 1200 MHz'")
         self.assertRegex(said, r"title 'lowest EDP: 48 ± 13 J·s at 1980 MHz'")
-        self.assertIn("'3 runs of sums on H100, 4 queries each; bars and ±: 95 % intervals'", said)
+        self.assertIn("'3 runs of sums on H100, 4 queries each; bars and ±: 1.96 σ, queries and sensors'", said)
 
     def test_places_on_the_page(self):
         joules = {600: 30, 1000: 20, 1800: 40}
@@ -448,7 +448,7 @@ class Frequency(PlotTest):
         runs = [run_at(self.root / "a", 900), self.run_of(4, "b"), run_at(self.root / "c", 1500)]
         blocks, said = self.blocks(*runs)
         self.assertEqual([row[0] for row in blocks[0, 1]], [900, 1500])
-        self.assertIn("2 runs of sums on H100, 6 queries each; bars and ±: 95 % intervals; "
+        self.assertIn("2 runs of sums on H100, 6 queries each; bars and ±: 1.96 σ, queries and sensors; "
                       "1 without clock or energy left out", said)
 
     def test_why_there_is_none(self):

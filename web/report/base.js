@@ -31,8 +31,12 @@ function digits(value, places = 4) {
   if (!known(value)) return "–";
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(value)));
+  if (size > 14) return value.toExponential(places - 1);
   return size >= places ? value.toFixed(0) : value.toFixed(Math.min(12, Math.max(0, places - 1 - size)));
 }
+
+// What no prefix brings to a readable size.
+const beyondPrefixes = scaled => Math.abs(scaled) >= 99999.5 || (scaled !== 0 && Math.abs(scaled) < 0.0005);
 
 // 0.01234 J is 12.34 mJ; shares, counts and tokens have no prefix.
 function withUnit(value, unit, places = 4) {
@@ -41,6 +45,7 @@ function withUnit(value, unit, places = 4) {
   if (!unit) return Number.isInteger(value) ? value.toLocaleString("en") : digits(value, places);
   if (value === 0) return "0 " + unit;
   const [scale, prefix] = PREFIXES.find(([least]) => Math.abs(value) >= least * 0.99995) || PREFIXES.at(-1);
+  if (beyondPrefixes(value / scale)) return value.toExponential(places - 1) + " " + unit;
   return digits(value / scale, places) + " " + prefix + unit;
 }
 
@@ -48,6 +53,7 @@ function withUnit(value, unit, places = 4) {
 function withError(value, error, unit) {
   if (!known(value) || !known(error) || error <= 0) return withUnit(value, unit);
   const [scale, prefix] = PREFIXES.find(([least]) => Math.max(Math.abs(value), error) >= least) || PREFIXES.at(-1);
+  if (beyondPrefixes(value / scale) || error / scale >= 99999.5) return value.toExponential(3) + " ± " + error.toExponential(1) + " " + unit;
   const places = Math.min(9, Math.max(0, 1 - Math.floor(Math.log10(error / scale))));
   return (value / scale).toFixed(places) + " ± " + (error / scale).toFixed(places) + " " + prefix + unit;
 }

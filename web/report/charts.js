@@ -143,7 +143,7 @@ function histogramOption(found) {
 
 const FITS = [
   { key: "output_tokens_vs_energy", group: "more", x: "output_tokens", y: "joules", xLabel: "output tokens", unit: "J", title: "Energy by output tokens" },
-  { key: "total_tokens_vs_energy", group: "regressions", x: "total_tokens", y: "joules", xLabel: "tokens", unit: "J", title: "Energy by tokens" },
+  { key: "total_tokens_vs_energy", group: "more", x: "total_tokens", y: "joules", xLabel: "tokens", unit: "J", title: "Energy by tokens" },
   { key: "output_tokens_vs_latency", group: "more", x: "output_tokens", y: "latency_s", xLabel: "output tokens", unit: "s", title: "Latency by output tokens" },
   { key: "input_tokens_vs_ttft", group: "regressions", x: "input_tokens", y: "ttft_s", xLabel: "prompt tokens", unit: "s", title: "First token by prompt tokens" },
 ];

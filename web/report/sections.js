@@ -139,7 +139,7 @@ function headlineSection(run) {
       make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
     evidence(run),
     make("dl", { class: "figures" }, run.headline.map(figure)),
-    make("p", { class: "note after" }, "± is one standard uncertainty of what was measured: of these queries, by these sensors. An interval holds 95 %."
+    make("p", { class: "note after" }, "± is one standard uncertainty; beside energy and power it is that of the sensors. A 95 % interval tells what other questions might have given, the sensors aside."
       + (DATA.comparison && !DATA.comparison.missing ? " In the comparison ± is larger: it also holds how much one query differs from another." : "")));
 }
 
@@ -195,9 +195,13 @@ function fitSection(run) {
 
 // ---- groups ----
 
+// A figure of some of the queries says of how many.
+const ofSome = (key, unit) => row => withUnit(row[key], unit) + (known(row[key]) && row[key + "_queries"] < row.queries ? " (" + row[key + "_queries"] + " of " + row.queries + ")" : "");
+
 const GROUP_COLUMNS = [
   { key: "queries", label: "Queries", unit: "" }, { key: "accuracy", label: "Accuracy", unit: "%" },
-  { key: "joules_per_query", label: "Per query", unit: "J" }, { key: "joules_per_output_token", label: "Per output token", unit: "J" },
+  { key: "joules_per_query", label: "Per query", unit: "J", show: ofSome("joules_per_query", "J") },
+  { key: "joules_per_output_token", label: "Per output token", unit: "J", show: ofSome("joules_per_output_token", "J") },
   { key: "watts", label: "Query power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
   { key: "time_to_first_token_s", label: "First token", unit: "s" },
   { key: "input_tokens", label: "Prompt", unit: "" }, { key: "output_tokens", label: "Output", unit: "" },
@@ -306,13 +310,15 @@ function comparedValue({ value, plus_minus }, { name, unit }) {
 }
 
 function comparisonTable(comparison) {
-  const share = value => (100 * value).toFixed(1) + " %";
+  const share = value => (100 * value).toFixed(1) + " %", points = value => (100 * value).toFixed(1) + " points";
+  const inPoints = row => row.name === "accuracy"; // a share of a share beside shares would be taken for points
+  const interval = (ends, show) => ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
   return smallTable("Differences", [
     { key: "name", label: "Metric", text: true },
     { label: "Verdict", text: true, fixed: true, of: verdictBadge },
-    { label: "Difference", of: row => row.relative, show: row => signed(row.relative, share) },
+    { label: "Difference", of: row => row.relative, show: row => inPoints(row) ? signed(row.difference, points) : signed(row.relative, share) },
     { label: "95 %", fixed: true, of: row => at(row.relative_interval_95, 0),
-      show: row => row.relative_interval_95 ? row.relative_interval_95.map(value => signed(value, share)).join(" to ") : "–" },
+      show: row => inPoints(row) ? interval(row.difference_interval_95, points) : interval(row.relative_interval_95, share) },
     { label: "Baseline", of: row => row.baseline.value, show: row => comparedValue(row.baseline, row) },
     { label: "This run", of: row => row.run.value, show: row => comparedValue(row.run, row) },
     { label: "p (Holm)", of: row => row.p_holm, show: row => known(row.p_holm) ? row.p_holm < 0.001 ? "< 0.001" : row.p_holm.toFixed(3) : "–" },
@@ -328,7 +334,7 @@ function comparisonSection() {
     all.comparisons.map(one => make("div", { class: "compared" },
       make("h3", {}, one.model + (one.hardware_label ? " on " + one.hardware_label : "")),
       make("p", { class: "note mono" }, one.directory),
-      make("p", { class: "note" }, one.paired ? plural(one.same_queries, "query", "queries") + " that both asked, in pairs" : "as two sets of queries: they asked different questions"),
+      make("p", { class: "note" }, one.paired ? (one.pairs < one.same_queries ? one.pairs.toLocaleString("en") + " of " : "") + plural(one.same_queries, "query", "queries") + " that both asked, in pairs" + (one.pairs < one.same_queries ? ": those that both answered" : "") : "as two sets of queries: they asked different questions"),
       one.warnings.length ? make("div", { class: "alert" }, make("ul", {}, one.warnings.map(text => make("li", {}, text)))) : null,
       comparisonTable(one))));
 }

@@ -60,15 +60,6 @@ bool same_sensors(const struct run_table *a, const struct run_table *b)
     return strcmp(source_of(a), source_of(b)) == 0 && strcmp(method_of(a), method_of(b)) == 0;
 }
 
-double calibration_of(const struct run_table *table)
-{
-    double joules = run_fact(table, "ipw.energy.joules");
-    double all = run_fact(table, "ipw.energy.plus_minus");
-    double statistical = run_fact(table, "ipw.energy.plus_minus_statistical");
-    double square = all * all - statistical * statistical;
-    return joules > 0 && is_known(square) ? sqrt(fmax(square, 0)) / joules : UNKNOWN;
-}
-
 /* ---- what differs ---- */
 
 /* A fact as text, whatever its kind; "" for null.  An unfinished run has it in its journal's beginning.

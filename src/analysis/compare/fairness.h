@@ -15,7 +15,4 @@ void fairness_check(const struct run_table *a, const struct run_table *b, struct
  * difference. */
 bool same_sensors(const struct run_table *a, const struct run_table *b);
 
-/* What the sensors may be wrong by in every query alike, relative; UNKNOWN where the run does not say. */
-double calibration_of(const struct run_table *table);
-
 #endif

@@ -20,6 +20,7 @@ ZOO_FAMILY(efficientnet);
 ZOO_FAMILY(googlenet);
 ZOO_FAMILY(gpt2);
 ZOO_FAMILY(inception_v3);
+ZOO_FAMILY(lraspp);
 ZOO_FAMILY(maxvit);
 ZOO_FAMILY(mnasnet);
 ZOO_FAMILY(mobilenet_v2);
@@ -68,5 +69,9 @@ struct zoo_excite {
     enum graph_op activation, scale;
 };
 tensor_id zoo_excite(struct build *build, const char *place, tensor_id x, struct zoo_excite excite);
+
+/* The large MobileNet V3 without its classifier, named "backbone.": its last blocks spread their filters instead
+ * of shrinking the image.  *early is what comes out an eighth as large as the image. */
+tensor_id zoo_mobilenet_v3_spread(struct build *build, tensor_id x, tensor_id *early);
 
 #endif

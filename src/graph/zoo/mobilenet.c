@@ -114,7 +114,9 @@ static const char *numbered(char *room, size_t size, int *number)
     return room;
 }
 
-static tensor_id inverted3(struct build *b, const struct block3 *block, tensor_id in)
+/* Where filters are spread, they skip what the stride would. */
+static tensor_id inverted3(struct build *b, const struct block3 *block, int32_t dilation,
+                           tensor_id in)
 {
     char place[16];
     int number = 0;
@@ -122,6 +124,11 @@ static tensor_id inverted3(struct build *b, const struct block3 *block, tensor_i
     struct build_conv each = zoo_same(block->wide, block->kernel, block->stride);
     tensor_id x = in;
     each.groups = -1;
+    if (dilation > 1) {
+        each.stride = 1;
+        each.dilation = dilation;
+        each.pad *= dilation;
+    }
     int64_t quarter = block->wide / 4;
     if (block->wide != before)
         x = zoo_conv_norm(b, numbered(place, sizeof place, &number), x, zoo_same(block->wide, 1, 1),
@@ -147,7 +154,7 @@ enum err zoo_build_mobilenet_v3(const char *name, const struct graph_setting *se
     x = zoo_conv_norm(&b, "features.0", x, zoo_same(16, 3, 2), GRAPH_HARD_SWISH);
     for (int i = 0; i < net->count; i++) {
         build_inside(&b, "features.%d.", i + 1);
-        x = inverted3(&b, &net->blocks[i], x);
+        x = inverted3(&b, &net->blocks[i], 1, x);
     }
     build_inside(&b, "%s", "");
     str_format(place, sizeof place, "features.%d", net->count + 1);
@@ -159,4 +166,21 @@ enum err zoo_build_mobilenet_v3(const char *name, const struct graph_setting *se
     x = zoo_dropout(&b, "classifier.2", x);
     build_output(&b, build_linear(&b, "classifier.3", x, 1000, true));
     return build_end(&b);
+}
+
+tensor_id zoo_mobilenet_v3_spread(struct build *build, tensor_id x, tensor_id *early)
+{
+    enum { EARLY = 3, SPREAD = 12 }; /* blocks: the first of 40 channels, and of 160 */
+    const struct mobilenet3 *net = ZOO_ROW(MOBILENETS3, "mobilenet_v3_large");
+    build_inside(build, "%s", "backbone.");
+    x = zoo_conv_norm(build, "0", x, zoo_same(16, 3, 2), GRAPH_HARD_SWISH);
+    for (int i = 0; i < net->count; i++) {
+        build_inside(build, "backbone.%d.", i + 1);
+        x = inverted3(build, &net->blocks[i], i >= SPREAD ? 2 : 1, x);
+        if (i == EARLY)
+            *early = x;
+    }
+    build_inside(build, "%s", "backbone.");
+    return zoo_conv_norm(build, "16", x, zoo_same(6 * build_dim(build, x, 1), 1, 1),
+                         GRAPH_HARD_SWISH);
 }

@@ -1,5 +1,5 @@
 /* Residual networks as torchvision has them (stride in the 3 x 3 convolution), ResNeXt and the wide ones
- * too; and two that say what each pixel is, which spread their filters instead of shrinking the image. */
+ * too; and those that say what each pixel is, which spread their filters instead of shrinking the image. */
 #include <string.h>
 
 #include "graph/zoo/family.h"
@@ -149,28 +149,59 @@ static tensor_id deeplab_head(struct build *b, tensor_id x)
     return build_conv(b, "4", x, last);
 }
 
-/* Both give a second answer from an earlier stage, which the published counts include. */
+static tensor_id resnet_spread(struct build *b, const struct resnet *resnet, tensor_id x,
+                               tensor_id *third)
+{
+    build_inside(b, "%s", "backbone.");
+    x = begin(b, x);
+    for (int stage = 0; stage < 4; stage++) {
+        for (int i = 0; i < resnet->blocks[stage]; i++) {
+            build_inside(b, "backbone.layer%d.%d.", stage + 1, i);
+            x = bottleneck(b, resnet, x, INT64_C(64) << stage, dilated(stage, i));
+        }
+        *third = stage == 2 ? x : *third;
+    }
+    return x;
+}
+
+/* They give a second answer from an earlier stage, which the published counts include. */
 enum err zoo_build_segmentation(const char *name, const struct graph_setting *setting,
                                 struct graph *out, struct error *why)
 {
     bool is_deeplab = !strncmp(name, "deeplab", 7), is_deep = strstr(name, "101");
     const struct resnet *resnet = ZOO_ROW(RESNETS, is_deep ? "resnet101" : "resnet50");
-    tensor_id x, third = GRAPH_NONE;
+    tensor_id x, early = GRAPH_NONE;
     struct build b = zoo_image(name, setting, 3, out, why, &x);
-    build_inside(&b, "%s", "backbone.");
-    x = begin(&b, x);
-    for (int stage = 0; stage < 4; stage++) {
-        for (int i = 0; i < resnet->blocks[stage]; i++) {
-            build_inside(&b, "backbone.layer%d.%d.", stage + 1, i);
-            x = bottleneck(&b, resnet, x, INT64_C(64) << stage, dilated(stage, i));
-        }
-        third = stage == 2 ? x : third;
-    }
+    x = strstr(name, "mobilenet") ? zoo_mobilenet_v3_spread(&b, x, &early)
+                                  : resnet_spread(&b, resnet, x, &early);
     build_inside(&b, "%s", "classifier.");
     x = is_deeplab ? deeplab_head(&b, x) : fcn_head(&b, x);
     build_output(&b, sized(&b, "interpolate", x, setting->image, setting->image));
     build_inside(&b, "%s", "aux_classifier.");
-    x = fcn_head(&b, third);
+    x = fcn_head(&b, early);
+    build_output(&b, sized(&b, "interpolate", x, setting->image, setting->image));
+    return build_end(&b);
+}
+
+/* ---- LR-ASPP: what is far off scales what is near, with few channels ---- */
+
+enum err zoo_build_lraspp(const char *name, const struct graph_setting *setting, struct graph *out,
+                          struct error *why)
+{
+    struct build_conv last = {.channels = PIXEL_CLASSES, .kernel = 1, .has_bias = true};
+    tensor_id x, early = GRAPH_NONE;
+    struct build b = zoo_image(name, setting, 3, out, why, &x);
+    x = zoo_mobilenet_v3_spread(&b, x, &early);
+    build_inside(&b, "%s", "classifier.");
+    tensor_id scale = build_global_pool(&b, "scale.0", x);
+    scale = build_conv(&b, "scale.1", scale, zoo_same(128, 1, 1));
+    scale = build_op(&b, GRAPH_SIGMOID, "scale.2", scale);
+    x = zoo_conv_norm(&b, "cbr", x, zoo_same(128, 1, 1), GRAPH_RELU);
+    x = build_binary(&b, GRAPH_MUL, "mul", x, scale);
+    x = sized(&b, "interpolate", x, build_dim(&b, early, 2), build_dim(&b, early, 3));
+    x = build_conv(&b, "high_classifier", x, last);
+    x = build_binary(&b, GRAPH_ADD, "add", build_conv(&b, "low_classifier", early, last), x);
+    build_inside(&b, "%s", "");
     build_output(&b, sized(&b, "interpolate", x, setting->image, setting->image));
     return build_end(&b);
 }

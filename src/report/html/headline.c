@@ -44,7 +44,13 @@ static void interval_note(char *to, const struct jv *interval, const char *unit)
         return;
     format_si(low, jv_number(jv_path(interval, "0")), unit);
     format_si(high, jv_number(jv_path(interval, "1")), unit);
-    str_format(to, NOTE_MAX, "95 %%: %s to %s", low, high);
+    str_format(to, NOTE_MAX, "95 %% over other queries, sensors aside: %s to %s", low, high);
+}
+
+/* Why there is no figure of a query. */
+static const char *none_note(const struct top *top, const char *otherwise)
+{
+    return top->table->failed == top->table->rows ? "no query was completed" : otherwise;
 }
 
 /* ---- energy ---- */
@@ -89,7 +95,7 @@ static void put_per_query(const struct top *top)
     with_error(text, joules, joules * relative_error(top->table), "J");
     str_format(note, sizeof note, "mean of %.0f queries", known);
     put_figure(top, "joules_per_query", "Energy per query", joules, text,
-               is_known(known) ? note : "not measured");
+               is_known(known) ? note : none_note(top, "not measured"));
 }
 
 static void put_per_token(const struct top *top)
@@ -101,7 +107,8 @@ static void put_per_token(const struct top *top)
     interval_note(
         note, result_at(top->results, "efficiency", "summary.joules_per_output_token_interval_95"),
         "J");
-    put_figure(top, "joules_per_output_token", "Energy per output token", joules, text, note);
+    put_figure(top, "joules_per_output_token", "Energy per output token", joules, text,
+               is_known(joules) ? note : none_note(top, "not measured"));
 }
 
 static void put_watts(const struct top *top)
@@ -127,9 +134,11 @@ static void put_accuracy(const struct top *top)
     format_percent(text, accuracy);
     format_percent(low, jv_number(jv_path(interval, "0")));
     format_percent(high, jv_number(jv_path(interval, "1")));
-    str_format(note, sizeof note, "%.0f of %.0f right; 95 %%: %s to %s", right, graded, low, high);
+    str_format(note, sizeof note, "%.0f of %.0f right; 95 %% over other questions: %s to %s", right,
+               graded, low, high);
     put_figure(top, "accuracy", "Accuracy", accuracy, text,
-               is_known(accuracy) && jv_is_array(interval) ? note : "no graded answers");
+               is_known(accuracy) && jv_is_array(interval) ? note
+                                                           : none_note(top, "no graded answers"));
 }
 
 /* Without a unit there is no prefix: 0.01398 ± 0.00056, to two digits of the uncertainty. */
@@ -182,7 +191,8 @@ static void put_speed(const struct top *top)
         format_si(text, median, "s");
         format_si(p95, jv_number(result_at(top->results, "latency", TIMES[i].p95)), "s");
         str_format(note, sizeof note, "median; 95 %% of queries within %s", p95);
-        put_figure(top, TIMES[i].key, TIMES[i].label, median, text, note);
+        put_figure(top, TIMES[i].key, TIMES[i].label, median, text,
+                   is_known(median) ? note : none_note(top, "not known of any query"));
     }
 }
 

@@ -211,8 +211,9 @@ enum err draw_per_token(const struct plot_source *source, double (*of)(const str
     if (err)
         return err;
     str_format(figure->title, sizeof figure->title, "Energy of an output token against %s", what);
-    str_format(figure->note, sizeof figure->note, "%zu runs%s%.60s; bars: 95 %% intervals",
-               source->run_count, several_machines ? "" : " on ",
+    str_format(figure->note, sizeof figure->note,
+               "%zu runs%s%.60s; bars: ±1.96 σ, queries and sensors", source->run_count,
+               several_machines ? "" : " on ",
                several_machines ? "" : source->runs[0].point.hardware);
     struct figure_panel *panel = figure_panel(figure, x_label, "energy (J per output token)");
     panel->x.log_base = 2;

@@ -12,7 +12,7 @@
 void run_title(const struct plot_source *source, size_t run, char *to, size_t size);
 
 /* J per output token against something that differs between the runs: a line for each model and machine,
- * with 95 % intervals.  ERR_NO_DATA where fewer than two runs have it, or all the same. */
+ * with ±1.96 standard uncertainties.  ERR_NO_DATA where fewer than two runs have it, or all the same. */
 enum err draw_per_token(const struct plot_source *source, double (*of)(const struct plot_run *run),
                         const char *what, const char *x_label, struct figure *figure,
                         struct error *why) MUST_USE;

@@ -230,9 +230,9 @@ static void put_heading(struct figure *figure, const struct plot_source *source,
     str_format(figure->title, sizeof figure->title,
                "Energy, time and EDP against the clock: %.100s", point->model);
     str_format(figure->note, sizeof figure->note,
-               "%zu runs%s%.60s%s%.40s, %s; bars and ±: 95 %% intervals%s", settings->count,
-               point->dataset[0] ? " of " : "", point->dataset, point->hardware[0] ? " on " : "",
-               point->hardware, queries, rest);
+               "%zu runs%s%.60s%s%.40s, %s; bars and ±: 1.96 σ, queries and sensors%s",
+               settings->count, point->dataset[0] ? " of " : "", point->dataset,
+               point->hardware[0] ? " on " : "", point->hardware, queries, rest);
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)

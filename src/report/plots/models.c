@@ -93,7 +93,8 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     if (with_names)
         return err_set(why, ERR_NO_DATA, "no figure is known of two runs");
     str_format(figure->title, sizeof figure->title, "%zu runs side by side", source->run_count);
-    str_copy(figure->note, sizeof figure->note, "bars: 95 % intervals, where there are some");
+    str_copy(figure->note, sizeof figure->note,
+             "bars: ±1.96 σ, queries and sensors; of accuracy 95 % (Wilson)");
     figure->beside = true;
     share = names_share(source);
     for (size_t i = 0; i < figure->panel_count; i++)

@@ -108,7 +108,8 @@ static enum err draw_known(const struct plot_source *source, double *cost, doubl
     if (err)
         return err_set(why, err, "%s", err_text(err));
     str_copy(figure->title, sizeof figure->title, "Accuracy against energy");
-    str_format(figure->note, sizeof figure->note, "%zu runs; bars: 95 %% intervals%s", known,
+    str_format(figure->note, sizeof figure->note,
+               "%zu runs; bars: ±1.96 σ of energy, queries and sensors; 95 %% of accuracy%s", known,
                known < source->run_count ? "; runs without grades or energy are left out" : "");
     return put_runs(source, on, best, figure);
 }

@@ -144,6 +144,7 @@ static enum err finish_with(const struct profile_context *context, const struct 
     enum err err = journal_index_new(&index, journal, 0, why);
     if (!err)
         err = sum_up(context, journal, index, sums, why);
+    sums_close(sums);
     if (!err) {
         fill_result(sums, facts, result);
         summary_report(context, facts, sums, &result->report);
@@ -168,6 +169,7 @@ enum err finish_run(const struct profile_context *context, const struct finish_f
     enum err err = sums_init(&sums);
     if (err)
         return err_set(why, err, "%s", err_text(err));
+    sums.repeats = context->options->repeat > 1;
     err = finish_with(context, facts, journal, &sums, result, why);
     sums_release(&sums);
     return err;

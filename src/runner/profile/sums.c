@@ -1,8 +1,10 @@
 #include "runner/profile/sums.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
 #include "core/json.h"
 #include "core/units.h"
 #include "port/json_read.h"
@@ -33,7 +35,9 @@ void sums_release(struct sums *sums)
     for (unsigned i = 0; i < SUM_COUNT; i++)
         sketch_release(&sums->rows[i]);
     jv_free(sums->metadata);
+    free(sums->asked);
     sums->metadata = NULL;
+    sums->asked = NULL;
 }
 
 /* ---- one record ---- */
@@ -72,6 +76,34 @@ static void add_to_tally(struct sums *sums, const struct jv *metrics, const stru
         .gpu_watts = jv_number(jv_path(metrics, "power_metrics.gpu.per_query_watts.avg")),
     };
     intelligence_add(&sums->tally, &query);
+}
+
+/* ---- repeats ---- */
+
+static enum err keep_asked(struct sums *sums, const struct jv *metrics, const struct jv *own)
+{
+    const struct jv *verdict = jv_path(metrics, "evaluation.is_correct");
+    double joules = jv_number(jv_path(own, "energy.joules"));
+    struct question *asked =
+        grow(sums->asked, &sums->asked_capacity, sums->asked_count, sizeof *asked);
+    if (!asked)
+        return ERR_NO_MEMORY;
+    sums->asked = asked;
+    asked[sums->asked_count++] = (struct question){
+        .index = jv_number(jv_get(own, "index")),
+        .right = jv_is_bool(verdict) && jv_truth(verdict, false),
+        .graded = jv_is_bool(verdict),
+        .joules = is_known(joules) ? joules : 0,
+        .known = is_known(joules),
+    };
+    return ERR_OK;
+}
+
+void sums_close(struct sums *sums)
+{
+    sums->asked_count = questions_merge(sums->asked, sums->asked_count);
+    if (sums->asked_count)
+        sums->tally.repeats = repeats_of(sums->asked, sums->asked_count);
 }
 
 static double failed_attempts(const struct jv *own)
@@ -190,6 +222,8 @@ enum err sums_add(struct sums *sums, const char *model, const struct jv *record)
     }
     sums->completed++;
     add_energy(sums, metrics, own);
+    if (!err && sums->repeats)
+        err = keep_asked(sums, metrics, own);
     return err ? err : add_rows(sums, metrics, own);
 }
 

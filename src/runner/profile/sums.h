@@ -3,6 +3,8 @@
 #ifndef IPW_RUNNER_PROFILE_SUMS_H
 #define IPW_RUNNER_PROFILE_SUMS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/err.h"
@@ -42,12 +44,18 @@ struct sums {
     double from[STARTS_MOST], to[STARTS_MOST]; /* wall clock of each start's queries, s */
     struct sketch rows[SUM_COUNT];
     struct intelligence_tally tally;
+    bool repeats; /* set it where questions are asked several times: their answers are kept then */
+    struct question *asked;
+    size_t asked_count, asked_capacity;
     struct jv *metadata; /* one example of each key in the items' metadata; owned */
 };
 
 enum err sums_init(struct sums *sums) MUST_USE;
 enum err sums_add(struct sums *sums, const char *model, const struct jv *record) MUST_USE;
 void sums_release(struct sums *sums);
+
+/* After the last record: what repeats make of the figures' uncertainty. */
+void sums_close(struct sums *sums);
 
 double sums_seconds(const struct sums *sums); /* from the first query to the last, all starts */
 

@@ -5,6 +5,7 @@
 
 #include "core/err.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "support/unit.h"
 
 static const struct {

@@ -182,6 +182,58 @@ static void the_error_of_ipj_is_the_spread_of_runs(void **state)
     assert_near(online_mean(&error) / online_stddev(&ipj), 1, 0.1);
 }
 
+/* Ten questions, six of them right, and so in every round. */
+static struct intelligence_tally asked(unsigned rounds)
+{
+    struct intelligence_tally tally = {0};
+    struct question answers[100];
+    size_t count = 0;
+    for (unsigned r = 0; r < rounds; r++)
+        for (unsigned q = 0; q < 10; q++) {
+            double joules = 10 + q * q;
+            add(&tally, q < 6 ? OUTCOME_CORRECT : OUTCOME_INCORRECT, joules, 0);
+            answers[count++] = (struct question){q, q < 6, 1, joules, 1};
+        }
+    if (rounds > 1) {
+        count = questions_merge(answers, count);
+        assert_int_equal(count, 10);
+        tally.repeats = repeats_of(answers, count);
+        assert_near(tally.repeats.effective, 10, 1e-9);
+    }
+    return tally;
+}
+
+static void asking_again_makes_nothing_surer(void **state)
+{
+    (void)state;
+    struct intelligence once, seven;
+    struct intelligence_tally a = asked(1), b = asked(7);
+    intelligence_of(&a, &BUSY, 0.03, &once);
+    intelligence_of(&b, &BUSY, 0.03, &seven);
+    assert_near(seven.ipj, once.ipj, 1e-12);
+    assert_near(seven.accuracy_low, once.accuracy_low, 1e-12);
+    assert_near(seven.accuracy_high, once.accuracy_high, 1e-12);
+    assert_near(seven.accuracy_error, once.accuracy_error, 1e-12);
+    assert_near(seven.ipj_statistical, once.ipj_statistical, 1e-12);
+    assert_near(seven.ipw_plus_minus, once.ipw_plus_minus, 1e-12);
+}
+
+/* Of 20 right answers of 20 Wilson's interval begins at 20 / (20 + 3.8415). */
+static void all_right_is_not_quite_sure(void **state)
+{
+    (void)state;
+    struct intelligence_tally tally = {0};
+    struct intelligence is;
+    for (int i = 0; i < 20; i++)
+        add(&tally, OUTCOME_CORRECT, 8 + 4 * (i % 2), 0);
+    intelligence_of(&tally, &BUSY, 0, &is);
+    double error = (1 - 20 / 23.841459) / (2 * 1.959964);
+    assert_near(is.accuracy_error, error, 1e-6);
+    assert_near(is.ipw_plus_minus, hypot(error / 10, 0.1 * 0.05), 1e-6);
+    double scatter = 2 * sqrt(20. / 19) / sqrt(20); /* of the mean joules, 10 */
+    assert_near(is.ipj_statistical, hypot(error / 10, 0.01 * scatter), 1e-6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +243,8 @@ int main(void)
         cmocka_unit_test(what_is_not_known_is_unknown),
         cmocka_unit_test(upstream_has_figures_of_its_own),
         cmocka_unit_test(the_error_of_ipj_is_the_spread_of_runs),
+        cmocka_unit_test(asking_again_makes_nothing_surer),
+        cmocka_unit_test(all_right_is_not_quite_sure),
     };
     return RUN_TESTS(tests);
 }

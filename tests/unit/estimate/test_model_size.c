@@ -8,6 +8,8 @@ static const struct {
     const char *name;
     double total, active; /* billions, as published */
 } KNOWN[] = {
+    {"ipw-1m-f16", 0.001066368, 0.001066368},
+    {"ipw-6m-q4_0.gguf", 0.006025472, 0.006025472},
     {"llama3.1:8b", 8.03, 8.03},
     {"meta-llama/Meta-Llama-3.1-8B-Instruct", 8.03, 8.03},
     {"meta-llama/Llama-3.1-405B-Instruct-FP8", 405.9, 405.9},

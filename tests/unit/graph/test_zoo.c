@@ -116,6 +116,8 @@ static const struct {
     {"fcn_resnet101", 54314346},
     {"deeplabv3_resnet50", 42004074},
     {"deeplabv3_resnet101", 60996202},
+    {"deeplabv3_mobilenet_v3_large", 11029328},
+    {"lraspp_mobilenet_v3_large", 3221538},
     {"bert-base-uncased", 109482240},
     {"bert-large-uncased", 335141888},
     {"bert-base-cased", 108310272},
@@ -289,6 +291,8 @@ static const struct {
     {"yolov8m", 78.9 / 2, 0.03},
     {"yolov8l", 165.2 / 2, 0.03},
     {"yolov8x", 257.8 / 2, 0.03},
+    {"deeplabv3_mobilenet_v3_large", 10.452, 0.0005},
+    {"lraspp_mobilenet_v3_large", 2.086, 0.0005},
 };
 
 static void test_macs_are_the_published_ones(void **state)

@@ -12,11 +12,13 @@ static void si_has_four_digits_and_one_prefix(void **state)
         double value;
         const char *text;
     } CASES[] = {
-        {0, "0.000 J"},        {1, "1.000 J"},       {0.01234, "12.34 mJ"}, {12345, "12.35 kJ"},
-        {999.94, "999.9 J"},   {999.96, "1.000 kJ"}, {99.996, "100.0 J"},   {9.9996, "10.00 J"},
-        {0.99996, "1.000 J"},  {0.9999, "999.9 mJ"}, {-12345, "-12.35 kJ"}, {1.5e6, "1.500 MJ"},
-        {2.5e15, "2500.0 TJ"}, {3e-9, "3.000 nJ"},   {4.2e-5, "42.00 µJ"},  {UNKNOWN, "-"},
-        {INFINITY, "-"},
+        {0, "0.000 J"},        {1, "1.000 J"},          {0.01234, "12.34 mJ"},
+        {12345, "12.35 kJ"},   {999.94, "999.9 J"},     {999.96, "1.000 kJ"},
+        {99.996, "100.0 J"},   {9.9996, "10.00 J"},     {0.99996, "1.000 J"},
+        {0.9999, "999.9 mJ"},  {-12345, "-12.35 kJ"},   {1.5e6, "1.500 MJ"},
+        {2.5e15, "2500.0 TJ"}, {1e308, "1.000e+308 J"}, {-2e17, "-2.000e+17 J"},
+        {9.3e-13, "0.001 nJ"}, {8e-15, "8.000e-15 J"},  {3e-9, "3.000 nJ"},
+        {4.2e-5, "42.00 µJ"},  {UNKNOWN, "-"},          {INFINITY, "-"},
     };
     char text[FORMAT_MAX];
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
@@ -40,6 +42,8 @@ static void an_uncertainty_has_two_digits_and_is_never_shown_as_nothing(void **s
         {5, 0, "5.000 ± 0.000 J"},
         {5, UNKNOWN, "5.000 J"},
         {UNKNOWN, 1, "-"},
+        {1e308, 2e307, "1.000e+308 ± 2.0e+307 J"},
+        {5, 1e12, "5.000e+00 ± 1.0e+12 J"},
         {1e9, 1e-9, "1.000000 ± 0.000000 GJ"}, /* beyond what any sensor can tell */
     };
     char text[FORMAT_MAX];

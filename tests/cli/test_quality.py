@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""The checks of ipw analyze's quality: each fires on a run that was made so, and is quiet on one that was not."""
+
+import json
+import random
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from program import ipw  # noqa: E402
+from rundirs import MODEL, query, write_run  # noqa: E402
+
+missing = [part["missing"] for part in json.loads(ipw(None, "doctor", "--json").stdout)["parts"]
+           if part["name"] == "cJSON" and not part["available"]]
+if missing:
+    print(f"skipped: {missing[0]}")
+    sys.exit(77)
+
+QUERIES = 60
+DRIFTS = ("temperature_drift", "energy_drift", "power_drift", "speed_drift")
+HEADER = "t_s,sensor,device,channel,scope,quantity,unit,value,sum\n"
+
+
+def steady(**change):
+    """60 queries that scatter by 2 % about the same figures; each of `change` is a factor that grows, or shrinks,
+    to its value over the run: of "seconds", of "joules", and "degrees" in °C more."""
+    chance = random.Random(11)
+    lines = []
+    for i in range(QUERIES):
+        grown = {key: 1 + (change.get(key, 1) - 1) * i / (QUERIES - 1) for key in ("seconds", "joules")}
+        seconds = grown["seconds"] * chance.uniform(0.98, 1.02)
+        joules = 10 * grown["joules"] * chance.uniform(0.98, 1.02)
+        line = query(i, joules=joules, latency=seconds, tokens=20, finish_reason="stop")
+        line["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"] = 0.2 * chance.uniform(0.9, 1.1)
+        degrees = 50 + change.get("degrees", 0) * i / (QUERIES - 1) + chance.uniform(-1, 1)
+        line["model_metrics"][MODEL]["temperature_metrics"] = {"avg": degrees}
+        lines.append(line)
+    return lines
+
+
+class Quality(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="ipw-quality-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def checks(self, lines, samples=None, name="run"):
+        path = write_run(self.folder / name, lines)
+        if samples is not None:
+            (path / "samples.csv").write_text(HEADER + samples)
+        done = ipw(None, "analyze", path, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)[str(path)]["quality"]["data"]["checks"]
+        return {check["check"]: (check["verdict"], check["detail"]) for check in found}
+
+    def assertOnly(self, checks, *warned, of=DRIFTS):
+        """Of these checks exactly those warn."""
+        self.assertEqual([name for name in of if checks[name][0] == "warning"], list(warned), checks)
+
+    def test_a_steady_run_is_good(self):
+        checks = self.checks(steady())
+        for name in (*DRIFTS, "cold_start", "cut_answers", "failed_queries", "finished", "energy", "coverage"):
+            self.assertEqual(checks[name][0], "good", f"{name}: {checks[name]}")
+
+    def test_it_warms_up(self):
+        self.assertOnly(self.checks(steady(degrees=12)), "temperature_drift")
+
+    def test_three_degrees_do_not_matter(self):
+        self.assertOnly(self.checks(steady(degrees=3)))
+
+    def test_it_slows_down(self):
+        """At the same joules: less power, and more time a token."""
+        checks = self.checks(steady(seconds=1.3))
+        self.assertOnly(checks, "power_drift", "speed_drift")
+        self.assertRegex(checks["speed_drift"][1], r"changes by \+2[0-9]\.[0-9] % of its median")
+        self.assertRegex(checks["power_drift"][1], r"changes by -2[0-9]\.[0-9] % of its median")
+
+    def test_it_costs_more(self):
+        """In the same time: more joules a token, and more power."""
+        self.assertOnly(self.checks(steady(joules=1.3)), "energy_drift", "power_drift")
+
+    def test_three_per_cent_do_not_matter(self):
+        self.assertOnly(self.checks(steady(joules=1.03, seconds=1.03)))
+
+    def test_ten_queries_are_needed(self):
+        checks = self.checks(steady(joules=2, degrees=30)[:9])
+        for name in (*DRIFTS, "cold_start"):
+            self.assertEqual(checks[name][0], "unknown", name)
+
+    def first_token(self, line, seconds):
+        line["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"] = seconds
+
+    def test_a_cold_start(self):
+        lines = steady()
+        self.first_token(lines[0], 1.5)
+        verdict, detail = self.checks(lines)["cold_start"]
+        self.assertEqual(verdict, "warning")
+        self.assertIn("took 1.5 s", detail)
+
+    def test_a_slow_query_later_is_no_cold_start(self):
+        lines = steady()
+        self.first_token(lines[30], 1.5)
+        self.assertEqual(self.checks(lines)["cold_start"][0], "good")
+
+    def test_cut_answers(self):
+        lines = steady()
+        for i in (3, 7, 11):
+            lines[i]["ipw"]["finish_reason"] = "length"
+        self.assertEqual(self.checks(lines)["cut_answers"], ("warning", "3 answers ended at the limit of tokens"))
+
+    def test_of_answers_whose_end_is_not_told(self):
+        lines = steady()
+        for line in lines:
+            del line["ipw"]["finish_reason"]
+        self.assertEqual(self.checks(lines)["cut_answers"][0], "unknown")
+
+    @staticmethod
+    def samples(*causes):
+        return "".join(f"{i / 10},nvml:0,gpu0,clocks,gpu,throttle,bits,{bits},\n"
+                       f"{i / 10},nvml:0,gpu0,power,gpu,power,W,{300 + i},\n" for i, bits in enumerate(causes))
+
+    def test_throttling(self):
+        verdict, detail = self.checks(steady(), self.samples(0, 1, 1, 2, 0, 0, 0, 0))["throttling"]
+        self.assertEqual(verdict, "warning")
+        self.assertEqual(detail, "clocks were held down in 37.5 % of 8 samples, by power heat")
+
+    def test_no_throttling(self):
+        self.assertEqual(self.checks(steady(), self.samples(*[0] * 8))["throttling"], ("good", "none in 8 samples"))
+
+    def test_throttling_that_nobody_tells_of(self):
+        power = "0.1,nvml:0,gpu0,power,gpu,power,W,300,\n"
+        self.assertEqual(self.checks(steady(), power)["throttling"][0], "unknown")
+        self.assertEqual(self.checks(steady(), name="bare")["throttling"], ("unknown", "there are no samples"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
