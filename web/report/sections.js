@@ -342,7 +342,7 @@ function comparisonSection() {
 // ---- layers ----
 
 // The last part of a path, or of "organisation/name"; any other name is whole.
-const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]*[^/]$/.test(name) ? name.split("/").pop() : name;
+const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]+$/.test(name) && !name.endsWith("/") ? name.split("/").pop() : name;
 
 function layersSection(model, i) {
   const energy = model.energy || {};
