@@ -461,7 +461,12 @@ class Several(Page):
             for row in shown:
                 metric = known[row[0]]
                 self.assertEqual(row[6], metric["verdict"])
-                self.assertEqual(row[3].replace("−", "-"), f"{100 * metric['relative']:+.1f} %".replace("-0.0", "−0.0").replace("−", "-"))
+                # Of a share beside shares the difference is in points.
+                told = (f"{100 * metric['difference']:+.1f} points" if row[0] == "accuracy"
+                        else f"{100 * metric['relative']:+.1f} %")
+                self.assertEqual(row[3].replace("−", "-"), told)
+                ends = metric["difference_interval_95" if row[0] == "accuracy" else "relative_interval_95"]
+                self.assertEqual(row[4].count("points" if row[0] == "accuracy" else "%"), 2 if ends else 0)
         accuracy = next(row for row in tables[0] if row[0] == "accuracy")
         self.assertRegex(accuracy[1], r"^\d\d\.\d+ ± \d\.\d %$")
         done = ipw(None, "compare", *runs, "--format", "html")
