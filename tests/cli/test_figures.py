@@ -201,6 +201,17 @@ class Parts(FiguresTest):
         self.assertRegex(said, r"reading .*200\.0 mJ \(1 of 24\)")
         self.assertNotIn("token queries", said)
 
+    def test_times_and_energies_of_some(self):
+        lines = [query(i, joules=10 if i < 5 else None, correct=1) for i in range(24)]
+        for line in lines[3:]:
+            del line["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"]
+        got = self.analyze(self.run_of(lines))
+        row = got["latency"]["data"]["by_subject"][0]
+        self.assertEqual((row["latency_s_queries"], row["time_to_first_token_s_queries"]), (24, 3))
+        self.assertEqual(got["accuracy"]["data"]["by_subject"][0]["joules_per_query_queries"], 5)
+        self.assertEqual(got["accuracy"]["summary"]["joules_per_query_queries"], 5)
+        self.assertEqual(got["efficiency"]["data"]["by_subject"][0]["joules_per_query_queries"], 5)
+
     def test_all(self):
         path = self.phases((24, 24))
         got = self.analyze(path)["efficiency"]
