@@ -307,7 +307,8 @@ static int graph_or_estimates(const struct estimate_options *options, struct est
     return estimate_many(options, asked, works);
 }
 
-/* A size that the file has already cannot be another. */
+/* A size that the file has already cannot be another.  Of several batches the last is looked at by
+ * estimate_works_make. */
 static int check_taken(const struct graph_setting *wanted, const struct workload *work)
 {
     const struct graph_setting *taken = &work->question.setting;
@@ -342,8 +343,8 @@ static int estimate_works(const struct estimate_options *options, struct estimat
     return code;
 }
 
-static int estimate_model(const struct estimate_options *options,
-                          const struct estimate_sizes *sizes, struct estimate_asked *asked)
+static int estimate_model(const struct estimate_options *options, struct estimate_sizes *sizes,
+                          struct estimate_asked *asked)
 {
     struct model model;
     struct estimate_works works;
@@ -351,9 +352,13 @@ static int estimate_model(const struct estimate_options *options,
     enum err err = model_open(options->model, &model, &why);
     if (err)
         return fail(err, &why);
-    err = estimate_works_make(options, sizes, &model, &works, &why);
-    int code = err ? fail(err, &why) : estimate_works(options, asked, &works);
-    estimate_works_release(&works);
+    err = options->graph ? ERR_OK : estimate_ask(options, asked, &why);
+    int code = err ? fail(err, &why) : 0;
+    if (!code) {
+        err = estimate_works_make(options, sizes, &model, &works, &why);
+        code = err ? fail(err, &why) : estimate_works(options, asked, &works);
+        estimate_works_release(&works);
+    }
     model_close(&model);
     return code;
 }
@@ -386,8 +391,6 @@ static int estimate_asked_for(const struct estimate_options *options)
     enum err err = options->plot ? estimate_plot_check(options->plot, &why) : ERR_OK;
     if (!err)
         err = estimate_sizes_ask(options, &sizes, &why);
-    if (!err && !options->graph)
-        err = estimate_ask(options, &asked, &why);
     int code = err ? fail(err, &why) : estimate_model(options, &sizes, &asked);
     estimate_asked_release(&asked);
     estimate_sizes_release(&sizes);
@@ -412,7 +415,7 @@ static int estimate_main(int argc, char **argv)
     static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
     struct estimate_options o = {.top = ESTIMATE_TOP_USUAL};
     const struct option_row rows[] = {
-        {'m', "model", OPTION_TEXT, &o.model, "FILE|NAME",
+        {'m', "model", OPTION_ONCE, &o.model, "FILE|NAME",
          "a model's file, or a name of `ipw list models`", 0, 0, NULL},
         {0, "hardware", OPTION_LIST, &o.hardware, "ID",
          "of `ipw list hardware`, with commas; or all (default: this machine)", 0, 0, NULL},
@@ -425,15 +428,15 @@ static int estimate_main(int argc, char **argv)
         {0, "prompt-tokens", OPTION_TEXT, &o.prompt_tokens, "NUMBERS",
          "of a prompt, or of a text read whole: 512, 128..4096x2 (default: 512)", 0, 0, NULL},
         {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
-         "tokens of the answer to a request (default: 128)", 1, 1e8, NULL},
+         "tokens of the answer to a request (default: 128)", 1, 1e7, NULL},
         {0, "context", OPTION_TEXT, &o.context, "NUMBERS",
          "tokens that a decoded one sees, or a request grows to: 512..8192x2", 0, 0, NULL},
         {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",
          "prefill or decode alone (default: a request)", 0, 0, PHASES},
         {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,
          100000, NULL},
-        {0, "dim", OPTION_PARAMS, &o.dims, "NAME=N",
-         "what an ONNX file leaves open: seq=128, x=1x3x224x224; may be repeated", 0, 0, NULL},
+        {0, "dim", OPTION_LIST, &o.dim_words, "NAME=N",
+         "what an ONNX file leaves open: seq=128, x=1x3x224x224", 0, 0, NULL},
         {0, "devices", OPTION_COUNT, &o.devices, "N",
          "so many devices share the model (tensor parallelism; default: 1)", 1, 1024, NULL},
         {0, "compare", OPTION_FLAG, &o.compare, NULL,
@@ -468,6 +471,9 @@ static int estimate_main(int argc, char **argv)
         {0},
     };
     int rest, code = parse_or_help(&command_estimate, rows, argc, argv, false, &rest);
+    struct error why = {0};
+    if (code < 0 && options_pairs("dim", &o.dim_words, &o.dims, &why) != ERR_OK)
+        code = fail(ERR_USAGE, &why);
     if (code < 0)
         code = estimate_asked_for(&o);
     params_release(&o.dims);

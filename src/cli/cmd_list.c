@@ -33,7 +33,8 @@ const struct command command_list = {
         "KIND is clients, datasets, graders, analyses, plots, exports, sensors, stores,\n"
         "hardware, models or all. Shows each with a line of what it does, and those that this\n"
         "build or this machine cannot use with what would enable them. -v shows their\n"
-        "parameters too. Of hardware, ID shows one device with every figure and its source.",
+        "parameters too. Of hardware, ID shows one device with every figure and its source, of\n"
+        "models one with its family and what it counts to.",
     .run = list_main,
 };
 
@@ -279,10 +280,13 @@ static int list_kinds(struct listing *listing, const char *wanted)
     return found ? put_output("list", &listing->text) : unknown_kind(wanted);
 }
 
-static int list_devices(struct listing *listing, const char **ids, size_t count)
+/* Some of one kind, each with all that is known of it. */
+static int list_named(struct listing *listing,
+                      enum err (*show)(struct listing *, const char **, size_t, struct error *),
+                      const char **ids, size_t count)
 {
     struct error why = {0};
-    enum err err = show_hardware(listing, ids, count, &why);
+    enum err err = show(listing, ids, count, &why);
     listing_end(listing);
     if (err)
         return complain("list", err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
@@ -307,7 +311,9 @@ static int list_main(int argc, char **argv)
         const char *wanted = count ? words[0] : "all";
         listing_init(&listing, json, verbose, wants_colour(STDOUT_FILENO));
         if (!strcmp(wanted, "hardware"))
-            code = list_devices(&listing, words + 1, count - 1);
+            code = list_named(&listing, show_hardware, words + 1, count - 1);
+        else if (!strcmp(wanted, "models") && count > 1)
+            code = list_named(&listing, listing_models_named, words + 1, count - 1);
         else if (count > 1)
             code = complain("list", EXIT_USAGE, "one kind at a time: what is '%s'?", words[1]);
         else

@@ -190,8 +190,7 @@ static void place_of(const struct plotting *work, size_t source, bool is_file, c
 
 /* ---- drawing ---- */
 
-static void put_files(struct plotting *work, size_t which, const struct figure *figure,
-                      const char *place)
+static void put_files(struct plotting *work, size_t which, struct figure *figure, const char *place)
 {
     const char *name = work->drivers[which]->name;
     struct error why = {0};
@@ -363,7 +362,7 @@ static int plot_all(struct plotting *work)
     for (size_t i = 0; i < work->source_count && !work->broken; i++)
         plot_one(work, i);
     plot_together(work);
-    if (!work->broken)
+    if (!work->broken && (work->had_run || work->had_layers))
         tell_sourceless(work);
     bool none = !work->paths.length, missing = false;
     for (size_t i = 0; i < work->driver_count; i++)

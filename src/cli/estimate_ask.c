@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "runner/host_report.h"
@@ -28,10 +29,18 @@ static enum err add_named(const char *id, struct estimate_asked *out, struct err
 {
     if (out->hardware_count == HARDWARE_MOST)
         return err_set(why, ERR_USAGE, "at most %d devices", HARDWARE_MOST);
-    enum err err = hardware_find(id, &out->hardware[out->hardware_count], why);
-    if (!err)
-        out->is_catalogued[out->hardware_count++] = true;
-    return err;
+    struct hardware *found = &out->hardware[out->hardware_count];
+    enum err err = hardware_find(id, found, why);
+    if (err)
+        return err;
+    for (size_t i = 0; i < out->hardware_count; i++)
+        if (strcmp(out->hardware[i].id, found->id) == 0) {
+            log_warn("--hardware: %s stands there twice: it is estimated once", found->id);
+            hardware_release(found);
+            return ERR_OK;
+        }
+    out->is_catalogued[out->hardware_count++] = true;
+    return ERR_OK;
 }
 
 /* "a,b" is two, "all" the whole catalogue. */

@@ -20,7 +20,7 @@ enum { ESTIMATE_TOP_USUAL = 0x7fffffff }; /* nobody gave --top */
 struct estimate_options {
     const char *model, *precision, *batch, *prompt_tokens, *context, *phase, *graph, *plot, *format,
         *output;
-    struct option_list hardware, hardware_files;
+    struct option_list hardware, hardware_files, dim_words;
     struct params dims;
     unsigned output_tokens, image, devices, top;
     double max_latency_ms, max_energy_mj, max_memory_gb, max_power_w;

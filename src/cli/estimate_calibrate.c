@@ -12,6 +12,7 @@
 #include "cli/common.h"
 #include "cli/estimate_queries.h"
 #include "cli/estimate_tools.h"
+#include "core/params.h"
 #include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -47,8 +48,9 @@ struct calibrate_command {
     struct measure_options measure;
     struct microbench_options bench;
     struct calibrate_options fit;
-    struct option_list files, runs;
-    const char *hardware, *model, *precision, *output;
+    struct option_list files, runs, given_words;
+    const char *hardware, *model, *precision, *output, *given_source;
+    double joules_per_byte, constant_w; /* that fit points to, where they are given */
     unsigned seed;
     bool json, quiet;
 };
@@ -195,6 +197,7 @@ static int deliver(const struct calibrate_command *command, const struct calibra
         .hardware = work->device,
         .base = work->has_base ? &work->base : NULL,
         .data = text_get(&work->data),
+        .given_source = command->given_source ? command->given_source : "by who calibrated",
         .file = command->output,
     };
     struct text file = {0}, out = {0};
@@ -233,6 +236,40 @@ static int calibrate(const struct calibrate_command *command, struct calibrate_w
     return code;
 }
 
+/* ---- what the rows cannot tell ---- */
+
+static enum err take_given(struct calibrate_command *command, struct error *why)
+{
+    const struct {
+        const char *key;
+        double unit, *value;
+        const double **given;
+    } KEYS[] = {
+        {"pj-per-byte", 1e-12, &command->joules_per_byte, &command->fit.joules_per_byte},
+        {"constant-w", 1, &command->constant_w, &command->fit.constant_w},
+    };
+    struct params given = {0};
+    enum err err = options_pairs("given", &command->given_words, &given, why);
+    for (size_t i = 0; i < given.count && !err; i++) {
+        size_t k = strcmp(given.items[i].key, KEYS[0].key) != 0;
+        double number;
+        if (strcmp(given.items[i].key, KEYS[k].key) != 0)
+            err = err_set(why, ERR_USAGE, "--given %.60s: pj-per-byte or constant-w can be given",
+                          given.items[i].key);
+        else if (parse_double(given.items[i].value, &number) != ERR_OK || !(number > 0))
+            err = err_set(why, ERR_USAGE, "--given %s=%.40s: a number above 0 is wanted",
+                          KEYS[k].key, given.items[i].value);
+        if (err)
+            break;
+        *KEYS[k].value = number * KEYS[k].unit;
+        *KEYS[k].given = KEYS[k].value;
+    }
+    if (!err && command->given_source && !given.count)
+        err = err_set(why, ERR_USAGE, "--given-source is of what --given gives: give that too");
+    params_release(&given);
+    return err;
+}
+
 int estimate_calibrate(int argc, char **argv)
 {
     struct calibrate_command command = {.bench = {.seconds = 45}, .seed = 1};
@@ -251,6 +288,10 @@ int estimate_calibrate(int argc, char **argv)
         {0, "hardware", OPTION_TEXT, &command.hardware, "ID",
          "take what is not fitted from this device of `ipw list hardware` (default: by name)", 0, 0,
          NULL},
+        {0, "given", OPTION_LIST, &command.given_words, "KEY=NUMBER",
+         "pj-per-byte or constant-w: what the rows cannot tell, not fitted", 0, 0, NULL},
+        {0, "given-source", OPTION_TEXT, &command.given_source, "TEXT",
+         "where that figure comes from, for the file", 0, 0, NULL},
         {'o', "output", OPTION_TEXT, &command.output, "FILE", "write the hardware file there", 0, 0,
          NULL},
         {0, "seconds", OPTION_NUMBER, &command.bench.seconds, "S",
@@ -272,6 +313,9 @@ int estimate_calibrate(int argc, char **argv)
     int rest, code = parse_or_help(&COMMAND, rows, argc, argv, false, &rest);
     if (code >= 0)
         return code;
+    struct error why = {0};
+    if (take_given(&command, &why) != ERR_OK)
+        return complain(NAME, EXIT_USAGE, "%s", why.text);
     command.fit.seed = command.seed;
     command.fit.allow_estimated &= !command.measure.require_energy;
     command.bench.allow_estimated = command.fit.allow_estimated;

@@ -35,7 +35,7 @@ enum err estimate_plot_check(const char *path, struct error *why)
     return gnuplot_available(why);
 }
 
-enum err estimate_plot_draw(const struct figure *figure, const char *path, struct error *why)
+enum err estimate_plot_draw(struct figure *figure, const char *path, struct error *why)
 {
     char folder[PATH_LONGEST], name[PATH_LONGEST];
     enum figure_format format;

@@ -8,7 +8,6 @@ struct figure;
 
 /* ERR_USAGE for a name that is no picture's, before anything is computed. */
 enum err estimate_plot_check(const char *path, struct error *why) MUST_USE;
-enum err estimate_plot_draw(const struct figure *figure, const char *path, struct error *why)
-    MUST_USE;
+enum err estimate_plot_draw(struct figure *figure, const char *path, struct error *why) MUST_USE;
 
 #endif

@@ -39,6 +39,7 @@ static const struct command COMMAND = {
 struct validate_command {
     struct option_list files;
     const char *hardware, *hardware_file, *model, *precision;
+    struct option_list where_words;
     struct params where;
     double most_percent;
     bool json, no_fusion;
@@ -89,20 +90,15 @@ static int validate_all(const struct validate_command *command, const char **wor
     for (size_t i = 0; i < command->files.count + count; i++) {
         const char *word =
             i < command->files.count ? command->files.items[i] : words[i - command->files.count];
-        if (add_measured(command, word, predictor, out, &why) != ERR_OK)
-            return complain(NAME, EXIT_FAILED, "%s", why.text);
+        enum err err = add_measured(command, word, predictor, out, &why);
+        if (err)
+            return complain(NAME, err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
         text_addf(data, "%s%s", i ? ", " : "", word);
     }
     if (out->count == 0)
         return complain(NAME, EXIT_FAILED, "%s: no row to compare%s", text_get(data),
                         out->other_rows ? " (--where leaves none)" : "");
     return 0;
-}
-
-static bool is_within(const struct validation *validation, double most)
-{
-    struct validate_sums sums = validate_sum(validation, BOUND_COUNT);
-    return !(sums.latency.mape > most) && !(sums.energy.mape > most);
 }
 
 static int deliver(const struct validate_command *command, const struct hardware *hardware,
@@ -113,7 +109,7 @@ static int deliver(const struct validate_command *command, const struct hardware
                                      .hardware = hardware,
                                      .data = data,
                                      .most = most,
-                                     .passes = is_within(validation, most)};
+                                     .verdict = validate_verdict(validation, most)};
     struct text out = {0};
     if (command->json)
         validate_json(&report, &out);
@@ -121,7 +117,9 @@ static int deliver(const struct validate_command *command, const struct hardware
         validate_text(&report, wants_colour(STDOUT_FILENO), &out);
     int code = put_output(NAME, &out);
     text_release(&out);
-    return code ? code : is_known(most) && !report.passes ? EXIT_FAILED : EXIT_DONE;
+    return code                                                ? code
+           : is_known(most) && report.verdict != VALIDATE_PASS ? EXIT_FAILED
+                                                               : EXIT_DONE;
 }
 
 static int find_hardware(const struct validate_command *command, struct hardware *out)
@@ -180,12 +178,12 @@ int estimate_validate(int argc, char **argv)
          "stands for the model that the measurements name", 0, 0, NULL},
         {'p', "precision", OPTION_TEXT, &command.precision, "FORMAT",
          "predict in this format (default: the measurements')", 0, 0, NULL},
-        {0, "where", OPTION_PARAMS, &command.where, "COLUMN=VALUE",
+        {0, "where", OPTION_LIST, &command.where_words, "COLUMN=VALUE",
          "only these rows of a CSV; may be repeated", 0, 0, NULL},
         {0, "no-fusion", OPTION_FLAG, &command.no_fusion, NULL,
          "predict every operation as a kernel of its own, as eager programs run them", 0, 0, NULL},
         {0, "max-mape", OPTION_NUMBER, &command.most_percent, "PERCENT",
-         "exit 1 when time or joules are off by more in the mean", 0.001, 1e6, NULL},
+         "exit 1 unless time and joules are off by no more in the mean", 0.001, 1e6, NULL},
         {0, "json", OPTION_FLAG, &command.json, NULL, "report as JSON", 0, 0, NULL},
         {0},
     };
@@ -194,6 +192,9 @@ int estimate_validate(int argc, char **argv)
     if (argc > OPTION_LIST_MAX)
         return complain(NAME, EXIT_USAGE, "too many words");
     int code = parse_with_words(&COMMAND, rows, argc, argv, words, &count);
+    struct error why = {0};
+    if (code < 0 && options_pairs("where", &command.where_words, &command.where, &why) != ERR_OK)
+        code = complain(NAME, EXIT_USAGE, "%s", why.text);
     code = code < 0 ? run(&command, words, count) : code;
     params_release(&command.where);
     return code;

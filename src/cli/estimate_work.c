@@ -9,7 +9,7 @@
 
 enum {
     BATCH_MOST = 1000000,
-    TOKENS_MOST = 100000000,
+    TOKENS_MOST = 10000000,
     NUMBERS_MOST = 4096,
     WORKS_MOST = 4096,
     PROMPT = 512,
@@ -239,6 +239,10 @@ static enum err set_lengths(int64_t prompt, int64_t context, struct workload_que
                        context, setting->tokens);
     if (context)
         work->output_tokens = context - setting->tokens;
+    if (setting->tokens + work->output_tokens > TOKENS_MOST)
+        return err_set(why, ERR_USAGE,
+                       "prompt and answer are %" PRId64 " tokens together: at most %d",
+                       setting->tokens + work->output_tokens, TOKENS_MOST);
     return ERR_OK;
 }
 
@@ -272,6 +276,31 @@ static void warn_of_untrained(const struct estimate_options *options, const stru
                  longest, model->trained, model->name);
 }
 
+/* Does another batch than the file or --dim has make another work?  Only an ONNX file can have one. */
+static bool follows_batch(const struct workload_question *work, int64_t batch)
+{
+    struct graph graph;
+    struct graph_setting setting = work->setting;
+    setting.batch = batch;
+    if (strcmp(work->model->reader->name, "onnx") != 0)
+        return true;
+    if (model_graph(work->model, &setting, &graph, NULL))
+        return false;
+    graph_release(&graph);
+    return setting.batch == batch;
+}
+
+static enum err check_batches(const struct workload_question *common,
+                              const struct estimate_numbers *batches, struct error *why)
+{
+    int64_t last = batches->count > 1 ? batches->items[batches->count - 1] : 0;
+    if (!last || follows_batch(common, last))
+        return ERR_OK;
+    return err_set(why, ERR_USAGE,
+                   "a batch of %" PRId64 " changes nothing: the file or --dim has one already",
+                   last);
+}
+
 static enum err fill_works(const struct workload_question *common,
                            const struct estimate_sizes *sizes, struct estimate_works *out,
                            struct error *why)
@@ -291,11 +320,31 @@ static enum err fill_works(const struct workload_question *common,
     return ERR_OK;
 }
 
-enum err estimate_works_make(const struct estimate_options *options,
-                             const struct estimate_sizes *sizes, const struct model *model,
-                             struct estimate_works *out, struct error *why)
+/* --sweep brings batches of its own; where there can be none, those that nobody asked for go again. */
+static void drop_batches(const struct estimate_options *options, const struct model *model,
+                         struct estimate_sizes *sizes)
+{
+    const struct estimate_numbers *batches = &sizes->batches;
+    struct workload_question work = {
+        .model = model,
+        .setting = {.image = options->image,
+                    .tokens = number_at(&sizes->prompts, 0),
+                    .dims = options->dims.count ? &options->dims : NULL},
+    };
+    if (!options->sweep || options->batch || !batches->count ||
+        follows_batch(&work, batches->items[batches->count - 1]))
+        return;
+    log_warn("%.100s: the file or --dim has the batch, so that --sweep is of formats alone",
+             model->name);
+    sizes->batches.count = 0;
+}
+
+enum err estimate_works_make(const struct estimate_options *options, struct estimate_sizes *sizes,
+                             const struct model *model, struct estimate_works *out,
+                             struct error *why)
 {
     struct workload_question common;
+    drop_batches(options, model, sizes);
     size_t count =
         length_of(&sizes->batches) * length_of(&sizes->prompts) * length_of(&sizes->contexts);
     *out = (struct estimate_works){0};
@@ -304,6 +353,8 @@ enum err estimate_works_make(const struct estimate_options *options,
                        "%zu combinations of --batch, --prompt-tokens and --context: at most %d",
                        count, WORKS_MOST);
     enum err err = begin_work(options, model, number_at(&sizes->batches, 0), &common, why);
+    if (!err)
+        err = check_batches(&common, &sizes->batches, why);
     if (err)
         return err;
     out->items = calloc(count, sizeof *out->items);

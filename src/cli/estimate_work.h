@@ -32,11 +32,12 @@ struct estimate_works {
     size_t count; /* at least 1 */
 };
 
-/* Every batch of every demand: of each prompt, of each context.  What the model was not trained for is warned
+/* Every batch of every demand: of each prompt, of each context.  Batches that --sweep brought are dropped where
+ * the file or --dim has one.  What the model was not trained for is warned
  * of, and estimated. */
-enum err estimate_works_make(const struct estimate_options *options,
-                             const struct estimate_sizes *sizes, const struct model *model,
-                             struct estimate_works *out, struct error *why) MUST_USE;
+enum err estimate_works_make(const struct estimate_options *options, struct estimate_sizes *sizes,
+                             const struct model *model, struct estimate_works *out,
+                             struct error *why) MUST_USE;
 void estimate_works_release(struct estimate_works *works);
 
 #endif

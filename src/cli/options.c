@@ -96,6 +96,12 @@ static enum err set_value(const struct option_row *row, const char *value, struc
     case OPTION_TEXT:
         *(const char **)row->target = value;
         return ERR_OK;
+    case OPTION_ONCE:
+        if (*(const char **)row->target)
+            return err_set(why, ERR_USAGE, "--%s stands there twice: '%.80s' and '%.80s'",
+                           row->name, *(const char **)row->target, value);
+        *(const char **)row->target = value;
+        return ERR_OK;
     case OPTION_CHOICE:
         return set_choice(row, value, why);
     case OPTION_PARAMS:
@@ -106,6 +112,35 @@ static enum err set_value(const struct option_row *row, const char *value, struc
         return add_item(row, value, why);
     }
     return ERR_USAGE;
+}
+
+static enum err add_pairs(const char *name, const char *word, struct params *from,
+                          struct params *out, struct error *why)
+{
+    enum err err = params_add(from, word);
+    for (size_t i = 0; i < from->count && !err; i++) {
+        const char *key = from->items[i].key;
+        if (params_get(out, key))
+            return err_set(why, ERR_USAGE, "--%s %.80s stands there twice", name, key);
+        err = params_set(out, key, from->items[i].value);
+    }
+    return err ? err_set(why, err, "out of memory") : ERR_OK;
+}
+
+enum err options_pairs(const char *name, const struct option_list *words, struct params *out,
+                       struct error *why)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        struct params pieces = {0};
+        if (!strchr(words->items[i], '='))
+            return err_set(why, ERR_USAGE, "--%s wants KEY=VALUE, not '%.80s'", name,
+                           words->items[i]);
+        enum err err = add_pairs(name, words->items[i], &pieces, out, why);
+        params_release(&pieces);
+        if (err)
+            return err;
+    }
+    return ERR_OK;
 }
 
 /* Takes one option word (and its value, from the same word or the next).  *index moves past it. */

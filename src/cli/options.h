@@ -9,6 +9,7 @@
 
 #include "core/err.h"
 
+struct params;
 struct text;
 
 enum option_type {
@@ -16,6 +17,7 @@ enum option_type {
     OPTION_COUNT,  /* unsigned */
     OPTION_NUMBER, /* double */
     OPTION_TEXT,   /* const char * */
+    OPTION_ONCE,   /* const char *, NULL before; a second one is refused */
     OPTION_CHOICE, /* const char *, one of choices */
     OPTION_PARAMS, /* struct params; may be given several times */
     OPTION_LIST,   /* struct option_list; may be given several times */
@@ -52,6 +54,11 @@ struct command {
  * set *help.  A wrong word is ERR_USAGE with one line in *why. */
 enum err options_parse(const struct option_row *rows, int argc, char **argv, bool stop_at_word,
                        int *rest, bool *help, struct error *why) MUST_USE;
+
+/* "KEY=VALUE" words of a list, into empty params.  ERR_USAGE for a word without "=", and for a key that stands
+ * there twice: one of the two would be forgotten. */
+enum err options_pairs(const char *name, const struct option_list *words, struct params *out,
+                       struct error *why) MUST_USE;
 
 /* Usage, details and the table of options. */
 void options_help(const struct command *command, const struct option_row *rows, struct text *out);

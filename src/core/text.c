@@ -223,7 +223,8 @@ enum err parse_double(const char *string, double *out)
     char *end;
     errno = 0;
     double value = strtod(start, &end);
-    if (end == start || !only_space(end) || !isfinite(value))
+    if (end == start || strpbrk(start, "xX") ||
+        /* strtod knows hexadecimal numbers, people do not */ !only_space(end) || !isfinite(value))
         return ERR_BAD_VALUE;
     *out = value;
     return ERR_OK;

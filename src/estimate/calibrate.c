@@ -89,7 +89,8 @@ static enum err find_classes(struct calibration *out, struct error *why)
 
 static enum err refuse_few(const struct calibration *c, struct error *why)
 {
-    size_t unknowns = c->class_count + 2;
+    size_t given = (size_t)c->joules_per_byte.is_given + (size_t)c->constant_w.is_given;
+    size_t unknowns = c->class_count + 2 - given;
     size_t wanted = CALIBRATE_ROWS_PER_UNKNOWN * unknowns;
     if (c->class_count == 0 || c->point_count < wanted)
         return err_set(why, ERR_BAD_VALUE,
@@ -122,8 +123,8 @@ static enum err refuse_flat(const struct calibration *c, struct error *why)
                    low, high);
 }
 
-static enum err refuse_alike(struct calibration *c, const struct spectrum *spectrum,
-                             struct error *why)
+static enum err refuse_alike(struct calibration *c, const struct design *d,
+                             const struct spectrum *spectrum, struct error *why)
 {
     char a[NAME_SIZE], b[NAME_SIZE];
     size_t first, second;
@@ -131,8 +132,8 @@ static enum err refuse_alike(struct calibration *c, const struct spectrum *spect
     if (c->condition <= CALIBRATE_CONDITION_MOST)
         return ERR_OK;
     spectrum_worst_pair(spectrum, &first, &second);
-    design_column_name(c, first, a, sizeof a);
-    design_column_name(c, second, b, sizeof b);
+    design_figure_name(c, d->figure[first], a, sizeof a);
+    design_figure_name(c, d->figure[second], b, sizeof b);
     return err_set(
         why, ERR_BAD_VALUE,
         "refused: %s and %s cannot be told apart: they go together in all rows (condition "
@@ -142,11 +143,25 @@ static enum err refuse_alike(struct calibration *c, const struct spectrum *spect
 
 /* ---- the fit ---- */
 
-static struct calibrate_figure *figure_of(struct calibration *c, size_t column)
+static struct calibrate_figure *figure_of(struct calibration *c, size_t figure)
 {
-    if (column < c->class_count)
-        return &c->classes[column].joules_per_flop;
-    return column == c->class_count ? &c->joules_per_byte : &c->constant_w;
+    if (figure < c->class_count)
+        return &c->classes[figure].joules_per_flop;
+    return figure == c->class_count ? &c->joules_per_byte : &c->constant_w;
+}
+
+static void take_given(const struct calibrate_options *options, struct calibration *c)
+{
+    const struct calibrate_figure given = {
+        .is_given = true, .error = UNKNOWN, .low = UNKNOWN, .high = UNKNOWN};
+    if (options->joules_per_byte) {
+        c->joules_per_byte = given;
+        c->joules_per_byte.value = *options->joules_per_byte;
+    }
+    if (options->constant_w) {
+        c->constant_w = given;
+        c->constant_w.value = *options->constant_w;
+    }
 }
 
 /* Fitted and held-out powers of every row, and how far they are off; the sum of the weighted squares. */
@@ -160,7 +175,7 @@ static double fill_points(struct calibration *c, const struct design *d,
     for (size_t i = 0; i < d->rows; i++) {
         struct calibrate_point *p = &c->points[i];
         const double *line = &d->a[i * d->columns];
-        p->fitted_w = 0;
+        p->fitted_w = design_given_w(c, p->row);
         for (size_t j = 0; j < d->columns; j++)
             p->fitted_w += line[j] * x[j] / d->weight[i];
         double rest = p->measured_w - p->fitted_w;
@@ -197,7 +212,7 @@ static enum err fit(struct calibration *c, const struct design *d, const struct 
                        "few rows carry all",
                        100 * interval.singular);
     for (size_t j = 0; j < d->columns; j++)
-        *figure_of(c, j) = (struct calibrate_figure){
+        *figure_of(c, d->figure[j]) = (struct calibrate_figure){
             .value = x[j] / d->scale[j],
             .error = sigma * sigmas[j] / d->scale[j],
             .low = interval.low[j] / d->scale[j],
@@ -209,40 +224,48 @@ static enum err fit(struct calibration *c, const struct design *d, const struct 
 
 /* ---- refusals after it ---- */
 
-static void name_value(const struct calibration *c, size_t column, const struct calibrate_figure *f,
+static void name_value(const struct calibration *c, size_t figure, const struct calibrate_figure *f,
                        char *to, size_t size)
 {
     char name[NAME_SIZE];
-    double times = column <= c->class_count ? 1e12 : 1;
-    design_column_name(c, column, name, sizeof name);
+    double times = figure <= c->class_count ? 1e12 : 1;
+    design_figure_name(c, figure, name, sizeof name);
     str_format(to, size, "%s comes out at %.3g ± %.2g%s (95 %%: %.3g to %.3g)", name,
                times * f->value, times * f->error, times > 1 ? "" : " W", times * f->low,
                times * f->high);
 }
 
-static enum err refuse_impossible(struct calibration *c, struct error *why)
+/* What would tell it, and how to do without. */
+static const char *remedy(const struct calibration *c, size_t figure)
+{
+    if (figure < c->class_count)
+        return "measure loads of it that arithmetic binds, in longer windows, or leave its rows "
+               "out";
+    if (figure == c->class_count)
+        return "measure copies of arrays beyond the caches, in longer windows, or give --given "
+               "pj-per-byte=NUMBER";
+    return "measure loads that differ more in FLOPs and bytes a second, or give --given "
+           "constant-w=NUMBER";
+}
+
+static enum err refuse_unidentified(struct calibration *c, struct error *why)
 {
     char what[160];
-    bool any_firm = false;
     for (size_t j = 0; j < c->class_count + 2; j++) {
         const struct calibrate_figure *f = figure_of(c, j);
-        any_firm |= j < c->class_count && !f->is_weak;
-        if (f->value >= 0)
+        if (f->is_given || (f->value >= 0 && !f->is_weak))
             continue;
         name_value(c, j, f, what, sizeof what);
-        return err_set(why, ERR_BAD_VALUE,
-                       "refused: negative: %s: no work gives joules back, so these are not of this "
-                       "work (windows too short, rails counted twice, another load beside it?)",
-                       what);
+        if (f->value < 0)
+            return err_set(
+                why, ERR_BAD_VALUE,
+                "refused: negative: %s: no work gives joules back, so these are not of this work "
+                "(windows too short, rails counted twice, another load beside it?)",
+                what);
+        return err_set(why, ERR_BAD_VALUE, "refused: not identified: %s: it may be 0; %s", what,
+                       remedy(c, j));
     }
-    if (any_firm && !c->constant_w.is_weak)
-        return ERR_OK;
-    name_value(c, any_firm ? c->class_count + 1 : 0, any_firm ? &c->constant_w : figure_of(c, 0),
-               what, sizeof what);
-    return err_set(why, ERR_BAD_VALUE,
-                   "refused: not identified: %s, which 0 cannot be told from; measure more rows, "
-                   "longer windows, other loads",
-                   what);
+    return ERR_OK;
 }
 
 static enum err fit_design(struct calibration *out, const struct calibrate_options *options,
@@ -254,7 +277,7 @@ static enum err fit_design(struct calibration *out, const struct calibrate_optio
     if (err)
         return err;
     spectrum_take(&design, &spectrum);
-    err = refuse_alike(out, &spectrum, why);
+    err = refuse_alike(out, &design, &spectrum, why);
     if (!err)
         err = fit(out, &design, &spectrum, options, why);
     design_release(&design);
@@ -265,6 +288,7 @@ enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate
                        struct calibration *out, struct error *why)
 {
     *out = (struct calibration){0};
+    take_given(options, out);
     enum err err = choose_rows(rows, options, out, why);
     if (!err)
         err = find_classes(out, why);
@@ -275,7 +299,7 @@ enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate
     if (!err)
         err = fit_design(out, options, why);
     if (!err)
-        err = refuse_impossible(out, why);
+        err = refuse_unidentified(out, why);
     if (!err)
         overheads_take(rows, out);
     if (err)

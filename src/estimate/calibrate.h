@@ -4,7 +4,7 @@
  *            + joules a byte x bytes + constant power x seconds
  *
  * by least squares of mean powers, never held at 0: rows that would need that are refused, as are those that
- * cannot tell the unknowns apart.  Watts count alike where powers are alike; where they span more than a
+ * cannot tell the unknowns apart, or one of them from 0.  What they cannot tell may be given.  Watts count alike where powers are alike; where they span more than a
  * factor of two, shares of the power do, as the errors of meters and of this model go.  Intervals come from
  * the bootstrap.
  * docs/estimate.md, "Calibration", has the rules.
@@ -38,6 +38,7 @@ struct calibrate_figure {
     double error;     /* standard error */
     double low, high; /* 95 % */
     bool is_weak;     /* the interval reaches 0: these rows hardly tell it */
+    bool is_given;    /* not fitted: by who calibrates, and without an error or an interval */
 };
 
 /* Operations of one format on one kind of unit. */
@@ -81,6 +82,8 @@ struct calibration {
 
 struct calibrate_options {
     bool allow_estimated;
+    /* What the rows cannot tell, held at this in the fit; NULL: fitted. */
+    const double *joules_per_byte, *constant_w;
     unsigned draws; /* of the bootstrap; 0: 2000 */
     uint64_t seed;
 };

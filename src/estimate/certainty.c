@@ -78,34 +78,52 @@ static void set_plus_minus(const struct rates *rates, const struct certainty_sha
         time > 0 ? sqrt(square(1 - limited) * of_power + of_limit) / time : UNKNOWN;
 }
 
+/* How well the device is known, and what makes it no better. */
+static enum estimate_confidence of_device(const struct estimate *estimate, char *reason,
+                                          size_t room)
+{
+    const struct hardware *hardware = estimate->hardware;
+    struct hardware_weakest weakest = hardware_weakest(hardware, estimate->setting.precision);
+    enum precision wanted = estimate->setting.precision, used;
+    (void)hardware_product_flops(hardware, wanted, &used);
+    /* Peaks are published even where all that is left to measure was measured. */
+    bool is_measured = weakest.evidence <= EVIDENCE_PUBLISHED && used == wanted;
+    if (hardware->is_calibrated && is_measured)
+        str_format(reason, room, "%s was calibrated by measurement%s", hardware->id,
+                   is_known(hardware->limit_w.value) ? "" : "; it states no power limit to hold");
+    else if (hardware->is_calibrated && used != wanted)
+        str_format(reason, room, "%s was calibrated, but not in %s", hardware->id,
+                   precision_name(wanted));
+    else if (hardware->is_calibrated)
+        str_format(reason, room, "%s was calibrated, but not %s: %s", hardware->id, weakest.figure,
+                   weakest.is_stated ? evidence_name(weakest.evidence) : "not stated");
+    else
+        str_format(reason, room, "some figures of %s are %s", hardware->id,
+                   evidence_name(weakest.evidence));
+    return hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED
+           : hardware->is_calibrated || is_measured ? CONFIDENCE_INTERPOLATED
+                                                    : CONFIDENCE_THEORETICAL;
+}
+
 static void set_confidence(struct estimate *estimate)
 {
     const struct graph *graph = estimate->partition->graph;
     const struct hardware *hardware = estimate->hardware;
-    enum evidence weakest = hardware_evidence(hardware, estimate->setting.precision);
-    /* Peaks are published even where all that is left to measure was measured. */
-    bool is_measured = weakest <= EVIDENCE_PUBLISHED;
     char *reason = estimate->confidence_reason;
     size_t room = sizeof estimate->confidence_reason;
-    estimate->confidence = hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED
-                           : hardware->is_calibrated || is_measured ? CONFIDENCE_INTERPOLATED
-                                                                    : CONFIDENCE_THEORETICAL;
-    if (graph->is_guessed || graph->unknown_count > 0) {
-        if (estimate->confidence < CONFIDENCE_THEORETICAL)
-            estimate->confidence++;
-        if (graph->is_guessed)
-            str_copy(reason, room, "the file does not state all shapes: some are assumed");
-        else
-            str_format(reason, room, "%zu node%s of no known operator", graph->unknown_count,
-                       graph->unknown_count == 1 ? " is" : "s are");
-    } else if (estimate->confidence == CONFIDENCE_CALIBRATED) {
-        str_format(reason, room, "%s was calibrated by measurement", hardware->id);
-    } else if (hardware->is_calibrated) {
-        str_format(reason, room, "%s was calibrated, but not in %s", hardware->id,
-                   precision_name(estimate->setting.precision));
-    } else {
-        str_format(reason, room, "some figures of %s are %s", hardware->id, evidence_name(weakest));
-    }
+    estimate->confidence = of_device(estimate, reason, room);
+    if (!graph->is_guessed && graph->unknown_count == 0 && !hardware->doubt[0])
+        return;
+    if (estimate->confidence < CONFIDENCE_THEORETICAL)
+        estimate->confidence++;
+    if (graph->is_guessed)
+        str_copy(reason, room, "the file does not state all shapes: some are assumed");
+    else if (graph->unknown_count)
+        str_format(reason, room, "%zu node%s of no known operator", graph->unknown_count,
+                   graph->unknown_count == 1 ? " is" : "s are");
+    else
+        str_format(reason, room, "what is said of the device contradicts itself: %s",
+                   hardware->doubt);
 }
 
 void certainty_of(const struct rates *rates, const struct certainty_shares *shares,

@@ -96,21 +96,34 @@ double hardware_product_flops(const struct hardware *hardware, enum precision pr
     return way.flops ? way.flops->value : UNKNOWN;
 }
 
-enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision)
+struct hardware_weakest hardware_weakest(const struct hardware *hardware, enum precision precision)
 {
     struct hardware_way way = hardware_product_way(hardware, precision);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
-    const struct hardware_figure *used[] = {
-        way.flops,          way.joules,       &memory->bytes_per_s, &memory->joules_per_byte,
-        &hardware->limit_w, &hardware->idle_w};
-    enum evidence weakest = EVIDENCE_MEASURED;
-    for (size_t i = 0; i < sizeof used / sizeof *used; i++) {
-        if (!used[i] || !is_known(used[i]->value))
-            return EVIDENCE_ASSUMED; /* whoever goes on without it assumes */
-        if (used[i]->evidence > weakest)
-            weakest = used[i]->evidence;
+    const struct {
+        const struct hardware_figure *figure;
+        const char *name;
+    } USED[] = {
+        {way.flops, "the peak of its products"}, {way.joules, "the joules of an operation"},
+        {&memory->bytes_per_s, "the bandwidth"}, {&memory->joules_per_byte, "the joules of a byte"},
+        {&hardware->idle_w, "the idle power"},   {&hardware->limit_w, "the power limit"},
+    };
+    struct hardware_weakest weakest = {EVIDENCE_MEASURED, USED[0].name, true};
+    for (size_t i = 0; i < sizeof USED / sizeof *USED; i++) {
+        const struct hardware_figure *figure = USED[i].figure;
+        if (figure == &hardware->limit_w && !is_known(figure->value))
+            continue;
+        if (!figure || !is_known(figure->value)) /* whoever goes on without it assumes */
+            return (struct hardware_weakest){EVIDENCE_ASSUMED, USED[i].name, false};
+        if (figure->evidence > weakest.evidence)
+            weakest = (struct hardware_weakest){figure->evidence, USED[i].name, true};
     }
     return weakest;
+}
+
+enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision)
+{
+    return hardware_weakest(hardware, precision).evidence;
 }
 
 /* ---- points ---- */

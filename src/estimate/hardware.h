@@ -87,6 +87,7 @@ struct hardware {
     size_t point_count;
     const char **aliases; /* other ids and names as drivers report them; ends in NULL */
     bool is_calibrated;   /* by `ipw estimate calibrate` */
+    char doubt[160];      /* what contradicts itself in a file of the user's; "": nothing */
     void *text;           /* what the strings above point into */
 };
 
@@ -111,14 +112,22 @@ struct hardware_way hardware_other_way(const struct hardware *hardware, enum pre
 double hardware_product_flops(const struct hardware *hardware, enum precision precision,
                               enum precision *used);
 
-/* The weakest evidence among the figures that an estimate rests on: peak and joules of products,
- * bandwidth and joules of the main memory, limit and idle. */
+/* The weakest among the figures that an estimate rests on: peak and joules of products, bandwidth and joules
+ * of the main memory, limit and idle.  One that is not stated counts as assumed, but a limit: without one
+ * nothing is slowed down by it, and no figure rests on it. */
+struct hardware_weakest {
+    enum evidence evidence;
+    const char *figure; /* "the joules of a byte" */
+    bool is_stated;
+};
+struct hardware_weakest hardware_weakest(const struct hardware *hardware, enum precision precision);
 enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision);
 
 /* From JSON text; `name` is for messages.  ERR_BAD_VALUE names the key and the rule that it breaks.
  * What is read need not make sense as a whole: see hardware_check. */
 enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
                         struct error *why) MUST_USE;
+/* A file of the user's: what contradicts itself is theirs, so it is warned of, kept as its doubt, and used. */
 enum err hardware_read(const char *path, struct hardware *out, struct error *why) MUST_USE;
 void hardware_release(struct hardware *hardware);
 

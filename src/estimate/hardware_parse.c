@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "core/plain.h"
 #include "core/text.h"
 #include "estimate/hardware.h"
@@ -316,6 +317,11 @@ enum err hardware_read(const char *path, struct hardware *out, struct error *why
     if (!err)
         err = hardware_parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);
+    struct error doubt = {0};
+    if (!err && hardware_check(out, &doubt) != ERR_OK) {
+        (void)str_copy(out->doubt, sizeof out->doubt, doubt.text);
+        log_warn("%.100s contradicts itself: %s", path, doubt.text);
+    }
     return err;
 }
 

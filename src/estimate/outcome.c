@@ -218,6 +218,14 @@ bool outcome_fits(const struct outcome *outcome)
     return memory->fits && (is_known(memory->capacity) || outcome->hardware->class == HARDWARE_CPU);
 }
 
+const struct partition *outcome_timeline_partition(const struct outcome *outcome)
+{
+    for (size_t i = 0; outcome->passes && i < outcome->work->count; i++)
+        if (outcome->passes[i].memory.timeline == outcome->memory.timeline)
+            return &outcome->work->passes[i].partition;
+    return NULL;
+}
+
 double outcome_joules_each(const struct outcome *outcome)
 {
     return outcome->all.joules.total / outcome->work->units;

@@ -66,6 +66,9 @@ enum precision outcome_usual_precision(const struct hardware *hardware);
  * one of unknown size cannot be said to hold the model. */
 bool outcome_fits(const struct outcome *outcome);
 
+/* The partition whose subgraphs the memory's timeline goes over; NULL where passes were not kept. */
+const struct partition *outcome_timeline_partition(const struct outcome *outcome);
+
 /* Joules and seconds for each unit of the work: a sample, a token. */
 double outcome_joules_each(const struct outcome *outcome);
 double outcome_units_per_s(const struct outcome *outcome);

@@ -24,6 +24,7 @@ struct search {
     const struct recommend_question *question;
     const struct outcome *now;
     double joules_now; /* a unit */
+    bool is_broken;    /* limits are, as it stands */
     struct recommendation *out;
     size_t count;
     struct error *why;
@@ -32,7 +33,7 @@ struct search {
 /* A change that was tried. */
 struct trial {
     struct recommendation row;
-    bool is_good; /* fits, keeps the limits, saves enough */
+    bool is_good; /* fits, and keeps limits that are broken now or saves enough */
 };
 
 static struct trial judge(const struct search *search, enum recommend_kind kind,
@@ -43,13 +44,35 @@ static struct trial judge(const struct search *search, enum recommend_kind kind,
                                   .joules_each = joules,
                                   .joules_saved_each = search->joules_now - joules,
                                   .saving = 1 - joules / search->joules_now,
+                                  .verdict = budget_verdict(search->question->budget, tried),
                                   .latency_s = tried->all.latency_s,
                                   .units_per_s = outcome_units_per_s(tried),
                                   .memory_bytes = tried->memory.total_peak,
                                   .joules_total = tried->all.joules.total}};
-    trial.is_good = outcome_fits(tried) && trial.row.saving > RECOMMEND_LEAST &&
-                    budget_is_no_worse(search->question->budget, search->now, tried);
+    bool mends = search->is_broken && trial.row.verdict == BUDGET_PASS;
+    bool saves = trial.row.saving > RECOMMEND_LEAST &&
+                 budget_is_no_worse(search->question->budget, search->now, tried);
+    trial.is_good = outcome_fits(tried) && (mends || saves);
     return trial;
+}
+
+/* Below 0 where `a` is the better one: it keeps the limits, or saves more.  Unknown savings are the least. */
+static int compare(const struct recommendation *a, const struct recommendation *b)
+{
+    bool keeps = a->verdict == BUDGET_PASS;
+    if (keeps != (b->verdict == BUDGET_PASS))
+        return keeps ? -1 : 1;
+    if (is_known(a->saving) && is_known(b->saving))
+        return (a->saving < b->saving) - (a->saving > b->saving);
+    return is_known(b->saving) - is_known(a->saving);
+}
+
+/* Of two that save the same, the first stands. */
+static bool is_better(const struct trial *trial, const struct trial *best)
+{
+    bool is_tied = trial->row.verdict == best->row.verdict &&
+                   fabs(trial->row.saving - best->row.saving) <= TIE;
+    return trial->is_good && (!best->is_good || (!is_tied && compare(&trial->row, &best->row) < 0));
 }
 
 static void propose(struct search *search, const struct trial *trial)
@@ -99,19 +122,44 @@ static enum err try_work(struct search *search, enum recommend_kind kind,
     return err == ERR_NO_MEMORY ? err_set(search->why, err, "%s", lacks.text) : ERR_OK;
 }
 
+static enum err try_batch(struct search *search, int64_t batch, struct trial *out)
+{
+    struct workload_question question = search->now->work->question;
+    question.setting.batch = batch;
+    enum err err = try_work(search, RECOMMEND_BATCH, &question, out);
+    str_format(out->row.options, sizeof out->row.options, "--batch %" PRId64, batch);
+    return err;
+}
+
+/* The largest smaller batch that keeps limits which are broken now: by halves, then between the first that
+ * does and the last that does not. */
+static enum err try_smaller_batches(struct search *search)
+{
+    struct trial trial, best = {0};
+    int64_t breaks = search->now->work->question.setting.batch, keeps = 0;
+    while (search->is_broken && breaks - keeps > 1) {
+        int64_t batch = keeps ? keeps + (breaks - keeps) / 2 : breaks / 2;
+        enum err err = try_batch(search, batch, &trial);
+        if (err)
+            return err;
+        bool is_kept = trial.is_good && trial.row.verdict == BUDGET_PASS;
+        best = is_kept ? trial : best;
+        keeps = is_kept ? batch : keeps;
+        breaks = is_kept ? breaks : batch;
+    }
+    propose(search, &best);
+    return ERR_OK;
+}
+
 static enum err try_batches(struct search *search)
 {
     struct trial trials[DOUBLINGS_MOST];
     size_t count = 0, best = 0;
-    struct workload_question question = search->now->work->question;
-    int64_t batch = question.setting.batch;
+    int64_t batch = search->now->work->question.setting.batch;
     for (; count < DOUBLINGS_MOST && batch > 0 && batch <= BATCH_MOST / 2; count++) {
-        question.setting.batch = batch *= 2;
-        enum err err = try_work(search, RECOMMEND_BATCH, &question, &trials[count]);
+        enum err err = try_batch(search, batch *= 2, &trials[count]);
         if (err)
             return err;
-        str_format(trials[count].row.options, sizeof trials[count].row.options, "--batch %" PRId64,
-                   batch);
         if (count > 0 && !trials[count].is_good) /* beyond what fits or what is allowed */
             break;
     }
@@ -124,6 +172,11 @@ static enum err try_batches(struct search *search)
             propose(search, &trials[i]);
             if (i > 0)
                 break;
+        }
+    for (size_t i = 0; search->is_broken && i < count; i++)
+        if (trials[i].is_good && trials[i].row.verdict == BUDGET_PASS) {
+            propose(search, &trials[i]);
+            break;
         }
     return ERR_OK;
 }
@@ -160,8 +213,7 @@ static void note_precision(const struct hardware *hardware, enum precision preci
 static enum err try_precisions(struct search *search)
 {
     const struct outcome *now = search->now;
-    struct trial best = {0};
-    bool proposed = false;
+    struct trial best = {0}, least = {0};
     double width = precision_widths(now->choice.precision).weight;
     if (now->choice.keeps_stored)
         return ERR_OK; /* the file has settled it */
@@ -178,13 +230,13 @@ static enum err try_precisions(struct search *search)
         str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
                    precision_name(p));
         note_precision(now->hardware, p, &trial.row);
-        if (trial.is_good && !proposed) {
-            propose(search, &trial);
-            proposed = true;
-        }
-        if (trial.is_good && trial.row.saving > best.row.saving + TIE)
+        bool keeps = trial.row.verdict == BUDGET_PASS;
+        if (trial.is_good && (!least.is_good || (keeps && least.row.verdict != BUDGET_PASS)))
+            least = trial;
+        if (is_better(&trial, &best))
             best = trial;
     }
+    propose(search, &least);
     propose(search, &best);
     return ERR_OK;
 }
@@ -231,10 +283,9 @@ static enum err try_catalogue(struct search *search)
         hardware_release(&other);
         if (err)
             return err;
-        if (trial.is_good && trial.row.saving > best.row.saving)
+        if (is_better(&trial, &best))
             best = trial;
-        if (trial.is_good && trial.row.latency_s <= now->all.latency_s &&
-            trial.row.saving > fast.row.saving)
+        if (trial.row.latency_s <= now->all.latency_s && is_better(&trial, &fast))
             fast = trial;
     }
     propose(search, &best);
@@ -259,7 +310,7 @@ static enum err try_points(struct search *search)
         if (err)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", id);
-        if (trial.is_good && trial.row.saving > best.row.saving)
+        if (is_better(&trial, &best))
             best = trial;
     }
     propose(search, &best);
@@ -278,7 +329,7 @@ static enum err try_fewer_devices(struct search *search)
         if (err)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--devices %d", devices);
-        if (trial.is_good && trial.row.saving > best.row.saving)
+        if (is_better(&trial, &best))
             best = trial;
     }
     propose(search, &best);
@@ -287,27 +338,28 @@ static enum err try_fewer_devices(struct search *search)
 
 /* ---- all ---- */
 
-static int by_saving(const void *left, const void *right)
+static int best_first(const void *left, const void *right)
 {
-    const struct recommendation *a = left, *b = right;
-    return (a->saving < b->saving) - (a->saving > b->saving);
+    return compare(left, right);
 }
 
 enum err recommend_make(const struct recommend_question *question,
                         struct recommendation out[RECOMMEND_MOST], size_t *count, struct error *why)
 {
     static enum err (*const TRY[])(struct search *) = {
-        try_batches, try_precisions, try_catalogue, try_points, try_fewer_devices, try_fusion,
+        try_smaller_batches, try_batches,       try_precisions, try_catalogue,
+        try_points,          try_fewer_devices, try_fusion,
     };
     struct search search = {.question = question,
                             .now = question->now,
                             .joules_now = outcome_joules_each(question->now),
+                            .is_broken = !budget_holds(question->budget, question->now),
                             .out = out,
                             .why = why};
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < sizeof TRY / sizeof *TRY; i++)
         err = TRY[i](&search);
-    qsort(out, search.count, sizeof *out, by_saving);
+    qsort(out, search.count, sizeof *out, best_first);
     *count = err ? 0 : search.count;
     return err;
 }

@@ -1,6 +1,7 @@
-/* What would cost fewer joules: found by estimating again with one thing changed, never by a rule.  A
- * change is proposed where it fits in memory, breaks none of the user's limits and saves RECOMMEND_LEAST
- * of the joules a unit; each has its saving and its price.
+/* What would cost fewer joules, or keep limits that are broken: found by estimating again with one thing
+ * changed, never by a rule.  A change is proposed where it fits in memory, breaks none of the user's limits
+ * and saves RECOMMEND_LEAST of the joules a unit; of limits that are broken now, also where it keeps them
+ * all, whatever it costs.  Each has its saving, its price and the verdict on the limits.
  *
  * The caller owns every struct; proposals own nothing. */
 #ifndef IPW_ESTIMATE_RECOMMEND_H
@@ -31,7 +32,9 @@ struct recommendation {
     char options[80]; /* with which `ipw estimate` shows it: "--batch 8" */
     char note[64];    /* "" or what it costs beside: "answers may change" */
     double joules_each, joules_saved_each;
-    double saving; /* of the joules a unit, 0..1 */
+    double
+        saving; /* of the joules a unit, up to 1; below 0: it costs more; UNKNOWN: joules are not known */
+    enum budget_verdict verdict; /* on the limits, with this change */
     double latency_s, units_per_s, memory_bytes;
     double joules_total;
 };
@@ -44,7 +47,7 @@ struct recommend_question {
     bool is_catalogued; /* the device is one of the catalogue, so that its other points are there */
 };
 
-/* Best saving first. */
+/* Those that keep the limits first, and of them the best saving. */
 enum err recommend_make(const struct recommend_question *question,
                         struct recommendation out[RECOMMEND_MOST], size_t *count, struct error *why)
     MUST_USE;

@@ -63,3 +63,11 @@ struct validate_sums validate_sum(const struct validation *validation, enum esti
     divide(&sums.energy);
     return sums;
 }
+
+enum validate_verdict validate_verdict(const struct validation *validation, double most)
+{
+    struct validate_sums sums = validate_sum(validation, BOUND_COUNT);
+    if (!is_known(most) || sums.latency.rows + sums.energy.rows == 0)
+        return VALIDATE_UNKNOWN;
+    return sums.latency.mape > most || sums.energy.mape > most ? VALIDATE_FAIL : VALIDATE_PASS;
+}

@@ -48,4 +48,8 @@ struct validate_sums {
 /* Of one regime, or with BOUND_COUNT of all. */
 struct validate_sums validate_sum(const struct validation *validation, enum estimate_bound regime);
 
+/* Are time and joules, over all rows, off by no more than `most`?  Of nothing compared nobody knows. */
+enum validate_verdict { VALIDATE_UNKNOWN, VALIDATE_PASS, VALIDATE_FAIL };
+enum validate_verdict validate_verdict(const struct validation *validation, double most);
+
 #endif

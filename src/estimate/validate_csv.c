@@ -47,6 +47,13 @@ static enum err read_number(const struct reading *r, const char *column, double 
     return ERR_OK;
 }
 
+/* What was measured: nothing takes no time and no joules. */
+static enum err read_measured(const struct reading *r, const char *column, double *out)
+{
+    enum err err = read_number(r, column, out);
+    return !err && *out <= 0 ? wrong(r, column, "a number above 0 is wanted, or nothing") : err;
+}
+
 /* 0 where it is empty or not there. */
 static enum err read_count(const struct reading *r, const char *column, int64_t *out)
 {
@@ -156,9 +163,9 @@ static enum err read_model_row(const struct reading *r)
     if (!err)
         err = read_count(r, "output_tokens", &question.output_tokens);
     if (!err)
-        err = read_number(r, "latency_s", &row.measured_s);
+        err = read_measured(r, "latency_s", &row.measured_s);
     if (!err)
-        err = read_number(r, "energy_j", &row.measured_j);
+        err = read_measured(r, "energy_j", &row.measured_j);
     if (!err)
         err = read_number(r, "window_s", &row.window_s);
     if (err)
@@ -186,7 +193,7 @@ static enum err read_subgraph_row(const struct reading *r)
     if (!err)
         err = read_number(r, "total_bytes", &load.bytes);
     if (!err)
-        err = read_number(r, "lat_mean_ms", &row.measured_s);
+        err = read_measured(r, "lat_mean_ms", &row.measured_s);
     if (err)
         return err;
     if (!is_known(load.flops) || !is_known(load.bytes))
@@ -212,8 +219,12 @@ static enum err add_load(const struct reading *r, const struct calibrate_row *lo
     struct predicted predicted;
     bool is_product = load->unit == CALIBRATE_MATRIX || str_starts(load->label, "matmul") ||
                       str_starts(load->label, "gemm");
+    double window = is_known(load->window_s) ? load->window_s : load->latency_s;
     if (load->kind == CALIBRATE_IDLE)
         return ERR_OK;
+    /* Of less than a meter resolves, 0 is what it shows; joules of that are not compared. */
+    if (load->energy_j <= 0 && window >= VALIDATE_ENERGY_LEAST_S)
+        return wrong(r, "energy_j", "a number above 0 is wanted, or nothing");
     str_format(row.label, sizeof row.label, "%s %s", load->label, precision_name(load->precision));
     enum err err = predict_load(r->predictor, load, is_product, &predicted, r->why);
     if (err)
@@ -222,12 +233,16 @@ static enum err add_load(const struct reading *r, const struct calibrate_row *lo
     return add(r, &row, &predicted);
 }
 
-static enum err read_loads(const struct reading *r)
+static enum err read_loads(struct reading *r)
 {
     struct calibrate_rows rows = {0};
     enum err err = calibrate_rows_read(r->path, &rows, r->why);
-    for (size_t i = 0; !err && i < rows.count; i++)
-        err = add_load(r, &rows.items[i]);
+    for (r->row = 0; !err && r->row < rows.count; r->row++) {
+        if (is_wanted(r))
+            err = add_load(r, &rows.items[r->row]);
+        else
+            r->out->other_rows++;
+    }
     if (!err && !*r->out->hardware)
         (void)str_copy(r->out->hardware, sizeof r->out->hardware, rows.hardware);
     calibrate_rows_release(&rows);
@@ -236,12 +251,31 @@ static enum err read_loads(const struct reading *r)
 
 /* ---- the file ---- */
 
+/* A column that is mistyped would leave no row, and not say why. */
+static enum err check_where(const struct reading *r)
+{
+    struct text columns = {0};
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < r->where->count && !err; i++) {
+        if (has(r, r->where->items[i].key))
+            continue;
+        for (size_t c = 0; c < r->grid.columns; c++)
+            text_addf(&columns, "%s%s", c ? ", " : "", r->grid.cells[c]);
+        err = err_set(r->why, ERR_USAGE, "--where %.60s: %.100s has no such column, but %s",
+                      r->where->items[i].key, r->path, text_get(&columns));
+    }
+    text_release(&columns);
+    return err;
+}
+
 static enum err read_rows(struct reading *r)
 {
     bool are_subgraphs = has(r, "lat_mean_ms");
+    enum err err = check_where(r);
+    if (err)
+        return err;
     if (!are_subgraphs && !(has(r, "model") && has(r, "latency_s")))
         return read_loads(r);
-    enum err err = ERR_OK;
     for (r->row = 0; !err && r->row < r->grid.rows; r->row++) {
         if (!is_wanted(r)) {
             r->out->other_rows++;

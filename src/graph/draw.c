@@ -36,7 +36,7 @@ static void add_letter(struct drawing *draw, const char *letter, size_t length)
         const char *dot, *mermaid;
     } SPECIAL[] = {{'"', "\\\"", "#quot;"}, {'\\', "\\\\", "\\"}, {'#', "#", "#35;"},
                    {'<', "<", "#lt;"},      {'>', ">", "#gt;"},   {'`', "`", "#96;"},
-                   {'&', "&", "#amp;"},     {';', ";", "#59;"}};
+                   {'&', "&amp;", "#amp;"}, {';', ";", "#59;"}};
     for (size_t i = 0; i < sizeof SPECIAL / sizeof SPECIAL[0] && length == 1; i++)
         if (*letter == SPECIAL[i].letter) {
             text_add(draw->out, draw->is_mermaid ? SPECIAL[i].mermaid : SPECIAL[i].dot);

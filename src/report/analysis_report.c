@@ -153,9 +153,22 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
         add_interval(to, key, beside(object, key, INTERVAL_SUFFIX), unit);
 }
 
+/* Values carry their units, with a prefix that fits: "latency_s" would stand beside "12 ms". */
+static void drop_unit(char *key)
+{
+    char *within = strstr(key, "_s_per_") ? strstr(key, "_s_per_") : strstr(key, "_s_of_");
+    if (within)
+        memmove(within, within + 2, strlen(within + 2) + 1);
+    else if (unit_of(key) == UNIT_SECOND)
+        key[strlen(key) - 2] = '\0';
+    else if (unit_of(key) == UNIT_MILLISECOND)
+        key[strlen(key) - 3] = '\0';
+}
+
 static void label_text(char *to, const char *key)
 {
     str_copy(to, CELL_MAX, plain_text(key).text);
+    drop_unit(to);
     for (char *at = to; *at; at++)
         if (*at == '_')
             *at = ' ';

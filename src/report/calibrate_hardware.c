@@ -49,8 +49,13 @@ static void write_fitted(struct writing *w, const char *key, const char *unit, d
                          const struct calibrate_figure *figure)
 {
     char source[SOURCE_MAX];
-    str_format(source, sizeof source, "%s; 95 %%: %.3g to %.3g%s", w->fitted, times * figure->low,
-               times * figure->high, figure->is_weak ? "; it may be 0" : "");
+    if (figure->is_given) {
+        str_format(source, sizeof source, "given, not fitted: %.160s", w->report->given_source);
+        write_figure(w, key, unit, times * figure->value, UNKNOWN, EVIDENCE_ASSUMED, source);
+        return;
+    }
+    str_format(source, sizeof source, "%s; 95 %%: %.3g to %.3g", w->fitted, times * figure->low,
+               times * figure->high);
     write_figure(w, key, unit, times * figure->value, times * figure->error, fitted_evidence(w),
                  source);
 }

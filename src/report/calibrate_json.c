@@ -13,7 +13,7 @@ static void figure_to_json(struct json *json, const char *name, const char *unit
     json_number(json, "plus_minus", figure->error);
     json_number(json, "low", figure->low);
     json_number(json, "high", figure->high);
-    json_bool(json, "identified", !figure->is_weak);
+    json_bool(json, "given", figure->is_given);
 }
 
 static void coefficients_to_json(struct json *json, const struct calibration *c)

@@ -33,15 +33,21 @@ static void add_figure(struct table *table, const char *name, const struct calib
                        bool is_power, size_t rows, const char *attained)
 {
     double times = is_power ? 1 : 1e12;
+    const char *unit = is_power ? "W" : "pJ";
     table_add(table, name);
-    value_cell(table, times * figure->value, times * figure->error, is_power ? "W" : "pJ");
-    table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
+    if (figure->is_given) {
+        table_addf(table, "%.4g %s", times * figure->value, unit);
+        table_add(table, "");
+    } else {
+        value_cell(table, times * figure->value, times * figure->error, unit);
+        table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
+    }
     if (rows)
         table_addf(table, "%zu", rows);
     else
         table_add(table, "");
     table_add(table, attained);
-    table_add(table, figure->is_weak ? "may be 0: these rows hardly tell it" : "");
+    table_add(table, figure->is_given ? "given, not fitted" : "");
 }
 
 static void figures_to_text(const struct calibration *c, bool colour, struct text *out)

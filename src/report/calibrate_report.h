@@ -16,6 +16,7 @@ struct calibrate_report {
     const char *hardware;        /* as the rows or this machine call it; "": nobody says */
     const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
     const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
+    const char *given_source;    /* of coefficients that were not fitted */
     const char *file;            /* that was written; NULL: none */
 };
 

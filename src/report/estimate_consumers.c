@@ -8,8 +8,11 @@
 static int by_joules(const void *left, const void *right)
 {
     const struct consumer *a = left, *b = right;
-    if (a->joules.total != b->joules.total)
-        return a->joules.total < b->joules.total ? 1 : -1;
+    double x = a->joules.total, y = b->joules.total;
+    if (is_known(x) != is_known(y))
+        return is_known(x) ? -1 : 1;
+    if (is_known(x) && x != y)
+        return x < y ? 1 : -1;
     return (a->first > b->first) - (a->first < b->first);
 }
 

@@ -2,14 +2,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/estimate_report.h"
-
-static void number(struct text *out, double value)
-{
-    if (is_known(value))
-        text_addf(out, ",%.9g", value);
-    else
-        text_add(out, ",");
-}
+#include "report/estimate_words.h"
 
 void estimate_csv(const struct estimate_report *report, struct text *out)
 {
@@ -26,13 +19,13 @@ void estimate_csv(const struct estimate_report *report, struct text *out)
                   !work->question.model->has_phases ? "whole"
                   : row->phase == GRAPH_DECODE      ? "decode"
                                                     : "prefill");
-        number(out, subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
-        number(out, subgraph->level);
+        words_csv_number(out, subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
+        words_csv_number(out, subgraph->level);
         const double figures[] = {row->flops,        row->bytes,          row->latency_s,
                                   row->joules.total, row->joules.compute, row->joules.memory,
                                   row->joules.idle,  row->joules.link,    row->utilisation};
         for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
-            number(out, figures[k]);
+            words_csv_number(out, figures[k]);
         text_addf(out, ",%s\n", estimate_bound_name(row->bound));
     }
 }

@@ -11,7 +11,7 @@
 
 /* ---- one ---- */
 
-enum { BARS_MOST = 12 };
+enum { BARS_MOST = 12, TIMELINE_HEIGHT = 220 };
 
 struct bars {
     struct figure_series *compute, *memory, *link, *idle;
@@ -57,10 +57,33 @@ static void put_heading(struct figure *figure, const struct outcome *outcome)
                words_setting(words, outcome), each, words_each(unit, outcome->work->unit));
 }
 
+/* What lies in memory beside weights and cache, from subgraph to subgraph. */
+static void put_timeline(const struct outcome *outcome, struct figure *figure)
+{
+    const struct partition *partition = outcome_timeline_partition(outcome);
+    if (!partition || partition->count < 2)
+        return;
+    double mib = 1024.0 * 1024, unit = outcome->memory.activations_peak < mib ? 1024 : mib;
+    struct figure_panel *panel =
+        figure_panel(figure, "subgraph, in the order in which they run",
+                     unit < mib ? "activations (KiB)" : "activations (MiB)");
+    struct figure_series *series = figure_series(figure, panel, FIGURE_STEPS, FIGURE_GREEN, "");
+    str_copy(panel->title, sizeof panel->title, "memory in use beside weights and cache");
+    panel->y.from_zero = panel->x.whole = true;
+    for (size_t i = 0; i < partition->count; i++)
+        series_add2(series, (double)i, outcome->memory.timeline[i] / unit);
+    series_add2(series, (double)partition->count,
+                outcome->memory.timeline[partition->count - 1] / unit);
+    panel->weight = TIMELINE_HEIGHT;
+}
+
 enum err estimate_figure(const struct estimate_report *report, struct figure *figure,
                          struct error *why)
 {
     size_t count;
+    if (!is_known(report->outcome->all.joules.total)) /* bars of a part would look like all */
+        return err_set(why, ERR_NO_DATA, "joules on %.60s are not known: there is nothing to draw",
+                       report->outcome->hardware->id);
     struct consumer *rows = consumers_of(report, &count);
     if (!rows)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
@@ -83,7 +106,11 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
         name_bar(figure, panel, report, &rows[i]);
         put_bar(&bars, (double)i, &rows[i].joules, is_small ? 1e-3 : 1);
     }
-    figure->height = fmax(400, 170 + 34 * (double)count);
+    panel->weight = fmax(400, 170 + 34 * (double)count);
+    put_timeline(report->outcome, figure);
+    figure->height = 0;
+    for (size_t i = 0; i < figure->panel_count; i++)
+        figure->height += figure->panels[i].weight;
     free(rows);
     return ERR_OK;
 }
@@ -194,7 +221,8 @@ static enum err latency_figure(const struct points_report *report, struct figure
     put_frontier(report->points, figure, panel);
     figure->height = 600;
     if (!figure_drop_empty(figure))
-        return err_set(why, ERR_NO_DATA, "nothing fits on any device: there is nothing to draw");
+        return err_set(why, ERR_NO_DATA,
+                       "nothing fits on a device with known joules: there is nothing to draw");
     return ERR_OK;
 }
 

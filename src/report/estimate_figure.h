@@ -1,4 +1,4 @@
-/* Pictures of estimates: where the joules of one go, many as energy against latency, or against
+/* Pictures of estimates: where the joules of one go and what memory it takes meanwhile, many as energy against latency, or against
  * the length of the context.  They fill a figure that the caller releases. */
 #ifndef IPW_REPORT_ESTIMATE_FIGURE_H
 #define IPW_REPORT_ESTIMATE_FIGURE_H

@@ -31,8 +31,28 @@ static void power_to_json(struct json *json, const struct outcome_sums *sums, do
     json_object_end(json);
 }
 
-static void memory_to_json(struct json *json, const struct estimate_memory *memory)
+/* Activations alive while each subgraph runs, of the pass that needs most. */
+static void timeline_to_json(struct json *json, const struct outcome *outcome)
 {
+    const struct partition *partition = outcome_timeline_partition(outcome);
+    if (!partition) {
+        json_null(json, "timeline");
+        return;
+    }
+    json_array(json, "timeline");
+    for (size_t i = 0; i < partition->count; i++) {
+        json_object(json, NULL);
+        json_integer(json, "step", (int64_t)i);
+        json_string(json, "name", partition->subgraphs[i].name);
+        json_number(json, "bytes", outcome->memory.timeline[i]);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void memory_to_json(struct json *json, const struct outcome *outcome)
+{
+    const struct estimate_memory *memory = &outcome->memory;
     json_object(json, "memory_bytes");
     json_number(json, "weights", memory->weights);
     json_number(json, "activations_peak", memory->activations_peak);
@@ -40,6 +60,7 @@ static void memory_to_json(struct json *json, const struct estimate_memory *memo
     json_number(json, "kv_cache", memory->kv_cache);
     json_number(json, "total_peak", memory->total_peak);
     json_number(json, "capacity", memory->capacity);
+    timeline_to_json(json, outcome);
     json_object_end(json);
     if (is_known(memory->capacity))
         json_bool(json, "fits", memory->fits);
@@ -172,7 +193,7 @@ static void head_to_json(struct json *json, const struct outcome *outcome)
     each_to_json(json, outcome);
     power_to_json(json, &outcome->all, outcome->limit_w,
                   outcome->hardware->idle_w.value * outcome->choice.devices);
-    memory_to_json(json, &outcome->memory);
+    memory_to_json(json, outcome);
     shares_to_json(json, &outcome->all);
     bounds_to_json(json, outcome->all.bound_counts);
 }
@@ -338,6 +359,8 @@ static void proposals_to_json(struct json *json, const struct estimate_report *r
         json_number(json, "latency_s", row->latency_s);
         json_number(json, "per_s", row->units_per_s);
         json_number(json, "memory_bytes", row->memory_bytes);
+        json_string(json, "limits",
+                    budget_has_any(report->budget) ? budget_verdict_name(row->verdict) : NULL);
         json_string(json, "note", row->note[0] ? row->note : NULL);
         json_object_end(json);
     }

@@ -280,7 +280,8 @@ enum err points_length_figure(const struct points_report *report, bool of_contex
     if (err)
         err_set(why, err, "out of memory");
     else if (!lines.count)
-        err = err_set(why, ERR_NO_DATA, "nothing fits on any device: there is nothing to draw");
+        err = err_set(why, ERR_NO_DATA,
+                      "nothing fits on a device with known joules: there is nothing to draw");
     else
         put_figure(&lines, figure);
     free(lines.points);

@@ -71,18 +71,22 @@ static void put_checks(const struct estimate_report *report, struct text *out)
 static void put_proposals(const struct estimate_report *report, struct text *out)
 {
     char figure[WORDS_MAX], latency[FORMAT_MAX], memory[FORMAT_MAX], each[WORDS_MAX];
+    char saving[WORDS_MAX];
     if (!report->recommendation_count)
         return;
     text_addf(out,
-              "\n| what would cost less | saves | %s | latency | memory |\n"
-              "|---|---:|---:|---:|---:|\n",
+              "\n| %s | saves | %s | latency | memory | limits |\n"
+              "|---|---:|---:|---:|---:|---|\n",
+              words_proposals(report->budget, report->outcome),
               words_each(each, report->outcome->work->unit));
     for (size_t i = 0; i < report->recommendation_count; i++) {
         const struct recommendation *proposal = &report->recommendations[i];
-        text_addf(out, "| `%s` | %.0f %% | %s | %s | %s |\n", proposal->options,
-                  100 * proposal->saving, words_joules(figure, proposal->joules_each, UNKNOWN),
+        text_addf(out, "| `%s` | %s | %s | %s | %s | %s |\n", proposal->options,
+                  words_saving(saving, proposal->saving),
+                  words_joules(figure, proposal->joules_each, UNKNOWN),
                   format_si(latency, proposal->latency_s, "s"),
-                  format_bytes(memory, proposal->memory_bytes));
+                  format_bytes(memory, proposal->memory_bytes),
+                  budget_has_any(report->budget) ? budget_verdict_name(proposal->verdict) : "");
     }
     text_add(out, "\n");
     for (size_t i = 0; i < report->recommendation_count; i++)
@@ -94,9 +98,9 @@ static void put_proposals(const struct estimate_report *report, struct text *out
 void estimate_markdown(const struct estimate_report *report, struct text *out)
 {
     const struct outcome *outcome = report->outcome;
-    char setting[WORDS_MAX];
+    char setting[WORDS_MAX], device[WORDS_MAX];
     text_addf(out, "### %s on %s\n\n%s\n\n", outcome->work->question.model->name,
-              outcome->hardware->name, words_setting(setting, outcome));
+              words_device(device, outcome->hardware), words_setting(setting, outcome));
     put_head(outcome, out);
     put_parts(outcome, out);
     put_checks(report, out);

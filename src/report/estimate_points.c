@@ -211,8 +211,9 @@ static void put_title(const struct points_report *report, const struct layout *l
 {
     const struct workload *work = &report->points->works[0];
     const struct workload_question *question = &work->question;
-    text_addf(out, "\n %s%s%s: %zu estimates", colour ? "\033[1m" : "", question->model->name,
-              colour ? "\033[0m" : "", report->points->able);
+    text_addf(out, "\n %s%s%s: %zu estimate%s", colour ? "\033[1m" : "", question->model->name,
+              colour ? "\033[0m" : "", report->points->able,
+              words_plural((double)report->points->able));
     if (!layout->batches)
         text_addf(out, ", batch %.0f", work->batch);
     put_lengths(question, layout, out);
@@ -361,14 +362,6 @@ void points_markdown(const struct points_report *report, struct text *out)
 
 /* ---- CSV ---- */
 
-static void number(struct text *out, double value)
-{
-    if (is_known(value))
-        text_addf(out, ",%.9g", value);
-    else
-        text_add(out, ",");
-}
-
 static void point_to_csv(const struct points_report *report, const struct point *point,
                          struct text *out)
 {
@@ -376,7 +369,7 @@ static void point_to_csv(const struct points_report *report, const struct point 
     const struct outcome_sums *all = &outcome->all;
     const struct estimate_memory *memory = &outcome->memory;
     double units = outcome->work->units;
-    number(out, units);
+    words_csv_number(out, units);
     text_add(out, ",");
     csv_add(out, outcome->work->unit);
     const double figures[] = {
@@ -405,7 +398,7 @@ static void point_to_csv(const struct points_report *report, const struct point 
         all->mbu,
     };
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        number(out, figures[i]);
+        words_csv_number(out, figures[i]);
     text_addf(out, ",%s,%s,%s,%s,", is_known(memory->capacity) ? memory->fits ? "1" : "0" : "",
               point->on_frontier ? "1" : "0", verdict(report, point),
               estimate_confidence_name(outcome->confidence));

@@ -49,10 +49,11 @@ static void line(const struct paper *paper, const char *name, const char *format
 
 static void put_title(const struct paper *paper, const struct outcome *outcome)
 {
-    char setting[WORDS_MAX];
+    char setting[WORDS_MAX], device[WORDS_MAX];
     const struct model *model = outcome->work->question.model;
     text_addf(paper->out, "\n %s%s on %s%s\n   %s\n\n", tint(paper, BOLD), model->name,
-              outcome->hardware->name, tint(paper, PLAIN), words_setting(setting, outcome));
+              words_device(device, outcome->hardware), tint(paper, PLAIN),
+              words_setting(setting, outcome));
 }
 
 static void put_energy(const struct paper *paper, const struct outcome *outcome)
@@ -250,16 +251,20 @@ static void put_limits(const struct paper *paper, const struct outcome *outcome)
     for (size_t b = 0; b < BOUND_COUNT; b++)
         count += all->bound_counts[b];
     text_addf(paper->out, "\n   %swhat limits it%s\n", tint(paper, BOLD), tint(paper, PLAIN));
-    text_addf(paper->out, "     %.0f subgraphs, bound by: %s\n", count,
+    text_addf(paper->out, "     %.0f subgraph%s, bound by: %s\n", count, words_plural(count),
               words_bounds(bounds, all->bound_counts));
     text_addf(paper->out, "     %s of peak arithmetic (MFU), %s of bandwidth (MBU)\n",
               words_share(mfu, all->mfu), words_share(mbu, all->mbu));
-    text_addf(
-        paper->out,
-        "     %zu levels one after another, %zu of them with up to %zu subgraphs side by side\n"
-        "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
-        concurrency->levels, concurrency->wide_levels, concurrency->max_width,
-        concurrency->parallelism, concurrency->stage_parallelism, concurrency->batch_parallelism);
+    text_addf(paper->out, "     %zu level%s one after another, ", concurrency->levels,
+              words_plural((double)concurrency->levels));
+    if (concurrency->wide_levels)
+        text_addf(paper->out, "%zu of them with up to %zu subgraphs side by side\n",
+                  concurrency->wide_levels, concurrency->max_width);
+    else
+        text_add(paper->out, "none of them with subgraphs side by side\n");
+    text_addf(paper->out, "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
+              concurrency->parallelism, concurrency->stage_parallelism,
+              concurrency->batch_parallelism);
 }
 
 /* ---- most joules ---- */
@@ -329,12 +334,29 @@ static void fill_proposals(const struct estimate_report *report, struct table *t
     for (size_t i = 0; i < report->recommendation_count; i++) {
         const struct recommendation *row = &report->recommendations[i];
         table_add(table, row->options);
-        table_addf(table, "%.0f %%", 100 * row->saving);
+        table_add(table, words_saving(cell, row->saving));
         table_add(table, words_joules(cell, row->joules_each, UNKNOWN));
         table_add(table, format_si(cell, row->latency_s, "s"));
         table_add(table, words_rate(cell, row->units_per_s));
         table_add(table, format_bytes(cell, row->memory_bytes));
+        table_add(table, budget_has_any(report->budget) ? budget_verdict_name(row->verdict) : "");
     }
+}
+
+static void put_no_proposal(const struct paper *paper, const struct estimate_report *report)
+{
+    if (!budget_holds(report->budget, report->outcome))
+        text_add(paper->out,
+                 "   No other batch, format, device, mode or fusion that fits would keep "
+                 "the limits, or come\n   nearer for fewer joules.\n");
+    else if (!is_known(report->outcome->all.joules.total))
+        text_add(paper->out, "   What would cost less is not known: the device does not state all "
+                             "that its joules need.\n");
+    else
+        text_addf(
+            paper->out,
+            "   No other batch, format, device, mode or fusion that fits would save %.0f %%.\n",
+            100 * RECOMMEND_LEAST);
 }
 
 static void put_proposals(const struct paper *paper, const struct estimate_report *report)
@@ -342,26 +364,19 @@ static void put_proposals(const struct paper *paper, const struct estimate_repor
     char each[WORDS_MAX], rate[WORDS_MAX];
     const char *unit = words_unit(report->outcome->work);
     const struct table_column columns[] = {
-        {"what would cost less", false},
+        {words_proposals(report->budget, report->outcome), false},
         {"saves", true},
         {words_each(each, unit), true},
         {"latency", true},
         {rate, true},
         {"memory", true},
+        {"limits", false},
     };
     str_format(rate, sizeof rate, "%ss/s", unit);
     struct table table;
     text_add(paper->out, "\n");
-    if (!is_known(report->outcome->all.joules.total)) {
-        text_add(paper->out, "   What would cost less is not known: the device does not state all "
-                             "that its joules need.\n");
-        return;
-    }
     if (!report->recommendation_count) {
-        text_addf(
-            paper->out,
-            "   No other batch, format, device, mode or fusion that fits would save %.0f %%.\n",
-            100 * RECOMMEND_LEAST);
+        put_no_proposal(paper, report);
         return;
     }
     table_init(&table, columns, sizeof columns / sizeof *columns);
@@ -417,8 +432,10 @@ static void put_unknown(const struct paper *paper, const struct outcome *outcome
     const struct graph *graph = &outcome->work->passes[0].graph;
     if (!graph->unknown_count)
         return;
-    text_addf(paper->out, "\n   %zu operators are not known and count as moving their data:",
-              graph->unknown_count);
+    text_addf(paper->out,
+              "\n   %zu operator%s not known and count%s as moving %s data:", graph->unknown_count,
+              graph->unknown_count == 1 ? " is" : "s are", graph->unknown_count == 1 ? "s" : "",
+              graph->unknown_count == 1 ? "its" : "their");
     const char *labels[8];
     size_t count = words_unknown(graph, labels, sizeof labels / sizeof *labels);
     for (size_t i = 0; i < count; i++)

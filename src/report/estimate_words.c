@@ -92,6 +92,29 @@ char *words_each(char *to, const char *unit)
     return to;
 }
 
+char *words_device(char *to, const struct hardware *hardware)
+{
+    const char *point = strchr(hardware->id, '@');
+    str_format(to, WORDS_MAX, "%s%s", hardware->name, point ? point : "");
+    return to;
+}
+
+const char *words_plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
+void words_csv_number(struct text *out, double value)
+{
+    static const double WHOLE_MOST =
+        9007199254740992.; /* beyond, not every whole number is there */
+    if (!is_known(value))
+        text_add(out, ",");
+    else
+        text_addf(out, fabs(value) < WHOLE_MOST && value == trunc(value) ? ",%.0f" : ",%.9g",
+                  value);
+}
+
 char *words_joules(char *to, double joules, double plus_minus)
 {
     char figure[FORMAT_MAX];
@@ -144,6 +167,20 @@ char *words_rate(char *to, double rate)
     return to;
 }
 
+char *words_saving(char *to, double saving)
+{
+    if (!is_known(saving))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "%.0f %%", round(100 * saving) + 0.0); /* no "-0" */
+    return to;
+}
+
+const char *words_proposals(const struct budget *budget, const struct outcome *outcome)
+{
+    return budget_holds(budget, outcome) ? "what would cost less" : "what would help";
+}
+
 char *words_divided(char *to, const struct outcome *outcome)
 {
     char share[WORDS_MAX];
@@ -166,10 +203,10 @@ static char *value_words(char *to, enum budget_kind kind, double value)
 
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome)
 {
-    char value[FORMAT_MAX], most[FORMAT_MAX], of[64] = "";
+    char value[FORMAT_MAX], most[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
-        str_format(of, sizeof of, " a %s", budget_joules_of(outcome));
+        str_format(of, sizeof of, " %.60s", words_each(each, budget_joules_of(outcome)));
     if (check->kind == BUDGET_FIT) {
         char beyond[FORMAT_MAX];
         str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),

@@ -9,6 +9,8 @@
 #include "estimate/outcome.h"
 #include "graph/graph.h"
 
+struct text;
+
 enum { WORDS_MAX = 256 };
 
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
@@ -25,12 +27,22 @@ char *words_joules(char *to, double joules, double plus_minus);
 char *words_watts(char *to, double watts, double plus_minus);
 /* "3 compute, 20 memory, 31 launch". */
 char *words_bounds(char *to, const double counts[BOUND_COUNT]);
+/* "NVIDIA H200 SXM 141GB"; the point at which it runs stands behind it: "...@30W". */
+char *words_device(char *to, const struct hardware *hardware);
+/* "s", or "" of one. */
+const char *words_plural(double count);
+/* A cell of CSV behind a comma, empty where nothing is known; whole numbers have all their digits. */
+void words_csv_number(struct text *out, double value);
 /* "54 %", "< 1 %", "-". */
 char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */
 char *words_rate(char *to, double rate);
 /* "devices divide 0.01 % of the MACs, and each does the rest"; NULL where they divide nearly all. */
 char *words_divided(char *to, const struct outcome *outcome);
+/* "54 %", "-12 %" of what costs more, "-". */
+char *words_saving(char *to, double saving);
+/* What proposals are for: "what would cost less", or "what would help" where limits are broken. */
+const char *words_proposals(const struct budget *budget, const struct outcome *outcome);
 /* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
 char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome);
 

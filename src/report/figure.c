@@ -130,6 +130,34 @@ static bool is_empty(const struct figure_panel *panel)
     return true;
 }
 
+static void each_of_axis(struct figure_axis *axis,
+                         void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
+                         void *context)
+{
+    visit(axis->label, context);
+    for (size_t i = 0; i < axis->name_count; i++)
+        visit(axis->names[i], context);
+}
+
+void figure_each_text(struct figure *figure,
+                      void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
+                      void *context)
+{
+    visit(figure->title, context);
+    visit(figure->note, context);
+    for (size_t p = 0; p < figure->panel_count; p++) {
+        struct figure_panel *panel = &figure->panels[p];
+        visit(panel->title, context);
+        visit(panel->heat_label, context);
+        each_of_axis(&panel->x, visit, context);
+        each_of_axis(&panel->y, visit, context);
+        for (size_t s = 0; s < panel->series_count; s++)
+            visit(panel->series[s]->name, context);
+        for (size_t i = 0; i < panel->label_count; i++)
+            visit(panel->labels[i].text, context);
+    }
+}
+
 bool figure_drop_empty(struct figure *figure)
 {
     size_t kept = 0;

@@ -71,6 +71,7 @@ struct figure_panel {
     char title[FIGURE_TEXT_MAX]; /* "" for none */
     struct figure_axis x, y;
     char heat_label[FIGURE_TEXT_MAX]; /* of the colours, with the unit */
+    double heat_high;                 /* of the colours' scale, which begins at 0; 0: by the data */
     struct figure_series **series;
     size_t series_count, series_capacity;
     struct figure_label *labels;
@@ -104,6 +105,11 @@ void series_add5(struct figure_series *series, double a, double b, double c, dou
 void figure_name(struct figure *figure, struct figure_axis *axis, const char *name);
 void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
                   const char *text);
+
+/* Every text of it, one after the other, always in the same order. */
+void figure_each_text(struct figure *figure,
+                      void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
+                      void *context);
 
 /* Panels without a row are taken out; false when none is left. */
 bool figure_drop_empty(struct figure *figure);

@@ -91,7 +91,8 @@ static void put_quoted(struct text *out, const char *string, size_t most, bool i
     size_t from =
         letters > most ? (most + 1) / 2 : letters; /* of the gap, which takes one letter */
     size_t to = letters > most ? letters - (most - 1 - from) : letters;
-    text_add(out, "'");
+    /* A quote at the very beginning gnuplot would take for the end of an empty text. */
+    text_add(out, string[0] == '\'' ? "' " : "'");
     for (size_t at = 0, letter = 0; at < end; letter++) {
         if (letter == from && letters > most)
             text_add(out, "…");
@@ -345,6 +346,22 @@ static double nice_step(struct range range, double most, bool whole)
     return whole ? fmax(step, 1) : step;
 }
 
+/* Between two powers there would be no mark, or one: then there are numbers as on a linear axis. */
+static bool has_few_powers(const struct figure_axis *axis, struct range range)
+{
+    double base = log(axis->log_base);
+    return floor(log(range.high) / base) - ceil(log(range.low) / base) < 1;
+}
+
+static void put_numbers(struct drawing *d, struct range range, double step)
+{
+    double first = ceil(range.low / step);
+    text_add(d->out, "(");
+    for (int i = 0; (first + i) * step <= range.high; i++)
+        text_addf(d->out, "%s%.9g", i ? ", " : "", (first + i) * step);
+    text_add(d->out, ")");
+}
+
 /* Marks far enough apart for their numbers: on a line some 46 wide, over one another some 34 high, or 24
  * where they count something. */
 static void put_marks(struct drawing *d, const char *letter, const struct figure_axis *axis,
@@ -354,7 +371,9 @@ static void put_marks(struct drawing *d, const char *letter, const struct figure
                       ? (place.right - place.left) * 800 / 46
                       : (place.top - place.bottom) * d->height / (axis->whole ? 24 : 34);
     text_addf(d->out, "set %stics norotate ", letter);
-    if (axis->log_base > 0)
+    if (axis->log_base > 0 && has_few_powers(axis, range))
+        put_numbers(d, range, nice_step(range, fmin(most, 6), axis->whole));
+    else if (axis->log_base > 0)
         text_add(d->out, "autofreq");
     else
         text_addf(d->out, "%.9g", nice_step(range, most, axis->whole));
@@ -408,7 +427,7 @@ static size_t legend_columns(const struct figure_panel *panel, double width)
 /* Letters of the longest number along an axis. */
 static size_t longest_number(const struct figure_axis *axis, struct range range)
 {
-    bool is_log = axis->log_base > 0;
+    bool is_log = axis->log_base > 0 && !has_few_powers(axis, range);
     double step = is_log ? log(axis->log_base) : nice_step(range, 10, axis->whole);
     double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
     size_t longest = 1;
@@ -488,6 +507,8 @@ static void put_place(struct drawing *d, const struct figure_panel *panel, struc
         text_addf(d->out, " at screen %.4f,%.4f left font ',%d' textcolor rgb '%s'\n",
                   place.right + 0.01, cell.top - px(d, 12), FONT_SMALL, d->theme->ink);
         text_addf(d->out, "set cbtics textcolor rgb '%s'\n", d->theme->ink);
+        if (panel->heat_high > 0)
+            text_addf(d->out, "set cbrange [0:%.9g]\n", panel->heat_high);
     } else {
         text_add(d->out, "unset colorbox\n");
     }

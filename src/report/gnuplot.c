@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/filter.h"
+#include "report/fonts.h"
 #include "store/run_dir.h"
 
 enum { PATH_LONGEST = 1024 };
@@ -75,11 +76,11 @@ static enum err draw_file(const char *temporary, const char *final, const char *
     return err;
 }
 
-enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bool dark,
+enum err gnuplot_draw(struct figure *figure, enum figure_format format, bool dark,
                       const char *directory, const char *name, struct error *why)
 {
     char path[PATH_LONGEST], temporary[PATH_LONGEST], final[PATH_LONGEST];
-    struct text script = {0};
+    struct text script = {0}, kept = {0};
     enum err err = find(path, why);
     if (err)
         return err;
@@ -87,7 +88,12 @@ enum err gnuplot_draw(const struct figure *figure, enum figure_format format, bo
                     FIGURE_SUFFIXES[format]) ||
         !str_format(final, sizeof final, "%s/%s.%s", directory, name, FIGURE_SUFFIXES[format]))
         return err_set(why, ERR_BAD_VALUE, "too long a path: %s", directory);
+    /* An SVG is drawn by whoever opens it, with the fonts there. */
+    if (format != FIGURE_SVG)
+        fonts_replace(figure, &kept);
     err = figure_script(figure, format, dark, &script);
+    fonts_restore(figure, &kept);
+    text_release(&kept);
     if (err)
         err_set(why, err, "%s", err_text(err));
     if (!err)

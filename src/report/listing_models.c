@@ -14,7 +14,7 @@ struct counts {
     char missing[240];
 };
 
-static struct counts count(const struct zoo_entry *entry)
+static struct counts count_of(const struct zoo_entry *entry)
 {
     struct counts counts = {NAN, NAN, ""};
     struct graph_setting setting = {0};
@@ -71,13 +71,77 @@ static void add_text(struct listing *listing, const struct zoo_entry *entry,
         text_addf(&listing->text, "  %-34s (not available: %s)\n", "", counts->missing);
 }
 
-void listing_models(struct listing *listing)
+static void begin(struct listing *listing)
 {
     listing_begin(listing, "models",
                   "architectures by name (--model): parameters, MACs of one input of this size");
+}
+
+/* ---- one of them ---- */
+
+static void add_count(struct text *out, const char *what, double count, const char *unit)
+{
+    char rounded[FORMAT_MAX];
+    text_addf(out, "  %-12s %s", what, format_si(rounded, count, unit));
+    if (isfinite(count))
+        text_addf(out, " (%.0f)", count);
+    text_add(out, "\n");
+}
+
+static void show_one(struct listing *listing, const struct zoo_entry *entry,
+                     const struct counts *counts)
+{
+    struct text *out = &listing->text;
+    text_addf(out, "%s: %s\n", entry->name, entry->summary);
+    text_addf(out, "  %-12s %s, as %s has it\n", "family", entry->family, entry->source);
+    add_count(out, "parameters", counts->parameters, "");
+    add_count(out, "MACs", counts->macs, "MAC");
+    if (entry->image > 0)
+        text_addf(out, "  %-12s an image of %lld px\n", "of", (long long)entry->image);
+    else
+        text_addf(out, "  %-12s %lld tokens\n", "of", (long long)entry->tokens);
+    if (zoo_has_phases(entry))
+        text_addf(out, "  %-12s prefill, decode\n", "phases");
+    if (entry->trained)
+        text_addf(out, "  %-12s %lld tokens\n", "trained for", (long long)entry->trained);
+    if (counts->missing[0])
+        text_addf(out, "  %-12s %s\n", "missing", counts->missing);
+}
+
+static enum err not_known(const char *name, struct error *why)
+{
+    const char *near = zoo_nearest(name);
+    return near ? err_set(why, ERR_NOT_FOUND, "no model '%.80s': did you mean %s?", name, near)
+                : err_set(why, ERR_NOT_FOUND, "no model '%.80s': `ipw list models` names them",
+                          name);
+}
+
+enum err listing_models_named(struct listing *listing, const char **names, size_t count,
+                              struct error *why)
+{
+    if (listing->json)
+        begin(listing);
+    for (size_t i = 0; i < count; i++) {
+        const struct zoo_entry *entry = zoo_find(names[i]);
+        if (!entry)
+            return not_known(names[i], why);
+        struct counts counts = count_of(entry);
+        if (listing->json)
+            add_json(listing, entry, &counts);
+        else
+            show_one(listing, entry, &counts);
+    }
+    return ERR_OK;
+}
+
+/* ---- all ---- */
+
+void listing_models(struct listing *listing)
+{
+    begin(listing);
     for (size_t i = 0; i < zoo_count(); i++) {
         const struct zoo_entry *entry = zoo_at(i);
-        struct counts counts = count(entry);
+        struct counts counts = count_of(entry);
         if (listing->json)
             add_json(listing, entry, &counts);
         else

@@ -66,8 +66,8 @@ void validate_json(const struct validate_report *report, struct text *out)
     }
     json_object_end(&json);
     json_number(&json, "max_mape", report->most);
-    if (is_known(report->most))
-        json_bool(&json, "pass", report->passes);
+    if (report->verdict != VALIDATE_UNKNOWN)
+        json_bool(&json, "pass", report->verdict == VALIDATE_PASS);
     else
         json_null(&json, "pass");
     json_array(&json, "rows");

@@ -4,16 +4,17 @@
 
 #include <stdbool.h>
 
+#include "estimate/validate.h"
+
 struct hardware;
 struct text;
-struct validation;
 
 struct validate_report {
     const struct validation *validation;
     const struct hardware *hardware;
-    const char *data; /* what was measured: the file or run */
-    double most;      /* of --max-mape, a share; UNKNOWN without */
-    bool passes;      /* with `most` */
+    const char *data;              /* what was measured: the file or run */
+    double most;                   /* of --max-mape, a share; UNKNOWN without */
+    enum validate_verdict verdict; /* with `most` */
 };
 
 void validate_text(const struct validate_report *report, bool colour, struct text *out);

@@ -10,8 +10,8 @@ double sign_test(uint64_t wins, uint64_t losses)
 {
     uint64_t fewer = wins < losses ? wins : losses;
     double all = (double)(wins + losses), p = 0;
-    if (2 * fewer == wins + losses)
-        return 1;
+    if (2 * fewer + 1 >= wins + losses)
+        return 1; /* as even as can be: the sum is a half, but for rounding */
     double log_ways = lgamma(all + 1) - all * log(2);
     for (uint64_t k = 0; k <= fewer; k++)
         p += exp(log_ways - lgamma((double)k + 1) - lgamma(all - (double)k + 1));

@@ -45,7 +45,7 @@ class EstimateTest(unittest.TestCase):
 
     def run_ipw(self, *arguments, code=0):
         done = ipw(None, "estimate", *arguments)
-        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        self.assertIn(done.returncode, (0, 1) if code is None else (code,), done.stderr + done.stdout)
         return done
 
     def estimate(self, model, *arguments, code=0):

@@ -37,6 +37,10 @@ def weight(name, dims):
     return b"".join([*(field(1, d) for d in dims), field(2, 1), field(8, name), field(9, bytes(count))])
 
 
+def integer(name, value):
+    return field(1, name) + field(3, value) + field(20, 2)
+
+
 def integers(name, values):
     """A setting of a node: a list of numbers."""
     return field(1, name) + b"".join(field(8, v) for v in values) + field(20, 7)

@@ -3,8 +3,10 @@
 
 import json
 import os
+import re
 import shutil
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -13,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from machines import Intel, Machine  # noqa: E402
 from profiling import Run  # noqa: E402
 from program import MachineTest, ipw, while_it_moves  # noqa: E402
+from rundirs import query, write_run  # noqa: E402
 
 ALL = ["quality", "efficiency", "latency", "accuracy", "regression", "scaling", "outliers"]
 ARROW = "data-00000-of-00001.arrow"
@@ -220,6 +223,53 @@ class Unfinished(AnalyzeTest):
         self.assertEqual(got["quality"]["summary"]["failed"], failed)
         self.assertEqual(got["latency"]["data"]["times"]["latency_s"]["count"], 30 - failed)
         self.assertEqual(got["accuracy"]["summary"]["failed_queries"], failed)
+
+
+class Written(unittest.TestCase):
+    """Of runs whose every figure is known."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="ipw-analyze-")
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+
+
+class Labels(Written):
+    def test_a_value_carries_its_unit_and_its_label_none(self):
+        run = write_run(self.root / "run", [query(i, latency=0.012 + 0.001 * i) for i in range(6)])
+        said = ipw(None, "analyze", run, "-v").stdout
+        self.assertRegex(said, r"\n +latency +6 +14\.50 ms")
+        self.assertRegex(said, r"\n +itl median +6 ")
+        self.assertNotRegex(said, r"(latency|first token|prefill|decode) s\b")
+        self.assertNotRegex(said, r"itl ms\b")
+
+
+class Throttling(Written):
+    HEAD = "t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,t_plus_minus_s\n"
+
+    def check(self, rows):
+        """The check of a run with these values of a device's throttle."""
+        run = write_run(self.root / f"run{len(list(self.root.iterdir()))}", [query(i) for i in range(3)])
+        with open(run / "samples.csv", "w") as file:
+            file.write(self.HEAD)
+            file.writelines(f"{at / 10},nvml:0,gpu0,throttle,none,throttle,bits,{bits},{tail}\n" for at, (bits, tail) in enumerate(rows))
+        found = json.loads(ipw(None, "analyze", run, "--analysis", "quality", "--json").stdout)[str(run)]
+        return next(check for check in found["quality"]["data"]["checks"] if check["check"] == "throttling")
+
+    def test_what_devices_told(self):
+        self.assertEqual(self.check([]), {"check": "throttling", "verdict": "unknown", "detail": "no device told of it"})
+        self.assertEqual(self.check([(0, "")] * 40), {"check": "throttling", "verdict": "good", "detail": "none in 40 samples"})
+        told = self.check([(0, "")] * 30 + [(1, "")] * 6 + [(2, "")] * 4)
+        self.assertEqual((told["verdict"], told["detail"]), ("warning", "clocks were held down in 25.0 % of 40 samples, by power heat"))
+
+    def test_a_file_of_many_samples(self):
+        """Some are looked at, from the beginning to the end."""
+        tail = "0" * 1000  # of each line, so that the file is large
+        told = self.check([(0, tail)] * 63_000 + [(2, tail)] * 7_000)
+        self.assertEqual(told["verdict"], "warning")
+        share, samples = re.fullmatch(r"clocks were held down in ([\d.]+) % of (\d+) samples, evenly picked, by heat", told["detail"]).groups()
+        self.assertAlmostEqual(float(share), 10, delta=1)
+        self.assertTrue(20_000 < int(samples) < 70_000, samples)
 
 
 class BadInput(AnalyzeTest):

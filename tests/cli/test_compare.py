@@ -386,7 +386,7 @@ class Bounds(CompareTest):
                              ("latency", "is no bound"), ("latency = 5", "is no bound"),
                              ("> 5%", "is no bound"), ("latency >", "no number"),
                              ("latency > much", "no number"), ("latency > 5%%", "no number"),
-                             ("latency > nan", "no number")):
+                             ("latency > nan", "no number"), ("latency > 0x10%", "no number")):
             done = self.judge(bound)
             self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (2, "", 1), bound)
             self.assertIn(words, done.stderr)

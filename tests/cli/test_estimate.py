@@ -256,6 +256,7 @@ class Points(EstimateTest):
         for point in points:
             alone = self.on(point["hardware"], "resnet18", "--precision", point["precision"],
                             "--batch", str(point["batch"]))
+            alone["memory_bytes"]["timeline"] = None  # of one alone
             for key in ("energy_j", "latency_s", "memory_bytes", "each", "bound_counts"):
                 self.assertEqual(point[key], alone[key])
 
@@ -381,6 +382,58 @@ class Proposals(EstimateTest):
         self.assertTrue(any(p["latency_s"] > limit / 1e3 for p in free["recommendations"]))
         self.assertFalse(any(p["latency_s"] > limit / 1e3 for p in held["recommendations"]))
 
+    def test_what_keeps_a_broken_limit_comes_first(self):
+        """Of the batches below, the largest that does, by trying all; each verdict by doing so."""
+        for model, before, limit in (
+                ("resnet50", ["--hardware", "l4", "--batch", "64"], ["--max-latency-ms", "5"]),
+                ("gpt2", ["--hardware", GPU, "--batch", "48", "--phase", "decode"],
+                 ["--max-power-w", "210"]),
+                ("resnet18", ["--hardware", "t4", "--batch", "1"], ["--max-energy-mj", "8"])):
+            report = self.estimate(model, *before, *limit, code=1)
+            proposals = report["recommendations"]
+            held = [p["limits"] for p in proposals]
+            self.assertEqual(held, sorted(held, reverse=True))
+            self.assertEqual(held[0], "PASS")
+            for proposal in proposals:
+                code = 0 if proposal["limits"] == "PASS" else 1
+                words, given = proposal["options"].split(), [*before, *limit]
+                if words[0] in given:
+                    given[given.index(words[0]):given.index(words[0]) + 2] = []
+                then = self.estimate(model, *given, *words, code=code)
+                self.assertEqual(then["budget"]["verdict"], proposal["limits"])
+                self.assertClose(then["latency_s"], proposal["latency_s"])
+            now = int(before[3])
+            rest = [w for w in before if w not in ("--batch", before[3])]
+            kept = {p["batch"] for p in self.estimate(
+                model, *rest, "--batch", "1..64", *limit, code=None)["points"]
+                if p["budget"]["verdict"] == "PASS"}
+            batches = {int(p["options"].split()[1]) for p in proposals
+                       if p["kind"] == "batch" and p["limits"] == "PASS"}
+            smaller = {b for b in kept if b < now}
+            self.assertEqual({b for b in batches if b < now}, {max(smaller)} if smaller else set())
+            if any(2 ** k in kept for k in range(7) if 2 ** k > now):
+                self.assertTrue(any(b > now for b in batches))
+
+    def test_a_smaller_batch_where_the_batch_does_not_fit(self):
+        small = self.device(memories=[{**ROUND["memories"][0], "capacity": figure(128, "mib")}])
+        words = ["--hardware-file", small, "--max-latency-ms", "1e6"]
+        report = self.estimate("resnet18", "--batch", "512", *words, code=1)
+        batch, = (p for p in report["recommendations"] if p["kind"] == "batch")
+        self.assertEqual(batch["limits"], "PASS")
+        most = int(batch["options"].split()[1])
+        self.assertTrue(self.estimate("resnet18", "--batch", str(most), *words)["fits"])
+        self.assertFalse(self.estimate("resnet18", "--batch", str(most + 1), *words, code=1)["fits"])
+
+    def test_people_see_whether_a_proposal_keeps_the_limits(self):
+        words = ["--model", "resnet50", "--hardware", "l4", "--batch", "64", "--max-latency-ms", "5"]
+        text = self.run_ipw(*words, code=1).stdout
+        self.assertRegex(text, r"what would help .* limits\n")
+        self.assertRegex(text, r"--batch \d+ .* PASS\n")
+        self.assertRegex(self.run_ipw(*words, "--format", "md", code=1).stdout,
+                         r"\| `--batch \d+` \|.*\| PASS \|\n")
+        free = self.on("l4", "resnet50", "--batch", "64")
+        self.assertEqual({p["limits"] for p in free["recommendations"]}, {None})
+
     def test_none_where_nothing_saves(self):
         """A device with no rest, no overhead and one format gains nothing by a batch."""
         lazy = self.device(id="lazy", **{"class": "npu"}, launch=figure(1e-9, "us"),
@@ -388,6 +441,11 @@ class Proposals(EstimateTest):
         report = self.estimate("vgg11", "--hardware-file", lazy, "--batch", "512", "--precision", "int4")
         self.assertEqual([p for p in report["recommendations"] if p["kind"] in ("batch", "precision")],
                          [])
+        words = ["--model", "vgg11", "--hardware-file", lazy, "--precision", "int4",
+                 "--batch", "512"]
+        self.assertIn("fits would save 2 %", self.run_ipw(*words).stdout)
+        self.assertIn("fits would keep the limits",
+                      self.run_ipw(*words, "--max-latency-ms", "1e-6", code=1).stdout)
 
 
 # ---- limits ----
@@ -523,12 +581,20 @@ class Unknown(EstimateTest):
                 text = self.run_ipw(*words, *more, code=1).stdout
                 self.assertNotRegex(text, r"nan|~0\.0|~-|~ W")
                 self.assertIn("UNKNOWN", text)
-            self.assertIn("What would cost less is not known", self.run_ipw(*words, code=1).stdout)
+            self.assertIn("What would cost less is not known", self.run_ipw(*words[:-2]).stdout)
             for more in ("1", "1,2"):
                 lines = self.run_ipw(*words, "--batch", more, "--format", "csv", code=1).stdout
                 for row in csv.DictReader(io.StringIO(lines)):
                     self.assertEqual({row[k] for k in ("energy_j", "average_w", "peak_w")}, {""})
                     self.assertEqual(row["limits"], "UNKNOWN")
+
+    def test_there_is_no_picture_of_it(self):
+        for device in self.devices():
+            for more in ([], ["--batch", "1,2"]):
+                done = self.run_ipw("--model", "resnet18", "--hardware-file", device, *more, "--plot",
+                                    self.root / "a.png", code=1)
+                self.assertRegex(done.stderr, r"known.*: there is nothing to draw\n$")
+                self.assertFalse((self.root / "a.png").exists())
 
     def test_what_is_known_comes_first(self):
         """A device without figures of energy stands behind those that have them."""
@@ -575,9 +641,21 @@ class Sharing(EstimateTest):
                       done.stderr)
 
     def test_a_decoder_is_divided(self):
-        report = self.on(GPU, "llama-3.2-1b", "--devices", "4", "--phase", "decode")
-        self.assertEqual(report["setting"]["divided"], 1)
-        self.assertClose(report["macs"], self.on(GPU, "llama-3.2-1b", "--phase", "decode")["macs"])
+        for model in ("llama-3.2-1b", "gpt2", "gemma-2-2b", "phi-2", "phi-4", "bert-base-uncased"):
+            phase = [] if model.startswith("bert") else ["--phase", "prefill"]
+            words = [model, *phase, "--prompt-tokens", "64"]
+            report = self.on(GPU, *words, "--devices", "4")
+            self.assertEqual(report["setting"]["divided"], 1, model)
+            self.assertClose(report["macs"], self.on(GPU, *words)["macs"])
+            one, = {p["bytes"] for p in [self.on(GPU, *words)]}
+            self.assertLess(report["bytes"], 2 * one)
+
+    def test_a_router_each_device_does(self):
+        """Of Mixtral 4096 x 8 numbers a layer, 32 layers."""
+        words = ["mixtral-8x7b", "--phase", "decode", "--context", "64"]
+        one, two = self.on("h200", *words), self.on("h200", *words, "--devices", "2")
+        self.assertClose(two["macs"] - one["macs"], 32 * 4096 * 8, 1e-6)
+        self.assertClose(two["setting"]["divided"], 1 - 32 * 4096 * 8 / one["macs"])
 
     def test_what_lies_between_matrices_is_divided(self):
         """Stream and norm whole, columns of the feed-forward divided; larger batches fit with that."""
@@ -635,6 +713,40 @@ class Forms(EstimateTest):
         self.assertEqual(next(csv.DictReader(io.StringIO(one)))["energy_j"],
                          next(row["energy_j"] for row in rows if row["hardware"] == "l4"))
 
+    def test_csv_has_every_digit_of_a_count(self):
+        """By the JSON report of the same."""
+        for model, *more in (["resnet50", "--batch", "64"], ["llama-3.1-8b", "--phase", "prefill"]):
+            report = self.on("h200", model, *more)
+            row, = self.rows(model, "--hardware", "h200", *more)
+            for key in ("params", "macs", "flops", "bytes"):
+                self.assertEqual(row[key], str(report[key]), key)
+            parts = self.rows(model, "--hardware", "h200", *more, "-v")
+            self.assertEqual(sum(int(part["flops"]) for part in parts), report["flops"])
+
+    @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_words_agree_with_their_numbers(self):
+        relu = self.run_ipw("--model", ONNX / "test_relu/model.onnx", "--hardware", "h200").stdout
+        self.assertIn(" 1 subgraph, bound by", relu)
+        self.assertIn(" 1 level one after another, none of them", relu)
+        token = self.run_ipw("--model", "gpt2", "--hardware", "h200", "--phase", "decode",
+                             "--max-energy-mj", "1e9").stdout
+        self.assertRegex(token, r"an output token of")
+        for text in (relu, token):
+            self.assertNotRegex(text, r"\ba [aeiou]\w+ token|\b1 \w+s\b(?! a second)")
+
+    def test_a_power_mode_stands_in_the_heading(self):
+        mode = "jetson-orin-agx-64gb@30W"
+        for form in ("table", "md"):
+            text = self.run_ipw("--model", "resnet18", "--hardware", mode, "--format", form).stdout
+            self.assertIn("resnet18 on NVIDIA Jetson AGX Orin 64GB@30W\n", text)
+
+    def test_a_device_that_is_named_twice(self):
+        done = self.run_ipw("--model", "resnet18", "--hardware", "h100-sxm,l4,h100", "--format", "csv")
+        self.assertEqual(done.stdout.count("h100-sxm"), 1)
+        self.assertIn("h100-sxm stands there twice", done.stderr)
+        alone = self.run_ipw("--model", "resnet18", "--hardware", "l4,l4", "--json")
+        self.assertEqual(json.loads(alone.stdout)["hardware"], "l4")
+
     def test_csv_of_subgraphs(self):
         text = self.run_ipw("--model", "resnet18", "--hardware", GPU, "--format", "csv", "-v").stdout
         rows, report = list(csv.DictReader(io.StringIO(text))), self.on(GPU, "resnet18")
@@ -679,8 +791,6 @@ class Forms(EstimateTest):
         self.assertEqual(len(adds), 8)
         for node in adds:
             self.assertEqual(sum(end == node for _, end in edges), 2)
-        if shutil.which("dot"):
-            subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
         mermaid = self.run_ipw("--model", "resnet18", "--graph", "mermaid").stdout
         self.assertTrue(mermaid.startswith("flowchart TD\n"))
         self.assertEqual(mermaid.count(" --> "), len(edges))
@@ -796,6 +906,13 @@ class Refusals(EstimateTest):
                 self.assertIn(hint, self.refused(*words))
 
     @unittest.skipUnless(ONNX.exists(), "the test models of ONNX are not here (libonnx-testdata)")
+    def test_lengths_beyond_any_use(self):
+        """The message has the number that was given, or the sum of two."""
+        for words, said in ((["--context", "100000000"], "'100000000'"),
+                            (["--prompt-tokens", "9000000", "--output-tokens", "9000000"],
+                             "18000000 tokens together: at most 10000000")):
+            self.assertIn(said, self.refused("--model", "llama-3.2-1b", "--hardware", GPU, *words))
+
     def test_a_model_that_computes_nothing(self):
         done = self.run_ipw("--model", ONNX / "test_identity" / "model.onnx", "--hardware", GPU, code=1)
         self.assertIn("computes nothing", done.stderr)

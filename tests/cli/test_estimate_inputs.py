@@ -4,15 +4,18 @@ to deceive, and options that would change nothing."""
 
 import json
 import re
+import shutil
+import subprocess
 import sys
 import unittest
+import xml.etree.ElementTree
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
 from compiling import SOURCE  # noqa: E402
-from estimating import GPU, EstimateTest  # noqa: E402
-from onnx_bytes import info, integers, model, node, weight  # noqa: E402
+from estimating import GPU, ROUND, EstimateTest  # noqa: E402
+from onnx_bytes import info, integer, integers, model, node, weight  # noqa: E402
 from program import ipw  # noqa: E402
 
 
@@ -106,6 +109,210 @@ class Unused(FileTest):
             with self.subTest(option):
                 words = self.refused(*asked, option)
                 self.assertIn("verbose" if option == "-v" else option.split("=")[0], words)
+
+
+    def test_twice(self):
+        self.assertIn("twice", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", "seq"])], [info("y")])
+        self.assertIn("twice", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
+                                            "seq=4", "--dim", "seq=5"))
+
+    def test_a_sweep_of_a_batch_that_is_given(self):
+        path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", 8])], [info("y")])
+        for size in (1, 4):
+            points = self.on(GPU, path, "--sweep", "--dim", f"batch={size}")["points"]
+            self.assertEqual({point["batch"] for point in points}, {size})
+            self.assertEqual(len(points), len({point["precision"] for point in points}))
+            self.assertIn("changes nothing", self.refused("--model", path, "--hardware", GPU, "--dim",
+                                                          f"batch={size}", "--batch", f"{size},8"))
+        points = self.on(GPU, path, "--sweep")["points"]
+        self.assertEqual({point["batch"] for point in points}, {1, 2, 4, 8, 16, 32, 64})
+
+    def test_an_unknown_model_is_told_first(self):
+        self.assertIn("nosuchmodel", self.refused("--model", "nosuchmodel"))
+
+
+class Listed(unittest.TestCase):
+    def test_one_model(self):
+        done = ipw(None, "list", "models", "resnet50", "microsoft/resnet-18")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for figure in ("25557032", "4089184256", "family       resnet", "11689512", "1814073344"):
+            self.assertIn(figure, done.stdout)
+        self.assertNotIn("alexnet", done.stdout)
+        models = json.loads(ipw(None, "list", "models", "resnet50", "--json").stdout)["models"]
+        self.assertEqual([(m["name"], m["params"], m["family"]) for m in models],
+                         [("resnet50", 25557032, "resnet")])
+        done = ipw(None, "list", "models", "resnet5o")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("did you mean resnet50?", done.stderr)
+
+
+# ---- graphs ----
+
+ODD_NAMES = ['a"b', "c]d[e", "f{g}|h", "<i>&j", "&amp;", "k\\l;m", "n\no", "%%{init}%%", "end", "ünï", "",
+             "graph", 'x"]; evil -> y [label="', "--> n0", "#quot;", "`q`", "a\\", "\\N", "]" * 300]
+
+
+class Graphs(FileTest):
+    def odd(self):
+        names = [f"t{i}" for i in range(len(ODD_NAMES) + 1)]
+        return self.onnx([node("Relu", [names[i]], [names[i + 1]], name)
+                          for i, name in enumerate(ODD_NAMES)],
+                         [info("t0", [2, 3])], [info(names[-1])], name='odd "n|a]me.onnx')
+
+    def shown(self, name, index):
+        """A name as people read it: a line end is none, what is long is cut, one without a name is what
+        it makes."""
+        name = name.replace("\n", "?") or f"t{index + 1}"
+        return name if len(name) <= 60 else name[:60]
+
+    @unittest.skipUnless(shutil.which("dot"), "graphviz (dot) is not installed")
+    def test_dot_is_read_by_graphviz(self):
+        """Every box, with its name as it is in the file, and every arrow: by graphviz's own parser."""
+        dot = self.run_ipw("--model", self.odd(), "--graph", "dot").stdout
+        svg = subprocess.run(["dot", "-Tsvg"], input=dot, text=True, capture_output=True, check=True)
+        self.assertEqual(svg.stderr, "")
+        tree = xml.etree.ElementTree.fromstring(svg.stdout)
+        space = {"s": "http://www.w3.org/2000/svg"}
+        texts = {group.find("s:title", space).text: [t.text for t in group.findall("s:text", space)]
+                 for group in tree.iterfind(".//s:g[@class='node']", space)}
+        self.assertEqual(len(texts), len(ODD_NAMES) + 2)
+        for i, name in enumerate(ODD_NAMES):
+            words = [(text or "").replace("\u00a0", " ") for text in texts[f"n{i}"]]
+            self.assertTrue(words[0].startswith(self.shown(name, i)[:20]), (words, name))
+            self.assertIn("Relu", words[-1])
+        edges = {group.find("s:title", space).text
+                 for group in tree.iterfind(".//s:g[@class='edge']", space)}
+        self.assertLessEqual({f"n{i}->n{i + 1}" for i in range(len(ODD_NAMES) - 1)}, edges)
+        self.assertEqual(len(edges), len(ODD_NAMES) + 1)
+        for model in ("resnet18", "gpt2"):
+            dot = self.run_ipw("--model", model, "--graph", "dot").stdout
+            subprocess.run(["dot", "-Tcanon"], input=dot, text=True, capture_output=True, check=True)
+
+    def test_mermaid_keeps_to_what_its_grammar_calls_a_text(self):
+        """Mermaid's own parser is a program for Node.js, which is not a part of the tests: this holds every
+        line to a box with a quoted text, or an arrow, without any character that would end or begin
+        something inside of quotes.  Whether Mermaid draws it is not tested."""
+        lines = self.run_ipw("--model", self.odd(), "--graph", "mermaid").stdout.splitlines()
+        self.assertEqual(lines[0], "flowchart TD")
+        text = r'"(?:[^"<>`&;#]|<br/>|#(?:quot|lt|gt|amp|35|96|59);)*"'
+        line = re.compile(rf'  (?:[nio]\d+(?:\[{text}\]|\(\[{text}\]\))|[nio]\d+ -- "[\dx]+" --> [nio]\d+)')
+        for each in lines[1:]:
+            self.assertRegex(each, rf"^{line.pattern}$")
+        boxes = [each for each in lines if re.match(r"  n\d+\[", each)]
+        self.assertEqual(len(boxes), len(ODD_NAMES))
+        self.assertEqual(sum(" --> " in each and "-- \"" in each for each in lines), len(ODD_NAMES) + 1)
+
+
+# ---- memory over time ----
+
+class Timeline(FileTest):
+    def test_what_is_alive(self):
+        """x, then a = relu(x W) that both branches read; fp16 of 4 x N numbers each."""
+        path = self.onnx([node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["a", "v"], ["b"]),
+                          node("MatMul", ["b", "u"], ["c"]), node("Concat", ["a", "c"], ["y"], "joined",
+                                                                  integer("axis", 1))],
+                         [info("x", [4, 16])], [info("y")],
+                         [weight("w", [16, 32]), weight("v", [32, 64]), weight("u", [64, 8])])
+        memory = self.on(GPU, path)["memory_bytes"]
+        x, a, b, c, y = (2 * 4 * n for n in (16, 32, 64, 8, 40))
+        self.assertEqual([row["bytes"] for row in memory["timeline"]],
+                         [x + a, a + b, a + b + c, a + c + y])
+        self.assertEqual([row["step"] for row in memory["timeline"]], [0, 1, 2, 3])
+        self.assertEqual(memory["activations_peak"], max(r["bytes"] for r in memory["timeline"]))
+
+    def test_of_every_model_its_peak_is_there(self):
+        for model in ("resnet18", "gpt2"):
+            memory = self.on(GPU, model)["memory_bytes"]
+            self.assertEqual(memory["activations_peak"], max(r["bytes"] for r in memory["timeline"]))
+        points = self.on(GPU, "resnet18", "--batch", "1,2")["points"]
+        self.assertEqual([p["memory_bytes"]["timeline"] for p in points], [None, None])
+
+
+# ---- devices that contradict themselves ----
+
+class Doubtful(FileTest):
+    def test_a_file_that_contradicts_itself_is_warned_of(self):
+        sane = self.run_ipw("--model", "resnet18", "--hardware-file", self.device(), "--json")
+        self.assertEqual(sane.stderr, "")
+        energy = {**ROUND["matrix"]["fp16"]["energy"], "value": 1e6}
+        for change, key in (
+                ({"matrix": {"fp16": {**ROUND["matrix"]["fp16"], "energy": energy}}}, "matrix.fp16"),
+                ({"memories": [{**ROUND["memories"][0], "energy": energy}]}, "memories.RAM")):
+            with self.subTest(key):
+                path = self.device(**change)
+                done = self.run_ipw("--model", "resnet18", "--hardware-file", path, "--json")
+                self.assertEqual(done.stderr.count("\n"), 1)
+                self.assertIn("device.json contradicts itself", done.stderr)
+                self.assertIn(f"{key}: at its peak it would draw", done.stderr)
+                report = json.loads(done.stdout)
+                self.assertEqual((json.loads(sane.stdout)["confidence"], report["confidence"]),
+                                 ("interpolated", "theoretical"))
+                self.assertIn(key, report["confidence_reason"])
+
+    def test_a_calibrated_device_says_why_it_is_no_better(self):
+        base = {**ROUND, "calibrated": True}
+        told = lambda *more, **change: self.estimate(
+            "resnet18", "--hardware-file", self.device(**{**base, **change}), *more)
+        report = told()
+        self.assertEqual(report["confidence"], "calibrated")
+        report = told(power={"idle": ROUND["power"]["idle"]})
+        self.assertEqual(report["confidence"], "calibrated")
+        self.assertIn("no power limit", report["confidence_reason"])
+        self.assertIsNone(report["power_w"]["limit"])
+        assumed = {**ROUND["memories"][0]["energy"], "evidence": "assumed"}
+        report = told(memories=[{**ROUND["memories"][0], "energy": assumed}])
+        self.assertEqual(report["confidence"], "interpolated")
+        self.assertIn("not the joules of a byte: assumed", report["confidence_reason"])
+        report = told("--precision", "int8")
+        self.assertEqual(report["confidence"], "interpolated")
+        self.assertIn("not in int8", report["confidence_reason"])
+
+
+# ---- measurements that are none ----
+
+class Validated(FileTest):
+    def rows(self, *lines, header="model,latency_s,energy_j"):
+        return self.write("v.csv", "\n".join([header, *lines, ""]))
+
+    def validate(self, path, *more, code=0):
+        return self.run_ipw("validate", "--hardware", GPU, "--csv", path, *more, code=code)
+
+    def test_no_measurement(self):
+        for wrong in ("0,", "-1,", "nan,", "inf,", "1e400,", "0.01,0", "0.01,-3", "0.01,nan", "0.01,inf"):
+            with self.subTest(wrong):
+                done = self.validate(self.rows("resnet18,0.01,1", f"resnet50,{wrong}"), "--max-mape",
+                                     "1e5", code=1)
+                self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
+                self.assertIn("v.csv:3:", done.stderr)
+        loads = "op,shape,latency_s,energy_j"
+        self.assertIn("v.csv:2:", self.validate(self.rows("matmul,8x8x8,0.01,0", header=loads),
+                                                code=1).stderr)
+        self.validate(self.rows("matmul,8x8x8,0.00001,0", header=loads))  # as a meter shows it
+
+    def test_nothing_compared_is_no_pass(self):
+        path = self.rows("resnet18,,")
+        done = self.validate(path, "--max-mape", "1e5", code=1)
+        self.assertIn("UNKNOWN", done.stdout)
+        done = self.validate(path, "--max-mape", "1e5", "--json", code=1)
+        self.assertIsNone(json.loads(done.stdout)["pass"])
+        self.validate(path)
+        done = self.validate(self.rows("resnet18,0.01,"), "--max-mape", "1e5", "--json")
+        self.assertTrue(json.loads(done.stdout)["pass"])
+
+    def test_where(self):
+        path = self.rows("resnet18,1,0.01,", "resnet18,2,0.01,", header="model,batch,latency_s,energy_j")
+        done = self.validate(path, "--where", "batch=2", "--json")
+        self.assertEqual(json.loads(done.stdout)["left_out"], 1)
+        done = self.validate(path, "--where", "batch", code=2)
+        self.assertIn("--where wants KEY=VALUE, not 'batch'", done.stderr)
+        done = self.validate(path, "--where", "bach=2", code=2)
+        self.assertIn("no such column, but model, batch, latency_s", done.stderr)
+        self.validate(path, "--where", "batch=1", "--where", "batch=2", code=2)
+        self.assertIn("--where leaves none", self.validate(path, "--where", "batch=3", code=1).stderr)
+        loads = self.rows("matmul,8x8x8,0.01,1", "copy,8,0.01,1", header="op,shape,latency_s,energy_j")
+        done = self.validate(loads, "--where", "op=copy", "--json")
+        self.assertEqual([r["name"] for r in json.loads(done.stdout)["rows"]], ["copy 8 fp32"])
 
 
 # ---- names that were written to deceive ----

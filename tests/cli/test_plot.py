@@ -258,6 +258,28 @@ class WhatIsDrawn(PlotTest):
         records.write_text(records.read_text().replace('"per_query_joules"', '"nothing"'))
         self.assertIn("of the machine", self.svg(run, "energy").text)
 
+    def test_watts_of_the_machine_where_only_joules_of_the_gpus_are_told(self):
+        run = self.run_of(6)
+        records = run / "records.jsonl"
+        records.write_text(records.read_text().replace('"power_metrics"', '"nothing"'))
+        self.assertIn("of the GPUs", self.svg(run, "energy").text)
+        said = self.svg(run, "power").text
+        self.assertIn("of the machine: the records do not tell the GPUs' power", said)
+        self.assertNotIn("no GPU", said)
+
+    def test_a_line_is_told_of_where_there_is_one(self):
+        self.assertIn("least squares", self.svg(self.run_of(6), "latency").text)
+        same = run_directory(self.root / "same", [{"tokens_in": 10, "tokens_out": 5}] * 6)
+        for name in ("latency", "ttft", "energy"):
+            self.assertNotIn("least squares", self.svg(same, name).text)
+
+    def test_an_axis_between_two_powers_has_numbers(self):
+        runs = [run_directory(self.root / f"r{n}", [{"tokens_in": n, "tokens_out": 9}] * 4, model=f"m{n}") for n in (150, 170, 195)]
+        self.plot(*runs, "--plot", "context", "--format", "svg", "-o", self.root)
+        numbers = [float(text) for text in Picture(self.root / "context.svg").texts() if re.fullmatch(r"1\d\d|200", text)]
+        self.assertGreaterEqual(len(numbers), 3)
+        self.assertTrue(all(145 <= number <= 205 for number in numbers), numbers)
+
     def test_the_same_every_time(self):
         run = self.run_of(10)
         for out in ("one", "two"):
@@ -503,6 +525,34 @@ class TextsStayTexts(PlotTest):
                 self.assertTrue(name.startswith("a-mode") and name.endswith(end.format(4 + 4 * i, i + 1)), name)
                 self.assertLessEqual(len(name), 34)
 
+    def legend(self, *models, plot="context"):
+        shutil.rmtree(self.root / "named", ignore_errors=True)
+        runs = [run_directory(self.root / f"named/{n}", [{"tokens_in": 50 * n + 50}] * 4, model=model) for n, model in enumerate(models)]
+        self.plot(*runs, "--plot", plot, "--format", "svg", "-o", self.root)
+        return Picture(self.root / f"{plot}.svg").texts()
+
+    def test_names_are_shortened_where_they_stay_different(self):
+        for plot in ("context", "models"):
+            said = self.legend("/data/models/tiny-1b.gguf", "meta/llama-8b", plot=plot)
+            self.assertLessEqual({"tiny-1b.gguf", "llama-8b"}, set(said))
+            said = self.legend("orgA/llama-8b", "orgB/llama-8b", "meta/other", plot=plot)
+            self.assertLessEqual({"orgA/llama-8b", "orgB/llama-8b", "other"}, set(said))
+            self.assertNotIn("llama-8b", said)
+            # What is neither a path nor of an organisation is no path because of a slash in it.
+            evil = 'a_b"; system("touch /tmp/x")'
+            self.assertIn(evil, self.legend(evil, "b", plot=plot))
+
+    def test_names_that_differ_where_they_are_cut(self):
+        models = [f"beginning-of-a-name-{word}-and-then-a-long-end-of-the-name" for word in ("one", "two")]
+        for plot in ("context", "models"):
+            names = [text for text in self.legend(*models, plot=plot) if "…" in text]
+            self.assertEqual(len(set(names)), 2, names)
+
+    def test_the_heading_of_layers(self):
+        for model, shown in (("/m/tiny.gguf", ": tiny.gguf"), ('x"; y("/tmp/z")', ': x"; y("/tmp/z")')):
+            self.plot(self.layers_file(model=model), "--plot", "layers", "--format", "svg", "-o", self.root)
+            self.assertTrue(any(text.endswith(shown) for text in Picture(self.root / "layers.svg").texts()))
+
     def test_names_of_marks_with_per_cent_signs(self):
         runs = [self.run_of(4, f"r{n}", model=f"100%s{n}") for n in (1, 2)]
         self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)
@@ -587,7 +637,8 @@ class BadInput(PlotTest):
             self.assertIn(words, self.plot(path, code=1).stderr)
         self.assertIn("nowhere", self.plot(self.root / "nowhere", code=1).stderr)
         (self.root / "empty").mkdir()
-        self.plot(self.root / "empty", code=1)
+        for path in (self.root / "nowhere", self.root / "empty"):  # a line, and none of plots that need another source
+            self.assertEqual(self.plot(path, code=1).stderr.count("\n"), 1)
 
     def test_a_bad_one_does_not_keep_the_others_from_being_drawn(self):
         run = self.run_of(4)
@@ -644,6 +695,30 @@ class Gnuplot(PlotTest):
             done = self.plot(run, "--plot", "energy,ttft", code=1, env=self.fake(script))
             self.assertIn(words, done.stderr)
             self.assertEqual(list((run / "plots").iterdir()), [])
+
+    def scripts(self, *sources, plot, fonts=None):
+        """What gnuplot is given for each format, on a machine with these fonts."""
+        env = self.fake(f'cat > "{self.root}/script"; cat "{self.root}/script"')
+        lister = self.root / "bin/fc-list"
+        lister.write_text(f"#!/bin/sh\necho '{fonts}'\n" if fonts else "#!/bin/sh\nexit 1\n")
+        lister.chmod(0o755)
+        self.plot(*sources, "--plot", plot, "--format", "png,svg,pdf", "-o", self.root / "out", env=env)
+        return {suffix: (self.root / f"out/{plot}.{suffix}").read_text() for suffix in FORMATS}
+
+    def test_characters_that_no_font_has(self):
+        """They would be drawn as large boxes: by their numbers instead.  An SVG is drawn elsewhere."""
+        run = self.run_of(3, model="模型 🦙 für µ…")
+        for fonts, shown in ((None, "[U+6A21][U+578B] [U+1F999] für µ…"), ("20-7e a0-17f", "[U+6A21][U+578B] [U+1F999] für µ…"),
+                             ("20-7e 4e00-7000 \n 1f900-1f9ff", "模型 🦙 für µ…"), ("6a21", "模[U+578B] [U+1F999] für µ…")):
+            for suffix, script in self.scripts(run, plot="ttft", fonts=fonts).items():
+                self.assertIn("模型 🦙 für µ…" if suffix == "svg" else shown, script, (fonts, suffix))
+
+    def test_the_same_colour_is_the_same_energy(self):
+        for script in self.scripts(self.layers_file(), plot="layer_heatmap").values():
+            scales = re.findall(r"set cbrange \[0:([\d.]+)\]", script)
+            self.assertEqual(len(scales), 2)  # prefill and decode
+            # The dearest place of both: feed-forward, the last layer, in decode.
+            self.assertEqual({float(scale) for scale in scales}, {3.0 * 1.5 * 2.5})
 
     def test_the_user_s_own_settings_do_not_matter(self):
         run = self.run_of(5)

@@ -2,8 +2,12 @@
 """The page of ipw report in a real Chromium: figures, keys, widths, paper, hostile names, many queries."""
 
 import json
+import math
 import os
 import re
+import shutil
+import statistics
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -15,7 +19,9 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 from browser import Browser, chromium  # noqa: E402
 from made_run import SUBJECTS, make_run  # noqa: E402
 from machines import Intel  # noqa: E402
+from pictures import png_size  # noqa: E402
 from program import ipw  # noqa: E402
+from rundirs import query, write_run  # noqa: E402
 
 HOSTILE = "<img src=x onerror=\"window.struck=1\"></script><script>window.struck=2</script>\u2028&amp;{a|b}"
 MB = 1e6
@@ -265,6 +271,16 @@ class OneRun(Page):
         self.browser.write("log")
         self.assertEqual(self.browser.run(names), ["biology", "logic", "psychology"])
 
+    def test_tables_by_length_filter_too(self):
+        for place in (2, 3):
+            table = f"#groups .tables > div:nth-child({place})"
+            names = f"[...document.querySelectorAll('{table} tbody th')].map(e => e.textContent)"
+            every = self.browser.run(names)
+            self.focus(f"{table} input")
+            self.browser.write("128")
+            self.assertEqual(self.browser.run(names), [name for name in every if "128" in name])
+            self.assertNotEqual(self.browser.run(names), every)
+
     def test_the_timeline_by_keys_and_by_pointing(self):
         self.browser.run("document.querySelector('#timeline').scrollIntoView({behavior: 'instant'})")
         self.browser.settle()
@@ -356,6 +372,42 @@ class OneRun(Page):
         self.assertNotIn("--retries", command)  # the default
 
 
+class Equal(Page):
+    def test_a_bar_has_its_value_in_its_middle(self):
+        """Where all values are the same, and of whole numbers."""
+        write_run(self.folder / "equal", [query(i, joules=10.0, latency=0.5, tokens=20) for i in range(12)])
+        self.browser.open(report(self.folder / "equal"), **DESKTOP)
+        data = json.loads(self.browser.run("document.getElementById('data').textContent"))
+        found = {one["key"]: one for one in data["runs"][0]["distributions"]}
+        self.assertEqual(found["joules"]["counts"], [12])
+        for one in found.values():
+            self.assertAlmostEqual(one["low"] + one["step"] / 2, one["spread"]["p50"], delta=1e-9, msg=one["key"])
+        self.assertEqual((found["output_tokens"]["low"], found["output_tokens"]["step"]), (19.5, 1))
+
+
+class Screens(Page):
+    """Kept in the build folder, for eyes: screenshots of a run and of several."""
+
+    @unittest.skipUnless(os.environ.get("IPW_BUILD"), "no build folder is named")
+    def test_they_are_kept(self):
+        kept = Path(os.environ["IPW_BUILD"]) / "screenshots"
+        kept.mkdir(exist_ok=True)
+        runs = [self.folder / name for name in ("one", "two", "three")]
+        for i, run in enumerate(runs):
+            make_run(run, 200 + 40 * i, model=f"model-{i + 1}b-instruct", seed=20 + i)
+        pages = {"run": report(runs[0]), "runs": report(*runs, output=self.folder / "runs.html")}
+        for name, page in pages.items():
+            for kind, options in (("desktop", DESKTOP), ("phone", PHONE), ("dark", {"dark": True})):
+                self.browser.open(page, **options)
+                self.browser.run(EVERY_CHART)
+                self.browser.run("scrollTo(0, 0)")
+                file = kept / f"report-{name}-{kind}.png"
+                self.browser.screenshot(file, whole=True)
+                width, height = png_size(file.read_bytes())
+                self.assertEqual(width, options.get("width", 1280))
+                self.assertGreater(height, 3000)
+
+
 class Measured(Page):
     """A run that ipw itself measured, on a machine of known power."""
 
@@ -402,6 +454,12 @@ class Measured(Page):
         self.assertGreater(self.figure("joules_per_query"), 0)
         self.assertIsNone(self.figure("ipw"))
         self.assertEqual(self.browser.run("document.querySelectorAll('#timeline').length"), 0)
+
+
+# Texts of a chart as boxes on its canvas.
+LABELS = """(chart => chart.getZr().storage.getDisplayList(true).filter(e => e.type === 'tspan' && !e.ignore && !e.invisible).map(e => {
+  const r = e.getBoundingRect().clone(); if (e.transform) r.applyTransform(e.transform); return [e.style.text, r.x, r.y, r.width, r.height]; }))
+  (echarts.getInstanceByDom(document.querySelector('#across .chart')))"""
 
 
 class Several(Page):
@@ -460,18 +518,128 @@ class Several(Page):
             self.assertEqual([row[0] for row in shown], list(known))
             for row in shown:
                 metric = known[row[0]]
-                self.assertEqual(row[6], metric["verdict"])
+                self.assertEqual(row[1], metric["verdict"])
                 # Of a share beside shares the difference is in points.
                 told = (f"{100 * metric['difference']:+.1f} points" if row[0] == "accuracy"
                         else f"{100 * metric['relative']:+.1f} %")
-                self.assertEqual(row[3].replace("−", "-"), told)
+                self.assertEqual(row[2].replace("−", "-"), told)
                 ends = metric["difference_interval_95" if row[0] == "accuracy" else "relative_interval_95"]
-                self.assertEqual(row[4].count("points" if row[0] == "accuracy" else "%"), 2 if ends else 0)
+                self.assertEqual(row[3].count("points" if row[0] == "accuracy" else "%"), 2 if ends else 0)
         accuracy = next(row for row in tables[0] if row[0] == "accuracy")
-        self.assertRegex(accuracy[1], r"^\d\d\.\d+ ± \d\.\d %$")
+        self.assertRegex(accuracy[4], r"^\d\d\.\d+ ± \d\.\d %$")
         done = ipw(None, "compare", *runs, "--format", "html")
         self.assertEqual(done.returncode, 2)
         self.assertIn("-o", done.stderr)
+
+    def several(self, **options):
+        page = self.folder / "three.html"
+        if not page.exists():
+            report(*(self.folder / name for name in "abc"), output=page)
+        self.browser.open(page, **(options or DESKTOP))
+        return json.loads(self.browser.run("document.getElementById('data').textContent"))
+
+    def test_warnings_and_method_come_first(self):
+        data = self.several()
+        order = self.browser.run("[...document.querySelector('#across').children].map(e => e.id || e.className || e.tagName)")
+        self.assertEqual(order[1:4], ["across-warnings", "evidence", "chart "])
+        said = self.browser.run("[...document.querySelectorAll('#across-warnings li')].map(e => e.textContent)")
+        for run in data["runs"]:
+            self.assertTrue(any(run["model"] in line and f"failed queries: 1 of {run['rows']}" in line for line in said), said)
+        self.assertEqual(self.browser.run("document.querySelector('#across .evidence').textContent"), "measured by counter")
+
+    def test_figures_side_by_side_have_their_uncertainty(self):
+        """The same as under Figures, run by run."""
+        data = self.several()
+        heads = self.browser.run("[...document.querySelectorAll('#across thead th')].map(e => e.textContent)")
+        rows = self.browser.run("[...document.querySelectorAll('#across tbody tr')].map(row => [...row.children].map(e => e.textContent))")
+        for i, run in enumerate(data["runs"]):
+            self.browser.run(f"document.querySelector('#across tbody tr:nth-child({i + 1}) button').click()")
+            for head, key in (("Per query", "joules_per_query"), ("Per output token", "joules_per_output_token"), ("IPJ", "ipj"), ("Power while busy", "busy_watts")):
+                below = self.browser.run(f"document.querySelector('.figure[data-key={key}] .value').textContent")
+                shown = rows[i][heads.index(head)]
+                self.assertEqual(shown, below, key)
+                self.assertRegex(shown, r"^[\d.]+ ± [\d.]+( |$)")
+            low, high = run["intervals"]["accuracy"]
+            self.assertEqual(rows[i][heads.index("Accuracy (95 %)")], f"{100 * data['across']['data']['runs'][i]['accuracy']:.1f} % ({100 * low:.1f} to {100 * high:.1f})")
+            self.assertEqual(rows[i][heads.index("Energy is")], "by counter")
+
+    def test_bars_of_the_frontier(self):
+        data = self.several()
+        self.browser.run(EVERY_CHART)
+        bars = self.browser.run("echarts.getInstanceByDom(document.querySelector('#across .chart')).getOption().series.find(s => s.type === 'custom').data")
+        self.assertEqual(len(bars), 3)
+        for name, run, bar in zip("abc", data["runs"], bars):
+            lines = map(json.loads, (self.folder / name / "records.jsonl").read_text().splitlines()[1:])
+            done = [line for line in lines if line["ipw"]["status"] == "completed"]
+            joules = [line["ipw"]["energy"]["joules"] for line in done]
+            mean = statistics.fmean(joules)
+            energy = run["summary"]["ipw"]["energy"]
+            half = 1.96 * math.hypot(statistics.stdev(joules) / math.sqrt(len(joules)), mean * energy["plus_minus"] / energy["joules"])
+            right = sum(next(iter(line["model_metrics"].values()))["evaluation"]["is_correct"] for line in done)
+            share, n, z = right / len(done), len(done), 1.959964
+            middle, wide = (share + z * z / 2 / n) / (1 + z * z / n), z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / 4 / n / n)  # Wilson
+            for found, wanted in zip(bar, (mean, share, mean - half, mean + half, middle - wide, middle + wide)):
+                self.assertAlmostEqual(found, wanted, delta=1e-3 * wanted)
+
+    def test_names_at_the_frontier(self):
+        """Every run has its own, and none lies upon another, however near the points are."""
+        for i in range(9):
+            if not (self.folder / f"near{i}").exists():
+                make_run(self.folder / f"near{i}", 40, model=f"org/near-model-{i}-instruct", seed=7)
+        page = report(*(self.folder / f"near{i}" for i in range(9)), output=self.folder / "near.html")
+        for options in (DESKTOP, PHONE):
+            self.browser.open(page, **options)
+            self.browser.run(EVERY_CHART)
+            boxes = [box for box in self.browser.run(LABELS) if box[0].startswith("org/near")]
+            self.assertEqual(sorted(box[0] for box in boxes), [f"org/near-model-{i}-instruct" for i in range(9)])
+            for k, (text, x, y, width, height) in enumerate(boxes):
+                for other, ox, oy, owidth, oheight in boxes[:k]:
+                    apart = x + width <= ox + 1 or ox + owidth <= x + 1 or y + height <= oy + 1 or oy + oheight <= y + 1
+                    self.assertTrue(apart, (options, text, other))
+
+    def test_two_names_for_two_powers(self):
+        self.several()
+        heads = self.browser.run("[...document.querySelectorAll('thead th, .figure dt')].map(e => e.textContent)")
+        self.assertIn("Power of a query", heads)
+        self.assertIn("Power while busy", heads)
+        self.assertNotIn("Power", heads)
+        self.assertIn("joules over its own time", self.browser.run("document.querySelector('#groups .note').textContent"))
+
+    def test_what_differs_between_two_uncertainties_is_said(self):
+        self.several()
+        self.assertIn("under Figures it is of the measurement alone", self.browser.run("document.querySelector('#comparison .note').textContent"))
+        self.assertIn("how much one query differs", self.browser.run("document.querySelector('#figures .note.after').textContent"))
+
+    def test_the_verdict_is_seen_on_a_phone(self):
+        self.several(**PHONE)
+        self.assertEqual(self.browser.run("document.documentElement.scrollWidth - innerWidth"), 0)
+        self.assertEqual(self.browser.run("innerWidth"), PHONE["width"])
+        self.assertEqual(self.browser.run(BEYOND), [])
+        seen = "[...document.querySelectorAll('#comparison .compared tbody .badge')].map(e => e.getBoundingClientRect().right <= innerWidth)"
+        self.assertGreater(len(self.browser.run(seen)), 10)
+        self.assertNotIn(False, self.browser.run(seen))
+
+    def test_paper(self):
+        self.several(width=700, media="print")
+        self.browser.run("dispatchEvent(new Event('beforeprint'))")
+        self.browser.settle()
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('nav, .controls, .pager, #theme, select, input')].filter(e => e.getClientRects().length).length"), 0)
+        self.assertTrue(self.browser.run("document.querySelector('#one .paper').getClientRects().length > 0"))
+        wide = "[...document.querySelectorAll('table')].filter(e => e.getBoundingClientRect().right > innerWidth).map(e => e.parentElement.ariaLabel)"
+        self.assertEqual(self.browser.run(wide), [])
+        self.browser.run("dispatchEvent(new Event('afterprint'))")
+
+    @unittest.skipUnless(shutil.which("pdftotext"), "no pdftotext here (Debian: poppler-utils)")
+    def test_what_announces_something_is_on_its_page(self):
+        self.several()
+        titles = set(self.browser.run("[...document.querySelectorAll('h2, h3, section > .note:not(.after)')].map(e => e.textContent.split(' ').slice(0, 3).join(' '))"))
+        self.browser.pdf(self.folder / "three.pdf")
+        text = subprocess.run(["pdftotext", "-layout", self.folder / "three.pdf", "-"], capture_output=True, text=True, check=True).stdout
+        pages = [page.split("\n") for page in text.split("\f") if page.strip()]
+        self.assertGreater(len(pages), 4)
+        for page in pages:
+            last = [line for line in page if line.strip()][-1].strip()
+            self.assertFalse(any(last.startswith(title) for title in titles), last)
 
     def test_a_title_is_text(self):
         self.browser.open(report(self.folder / "b"), **PHONE)

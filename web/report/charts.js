@@ -113,9 +113,12 @@ function histogramOption(found) {
     yAxis: axis({ type: "value", minInterval: 1, splitNumber: 3 }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
-      formatter: ({ value, dataIndex }) => tip(
-        found.beyond && dataIndex === last ? withUnit(value[0], unit) + " and more" : withUnit(value[0], unit) + " to " + withUnit(value[1], unit),
-        [["queries", value[2].toLocaleString("en")]]),
+      formatter: ({ value, dataIndex }) => {
+        // Of whole numbers the bar from 19.5 to 20.5 holds 20.
+        const [from, to] = found.whole ? [Math.ceil(value[0]), Math.floor(value[1])] : value;
+        return tip(found.beyond && dataIndex === last ? withUnit(from, unit) + " and more" : withUnit(from, unit) + (to > from ? " to " + withUnit(to, unit) : ""),
+          [["queries", value[2].toLocaleString("en")]]);
+      },
     },
     series: [{
       type: "custom", data: bars, encode: { x: [0, 1], y: 2 }, itemStyle: { color: colour("c1") },
@@ -177,33 +180,78 @@ function fitOption(queries, fit, result, points) {
 
 // ---- several runs: accuracy against energy ----
 
-function frontierOption(runs, on) {
+// A point's cross of 95 % intervals; where one is not known it has none.
+function crossBars(params, api) {
+  const [x, y] = api.coord([api.value(0), api.value(1)]), style = { stroke: colour("dim"), lineWidth: 1, opacity: 0.7 };
+  const line = (from, to, across) => [
+    { type: "line", shape: { x1: from[0], y1: from[1], x2: to[0], y2: to[1] }, style },
+    ...[from, to].map(([a, b]) => ({ type: "line", shape: { x1: a - across[0], y1: b - across[1], x2: a + across[0], y2: b + across[1] }, style })),
+  ];
+  const at = (dim, isX) => api.coord(isX ? [api.value(dim), api.value(1)] : [api.value(0), api.value(dim)]);
+  return {
+    type: "group", silent: true, children: [
+      ...(known(api.value(2)) ? line([at(2, true)[0], y], [at(3, true)[0], y], [0, 3]) : []),
+      ...(known(api.value(4)) ? line([x, at(4, false)[1]], [x, at(5, false)[1]], [3, 0]) : []),
+    ],
+  };
+}
+
+// Names beside their points: above, below, right or left, and further away where others stand.  None is left out.
+const LABEL_PLACES = [0, 1, 2, 3, 4, 5].flatMap(step => [[0, -1], [0, 1], [1, 0], [-1, 0], [1, -1], [-1, 1], [-1, -1], [1, 1]].map(([x, y]) => [x, y, step]));
+function apart(chart, points) {
+  const overlap = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+  let taken = [];
+  return ({ dataIndex, rect, labelRect: { width, height } }) => {
+    const grid = chart.getModel().getComponent("grid").coordinateSystem.getRect();
+    const middle = { x: rect.x + rect.width / 2, y: rect.y + rect.height / 2 };
+    if (dataIndex === 0) // anew: the points themselves come first
+      taken = points.map(point => chart.convertToPixel({ gridIndex: 0 }, point.value.slice(0, 2))).map(([x, y]) => ({ x: x - 5, y: y - 5, width: 10, height: 10 }));
+    const boxes = LABEL_PLACES.map(([x, y, step]) => ({
+      x: Math.min(Math.max(middle.x - width / 2 + x * (width / 2 + 10), grid.x + 2), chart.getWidth() - width - 2),
+      y: middle.y - height / 2 + y * (13 + 14 * step), width, height,
+    })).filter(box => box.y >= 0 && box.y + height <= grid.y + grid.height);
+    const found = boxes.find(box => !taken.some(other => overlap(box, other))) || boxes[0];
+    taken.push(found);
+    return { x: found.x + width / 2, y: found.y + height / 2, align: "center", verticalAlign: "middle" };
+  };
+}
+
+// runs: of DATA.across, each with the `intervals` of its run.
+function frontierOption(runs, on, chart) {
   const points = runs.map((run, i) => ({
     value: [run.joules_per_query, run.accuracy, i], name: run.model,
     itemStyle: { color: colour(on[i] ? "c1" : "c6") }, symbolSize: on[i] ? 13 : 10,
     label: { show: runs.length <= 24, formatter: () => run.model.length > 28 ? run.model.slice(0, 27) + "…" : run.model },
   })).filter(point => known(point.value[0]) && known(point.value[1]));
-  const edge = points.filter(point => on[point.value[2]]).map(point => point.value.slice(0, 2)).sort((a, b) => a[0] - b[0]);
   const costs = points.map(point => point.value[0]);
+  const isLog = Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20;
+  const bars = points.map(({ value: [joules, accuracy, i] }) => {
+    const [low, high] = runs[i].intervals.joules_per_query || [NaN, NaN];
+    return [joules, accuracy, isLog && low <= 0 ? joules / 10 : low, high, ...(runs[i].intervals.accuracy || [NaN, NaN])];
+  });
+  const edge = points.filter(point => on[point.value[2]]).map(point => point.value.slice(0, 2)).sort((a, b) => a[0] - b[0]);
+  const worths = bars.flatMap(bar => [bar[1], bar[4], bar[5]]).filter(known);
   return {
     ...baseOption(),
-    grid: { left: 28, right: 60, top: 26, bottom: 26, containLabel: true },
-    xAxis: unitAxis("J", { boundaryGap: ["8%", "8%"], type: Math.min(...costs) > 0 && Math.max(...costs) / Math.min(...costs) > 20 ? "log" : "value", scale: true,
-      name: "energy per query (less is better)" }),
-    yAxis: unitAxis("%", { type: "value", name: "accuracy", nameGap: 46, min: ({ min }) => Math.max(0, Math.floor(min * 20 - 0.4) / 20),
-      max: ({ max }) => Math.min(1, Math.ceil(max * 20 + 0.4) / 20) }),
+    grid: { left: 28, right: 60, top: 30, bottom: 26, containLabel: true },
+    xAxis: unitAxis("J", { boundaryGap: ["8%", "8%"], type: isLog ? "log" : "value", scale: true, min: isLog || Math.min(...bars.map(bar => known(bar[2]) ? bar[2] : bar[0])) > 0 ? null : 0, name: "energy per query (less is better)" }),
+    yAxis: unitAxis("%", { type: "value", name: "accuracy", nameGap: 46, min: Math.max(0, Math.floor(Math.min(...worths) * 20) / 20),
+      max: Math.min(1, Math.ceil(Math.max(...worths) * 20) / 20) }),
     tooltip: {
       ...baseOption().tooltip, trigger: "item",
       formatter: ({ value }) => {
-        const run = runs[value[2]];
-        return tip(run.model, [["on", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")],
-          ["per query", withUnit(run.joules_per_query, "J")], ["per output token", withUnit(run.joules_per_output_token, "J")],
+        const run = runs[value[2]], between = (pair, unit) => pair ? pair.map(end => withUnit(end, unit)).join(" to ") : "–";
+        return tip(run.model, [["on", run.hardware || "–"], ["accuracy", withUnit(run.accuracy, "%")], ["95 %", between(run.intervals.accuracy, "%")],
+          ["per query", withUnit(run.joules_per_query, "J")], ["95 %", between(run.intervals.joules_per_query, "J")],
+          ["per output token", withUnit(run.joules_per_output_token, "J")],
           ["IPJ", digits(run.ipj)], [on[value[2]] ? "no other run beats it" : "another run beats it", ""]]);
       },
     },
     series: [
       { type: "line", data: edge, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { color: colour("c1"), width: 1.5, type: [5, 4] } },
-      { type: "scatter", data: points, label: { position: "top", color: colour("ink"), fontSize: 11 }, labelLayout: { hideOverlap: true } },
+      { type: "custom", data: bars, encode: { x: [0, 2, 3], y: [1, 4, 5] }, renderItem: crossBars, silent: true, tooltip: { show: false }, z: 1 },
+      { type: "scatter", data: points, z: 3, label: { position: "top", distance: 7, color: colour("ink"), fontSize: 11, textBorderColor: colour("panel"), textBorderWidth: 3 },
+        labelLine: { show: true, lineStyle: { color: colour("dim"), width: 1 } }, labelLayout: apart(chart, points) },
     ],
   };
 }

@@ -63,15 +63,20 @@ function deviceTable(run) {
 
 const checksOf = run => at(run.analyses, "quality", "data", "checks") || [];
 
-// How the energy is known, in a line.
+const badge = (kind, text) => make("span", { class: "badge " + kind }, text);
+
+// How the energy is known: in a word of warning or praise, in words, and in few.
+function methodOf(run) {
+  const method = at(run.summary, "ipw", "energy", "method") || at(run.analyses, "efficiency", "summary", "method");
+  const untold = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
+  return untold ? ["warning", "how the energy was measured is not told", "not told how"] : !method ? ["bad", "energy not measured", "not measured"]
+    : method === "estimated" ? ["warning", "estimated, not measured", "estimated"] : ["good", "measured by " + method, "by " + method];
+}
+
+// The same in a line, with what it rests on.
 function evidence(run) {
   const energy = at(run.summary, "ipw", "energy") || {}, checks = checksOf(run);
-  const method = energy.method || at(run.analyses, "efficiency", "summary", "method");
-  const badge = (kind, text) => make("span", { class: "badge " + kind }, text);
-  const untold = !method && known(at(run.analyses, "efficiency", "summary", "joules"));
-  return make("p", { class: "evidence" },
-    badge(untold ? "warning" : !method ? "bad" : method === "estimated" ? "warning" : "good",
-      untold ? "how the energy was measured is not told" : !method ? "energy not measured" : method === "estimated" ? "estimated, not measured" : "measured by " + method),
+  return make("p", { class: "evidence" }, badge(...methodOf(run).slice(0, 2)),
     known(energy.coverage) ? badge(energy.coverage >= 0.9 ? "good" : "warning", withUnit(energy.coverage, "%") + " of the time covered") : null,
     checks.length ? badge("", ["good", "warning", "unknown"].map(kind => [kind, checks.filter(check => check.verdict === kind).length])
       .filter(([, count]) => count).map(([kind, count]) => count + " " + kind).join(", ") + " of " + checks.length + " checks") : null,
@@ -134,7 +139,8 @@ function headlineSection(run) {
       make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
     evidence(run),
     make("dl", { class: "figures" }, run.headline.map(figure)),
-    make("p", { class: "note after" }, "± is one standard uncertainty; beside energy and power it is that of the sensors. A 95 % interval tells what other questions might have given, the sensors aside."));
+    make("p", { class: "note after" }, "± is one standard uncertainty; beside energy and power it is that of the sensors. A 95 % interval tells what other questions might have given, the sensors aside."
+      + (DATA.comparison && !DATA.comparison.missing ? " In the comparison ± is larger: it also holds how much one query differs from another." : "")));
 }
 
 // ---- where the energy went ----
@@ -196,7 +202,7 @@ const GROUP_COLUMNS = [
   { key: "queries", label: "Queries", unit: "" }, { key: "accuracy", label: "Accuracy", unit: "%" },
   { key: "joules_per_query", label: "Per query", unit: "J", show: ofSome("joules_per_query", "J") },
   { key: "joules_per_output_token", label: "Per output token", unit: "J", show: ofSome("joules_per_output_token", "J") },
-  { key: "watts", label: "Power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
+  { key: "watts", label: "Power of a query", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
   { key: "time_to_first_token_s", label: "First token", unit: "s", show: ofSome("time_to_first_token_s", "s") },
   { key: "input_tokens", label: "Prompt", unit: "" }, { key: "output_tokens", label: "Output", unit: "" },
 ];
@@ -217,9 +223,9 @@ function groupSection(run) {
     ["By prompt length", "Prompt tokens", [["efficiency", "by_input_tokens", "length"], ["accuracy", "by_input_tokens", "length"], ["latency", "by_input_tokens", "input_tokens"]]],
   ].map(([title, label, sources]) => [title, label, joinGroups(run, sources)]).filter(([, , rows]) => rows.length);
   if (!tables.length) return null;
-  return section("groups", "By subject and by length", "Means of completed queries; energy per token is of all their joules over all their tokens.",
+  return section("groups", "By subject and by length", "Means of completed queries; energy per token is of all their joules over all their tokens. Power of a query is its joules over its own time: of requests that ran at once, each has its share of the machine's.",
     make("div", { class: "tables" }, tables.map(([title, label, rows]) => make("div", {}, make("h3", {}, title),
-      smallTable(title, [{ key: "name", label, text: true, wide: true }, ...GROUP_COLUMNS], rows)))));
+      smallTable(title, [{ key: "name", label, text: true, wide: true }, ...GROUP_COLUMNS], rows, { filter: rows.length > 1 })))));
 }
 
 function querySection(run) {
@@ -232,24 +238,55 @@ function querySection(run) {
 
 // ---- several runs ----
 
+// What makes a run's figures doubtful, by run; what is true of all stands once.
+function acrossWarnings() {
+  const lists = DATA.runs.map(run => [...new Set(warningsOf(run))]);
+  const common = lists[0].filter(text => lists.every(list => list.includes(text)));
+  const own = lists.map(list => list.filter(text => !common.includes(text)));
+  const count = DATA.across.warnings.length + common.length + own.flat().length;
+  if (!count) return null;
+  return make("div", { class: "alert", id: "across-warnings" }, make("strong", {}, plural(count, "thing") + " to know before reading on"),
+    make("ul", {}, DATA.across.warnings.map(text => make("li", {}, text)), common.map(text => make("li", {}, make("b", {}, "all runs: "), text)),
+      own.map((list, i) => list.length ? make("li", {}, make("b", {}, runName(DATA.runs[i]) + ": "), list.join("; ")) : null)));
+}
+
+// How the energies are known: each way once, with how many runs it is of.
+function acrossEvidence() {
+  const ways = new Map();
+  for (const [kind, text] of DATA.runs.map(methodOf)) ways.set(text, [kind, (ways.get(text) || [kind, 0])[1] + 1]);
+  return make("p", { class: "evidence" }, [...ways].map(([text, [kind, count]]) =>
+    badge(kind, (ways.size > 1 ? count + " of " + DATA.runs.length + " runs " : "") + text)));
+}
+
+const runName = run => run.model + (new Set(DATA.runs.map(other => other.hardware)).size > 1 && run.hardware ? " on " + run.hardware : "");
+
+// A headline figure of a run, as it stands under Figures: with its ±, and with its interval where that is all it has.
+function acrossFigure(run, key) {
+  const found = run.headline.find(item => item.key === key);
+  const interval = key === "accuracy" && run.intervals.accuracy;
+  return !found || found.text === null ? "–" : found.text + (interval ? " (" + interval.map(end => (100 * end).toFixed(1)).join(" to ") + ")" : "");
+}
+
 function acrossSection() {
   if (!DATA.across) return null;
-  const runs = DATA.across.data.runs, on = DATA.frontier;
-  const choose = i => make("button", { type: "button", click: () => { chosen = i; drawRun(); document.getElementById("one").scrollIntoView(); } }, "Show");
+  const runs = DATA.across.data.runs.map((run, i) => ({ ...run, intervals: DATA.runs[i].intervals })), on = DATA.frontier;
+  const choose = i => make("button", { type: "button", class: "chooser", title: "Show this run below", click: () => { chosen = i; drawRun(); document.getElementById("one").scrollIntoView(); } }, runs[i].model);
   const rows = runs.map((run, i) => ({ ...run, i, on: on[i] ? "yes" : "" }));
   const differs = key => new Set(runs.map(run => run[key])).size > 1; // what is the same everywhere needs no column
-  return section("across", "Side by side", "On the frontier are the runs that no other beats: none is as accurate for as little energy, and better in one of the two.",
-    DATA.across.warnings.length ? make("div", { class: "alert" }, DATA.across.warnings.map(text => make("p", {}, text))) : null,
-    runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length > 1
-      ? chartElement("Accuracy against energy per query", () => frontierOption(runs, on)) : null,
+  const headline = (key, label, other = key) => ({ label, of: run => run[other], show: run => acrossFigure(DATA.runs[run.i], key) });
+  const drawn = runs.filter(run => known(run.accuracy) && known(run.joules_per_query)).length > 1;
+  return section("across", "Side by side", null,
+    acrossWarnings(), acrossEvidence(),
+    drawn ? chartElement("Accuracy against energy per query", chart => frontierOption(runs, on, chart), { size: runs.length > 8 ? "tall" : "" }) : null,
+    make("p", { class: "note after" }, "On the frontier are the runs that no other beats: none is as accurate for as little energy, and better in one of the two."
+      + (drawn ? " Bars are 95 % intervals, of other queries of the same kind too." : "") + " ± and the interval of accuracy are those under Figures."),
     smallTable("Runs", [
-      { key: "model", label: "Model", text: true, wide: true },
+      { key: "model", label: "Model", text: true, wide: true, view: run => choose(run.i) },
       ...[["hardware", "On"], ["dataset", "Dataset"]].filter(([key]) => differs(key)).map(([key, label]) => ({ key, label, text: true })),
       { key: "on", label: "Frontier", text: true },
-      { key: "accuracy", label: "Accuracy", unit: "%" }, { key: "joules_per_query", label: "Per query", unit: "J" },
-      { key: "joules_per_output_token", label: "Per output token", unit: "J" }, { key: "ipj", label: "IPJ", unit: "" },
-      { key: "watts", label: "Power", unit: "W" }, { key: "output_tokens_per_s", label: "Tokens/s", unit: "" }, { key: "queries", label: "Queries", unit: "" },
-      { label: "", text: true, fixed: true, of: run => choose(run.i) },
+      { label: "Energy is", text: true, of: run => methodOf(DATA.runs[run.i])[2], view: run => badge(methodOf(DATA.runs[run.i])[0], methodOf(DATA.runs[run.i])[2]) },
+      headline("accuracy", "Accuracy (95 %)"), headline("joules_per_query", "Per query"), headline("joules_per_output_token", "Per output token"), headline("ipj", "IPJ"),
+      headline("busy_watts", "Power while busy", "watts"), { key: "output_tokens_per_s", label: "Tokens/s", unit: "" }, { key: "queries", label: "Queries", unit: "" },
     ], rows));
 }
 
@@ -278,13 +315,13 @@ function comparisonTable(comparison) {
   const interval = (ends, show) => ends ? ends.map(value => signed(value, show)).join(" to ") : "–";
   return smallTable("Differences", [
     { key: "name", label: "Metric", text: true },
-    { label: "Baseline", of: row => row.baseline.value, show: row => comparedValue(row.baseline, row) },
-    { label: "This run", of: row => row.run.value, show: row => comparedValue(row.run, row) },
+    { label: "Verdict", text: true, fixed: true, of: verdictBadge },
     { label: "Difference", of: row => row.relative, show: row => inPoints(row) ? signed(row.difference, points) : signed(row.relative, share) },
     { label: "95 %", fixed: true, of: row => at(row.relative_interval_95, 0),
       show: row => inPoints(row) ? interval(row.difference_interval_95, points) : interval(row.relative_interval_95, share) },
+    { label: "Baseline", of: row => row.baseline.value, show: row => comparedValue(row.baseline, row) },
+    { label: "This run", of: row => row.run.value, show: row => comparedValue(row.run, row) },
     { label: "p (Holm)", of: row => row.p_holm, show: row => known(row.p_holm) ? row.p_holm < 0.001 ? "< 0.001" : row.p_holm.toFixed(3) : "–" },
-    { label: "Verdict", text: true, fixed: true, of: verdictBadge },
   ], comparedRows(comparison.metrics), { filter: false });
 }
 
@@ -293,7 +330,7 @@ function comparisonSection() {
   if (!all) return null;
   if (all.missing) return section("comparison", "Against the first run", all.missing);
   return section("comparison", "Against the first run", "Baseline: " + all.baseline.model + " in " + all.baseline.directory
-    + ". Better and worse: corrected p under 0.05, and the interval leaves out 0. “No evidence” is not “the same”.",
+    + ". Better and worse: corrected p under 0.05, and the interval leaves out 0. “No evidence” is not “the same”. ± is a standard error, of the sensors and of how much one query differs from another; under Figures it is of the measurement alone.",
     all.comparisons.map(one => make("div", { class: "compared" },
       make("h3", {}, one.model + (one.hardware_label ? " on " + one.hardware_label : "")),
       make("p", { class: "note mono" }, one.directory),
@@ -304,9 +341,12 @@ function comparisonSection() {
 
 // ---- layers ----
 
+// The last part of a path, or of "organisation/name"; any other name is whole.
+const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]*[^/]$/.test(name) ? name.split("/").pop() : name;
+
 function layersSection(model, i) {
   const energy = model.energy || {};
-  return section("layers" + (i || ""), "Energy of layers: " + String(model.model).split("/").pop(),
+  return section("layers" + (i || ""), "Energy of layers: " + shortName(String(model.model)),
     [model.description, model.attribution, "one pass of the workload: " + withError(energy.joules, energy.plus_minus, "J")].filter(Boolean).join("; "),
     model.closure_pass === false || at(model.null_test, "pass") === false
       ? make("p", { class: "alert" }, "A check of this attribution failed: " + (model.closure_pass === false ? "the parts do not add up to the whole. " : "") + (at(model.null_test, "pass") === false ? "Looking changes what is looked at." : "")) : null,
@@ -354,7 +394,8 @@ function drawContents() {
 // With several runs: which of them the sections below are about.
 function runPicker(run) {
   return make("section", { id: "one", "aria-label": "Which run" },
-    make("select", {
+    make("h2", { class: "paper" }, run.model + (run.hardware ? " on " + run.hardware : "")),
+    make("select", { class: "screen",
       id: "run", "aria-label": "Show the run", change: event => { chosen = Number(event.target.value); drawRun(); document.getElementById("run").focus(); },
     }, DATA.runs.map((other, i) => make("option", { value: i, selected: i === chosen }, other.model + (other.hardware ? " on " + other.hardware : "")))),
     topFacts(run));

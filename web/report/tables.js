@@ -1,6 +1,7 @@
 // Tables that sort by a click or a key on their heads, and filter by words.
 
-// columns: {key, label, unit, text}: `text` marks words; cells come from row[key] or column.of(row).
+// columns: {key, label, unit, text}: `text` marks words; cells come from row[key] or column.of(row), and show
+// column.view(row), an element, where there is one.
 function valueOf(column, row) {
   return column.of ? column.of(row) : row[column.key];
 }
@@ -16,6 +17,7 @@ function compareValues(a, b, direction) {
 
 function cell(column, row, isHead) {
   const value = valueOf(column, row);
+  if (column.view) return make(isHead ? "th" : "td", { class: column.wide ? "text wide" : "text", scope: isHead ? "row" : null }, column.view(row));
   if (value instanceof Node) return make("td", {}, value);
   if (column.text) return make(isHead ? "th" : "td", { class: column.wide ? "text wide" : "text", scope: isHead ? "row" : null }, value || "–");
   return make("td", { class: "number", "data-value": known(value) ? value : null },

@@ -15,15 +15,43 @@ size_t design_class(const struct calibration *calibration, const struct calibrat
     return calibration->class_count;
 }
 
-void design_column_name(const struct calibration *calibration, size_t column, char *to, size_t size)
+void design_figure_name(const struct calibration *calibration, size_t figure, char *to, size_t size)
 {
     size_t classes = calibration->class_count;
-    if (column > classes)
+    if (figure > classes)
         (void)str_copy(to, size, "the constant power");
-    else if (column == classes)
+    else if (figure == classes)
         (void)str_copy(to, size, "pJ/byte");
     else
-        (void)str_format(to, size, "pJ/FLOP of %s", calibration->classes[column].name);
+        (void)str_format(to, size, "pJ/FLOP of %s", calibration->classes[figure].name);
+}
+
+double design_given_w(const struct calibration *calibration, const struct calibrate_row *row)
+{
+    const struct calibrate_figure *byte = &calibration->joules_per_byte;
+    const struct calibrate_figure *constant = &calibration->constant_w;
+    return (byte->is_given ? byte->value * row->bytes / row->latency_s : 0) +
+           (constant->is_given ? constant->value : 0);
+}
+
+static double part_of(const struct calibration *calibration, const struct calibrate_row *row,
+                      size_t figure)
+{
+    if (figure == calibration->class_count)
+        return row->bytes / row->latency_s;
+    if (figure > calibration->class_count)
+        return 1;
+    return design_class(calibration, row) == figure ? row->flops / row->latency_s : 0;
+}
+
+static void choose_columns(const struct calibration *calibration, struct design *d)
+{
+    for (size_t i = 0; i < calibration->class_count; i++)
+        d->figure[d->columns++] = i;
+    if (!calibration->joules_per_byte.is_given)
+        d->figure[d->columns++] = calibration->class_count;
+    if (!calibration->constant_w.is_given)
+        d->figure[d->columns++] = calibration->class_count + 1;
 }
 
 /* Points by class, each class in the order in which they came: what a draw takes one from. */
@@ -65,16 +93,12 @@ static void weigh(struct calibration *calibration, struct design *d)
 
 static void fill(const struct calibration *calibration, struct design *d)
 {
-    size_t classes = calibration->class_count;
     for (size_t i = 0; i < d->rows; i++) {
-        const struct calibrate_row *row = calibration->points[i].row;
-        size_t class = design_class(calibration, row);
+        const struct calibrate_point *point = &calibration->points[i];
         double weight = d->weight[i];
-        if (class < classes)
-            d->a[i * d->columns + class] = weight * row->flops / row->latency_s;
-        d->a[i * d->columns + classes] = weight * row->bytes / row->latency_s;
-        d->a[i * d->columns + classes + 1] = weight;
-        d->b[i] = weight * calibration->points[i].measured_w;
+        for (size_t j = 0; j < d->columns; j++)
+            d->a[i * d->columns + j] = weight * part_of(calibration, point->row, d->figure[j]);
+        d->b[i] = weight * (point->measured_w - design_given_w(calibration, point->row));
     }
     for (size_t j = 0; j < d->columns; j++) {
         double squares = 0;
@@ -88,8 +112,8 @@ static void fill(const struct calibration *calibration, struct design *d)
 
 enum err design_make(struct calibration *calibration, struct design *out, struct error *why)
 {
-    *out =
-        (struct design){.rows = calibration->point_count, .columns = calibration->class_count + 2};
+    *out = (struct design){.rows = calibration->point_count};
+    choose_columns(calibration, out);
     out->a = calloc(out->rows * out->columns, sizeof *out->a);
     out->b = calloc(out->rows, sizeof *out->b);
     out->weight = calloc(out->rows, sizeof *out->weight);

@@ -48,10 +48,13 @@ static bool is_alike(const struct subgraph *a, const struct subgraph *b,
                      const struct figures *figures)
 {
     struct figures others;
+    bool same = true;
     if (a->op != b->op || a->is_shared != b->is_shared || a->is_summed != b->is_summed)
         return false;
     figures_of(b, &others);
-    return memcmp(figures, &others, sizeof others) == 0;
+    for (size_t i = 0; i < FIGURES && same; i++)
+        same = figures->values[i] == others.values[i];
+    return same;
 }
 
 enum err find_kinds(struct partition *out)

@@ -118,6 +118,8 @@ static struct sharing_division division_of_input(const struct sharing *sharing,
                                          .is_whole = index > 0 || !is_summed};
     if (node->op == GRAPH_ATTENTION)
         return (struct sharing_division){.columns = index == 0, .heads_kv = index > 0};
+    if (node->op == GRAPH_CACHE_WRITE) /* for later passes, whether or not this one reads it */
+        return (struct sharing_division){.heads_kv = 1};
     return division_of_outputs(sharing, node);
 }
 
@@ -145,7 +147,8 @@ static void find_divided(struct sharing *sharing)
 bool sharing_is_divided(const struct sharing *sharing, const struct graph_node *node)
 {
     struct sharing_division made = division_of_outputs(sharing, node);
-    return made.columns > 0 || made.heads_kv > 0;
+    bool is_kept = sharing->is_decoder && node->op == GRAPH_CACHE_WRITE;
+    return made.columns > 0 || made.heads_kv > 0 || is_kept;
 }
 
 bool sharing_is_shared_matrix(const struct sharing *sharing, const struct graph_node *node)

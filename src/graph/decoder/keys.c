@@ -89,7 +89,7 @@ static const struct family *find_family(struct gguf_text architecture)
 /* As much of a text of the file as is printable and fits. */
 static void copy_plain(struct gguf_text from, char *to, size_t size)
 {
-    size_t length = from.length < size - 1 ? (size_t)from.length : size - 1;
+    size_t length = from.length < size - 1 ? from.length : size - 1;
     for (size_t i = 0; i < length; i++)
         to[i] = (char)(from.bytes[i] ? from.bytes[i] : '?');
     to[length] = '\0';
@@ -210,5 +210,5 @@ enum err keys_read(const struct gguf *gguf, struct decoder *out, struct error *w
         err = read_experts(&keys, out);
     for (size_t i = 0; i < out->layer_count && !err; i++)
         err = read_heads(&keys, out, i);
-    return err ? err : read_window(&keys, family, out);
+    return err || !family ? err : read_window(&keys, family, out);
 }

@@ -13,7 +13,7 @@ enum { BINS_LEAST = 8, BINS_MOST = 48 };
 
 struct bins {
     double low, step;
-    bool log;
+    bool log, whole;
     size_t count;
     uint64_t counts[BINS_MOST + 1]; /* the last: beyond */
 };
@@ -35,21 +35,30 @@ static struct bins choose_bins(double *values, size_t count)
     double width = 2 * middle / cbrt((double)count);
     double wished = width > 0 ? ceil(range / width) : sqrt((double)count);
     bins.count = (size_t)fmin(fmax(wished, BINS_LEAST), BINS_MOST);
-    bins.step = range > 0 ? range / (double)bins.count : 1;
+    bins.step = range / (double)bins.count;
+    if (range <= 0) { /* all the same: one bar, with the value in its middle */
+        bins.count = 1;
+        bins.step = q[0] != 0 ? 0.1 * fabs(q[0]) : 1;
+        bins.low = q[0] - bins.step / 2;
+    }
     return bins;
 }
 
-/* Whole numbers of a small range have a bin each. */
+/* Whole numbers of a small range have a bin each, with the number in its middle. */
 static void fit_whole(struct bins *bins, const double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (values[i] != floor(values[i]))
             return;
     double range = bins->step * (double)bins->count;
-    if (bins->log || range < 1)
+    if (bins->log || (range < 1 && bins->count > 1))
         return;
-    bins->step = ceil(bins->step);
+    double least = bins->count > 1 ? bins->low : values[0];
+    range = bins->count > 1 ? range : 0;
+    bins->whole = true;
+    bins->step = bins->count > 1 ? ceil(bins->step) : 1;
     bins->count = (size_t)(range / bins->step) + 1;
+    bins->low = least - 0.5;
 }
 
 static void count_values(struct bins *bins, const double *values, size_t count)
@@ -77,6 +86,7 @@ static void put_histogram(struct json *json, const char *key, const char *label,
     json_number(json, "low", bins.low);
     json_number(json, "step", bins.step);
     json_bool(json, "log", bins.log);
+    json_bool(json, "whole", bins.whole);
     json_array(json, "counts");
     for (size_t i = 0; i < bins.count + (bins.counts[bins.count] > 0); i++)
         json_integer(json, NULL, (int64_t)bins.counts[i]);

@@ -1,9 +1,12 @@
 #include "report/html/run.h"
 
+#include <math.h>
+
 #include "analysis/across.h"
 #include "analysis/run_load.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/json_read.h"
 #include "report/html/excerpts.h"
 #include "report/html/files.h"
@@ -16,6 +19,7 @@
 #include "report/html/shares.h"
 #include "report/html/spans.h"
 #include "report/html/timeline.h"
+#include "report/plot.h"
 
 /* Of 100000 queries that a page lists, 250 at least have their texts: some 400 kB. */
 enum { LISTED_BY_TEXT = 400 };
@@ -64,6 +68,34 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     return put_summary(json, table);
 }
 
+static void put_interval(struct json *json, const char *key, double low, double high)
+{
+    if (!is_known(low) || !is_known(high)) {
+        json_null(json, key);
+        return;
+    }
+    json_array(json, key);
+    json_number(json, NULL, low);
+    json_number(json, NULL, high);
+    json_array_end(json);
+}
+
+/* Of 95 %, as `ipw plot` draws them where runs stand together. */
+static enum err put_intervals(struct json *json, const struct run_table *table)
+{
+    struct plot_run run;
+    enum err err = plot_run_of(table, &run);
+    if (err)
+        return err;
+    json_object(json, "intervals");
+    put_interval(json, "accuracy", run.accuracy_low, run.accuracy_high);
+    put_interval(json, "joules_per_query",
+                 fmax(0, run.point.joules_per_query - run.joules_per_query_error),
+                 run.point.joules_per_query + run.joules_per_query_error);
+    json_object_end(json);
+    return ERR_OK;
+}
+
 static enum err put_all(struct json *json, const struct run_table *table, const char *page,
                         size_t most_listed, const struct results *results,
                         const struct spans *spans, struct error *why)
@@ -71,6 +103,8 @@ static enum err put_all(struct json *json, const struct run_table *table, const 
     json_object(json, NULL);
     enum err err = put_facts(json, table, page, spans);
     headline_put(json, table, results);
+    if (!err)
+        err = put_intervals(json, table);
     predicted_put(json, table->directory);
     shares_put(json, table);
     if (!err)
@@ -96,7 +130,7 @@ enum err run_put(struct json *json, const char *directory, const char *model, co
     struct results results = {0};
     struct spans spans = {0};
     char path[1200];
-    wanted.numbers |= RUN_ACROSS_NEEDS;
+    wanted.numbers |= PLOT_RUN_NEEDS;
     wanted.numbers |= QUERIES_NEED;
     wanted.numbers |= HISTOGRAMS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT);

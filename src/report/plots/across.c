@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "report/plots/drawing.h"
 
 enum { COLOURS = FIGURE_INK }; /* of lines: without the one of the text */
 
@@ -25,10 +26,16 @@ static bool concurrency_differs(const struct plot_source *source)
     return false;
 }
 
-static const char *last_part(const char *path)
+/* Without its path or organisation, unless another model is then called the same. */
+static const char *model_name(const struct plot_source *source, size_t run)
 {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
+    const char *model = source->runs[run].point.model, *name = short_name(model);
+    for (size_t i = 0; i < source->run_count; i++) {
+        const char *other = source->runs[i].point.model;
+        if (strcmp(other, model) != 0 && strcmp(short_name(other), name) == 0)
+            return model;
+    }
+    return name;
 }
 
 static bool begins_letter(const char *at)
@@ -56,7 +63,7 @@ static void add_model(struct text *out, const char *name, size_t most)
 /* What an axis has room for; of the model at least so much. */
 enum { TITLE_LETTERS = 34, MODEL_LETTERS = 14 };
 
-void run_title(const struct plot_source *source, size_t run, char *to, size_t size)
+static void title_of(const struct plot_source *source, size_t run, char *to, size_t size)
 {
     const struct run_point *point = &source->runs[run].point;
     struct text title = {0}, rest = {0};
@@ -67,14 +74,30 @@ void run_title(const struct plot_source *source, size_t run, char *to, size_t si
     if (concurrency_differs(source) && is_known(point->concurrency))
         text_addf(&rest, ", %g at once", point->concurrency);
     if (differ_in(source, offsetof(struct run_point, model)))
-        add_model(&title, last_part(point->model),
+        add_model(&title, model_name(source, run),
                   rest.length + MODEL_LETTERS < TITLE_LETTERS ? TITLE_LETTERS - rest.length
                                                               : MODEL_LETTERS);
     if (rest.length)
         text_add(&title, text_get(&rest) + (title.length ? 0 : strlen(", ")));
-    str_copy(to, size, title.length ? text_get(&title) : last_part(point->directory));
+    str_copy(to, size, title.length ? text_get(&title) : short_name(point->directory));
     text_release(&title);
     text_release(&rest);
+}
+
+/* What was cut may have been all that differed: then the runs have their numbers, too. */
+void run_title(const struct plot_source *source, size_t run, char *to, size_t size)
+{
+    char own[FIGURE_TEXT_MAX], other[FIGURE_TEXT_MAX];
+    bool alone = true;
+    title_of(source, run, own, sizeof own);
+    for (size_t i = 0; i < source->run_count && alone; i++) {
+        title_of(source, i, other, sizeof other);
+        alone = i == run || strcmp(own, other) != 0;
+    }
+    if (alone)
+        str_copy(to, size, own);
+    else
+        str_format(to, size, "%zu: %s", run + 1, own);
 }
 
 /* ---- J per token ---- */
@@ -145,6 +168,36 @@ static enum err check(const struct plot_source *source, double (*of)(const struc
     return ERR_OK;
 }
 
+/* Of a line: its model, and its machine where there are several; long names as a legend shows them. */
+static void plain_line_title(const struct plot_source *source, size_t run, bool with_machine,
+                             char *to, size_t size)
+{
+    enum { LETTERS = 44, MACHINE_LETTERS = 20 };
+    struct text title = {0};
+    add_model(&title, model_name(source, run), with_machine ? LETTERS - MACHINE_LETTERS : LETTERS);
+    text_addf(&title, "%s%.*s", with_machine ? " on " : "", MACHINE_LETTERS,
+              with_machine ? source->runs[run].point.hardware : "");
+    str_copy(to, size, text_get(&title));
+    text_release(&title);
+}
+
+static void line_title(const struct plot_source *source, size_t run, bool with_machine, char *to,
+                       size_t size)
+{
+    char own[FIGURE_TEXT_MAX], other[FIGURE_TEXT_MAX];
+    bool alone = true;
+    plain_line_title(source, run, with_machine, own, sizeof own);
+    for (size_t i = 0; i < source->run_count && alone; i++) {
+        plain_line_title(source, i, with_machine, other, sizeof other);
+        alone =
+            same_line(&source->runs[i].point, &source->runs[run].point) || strcmp(own, other) != 0;
+    }
+    if (alone)
+        str_copy(to, size, own);
+    else
+        str_format(to, size, "%zu: %s", run + 1, own);
+}
+
 enum err draw_per_token(const struct plot_source *source, double (*of)(const struct plot_run *run),
                         const char *what, const char *x_label, struct figure *figure,
                         struct error *why)
@@ -170,8 +223,7 @@ enum err draw_per_token(const struct plot_source *source, double (*of)(const str
             before = same_line(&source->runs[j].point, point);
         if (before)
             continue;
-        str_format(name, sizeof name, "%.100s%s%.60s", last_part(point->model),
-                   several_machines ? " on " : "", several_machines ? point->hardware : "");
+        line_title(source, i, several_machines, name, sizeof name);
         enum figure_colour colour = (enum figure_colour)(lines % COLOURS);
         struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, colour, "");
         struct figure_series *errors = figure_series(figure, panel, FIGURE_ERRORS_Y, colour, name);

@@ -1,5 +1,6 @@
 #include "report/plots/drawing.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,16 @@ void draw_heading(struct figure *figure, const struct run_table *table, const ch
                hardware[0] ? " on " : "", hardware);
     str_format(figure->note, sizeof figure->note, "%zu completed quer%s", completed,
                completed == 1 ? "y" : "ies");
+}
+
+const char *short_name(const char *name)
+{
+    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
+            return name;
+    const char *slash = strrchr(name, '/');
+    return slash && slash[1] ? slash + 1 : name;
 }
 
 void draw_upright(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
@@ -164,6 +175,13 @@ static void put_log_line(struct figure *figure, struct figure_panel *panel,
     }
 }
 
+static void add_note(struct figure *figure, const char *more)
+{
+    size_t length = strlen(figure->note);
+    if (more[0])
+        str_format(figure->note + length, sizeof figure->note - length, "; %s", more);
+}
+
 static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
                           const struct pairs *pairs, struct figure *figure)
 {
@@ -175,14 +193,24 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
         figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "a query");
     enum err err = draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
     if (linear_fit(pairs->x, pairs->y, pairs->count, &fit)) {
-        size_t length = strlen(figure->note);
-        str_copy(figure->note + length, sizeof figure->note - length,
-                 fit.count > 2 ? "; shaded: 95 % of the line" : "");
+        add_note(figure,
+                 fit.count > 2 ? "least squares; shaded: 95 % of the line" : "least squares");
         put_line(figure, panel, pairs, &fit, unit);
     }
     if (plot->log_fit)
         put_log_line(figure, panel, pairs, unit);
     return err;
+}
+
+/* Records may tell the GPUs' joules and not their watts. */
+static const char *whose(const struct pair_plot *plot, const struct run_table *table,
+                         enum run_number y)
+{
+    if (y == plot->y)
+        return y == RUN_BASIS_JOULES || y == RUN_BASIS_WATTS ? "of the GPUs, or the board" : "";
+    return y == RUN_WATTS && table->numbers[RUN_BASIS_JOULES]
+               ? "of the machine: the records do not tell the GPUs' power"
+               : "of the machine: no GPU or board was measured";
 }
 
 enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
@@ -198,12 +226,7 @@ enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
         err = lacks(table, words, why);
     if (!err) {
         draw_heading(figure, table, plot->what);
-        str_format(words, sizeof words, "; %s",
-                   y != plot->y ? "of the machine: no GPU or board was measured"
-                   : y == RUN_BASIS_JOULES || y == RUN_BASIS_WATTS ? "of the GPUs, or the board"
-                                                                   : "least squares");
-        str_format(figure->note + strlen(figure->note), sizeof figure->note - strlen(figure->note),
-                   "%s", words);
+        add_note(figure, whose(plot, table, y));
         err = put_pairs(plot, y, &pairs, figure);
     }
     free(pairs.x);

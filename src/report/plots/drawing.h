@@ -12,6 +12,9 @@ struct linear_fit;
 /* "llama3.2:1b on H100: what", and a note of how many queries. */
 void draw_heading(struct figure *figure, const struct run_table *table, const char *what);
 
+/* The last part of a path, or of "organisation/name"; any other name is whole. */
+const char *short_name(const char *name);
+
 /* Up to so many points each is drawn. */
 enum { CLOUD_EXACT = 3000 };
 

@@ -8,13 +8,14 @@
 #include "report/plots/of_layers.h"
 
 static void put_phase(struct figure *figure, const struct jv *layers,
-                      const struct layer_parts *parts, const char *phase)
+                      const struct layer_parts *parts, const char *phase, double most)
 {
     size_t index = 0;
     struct figure_panel *panel = figure_panel(figure, "", "layer");
     str_copy(panel->title, sizeof panel->title, phase);
     str_copy(panel->heat_label, sizeof panel->heat_label, "energy (J)");
     panel->weight = 1;
+    panel->heat_high = most;
     panel->y.low = -0.5;
     panel->y.high = (double)jv_count(jv_get(layers, "layers")) - 0.5;
     panel->y.whole = true;
@@ -27,13 +28,14 @@ static void put_phase(struct figure *figure, const struct jv *layers,
                         (double)index + 0.5, layer_joules(l, parts->names[i], phase));
 }
 
-static bool has_phase(const struct jv *layers, const char *phase, const struct layer_parts *parts)
+/* The joules of the dearest place; 0 of a phase that has none. */
+static double most_of(const struct jv *layers, const char *phase, const struct layer_parts *parts)
 {
+    double most = 0;
     for (const struct jv *l = jv_first(jv_get(layers, "layers")); l; l = jv_next(l))
         for (size_t i = 0; i < parts->count; i++)
-            if (layer_joules(l, parts->names[i], phase) > 0)
-                return true;
-    return false;
+            most = fmax(most, layer_joules(l, parts->names[i], phase));
+    return most;
 }
 
 static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
@@ -46,9 +48,12 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
     layer_parts_of(source->layers, true, &parts);
     if (!parts.count)
         return err_set(why, ERR_NO_DATA, "the layers were not divided into components");
+    /* One scale: the same colour is the same energy in both. */
+    double most = fmax(most_of(source->layers, PHASES[0], &parts),
+                       most_of(source->layers, PHASES[1], &parts));
     for (int i = 0; i < 2; i++)
-        if (has_phase(source->layers, PHASES[i], &parts))
-            put_phase(figure, source->layers, &parts, PHASES[i]);
+        if (most_of(source->layers, PHASES[i], &parts) > 0)
+            put_phase(figure, source->layers, &parts, PHASES[i], most);
     if (!figure->panel_count)
         return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
     layers_heading(figure, source, "Energy by layer and component");

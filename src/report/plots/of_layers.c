@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
+#include "report/plots/drawing.h"
 
 static const char *text_or(const struct jv *value, const char *otherwise)
 {
@@ -54,11 +55,9 @@ double layer_joules(const struct jv *entry, const char *component, const char *p
 void layers_heading(struct figure *figure, const struct plot_source *source, const char *what)
 {
     const char *model = text_or(jv_get(source->layers, "model"), "a model");
-    const char *slash = strrchr(model, '/');
     double joules = jv_number(jv_path(source->layers, "energy.joules"));
     double plus_minus = jv_number(jv_path(source->layers, "energy.plus_minus"));
-    str_format(figure->title, sizeof figure->title, "%s: %.160s", what,
-               slash && slash[1] ? slash + 1 : model);
+    str_format(figure->title, sizeof figure->title, "%s: %.160s", what, short_name(model));
     if (is_known(joules))
         str_format(
             figure->note, sizeof figure->note,

@@ -20,6 +20,8 @@ const struct plot_driver plot_power = {
     .name = "power",
     .summary = "power against tokens, with a line over tokens and one over their logarithm",
     .of = PLOT_OF_RUN,
-    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS), 0},
+    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS) |
+                  RUN_WANT(RUN_BASIS_JOULES),
+              0},
     .draw = draw,
 };

@@ -26,6 +26,8 @@ static void numbers_are_parsed_strictly(void **state)
     assert_int_equal(parse_double("inf", &d), ERR_BAD_VALUE);
     assert_int_equal(parse_double("nan", &d), ERR_BAD_VALUE);
     assert_int_equal(parse_double("1.5W", &d), ERR_BAD_VALUE);
+    assert_int_equal(parse_double("0x10", &d), ERR_BAD_VALUE);
+    assert_int_equal(parse_double("-0X1p3", &d), ERR_BAD_VALUE);
 }
 
 static void text_grows_and_formats(void **state)
