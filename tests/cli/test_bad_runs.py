@@ -82,6 +82,30 @@ class BadRuns(unittest.TestCase):
                 for word in words:
                     self.assertIn(word, said)
 
+    def assertExits(self, path, said, **codes):
+        """0 by every command but those named; where it is 0, the words stand in what they say."""
+        for command, _ in self.commands(path):
+            with self.subTest(command=command):
+                done = ipw(None, *command)
+                self.assertEqual(done.returncode, codes.get(command[0], 0), done.stderr)
+                if said and command[0] in ("analyze", "compare") and not done.returncode:
+                    self.assertRegex(done.stdout, said)
+
+    def test_exit_statuses(self):
+        """As docs/man/ipw.1 has them: what is doubtful is told, and is no failure."""
+        (self.root / "out").mkdir()
+        self.assertExits(self.run_of("unfinished", whole=False), "has not come to its end")
+        self.assertExits(self.run_of("one", [query(0, correct=True)]), "")
+        self.assertExits(self.run_of("some failed", [query(i, failed=i == 3) for i in range(8)]), "1 of 8")
+        self.assertExits(self.run_of("no energy", [query(i, joules=None) for i in range(8)]), "energy", plot=1)  # the plot of energy is asked for by name
+        self.assertExits(self.run_of("all failed", [query(i, failed=True) for i in range(8)]), "", compare=1, plot=1)
+        elsewhere = self.run_of("elsewhere", hardware="H200", host="node2")
+        self.assertExits(elsewhere, "")
+        done = ipw(None, "analyze", self.good, elsewhere)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("2 different machines", done.stdout)
+        self.assertIn("another", ipw(None, "compare", self.good, elsewhere).stdout)
+
     def test_missing(self):
         self.assertRefused(self.root / "nowhere", "no such directory")
 

@@ -547,6 +547,7 @@ class TextsStayTexts(PlotTest):
         for plot in ("context", "models"):
             names = [text for text in self.legend(*models, plot=plot) if "…" in text]
             self.assertEqual(len(set(names)), 2, names)
+            self.assertEqual([name.count("…") for name in names], [1, 1])
 
     def test_the_heading_of_layers(self):
         for model, shown in (("/m/tiny.gguf", ": tiny.gguf"), ('x"; y("/tmp/z")', ': x"; y("/tmp/z")')):

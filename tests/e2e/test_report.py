@@ -378,6 +378,9 @@ class Equal(Page):
         write_run(self.folder / "equal", [query(i, joules=10.0, latency=0.5, tokens=20) for i in range(12)])
         self.browser.open(report(self.folder / "equal"), **DESKTOP)
         data = json.loads(self.browser.run("document.getElementById('data').textContent"))
+        # Without a busy time of the machine it is another power, by another name.
+        power = self.browser.run("document.querySelector('.figure[data-key=busy_watts]').textContent")
+        self.assertRegex(power, r"^Query power20\.00 ± 0\.60 W")
         found = {one["key"]: one for one in data["runs"][0]["distributions"]}
         self.assertEqual(found["joules"]["counts"], [12])
         for one in found.values():
@@ -600,7 +603,7 @@ class Several(Page):
     def test_two_names_for_two_powers(self):
         self.several()
         heads = self.browser.run("[...document.querySelectorAll('thead th, .figure dt')].map(e => e.textContent)")
-        self.assertIn("Power of a query", heads)
+        self.assertIn("Query power", heads)
         self.assertIn("Power while busy", heads)
         self.assertNotIn("Power", heads)
         self.assertIn("joules over its own time", self.browser.run("document.querySelector('#groups .note').textContent"))

@@ -105,10 +105,11 @@ function histogramOption(found) {
   const last = counts.length - 1;
   const bars = counts.map((count, i) => [edge(i), found.beyond && i === last ? edge(i) * (log ? Math.exp(step) : 1) + (log ? 0 : step) : edge(i + 1), count]);
   const mark = (value, name) => ({ xAxis: value, label: { formatter: name } });
+  const air = last === 0 ? step : 0; // one bar alone stands in the middle
   return {
     ...baseOption(),
     grid: { left: 6, right: 10, top: 24, bottom: 4, containLabel: true },
-    xAxis: unitAxis(unit, { type: log ? "log" : "value", min: bars[0][0], max: bars[last][1], splitLine: { show: false },
+    xAxis: unitAxis(unit, { type: log ? "log" : "value", min: bars[0][0] - air, max: bars[last][1] + air, minInterval: found.whole ? 1 : null, splitLine: { show: false },
       splitNumber: 4, labels: { showMinLabel: false, showMaxLabel: false } }),
     yAxis: axis({ type: "value", minInterval: 1, splitNumber: 3 }),
     tooltip: {
@@ -132,7 +133,7 @@ function histogramOption(found) {
       markLine: {
         symbol: "none", silent: true, lineStyle: { color: colour("dim"), type: [4, 3] },
         label: { color: colour("dim"), fontSize: 11, position: "end", distance: 3 },
-        data: [mark(spread.p50, "p50"), mark(spread.p95, "p95")].filter(m => m.xAxis <= bars[last][1]),
+        data: (spread.p50 === spread.p95 ? [mark(spread.p50, "p50, p95")] : [mark(spread.p50, "p50"), mark(spread.p95, "p95")]).filter(m => m.xAxis <= bars[last][1]),
       },
     }],
   };

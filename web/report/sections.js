@@ -202,7 +202,7 @@ const GROUP_COLUMNS = [
   { key: "queries", label: "Queries", unit: "" }, { key: "accuracy", label: "Accuracy", unit: "%" },
   { key: "joules_per_query", label: "Per query", unit: "J", show: ofSome("joules_per_query", "J") },
   { key: "joules_per_output_token", label: "Per output token", unit: "J", show: ofSome("joules_per_output_token", "J") },
-  { key: "watts", label: "Power of a query", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
+  { key: "watts", label: "Query power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
   { key: "time_to_first_token_s", label: "First token", unit: "s", show: ofSome("time_to_first_token_s", "s") },
   { key: "input_tokens", label: "Prompt", unit: "" }, { key: "output_tokens", label: "Output", unit: "" },
 ];
@@ -223,7 +223,7 @@ function groupSection(run) {
     ["By prompt length", "Prompt tokens", [["efficiency", "by_input_tokens", "length"], ["accuracy", "by_input_tokens", "length"], ["latency", "by_input_tokens", "input_tokens"]]],
   ].map(([title, label, sources]) => [title, label, joinGroups(run, sources)]).filter(([, , rows]) => rows.length);
   if (!tables.length) return null;
-  return section("groups", "By subject and by length", "Means of completed queries; energy per token is of all their joules over all their tokens. Power of a query is its joules over its own time: of requests that ran at once, each has its share of the machine's.",
+  return section("groups", "By subject and by length", "Means of completed queries; energy per token is of all their joules over all their tokens. Query power is a query's joules over its own time: of requests that ran at once, each has its share of the machine's.",
     make("div", { class: "tables" }, tables.map(([title, label, rows]) => make("div", {}, make("h3", {}, title),
       smallTable(title, [{ key: "name", label, text: true, wide: true }, ...GROUP_COLUMNS], rows, { filter: rows.length > 1 })))));
 }
@@ -342,7 +342,7 @@ function comparisonSection() {
 // ---- layers ----
 
 // The last part of a path, or of "organisation/name"; any other name is whole.
-const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]*[^/]$/.test(name) ? name.split("/").pop() : name;
+const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]+$/.test(name) && !name.endsWith("/") ? name.split("/").pop() : name;
 
 function layersSection(model, i) {
   const energy = model.energy || {};

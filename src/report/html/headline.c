@@ -116,9 +116,9 @@ static void put_watts(const struct top *top)
     char text[FORMAT_MAX];
     double watts = fact_or(top, "ipw.busy_watts", "efficiency", "data.of_a_query.watts.mean");
     with_error(text, watts, watts * relative_error(top->table), "W");
-    put_figure(top, "busy_watts", "Power while busy", watts, text,
-               is_known(run_fact(top->table, "ipw.busy_watts")) ? "while requests were alive"
-                                                                : "mean over the queries");
+    bool busy = is_known(run_fact(top->table, "ipw.busy_watts"));
+    put_figure(top, "busy_watts", busy ? "Power while busy" : "Query power", watts, text,
+               busy ? "while requests were alive" : "mean of joules over own time");
 }
 
 /* ---- intelligence ---- */

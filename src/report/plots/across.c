@@ -61,9 +61,10 @@ static void add_model(struct text *out, const char *name, size_t most)
 }
 
 /* What an axis has room for; of the model at least so much. */
-enum { TITLE_LETTERS = 34, MODEL_LETTERS = 14 };
+enum { TITLE_LETTERS = 34, MODEL_LETTERS = 14, NUMBER_LETTERS = 4 };
 
-static void title_of(const struct plot_source *source, size_t run, char *to, size_t size)
+static void title_of(const struct plot_source *source, size_t run, size_t letters, char *to,
+                     size_t size)
 {
     const struct run_point *point = &source->runs[run].point;
     struct text title = {0}, rest = {0};
@@ -75,8 +76,7 @@ static void title_of(const struct plot_source *source, size_t run, char *to, siz
         text_addf(&rest, ", %g at once", point->concurrency);
     if (differ_in(source, offsetof(struct run_point, model)))
         add_model(&title, model_name(source, run),
-                  rest.length + MODEL_LETTERS < TITLE_LETTERS ? TITLE_LETTERS - rest.length
-                                                              : MODEL_LETTERS);
+                  rest.length + MODEL_LETTERS < letters ? letters - rest.length : MODEL_LETTERS);
     if (rest.length)
         text_add(&title, text_get(&rest) + (title.length ? 0 : strlen(", ")));
     str_copy(to, size, title.length ? text_get(&title) : short_name(point->directory));
@@ -89,15 +89,17 @@ void run_title(const struct plot_source *source, size_t run, char *to, size_t si
 {
     char own[FIGURE_TEXT_MAX], other[FIGURE_TEXT_MAX];
     bool alone = true;
-    title_of(source, run, own, sizeof own);
+    title_of(source, run, TITLE_LETTERS, own, sizeof own);
     for (size_t i = 0; i < source->run_count && alone; i++) {
-        title_of(source, i, other, sizeof other);
+        title_of(source, i, TITLE_LETTERS, other, sizeof other);
         alone = i == run || strcmp(own, other) != 0;
     }
-    if (alone)
+    if (alone) {
         str_copy(to, size, own);
-    else
-        str_format(to, size, "%zu: %s", run + 1, own);
+        return;
+    }
+    title_of(source, run, TITLE_LETTERS - NUMBER_LETTERS, own, sizeof own);
+    str_format(to, size, "%zu: %s", run + 1, own);
 }
 
 /* ---- J per token ---- */
