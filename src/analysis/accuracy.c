@@ -206,6 +206,7 @@ static void put_summary(struct json *json, const struct run_table *table,
     put_interval(json, "ipw_interval_95", quotient(score->accuracy_low, score->busy_watts),
                  quotient(score->accuracy_high, score->busy_watts));
     json_number(json, "joules_per_query", score->joules_per_query);
+    json_integer(json, "joules_per_query_queries", (int64_t)score->energy_queries);
     json_number(json, "busy_watts", score->busy_watts);
     json_object_end(json);
 }
@@ -269,6 +270,7 @@ static enum err put_group(struct json *json, const char *name, const char *value
     json_number(json, "accuracy", score.accuracy);
     put_interval(json, "accuracy_interval_95", score.accuracy_low, score.accuracy_high);
     json_number(json, "joules_per_query", score.joules_per_query);
+    json_integer(json, "joules_per_query_queries", (int64_t)score.energy_queries);
     json_number(json, "ipj", score.ipj);
     put_interval(json, "ipj_interval_95", ipj.low, ipj.high);
     json_object_end(json);

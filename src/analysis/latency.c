@@ -41,16 +41,22 @@ static enum err put_times(const struct run_table *table, struct json *json)
     return err;
 }
 
-static double mean_of(const struct run_table *table, enum run_number column, const uint32_t *rows,
-                      size_t count)
+/* The mean, and of how many queries it is: not every answer came in pieces. */
+static void put_mean(struct json *json, const char *key, const char *queries_key,
+                     const struct run_table *table, enum run_number column, const uint32_t *rows,
+                     size_t count)
 {
     struct ratio_sums sums = {0};
     for (size_t i = 0; i < count; i++) {
         double value = run_number(table, column, rows[i]);
-        if (is_known(value))
-            sums = (struct ratio_sums){sums.rows + 1, sums.numerator + value, sums.denominator + 1};
+        if (is_known(value)) {
+            sums.rows++;
+            sums.numerator += value;
+            sums.denominator++;
+        }
     }
-    return ratio_value(&sums);
+    json_number(json, key, ratio_value(&sums));
+    json_integer(json, queries_key, (int64_t)sums.rows);
 }
 
 static void put_group(struct json *json, const char *name, const char *value,
@@ -59,9 +65,10 @@ static void put_group(struct json *json, const char *name, const char *value,
     json_object(json, NULL);
     json_string(json, name, value);
     json_integer(json, "queries", (int64_t)count);
-    json_number(json, "latency_s", mean_of(table, RUN_LATENCY, rows, count));
-    json_number(json, "time_to_first_token_s", mean_of(table, RUN_TTFT, rows, count));
-    json_number(json, "itl_median_ms", mean_of(table, RUN_ITL_MEDIAN, rows, count));
+    put_mean(json, "latency_s", "latency_s_queries", table, RUN_LATENCY, rows, count);
+    put_mean(json, "time_to_first_token_s", "time_to_first_token_s_queries", table, RUN_TTFT, rows,
+             count);
+    put_mean(json, "itl_median_ms", "itl_median_ms_queries", table, RUN_ITL_MEDIAN, rows, count);
     json_object_end(json);
 }
 

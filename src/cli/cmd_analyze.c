@@ -311,8 +311,9 @@ static enum err load_layers(struct analyzing *work, struct subject *subject, str
     enum err err = measured_layers_load(subject->path, &work->layers, why);
     if (err)
         work->layers.count = before;
-    subject->layers = (struct measured_layers){.models = work->layers.models + before,
-                                               .count = work->layers.count - before};
+    subject->layers = (struct measured_layers){.count = work->layers.count - before};
+    if (subject->layers.count) /* else there may be no array to point into */
+        subject->layers.models = work->layers.models + before;
     work->layered += subject->layers.count > 0;
     return err;
 }

@@ -422,7 +422,7 @@ static int estimate_main(int argc, char **argv)
         {0, "hardware-file", OPTION_LIST, &o.hardware_files, "FILE",
          "a device described in a file; may be repeated", 0, 0, NULL},
         {'p', "precision", OPTION_TEXT, &o.precision, "FORMATS",
-         "fp32, fp16, bf16, fp8, int8, int4 ...; stored (default: 16 bits, or stored)", 0, 0, NULL},
+         "fp32, fp16, bf16, fp8, int8, int4; stored (default: it, else 16 bits)", 0, 0, NULL},
         {'b', "batch", OPTION_TEXT, &o.batch, "BATCHES",
          "samples at a time: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", 0, 0, NULL},
         {0, "prompt-tokens", OPTION_TEXT, &o.prompt_tokens, "NUMBERS",

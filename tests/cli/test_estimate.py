@@ -7,7 +7,6 @@ import io
 import json
 import re
 import shutil
-import subprocess
 import sys
 import unittest
 from pathlib import Path

@@ -18,7 +18,7 @@ import unittest  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 from program import ipw  # noqa: E402
-from rundirs import MODEL, query, summary, write_run  # noqa: E402
+from rundirs import MODEL, query, write_run  # noqa: E402
 
 try:
     import numpy as np
@@ -201,6 +201,17 @@ class Parts(FiguresTest):
         self.assertRegex(said, r"reading .*200\.0 mJ \(1 of 24\)")
         self.assertNotIn("token queries", said)
 
+    def test_times_and_energies_of_some(self):
+        lines = [query(i, joules=10 if i < 5 else None, correct=1) for i in range(24)]
+        for line in lines[3:]:
+            del line["model_metrics"][MODEL]["latency_metrics"]["time_to_first_token_seconds"]
+        got = self.analyze(self.run_of(lines))
+        row = got["latency"]["data"]["by_subject"][0]
+        self.assertEqual((row["latency_s_queries"], row["time_to_first_token_s_queries"]), (24, 3))
+        self.assertEqual(got["accuracy"]["data"]["by_subject"][0]["joules_per_query_queries"], 5)
+        self.assertEqual(got["accuracy"]["summary"]["joules_per_query_queries"], 5)
+        self.assertEqual(got["efficiency"]["data"]["by_subject"][0]["joules_per_query_queries"], 5)
+
     def test_all(self):
         path = self.phases((24, 24))
         got = self.analyze(path)["efficiency"]
@@ -351,6 +362,31 @@ class Repeats(FiguresTest):
         np.testing.assert_allclose(done["accuracy_interval_95"], wanted, rtol=1e-9)
         got = self.analyze(Path(done["output_dir"]))["accuracy"]["summary"]["accuracy_interval_95"]
         np.testing.assert_allclose(got, wanted, rtol=1e-9)
+
+    def test_bars_of_plots_are_over_questions(self):
+        """And have the sensors' 3 % in them, as the note says."""
+        program, script = self.folder / "bin/gnuplot", self.folder / "script"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\ncat > {script}; echo drawn\n")
+        program.chmod(0o755)
+        rng = np.random.default_rng(8)
+        runs, wanted = [], []
+        for at_once, rounds in ((1, 1), (4, 5)):
+            tokens = rng.integers(10, 60, 24)
+            joules = 0.2 * tokens + rng.uniform(1, 5, 24)
+            lines = [query(i, joules=joules[i], tokens=int(tokens[i]), repeat=r) for r in range(rounds) for i in range(24)]
+            runs.append(self.run_of(lines, f"at{at_once}", concurrency=at_once))
+            ratio = joules.sum() / tokens.sum()
+            error = np.std(joules - ratio * tokens, ddof=1) / math.sqrt(24) / tokens.mean()
+            half = 1.96 * math.hypot(error, 0.03 * ratio)
+            wanted.append((at_once, ratio, ratio - half, ratio + half))
+        done = ipw(None, "plot", *runs, "--plot", "concurrency", "-o", self.folder / "out",
+                   env={"PATH": f"{program.parent}:/usr/bin:/bin"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = script.read_text()
+        self.assertIn("bars: ±1.96 σ, queries and sensors", said)
+        bars = [tuple(map(float, row.split())) for row in said.split("$p0s1 << END\n")[1].split("END")[0].splitlines()]
+        np.testing.assert_allclose(bars, wanted, rtol=1e-6)
 
     def test_all_or_none_right(self):
         """Does not scatter, and is no surer for that."""

@@ -6,7 +6,6 @@ without it this is a skip."""
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile

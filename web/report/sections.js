@@ -203,7 +203,7 @@ const GROUP_COLUMNS = [
   { key: "joules_per_query", label: "Per query", unit: "J", show: ofSome("joules_per_query", "J") },
   { key: "joules_per_output_token", label: "Per output token", unit: "J", show: ofSome("joules_per_output_token", "J") },
   { key: "watts", label: "Query power", unit: "W" }, { key: "latency_s", label: "Latency", unit: "s" },
-  { key: "time_to_first_token_s", label: "First token", unit: "s" },
+  { key: "time_to_first_token_s", label: "First token", unit: "s", show: ofSome("time_to_first_token_s", "s") },
   { key: "input_tokens", label: "Prompt", unit: "" }, { key: "output_tokens", label: "Output", unit: "" },
 ];
 

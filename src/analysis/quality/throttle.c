@@ -41,10 +41,15 @@ static void look_at_piece(FILE *file, off_t from, int64_t length, struct seen *s
     char *line = NULL;
     size_t capacity = 0;
     ssize_t got = 0;
-    if (fseeko(file, from, SEEK_SET) == 0 && from > 0)
-        length -= getline(&line, &capacity, file);
-    for (; length > 0 && (got = getline(&line, &capacity, file)) > 0; length -= got)
-        look_at_line(line, seen);
+    bool whole = from == 0;
+    if (fseeko(file, from, SEEK_SET) != 0)
+        return;
+    while (length > 0 && (got = getline(&line, &capacity, file)) > 0) {
+        if (whole)
+            look_at_line(line, seen);
+        whole = true;
+        length -= got;
+    }
     free(line);
 }
 

@@ -104,7 +104,9 @@ enum err entry_line(const struct entry *at, const struct jv *object, const char 
     if (jv_is_null(value))
         return entry_refuse(at, key, "is missing");
     if (!*out || !is_line(*out))
-        return entry_refuse(at, key, "must be one line of text, 1 to %d bytes", SOURCE_MAX);
+        return entry_refuse(at, key,
+                            "must be one line of text without control characters, 1 to %d bytes",
+                            SOURCE_MAX);
     return ERR_OK;
 }
 

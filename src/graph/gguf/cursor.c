@@ -15,7 +15,7 @@ enum {
 /* A name as a message can show it. */
 static void show_name(struct gguf_text name, char *to, size_t size)
 {
-    size_t length = name.length < size - 1 ? (size_t)name.length : size - 1;
+    size_t length = name.length < size - 1 ? name.length : size - 1;
     for (size_t i = 0; i < length; i++)
         to[i] = (char)(name.bytes[i] ? name.bytes[i] : '?');
     to[length] = '\0';
