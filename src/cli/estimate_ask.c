@@ -22,7 +22,10 @@ static enum err room_for_hardware(struct estimate_asked *out, struct error *why)
 {
     out->hardware = calloc(HARDWARE_MOST, sizeof *out->hardware);
     out->is_catalogued = calloc(HARDWARE_MOST, sizeof *out->is_catalogued);
-    return out->hardware && out->is_catalogued ? ERR_OK : no_memory(why);
+    if (out->hardware && out->is_catalogued)
+        return ERR_OK;
+    no_memory(why);
+    return ERR_NO_MEMORY;
 }
 
 static enum err add_named(const char *id, struct estimate_asked *out, struct error *why)

@@ -49,7 +49,7 @@ struct calibrate_command {
     struct microbench_options bench;
     struct calibrate_options fit;
     struct option_list files, runs, given_words;
-    const char *hardware, *model, *precision, *output, *given_source;
+    const char *hardware, *model, *precision, *output, *rows, *given_source;
     double joules_per_byte, constant_w; /* that fit points to, where they are given */
     unsigned seed;
     bool json, quiet;
@@ -166,6 +166,19 @@ static int measure_here(const struct calibrate_command *command, struct calibrat
     return 0;
 }
 
+/* Minutes of measuring are not lost to a fit that is refused. */
+static int keep_rows(const struct calibrate_command *command, const struct calibrate_work *work)
+{
+    struct text text = {0};
+    struct error why = {0};
+    if (!command->rows)
+        return 0;
+    calibrate_rows_csv(&work->rows, work->device, &text);
+    enum err err = write_file(command->rows, &text, &why);
+    text_release(&text);
+    return err ? complain(NAME, EXIT_FAILED, "%s", why.text) : 0;
+}
+
 /* ---- the entry that keeps what is not fitted ---- */
 
 /* The one that was named, or the one that the rows' own name means; none is no error. */
@@ -225,6 +238,8 @@ static int calibrate(const struct calibrate_command *command, struct calibrate_w
     int code = is_here ? measure_here(command, work) : read_files(command, work);
     if (!code)
         code = read_runs(command, work);
+    if (!code)
+        code = keep_rows(command, work);
     if (!code)
         code = find_base(command, work);
     if (code)
@@ -294,6 +309,8 @@ int estimate_calibrate(int argc, char **argv)
          "where that figure comes from, for the file", 0, 0, NULL},
         {'o', "output", OPTION_TEXT, &command.output, "FILE", "write the hardware file there", 0, 0,
          NULL},
+        {0, "rows", OPTION_TEXT, &command.rows, "FILE",
+         "keep the measured windows there, for --csv, whatever the fit says", 0, 0, NULL},
         {0, "seconds", OPTION_NUMBER, &command.bench.seconds, "S",
          "for all windows that are measured here (default: 45)", 1, 86400, NULL},
         {'t', "threads", OPTION_COUNT, &command.bench.threads, "N",
