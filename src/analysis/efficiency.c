@@ -41,16 +41,25 @@ struct ratio_terms {
     size_t queries, count;
 };
 
+static void release_terms(struct ratio_terms *terms)
+{
+    free(terms->terms[0]);
+    free(terms->terms[1]);
+    free(terms->rows);
+    terms->terms[0] = terms->terms[1] = NULL;
+    terms->rows = NULL;
+}
+
 static enum err take_terms(const struct run_table *table, const struct ratio_row *row,
                            struct questions *questions, struct ratio_terms *out)
 {
-    *out = (struct ratio_terms){{malloc((table->rows + 1) * sizeof **out->terms),
-                                 malloc((table->rows + 1) * sizeof **out->terms)},
-                                malloc((table->rows + 1) * sizeof *out->rows),
-                                0,
-                                0};
-    if (!out->terms[0] || !out->terms[1] || !out->rows)
+    out->terms[0] = malloc((table->rows + 1) * sizeof **out->terms);
+    out->terms[1] = malloc((table->rows + 1) * sizeof **out->terms);
+    out->rows = malloc((table->rows + 1) * sizeof *out->rows);
+    if (!out->terms[0] || !out->terms[1] || !out->rows) {
+        release_terms(out);
         return ERR_NO_MEMORY;
+    }
     for (size_t i = 0; i < table->rows; i++) {
         double over = run_number(table, row->numerator, i);
         double under = run_number(table, row->denominator, i);
@@ -60,7 +69,8 @@ static enum err take_terms(const struct run_table *table, const struct ratio_row
             out->rows[out->queries++] = (uint32_t)i;
         }
     }
-    out->count = questions_add_up(questions, out->rows, out->queries, out->terms, 2);
+    double *terms[] = {out->terms[0], out->terms[1]};
+    out->count = questions_add_up(questions, out->rows, out->queries, terms, 2);
     return ERR_OK;
 }
 
@@ -80,9 +90,7 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
             {terms.terms[0], terms.terms[1]}, 2, terms.count, quotient, DRAWS, SEED, GROUPS};
         err = resample_interval(&what, &found);
     }
-    free(terms.terms[0]);
-    free(terms.terms[1]);
-    free(terms.rows);
+    release_terms(&terms);
     if (!is_known(found.figure))
         return err;
     json_number(json, row->key, found.figure);

@@ -81,7 +81,7 @@ char *str_plain(char *string)
 
 struct plain_text plain_text(const char *string)
 {
-    struct plain_text plain;
+    struct plain_text plain = {.text = ""};
     str_copy(plain.text, sizeof plain.text, string);
     str_plain(plain.text);
     return plain;

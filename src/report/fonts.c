@@ -25,9 +25,11 @@ static void ask(void)
     if (!file)
         return;
     if (!filter_run(argv, &nothing, fileno(file), NULL)) {
-        rewind(file);
-        for (size_t got; (got = fread(piece, 1, sizeof piece, file)) > 0;)
+        size_t got = fseek(file, 0, SEEK_SET) == 0 ? sizeof piece : 0;
+        while (got == sizeof piece) {
+            got = fread(piece, 1, sizeof piece, file);
             text_add_bytes(&covered, piece, got);
+        }
     }
     fclose(file);
 }

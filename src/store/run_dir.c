@@ -130,10 +130,11 @@ enum err run_dir_check_files(const char *path, struct error *why)
     struct stat status;
     enum err err = ERR_OK;
     DIR *dir = opendir(path);
-    while (dir && !err && (entry = readdir(dir)))
+    int folder = dir ? dirfd(dir) : -1;
+    while (folder >= 0 && !err && (entry = readdir(dir)))
         if ((!fnmatch("*.json*", entry->d_name, 0) || !fnmatch("*.csv", entry->d_name, 0) ||
              !fnmatch("*.arrow", entry->d_name, 0)) &&
-            fstatat(dirfd(dir), entry->d_name, &status, 0) == 0 && is_waited_for(status.st_mode))
+            fstatat(folder, entry->d_name, &status, 0) == 0 && is_waited_for(status.st_mode))
             err = err_set(why, ERR_BAD_VALUE,
                           "%s/%s is a %s, no regular file: write into a file what comes from it",
                           path, entry->d_name,

@@ -114,7 +114,7 @@ enum err design_make(struct calibration *calibration, struct design *out, struct
 {
     *out = (struct design){.rows = calibration->point_count};
     choose_columns(calibration, out);
-    out->a = calloc(out->rows * out->columns, sizeof *out->a);
+    out->a = calloc(out->rows * out->columns + 1, sizeof *out->a);
     out->b = calloc(out->rows, sizeof *out->b);
     out->weight = calloc(out->rows, sizeof *out->weight);
     out->first = calloc(calibration->class_count + 2, sizeof *out->first);
