@@ -214,6 +214,14 @@ static void forget_rows(struct run_table *table)
     *table = fresh;
 }
 
+static enum err begin_builder(struct builder *builder, struct run_table *table, struct asked asked,
+                              struct error *why)
+{
+    enum err err = builder_init(builder, table, derive_needs(asked.wanted));
+    builder->excerpts = asked.excerpts;
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+}
+
 static enum err from_arrow(struct run_table *table, const struct shards *shards, const char *model,
                            struct asked asked, struct error *why)
 {
@@ -230,10 +238,7 @@ static enum err from_arrow(struct run_table *table, const struct shards *shards,
         err = choose_model(table, model, why);
     if (err)
         return err;
-    err = builder_init(&builder, table, derive_needs(asked.wanted));
-    builder.excerpts = asked.excerpts;
-    if (err)
-        err_set(why, err, "%s", err_text(err));
+    err = begin_builder(&builder, table, asked, why);
     for (size_t i = 0; !err && i < shards->count; i++) {
         err = join(table->directory, shards->names[i], path, why);
         if (!err)
@@ -257,11 +262,8 @@ static enum err from_journal(struct run_table *table, const char *model, struct 
         err = set_model(table, model, why);
     if (err)
         return err;
-    err = builder_init(&builder, table, derive_needs(asked.wanted));
-    builder.excerpts = asked.excerpts;
-    if (err)
-        err_set(why, err, "%s", err_text(err));
-    else
+    err = begin_builder(&builder, table, asked, why);
+    if (!err)
         err = journal_rows(path, &builder, why);
     builder_finish(&builder);
     builder_release(&builder);

@@ -115,24 +115,24 @@ void words_csv_number(struct text *out, double value)
                   value);
 }
 
-char *words_joules(char *to, double joules, double plus_minus)
+static char *words_estimated(char *to, double value, double plus_minus, const char *unit)
 {
     char figure[FORMAT_MAX];
-    if (!is_known(joules))
+    if (!is_known(value))
         str_copy(to, WORDS_MAX, "-");
     else
-        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, joules, plus_minus, "J"));
+        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, value, plus_minus, unit));
     return to;
+}
+
+char *words_joules(char *to, double joules, double plus_minus)
+{
+    return words_estimated(to, joules, plus_minus, "J");
 }
 
 char *words_watts(char *to, double watts, double plus_minus)
 {
-    char figure[FORMAT_MAX];
-    if (!is_known(watts))
-        str_copy(to, WORDS_MAX, "-");
-    else
-        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, watts, plus_minus, "W"));
-    return to;
+    return words_estimated(to, watts, plus_minus, "W");
 }
 
 char *words_bounds(char *to, const double counts[BOUND_COUNT])

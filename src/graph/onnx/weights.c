@@ -78,6 +78,15 @@ static bool add_other(struct step *step, struct known *out, struct known *more)
     return true;
 }
 
+/* It, and what came into it before. */
+static bool add_all(struct step *step, struct known *out, struct known *in)
+{
+    bool added = add_other(step, out, in->root ? in->root : in);
+    for (const struct known_list *item = in->others; added && item; item = item->next)
+        added = add_other(step, out, item->known);
+    return added;
+}
+
 /* Gates of a recurrence that are brought into another order, biases of two kinds in a row. */
 static bool follow_concat(struct step *step)
 {
@@ -92,11 +101,8 @@ static bool follow_concat(struct step *step)
     lead(out, step_input(step, 0));
     for (size_t i = 1; i < count; i++) {
         struct known *in = step_input(step, i);
-        if (!add_other(step, out, in->root ? in->root : in))
+        if (!add_all(step, out, in))
             return false;
-        for (const struct known_list *item = in->others; item; item = item->next)
-            if (!add_other(step, out, item->known))
-                return false;
     }
     return true;
 }
@@ -142,11 +148,8 @@ static bool lead_all(struct step *step, struct known *out, struct known *first)
         struct known *in = step_input(step, i);
         if (!is_weight(in) || !may_be_trained(in))
             continue;
-        if (!add_other(step, out, in->root ? in->root : in))
+        if (!add_all(step, out, in))
             return false;
-        for (const struct known_list *item = in->others; item; item = item->next)
-            if (!add_other(step, out, item->known))
-                return false;
     }
     return true;
 }

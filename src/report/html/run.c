@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "analysis/across.h"
+#include "analysis/columns.h"
 #include "analysis/run_load.h"
 #include "core/json.h"
 #include "core/text.h"
@@ -66,18 +67,6 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
     command_put(json, table->summary);
     files_put(json, table->directory, page);
     return put_summary(json, table);
-}
-
-static void put_interval(struct json *json, const char *key, double low, double high)
-{
-    if (!is_known(low) || !is_known(high)) {
-        json_null(json, key);
-        return;
-    }
-    json_array(json, key);
-    json_number(json, NULL, low);
-    json_number(json, NULL, high);
-    json_array_end(json);
 }
 
 /* Of 95 %, as `ipw plot` draws them where runs stand together. */
