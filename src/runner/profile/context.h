@@ -16,7 +16,8 @@ struct profile_context {
     unsigned start; /* 1 for the first start in this directory, 2 for the first that resumes ... */
     nanos zero;     /* monotonic: times in spans and samples count from here */
     nanos zero_wall;
-    struct efficiency_inputs facts;    /* of the model and the GPUs; what a query adds is unknown here */
+    struct efficiency_inputs
+        facts;                   /* of the model and the GPUs; what a query adds is unknown here */
     const struct prices *prices; /* NULL without a price file */
 };
 
