@@ -5,7 +5,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/compat.h"
+#include "estimate/legacy.h"
 
 enum { CONSUMERS = 5 };
 
@@ -13,12 +13,12 @@ enum { CONSUMERS = 5 };
 
 /* The row with most joules after `last` in the order of joules, then of rows: few are shown, so nothing is
  * sorted. */
-static const struct estimate_row *next_consumer(const struct estimate *estimate,
-                                                const struct estimate_row *last)
+static const struct subgraph_estimate *next_consumer(const struct pass_estimate *estimate,
+                                                     const struct subgraph_estimate *last)
 {
-    const struct estimate_row *best = NULL;
+    const struct subgraph_estimate *best = NULL;
     for (size_t i = 0; i < estimate->partition->count; i++) {
-        const struct estimate_row *row = &estimate->rows[i];
+        const struct subgraph_estimate *row = &estimate->rows[i];
         double joules = row->joules.total;
         bool is_left =
             !last || joules < last->joules.total || (joules == last->joules.total && row > last);
@@ -28,18 +28,18 @@ static const struct estimate_row *next_consumer(const struct estimate *estimate,
     return best;
 }
 
-static void put_consumers(const struct estimate *estimate, struct text *out)
+static void put_consumers(const struct pass_estimate *estimate, struct text *out)
 {
-    const struct estimate_row *row = NULL;
+    const struct subgraph_estimate *row = NULL;
     for (int i = 0; i < CONSUMERS && (row = next_consumer(estimate, row)); i++)
         text_addf(out, "   %-12s %-28s ~%.0f µJ\n", i ? "" : "top",
                   estimate->partition->subgraphs[row - estimate->rows].name,
                   1e6 * row->joules.total);
 }
 
-void compat_text(const struct compat *compat, struct text *out)
+void compat_text(const struct legacy_estimate *compat, struct text *out)
 {
-    const struct estimate *estimate = &compat->estimate;
+    const struct pass_estimate *estimate = &compat->estimate;
     const struct estimate_joules *joules = &estimate->joules;
     text_addf(out,
               "\n %s on %s\n   %s, by the legacy model: not what we believe, see "
@@ -62,11 +62,11 @@ void compat_text(const struct compat *compat, struct text *out)
 
 /* ---- JSON ---- */
 
-static void rows_to_json(struct json *json, const struct estimate *estimate)
+static void rows_to_json(struct json *json, const struct pass_estimate *estimate)
 {
     json_array(json, "subgraphs");
     for (size_t i = 0; i < estimate->partition->count; i++) {
-        const struct estimate_row *row = &estimate->rows[i];
+        const struct subgraph_estimate *row = &estimate->rows[i];
         json_object(json, NULL);
         json_string(json, "name", estimate->partition->subgraphs[i].name);
         json_array(json, "ops");
@@ -87,9 +87,9 @@ static void rows_to_json(struct json *json, const struct estimate *estimate)
     json_object_end(json);
 }
 
-static void head_to_json(struct json *json, const struct compat *compat)
+static void head_to_json(struct json *json, const struct legacy_estimate *compat)
 {
-    const struct estimate *estimate = &compat->estimate;
+    const struct pass_estimate *estimate = &compat->estimate;
     json_string(json, "model", compat->partition.graph->name);
     json_string(json, "hardware", compat->device.id);
     json_string(json, "hardware_name", compat->device.name);
@@ -115,7 +115,7 @@ static void head_to_json(struct json *json, const struct compat *compat)
     json_number(json, "wasted_j", estimate->wasted_j);
 }
 
-void compat_json(const struct compat *compat, struct text *out)
+void compat_json(const struct legacy_estimate *compat, struct text *out)
 {
     struct json json;
     json_init(&json, out, true);

@@ -2,10 +2,10 @@
 #ifndef IPW_REPORT_ESTIMATE_COMPAT_H
 #define IPW_REPORT_ESTIMATE_COMPAT_H
 
-struct compat;
+struct legacy_estimate;
 struct text;
 
-void compat_text(const struct compat *compat, struct text *out);
-void compat_json(const struct compat *compat, struct text *out);
+void compat_text(const struct legacy_estimate *compat, struct text *out);
+void compat_json(const struct legacy_estimate *compat, struct text *out);
 
 #endif

@@ -47,7 +47,7 @@ static void short_name(char *to, const char *name)
 }
 
 static struct consumer *find_consumer(struct consumer *all, size_t count, const char *name,
-                                      const struct outcome_row *row)
+                                      const struct subgraph_total *row)
 {
     for (size_t i = 0; i < count; i++)
         if (all[i].first->phase == row->phase && strcmp(all[i].name, name) == 0 &&
@@ -74,7 +74,7 @@ struct consumer *consumers_of(const struct estimate_report *report, size_t *coun
     bool grouped = !report->shows_figures && report->row_count <= GROUPED_MOST;
     *count = 0;
     for (size_t i = 0; all && i < report->row_count; i++) {
-        const struct outcome_row *row = &report->rows[i];
+        const struct subgraph_total *row = &report->rows[i];
         char whole[256], name[CONSUMER_NAME_MOST + 8];
         if (grouped)
             collapse(whole, sizeof whole, row->subgraph->name);

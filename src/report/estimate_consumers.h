@@ -11,7 +11,7 @@ enum { CONSUMER_NAME_MOST = 36 };
 
 struct consumer {
     char name[CONSUMER_NAME_MOST + 8];
-    const struct outcome_row *first;
+    const struct subgraph_total *first;
     struct estimate_joules joules;
     double latency_s;
     size_t count;  /* of subgraphs */

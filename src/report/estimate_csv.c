@@ -10,15 +10,15 @@ void estimate_csv(const struct estimate_report *report, struct text *out)
     text_add(out, "name,ops,phase,layer,level,flops,bytes,latency_s,energy_j,compute_j,memory_j,"
                   "static_j,link_j,utilisation,bound\n");
     for (size_t i = 0; i < report->row_count; i++) {
-        const struct outcome_row *row = &report->rows[i];
+        const struct subgraph_total *row = &report->rows[i];
         const struct subgraph *subgraph = row->subgraph;
         csv_add(out, subgraph->name);
         text_add(out, ",");
         csv_add(out, subgraph->pattern);
         text_addf(out, ",%s",
-                  !work->question.model->has_phases ? "whole"
-                  : row->phase == GRAPH_DECODE      ? "decode"
-                                                    : "prefill");
+                  !work->spec.model->has_phases ? "whole"
+                  : row->phase == GRAPH_DECODE  ? "decode"
+                                                : "prefill");
         words_csv_number(out, subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
         words_csv_number(out, subgraph->level);
         const double figures[] = {row->flops,        row->bytes,          row->latency_s,

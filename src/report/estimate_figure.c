@@ -41,16 +41,16 @@ static void name_bar(struct figure *figure, struct figure_panel *panel,
 {
     char name[CONSUMER_NAME_MOST + 64];
     const char *phase = row->first->phase == GRAPH_DECODE ? "decode" : "prefill";
-    bool phases = report->outcome->work->question.is_request;
+    bool phases = report->outcome->work->spec.is_request;
     str_format(name, sizeof name, "%s%s%s", row->name, phases ? ", " : "", phases ? phase : "");
     figure_name(figure, &panel->y, name);
 }
 
-static void put_heading(struct figure *figure, const struct outcome *outcome)
+static void put_heading(struct figure *figure, const struct workload_estimate *outcome)
 {
     char words[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX];
     double units = outcome->work->units;
-    str_format(figure->title, sizeof figure->title, "%s on %s", outcome->work->question.model->name,
+    str_format(figure->title, sizeof figure->title, "%s on %s", outcome->work->spec.model->name,
                outcome->hardware->name);
     words_joules(each, outcome->all.joules.total / units, outcome->all.joules_plus_minus / units);
     str_format(figure->note, sizeof figure->note, "%.100s; %.60s %.40s, estimated, not measured",
@@ -58,9 +58,9 @@ static void put_heading(struct figure *figure, const struct outcome *outcome)
 }
 
 /* What lies in memory beside weights and cache, from subgraph to subgraph. */
-static void put_timeline(const struct outcome *outcome, struct figure *figure)
+static void put_timeline(const struct workload_estimate *outcome, struct figure *figure)
 {
-    const struct partition *partition = outcome_timeline_partition(outcome);
+    const struct partition *partition = workload_estimate_timeline_partition(outcome);
     if (!partition || partition->count < 2)
         return;
     double mib = 1024.0 * 1024, unit = outcome->memory.activations_peak < mib ? 1024 : mib;
@@ -119,13 +119,13 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
 
 enum { DEVICES_NAMED = 14 };
 
-static bool is_drawn(const struct point *point)
+static bool is_drawn(const struct grid_point *point)
 {
-    return !point->missing[0] && outcome_fits(&point->outcome);
+    return !point->missing[0] && workload_estimate_fits(&point->outcome);
 }
 
 /* Devices in the order of their best; those beyond the first ones share a faint series. */
-static size_t rank_devices(const struct points *points, size_t *order, size_t most)
+static size_t rank_devices(const struct estimate_grid *points, size_t *order, size_t most)
 {
     size_t count = 0;
     for (size_t i = 0; i < points->count && count < most; i++) {
@@ -141,7 +141,7 @@ static size_t rank_devices(const struct points *points, size_t *order, size_t mo
 static void put_devices(const struct points_report *report, struct figure *figure,
                         struct figure_panel *panel)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     size_t order[DEVICES_NAMED];
     size_t named = rank_devices(points, order, DEVICES_NAMED);
     struct figure_series *series[DEVICES_NAMED + 1] = {NULL};
@@ -154,29 +154,30 @@ static void put_devices(const struct points_report *report, struct figure *figur
     series[named] = figure_series(figure, panel, FIGURE_POINTS, FIGURE_INK,
                                   named == DEVICES_NAMED ? "others" : "");
     for (size_t i = 0; i < points->count; i++) {
-        const struct point *point = &points->items[i];
+        const struct grid_point *point = &points->items[i];
         size_t k = 0;
         while (k < named && order[k] != point->device)
             k++;
         if (is_drawn(point))
             series_add3(series[k], 1e3 * point->outcome.all.latency_s,
-                        1e3 * outcome_joules_each(&point->outcome), k < named ? 1 : 0);
+                        1e3 * workload_estimate_joules_per_unit(&point->outcome),
+                        k < named ? 1 : 0);
     }
 }
 
 /* The points stand in the order of joules, so those on the frontier get faster the more they cost. */
-static void put_frontier(const struct points *points, struct figure *figure,
+static void put_frontier(const struct estimate_grid *points, struct figure *figure,
                          struct figure_panel *panel)
 {
     struct figure_series *line =
         figure_series(figure, panel, FIGURE_LINE, FIGURE_INK, "Pareto frontier");
     double before = UNKNOWN;
     for (size_t i = 0; i < points->count; i++) {
-        const struct point *point = &points->items[i];
+        const struct grid_point *point = &points->items[i];
         if (!point->on_frontier)
             continue;
         double x = 1e3 * point->outcome.all.latency_s;
-        double y = 1e3 * outcome_joules_each(&point->outcome);
+        double y = 1e3 * workload_estimate_joules_per_unit(&point->outcome);
         if (is_known(before)) /* between two of them nothing is as cheap and as fast */
             series_add2(line, before, y);
         series_add2(line, x, y);
@@ -185,11 +186,11 @@ static void put_frontier(const struct points *points, struct figure *figure,
 }
 
 /* Do prompts or contexts differ?  Then what they cost is the question. */
-static bool differ(const struct points *points, bool in_context)
+static bool differ(const struct estimate_grid *points, bool in_context)
 {
-    struct workload_demand first = workload_demand(&points->works[0].question);
+    struct workload_demand first = workload_demand(&points->works[0].spec);
     for (size_t i = 1; i < points->work_count; i++) {
-        struct workload_demand demand = workload_demand(&points->works[i].question);
+        struct workload_demand demand = workload_demand(&points->works[i].spec);
         if (in_context ? demand.context != first.context : demand.prompt != first.prompt)
             return true;
     }
@@ -197,10 +198,10 @@ static bool differ(const struct points *points, bool in_context)
 }
 
 /* Do answers differ in length?  If not, a longer prompt is all that a longer context is. */
-static bool answers_differ(const struct points *points)
+static bool answers_differ(const struct estimate_grid *points)
 {
     for (size_t i = 1; i < points->work_count; i++)
-        if (points->works[i].question.output_tokens != points->works[0].question.output_tokens)
+        if (points->works[i].spec.output_tokens != points->works[0].spec.output_tokens)
             return true;
     return false;
 }
@@ -214,7 +215,7 @@ static enum err latency_figure(const struct points_report *report, struct figure
     struct figure_panel *panel = figure_panel(figure, "latency (ms, estimated)", label);
     panel->x.log_base = panel->y.log_base = 10;
     str_format(figure->title, sizeof figure->title, "%s: energy and latency of %zu settings",
-               work->question.model->name, report->points->able);
+               work->spec.model->name, report->points->able);
     str_copy(figure->note, sizeof figure->note,
              "every device, format and batch that fits; estimated, not measured");
     put_devices(report, figure, panel);
@@ -228,7 +229,7 @@ static enum err latency_figure(const struct points_report *report, struct figure
 
 enum err points_figure(const struct points_report *report, struct figure *figure, struct error *why)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     bool prompts = differ(points, false), contexts = differ(points, true);
     if (prompts || contexts)
         return points_length_figure(report, contexts && (!prompts || answers_differ(points)),

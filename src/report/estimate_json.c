@@ -19,7 +19,7 @@ static void joules_to_json(struct json *json, const char *key, const struct esti
     json_object_end(json);
 }
 
-static void power_to_json(struct json *json, const struct outcome_sums *sums, double limit_w,
+static void power_to_json(struct json *json, const struct estimate_totals *sums, double limit_w,
                           double idle_w)
 {
     json_object(json, "power_w");
@@ -32,9 +32,9 @@ static void power_to_json(struct json *json, const struct outcome_sums *sums, do
 }
 
 /* Activations alive while each subgraph runs, of the pass that needs most. */
-static void timeline_to_json(struct json *json, const struct outcome *outcome)
+static void timeline_to_json(struct json *json, const struct workload_estimate *outcome)
 {
-    const struct partition *partition = outcome_timeline_partition(outcome);
+    const struct partition *partition = workload_estimate_timeline_partition(outcome);
     if (!partition) {
         json_null(json, "timeline");
         return;
@@ -50,7 +50,7 @@ static void timeline_to_json(struct json *json, const struct outcome *outcome)
     json_array_end(json);
 }
 
-static void memory_to_json(struct json *json, const struct outcome *outcome)
+static void memory_to_json(struct json *json, const struct workload_estimate *outcome)
 {
     const struct estimate_memory *memory = &outcome->memory;
     json_object(json, "memory_bytes");
@@ -77,7 +77,7 @@ static void bounds_to_json(struct json *json, const double counts[BOUND_COUNT])
     json_object_end(json);
 }
 
-static void each_to_json(struct json *json, const struct outcome *outcome)
+static void each_to_json(struct json *json, const struct workload_estimate *outcome)
 {
     double units = outcome->work->units;
     json_object(json, "each");
@@ -85,7 +85,7 @@ static void each_to_json(struct json *json, const struct outcome *outcome)
     json_number(json, "count", units);
     json_number(json, "energy_j", outcome->all.joules.total / units);
     json_number(json, "plus_minus", outcome->all.joules_plus_minus / units);
-    json_number(json, "per_s", outcome_units_per_s(outcome));
+    json_number(json, "per_s", workload_estimate_units_per_s(outcome));
     json_object_end(json);
 }
 
@@ -97,7 +97,7 @@ static void count_or_null(struct json *json, const char *key, int64_t count)
         json_null(json, key);
 }
 
-static void lengths_to_json(struct json *json, const struct workload_question *question)
+static void lengths_to_json(struct json *json, const struct workload_spec *question)
 {
     struct workload_demand demand = workload_demand(question);
     json_string(json, "phase", words_phase(question));
@@ -107,9 +107,9 @@ static void lengths_to_json(struct json *json, const struct workload_question *q
     count_or_null(json, "image", question->setting.image);
 }
 
-static void setting_to_json(struct json *json, const struct outcome *outcome)
+static void setting_to_json(struct json *json, const struct workload_estimate *outcome)
 {
-    const struct workload_question *question = &outcome->work->question;
+    const struct workload_spec *question = &outcome->work->spec;
     json_object(json, "setting");
     lengths_to_json(json, question);
     json_integer(json, "devices", outcome->choice.devices);
@@ -131,7 +131,7 @@ static void traffic_to_json(struct json *json, const struct estimate_traffic *tr
     json_object_end(json);
 }
 
-static void sums_to_json(struct json *json, const struct outcome_sums *sums)
+static void sums_to_json(struct json *json, const struct estimate_totals *sums)
 {
     json_number(json, "macs", sums->macs);
     json_number(json, "flops", sums->flops);
@@ -142,7 +142,7 @@ static void sums_to_json(struct json *json, const struct outcome_sums *sums)
     joules_to_json(json, "energy_j", &sums->joules, sums->joules_plus_minus);
 }
 
-static void shares_to_json(struct json *json, const struct outcome_sums *sums)
+static void shares_to_json(struct json *json, const struct estimate_totals *sums)
 {
     json_number(json, "utilisation", sums->utilisation);
     json_number(json, "mfu", sums->mfu);
@@ -152,7 +152,7 @@ static void shares_to_json(struct json *json, const struct outcome_sums *sums)
 }
 
 static void checks_to_json(struct json *json, const struct budget *budget,
-                           const struct outcome *outcome)
+                           const struct workload_estimate *outcome)
 {
     struct budget_check checks[BUDGET_KINDS];
     size_t count = budget_judge(budget, outcome, checks);
@@ -180,9 +180,9 @@ static void checks_to_json(struct json *json, const struct budget *budget,
     json_object_end(json);
 }
 
-static void head_to_json(struct json *json, const struct outcome *outcome)
+static void head_to_json(struct json *json, const struct workload_estimate *outcome)
 {
-    json_string(json, "model", outcome->work->question.model->name);
+    json_string(json, "model", outcome->work->spec.model->name);
     json_string(json, "hardware", outcome->hardware->id);
     json_string(json, "hardware_name", outcome->hardware->name);
     json_string(json, "precision", precision_name(outcome->choice.precision));
@@ -198,7 +198,7 @@ static void head_to_json(struct json *json, const struct outcome *outcome)
     bounds_to_json(json, outcome->all.bound_counts);
 }
 
-static void tail_to_json(struct json *json, const struct outcome *outcome)
+static void tail_to_json(struct json *json, const struct workload_estimate *outcome)
 {
     json_string(json, "confidence", estimate_confidence_name(outcome->confidence));
     json_string(json, "confidence_reason",
@@ -208,12 +208,13 @@ static void tail_to_json(struct json *json, const struct outcome *outcome)
 
 /* ---- a request ---- */
 
-static void phase_to_json(struct json *json, const char *name, const struct outcome *outcome,
-                          size_t first, size_t end, double tokens)
+static void phase_to_json(struct json *json, const char *name,
+                          const struct workload_estimate *outcome, size_t first, size_t end,
+                          double tokens)
 {
-    struct outcome_sums sums;
+    struct estimate_totals sums;
     double made = tokens * outcome->work->batch;
-    outcome_sum(outcome, first, end, &sums);
+    workload_estimate_total(outcome, first, end, &sums);
     json_object(json, NULL);
     json_string(json, "phase", name);
     json_number(json, "tokens", tokens);
@@ -227,14 +228,14 @@ static void phase_to_json(struct json *json, const char *name, const struct outc
     json_object_end(json);
 }
 
-static void request_to_json(struct json *json, const struct outcome *outcome)
+static void request_to_json(struct json *json, const struct workload_estimate *outcome)
 {
     const struct workload *work = outcome->work;
-    if (!work->question.is_request) {
+    if (!work->spec.is_request) {
         json_null(json, "request");
         return;
     }
-    double output = (double)work->question.output_tokens, batch = work->batch;
+    double output = (double)work->spec.output_tokens, batch = work->batch;
     json_object(json, "request");
     json_number(json, "energy_j", outcome->all.joules.total / batch);
     json_number(json, "plus_minus", outcome->all.joules_plus_minus / batch);
@@ -243,7 +244,7 @@ static void request_to_json(struct json *json, const struct outcome *outcome)
     json_number(json, "latency_s", outcome->all.latency_s);
     json_number(json, "first_token_s", outcome->passes[0].latency_s);
     json_array(json, "phases");
-    phase_to_json(json, "prefill", outcome, 0, 1, (double)work->question.setting.tokens);
+    phase_to_json(json, "prefill", outcome, 0, 1, (double)work->spec.setting.tokens);
     if (work->count > 1)
         phase_to_json(json, "decode", outcome, 1, work->count, output - 1);
     json_array_end(json);
@@ -252,7 +253,7 @@ static void request_to_json(struct json *json, const struct outcome *outcome)
 
 /* ---- subgraphs ---- */
 
-static void operations_to_json(struct json *json, const struct outcome_row *row,
+static void operations_to_json(struct json *json, const struct subgraph_total *row,
                                const struct partition *partition)
 {
     const struct subgraph *subgraph = row->subgraph;
@@ -265,7 +266,7 @@ static void operations_to_json(struct json *json, const struct outcome_row *row,
 }
 
 /* Whose subgraph it is. */
-static const struct partition *partition_of(const struct outcome *outcome,
+static const struct partition *partition_of(const struct workload_estimate *outcome,
                                             const struct subgraph *subgraph)
 {
     for (size_t i = 0; i < outcome->work->count; i++) {
@@ -276,13 +277,13 @@ static const struct partition *partition_of(const struct outcome *outcome,
     return NULL;
 }
 
-static void row_to_json(struct json *json, const struct outcome *outcome,
-                        const struct outcome_row *row)
+static void row_to_json(struct json *json, const struct workload_estimate *outcome,
+                        const struct subgraph_total *row)
 {
     const struct subgraph *subgraph = row->subgraph;
     json_object(json, NULL);
     json_string(json, "name", subgraph->name);
-    if (outcome->work->question.is_request)
+    if (outcome->work->spec.is_request)
         json_string(json, "phase", row->phase == GRAPH_DECODE ? "decode" : "prefill");
     operations_to_json(json, row, partition_of(outcome, subgraph));
     json_number(json, "layer", subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
@@ -301,7 +302,7 @@ static void row_to_json(struct json *json, const struct outcome *outcome,
 
 /* ---- evidence ---- */
 
-static void figures_to_json(struct json *json, const struct outcome *outcome)
+static void figures_to_json(struct json *json, const struct workload_estimate *outcome)
 {
     struct words_figure figures[WORDS_FIGURES_MOST];
     size_t count = words_figures(outcome, figures);
@@ -371,7 +372,7 @@ static void proposals_to_json(struct json *json, const struct estimate_report *r
 
 void estimate_json(const struct estimate_report *report, struct text *out)
 {
-    const struct outcome *outcome = report->outcome;
+    const struct workload_estimate *outcome = report->outcome;
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
@@ -392,15 +393,15 @@ void estimate_json(const struct estimate_report *report, struct text *out)
 }
 
 static void point_to_json(struct json *json, const struct points_report *report,
-                          const struct point *point)
+                          const struct grid_point *point)
 {
     json_object(json, NULL);
     if (point->missing[0]) {
         json_string(json, "hardware", report->hardware[point->device].id);
         json_string(json, "precision", precision_name(point->outcome.choice.precision));
-        json_integer(json, "batch", point->work->question.setting.batch);
+        json_integer(json, "batch", point->work->spec.setting.batch);
         json_object(json, "setting");
-        lengths_to_json(json, &point->work->question);
+        lengths_to_json(json, &point->work->spec);
         json_object_end(json);
         json_string(json, "missing", point->missing);
     } else {
@@ -415,11 +416,11 @@ static void point_to_json(struct json *json, const struct points_report *report,
 
 void points_json(const struct points_report *report, struct text *out)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    json_string(&json, "model", points->works[0].question.model->name);
+    json_string(&json, "model", points->works[0].spec.model->name);
     json_string(&json, "unit", points->works[0].unit);
     json_array(&json, "points");
     for (size_t i = 0; i < points->count; i++)

@@ -16,23 +16,23 @@ enum { LINES_MOST = 14, NAME_MOST = 128 };
 #define WIDE_X 8
 #define WIDE_Y 10
 
-static bool is_drawn(const struct point *point)
+static bool is_drawn(const struct grid_point *point)
 {
-    return !point->missing[0] && outcome_fits(&point->outcome);
+    return !point->missing[0] && workload_estimate_fits(&point->outcome);
 }
 
-static double length_of(const struct point *point, bool of_context)
+static double length_of(const struct grid_point *point, bool of_context)
 {
-    struct workload_demand demand = workload_demand(&point->work->question);
+    struct workload_demand demand = workload_demand(&point->work->spec);
     return (double)(of_context ? demand.context : demand.prompt);
 }
 
 /* ---- lines ---- */
 
 /* What is the same in two points of one line. */
-static int64_t other_length(const struct point *point, bool of_context)
+static int64_t other_length(const struct grid_point *point, bool of_context)
 {
-    return of_context ? workload_demand(&point->work->question).prompt : 0;
+    return of_context ? workload_demand(&point->work->spec).prompt : 0;
 }
 
 static int compare(double a, double b)
@@ -40,9 +40,9 @@ static int compare(double a, double b)
     return (a > b) - (a < b);
 }
 
-static int compare_lines(const struct point *a, const struct point *b, bool of_context)
+static int compare_lines(const struct grid_point *a, const struct grid_point *b, bool of_context)
 {
-    const struct outcome_choice *x = &a->outcome.choice, *y = &b->outcome.choice;
+    const struct estimate_config *x = &a->outcome.choice, *y = &b->outcome.choice;
     const double keys[][2] = {
         {(double)a->device, (double)b->device},
         {(double)x->precision, (double)y->precision},
@@ -58,30 +58,30 @@ static int compare_lines(const struct point *a, const struct point *b, bool of_c
 
 static int along_context(const void *left, const void *right)
 {
-    const struct point *a = *(const struct point *const *)left,
-                       *b = *(const struct point *const *)right;
+    const struct grid_point *a = *(const struct grid_point *const *)left,
+                            *b = *(const struct grid_point *const *)right;
     int by_line = compare_lines(a, b, true);
     return by_line ? by_line : compare(length_of(a, true), length_of(b, true));
 }
 
 static int along_prompt(const void *left, const void *right)
 {
-    const struct point *a = *(const struct point *const *)left,
-                       *b = *(const struct point *const *)right;
+    const struct grid_point *a = *(const struct grid_point *const *)left,
+                            *b = *(const struct grid_point *const *)right;
     int by_line = compare_lines(a, b, false);
     return by_line ? by_line : compare(length_of(a, false), length_of(b, false));
 }
 
 /* Points of one line stand together, from `first` on. */
 struct line {
-    const struct point **first;
+    const struct grid_point **first;
     size_t count;
     double joules; /* a unit, at its longest */
 };
 
 struct lines {
     const struct points_report *report;
-    const struct point **points;
+    const struct grid_point **points;
     struct line *items;
     size_t point_count, count;
     bool of_context;                        /* against the context; else against the prompt */
@@ -92,10 +92,10 @@ struct lines {
 
 static void compare_all(struct lines *lines)
 {
-    const struct point *first = lines->points[0];
+    const struct grid_point *first = lines->points[0];
     for (size_t i = 1; i < lines->point_count; i++) {
-        const struct point *point = lines->points[i];
-        const struct outcome_choice *a = &point->outcome.choice, *b = &first->outcome.choice;
+        const struct grid_point *point = lines->points[i];
+        const struct estimate_config *a = &point->outcome.choice, *b = &first->outcome.choice;
         lines->devices |= point->device != first->device;
         lines->formats |= a->precision != b->precision || a->keeps_stored != b->keeps_stored;
         lines->batches |= point->work->batch != first->work->batch;
@@ -112,7 +112,7 @@ static int by_joules(const void *left, const void *right)
 
 static enum err find_lines(const struct points_report *report, struct lines *out)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     out->report = report;
     out->points = calloc(points->count, sizeof *out->points);
     out->items = calloc(points->count, sizeof *out->items);
@@ -128,17 +128,17 @@ static enum err find_lines(const struct points_report *report, struct lines *out
     qsort(out->points, out->point_count, sizeof *out->points,
           out->of_context ? along_context : along_prompt);
     for (size_t i = 0; i < out->point_count; i++) {
-        const struct point **at = &out->points[i];
+        const struct grid_point **at = &out->points[i];
         if (i == 0 || compare_lines(at[-1], at[0], out->of_context) != 0)
             out->items[out->count++] = (struct line){.first = at};
         struct line *line = &out->items[out->count - 1];
         line->count++;
-        line->joules = outcome_joules_each(&at[0]->outcome);
+        line->joules = workload_estimate_joules_per_unit(&at[0]->outcome);
     }
     compare_all(out);
     out->unit = 1;
     for (size_t i = 0; i < out->point_count; i++)
-        if (outcome_joules_each(&out->points[i]->outcome) < 1)
+        if (workload_estimate_joules_per_unit(&out->points[i]->outcome) < 1)
             out->unit = 1e-3;
     /* The legend then stands in the order of the lines. */
     qsort(out->items, out->count, sizeof *out->items, by_joules);
@@ -156,8 +156,8 @@ static void add_word(char *name, const char *word)
 
 static const char *name_line(const struct lines *lines, const struct line *line, char *name)
 {
-    const struct point *point = line->first[0];
-    const struct outcome_choice *choice = &point->outcome.choice;
+    const struct grid_point *point = line->first[0];
+    const struct estimate_config *choice = &point->outcome.choice;
     char word[NAME_MOST];
     name[0] = '\0';
     if (lines->devices)
@@ -181,8 +181,8 @@ static void put_band(const struct lines *lines, struct figure *figure, struct fi
     const struct line *line = &lines->items[0];
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "±");
     for (size_t i = 0; i < line->count; i++) {
-        const struct outcome *outcome = &line->first[i]->outcome;
-        double joules = outcome_joules_each(outcome);
+        const struct workload_estimate *outcome = &line->first[i]->outcome;
+        double joules = workload_estimate_joules_per_unit(outcome);
         double plus_minus = outcome->all.joules_plus_minus / outcome->work->units;
         series_add3(band, length_of(line->first[i], lines->of_context),
                     (joules - plus_minus) / lines->unit, (joules + plus_minus) / lines->unit);
@@ -200,7 +200,7 @@ static void put_line(const struct lines *lines, size_t index, size_t number, str
     series->round = (unsigned)(number / FIGURE_INK);
     for (size_t i = 0; i < line->count; i++)
         series_add2(series, length_of(line->first[i], lines->of_context),
-                    outcome_joules_each(&line->first[i]->outcome) / lines->unit);
+                    workload_estimate_joules_per_unit(&line->first[i]->outcome) / lines->unit);
 }
 
 static void set_axes(const struct lines *lines, struct figure_panel *panel)
@@ -208,7 +208,7 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
     double low = INFINITY, high = 0, least = INFINITY, most = 0;
     for (size_t i = 0; i < lines->point_count; i++) {
         double x = length_of(lines->points[i], lines->of_context);
-        double y = outcome_joules_each(&lines->points[i]->outcome);
+        double y = workload_estimate_joules_per_unit(&lines->points[i]->outcome);
         low = fmin(low, x);
         high = fmax(high, x);
         least = fmin(least, y);
@@ -227,9 +227,9 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
 /* What all lines have in common: "h200, fp16, batch 8; ". */
 static void put_common(const struct lines *lines, char *to, size_t size)
 {
-    const struct point *point = lines->points[0];
-    const struct outcome_choice *choice = &point->outcome.choice;
-    const struct workload_question *question = &point->work->question;
+    const struct grid_point *point = lines->points[0];
+    const struct estimate_config *choice = &point->outcome.choice;
+    const struct workload_spec *question = &point->work->spec;
     char name[NAME_MOST] = "", word[NAME_MOST];
     if (!lines->devices)
         add_word(name, lines->report->hardware[point->device].id);
@@ -252,9 +252,9 @@ static void put_common(const struct lines *lines, char *to, size_t size)
 static void put_figure(const struct lines *lines, struct figure *figure)
 {
     const struct workload *work = &lines->report->points->works[0];
-    const char *length = lines->of_context                  ? "context"
-                         : work->question.model->has_phases ? "prompt"
-                                                            : "length of the text";
+    const char *length = lines->of_context              ? "context"
+                         : work->spec.model->has_phases ? "prompt"
+                                                        : "length of the text";
     char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
     str_format(y_label, sizeof y_label, "energy of %s (%s, estimated)",
                words_each(each, work->unit), lines->unit < 1 ? "mJ" : "J");
@@ -262,7 +262,7 @@ static void put_figure(const struct lines *lines, struct figure *figure)
     struct figure_panel *panel = figure_panel(figure, x_label, y_label);
     size_t shown = lines->count < LINES_MOST ? lines->count : LINES_MOST;
     str_format(figure->title, sizeof figure->title, "%s: energy of %s against the %s",
-               work->question.model->name, each, length);
+               work->spec.model->name, each, length);
     put_common(lines, figure->note, sizeof figure->note);
     set_axes(lines, panel);
     if (lines->count == 1)

@@ -11,9 +11,9 @@ static void row(struct text *out, const char *name, const char *value)
     text_addf(out, "| %s | %s |\n", name, value);
 }
 
-static void put_head(const struct outcome *outcome, struct text *out)
+static void put_head(const struct workload_estimate *outcome, struct text *out)
 {
-    const struct outcome_sums *all = &outcome->all;
+    const struct estimate_totals *all = &outcome->all;
     char words[WORDS_MAX], each[WORDS_MAX], name[WORDS_MAX + 16], figure[FORMAT_MAX];
     double units = outcome->work->units;
     text_add(out, "| | |\n|---|---|\n");
@@ -22,7 +22,7 @@ static void put_head(const struct outcome *outcome, struct text *out)
     row(out, "energy", words_joules(words, all->joules.total, all->joules_plus_minus));
     row(out, "latency", format_with_error(figure, all->latency_s, all->latency_plus_minus, "s"));
     str_format(name, sizeof name, "%ss a second", outcome->work->unit);
-    row(out, name, words_rate(words, outcome_units_per_s(outcome)));
+    row(out, name, words_rate(words, workload_estimate_units_per_s(outcome)));
     row(out, "average power", words_watts(words, all->average_w, all->power_plus_minus));
     char room[FORMAT_MAX];
     format_bytes(figure, outcome->memory.total_peak);
@@ -38,7 +38,7 @@ static void put_head(const struct outcome *outcome, struct text *out)
     row(out, "confidence", words);
 }
 
-static void put_parts(const struct outcome *outcome, struct text *out)
+static void put_parts(const struct workload_estimate *outcome, struct text *out)
 {
     const struct estimate_joules *joules = &outcome->all.joules;
     const struct {
@@ -97,9 +97,9 @@ static void put_proposals(const struct estimate_report *report, struct text *out
 
 void estimate_markdown(const struct estimate_report *report, struct text *out)
 {
-    const struct outcome *outcome = report->outcome;
+    const struct workload_estimate *outcome = report->outcome;
     char setting[WORDS_MAX], device[WORDS_MAX];
-    text_addf(out, "### %s on %s\n\n%s\n\n", outcome->work->question.model->name,
+    text_addf(out, "### %s on %s\n\n%s\n\n", outcome->work->spec.model->name,
               words_device(device, outcome->hardware), words_setting(setting, outcome));
     put_head(outcome, out);
     put_parts(outcome, out);

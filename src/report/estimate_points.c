@@ -40,14 +40,14 @@ struct layout {
     struct table_column columns[CELLS];
 };
 
-static void compare_works(const struct points *points, struct layout *layout)
+static void compare_works(const struct estimate_grid *points, struct layout *layout)
 {
     const struct workload *first = &points->works[0];
-    struct workload_demand demand = workload_demand(&first->question);
+    struct workload_demand demand = workload_demand(&first->spec);
     bool contexts = false;
     for (size_t i = 1; i < points->work_count; i++) {
         const struct workload *work = &points->works[i];
-        struct workload_demand other = workload_demand(&work->question);
+        struct workload_demand other = workload_demand(&work->spec);
         layout->batches |= work->batch != first->batch;
         layout->units |= work->units != first->units;
         layout->prompts |= other.prompt != demand.prompt;
@@ -59,10 +59,10 @@ static void compare_works(const struct points *points, struct layout *layout)
 }
 
 /* Confidence that all share stands below the table, not in every row; so do devices that are not shared. */
-static void compare_points(const struct points *points, struct layout *layout)
+static void compare_points(const struct estimate_grid *points, struct layout *layout)
 {
     for (size_t i = 0; i < points->count; i++) {
-        const struct outcome *outcome = &points->items[i].outcome;
+        const struct workload_estimate *outcome = &points->items[i].outcome;
         layout->devices |= outcome->choice.devices > 1;
         layout->confidences |= !points->items[i].missing[0] &&
                                outcome->confidence != points->items[0].outcome.confidence;
@@ -71,7 +71,7 @@ static void compare_points(const struct points *points, struct layout *layout)
 
 static void lay_out(const struct points_report *report, struct layout *layout)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     const char *unit = words_unit(&points->works[0]);
     const struct table_column columns[CELLS] = {
         [FRONTIER] = {"", false},       [HARDWARE] = {"hardware", false},
@@ -89,7 +89,7 @@ static void lay_out(const struct points_report *report, struct layout *layout)
     words_each(layout->each, unit);
     str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
     memcpy(layout->columns, columns, sizeof columns);
-    if (!points->works[0].question.model->has_phases)
+    if (!points->works[0].spec.model->has_phases)
         layout->columns[PROMPT].title = "tokens"; /* of a text that is read whole */
     size_t demands = points->demand_count ? points->demand_count : 1;
     layout->rows_each = (report->top + demands - 1) / demands;
@@ -97,7 +97,7 @@ static void lay_out(const struct points_report *report, struct layout *layout)
 
 /* ---- cells ---- */
 
-static const char *verdict(const struct points_report *report, const struct point *point)
+static const char *verdict(const struct points_report *report, const struct grid_point *point)
 {
     if (!budget_has_any(report->budget))
         return "";
@@ -109,11 +109,11 @@ static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
                                                [CONFIDENCE_THEORETICAL] = "theo"};
 
 static void fill_cells(const struct points_report *report, const struct layout *layout,
-                       const struct point *point, char cells[CELLS][WORDS_MAX])
+                       const struct grid_point *point, char cells[CELLS][WORDS_MAX])
 {
-    const struct outcome *outcome = &point->outcome;
-    const struct outcome_sums *all = &outcome->all;
-    struct workload_demand demand = workload_demand(&point->work->question);
+    const struct workload_estimate *outcome = &point->outcome;
+    const struct estimate_totals *all = &outcome->all;
+    struct workload_demand demand = workload_demand(&point->work->spec);
     double units = outcome->work->units;
     str_copy(cells[FRONTIER], WORDS_MAX, point->on_frontier ? "*" : "");
     str_copy(cells[HARDWARE], WORDS_MAX, report->hardware[point->device].id);
@@ -125,16 +125,16 @@ static void fill_cells(const struct points_report *report, const struct layout *
     str_format(cells[DEVICES], WORDS_MAX, "%d", outcome->choice.devices);
     words_joules(cells[EACH], all->joules.total / units, all->joules_plus_minus / units);
     format_si(cells[LATENCY], all->latency_s, "s");
-    words_rate(cells[RATE], outcome_units_per_s(outcome));
+    words_rate(cells[RATE], workload_estimate_units_per_s(outcome));
     if (is_known(all->average_w))
         str_format(cells[POWER], WORDS_MAX, "~%.0f W", all->average_w);
     else
         str_copy(cells[POWER], WORDS_MAX, "-");
     format_bytes(cells[MEMORY], outcome->memory.total_peak);
     str_copy(cells[DOUBT], WORDS_MAX,
-             !outcome->memory.fits    ? "!"
-             : !outcome_fits(outcome) ? "?"
-                                      : "");
+             !outcome->memory.fits              ? "!"
+             : !workload_estimate_fits(outcome) ? "?"
+                                                : "");
     str_copy(cells[LIMITS], WORDS_MAX, verdict(report, point));
     str_copy(cells[CONFIDENCE], WORDS_MAX,
              layout->confidences ? SHORT_CONFIDENCE[outcome->confidence] : "");
@@ -142,13 +142,13 @@ static void fill_cells(const struct points_report *report, const struct layout *
 
 /* ---- which rows people see ---- */
 
-static bool is_shown(const struct layout *layout, const struct point *point)
+static bool is_shown(const struct layout *layout, const struct grid_point *point)
 {
     return !point->missing[0] &&
            (!layout->rows_each || point->place < layout->rows_each || point->on_frontier);
 }
 
-static size_t frontier_size(const struct points *points)
+static size_t frontier_size(const struct estimate_grid *points)
 {
     size_t count = 0;
     for (size_t i = 0; i < points->count; i++)
@@ -157,11 +157,11 @@ static size_t frontier_size(const struct points *points)
 }
 
 /* Is there one that does not fit, or of which that is not known? */
-static bool any_doubt(const struct points *points, bool is_known_to)
+static bool any_doubt(const struct estimate_grid *points, bool is_known_to)
 {
     for (size_t i = 0; i < points->count; i++) {
-        const struct outcome *outcome = &points->items[i].outcome;
-        if (!points->items[i].missing[0] && !outcome_fits(outcome) &&
+        const struct workload_estimate *outcome = &points->items[i].outcome;
+        if (!points->items[i].missing[0] && !workload_estimate_fits(outcome) &&
             outcome->memory.fits != is_known_to)
             return true;
     }
@@ -171,9 +171,9 @@ static bool any_doubt(const struct points *points, bool is_known_to)
 /* Each reason once, with those that it holds for. */
 static void put_missing(const struct points_report *report, const char *before, struct text *out)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     for (size_t i = 0; i < points->count; i++) {
-        const struct point *point = &points->items[i];
+        const struct grid_point *point = &points->items[i];
         bool is_new = point->missing[0];
         for (size_t k = 0; is_new && k < i; k++)
             is_new = points->items[k].device != point->device ||
@@ -187,7 +187,7 @@ static void put_missing(const struct points_report *report, const char *before, 
 /* ---- for people ---- */
 
 /* What every work has in common; what differs has a column. */
-static void put_lengths(const struct workload_question *question, const struct layout *layout,
+static void put_lengths(const struct workload_spec *question, const struct layout *layout,
                         struct text *out)
 {
     bool decodes = question->setting.phase == GRAPH_DECODE;
@@ -210,7 +210,7 @@ static void put_title(const struct points_report *report, const struct layout *l
                       struct text *out)
 {
     const struct workload *work = &report->points->works[0];
-    const struct workload_question *question = &work->question;
+    const struct workload_spec *question = &work->spec;
     text_addf(out, "\n %s%s%s: %zu estimate%s", colour ? "\033[1m" : "", question->model->name,
               colour ? "\033[0m" : "", report->points->able,
               words_plural((double)report->points->able));
@@ -221,7 +221,7 @@ static void put_title(const struct points_report *report, const struct layout *l
 }
 
 /* On the frontier is a point among the choices for one demand. */
-static void put_frontier(const struct points *points, const struct layout *layout,
+static void put_frontier(const struct estimate_grid *points, const struct layout *layout,
                          const char *indent, struct text *out)
 {
     char each[WORDS_MAX];
@@ -285,7 +285,7 @@ static bool is_column(const struct layout *layout, enum column column)
 
 void points_text(const struct points_report *report, bool colour, struct text *out)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     char cells[CELLS][WORDS_MAX];
     struct layout layout;
     struct table table;
@@ -344,11 +344,11 @@ static void head_to_markdown(const struct layout *layout, struct text *out)
 
 void points_markdown(const struct points_report *report, struct text *out)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     char cells[CELLS][WORDS_MAX];
     struct layout layout;
     lay_out(report, &layout);
-    text_addf(out, "### %s\n\n", points->works[0].question.model->name);
+    text_addf(out, "### %s\n\n", points->works[0].spec.model->name);
     head_to_markdown(&layout, out);
     for (size_t i = 0; i < points->count; i++)
         if (is_shown(&layout, &points->items[i])) {
@@ -362,11 +362,11 @@ void points_markdown(const struct points_report *report, struct text *out)
 
 /* ---- CSV ---- */
 
-static void point_to_csv(const struct points_report *report, const struct point *point,
+static void point_to_csv(const struct points_report *report, const struct grid_point *point,
                          struct text *out)
 {
-    const struct outcome *outcome = &point->outcome;
-    const struct outcome_sums *all = &outcome->all;
+    const struct workload_estimate *outcome = &point->outcome;
+    const struct estimate_totals *all = &outcome->all;
     const struct estimate_memory *memory = &outcome->memory;
     double units = outcome->work->units;
     words_csv_number(out, units);
@@ -412,7 +412,7 @@ static void count(struct text *out, int64_t value)
         text_add(out, ",");
 }
 
-static void lengths_to_csv(const struct workload_question *question, struct text *out)
+static void lengths_to_csv(const struct workload_spec *question, struct text *out)
 {
     struct workload_demand demand = workload_demand(question);
     count(out, demand.prompt);
@@ -422,7 +422,7 @@ static void lengths_to_csv(const struct workload_question *question, struct text
 
 void points_csv(const struct points_report *report, struct text *out)
 {
-    const struct points *points = report->points;
+    const struct estimate_grid *points = report->points;
     text_add(
         out,
         "model,hardware,precision,batch,phase,prompt_tokens,output_tokens,context,devices,count,"
@@ -432,10 +432,10 @@ void points_csv(const struct points_report *report, struct text *out)
         "kv_cache_bytes,total_peak_bytes,capacity_bytes,mfu,mbu,fits,frontier,limits,"
         "confidence,missing\n");
     for (size_t i = 0; i < points->count; i++) {
-        const struct point *point = &points->items[i];
-        const struct outcome_choice *choice = &point->outcome.choice;
-        const struct workload_question *question = &point->work->question;
-        csv_add(out, points->works[0].question.model->name);
+        const struct grid_point *point = &points->items[i];
+        const struct estimate_config *choice = &point->outcome.choice;
+        const struct workload_spec *question = &point->work->spec;
+        csv_add(out, points->works[0].spec.model->name);
         text_add(out, ",");
         csv_add(out, report->hardware[point->device].id);
         text_addf(out, ",%s,%" PRId64 ",%s",

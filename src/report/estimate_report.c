@@ -47,24 +47,24 @@ static void line(const struct paper *paper, const char *name, const char *format
 
 /* ---- the head ---- */
 
-static void put_title(const struct paper *paper, const struct outcome *outcome)
+static void put_title(const struct paper *paper, const struct workload_estimate *outcome)
 {
     char setting[WORDS_MAX], device[WORDS_MAX];
-    const struct model *model = outcome->work->question.model;
+    const struct model *model = outcome->work->spec.model;
     text_addf(paper->out, "\n %s%s on %s%s\n   %s\n\n", tint(paper, BOLD), model->name,
               words_device(device, outcome->hardware), tint(paper, PLAIN),
               words_setting(setting, outcome));
 }
 
-static void put_energy(const struct paper *paper, const struct outcome *outcome)
+static void put_energy(const struct paper *paper, const struct workload_estimate *outcome)
 {
-    const struct outcome_sums *all = &outcome->all;
+    const struct estimate_totals *all = &outcome->all;
     char total[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX], request[WORDS_MAX];
     double units = outcome->work->units, batch = outcome->work->batch;
     words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
     words_each(unit, outcome->work->unit);
     words_joules(total, all->joules.total, UNKNOWN);
-    if (outcome->work->question.is_request)
+    if (outcome->work->spec.is_request)
         line(paper, "energy", "%s a request, %s %s",
              words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
              words_joules(each, all->joules.total / units, UNKNOWN), unit);
@@ -74,22 +74,22 @@ static void put_energy(const struct paper *paper, const struct outcome *outcome)
         line(paper, "energy", "%s %s, %s in all", each, unit, total);
 }
 
-static void put_time(const struct paper *paper, const struct outcome *outcome)
+static void put_time(const struct paper *paper, const struct workload_estimate *outcome)
 {
     char latency[FORMAT_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
-    const struct outcome_sums *all = &outcome->all;
+    const struct estimate_totals *all = &outcome->all;
     format_with_error(latency, all->latency_s, all->latency_plus_minus, "s");
-    words_rate(rate, outcome_units_per_s(outcome));
-    if (outcome->work->question.is_request)
+    words_rate(rate, workload_estimate_units_per_s(outcome));
+    if (outcome->work->spec.is_request)
         line(paper, "latency", "%s; the first token after %s; %s %ss a second", latency,
              format_si(first, outcome->passes[0].latency_s, "s"), rate, outcome->work->unit);
     else
         line(paper, "latency", "%s; %s %ss a second", latency, rate, outcome->work->unit);
 }
 
-static void put_power(const struct paper *paper, const struct outcome *outcome)
+static void put_power(const struct paper *paper, const struct workload_estimate *outcome)
 {
-    const struct outcome_sums *all = &outcome->all;
+    const struct estimate_totals *all = &outcome->all;
     char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
     words_watts(average, all->average_w, all->power_plus_minus);
     line(paper, "power", "%s on average, %s at most; limit %s, idle %s", average,
@@ -132,9 +132,9 @@ static void put_memory(const struct paper *paper, const struct estimate_report *
          memory->kv_cache > 0 ? ", keys and values " : "", memory->kv_cache > 0 ? cache : "");
 }
 
-static void put_work(const struct paper *paper, const struct outcome *outcome)
+static void put_work(const struct paper *paper, const struct workload_estimate *outcome)
 {
-    const struct outcome_sums *all = &outcome->all;
+    const struct estimate_totals *all = &outcome->all;
     const struct estimate_traffic *traffic = &all->traffic;
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
     line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP a byte",
@@ -149,14 +149,14 @@ static void put_work(const struct paper *paper, const struct outcome *outcome)
     }
 }
 
-static void put_devices(const struct paper *paper, const struct outcome *outcome)
+static void put_devices(const struct paper *paper, const struct workload_estimate *outcome)
 {
     char words[WORDS_MAX];
     if (words_divided(words, outcome))
         line(paper, "devices", "%s", words);
 }
 
-static void put_confidence(const struct paper *paper, const struct outcome *outcome)
+static void put_confidence(const struct paper *paper, const struct workload_estimate *outcome)
 {
     line(paper, "confidence", "%s%s%s", estimate_confidence_name(outcome->confidence),
          outcome->confidence_reason[0] ? ": " : "", outcome->confidence_reason);
@@ -165,7 +165,7 @@ static void put_confidence(const struct paper *paper, const struct outcome *outc
 /* ---- phases of a request ---- */
 
 static void phase_row(struct table *table, const char *name, double tokens, double batch,
-                      const struct outcome_sums *sums)
+                      const struct estimate_totals *sums)
 {
     char cell[WORDS_MAX];
     double made = tokens * batch;
@@ -180,7 +180,7 @@ static void phase_row(struct table *table, const char *name, double tokens, doub
     table_add(table, words_share(cell, sums->mbu));
 }
 
-static void put_phases(const struct paper *paper, const struct outcome *outcome)
+static void put_phases(const struct paper *paper, const struct workload_estimate *outcome)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},   {"tokens", true}, {"latency", true},
@@ -188,14 +188,14 @@ static void put_phases(const struct paper *paper, const struct outcome *outcome)
         {"power", true},    {"MFU", true},    {"MBU", true},
     };
     const struct workload *work = outcome->work;
-    double batch = work->batch, output = (double)work->question.output_tokens;
-    struct outcome_sums part;
+    double batch = work->batch, output = (double)work->spec.output_tokens;
+    struct estimate_totals part;
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    outcome_sum(outcome, 0, 1, &part);
-    phase_row(&table, "prefill", (double)work->question.setting.tokens, batch, &part);
+    workload_estimate_total(outcome, 0, 1, &part);
+    phase_row(&table, "prefill", (double)work->spec.setting.tokens, batch, &part);
     if (work->count > 1) {
-        outcome_sum(outcome, 1, work->count, &part);
+        workload_estimate_total(outcome, 1, work->count, &part);
         phase_row(&table, "decode", output - 1, batch, &part);
     }
     phase_row(&table, "request", output, batch, &outcome->all);
@@ -229,7 +229,7 @@ static void put_part(const struct paper *paper, const char *name, double joules,
               words_share(share, joules / total));
 }
 
-static void put_breakdown(const struct paper *paper, const struct outcome *outcome)
+static void put_breakdown(const struct paper *paper, const struct workload_estimate *outcome)
 {
     const struct estimate_joules *joules = &outcome->all.joules;
     char total[WORDS_MAX];
@@ -242,9 +242,9 @@ static void put_breakdown(const struct paper *paper, const struct outcome *outco
     put_part(paper, "static", joules->idle, joules->total);
 }
 
-static void put_limits(const struct paper *paper, const struct outcome *outcome)
+static void put_limits(const struct paper *paper, const struct workload_estimate *outcome)
 {
-    const struct outcome_sums *all = &outcome->all;
+    const struct estimate_totals *all = &outcome->all;
     const struct estimate_concurrency *concurrency = &outcome->passes[0].concurrency;
     char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX];
     double count = 0;
@@ -302,7 +302,7 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
     shown = report->top && report->top < count ? report->top : count;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < shown; i++)
-        consumer_row(&table, &rows[i], report->outcome->work->question.is_request,
+        consumer_row(&table, &rows[i], report->outcome->work->spec.is_request,
                      report->outcome->all.joules.total);
     text_add(paper->out, "\n");
     table_write(&table, "   ", paper->colour, paper->out);
@@ -405,7 +405,7 @@ static void figure_cell(struct table *table, const struct words_figure *row)
         table_add(table, format_si(cell, figure->value, row->unit));
 }
 
-static void put_figures(const struct paper *paper, const struct outcome *outcome)
+static void put_figures(const struct paper *paper, const struct workload_estimate *outcome)
 {
     static const struct table_column COLUMNS[] = {
         {"figure of the device", false}, {"value", true}, {"known as", false}, {"source", false}};
@@ -427,7 +427,7 @@ static void put_figures(const struct paper *paper, const struct outcome *outcome
     table_release(&table);
 }
 
-static void put_unknown(const struct paper *paper, const struct outcome *outcome)
+static void put_unknown(const struct paper *paper, const struct workload_estimate *outcome)
 {
     const struct graph *graph = &outcome->work->passes[0].graph;
     if (!graph->unknown_count)
@@ -445,7 +445,7 @@ static void put_unknown(const struct paper *paper, const struct outcome *outcome
 
 void estimate_text(const struct estimate_report *report, bool colour, struct text *out)
 {
-    const struct outcome *outcome = report->outcome;
+    const struct workload_estimate *outcome = report->outcome;
     struct paper paper = {out, colour};
     put_title(&paper, outcome);
     put_energy(&paper, outcome);
@@ -455,7 +455,7 @@ void estimate_text(const struct estimate_report *report, bool colour, struct tex
     put_work(&paper, outcome);
     put_devices(&paper, outcome);
     put_confidence(&paper, outcome);
-    if (outcome->work->question.is_request)
+    if (outcome->work->spec.is_request)
         put_phases(&paper, outcome);
     put_breakdown(&paper, outcome);
     put_limits(&paper, outcome);

@@ -7,16 +7,16 @@
 #include <stddef.h>
 
 #include "estimate/budget.h"
-#include "estimate/outcome.h"
-#include "estimate/points.h"
+#include "estimate/workload_estimate.h"
+#include "estimate/estimate_grid.h"
 #include "estimate/recommend.h"
 
 struct text;
 
 /* One estimate. */
 struct estimate_report {
-    const struct outcome *outcome; /* with its passes */
-    const struct outcome_row *rows;
+    const struct workload_estimate *outcome; /* with its passes */
+    const struct subgraph_total *rows;
     size_t row_count;
     const struct budget *budget;
     const struct recommendation *recommendations;
@@ -34,7 +34,7 @@ void estimate_csv(const struct estimate_report *report, struct text *out);
 
 /* Many. */
 struct points_report {
-    const struct points *points; /* in the order to show */
+    const struct estimate_grid *points; /* in the order to show */
     const struct hardware *hardware;
     const struct budget *budget;
     size_t top; /* rows to show to people, the frontier always among them; 0: all */

@@ -28,9 +28,9 @@ static void add(char *to, const char *format, ...)
 }
 
 /* "fp16", "weights as stored, fp16", "int8 (computed in fp16)". */
-static char *precision_words(char *to, const struct outcome *outcome)
+static char *precision_words(char *to, const struct workload_estimate *outcome)
 {
-    const struct outcome_choice *choice = &outcome->choice;
+    const struct estimate_config *choice = &outcome->choice;
     const char *name = precision_name(choice->precision);
     if (choice->keeps_stored)
         str_format(to, WORDS_MAX, "weights as stored, %s", name);
@@ -43,13 +43,13 @@ static char *precision_words(char *to, const struct outcome *outcome)
 
 static void add_tokens(char *to, const struct workload *work)
 {
-    const struct graph_setting *setting = &work->question.setting;
-    if (work->question.is_request)
+    const struct graph_setting *setting = &work->spec.setting;
+    if (work->spec.is_request)
         add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
-            work->question.output_tokens);
-    else if (work->question.model->has_phases && setting->phase == GRAPH_DECODE)
+            work->spec.output_tokens);
+    else if (work->spec.model->has_phases && setting->phase == GRAPH_DECODE)
         add(to, "decode of token %" PRId64, setting->context);
-    else if (work->question.model->has_phases)
+    else if (work->spec.model->has_phases)
         add(to, "prefill of %" PRId64 " tokens", setting->tokens);
     else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
         add(to, "%" PRId64 " tokens", setting->tokens);
@@ -57,7 +57,7 @@ static void add_tokens(char *to, const struct workload *work)
         add(to, "%" PRId64 " pixels", setting->image);
 }
 
-char *words_setting(char *to, const struct outcome *outcome)
+char *words_setting(char *to, const struct workload_estimate *outcome)
 {
     const struct workload *work = outcome->work;
     char precision[WORDS_MAX];
@@ -67,12 +67,12 @@ char *words_setting(char *to, const struct outcome *outcome)
     add_tokens(to, work);
     if (outcome->choice.devices > 1)
         add(to, "%d devices", outcome->choice.devices);
-    if (work->question.fusion == PARTITION_PLAIN)
+    if (work->spec.fusion == PARTITION_PLAIN)
         add(to, "nothing fused");
     return to;
 }
 
-const char *words_phase(const struct workload_question *question)
+const char *words_phase(const struct workload_spec *question)
 {
     if (!question->model->has_phases)
         return "whole";
@@ -176,12 +176,12 @@ char *words_saving(char *to, double saving)
     return to;
 }
 
-const char *words_proposals(const struct budget *budget, const struct outcome *outcome)
+const char *words_proposals(const struct budget *budget, const struct workload_estimate *outcome)
 {
     return budget_holds(budget, outcome) ? "what would cost less" : "what would help";
 }
 
-char *words_divided(char *to, const struct outcome *outcome)
+char *words_divided(char *to, const struct workload_estimate *outcome)
 {
     char share[WORDS_MAX];
     if (!(outcome->divided < 0.995))
@@ -201,12 +201,13 @@ static char *value_words(char *to, enum budget_kind kind, double value)
     return to;
 }
 
-char *words_check(char *to, const struct budget_check *check, const struct outcome *outcome)
+char *words_check(char *to, const struct budget_check *check,
+                  const struct workload_estimate *outcome)
 {
     char value[FORMAT_MAX], most[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
-        str_format(of, sizeof of, " %.60s", words_each(each, budget_joules_of(outcome)));
+        str_format(of, sizeof of, " %.60s", words_each(each, budget_energy_unit(outcome)));
     if (check->kind == BUDGET_FIT) {
         char beyond[FORMAT_MAX];
         str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),
@@ -261,7 +262,8 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
     return 2;
 }
 
-size_t words_figures(const struct outcome *outcome, struct words_figure out[WORDS_FIGURES_MOST])
+size_t words_figures(const struct workload_estimate *outcome,
+                     struct words_figure out[WORDS_FIGURES_MOST])
 {
     const struct hardware *hardware = outcome->hardware;
     const struct hardware_memory *memory = hardware_main_memory(hardware);

@@ -1,4 +1,4 @@
-#include "estimate/compat.h"
+#include "estimate/legacy.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static double threads_of(const struct graph_node *node, const struct graph_tenso
     return threads;
 }
 
-static void add_subgraph(struct compat *out, node_id id)
+static void add_subgraph(struct legacy_estimate *out, node_id id)
 {
     struct partition *partition = &out->partition;
     const struct graph *graph = partition->graph;
@@ -110,7 +110,7 @@ struct legacy_rates {
 };
 
 static void estimate_row(const struct subgraph *subgraph, const struct legacy_rates *rates,
-                         struct estimate_row *row)
+                         struct subgraph_estimate *row)
 {
     const struct legacy_hardware *hardware = rates->hardware;
     row->flops = graph_flops(&subgraph->cost);
@@ -130,7 +130,7 @@ static void estimate_row(const struct subgraph *subgraph, const struct legacy_ra
                                                         : BOUND_BALANCED;
 }
 
-static void add_row(const struct estimate_row *row, struct estimate *sum)
+static void add_row(const struct subgraph_estimate *row, struct pass_estimate *sum)
 {
     sum->flops += row->flops;
     sum->bytes += row->bytes;
@@ -147,7 +147,7 @@ static void add_row(const struct estimate_row *row, struct estimate *sum)
 }
 
 /* What it did not say is unknown. */
-static void leave_unknown(struct estimate *estimate)
+static void leave_unknown(struct pass_estimate *estimate)
 {
     estimate->latency_plus_minus = estimate->joules_plus_minus = UNKNOWN;
     estimate->power_plus_minus = estimate->mfu = estimate->mbu = UNKNOWN;
@@ -168,9 +168,9 @@ static void leave_unknown(struct estimate *estimate)
              "the legacy model, for comparison with old reports: its idle power is an artefact");
 }
 
-static void estimate_all(const struct legacy_rates *rates, struct compat *out)
+static void estimate_all(const struct legacy_rates *rates, struct legacy_estimate *out)
 {
-    struct estimate *estimate = &out->estimate;
+    struct pass_estimate *estimate = &out->estimate;
     size_t count = out->partition.count;
     for (size_t i = 0; i < count; i++) {
         estimate_row(&out->partition.subgraphs[i], rates, &estimate->rows[i]);
@@ -191,7 +191,7 @@ static struct hardware_figure assumed(double value)
         .value = value, .evidence = EVIDENCE_ASSUMED, .plus_minus = UNKNOWN, .source = "legacy"};
 }
 
-static void describe_device(const struct legacy_rates *rates, struct compat *out)
+static void describe_device(const struct legacy_rates *rates, struct legacy_estimate *out)
 {
     const struct legacy_hardware *hardware = rates->hardware;
     struct hardware_figure none = assumed(UNKNOWN);
@@ -220,13 +220,14 @@ static void describe_device(const struct legacy_rates *rates, struct compat *out
     }
 }
 
-enum err compat_make(const struct graph *graph, const struct legacy_hardware *hardware,
-                     enum precision precision, struct compat *out, struct error *why)
+enum err legacy_estimate_make(const struct graph *graph, const struct legacy_hardware *hardware,
+                              enum precision precision, struct legacy_estimate *out,
+                              struct error *why)
 {
     struct legacy_rates rates = {.flops = hardware->flops[precision],
                                  .joules_per_flop = hardware->joules_per_flop[precision],
                                  .hardware = hardware};
-    *out = (struct compat){.partition = {.graph = graph}};
+    *out = (struct legacy_estimate){.partition = {.graph = graph}};
     if (!is_known(rates.flops) || !is_known(rates.joules_per_flop))
         return err_set(why, ERR_BAD_VALUE, "%s: its legacy figures have none of %s", hardware->id,
                        precision_name(precision));
@@ -234,14 +235,14 @@ enum err compat_make(const struct graph *graph, const struct legacy_hardware *ha
     describe_device(&rates, out);
     out->partition.subgraphs = malloc((graph->node_count + 1) * sizeof(struct subgraph));
     out->partition.nodes = malloc((graph->node_count + 1) * sizeof(node_id));
-    out->estimate =
-        (struct estimate){.partition = &out->partition,
-                          .hardware = &out->device,
-                          .setting = {.precision = precision, .devices = 1},
-                          .used = precision,
-                          .rows = calloc(graph->node_count + 1, sizeof(struct estimate_row))};
+    out->estimate = (struct pass_estimate){
+        .partition = &out->partition,
+        .hardware = &out->device,
+        .setting = {.precision = precision, .devices = 1},
+        .used = precision,
+        .rows = calloc(graph->node_count + 1, sizeof(struct subgraph_estimate))};
     if (!out->partition.subgraphs || !out->partition.nodes || !out->estimate.rows) {
-        compat_release(out);
+        legacy_estimate_release(out);
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     }
     for (size_t i = 0; i < graph->node_count; i++)
@@ -251,9 +252,9 @@ enum err compat_make(const struct graph *graph, const struct legacy_hardware *ha
     return ERR_OK;
 }
 
-void compat_release(struct compat *compat)
+void legacy_estimate_release(struct legacy_estimate *compat)
 {
-    estimate_release(&compat->estimate);
+    pass_estimate_release(&compat->estimate);
     partition_release(&compat->partition);
-    *compat = (struct compat){0};
+    *compat = (struct legacy_estimate){0};
 }

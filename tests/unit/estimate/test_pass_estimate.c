@@ -1,6 +1,6 @@
 /* What must hold of every estimate, on random graphs and every device of the catalogue, and a few worked
  * out by hand on a device of round figures. */
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 
 #include <math.h>
 
@@ -19,12 +19,12 @@ static struct partition cut(const struct graph *graph)
     return partition;
 }
 
-static struct estimate make(const struct partition *partition, const struct hardware *hardware,
-                            struct estimate_setting setting)
+static struct pass_estimate make(const struct partition *partition, const struct hardware *hardware,
+                                 struct pass_options setting)
 {
-    struct estimate estimate;
+    struct pass_estimate estimate;
     struct error why = {0};
-    assert_int_equal(estimate_make(partition, hardware, &setting, &estimate, &why), ERR_OK);
+    assert_int_equal(pass_estimate_make(partition, hardware, &setting, &estimate, &why), ERR_OK);
     return estimate;
 }
 
@@ -47,8 +47,8 @@ static void test_a_product_by_hand(void **state)
     struct graph graph;
     one_product(&graph);
     struct partition partition = cut(&graph);
-    struct estimate e = make(&partition, device_round(&device),
-                             (struct estimate_setting){.precision = PRECISION_FP16});
+    struct pass_estimate e =
+        make(&partition, device_round(&device), (struct pass_options){.precision = PRECISION_FP16});
     double flops = 2.0 * 1024 * 1024 * 1024, bytes = 3 * 2 * 1024.0 * 1024;
     double waves = 26 * 10 / 256.0; /* 16 x 16 tiles over 10 units: the last wave has 6 */
     assert_near(e.flops, flops, 0);
@@ -70,7 +70,7 @@ static void test_a_product_by_hand(void **state)
     assert_near(e.memory.weights, 2 * 1024 * 1024, 0);
     assert_near(e.memory.activations_peak, 2 * 2 * 1024 * 1024, 0);
     assert_int_equal(e.bound_counts[BOUND_COMPUTE], 1);
-    estimate_release(&e);
+    pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -87,8 +87,8 @@ static void test_a_softmax_by_hand(void **state)
     build_output(&b, build_op(&b, GRAPH_SOFTMAX, "softmax", x));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
-    struct estimate e = make(&partition, device_round(&device),
-                             (struct estimate_setting){.precision = PRECISION_FP32});
+    struct pass_estimate e =
+        make(&partition, device_round(&device), (struct pass_options){.precision = PRECISION_FP32});
     double flops = 5 * 1000 * 1024.0, bytes = 2 * 4 * 1000 * 1024.0;
     assert_near(e.rows[0].wave_share, 1, 0); /* 1000 pieces over 10 units */
     assert_near(e.rows[0].compute_s, flops / 10e12, 1e-15);
@@ -98,7 +98,7 @@ static void test_a_softmax_by_hand(void **state)
     assert_near(e.mfu, 0, 0);
     assert_near(e.mbu, 1, 1e-9);
     assert_int_equal(e.rows[0].bound, BOUND_MEMORY);
-    estimate_release(&e);
+    pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -117,13 +117,13 @@ static void test_recurrent_steps_by_hand(void **state)
     struct partition partition = cut(&graph);
     device_round(&device);
     device.hardware.launch_s = device_figure(1e-6);
-    struct estimate e =
-        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    struct pass_estimate e =
+        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
     double macs = 16.0 * 100 * 4 * 256 * (128 + 256), other = 16.0 * 100 * 256 * 14;
     assert_near(e.rows[0].launch_s, 100e-6, 1e-12);
     assert_near(e.rows[0].wave_share, 0.4, 1e-12); /* 16 x 256 states: 4 pieces on 10 units */
     assert_near(e.rows[0].compute_s, (2 * macs / 100e12 + other / 10e12) / 0.4, 1e-12);
-    estimate_release(&e);
+    pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -138,14 +138,14 @@ static void test_launch_and_throttle(void **state)
     struct partition partition = cut(&graph);
     device_round(&device);
     device.hardware.launch_s = device_figure(1e-3);
-    struct estimate slow =
-        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    struct pass_estimate slow =
+        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
     assert_int_equal(slow.rows[0].bound, BOUND_LAUNCH);
     assert_near(slow.latency_s, 1e-3 + slow.rows[0].compute_s, 1e-12);
     device_round(&device);
     device.hardware.limit_w = device_figure(40);
-    struct estimate hot =
-        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    struct pass_estimate hot =
+        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
     double moving = hot.joules.compute + hot.joules.memory;
     assert_near(hot.average_w, 40, 1e-9);
     assert_near(hot.peak_w, 40, 1e-9);
@@ -154,8 +154,8 @@ static void test_launch_and_throttle(void **state)
     assert_true(hot.rows[0].stretch > 1);
     assert_near(hot.power_plus_minus, 0.05 * 40, 1e-9); /* as sure as the limit is */
     assert_true(slow.power_plus_minus > 0);
-    estimate_release(&slow);
-    estimate_release(&hot);
+    pass_estimate_release(&slow);
+    pass_estimate_release(&hot);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -169,8 +169,8 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     struct partition partition = cut(&graph);
     device_round(&device);
     device.memory.joules_per_byte.value = UNKNOWN;
-    struct estimate e =
-        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    struct pass_estimate e =
+        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
     assert_true(is_known(e.latency_s));
     assert_true(is_known(e.joules.compute));
     assert_false(is_known(e.joules.memory));
@@ -178,14 +178,14 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     assert_false(is_known(e.average_w));
     assert_false(is_known(e.peak_w));
     assert_int_equal(e.confidence, CONFIDENCE_THEORETICAL);
-    estimate_release(&e);
+    pass_estimate_release(&e);
     device_round(&device);
     device.hardware.idle_w.value = UNKNOWN;
-    e = make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    e = make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
     assert_false(is_known(e.joules.idle));
     assert_false(is_known(e.joules.total));
     assert_true(is_known(e.joules.memory));
-    estimate_release(&e);
+    pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -195,26 +195,26 @@ static void test_a_device_without_a_figure_that_is_needed(void **state)
     (void)state;
     struct device device;
     struct graph graph;
-    struct estimate e;
+    struct pass_estimate e;
     struct error why = {0};
     one_product(&graph);
     struct partition partition = cut(&graph);
-    struct estimate_setting setting = {.precision = PRECISION_FP64};
-    assert_int_equal(estimate_make(&partition, device_round(&device), &setting, &e, &why),
+    struct pass_options setting = {.precision = PRECISION_FP64};
+    assert_int_equal(pass_estimate_make(&partition, device_round(&device), &setting, &e, &why),
                      ERR_BAD_VALUE);
     assert_contains(why.text, "round states no operations a second in fp64");
-    setting = (struct estimate_setting){.precision = PRECISION_FP16, .devices = 2};
+    setting = (struct pass_options){.precision = PRECISION_FP16, .devices = 2};
     device.hardware.link_bytes_per_s.value = UNKNOWN;
-    assert_int_equal(estimate_make(&partition, &device.hardware, &setting, &e, &why),
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, &e, &why),
                      ERR_BAD_VALUE);
     assert_contains(why.text, "states no link");
     setting.devices = -1;
-    assert_int_equal(estimate_make(&partition, &device.hardware, &setting, &e, &why),
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, &e, &why),
                      ERR_BAD_VALUE);
     device_round(&device);
     device.hardware.idle_w.value = 300;
     setting.devices = 1;
-    assert_int_equal(estimate_make(&partition, &device.hardware, &setting, &e, &why),
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, &e, &why),
                      ERR_BAD_VALUE);
     assert_contains(why.text, "not below its limit");
     partition_release(&partition);
@@ -230,20 +230,20 @@ static void test_confidence(void **state)
     struct graph graph;
     one_product(&graph);
     struct partition partition = cut(&graph);
-    struct estimate_setting setting = {.precision = PRECISION_FP16};
+    struct pass_options setting = {.precision = PRECISION_FP16};
     device_round(&device);
     device.hardware.is_calibrated = true;
-    struct estimate best = make(&partition, &device.hardware, setting);
+    struct pass_estimate best = make(&partition, &device.hardware, setting);
     assert_int_equal(best.confidence, CONFIDENCE_CALIBRATED);
     assert_true(best.latency_plus_minus > 0.05 * best.latency_s);
     assert_true(best.latency_plus_minus < 0.2 * best.latency_s);
     device.hardware.is_calibrated = false;
-    struct estimate measured = make(&partition, &device.hardware, setting);
+    struct pass_estimate measured = make(&partition, &device.hardware, setting);
     assert_int_equal(measured.confidence, CONFIDENCE_INTERPOLATED);
     assert_true(measured.joules_plus_minus > best.joules_plus_minus);
     device.hardware.matrix_joules[PRECISION_FP16].evidence = EVIDENCE_DERIVED;
     device.hardware.matrix_joules[PRECISION_FP16].plus_minus = UNKNOWN;
-    struct estimate derived = make(&partition, &device.hardware, setting);
+    struct pass_estimate derived = make(&partition, &device.hardware, setting);
     assert_int_equal(derived.confidence, CONFIDENCE_THEORETICAL);
     assert_contains(derived.confidence_reason, "derived");
     assert_true(derived.joules_plus_minus > measured.joules_plus_minus);
@@ -251,14 +251,14 @@ static void test_confidence(void **state)
     graph.is_guessed = true;
     device_round(&device);
     device.hardware.is_calibrated = true;
-    struct estimate guessed = make(&partition, &device.hardware, setting);
+    struct pass_estimate guessed = make(&partition, &device.hardware, setting);
     assert_int_equal(guessed.confidence, CONFIDENCE_INTERPOLATED);
     assert_contains(guessed.confidence_reason, "assumed");
     assert_true(guessed.latency_plus_minus > best.latency_plus_minus);
-    estimate_release(&best);
-    estimate_release(&measured);
-    estimate_release(&derived);
-    estimate_release(&guessed);
+    pass_estimate_release(&best);
+    pass_estimate_release(&measured);
+    pass_estimate_release(&derived);
+    pass_estimate_release(&guessed);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -276,14 +276,14 @@ static void test_unknown_operators_cost_confidence(void **state)
     struct partition partition = cut(&graph);
     device_round(&device);
     device.hardware.is_calibrated = true;
-    struct estimate e =
-        make(&partition, &device.hardware, (struct estimate_setting){.precision = PRECISION_FP16});
+    struct pass_estimate e =
+        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
     assert_int_equal(e.confidence, CONFIDENCE_INTERPOLATED);
     assert_contains(e.confidence_reason, "1 node is of no known operator");
     assert_near(e.bytes, 2 * 2 * 1000 * 1024, 0);    /* as if it moved them */
     assert_true(e.latency_plus_minus > e.latency_s); /* it may as well take twice as long */
     assert_true(e.joules_plus_minus > e.joules.total);
-    estimate_release(&e);
+    pass_estimate_release(&e);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -295,12 +295,12 @@ static double relative(double a, double b)
     return fabs(a - b) / fmax(fabs(a), 1e-300);
 }
 
-static void check_sums(const struct estimate *e)
+static void check_sums(const struct pass_estimate *e)
 {
     double latency = 0, total = 0, peak = 0, flops = 0, bytes = 0;
     size_t bounds = 0;
     for (size_t i = 0; i < e->partition->count; i++) {
-        const struct estimate_row *row = &e->rows[i];
+        const struct subgraph_estimate *row = &e->rows[i];
         const struct estimate_joules *joules = &row->joules;
         latency += row->latency_s;
         total += joules->total;
@@ -323,7 +323,7 @@ static void check_sums(const struct estimate *e)
     assert_true(relative(e->peak_w, peak) < 1e-9);
 }
 
-static void check_power(const struct estimate *e)
+static void check_power(const struct pass_estimate *e)
 {
     double idle = e->setting.devices * e->hardware->idle_w.value;
     double limit = e->setting.devices * e->hardware->limit_w.value;
@@ -338,7 +338,7 @@ static void check_power(const struct estimate *e)
 
 /* More work of either kind is never cheaper or quicker. */
 static void check_monotone(struct partition *partition, const struct hardware *hardware,
-                           const struct estimate *before, uint32_t index)
+                           const struct pass_estimate *before, uint32_t index)
 {
     /* The first of its kind stands for the others. */
     struct subgraph *subgraph = &partition->subgraphs[partition->kinds[partition->kind_of[index]]];
@@ -349,11 +349,11 @@ static void check_monotone(struct partition *partition, const struct hardware *h
     more[2].in.activations += 1e9;
     for (int i = 0; i < 3; i++) {
         subgraph->cost = more[i];
-        struct estimate after = make(partition, hardware, before->setting);
+        struct pass_estimate after = make(partition, hardware, before->setting);
         assert_true(after.joules.total > before->joules.total);
         assert_true(after.latency_s >= before->latency_s);
         check_power(&after);
-        estimate_release(&after);
+        pass_estimate_release(&after);
     }
     subgraph->cost = kept;
 }
@@ -370,7 +370,7 @@ static bool has(const struct hardware *hardware, enum precision precision)
 
 /* At equal time idle is equal, so what is left to compare is what moves.  Each by itself: bytes that are
  * saved must not hide dear products. */
-static void check_precision(const struct estimate *wide, const struct estimate *narrow)
+static void check_precision(const struct pass_estimate *wide, const struct pass_estimate *narrow)
 {
     assert_true(narrow->joules.compute <= wide->joules.compute * (1 + 1e-9));
     assert_true(narrow->joules.memory <= wide->joules.memory * (1 + 1e-9));
@@ -386,14 +386,13 @@ static bool is_narrower(enum precision a, enum precision b)
 static void check_device(struct partition *partition, const struct hardware *hardware,
                          struct chance *chance)
 {
-    struct estimate all[PRECISION_COUNT];
+    struct pass_estimate all[PRECISION_COUNT];
     bool known[PRECISION_COUNT];
     for (int i = 0; i < PRECISION_COUNT; i++) {
         known[i] = has(hardware, (enum precision)i);
         if (!known[i])
             continue;
-        all[i] =
-            make(partition, hardware, (struct estimate_setting){.precision = (enum precision)i});
+        all[i] = make(partition, hardware, (struct pass_options){.precision = (enum precision)i});
         check_sums(&all[i]);
         check_power(&all[i]);
     }
@@ -407,7 +406,7 @@ static void check_device(struct partition *partition, const struct hardware *har
                        chance_below(chance, (uint32_t)partition->count));
     for (int i = 0; i < PRECISION_COUNT; i++)
         if (known[i])
-            estimate_release(&all[i]);
+            pass_estimate_release(&all[i]);
 }
 
 /* ---- each by itself ---- */
@@ -420,14 +419,14 @@ static void assert_same(double a, double b)
 
 /* Rows added one after the other are the whole, to the last bit; and so are sums without rows. */
 static void check_every_row(const struct partition *partition, const struct hardware *hardware,
-                            struct estimate_setting setting)
+                            struct pass_options setting)
 {
-    struct estimate full = make(partition, hardware, setting);
+    struct pass_estimate full = make(partition, hardware, setting);
     setting.sums_only = true;
-    struct estimate sums = make(partition, hardware, setting);
+    struct pass_estimate sums = make(partition, hardware, setting);
     double latency = 0, joules = 0, idle = 0, bytes = 0, wasted = 0, peak = 0;
     for (size_t i = 0; i < partition->count; i++) {
-        const struct estimate_row *row = &full.rows[i];
+        const struct subgraph_estimate *row = &full.rows[i];
         double watts = row->joules.total / row->latency_s;
         latency += row->latency_s;
         joules += row->joules.total;
@@ -454,8 +453,8 @@ static void check_every_row(const struct partition *partition, const struct hard
     assert_same(sums.utilisation, full.utilisation);
     assert_same(sums.memory.total_peak, full.memory.total_peak);
     assert_memory_equal(sums.bound_counts, full.bound_counts, sizeof full.bound_counts);
-    estimate_release(&full);
-    estimate_release(&sums);
+    pass_estimate_release(&full);
+    pass_estimate_release(&sums);
 }
 
 static void test_sums_are_of_the_rows(void **state)
@@ -473,7 +472,7 @@ static void test_sums_are_of_the_rows(void **state)
             struct partition partition = cut(&graph);
             check_every_row(
                 &partition, &hardware,
-                (struct estimate_setting){.precision = i % 2 ? PRECISION_FP16 : PRECISION_FP32});
+                (struct pass_options){.precision = i % 2 ? PRECISION_FP16 : PRECISION_FP32});
             partition_release(&partition);
             graph_release(&graph);
         }

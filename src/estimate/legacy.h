@@ -2,13 +2,13 @@
  * (`--model-compat`).  It is wrong in ways that docs/estimate.md, "Legacy", lists: idle power grows with
  * the peak of the precision, narrow formats move wide bytes, nothing is fused, averages are not weighted.
  *
- * Ownership: compat_make fills a struct that compat_release takes back.  The estimate in it points to the
+ * Ownership: legacy_estimate_make fills a struct that legacy_estimate_release takes back.  The estimate in it points to the
  * partition and the device beside it, so the struct stays where it is; it points into the graph too. */
-#ifndef IPW_ESTIMATE_COMPAT_H
-#define IPW_ESTIMATE_COMPAT_H
+#ifndef IPW_ESTIMATE_LEGACY_H
+#define IPW_ESTIMATE_LEGACY_H
 
 #include "core/err.h"
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 
 /* A device as that model has it, out of the object "legacy" of a hardware file:
  *
@@ -25,17 +25,18 @@ struct legacy_hardware {
 enum err legacy_hardware_parse(const char *name, const char *bytes, size_t length,
                                struct legacy_hardware *out, struct error *why) MUST_USE;
 
-struct compat {
+struct legacy_estimate {
     struct hardware device; /* for its id, name and peaks */
     struct hardware_memory memory;
     struct partition partition; /* a subgraph a node; no edges */
-    struct estimate
+    struct pass_estimate
         estimate; /* utilisation and efficiency are means over subgraphs, not weighted */
 };
 
 /* ERR_BAD_VALUE when the device has no such precision. */
-enum err compat_make(const struct graph *graph, const struct legacy_hardware *hardware,
-                     enum precision precision, struct compat *out, struct error *why) MUST_USE;
-void compat_release(struct compat *compat);
+enum err legacy_estimate_make(const struct graph *graph, const struct legacy_hardware *hardware,
+                              enum precision precision, struct legacy_estimate *out,
+                              struct error *why) MUST_USE;
+void legacy_estimate_release(struct legacy_estimate *compat);
 
 #endif

@@ -1,4 +1,4 @@
-#include "estimate/outcome.h"
+#include "estimate/workload_estimate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static double larger(double a, double b)
 }
 
 /* Shares of time and of energy are summed with their weights here, and divided by finish_sums. */
-static void add_estimate(struct outcome_sums *sums, const struct estimate *estimate, double times)
+static void add_estimate(struct estimate_totals *sums, const struct pass_estimate *estimate,
+                         double times)
 {
     double latency = times * estimate->latency_s, joules = times * estimate->joules.total;
     sums->macs += times * estimate->macs;
@@ -55,7 +56,7 @@ static void add_estimate(struct outcome_sums *sums, const struct estimate *estim
     sums->wasted_j += times * estimate->wasted_j;
 }
 
-static void finish_sums(struct outcome_sums *sums)
+static void finish_sums(struct estimate_totals *sums)
 {
     sums->average_w = sums->joules.total / sums->latency_s;
     sums->power_plus_minus /= sums->latency_s;
@@ -72,15 +73,16 @@ static bool counts_bounds(const struct workload *work, size_t pass, size_t end)
            work->passes[pass].setting.phase != work->passes[pass + 1].setting.phase;
 }
 
-static void add_bounds(struct outcome_sums *sums, const struct estimate *estimate)
+static void add_bounds(struct estimate_totals *sums, const struct pass_estimate *estimate)
 {
     for (size_t b = 0; b < BOUND_COUNT; b++)
         sums->bound_counts[b] += (double)estimate->bound_counts[b];
 }
 
-void outcome_sum(const struct outcome *outcome, size_t first, size_t end, struct outcome_sums *out)
+void workload_estimate_total(const struct workload_estimate *outcome, size_t first, size_t end,
+                             struct estimate_totals *out)
 {
-    *out = (struct outcome_sums){0};
+    *out = (struct estimate_totals){0};
     for (size_t i = first; i < end; i++) {
         add_estimate(out, &outcome->passes[i], outcome->work->passes[i].times);
         if (counts_bounds(outcome->work, i, end))
@@ -91,10 +93,11 @@ void outcome_sum(const struct outcome *outcome, size_t first, size_t end, struct
 
 /* ---- all passes ---- */
 
-static enum err estimate_pass(const struct workload_pass *pass, const struct outcome *outcome,
-                              bool keep, struct estimate *out, struct error *why)
+static enum err estimate_pass(const struct workload_pass *pass,
+                              const struct workload_estimate *outcome, bool keep,
+                              struct pass_estimate *out, struct error *why)
 {
-    struct estimate_setting setting = {
+    struct pass_options setting = {
         .precision = outcome->choice.precision,
         .devices = outcome->choice.devices,
         .keeps_stored = outcome->choice.keeps_stored,
@@ -102,10 +105,11 @@ static enum err estimate_pass(const struct workload_pass *pass, const struct out
         .tokens = pass->graph.tokens,
         .sums_only = !keep,
     };
-    return estimate_make(&pass->partition, outcome->hardware, &setting, out, why);
+    return pass_estimate_make(&pass->partition, outcome->hardware, &setting, out, why);
 }
 
-static void take_pass(struct outcome *outcome, const struct estimate *estimate, size_t pass)
+static void take_pass(struct workload_estimate *outcome, const struct pass_estimate *estimate,
+                      size_t pass)
 {
     const struct workload *work = outcome->work;
     if (pass == 0 || estimate->memory.total_peak > outcome->memory.total_peak)
@@ -133,11 +137,11 @@ static double divided_share(const struct workload *work, int devices)
     return devices > 1 && all > 0 ? shared / all : UNKNOWN;
 }
 
-enum err outcome_make(const struct workload *work, const struct hardware *hardware,
-                      const struct outcome_choice *choice, bool keep, struct outcome *out,
-                      struct error *why)
+enum err workload_estimate_make(const struct workload *work, const struct hardware *hardware,
+                                const struct estimate_config *choice, bool keep,
+                                struct workload_estimate *out, struct error *why)
 {
-    *out = (struct outcome){.work = work, .hardware = hardware, .choice = *choice};
+    *out = (struct workload_estimate){.work = work, .hardware = hardware, .choice = *choice};
     out->divided = divided_share(work, choice->devices);
     out->limit_w = hardware->limit_w.value * choice->devices;
     if (keep) {
@@ -147,43 +151,43 @@ enum err outcome_make(const struct workload *work, const struct hardware *hardwa
     }
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < work->count; i++) {
-        struct estimate one = {0}, *estimate = keep ? &out->passes[i] : &one;
+        struct pass_estimate one = {0}, *estimate = keep ? &out->passes[i] : &one;
         err = estimate_pass(&work->passes[i], out, keep, estimate, why);
         if (err)
             break;
         take_pass(out, estimate, i);
         if (!keep)
-            estimate_release(&one);
+            pass_estimate_release(&one);
     }
     if (!keep)
         out->memory.timeline = NULL;
     if (!err && !(out->all.latency_s > 0))
         err = err_set(why, ERR_NO_DATA, "%.100s computes nothing: there is nothing to estimate",
-                      work->question.model->name);
+                      work->spec.model->name);
     if (err)
-        outcome_release(out);
+        workload_estimate_release(out);
     else
         finish_sums(&out->all);
     return err;
 }
 
-void outcome_release(struct outcome *outcome)
+void workload_estimate_release(struct workload_estimate *outcome)
 {
     for (size_t i = 0; outcome->passes && i < outcome->work->count; i++)
-        estimate_release(&outcome->passes[i]);
+        pass_estimate_release(&outcome->passes[i]);
     free(outcome->passes);
-    *outcome = (struct outcome){0};
+    *outcome = (struct workload_estimate){0};
 }
 
-bool outcome_is_native(const struct hardware *hardware, enum precision precision)
+bool estimate_is_native(const struct hardware *hardware, enum precision precision)
 {
     return is_known(hardware->matrix_flops[precision].value) ||
            is_known(hardware->vector_flops[precision].value);
 }
 
-bool outcome_is_choice(const struct hardware *hardware, enum precision precision)
+bool estimate_offers(const struct hardware *hardware, enum precision precision)
 {
-    return outcome_is_native(hardware, precision) ||
+    return estimate_is_native(hardware, precision) ||
            (precision == PRECISION_INT4 && hardware_product_way(hardware, precision).flops);
 }
 
@@ -197,28 +201,29 @@ static bool is_clearly_cheaper(struct hardware_way a, struct hardware_way b)
     return b.flops->value < CLEARLY_LESS * a.flops->value;
 }
 
-enum precision outcome_usual_precision(const struct hardware *hardware)
+enum precision estimate_default_precision(const struct hardware *hardware)
 {
     static const enum precision BY_USE[] = {PRECISION_FP16, PRECISION_BF16, PRECISION_FP32,
                                             PRECISION_FP8, PRECISION_INT8};
-    if (outcome_is_native(hardware, PRECISION_FP16) &&
-        outcome_is_native(hardware, PRECISION_BF16) &&
+    if (estimate_is_native(hardware, PRECISION_FP16) &&
+        estimate_is_native(hardware, PRECISION_BF16) &&
         is_clearly_cheaper(hardware_product_way(hardware, PRECISION_BF16),
                            hardware_product_way(hardware, PRECISION_FP16)))
         return PRECISION_BF16;
     for (size_t i = 0; i < sizeof BY_USE / sizeof *BY_USE; i++)
-        if (outcome_is_native(hardware, BY_USE[i]))
+        if (estimate_is_native(hardware, BY_USE[i]))
             return BY_USE[i];
     return PRECISION_FP32;
 }
 
-bool outcome_fits(const struct outcome *outcome)
+bool workload_estimate_fits(const struct workload_estimate *outcome)
 {
     const struct estimate_memory *memory = &outcome->memory;
     return memory->fits && (is_known(memory->capacity) || outcome->hardware->class == HARDWARE_CPU);
 }
 
-const struct partition *outcome_timeline_partition(const struct outcome *outcome)
+const struct partition *
+workload_estimate_timeline_partition(const struct workload_estimate *outcome)
 {
     for (size_t i = 0; outcome->passes && i < outcome->work->count; i++)
         if (outcome->passes[i].memory.timeline == outcome->memory.timeline)
@@ -226,19 +231,19 @@ const struct partition *outcome_timeline_partition(const struct outcome *outcome
     return NULL;
 }
 
-double outcome_joules_each(const struct outcome *outcome)
+double workload_estimate_joules_per_unit(const struct workload_estimate *outcome)
 {
     return outcome->all.joules.total / outcome->work->units;
 }
 
-double outcome_units_per_s(const struct outcome *outcome)
+double workload_estimate_units_per_s(const struct workload_estimate *outcome)
 {
     return outcome->work->units / outcome->all.latency_s;
 }
 
 /* ---- subgraphs ---- */
 
-static void add_row(struct outcome_row *sum, const struct estimate_row *row, double times)
+static void add_row(struct subgraph_total *sum, const struct subgraph_estimate *row, double times)
 {
     sum->flops += times * row->flops;
     sum->bytes += times * row->bytes;
@@ -255,15 +260,15 @@ static bool continues(const struct workload_pass *before, const struct workload_
            pass->partition.count == before->partition.count;
 }
 
-enum err outcome_rows(const struct outcome *outcome, struct outcome_row **rows, size_t *count,
-                      struct error *why)
+enum err workload_estimate_subgraphs(const struct workload_estimate *outcome,
+                                     struct subgraph_total **rows, size_t *count, struct error *why)
 {
     const struct workload *work = outcome->work;
     size_t room = 0, first = 0;
     const struct workload_pass *before = NULL;
     for (size_t i = 0; i < work->count; before = &work->passes[i++])
         room += continues(before, &work->passes[i]) ? 0 : work->passes[i].partition.count;
-    struct outcome_row *all = calloc(room ? room : 1, sizeof *all);
+    struct subgraph_total *all = calloc(room ? room : 1, sizeof *all);
     if (!all)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     before = NULL;

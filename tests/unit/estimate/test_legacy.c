@@ -1,6 +1,6 @@
 /* The legacy model gives the figures that were published with it, to their last digit; the default one
  * does not repeat its mistakes. */
-#include "estimate/compat.h"
+#include "estimate/legacy.h"
 
 #include "core/text.h"
 #include "graph/zoo.h"
@@ -34,19 +34,20 @@ static struct legacy_hardware read_device(const char *path)
     return hardware;
 }
 
-static const struct estimate *run(const char *model, const char *device, enum precision precision,
-                                  struct graph *graph, struct compat *out)
+static const struct pass_estimate *run(const char *model, const char *device,
+                                       enum precision precision, struct graph *graph,
+                                       struct legacy_estimate *out)
 {
     struct legacy_hardware hardware = read_device(device);
     struct error why = {0};
     *graph = build(model);
-    assert_int_equal(compat_make(graph, &hardware, precision, out, &why), ERR_OK);
+    assert_int_equal(legacy_estimate_make(graph, &hardware, precision, out, &why), ERR_OK);
     return &out->estimate;
 }
 
-static void release(struct graph *graph, struct compat *compat)
+static void release(struct graph *graph, struct legacy_estimate *compat)
 {
-    compat_release(compat);
+    legacy_estimate_release(compat);
     graph_release(graph);
 }
 
@@ -58,7 +59,7 @@ static void assert_reads(double value, int digits, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static double total_of(const struct compat *compat, const char *name)
+static double total_of(const struct legacy_estimate *compat, const char *name)
 {
     for (size_t i = 0; i < compat->partition.count; i++)
         if (strcmp(compat->partition.subgraphs[i].name, name) == 0)
@@ -71,8 +72,8 @@ static void test_resnet18(void **state)
 {
     (void)state;
     struct graph graph;
-    struct compat compat;
-    const struct estimate *e = run("resnet18", A100, PRECISION_FP32, &graph, &compat);
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("resnet18", A100, PRECISION_FP32, &graph, &compat);
     assert_int_equal(compat.partition.count, 68);
     assert_reads(e->flops, 0, "3643625984");
     assert_reads(e->joules.compute * 1e6, 0, "72873");
@@ -96,8 +97,8 @@ static void test_resnet18_in_fp16_costs_four_times_as_much(void **state)
 {
     (void)state;
     struct graph graph;
-    struct compat compat;
-    const struct estimate *e = run("resnet18", A100, PRECISION_FP16, &graph, &compat);
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("resnet18", A100, PRECISION_FP16, &graph, &compat);
     assert_reads(e->joules.total * 1e3, 2, "814.88");
     assert_reads(e->average_w, 2, "1962.57");
     assert_reads(e->latency_s * 1e3, 2, "0.42");
@@ -108,8 +109,8 @@ static void test_mobilenet_v2(void **state)
 {
     (void)state;
     struct graph graph;
-    struct compat compat;
-    const struct estimate *e = run("mobilenet_v2", A100, PRECISION_FP32, &graph, &compat);
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("mobilenet_v2", A100, PRECISION_FP32, &graph, &compat);
     assert_int_equal(compat.partition.count, 151);
     assert_reads(e->joules.total * 1e3, 0, "219");
     assert_reads(e->joules.compute * 1e6, 0, "12825");
@@ -122,8 +123,8 @@ static void test_a_device_like_a_jetson(void **state)
 {
     (void)state;
     struct graph graph;
-    struct compat compat;
-    const struct estimate *e = run("resnet18", JETSON, PRECISION_FP32, &graph, &compat);
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("resnet18", JETSON, PRECISION_FP32, &graph, &compat);
     assert_reads(e->joules.total * 1e3, 0, "667");
     assert_reads(e->joules.compute * 1e6, 0, "364363");
     assert_reads(e->joules.memory * 1e6, 0, "5848");
@@ -140,20 +141,20 @@ static void test_fp16_saves_energy_by_the_default_model(void **state)
     struct graph graph = build("resnet18");
     struct partition partition;
     struct hardware hardware;
-    struct estimate wide, narrow;
+    struct pass_estimate wide, narrow;
     struct error why = {0};
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
     assert_int_equal(hardware_find("a100-sxm-40gb", &hardware, &why), ERR_OK);
-    struct estimate_setting setting = {.precision = PRECISION_FP32, .batch = 1};
-    assert_int_equal(estimate_make(&partition, &hardware, &setting, &wide, &why), ERR_OK);
+    struct pass_options setting = {.precision = PRECISION_FP32, .batch = 1};
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, &wide, &why), ERR_OK);
     setting.precision = PRECISION_FP16;
-    assert_int_equal(estimate_make(&partition, &hardware, &setting, &narrow, &why), ERR_OK);
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, &narrow, &why), ERR_OK);
     assert_true(narrow.joules.total < 0.8 * wide.joules.total);
     assert_true(narrow.latency_s < wide.latency_s);
     assert_true(wide.average_w < hardware.limit_w.value);
     assert_true(wide.average_w > hardware.idle_w.value);
-    estimate_release(&wide);
-    estimate_release(&narrow);
+    pass_estimate_release(&wide);
+    pass_estimate_release(&narrow);
     hardware_release(&hardware);
     partition_release(&partition);
     graph_release(&graph);
@@ -190,10 +191,11 @@ static void test_a_precision_that_it_lacks(void **state)
 {
     (void)state;
     struct legacy_hardware hardware = read_device(JETSON);
-    struct compat compat;
+    struct legacy_estimate compat;
     struct error why = {0};
     struct graph graph = build("resnet18");
-    assert_int_equal(compat_make(&graph, &hardware, PRECISION_FP16, &compat, &why), ERR_BAD_VALUE);
+    assert_int_equal(legacy_estimate_make(&graph, &hardware, PRECISION_FP16, &compat, &why),
+                     ERR_BAD_VALUE);
     assert_contains(why.text, "legacy-jetson-like: its legacy figures have none of fp16");
     graph_release(&graph);
 }

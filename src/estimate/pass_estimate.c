@@ -1,4 +1,4 @@
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct addend {
 
 /* A kind of subgraph on this device. */
 struct kind {
-    struct estimate_row row;
+    struct subgraph_estimate row;
     struct addend addend;
 };
 
@@ -54,7 +54,7 @@ static void estimate_kind(const struct partition *partition, size_t number,
                           const struct rates *rates, int devices, struct kind *out)
 {
     const struct subgraph *subgraph = &partition->subgraphs[partition->kinds[number]];
-    struct estimate_row *row = &out->row;
+    struct subgraph_estimate *row = &out->row;
     struct roofline_work work = roofline_work(subgraph, partition, &rates->widths, devices);
     roofline_row(subgraph, &work, rates, row);
     energy_row(&work, rates, devices, row);
@@ -120,7 +120,7 @@ static double peak_of(const struct kind *kinds, size_t count)
 {
     double peak = 0;
     for (size_t k = 0; k < count; k++) {
-        const struct estimate_row *row = &kinds[k].row;
+        const struct subgraph_estimate *row = &kinds[k].row;
         double watts = row->joules.total / row->latency_s;
         if (row->latency_s > 0 && is_known(peak) && !(watts <= peak))
             peak = watts;
@@ -131,7 +131,7 @@ static double peak_of(const struct kind *kinds, size_t count)
 /* Each kind is computed once.  Subgraphs are still added one by one and in their order: the sums are to the
  * last bit those of a list of all rows. */
 static enum err estimate_rows(const struct rates *rates, int devices,
-                              struct certainty_shares *shares, struct estimate *out)
+                              struct certainty_shares *shares, struct pass_estimate *out)
 {
     const struct partition *partition = out->partition;
     struct addend sum = {0};
@@ -161,7 +161,7 @@ static enum err estimate_rows(const struct rates *rates, int devices,
     return ERR_OK;
 }
 
-static void set_ratios(const struct rates *rates, int devices, struct estimate *out)
+static void set_ratios(const struct rates *rates, int devices, struct pass_estimate *out)
 {
     double all = devices * out->latency_s, total = out->joules.total;
     out->average_w = out->latency_s > 0 ? total / out->latency_s : UNKNOWN;
@@ -191,9 +191,9 @@ static enum err check_devices(const struct partition *partition, const struct ha
 
 /* With what nobody needs who asks for sums only. */
 static enum err estimate_memory(const struct partition *partition, const struct rates *rates,
-                                struct estimate *out)
+                                struct pass_estimate *out)
 {
-    const struct estimate_setting *setting = &out->setting;
+    const struct pass_options *setting = &out->setting;
     double batch = setting->batch > 0 ? setting->batch : partition->graph->batch;
     if (setting->sums_only) {
         memory_sums(partition, rates, setting->devices, batch, &out->memory);
@@ -205,14 +205,15 @@ static enum err estimate_memory(const struct partition *partition, const struct 
     return memory_of(partition, rates, setting->devices, batch, &out->memory);
 }
 
-enum err estimate_make(const struct partition *partition, const struct hardware *hardware,
-                       const struct estimate_setting *setting, struct estimate *out,
-                       struct error *why)
+enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
+                            const struct pass_options *setting, struct pass_estimate *out,
+                            struct error *why)
 {
     struct rates rates;
     struct certainty_shares shares;
     int devices = setting->devices ? setting->devices : 1;
-    *out = (struct estimate){.partition = partition, .hardware = hardware, .setting = *setting};
+    *out =
+        (struct pass_estimate){.partition = partition, .hardware = hardware, .setting = *setting};
     enum err err = rates_of(hardware, setting->precision, &rates, why);
     if (!err)
         err = check_devices(partition, hardware, &rates, devices, why);
@@ -228,7 +229,7 @@ enum err estimate_make(const struct partition *partition, const struct hardware 
     if (!err)
         err = estimate_rows(&rates, devices, &shares, out);
     if (err) {
-        estimate_release(out);
+        pass_estimate_release(out);
         return err_set(why, err, "%s", err_text(err));
     }
     set_ratios(&rates, devices, out);
@@ -236,9 +237,9 @@ enum err estimate_make(const struct partition *partition, const struct hardware 
     return ERR_OK;
 }
 
-void estimate_release(struct estimate *estimate)
+void pass_estimate_release(struct pass_estimate *estimate)
 {
     free(estimate->rows);
     free(estimate->memory.timeline);
-    *estimate = (struct estimate){0};
+    *estimate = (struct pass_estimate){0};
 }

@@ -3,9 +3,9 @@
  * power lies between idle and the limit (beyond it time is stretched, as throttling does); energies of
  * subgraphs add up to the total; a narrower precision never costs more joules at equal time.
  *
- * estimate_make fills a struct that estimate_release takes back; it points into partition and hardware. */
-#ifndef IPW_ESTIMATE_ESTIMATE_H
-#define IPW_ESTIMATE_ESTIMATE_H
+ * pass_estimate_make fills a struct that pass_estimate_release takes back; it points into partition and hardware. */
+#ifndef IPW_ESTIMATE_PASS_ESTIMATE_H
+#define IPW_ESTIMATE_PASS_ESTIMATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ struct estimate_traffic {
     double link;                      /* that devices send to each other; not in `bytes` */
 };
 
-struct estimate_row { /* of one subgraph, in the order of the partition */
+struct subgraph_estimate { /* of one subgraph, in the order of the partition */
     double compute_s, memory_s, launch_s, link_s;
     double stretch; /* by which the power limit lengthened it; 1: not at all */
     double latency_s;
@@ -72,7 +72,7 @@ struct estimate_concurrency {
     double batch_parallelism; /* all FLOPs over those of one sample's critical path */
 };
 
-struct estimate_setting {
+struct pass_options {
     enum precision precision;
     int devices;          /* that share the model by tensor parallelism; 0: 1 */
     bool keeps_stored;    /* weights of a quantised file keep their own format */
@@ -80,10 +80,10 @@ struct estimate_setting {
     bool sums_only;       /* no rows, no timeline, no concurrency: nobody looks at those of many */
 };
 
-struct estimate {
+struct pass_estimate {
     const struct partition *partition;
     const struct hardware *hardware;
-    struct estimate_setting setting;
+    struct pass_options setting;
     enum precision used; /* by the units: another one where the device lacks it */
     double params;
     double macs, flops, bytes;       /* of all devices together, what each of them repeats too */
@@ -98,16 +98,16 @@ struct estimate {
     double efficiency;  /* joules of compute and memory over the total */
     double wasted_j;    /* idle joules while units wait: idle x (1 - utilisation), summed */
     size_t bound_counts[BOUND_COUNT];
-    struct estimate_row *rows;
+    struct subgraph_estimate *rows;
     struct estimate_memory memory;
     struct estimate_concurrency concurrency;
     enum estimate_confidence confidence;
     char confidence_reason[160]; /* what makes it no better */
 };
 
-enum err estimate_make(const struct partition *partition, const struct hardware *hardware,
-                       const struct estimate_setting *setting, struct estimate *out,
-                       struct error *why) MUST_USE;
-void estimate_release(struct estimate *estimate);
+enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
+                            const struct pass_options *setting, struct pass_estimate *out,
+                            struct error *why) MUST_USE;
+void pass_estimate_release(struct pass_estimate *estimate);
 
 #endif

@@ -1,6 +1,6 @@
 #include "core/plain.h"
 #include "core/text.h"
-#include "estimate/compat.h"
+#include "estimate/legacy.h"
 #include "port/json_read.h"
 
 struct place {

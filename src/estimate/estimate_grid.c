@@ -1,4 +1,4 @@
-#include "estimate/points.h"
+#include "estimate/estimate_grid.h"
 
 #include <stdlib.h>
 
@@ -8,14 +8,14 @@
 /* ---- points ---- */
 
 /* What one device lacks is said of it; the others go on. */
-static enum err make_point(const struct points_question *question, const struct workload *work,
-                           const struct points_candidate *candidate, struct point *out,
+static enum err make_point(const struct grid_spec *question, const struct workload *work,
+                           const struct grid_candidate *candidate, struct grid_point *out,
                            struct error *why)
 {
     struct error lacks = {0};
-    *out = (struct point){.work = work, .device = candidate->device};
-    enum err err = outcome_make(work, &question->hardware[candidate->device], &candidate->choice,
-                                false, &out->outcome, &lacks);
+    *out = (struct grid_point){.work = work, .device = candidate->device};
+    enum err err = workload_estimate_make(work, &question->hardware[candidate->device],
+                                          &candidate->choice, false, &out->outcome, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(why, err, "%s", lacks.text);
     if (err) {
@@ -27,8 +27,8 @@ static enum err make_point(const struct points_question *question, const struct 
 
 /* One work with every candidate.  Its graphs are not needed after that, and of thousands of works there is no
  * room for them. */
-static enum err make_work(const struct points_question *question, size_t number, struct points *out,
-                          struct error *why)
+static enum err make_work(const struct grid_spec *question, size_t number,
+                          struct estimate_grid *out, struct error *why)
 {
     struct workload *work = &out->works[number];
     enum err err = workload_make(&question->works[number], work, why);
@@ -36,7 +36,7 @@ static enum err make_work(const struct points_question *question, size_t number,
         return err;
     out->work_count++;
     for (size_t c = 0; !err && c < question->candidate_count; c++) {
-        struct point *point = &out->items[out->count];
+        struct grid_point *point = &out->items[out->count];
         err = make_point(question, work, &question->candidates[c], point, why);
         if (!err) {
             out->count++;
@@ -47,7 +47,7 @@ static enum err make_work(const struct points_question *question, size_t number,
     return err;
 }
 
-static enum err make_items(const struct points_question *question, struct points *out,
+static enum err make_items(const struct grid_spec *question, struct estimate_grid *out,
                            struct error *why)
 {
     enum err err = ERR_OK;
@@ -62,9 +62,9 @@ static enum err make_items(const struct points_question *question, struct points
 
 /* ---- order ---- */
 
-static int rank(const struct point *point)
+static int rank(const struct grid_point *point)
 {
-    return point->missing[0] ? 2 : !outcome_fits(&point->outcome);
+    return point->missing[0] ? 2 : !workload_estimate_fits(&point->outcome);
 }
 
 static int compare(size_t a, size_t b)
@@ -82,30 +82,30 @@ static int compare_joules(double a, double b)
 
 static int by_demand_and_joules(const void *left, const void *right)
 {
-    const struct point *a = left, *b = right;
+    const struct grid_point *a = left, *b = right;
     if ((rank(a) == 2) != (rank(b) == 2))
         return rank(a) - rank(b);
     int by_demand = workload_demand_compare(a->work, b->work);
     if (by_demand || rank(a) != rank(b))
         return by_demand ? by_demand : rank(a) - rank(b);
     if (rank(a) < 2) {
-        int by_joules =
-            compare_joules(outcome_joules_each(&a->outcome), outcome_joules_each(&b->outcome));
+        int by_joules = compare_joules(workload_estimate_joules_per_unit(&a->outcome),
+                                       workload_estimate_joules_per_unit(&b->outcome));
         if (by_joules)
             return by_joules;
     }
     int by_device = compare(a->device, b->device);
-    return by_device ? by_device
-                     : compare((size_t)a->work->question.setting.batch,
-                               (size_t)b->work->question.setting.batch);
+    return by_device
+               ? by_device
+               : compare((size_t)a->work->spec.setting.batch, (size_t)b->work->spec.setting.batch);
 }
 
 /* Which demand each is of, and its place there. */
-static void number_demands(struct points *points)
+static void number_demands(struct estimate_grid *points)
 {
     for (size_t i = 0; i < points->count; i++) {
-        struct point *point = &points->items[i];
-        const struct point *before = i ? point - 1 : NULL;
+        struct grid_point *point = &points->items[i];
+        const struct grid_point *before = i ? point - 1 : NULL;
         bool is_next = before && (before->missing[0] != '\0') == (point->missing[0] != '\0') &&
                        workload_demand_compare(before->work, point->work) == 0;
         point->demand = !before ? 0 : before->demand + !is_next;
@@ -117,21 +117,21 @@ static void number_demands(struct points *points)
 
 /* ---- the frontier ---- */
 
-static bool is_choice(const struct point *point)
+static bool is_choice(const struct grid_point *point)
 {
-    return !point->missing[0] && outcome_fits(&point->outcome);
+    return !point->missing[0] && workload_estimate_fits(&point->outcome);
 }
 
 /* The points first..end-1 are of one demand. */
-static enum err mark_frontier(struct points *points, size_t first, size_t end)
+static enum err mark_frontier(struct estimate_grid *points, size_t first, size_t end)
 {
     size_t count = end - first;
     double *cost = calloc(count, sizeof *cost), *worth = calloc(count, sizeof *worth);
     bool *on = calloc(count, sizeof *on);
     enum err err = cost && worth && on ? ERR_OK : ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < count; i++) {
-        const struct point *point = &points->items[first + i];
-        cost[i] = is_choice(point) ? outcome_joules_each(&point->outcome) : UNKNOWN;
+        const struct grid_point *point = &points->items[first + i];
+        cost[i] = is_choice(point) ? workload_estimate_joules_per_unit(&point->outcome) : UNKNOWN;
         worth[i] = is_choice(point) ? -point->outcome.all.latency_s : UNKNOWN;
     }
     if (!err)
@@ -144,7 +144,7 @@ static enum err mark_frontier(struct points *points, size_t first, size_t end)
     return err;
 }
 
-static enum err mark_frontiers(struct points *points, struct error *why)
+static enum err mark_frontiers(struct estimate_grid *points, struct error *why)
 {
     enum err err = ERR_OK;
     for (size_t first = 0, end; !err && first < points->able; first = end) {
@@ -157,9 +157,10 @@ static enum err mark_frontiers(struct points *points, struct error *why)
 
 /* ---- all ---- */
 
-enum err points_make(const struct points_question *question, struct points *out, struct error *why)
+enum err estimate_grid_make(const struct grid_spec *question, struct estimate_grid *out,
+                            struct error *why)
 {
-    *out = (struct points){0};
+    *out = (struct estimate_grid){0};
     enum err err = make_items(question, out, why);
     if (!err) {
         qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
@@ -167,15 +168,15 @@ enum err points_make(const struct points_question *question, struct points *out,
         err = mark_frontiers(out, why);
     }
     if (err)
-        points_release(out);
+        estimate_grid_release(out);
     return err;
 }
 
-void points_release(struct points *points)
+void estimate_grid_release(struct estimate_grid *points)
 {
     for (size_t i = 0; i < points->work_count; i++)
         workload_release(&points->works[i]);
     free(points->works);
     free(points->items);
-    *points = (struct points){0};
+    *points = (struct estimate_grid){0};
 }
