@@ -21,7 +21,7 @@
 #include "report/parts.h"
 #include "report/plot.h"
 #include "sensors/registry.h"
-#include "store/store.h"
+#include "rundir/store.h"
 
 static int list_main(int argc, char **argv);
 
