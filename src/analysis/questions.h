@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "analysis/run_table.h"
-#include "estimate/repeats.h"
+#include "metrics/repeats.h"
 
 /* The columns that the table must have. */
 #define QUESTIONS_NEED (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT))

@@ -4,7 +4,7 @@
 #include "analysis/columns.h"
 #include "analysis/questions.h"
 #include "core/units.h"
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 #include "report/plot.h"
 #include "stats/online.h"
 #include "stats/select.h"

@@ -7,7 +7,7 @@
 #include "attribute/share.h"
 #include "core/clock.h"
 #include "core/text.h"
-#include "estimate/price.h"
+#include "metrics/prices.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/profile/account.h"

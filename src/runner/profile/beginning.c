@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "catalog/device_peak.h"
 #include "catalog/model.h"
-#include "estimate/price.h"
+#include "metrics/prices.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
@@ -38,7 +38,7 @@ static enum err find_model_size(const struct profile_options *options, struct mo
 }
 
 /* The GPUs' peak, where a table knows them and all are of one kind. */
-static void find_peak(const struct sensor_findings *findings, struct query_facts *facts)
+static void find_peak(const struct sensor_findings *findings, struct efficiency_inputs *facts)
 {
     const char *name = NULL;
     unsigned count = 0;
@@ -59,8 +59,8 @@ static enum err learn_facts(struct profile *profile, struct error *why)
 {
     struct profile_context *context = &profile->run.context;
     const struct profile_options *options = context->options;
-    struct query_facts *facts = &context->facts;
-    *facts = query_facts_unknown();
+    struct efficiency_inputs *facts = &context->facts;
+    *facts = efficiency_inputs_unknown();
     find_peak(&profile->run.session->findings, facts);
     enum err err = find_model_size(options, &facts->model, why);
     if (!err && options->weight_bits > 0) {

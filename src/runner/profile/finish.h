@@ -7,7 +7,7 @@
 #include "attribute/ledger.h"
 #include "core/err.h"
 #include "core/record.h"
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 #include "port/proc.h"
 #include "runner/profile.h"
 

@@ -5,7 +5,7 @@
 #include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "estimate/price.h"
+#include "metrics/prices.h"
 #include "runner/profile/context.h"
 #include "runner/profile/supply.h"
 #include "stats/online.h"
@@ -102,11 +102,11 @@ static void put_tokens(struct json *json, const struct client_reply *reply)
 static void put_compute(struct json *json, const struct profile_context *context,
                         const struct client_reply *reply)
 {
-    struct query_facts facts = context->facts;
-    struct query_figures figures;
+    struct efficiency_inputs facts = context->facts;
+    struct efficiency figures;
     facts.prompt_tokens = known_count(reply->prompt_tokens);
     facts.output_tokens = known_count(reply->output_tokens);
-    query_derive(&facts, &figures);
+    efficiency_of(&facts, &figures);
     if (!is_known(figures.flops))
         return;
     json_object(json, "compute_metrics");

@@ -21,9 +21,9 @@ static double ratio(double a, double b)
 }
 
 static void derive(const struct profile_context *context, const struct pending *pending,
-                   const struct share *share, struct query_figures *out)
+                   const struct share *share, struct efficiency *out)
 {
-    struct query_facts facts = context->facts;
+    struct efficiency_inputs facts = context->facts;
     facts.prompt_tokens = pending->input_tokens;
     facts.output_tokens = pending->output_tokens;
     facts.seconds = pending->seconds;
@@ -32,7 +32,7 @@ static void derive(const struct profile_context *context, const struct pending *
     facts.prefill_joules = share->prefill_joules;
     facts.decode_joules = share->decode_joules;
     facts.batch = share->company;
-    query_derive(&facts, out);
+    efficiency_of(&facts, out);
 }
 
 static void put_stats(struct json *json, const char *key, const struct gauge_stats *stats,
@@ -51,7 +51,7 @@ static void put_stats(struct json *json, const char *key, const struct gauge_sta
 /* ---- energy and power by kind of device ---- */
 
 static void put_energy(struct json *json, const struct kinds *kinds,
-                       const struct query_figures *figures)
+                       const struct efficiency *figures)
 {
     json_object(json, "energy_metrics");
     put_known(json, "per_query_joules", kinds->gpu.joules);
@@ -97,7 +97,7 @@ static void put_power(struct json *json, const struct kinds *kinds, double query
 }
 
 static void put_phases(struct json *json, const struct share *share, const struct pending *pending,
-                       const struct query_figures *figures)
+                       const struct efficiency *figures)
 {
     json_object(json, "phase_metrics");
     put_known(json, "prefill_energy_j", share->prefill_joules);
@@ -123,7 +123,7 @@ static void put_memory(struct json *json, const struct kinds *kinds)
 }
 
 static void put_utilisation(struct json *json, const struct kinds *kinds,
-                            const struct query_figures *figures)
+                            const struct efficiency *figures)
 {
     const double gb = 1e-9;
     json_object(json, "hardware_utilization");
@@ -142,7 +142,7 @@ static void put_utilisation(struct json *json, const struct kinds *kinds,
     json_object_end(json);
 }
 
-static void put_efficiency(struct json *json, const struct query_figures *figures)
+static void put_efficiency(struct json *json, const struct efficiency *figures)
 {
     json_object(json, "efficiency");
     put_known(json, "throughput_per_watt", figures->tokens_per_joule);
@@ -239,7 +239,7 @@ void record_energy(const struct profile_context *context, const struct pending *
 {
     struct json json;
     struct kinds kinds;
-    struct query_figures figures;
+    struct efficiency figures;
     struct share known = *given;
     const struct share *share = &known;
     bool phases = is_known(pending->prefill_s);

@@ -5,7 +5,7 @@
 
 #include "core/err.h"
 #include "core/record.h"
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 #include "runner/profile.h"
 #include "runner/profile/supply.h"
 

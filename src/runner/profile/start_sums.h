@@ -7,7 +7,7 @@
 #include "core/err.h"
 #include "core/record.h"
 #include "core/units.h"
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 
 struct sampler;
 struct sharing;

@@ -1,4 +1,4 @@
-#include "estimate/price.h"
+#include "metrics/prices.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

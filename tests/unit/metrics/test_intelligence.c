@@ -3,11 +3,11 @@
 #include <math.h>
 
 #include "core/units.h"
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 
 static const struct busy_energy BUSY = {.joules = 100, .plus_minus = 5, .seconds = 10};
 
-static void add(struct intelligence_tally *tally, enum outcome outcome, double joules,
+static void add(struct intelligence_tally *tally, enum query_outcome outcome, double joules,
                 double active)
 {
     struct intelligence_query query = {

@@ -1,4 +1,4 @@
-#include "estimate/derived.h"
+#include "metrics/efficiency.h"
 
 #include "core/units.h"
 
@@ -43,21 +43,21 @@ double decode_bytes(const struct decode_work *work)
            more_than_none(work->batch) * amount(work->kv_bytes_per_token) * tokens_read;
 }
 
-double derived_mfu(double flops, double seconds, const struct device_peak *peak, double devices)
+double efficiency_mfu(double flops, double seconds, const struct device_peak *peak, double devices)
 {
     double rate = over(amount(flops), seconds);
     return over(rate, more_than_none(peak->tflops) * 1e12 * more_than_none(devices));
 }
 
-double derived_mbu(double bytes, double seconds, const struct device_peak *peak, double devices)
+double efficiency_mbu(double bytes, double seconds, const struct device_peak *peak, double devices)
 {
     double rate = over(amount(bytes), seconds);
     return over(rate, more_than_none(peak->gb_per_s) * 1e9 * more_than_none(devices));
 }
 
-struct query_facts query_facts_unknown(void)
+struct efficiency_inputs efficiency_inputs_unknown(void)
 {
-    return (struct query_facts){
+    return (struct efficiency_inputs){
         .prompt_tokens = UNKNOWN,
         .output_tokens = UNKNOWN,
         .seconds = UNKNOWN,
@@ -74,7 +74,7 @@ struct query_facts query_facts_unknown(void)
     };
 }
 
-static void derive_decode(const struct query_facts *facts, struct query_figures *out)
+static void derive_decode(const struct efficiency_inputs *facts, struct efficiency *out)
 {
     struct decode_work work = {
         .weight_bytes = facts->weight_bytes,
@@ -85,16 +85,16 @@ static void derive_decode(const struct query_facts *facts, struct query_figures 
     };
     double bytes = decode_bytes(&work);
     double flops = out->flops_per_token * decode_steps(facts->output_tokens) * facts->batch;
-    out->mbu = derived_mbu(bytes, facts->decode_seconds, &facts->peak, facts->devices);
+    out->mbu = efficiency_mbu(bytes, facts->decode_seconds, &facts->peak, facts->devices);
     out->arithmetic_intensity = over(flops, bytes);
 }
 
-void query_derive(const struct query_facts *facts, struct query_figures *out)
+void efficiency_of(const struct efficiency_inputs *facts, struct efficiency *out)
 {
     double prompt = amount(facts->prompt_tokens), output = amount(facts->output_tokens);
     double tokens = prompt + output;
     double per_token = model_flops_per_token(&facts->model);
-    *out = (struct query_figures){
+    *out = (struct efficiency){
         .flops_per_token = per_token,
         .flops = per_token * tokens,
         .tokens_per_s = over(more_than_none(output), facts->seconds),
@@ -105,7 +105,7 @@ void query_derive(const struct query_facts *facts, struct query_figures *out)
         .prefill_joules_per_token = over(facts->prefill_joules, prompt),
         .decode_joules_per_token = over(facts->decode_joules, output),
         .flops_per_joule = over(per_token * tokens, facts->joules),
-        .mfu = derived_mfu(per_token * tokens, facts->seconds, &facts->peak, facts->devices),
+        .mfu = efficiency_mfu(per_token * tokens, facts->seconds, &facts->peak, facts->devices),
     };
     derive_decode(facts, out);
 }

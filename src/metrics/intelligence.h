@@ -3,15 +3,15 @@
  *
  * There is one `ipj` and one `ipw`.  The Python IPW has two and three of them, which disagree; they
  * are here under names of their own, to compare with its reports. */
-#ifndef IPW_ESTIMATE_INTELLIGENCE_H
-#define IPW_ESTIMATE_INTELLIGENCE_H
+#ifndef IPW_METRICS_INTELLIGENCE_H
+#define IPW_METRICS_INTELLIGENCE_H
 
 #include <stdint.h>
 
-#include "estimate/repeats.h"
+#include "metrics/repeats.h"
 #include "stats/online.h"
 
-enum outcome {
+enum query_outcome {
     OUTCOME_CORRECT,
     OUTCOME_INCORRECT,
     OUTCOME_UNGRADED, /* answered, but nobody could say whether right */
@@ -20,7 +20,7 @@ enum outcome {
 
 /* One query; UNKNOWN where a figure is not known. */
 struct intelligence_query {
-    enum outcome outcome;
+    enum query_outcome outcome;
     double joules;        /* its share of all counted devices, idle included */
     double active_joules; /* the same above the idle baseline */
     double seconds;       /* from the request to its end */

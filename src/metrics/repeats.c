@@ -1,4 +1,4 @@
-#include "estimate/repeats.h"
+#include "metrics/repeats.h"
 
 #include <math.h>
 #include <stdlib.h>

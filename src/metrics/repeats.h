@@ -1,7 +1,7 @@
 /* How sure figures are where questions were asked several times: the unit of chance is the question, and
  * its repeats are no new ones.  Pure; nothing is owned. */
-#ifndef IPW_ESTIMATE_REPEATS_H
-#define IPW_ESTIMATE_REPEATS_H
+#ifndef IPW_METRICS_REPEATS_H
+#define IPW_METRICS_REPEATS_H
 
 #include <stddef.h>
 

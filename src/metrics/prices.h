@@ -6,8 +6,8 @@
  *
  * electricity_per_kwh, models and cached_input_per_million may be missing; "source", "date" and
  * "note" may be added at either level.  A struct prices owns all of it: prices_free takes it back. */
-#ifndef IPW_ESTIMATE_PRICE_H
-#define IPW_ESTIMATE_PRICE_H
+#ifndef IPW_METRICS_PRICES_H
+#define IPW_METRICS_PRICES_H
 
 #include <stddef.h>
 

@@ -1,12 +1,12 @@
 #include "support/unit.h"
 
 #include "core/units.h"
-#include "estimate/derived.h"
+#include "metrics/efficiency.h"
 
 /* Llama-3.1-8B in 16 bits on one H100 SXM: every figure below is worked out by hand from these. */
-static struct query_facts example(void)
+static struct efficiency_inputs example(void)
 {
-    return (struct query_facts){
+    return (struct efficiency_inputs){
         .prompt_tokens = 1000,
         .output_tokens = 201,
         .seconds = 4,
@@ -26,9 +26,9 @@ static struct query_facts example(void)
 static void figures_are_as_worked_out_by_hand(void **state)
 {
     (void)state;
-    struct query_facts facts = example();
-    struct query_figures figures;
-    query_derive(&facts, &figures);
+    struct efficiency_inputs facts = example();
+    struct efficiency figures;
+    efficiency_of(&facts, &figures);
     assert_near(figures.flops_per_token, 16e9, 1);
     assert_near(figures.flops, 1.9216e13, 1e3);     /* 16e9 x 1201 */
     assert_near(figures.tokens_per_s, 50.25, 1e-9); /* 201 / 4 */
@@ -48,11 +48,11 @@ static void figures_are_as_worked_out_by_hand(void **state)
 static void more_devices_are_used_less(void **state)
 {
     (void)state;
-    struct query_facts facts = example();
-    struct query_figures one, eight;
-    query_derive(&facts, &one);
+    struct efficiency_inputs facts = example();
+    struct efficiency one, eight;
+    efficiency_of(&facts, &one);
     facts.devices = 8;
-    query_derive(&facts, &eight);
+    efficiency_of(&facts, &eight);
     assert_near(eight.mfu, one.mfu / 8, 1e-15);
     assert_near(eight.mbu, one.mbu / 8, 1e-15);
 }
@@ -86,7 +86,7 @@ static void keys_and_values_of_a_token(void **state)
 static void what_needs_an_unknown_is_unknown(void **state)
 {
     (void)state;
-#define INPUT(field) #field, offsetof(struct query_facts, field)
+#define INPUT(field) #field, offsetof(struct efficiency_inputs, field)
     static const struct {
         const char *name;
         size_t offset;
@@ -110,11 +110,11 @@ static void what_needs_an_unknown_is_unknown(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
         for (int zero = 0; zero < 2; zero++) {
-            struct query_facts facts = example();
-            struct query_figures figures;
+            struct efficiency_inputs facts = example();
+            struct efficiency figures;
             double value = zero ? 0 : UNKNOWN;
             memcpy((char *)&facts + CASES[i].offset, &value, sizeof value);
-            query_derive(&facts, &figures);
+            efficiency_of(&facts, &figures);
             const double all[] = {figures.flops_per_token,
                                   figures.flops,
                                   figures.tokens_per_s,
@@ -140,9 +140,9 @@ static void what_needs_an_unknown_is_unknown(void **state)
 static void nothing_known_gives_nothing(void **state)
 {
     (void)state;
-    struct query_facts facts = query_facts_unknown();
-    struct query_figures figures;
-    query_derive(&facts, &figures);
+    struct efficiency_inputs facts = efficiency_inputs_unknown();
+    struct efficiency figures;
+    efficiency_of(&facts, &figures);
     const double *all = (const double *)&figures;
     for (size_t i = 0; i < sizeof figures / sizeof *all; i++)
         assert_false(is_known(all[i]));
@@ -152,10 +152,10 @@ static void nothing_known_gives_nothing(void **state)
 static void negative_energy_is_a_figure_but_no_divisor(void **state)
 {
     (void)state;
-    struct query_facts facts = example();
-    struct query_figures figures;
+    struct efficiency_inputs facts = example();
+    struct efficiency figures;
     facts.joules = -201;
-    query_derive(&facts, &figures);
+    efficiency_of(&facts, &figures);
     assert_near(figures.joules_per_output_token, -1, 1e-12);
     assert_false(is_known(figures.tokens_per_joule));
     assert_false(is_known(figures.flops_per_joule));

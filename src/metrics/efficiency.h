@@ -3,8 +3,8 @@
  *
  * Unknown in, unknown out: a figure whose inputs are not all known, or that would divide by nothing,
  * is UNKNOWN and never 0. */
-#ifndef IPW_ESTIMATE_DERIVED_H
-#define IPW_ESTIMATE_DERIVED_H
+#ifndef IPW_METRICS_EFFICIENCY_H
+#define IPW_METRICS_EFFICIENCY_H
 
 #include "catalog/device_peak.h"
 #include "catalog/model.h"
@@ -27,11 +27,11 @@ double decode_bytes(const struct decode_work *work);
 
 /* Shares of what the devices could have done, 0..1: over peaks of one device and their number.  MFU
  * may pass 1 where the work ran in a narrower format than the peak is given for. */
-double derived_mfu(double flops, double seconds, const struct device_peak *peak, double devices);
-double derived_mbu(double bytes, double seconds, const struct device_peak *peak, double devices);
+double efficiency_mfu(double flops, double seconds, const struct device_peak *peak, double devices);
+double efficiency_mbu(double bytes, double seconds, const struct device_peak *peak, double devices);
 
 /* What is known of one query; UNKNOWN where it is not. */
-struct query_facts {
+struct efficiency_inputs {
     double prompt_tokens, output_tokens;
     double seconds;        /* from the request to its end */
     double decode_seconds; /* from the first token to the end */
@@ -43,7 +43,7 @@ struct query_facts {
     double weight_bytes, kv_bytes_per_token, batch; /* as in struct decode_work */
 };
 
-struct query_figures {
+struct efficiency {
     double flops_per_token, flops;    /* 2 x active parameters; x (prompt + output tokens) */
     double tokens_per_s;              /* output tokens over the whole query */
     double ms_per_output_token;       /* the same, the other way up */
@@ -58,8 +58,8 @@ struct query_figures {
 };
 
 /* Facts with everything unknown, to fill in what there is. */
-struct query_facts query_facts_unknown(void);
+struct efficiency_inputs efficiency_inputs_unknown(void);
 
-void query_derive(const struct query_facts *facts, struct query_figures *out);
+void efficiency_of(const struct efficiency_inputs *facts, struct efficiency *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 #include "support/unit.h"
 
 #include "core/units.h"
-#include "estimate/price.h"
+#include "metrics/prices.h"
 #include "port/json_read.h"
 
 #define PRICES                                                                                     \
