@@ -1,4 +1,4 @@
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #include "core/log.h"
 #include "core/plain.h"
 #include "core/text.h"
-#include "estimate/hardware.h"
-#include "estimate/hardware/entry.h"
+#include "catalog/hardware.h"
+#include "catalog/hardware_entry.h"
 #include "port/json_read.h"
 #include "port/small_file.h"
 

@@ -1,6 +1,6 @@
 /* The rules of the catalogue: docs/estimate.md, "Hardware", states them and why their margins are so. */
 #include "core/text.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 
 /* Joules x rate + idle over the limit, at most.  A figure that was computed comes out near 1, for it was
  * computed from the limit at the rate that is attained; a measured one may be beyond it, because at its

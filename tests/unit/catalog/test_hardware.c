@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "port/json_read.h"
 #include "support/hardware_file.h"
 #include "support/tree.h"

@@ -4,15 +4,15 @@
  *
  * A struct hardware owns its text; hardware_release takes it back.  A figure that nobody gives is
  * UNKNOWN, never 0. */
-#ifndef IPW_ESTIMATE_HARDWARE_H
-#define IPW_ESTIMATE_HARDWARE_H
+#ifndef IPW_CATALOG_HARDWARE_H
+#define IPW_CATALOG_HARDWARE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
 #include "core/units.h"
-#include "estimate/precision.h"
+#include "catalog/precision.h"
 
 /* How a figure is known, from the best to the worst. */
 enum evidence {

@@ -1,4 +1,4 @@
-#include "estimate/device_peak.h"
+#include "catalog/device_peak.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct words {
 static const struct device_peak ROWS[] = {
 #define DEVICE(name, precision, tflops, gb_per_s, source)                                          \
     {tflops, gb_per_s, precision, name, source},
-#include "estimate/device_peaks.def"
+#include "catalog/device_peaks.def"
 };
 
 /* Words that makers and drivers add to a name and that do not tell one product from another. */

@@ -1,12 +1,12 @@
 /* Figures, words and lists out of a hardware file: what stands there is checked on the way, and an
  * error names the file, the key and the rule.  Everything points into the JSON tree. */
-#ifndef IPW_ESTIMATE_HARDWARE_ENTRY_H
-#define IPW_ESTIMATE_HARDWARE_ENTRY_H
+#ifndef IPW_CATALOG_HARDWARE_ENTRY_H
+#define IPW_CATALOG_HARDWARE_ENTRY_H
 
 #include <stddef.h>
 
 #include "core/err.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 
 struct jv;
 

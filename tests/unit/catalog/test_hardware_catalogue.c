@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "core/text.h"
-#include "estimate/device_peak.h"
-#include "estimate/hardware.h"
+#include "catalog/device_peak.h"
+#include "catalog/hardware.h"
 #include "port/json_read.h"
 
 static void each(void (*look)(const struct hardware *hardware))

@@ -1,15 +1,14 @@
 /* The number formats that an estimate may be asked for.  Pure over a table (precisions.def). */
-#ifndef IPW_ESTIMATE_PRECISION_H
-#define IPW_ESTIMATE_PRECISION_H
+#ifndef IPW_CATALOG_PRECISION_H
+#define IPW_CATALOG_PRECISION_H
 
 #include <stdbool.h>
 
 #include "core/err.h"
-#include "graph/count.h"
 
 enum precision {
 #define PRECISION(constant, name, weight, activation, cache) PRECISION_##constant,
-#include "estimate/precisions.def"
+#include "catalog/precisions.def"
 #undef PRECISION
     PRECISION_COUNT
 };
@@ -17,8 +16,12 @@ enum precision {
 const char *precision_name(enum precision precision); /* "fp16" */
 enum err precision_find(const char *name, enum precision *out, struct error *why) MUST_USE;
 
-/* Bytes of numbers in this format, for counting. */
-struct graph_widths precision_widths(enum precision precision);
+/* Bytes of one number. */
+struct precision_widths {
+    double weight, activation, cache;
+    bool keeps_stored; /* parameters with a precision of their own (a quantized file) keep it */
+};
+struct precision_widths precision_widths(enum precision precision);
 
 /* Formats in which its numbers may be computed: itself, then those that can hold them, the nearest first;
  * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 stand for each other: models are run as

@@ -1,8 +1,7 @@
 #include "support/unit.h"
 
 #include "core/units.h"
-#include "estimate/model_name.h"
-#include "estimate/model_size.h"
+#include "catalog/model.h"
 
 static const struct {
     const char *name;
@@ -93,7 +92,7 @@ static const struct {
 } ROWS[] = {
 #define MODEL(name, billions, source)           {name, billions, billions},
 #define MIXTURE(name, billions, active, source) {name, billions, active},
-#include "estimate/models.def"
+#include "catalog/models.def"
 };
 
 static void rows_are_sound_and_none_hides_another(void **state)

@@ -5,8 +5,8 @@
 #include <strings.h>
 
 #include "core/text.h"
-#include "estimate/device_peak.h"
-#include "estimate/hardware.h"
+#include "catalog/device_peak.h"
+#include "catalog/hardware.h"
 
 /* The assembler copies a file as it stands, and a NUL behind it. */
 #define HARDWARE_FILE(label, id, path)                                                             \
@@ -17,14 +17,14 @@
             ".popsection\n");                                                                      \
     extern const char label[] __attribute__((visibility("hidden")));                               \
     extern const char label##_end[] __attribute__((visibility("hidden")));
-#include "estimate/hardware_files.def"
+#include "catalog/hardware_files.def"
 #undef HARDWARE_FILE
 
 static const struct {
     const char *id, *begin, *end;
 } FILES[] = {
 #define HARDWARE_FILE(label, id, path) {id, label, label##_end},
-#include "estimate/hardware_files.def"
+#include "catalog/hardware_files.def"
 #undef HARDWARE_FILE
 };
 enum { FILE_COUNT = sizeof FILES / sizeof *FILES };

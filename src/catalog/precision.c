@@ -1,4 +1,4 @@
-#include "estimate/precision.h"
+#include "catalog/precision.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static const struct {
     double weight, activation, cache; /* bits */
 } ROWS[PRECISION_COUNT] = {
 #define PRECISION(constant, name, weight, activation, cache) {name, weight, activation, cache},
-#include "estimate/precisions.def"
+#include "catalog/precisions.def"
 #undef PRECISION
 };
 
@@ -40,9 +40,9 @@ enum err precision_find(const char *name, enum precision *out, struct error *why
     return err;
 }
 
-struct graph_widths precision_widths(enum precision precision)
+struct precision_widths precision_widths(enum precision precision)
 {
-    return (struct graph_widths){
+    return (struct precision_widths){
         .weight = ROWS[precision].weight / 8,
         .activation = ROWS[precision].activation / 8,
         .cache = ROWS[precision].cache / 8,

@@ -1,4 +1,4 @@
-#include "estimate/hardware/entry.h"
+#include "catalog/hardware_entry.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "support/unit.h"
 
-#include "estimate/precision.h"
+#include "catalog/precision.h"
 
 static void names_are_found_and_others_get_the_nearest(void **state)
 {
@@ -34,7 +34,7 @@ static void widths_are_bytes_of_one_number(void **state)
     };
     assert_int_equal(sizeof CASES / sizeof *CASES, PRECISION_COUNT);
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
-        struct graph_widths widths = precision_widths(CASES[i].precision);
+        struct precision_widths widths = precision_widths(CASES[i].precision);
         assert_near(widths.weight, CASES[i].weight, 0);
         assert_near(widths.activation, CASES[i].activation, 0);
         assert_near(widths.cache, CASES[i].cache, 0);

@@ -1,7 +1,7 @@
 /* What an accelerator can do at most: arithmetic and memory, as its maker publishes them.  Pure over
  * a table (device_peaks.def); the caller owns the struct, strings are static. */
-#ifndef IPW_ESTIMATE_DEVICE_PEAK_H
-#define IPW_ESTIMATE_DEVICE_PEAK_H
+#ifndef IPW_CATALOG_DEVICE_PEAK_H
+#define IPW_CATALOG_DEVICE_PEAK_H
 
 #include <stdbool.h>
 

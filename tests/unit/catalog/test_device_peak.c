@@ -1,7 +1,7 @@
 #include "support/unit.h"
 
 #include "core/units.h"
-#include "estimate/device_peak.h"
+#include "catalog/device_peak.h"
 
 static const struct {
     const char *name;
@@ -115,7 +115,7 @@ static void another_product_is_not_taken_for_a_known_one(void **state)
 static const struct device_peak ROWS[] = {
 #define DEVICE(name, precision, tflops, gb_per_s, source)                                          \
     {tflops, gb_per_s, precision, name, source},
-#include "estimate/device_peaks.def"
+#include "catalog/device_peaks.def"
 };
 
 static void every_row_is_found_by_its_own_name(void **state)

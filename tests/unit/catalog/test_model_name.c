@@ -1,6 +1,6 @@
 #include "support/unit.h"
 
-#include "estimate/model_name.h"
+#include "catalog/model.h"
 
 static const struct {
     const char *name, *normal;
