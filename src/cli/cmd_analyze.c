@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "analysis/across.h"
 #include "analysis/analysis.h"
-#include "analysis/measured_layers.h"
+#include "rundir/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/json.h"
@@ -20,7 +20,7 @@
 #include "datasets/file.h"
 #include "port/json_read.h"
 #include "report/analysis_report.h"
-#include "store/run_dir.h"
+#include "rundir/run_dir.h"
 
 static int analyze_main(int argc, char **argv);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "analysis/compare.h"
 #include "analysis/compare_check.h"
 #include "cli/common.h"

@@ -10,7 +10,7 @@
 #include "cli/reading_view.h"
 #include "core/log.h"
 #include "report/export.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 static int export_main(int argc, char **argv);
 

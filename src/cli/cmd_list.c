@@ -10,7 +10,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "graders/grader.h"
 #include "port/json_read.h"
 #include "report/export.h"
@@ -21,7 +21,7 @@
 #include "report/parts.h"
 #include "report/plot.h"
 #include "sensors/registry.h"
-#include "store/store.h"
+#include "rundir/store.h"
 
 static int list_main(int argc, char **argv);
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/run_load.h"
-#include "analysis/measured_layers.h"
+#include "rundir/run_table.h"
+#include "rundir/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/plain.h"
@@ -19,7 +19,8 @@
 #include "report/figure.h"
 #include "report/gnuplot.h"
 #include "report/plot.h"
-#include "store/run_dir.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_path.h"
 
 static int plot_main(int argc, char **argv);
 

@@ -12,7 +12,7 @@
 #include "core/err.h"
 #include "core/params.h"
 #include "estimate/budget.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "estimate/estimate_grid.h"
 
 enum { ESTIMATE_TOP_USUAL = 0x7fffffff }; /* nobody gave --top */

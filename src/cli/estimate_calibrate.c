@@ -19,7 +19,7 @@
 #include "datasets/file.h"
 #include "estimate/calibrate.h"
 #include "estimate/calibrate_layers.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "estimate/predictor.h"
 #include "port/proc.h"
 #include "report/calibrate_report.h"

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "datasets/file.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
 #include "estimate/validate_csv.h"

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "estimate/partition.h"
-#include "estimate/precision.h"
+#include "catalog/precision.h"
 
 enum estimate_bound {
     BOUND_COMPUTE,

@@ -104,7 +104,7 @@ enum err predictor_count(struct predictor *predictor, const struct measured_pass
     if (err)
         return err;
     struct estimate_config choice = choose(predictor, question, work.has_stored);
-    struct graph_widths widths = precision_widths(choice.precision);
+    struct precision_widths widths = precision_widths(choice.precision);
     widths.keeps_stored = choice.keeps_stored;
     *flops = *bytes = 0;
     for (size_t i = 0; i < work.count; i++) {

@@ -35,7 +35,7 @@ static void share(const struct subgraph *subgraph, const struct partition *parti
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
                                    const struct partition *partition,
-                                   const struct graph_widths *widths, int devices)
+                                   const struct precision_widths *widths, int devices)
 {
     const struct graph_cost *cost = &subgraph->cost;
     double read = cost->in.cached * widths->cache, written = cost->out.cached * widths->cache;

@@ -17,7 +17,7 @@ struct roofline_work {
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
                                    const struct partition *partition,
-                                   const struct graph_widths *widths, int devices);
+                                   const struct precision_widths *widths, int devices);
 
 /* Fills all but the joules of a row, as if power had no limit. */
 void roofline_row(const struct subgraph *subgraph, const struct roofline_work *work,

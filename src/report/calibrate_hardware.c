@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "port/json_read.h"
 #include "report/calibrate_report.h"
 

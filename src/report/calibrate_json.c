@@ -1,7 +1,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "estimate/calibrate.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "report/calibrate_report.h"
 
 static void figure_to_json(struct json *json, const char *name, const char *unit,

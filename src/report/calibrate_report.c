@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "report/format.h"
 #include "report/table.h"
 

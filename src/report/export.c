@@ -12,8 +12,8 @@
 #include "datasets/file.h"
 #include "port/json_read.h"
 #include "report/exports/records.h"
-#include "store/journal.h"
-#include "store/run_dir.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
 
 enum { PIECE = 1 << 16 };
 #define SUMMARY_MOST ((size_t)16 << 20)

@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "port/filter.h"
 #include "report/fonts.h"
-#include "store/run_dir.h"
+#include "rundir/run_dir.h"
 
 enum { PATH_LONGEST = 1024 };
 

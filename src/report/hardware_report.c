@@ -1,7 +1,7 @@
 #include "report/hardware_report.h"
 
 #include "core/text.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "report/format.h"
 #include "report/table.h"
 

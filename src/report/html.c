@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "analysis/across.h"
-#include "analysis/measured_layers.h"
+#include "rundir/measured_layers.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"

@@ -14,7 +14,7 @@
 #include "port/json_read.h"
 #include "report/gnuplot.h"
 #include "report/html.h"
-#include "store/store.h"
+#include "rundir/store.h"
 
 static enum err sqlite_available(struct error *why)
 {

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "analysis/across.h"
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/err.h"
 
 struct figure;

@@ -1,7 +1,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "estimate/validate.h"
 #include "report/validate_report.h"
 

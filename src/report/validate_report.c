@@ -2,7 +2,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "estimate/validate.h"
 #include "report/format.h"
 #include "report/table.h"

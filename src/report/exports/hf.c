@@ -5,8 +5,8 @@
 #include "core/json.h"
 #include "port/json_read.h"
 #include "report/export.h"
-#include "store/run_dir.h"
-#include "store/store.h"
+#include "rundir/run_dir.h"
+#include "rundir/store.h"
 
 struct hf {
     struct store store;

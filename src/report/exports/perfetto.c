@@ -12,7 +12,7 @@
 #include "report/exports/lanes.h"
 #include "report/exports/moment.h"
 #include "report/exports/samples.h"
-#include "report/starts.h"
+#include "rundir/starts.h"
 
 enum { PID_QUERIES = 1, PID_DEVICES = 10 };
 

@@ -10,7 +10,7 @@
 #include "datasets/file.h"
 #include "port/arrow_read.h"
 #include "port/json_read.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 static int is_shard(const struct dirent *entry)
 {

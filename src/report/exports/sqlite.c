@@ -23,7 +23,7 @@ static const struct run_column {
     const char *name, *type, *place, *other;
 } RUN_COLUMNS[] = {
 #define COLUMN(name, type, place, other) {#name, #type, place, other},
-#include "store/catalog.def"
+#include "rundir/catalog.def"
 #undef COLUMN
 };
 enum { RUN_COLUMN_COUNT = sizeof RUN_COLUMNS / sizeof *RUN_COLUMNS };

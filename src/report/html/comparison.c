@@ -1,4 +1,4 @@
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "report/html/comparison.h"
 
 #include <stdlib.h>

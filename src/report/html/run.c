@@ -4,7 +4,7 @@
 
 #include "analysis/across.h"
 #include "analysis/columns.h"
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

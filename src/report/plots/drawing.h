@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "report/figure.h"
 
 struct linear_fit;

@@ -6,7 +6,7 @@
 #include "analysis/columns.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/device_peak.h"
+#include "catalog/device_peak.h"
 #include "port/json_read.h"
 #include "report/plot.h"
 #include "report/plots/drawing.h"

@@ -11,7 +11,7 @@
 #include "report/plot.h"
 #include "report/plots/drawing.h"
 #include "report/plots/samples.h"
-#include "report/starts.h"
+#include "rundir/starts.h"
 
 /* More requests than this are counted rather than drawn one by one. */
 enum { REQUESTS_DRAWN = 300, LANES_MOST = 64, COLUMNS = 1200 };

@@ -379,7 +379,7 @@ static void check_precision(const struct pass_estimate *wide, const struct pass_
 
 static bool is_narrower(enum precision a, enum precision b)
 {
-    struct graph_widths x = precision_widths(a), y = precision_widths(b);
+    struct precision_widths x = precision_widths(a), y = precision_widths(b);
     return x.weight < y.weight && x.activation <= y.activation;
 }
 
