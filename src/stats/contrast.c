@@ -28,7 +28,7 @@ struct contrasting {
 static double figure_of(const struct contrasting *work, const double *sums)
 {
     double value = sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
-    if (work->spec->product)
+    if (work->question->product)
         value *= sums[3] > 0 ? sums[2] / sums[3] : UNKNOWN;
     return value;
 }
@@ -74,16 +74,16 @@ static const double *unit(const struct units *units, size_t i)
 
 static void draw_all(struct contrasting *work)
 {
-    struct draws draws = draws_from(work->spec->seed);
+    struct draws draws = draws_from(work->question->seed);
     for (size_t d = 0; d < CONTRAST_DRAWS; d++) {
         double a[CONTRAST_SUMS] = {0}, b[CONTRAST_SUMS] = {0};
         for (size_t i = 0; i < work->a.count; i++) {
             size_t picked = draw_below(&draws, work->a.count);
             add_row(a, unit(&work->a, picked));
-            if (work->spec->paired)
+            if (work->question->paired)
                 add_row(b, unit(&work->b, picked));
         }
-        for (size_t i = 0; !work->spec->paired && i < work->b.count; i++)
+        for (size_t i = 0; !work->question->paired && i < work->b.count; i++)
             add_row(b, unit(&work->b, draw_below(&draws, work->b.count)));
         double value_a = figure_of(work, a), value_b = figure_of(work, b);
         if (!is_known(value_a) || !is_known(value_b))
@@ -99,7 +99,7 @@ typedef double contrast_fn(double a, double b);
 static double without(const struct contrasting *work, contrast_fn *compare, bool of_a, size_t i)
 {
     double a[CONTRAST_SUMS], b[CONTRAST_SUMS];
-    bool both = work->spec->paired;
+    bool both = work->question->paired;
     for (size_t s = 0; s < CONTRAST_SUMS; s++) {
         a[s] = work->a.totals[s] - (of_a || both ? unit(&work->a, i)[s] : 0);
         b[s] = work->b.totals[s] - (!of_a || both ? unit(&work->b, i)[s] : 0);
@@ -129,7 +129,7 @@ static double acceleration(const struct contrasting *work, contrast_fn *compare)
 {
     double squares = 0, cubes = 0;
     add_influences(work, compare, true, &squares, &cubes);
-    if (!work->spec->paired)
+    if (!work->question->paired)
         add_influences(work, compare, false, &squares, &cubes);
     return squares > 0 ? cubes / (6 * pow(squares, 1.5)) : 0;
 }
@@ -212,7 +212,7 @@ static void move(const struct contrasting *work, size_t i, double *moved)
 /* Counts arrangements as large; an arrangement that makes no figure counts as one. */
 static void try_pairs(const struct contrasting *work, struct contrast *out)
 {
-    struct draws draws = draws_from(work->spec->seed ^ UINT64_C(0x5bd1e995));
+    struct draws draws = draws_from(work->question->seed ^ UINT64_C(0x5bd1e995));
     size_t count = work->a.count;
     out->exact = count <= EXACT_PAIRS;
     uint64_t tries = out->exact ? UINT64_C(1) << count : CONTRAST_TRIES, large = 0;
@@ -235,7 +235,7 @@ static void try_pairs(const struct contrasting *work, struct contrast *out)
 /* Who belongs to which side is drawn anew: the first steps of a shuffle, of the smaller side. */
 static enum err try_sides(const struct contrasting *work, struct contrast *out)
 {
-    struct draws draws = draws_from(work->spec->seed ^ UINT64_C(0x5bd1e995));
+    struct draws draws = draws_from(work->question->seed ^ UINT64_C(0x5bd1e995));
     bool a_smaller = work->a.count <= work->b.count;
     const struct units *small = a_smaller ? &work->a : &work->b;
     size_t all = work->a.count + work->b.count, large = 0;
@@ -267,7 +267,7 @@ static enum err try_sides(const struct contrasting *work, struct contrast *out)
 
 static enum err prepare(struct contrasting *work)
 {
-    const struct contrast_question *question = work->spec;
+    const struct contrast_question *question = work->question;
     size_t longer = question->a.count > question->b.count ? question->a.count : question->b.count;
     size_t size = (longer + CONTRAST_UNITS - 1) / CONTRAST_UNITS;
     enum err err = fill_units(&question->a, size ? size : 1, &work->a);
