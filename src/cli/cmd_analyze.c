@@ -19,7 +19,7 @@
 #include "core/text.h"
 #include "datasets/file.h"
 #include "port/json_read.h"
-#include "report/analysis_report.h"
+#include "report/text/analysis_report.h"
 #include "rundir/run_dir.h"
 
 static int analyze_main(int argc, char **argv);

@@ -22,7 +22,7 @@
 #include "catalog/hardware.h"
 #include "estimate/predictor.h"
 #include "port/proc.h"
-#include "report/calibrate_report.h"
+#include "report/text/calibrate_report.h"
 #include "runner/host_report.h"
 #include "runner/microbench.h"
 #include "sampler/sampler.h"

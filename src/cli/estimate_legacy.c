@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "estimate/legacy.h"
 #include "port/small_file.h"
-#include "report/estimate_compat.h"
+#include "report/text/estimate_compat.h"
 
 /* An option that changes nothing would be read as one that did. */
 static enum err check_options(const struct estimate_options *o, struct error *why)

@@ -19,7 +19,7 @@
 #include "estimate/validate.h"
 #include "estimate/validate_csv.h"
 #include "estimate/validate_layers.h"
-#include "report/validate_report.h"
+#include "report/text/validate_report.h"
 
 #define NAME "estimate validate"
 
