@@ -9,7 +9,7 @@
 
 /* Errors are 1.96 standard uncertainties, of the questions and of the
  * sensors together; accuracy has its 95 % interval. */
-struct plot_run {
+struct run_figures {
     struct run_point point;
     double accuracy_low, accuracy_high;
     double joules_per_query_error, joules_per_output_token_error;
@@ -19,10 +19,10 @@ struct plot_run {
     double edp, edp_error; /* J·s: joules a query times seconds a query */
 };
 
-/* The table must have PLOT_RUN_NEEDS. */
-#define PLOT_RUN_NEEDS                                                                             \
+/* The table must have RUN_FIGURES_NEEDS. */
+#define RUN_FIGURES_NEEDS                                                                             \
     (RUN_ACROSS_NEEDS | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_INDEX) |    \
      RUN_WANT(RUN_REPEAT))
-enum err plot_run_of(const struct run_table *table, struct plot_run *out) MUST_USE;
+enum err run_figures_of(const struct run_table *table, struct run_figures *out) MUST_USE;
 
 #endif
