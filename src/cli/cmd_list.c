@@ -13,15 +13,15 @@
 #include "catalog/hardware.h"
 #include "graders/grader.h"
 #include "port/json_read.h"
-#include "report/export.h"
-#include "report/gnuplot.h"
-#include "report/hardware_report.h"
-#include "report/listing.h"
-#include "report/listing_models.h"
+#include "report/export/export.h"
+#include "report/plot/gnuplot.h"
+#include "report/text/hardware_report.h"
+#include "report/text/listing.h"
+#include "report/text/listing_models.h"
 #include "report/parts.h"
-#include "report/plot.h"
+#include "report/plot/plot.h"
 #include "sensors/registry.h"
-#include "store/store.h"
+#include "rundir/store.h"
 
 static int list_main(int argc, char **argv);
 

@@ -8,7 +8,7 @@
 #include "runner/profile/energy_read.h"
 #include "runner/profile/record.h"
 #include "runner/profile/start_sums.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 struct resume resume_nothing(void)
 {

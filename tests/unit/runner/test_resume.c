@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "runner/profile.h"
 #include "runner/profile/resume.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 static char path[] = "/tmp/ipw-test-resume-XXXXXX";
 
