@@ -26,7 +26,7 @@
 #include "port/fs.h"
 #include "sensors/amdsmi/api.h"
 #include "sensors/sensor.h"
-#include "sensors/system/hwmon_gpus.h"
+#include "sensors/system/hwmon_chips.h"
 
 /* AMD publishes no accuracy for the accumulator or for socket power.  Other vendors state +-5 %
  * for the same kind of current sensing, and external meters agree with that; taken as the limits
