@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "metrics/repeats.h"
 
 /* The columns that the table must have. */

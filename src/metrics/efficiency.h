@@ -6,8 +6,8 @@
 #ifndef IPW_METRICS_EFFICIENCY_H
 #define IPW_METRICS_EFFICIENCY_H
 
-#include "estimate/device_peak.h"
-#include "estimate/model_size.h"
+#include "catalog/device_peak.h"
+#include "catalog/model.h"
 
 /* The decode phase of sequences that are decoded together, as far as memory is concerned. */
 struct decode_work {

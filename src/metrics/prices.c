@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/model_name.h"
+#include "catalog/model.h"
 #include "port/json_read.h"
 #include "port/small_file.h"
 

@@ -7,8 +7,8 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "estimate/device_peak.h"
-#include "estimate/model_size.h"
+#include "catalog/device_peak.h"
+#include "catalog/model.h"
 #include "metrics/prices.h"
 #include "port/json_read.h"
 #include "port/proc.h"

@@ -4,7 +4,8 @@
 
 #include "core/text.h"
 #include "runner/profile.h"
-#include "store/run_dir.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_path.h"
 
 static enum err name_directory(struct place *place, const struct profile_options *options,
                                const char *hardware, const char *dataset_name, struct error *why)

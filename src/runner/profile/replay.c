@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "runner/profile/span_read.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 /* Lines stand in the file nearly in the order of their times: each was written right after its moment,
  * by a thread that may have had to wait for its turn.  So attribution keeps this far behind them. */

@@ -15,7 +15,7 @@
 #include "runner/profile/unsettled.h"
 #include "runner/samples_read.h"
 #include "sampler/sampler.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 /* Second 0 of the start in its sampler of history: anything but 0, which stands for unknown, and so late
  * that no sample lies before the beginning of time. */

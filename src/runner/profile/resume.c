@@ -7,7 +7,7 @@
 #include "port/json_read.h"
 #include "runner/profile/energy_read.h"
 #include "runner/profile/start_sums.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 struct resume resume_nothing(void)
 {

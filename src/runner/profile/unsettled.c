@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "runner/profile/start_sums.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 /* ---- sets of keys ---- */
 

@@ -1,6 +1,6 @@
 #include "support/unit.h"
 
-#include "report/exports/lanes.h"
+#include "report/export/lanes.h"
 #include "stats/bootstrap.h"
 
 enum { SPANS = 2000 };
