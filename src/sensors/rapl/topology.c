@@ -1,4 +1,4 @@
-/* What the RAPL driver must know of the machine: who made the CPU, and which CPU sits where. */
+/* What the RAPL driver must know about the machine: the CPU model, and which CPU reads which package. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,23 +6,24 @@
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/rapl/paths.h"
+#include "sensors/rapl/rapl.h"
 
-bool rapl_same_place(struct rapl_place a, struct rapl_place b)
+bool rapl_same_location(struct rapl_location a, struct rapl_location b)
 {
     return a.package == b.package && a.die == b.die;
 }
 
 struct rapl_domain *rapl_table_add(struct rapl_table *table, enum rapl_kind kind,
-                                   struct rapl_place place)
+                                   struct rapl_location location)
 {
     if (table->count == RAPL_DOMAINS_MAX)
         return NULL;
     for (size_t i = 0; i < table->count; i++)
-        if (table->domains[i].kind == kind && rapl_same_place(table->domains[i].place, place))
+        if (table->domains[i].kind == kind &&
+            rapl_same_location(table->domains[i].location, location))
             return NULL;
     struct rapl_domain *domain = &table->domains[table->count++];
-    *domain = (struct rapl_domain){.kind = kind, .place = place, .cpu = -1, .fd = -1};
+    *domain = (struct rapl_domain){.kind = kind, .location = location, .cpu = -1, .fd = -1};
     return domain;
 }
 
@@ -146,17 +147,17 @@ static bool topology_number(int cpu, const char *what, int *out)
     return true;
 }
 
-struct rapl_place rapl_place_of(int cpu, int otherwise)
+struct rapl_location rapl_location_of(int cpu, int otherwise)
 {
-    struct rapl_place place = {otherwise, 0};
-    bool has_package = topology_number(cpu, "physical_package_id", &place.package);
-    bool has_die = topology_number(cpu, "die_id", &place.die);
+    struct rapl_location location = {otherwise, 0};
+    bool has_package = topology_number(cpu, "physical_package_id", &location.package);
+    bool has_die = topology_number(cpu, "die_id", &location.die);
     if (!has_package && has_die)
-        return (struct rapl_place){place.die, 0};
-    return place;
+        return (struct rapl_location){location.die, 0};
+    return location;
 }
 
-size_t rapl_seats(struct rapl_seat *seats, size_t max)
+size_t rapl_readers(struct rapl_reader *readers, size_t max)
 {
     struct fs_names names;
     size_t count = 0;
@@ -169,12 +170,12 @@ size_t rapl_seats(struct rapl_seat *seats, size_t max)
         if (!topology_number(cpu, "physical_package_id", &known) &&
             !topology_number(cpu, "die_id", &known))
             continue; /* offline CPUs have no topology */
-        struct rapl_place place = rapl_place_of(cpu, 0);
+        struct rapl_location location = rapl_location_of(cpu, 0);
         size_t at = 0;
-        while (at < count && !rapl_same_place(seats[at].place, place))
+        while (at < count && !rapl_same_location(readers[at].location, location))
             at++;
         if (at == count && count < max)
-            seats[count++] = (struct rapl_seat){place, cpu};
+            readers[count++] = (struct rapl_reader){location, cpu};
     }
     fs_names_release(&names);
     return count;

@@ -1,13 +1,14 @@
 /* AMD GPUs through AMD SMI, or ROCm SMI where that is all there is.
  *
  * Energy comes from the card's own accumulator: counts times the resolution that the library
- * reports (about 15.3 µJ), kept as reported so that our joules agree with amd-smi's.  Power is the driver's filtered value: a cross-check, or
- * the only source in a guest, where the accumulator is not supported.
+ * reports (about 15.3 µJ), kept as reported so that our joules agree with amd-smi's.  Power is the
+ * driver's filtered value: a cross-check, or the only source in a guest, where the accumulator is
+ * not supported.
  *
- * What is known to go wrong, and where it is dealt with:
+ * What is known to go wrong, and where it is handled:
  * - Two threads inside AMD SMI get counts that jump back.  Here: one lock around every call.
- * - Counts that go back all the same (driver reload, old ROCm on MI100).  Above: the timeline
- *   takes a step back for a reset and never for negative energy.
+ * - Counts that go back nevertheless (driver reload, old ROCm on MI100).  Above: the timeline
+ *   treats a step back as a reset, never as negative energy.
  * - MI250: two dies are two devices, and the even one reports the joules of both while the odd one
  *   reports 0 or nothing.  Here: the odd one is unsupported and says where its energy is.
  * - Compute partitions of one card (same PCI bus and device) share one accumulator.  Here: all but
@@ -16,27 +17,115 @@
  *   open stops working at once, the device is lost.  While another sensor keeps the library open,
  *   the library keeps its old list of devices; it is read anew when the last one is closed. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "sensors/amd/api.h"
+#include "port/fs.h"
+#include "sensors/amdsmi/api.h"
 #include "sensors/sensor.h"
-#include "sensors/system/hwmon_gpus.h"
+#include "sensors/system/hwmon_chips.h"
 
 /* AMD publishes no accuracy for the accumulator or for socket power.  Other vendors state +-5 %
  * for the same kind of current sensing, and external meters agree with that; taken as the limits
  * of a uniform distribution, its standard uncertainty is the limit over the square root of 3. */
 #define RELATIVE_ACCURACY (0.05 / 1.7320508075688772)
 
-/* Above any accelerator sold (MI355X: 1400 W).  The cap says no more: it is today's setting, and
- * whoever raises it later would turn true joules into a "reset". */
+/* Above any accelerator sold (MI355X: 1400 W).  The cap is no better limit: it is the current
+ * setting, and raising it later would turn true joules into a "reset". */
 #define WATTS_MAX      2000
 
 #define FIX_DENIED     "sudo usermod -aG render,video $USER   (then log in again)"
 
 #define FIX_NO_LIBRARY "sudo apt-get install librocm-smi64-1   (or amd-smi-lib from ROCm)"
+
+/* ---- the library: opened for its first user, closed after its last ---- */
+
+static struct {
+    pthread_mutex_t calls; /* held around every call into the library */
+    pthread_mutex_t users; /* guards the two below, and opening and closing */
+    const struct amd_api *api;
+    unsigned user_count;
+} library = {.calls = PTHREAD_MUTEX_INITIALIZER, .users = PTHREAD_MUTEX_INITIALIZER};
+
+static void lock_calls(void)
+{
+    pthread_mutex_lock(&library.calls);
+}
+
+static void unlock_calls(void)
+{
+    pthread_mutex_unlock(&library.calls);
+}
+
+/* Without the kernel driver there is nothing to find, and looking has a cost: the libraries take tens
+ * of milliseconds to load and ROCm SMI writes to stderr when it finds no driver.  A library that the
+ * user names is always opened. */
+static bool worth_opening(void)
+{
+    return getenv("IPW_AMDSMI") || getenv("IPW_ROCMSMI") || fs_exists("/sys/module/amdgpu") ||
+           fs_exists("/dev/kfd");
+}
+
+static enum err open_first(struct error *why)
+{
+    static const struct amd_api *const APIS[] = {&amd_smi_api, &amd_rocm_api};
+    if (!worth_opening())
+        return err_set(why, ERR_ABSENT, "the amdgpu kernel driver is not loaded");
+    struct error failures[2];
+    for (size_t i = 0; i < 2; i++) {
+        failures[i] = (struct error){0};
+        enum err err = APIS[i]->open(&failures[i]);
+        if (!err) {
+            library.api = APIS[i];
+            return ERR_OK;
+        }
+        failures[i].code = err;
+    }
+    if (failures[0].code == ERR_ABSENT && failures[1].code == ERR_ABSENT)
+        return err_set(why, fs_exists("/sys/module/amdgpu") ? ERR_NOT_FOUND : ERR_ABSENT,
+                       "neither AMD SMI nor ROCm SMI can be opened: %.75s; %.75s", failures[0].text,
+                       failures[1].text);
+    /* A library that opened and then refused says more than one that is not installed. */
+    const struct error *cause = &failures[failures[0].code == ERR_ABSENT];
+    return err_set(why, cause->code == ERR_LOST ? ERR_ABSENT : cause->code, "%s", cause->text);
+}
+
+/* Lends the open library, opening it for the first user.  Fails with ERR_ABSENT (no driver or no
+ * device), ERR_NOT_FOUND (the kernel driver is loaded and the libraries are not installed), ERR_DENIED
+ * or what the library returned. */
+static enum err acquire(const struct amd_api **api, struct error *why)
+{
+    enum err err = ERR_OK;
+    pthread_mutex_lock(&library.users);
+    if (!library.user_count) {
+        lock_calls();
+        err = open_first(why);
+        unlock_calls();
+    }
+    if (!err) {
+        library.user_count++;
+        *api = library.api;
+    }
+    pthread_mutex_unlock(&library.users);
+    return err;
+}
+
+static void release(void)
+{
+    pthread_mutex_lock(&library.users);
+    if (--library.user_count == 0) {
+        lock_calls();
+        library.api->close();
+        library.api = NULL;
+        unlock_calls();
+    }
+    pthread_mutex_unlock(&library.users);
+}
+
+/* ---- what a device reports ---- */
 
 enum { GROUP_ENERGY, GROUP_SLOW };
 
@@ -45,8 +134,6 @@ struct amd_sensor {
     unsigned device;
     unsigned char row_of[SENSOR_CHANNELS_MAX]; /* which row of ROWS fills a channel */
 };
-
-/* ---- what a device can be asked ---- */
 
 static enum err read_power(const struct amd_api *api, unsigned device, double *value)
 {
@@ -120,18 +207,18 @@ static const struct row {
 };
 enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS };
 
-/* What one look at a device's energy and power says.  A counter that stands at exactly 0 has
- * never counted, and a powered card that draws exactly 0 W is not being measured: both are as good
- * as unsupported, and neither may become 0 J. */
-struct look {
+/* What a first read of a device's energy and power gives.  A counter that is exactly 0 has never
+ * counted, and a powered card that draws exactly 0 W is not being measured: both count as
+ * unsupported, and neither may become 0 J. */
+struct first_read {
     enum err energy;
     enum err power;
     double joules_per_count;
 };
 
-static struct look look_at(const struct amd_api *api, unsigned device)
+static struct first_read read_first(const struct amd_api *api, unsigned device)
 {
-    struct look look = {0};
+    struct first_read look = {0};
     uint64_t count = 0;
     double watts = 0;
     look.energy = api->energy(device, &count, &look.joules_per_count);
@@ -162,14 +249,14 @@ static unsigned carrier_of(const struct amd_api *api, unsigned device)
                 return i;
     if (device % 2 == 0 || !same_name(api, device - 1, device))
         return device;
-    struct look look = look_at(api, device);
-    bool silent = look.energy == ERR_UNSUPPORTED && look.power == ERR_UNSUPPORTED;
-    return silent && !look_at(api, device - 1).energy ? device - 1 : device;
+    struct first_read look = read_first(api, device);
+    bool unsupported = look.energy == ERR_UNSUPPORTED && look.power == ERR_UNSUPPORTED;
+    return unsupported && !read_first(api, device - 1).energy ? device - 1 : device;
 }
 
 /* ---- probing ---- */
 
-static void list_measures(const struct amd_api *api, unsigned device, const struct look *look,
+static void list_measures(const struct amd_api *api, unsigned device, const struct first_read *look,
                           char *to, size_t size)
 {
     to[0] = '\0';
@@ -187,10 +274,10 @@ static void list_measures(const struct amd_api *api, unsigned device, const stru
     }
 }
 
-static void judge(const struct amd_api *api, unsigned device, struct sensor_finding *finding)
+static void set_status(const struct amd_api *api, unsigned device, struct sensor_finding *finding)
 {
     unsigned carrier = carrier_of(api, device);
-    struct look look = look_at(api, device);
+    struct first_read look = read_first(api, device);
     if (carrier != device) {
         finding->status = SENSOR_UNSUPPORTED;
         str_format(finding->reason, sizeof finding->reason, "energy is reported on amdsmi:%u",
@@ -220,7 +307,7 @@ static void probe_device(const struct amd_api *api, unsigned device, struct sens
     finding->key = device;
     if (api->name(device, finding->name, sizeof finding->name))
         str_copy(finding->name, sizeof finding->name, "AMD GPU");
-    judge(api, device, finding);
+    set_status(api, device, finding);
 }
 
 static void report_nothing(struct sensor_findings *out, enum err err, const char *reason)
@@ -239,7 +326,7 @@ static void report_nothing(struct sensor_findings *out, enum err err, const char
 }
 
 /* Library order where the library does not know HIP's. */
-static void take_hip_order(const struct amd_api *api, struct amd_cards *cards)
+static void set_hip_order(const struct amd_api *api, struct amd_cards *cards)
 {
     bool placed[AMD_DEVICES_MAX] = {false};
     unsigned at = 0;
@@ -262,14 +349,14 @@ static void list_cards(const struct amd_api *api, struct amd_cards *cards)
     for (unsigned i = 0; i < cards->count; i++)
         if (api->unique_id(i, &cards->ids[i]))
             cards->ids[i] = 0;
-    take_hip_order(api, cards);
+    set_hip_order(api, cards);
 }
 
 static void amdsmi_probe(const struct sensor_config *config, struct sensor_findings *out)
 {
     const struct amd_api *api;
     struct error why = {0};
-    enum err err = amd_acquire(&api, &why);
+    enum err err = acquire(&api, &why);
     if (err) {
         report_nothing(out, err, why.text);
         return;
@@ -277,25 +364,25 @@ static void amdsmi_probe(const struct sensor_config *config, struct sensor_findi
     bool selected[AMD_DEVICES_MAX];
     size_t before = out->count;
     struct amd_cards cards;
-    amd_lock();
+    lock_calls();
     list_cards(api, &cards);
     amd_select(&cards, config ? config->devices : NULL, selected);
     for (unsigned i = 0; i < cards.count; i++)
         if (selected[i])
             probe_device(api, i, out);
-    amd_unlock();
+    unlock_calls();
     if (!cards.count)
         report_nothing(out, ERR_ABSENT, "no AMD GPU");
     else if (out->count == before)
         report_nothing(out, ERR_ABSENT,
-                       "AMD GPUs are there, but --devices, ROCR_VISIBLE_DEVICES or "
-                       "HIP_VISIBLE_DEVICES leaves none");
-    amd_release();
+                       "AMD GPUs found, but --devices, ROCR_VISIBLE_DEVICES or "
+                       "HIP_VISIBLE_DEVICES selects none");
+    release();
 }
 
 /* ---- opening ---- */
 
-/* "0000:03:00.0"; "" when the library does not tell. */
+/* "0000:03:00.0"; "" when the library does not report it. */
 static void pci_text(const struct amd_api *api, unsigned device, char *to, size_t size)
 {
     struct amd_pci at;
@@ -344,13 +431,13 @@ static void add_row(struct amd_sensor *amd, size_t row, struct sensor *out)
 }
 
 /* A failure that says nothing about what the device can do. */
-static bool is_passing(enum err err)
+static bool is_transient(enum err err)
 {
     return err == ERR_BUSY || err == ERR_TIMEOUT || err == ERR_INTERRUPTED;
 }
 
-/* What the energy and power channels share: what they span, and how well. */
-static void describe_power(const struct amd_sensor *amd, const struct look *look,
+/* What the energy and power channels share: scope, location and accuracy. */
+static void describe_power(const struct amd_sensor *amd, const struct first_read *look,
                            struct sensor *out)
 {
     char pci[24];
@@ -380,8 +467,8 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
     const struct amd_api *api = amd->api;
     if (amd->device >= api->count() || carrier_of(api, amd->device) != amd->device)
         return ERR_LOST;
-    struct look look = look_at(api, amd->device);
-    if (is_passing(look.energy))
+    struct first_read look = read_first(api, amd->device);
+    if (is_transient(look.energy))
         return look.energy; /* or power would take the counter's place for good */
     if (look.energy && look.power)
         return look.energy == ERR_UNSUPPORTED ? look.power : look.energy;
@@ -390,7 +477,7 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
         enum err err = ROWS[i].quantity == QTY_ENERGY  ? look.energy
                        : ROWS[i].quantity == QTY_POWER ? look.power
                                                        : ROWS[i].read(api, amd->device, &value);
-        if (!err || is_passing(err))
+        if (!err || is_transient(err))
             add_row(amd, i, out);
     }
     describe_power(amd, &look, out);
@@ -405,16 +492,16 @@ static enum err amdsmi_open(const struct sensor_finding *finding, struct sensor 
     if (!amd)
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", finding->id);
     amd->device = finding->key;
-    enum err err = amd_acquire(&amd->api, why);
+    enum err err = acquire(&amd->api, why);
     if (err) {
         free(amd);
         return err;
     }
-    amd_lock();
+    lock_calls();
     err = add_channels(amd, out);
-    amd_unlock();
+    unlock_calls();
     if (err) {
-        amd_release();
+        release();
         free(amd);
         return err_set(why, err, "%s: %s", finding->id, err_text(err));
     }
@@ -435,20 +522,20 @@ static enum err amdsmi_open(const struct sensor_finding *finding, struct sensor 
 
 /* ---- reading ---- */
 
-/* The time a reading stands for: the middle of the call, taken inside the lock so that waiting
- * for another sensor's call does not count. */
+/* A reading is dated to the middle of the call, taken inside the lock so that waiting for another
+ * sensor's call does not count. */
 static enum err read_channel(const struct amd_sensor *amd, unsigned channel,
                              struct observations *out)
 {
     const struct row *row = &ROWS[amd->row_of[channel]];
     uint64_t count = 0;
     double value = 0, resolution;
-    amd_lock();
+    lock_calls();
     nanos before = clock_now();
     enum err err = row->read ? row->read(amd->api, amd->device, &value)
                              : amd->api->energy(amd->device, &count, &resolution);
     nanos after = clock_now();
-    amd_unlock();
+    unlock_calls();
     nanos t = before + (after - before) / 2;
     if (err)
         observe_missing(out, channel, t, err);
@@ -462,16 +549,16 @@ static enum err read_channel(const struct amd_sensor *amd, unsigned channel,
 static enum err amdsmi_read(struct sensor *sensor, unsigned group, struct observations *out)
 {
     const struct amd_sensor *amd = sensor->state;
-    bool asked = false, gone = true;
+    bool any = false, gone = true;
     for (unsigned i = 0; i < sensor->channel_count; i++) {
         if (sensor->channels[i].group != group)
             continue;
         enum err err = read_channel(amd, i, out);
-        asked = true;
+        any = true;
         if (err != ERR_LOST && err != ERR_UNSUPPORTED)
             gone = false;
     }
-    return asked && gone ? ERR_LOST : ERR_OK;
+    return any && gone ? ERR_LOST : ERR_OK;
 }
 
 static void amdsmi_close(struct sensor *sensor)
@@ -480,7 +567,7 @@ static void amdsmi_close(struct sensor *sensor)
         return; /* never opened */
     free(sensor->state);
     sensor->state = NULL;
-    amd_release();
+    release();
 }
 
 const struct sensor_driver sensor_amdsmi = {

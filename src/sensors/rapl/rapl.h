@@ -1,13 +1,13 @@
 /* What the files of the RAPL driver share; nobody else includes this.
  *
- * Three ways lead to the same registers: the perf PMU "power", the powercap tree and the MSR
- * device.  Each is a struct rapl_path that fills one table of domains, so the driver proper
- * (rapl.c) never asks which way it came.
+ * Three access paths lead to the same registers: the perf PMU "power", the powercap tree and the
+ * MSR device.  Each is a struct rapl_path that fills one table of domains, so the driver itself
+ * (rapl.c) never depends on which one it is.
  *
  * Ownership: everything lives in the caller's structs; a domain that was opened holds one file
- * descriptor, given back with rapl_domain_close. */
-#ifndef IPW_SENSORS_RAPL_PATHS_H
-#define IPW_SENSORS_RAPL_PATHS_H
+ * descriptor, which rapl_domain_close closes. */
+#ifndef IPW_SENSORS_RAPL_RAPL_H
+#define IPW_SENSORS_RAPL_RAPL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,15 +23,15 @@ enum {
 enum rapl_kind { RAPL_PACKAGE, RAPL_CORE, RAPL_UNCORE, RAPL_DRAM, RAPL_PSYS, RAPL_KINDS };
 
 /* Where a counter sits.  die is 0 unless the kernel shows several dies of one package. */
-struct rapl_place {
+struct rapl_location {
     int package;
     int die;
 };
 
 struct rapl_domain {
     enum rapl_kind kind;
-    struct rapl_place place;
-    int cpu; /* a CPU of that place: a read from there needs no cross-call; -1 unknown */
+    struct rapl_location location;
+    int cpu; /* a CPU of that location: a read from there needs no cross-call; -1 unknown */
     int fd;  /* -1 until opened */
     double joules_per_count;
     uint64_t wraps_at; /* modulus of the count; 0 for 64 bits */
@@ -45,13 +45,13 @@ struct rapl_table {
     size_t count;
 };
 
-/* Why a path gives nothing, and what mends it ("" when nothing is known to). */
+/* Why a path gives nothing, and how to fix it ("" when unknown). */
 struct rapl_note {
     char reason[200];
     char fix[240];
 };
 
-/* What /proc/cpuinfo says of the machine. */
+/* What /proc/cpuinfo says about the machine. */
 struct rapl_cpu {
     char brand[80];
     enum { RAPL_VENDOR_UNKNOWN, RAPL_INTEL, RAPL_AMD, RAPL_NOT_X86 } vendor;
@@ -66,8 +66,8 @@ struct rapl_path {
      * the others show the register itself. */
     bool counts_from_open;
 
-    /* Fills the table without keeping anything open.  ERR_ABSENT: this way does not exist here;
-     * ERR_UNSUPPORTED: it does, and has nothing for us.  *note then says so. */
+    /* Fills the table without keeping anything open.  ERR_ABSENT: this path does not exist here;
+     * ERR_UNSUPPORTED: it does, and has no domain for us.  *note then says so. */
     enum err (*list)(const struct rapl_cpu *cpu, struct rapl_table *out, struct rapl_note *note);
 
     enum err (*open)(struct rapl_domain *domain);
@@ -75,47 +75,20 @@ struct rapl_path {
     /* The hot path: one system call. */
     enum err (*read)(const struct rapl_domain *domain, uint64_t *count);
 
-    /* Why open said ERR_DENIED. */
+    /* Why open returned ERR_DENIED. */
     void (*denied)(const struct rapl_domain *domain, struct rapl_note *note);
 };
 
 extern const struct rapl_path rapl_path_perf, rapl_path_powercap, rapl_path_msr;
 
 /* Adds a domain with fd and cpu -1; NULL when the table is full or already has that kind at that
- * place, which is how a second view of the same counter (MMIO beside MSR) stays out. */
+ * location, which keeps out a second view of the same counter (MMIO beside MSR). */
 struct rapl_domain *rapl_table_add(struct rapl_table *table, enum rapl_kind kind,
-                                   struct rapl_place place);
-bool rapl_same_place(struct rapl_place a, struct rapl_place b);
+                                   struct rapl_location location);
+bool rapl_same_location(struct rapl_location a, struct rapl_location b);
 void rapl_domain_close(struct rapl_domain *domain);
 
-/* ---- sets and findings (probe.c) ---- */
-
-enum rapl_set { RAPL_SOCKETS, RAPL_PLATFORM, RAPL_SETS };
-
-/* How open finds again what probe found: travels packed in sensor_finding.key. */
-struct rapl_key {
-    unsigned path;
-    enum rapl_set set;
-    bool whole; /* the only psys there is: it speaks for the whole machine */
-    struct rapl_place place;
-};
-struct rapl_key rapl_key_unpack(unsigned packed);
-
-/* In order of preference; NULL past the end. */
-const struct rapl_path *rapl_path_at(unsigned index);
-
-/* The domains of one set that a path lists; ERR_ABSENT when there are none. */
-enum err rapl_list_set(const struct rapl_path *path, enum rapl_set set, const struct rapl_cpu *cpu,
-                       struct rapl_table *out, struct rapl_note *note);
-
-/* "0"; "0.1" for a further die of a package whose dies have counters of their own. */
-void rapl_place_label(struct rapl_place place, char *to, size_t size);
-
-struct sensor_config;
-struct sensor_findings;
-void rapl_probe(const struct sensor_config *config, struct sensor_findings *out);
-
-/* ---- the machine (machine.c) ---- */
+/* ---- the machine (topology.c) ---- */
 
 void rapl_cpu_read(struct rapl_cpu *cpu);
 
@@ -124,15 +97,15 @@ bool rapl_dram_unit_fixed(const struct rapl_cpu *cpu);
 /* Sapphire and Emerald Rapids count psys in whole joules. */
 bool rapl_psys_whole_joules(const struct rapl_cpu *cpu);
 
-/* The place of a CPU; `otherwise` is its package number when the kernel does not say. */
-struct rapl_place rapl_place_of(int cpu, int otherwise);
+/* The location of a CPU; `otherwise` is its package number when the kernel does not report one. */
+struct rapl_location rapl_location_of(int cpu, int otherwise);
 
-/* One CPU, the lowest, of every place that is online. */
-struct rapl_seat {
-    struct rapl_place place;
+/* One CPU, the lowest, of every location that is online. */
+struct rapl_reader {
+    struct rapl_location location;
     int cpu;
 };
-size_t rapl_seats(struct rapl_seat *seats, size_t max);
+size_t rapl_readers(struct rapl_reader *readers, size_t max);
 
 /* ---- mirrored counters (mirror.c) ---- */
 

@@ -14,7 +14,7 @@
  *                             23 has another order again and gets no power channel
  *   amdsmi_version_t          first word: the year up to 25, the major version from 26 on, which
  *                             continue one another */
-#include "sensors/amd/api.h"
+#include "sensors/amdsmi/api.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -209,7 +209,7 @@ static enum err smi_open(struct error *why)
         find_version();
         return ERR_OK;
     }
-    return err_set(why, from_status(status), "AMD SMI does not start (status %d)", status);
+    return err_set(why, from_status(status), "AMD SMI failed to start (status %d)", status);
 }
 
 /* ---- operations ---- */
@@ -218,8 +218,8 @@ static enum err smi_open(struct error *why)
 #define CALL(function, device, ...)                                                                \
     (smi.function ? from_status(smi.function(smi.devices[device], __VA_ARGS__)) : ERR_UNSUPPORTED)
 
-/* A buffer for any version of any of the library's structs; what it does not set reads as its own
- * "not supported". */
+/* A buffer for any version of any of the library's structs; fields the library does not set read as
+ * its own "not supported". */
 struct any {
     _Alignas(16) unsigned char bytes[STRUCT_MAX];
 };
@@ -303,7 +303,7 @@ static enum err parse_id(const char *digits, uint64_t *id)
     return end == digits || *end ? ERR_UNSUPPORTED : ERR_OK;
 }
 
-/* The library says it from version 25 on; the kernel always did (Vega and newer). */
+/* The library reports it from version 25 on; the kernel always did (Vega and newer). */
 static enum err smi_unique_id(unsigned device, uint64_t *id)
 {
     struct any info = {{0}};
@@ -358,7 +358,7 @@ static enum err smi_power(unsigned device, double *watts)
     if (err)
         return err;
     size_t at = smi.version == 24 ? 0 : 8;
-    /* From 25 on a 64-bit figure stands first: watts, or unset.  Anything else in its upper half
+    /* From 25 on a 64-bit field comes first: watts, or unset.  Anything else in its upper half
      * means that the layout is not the one we know. */
     uint32_t upper = word_at(&info, 4);
     if (at == 8 && upper != 0 && upper != UINT32_MAX)

@@ -3,7 +3,7 @@
  * Checked against rocm_smi.h 5.2.3 (Debian): all functions below take and give scalars.  The one
  * struct, rsmi_frequencies_t, is taken to have grown as AMD SMI's own did, by a leading bool and a
  * longer table; clock_in tells the two layouts apart by their content. */
-#include "sensors/amd/api.h"
+#include "sensors/amdsmi/api.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +152,7 @@ static enum err rocm_open(struct error *why)
         find_version();
         return ERR_OK;
     }
-    return err_set(why, from_status(status), "ROCm SMI does not start (status %d)", status);
+    return err_set(why, from_status(status), "ROCm SMI failed to start (status %d)", status);
 }
 
 /* ---- operations ---- */

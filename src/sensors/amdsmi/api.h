@@ -1,14 +1,14 @@
-/* What the amdsmi driver asks of a vendor library, whichever of the two is there.
+/* What the amdsmi driver needs from a vendor library, whichever of the two is installed.
  *
  * AMD SMI (smi.c) and ROCm SMI (rocm.c) each fill one table of operations in our units;
- * library.c opens the first that works and counts its users.  Both libraries keep global
- * state and at least AMD SMI returns wrong energy counts when two threads are inside it, so every
- * operation is called between amd_lock and amd_unlock.
+ * amdsmi.c opens the first that works, counts its users and, since both libraries keep global
+ * state and at least AMD SMI returns wrong energy counts when two threads are inside it, makes one
+ * call at a time.
  *
- * Ownership: amd_acquire lends the table until amd_release; everything else belongs to the
- * caller.  Devices are indices below count(); they stay valid until the last amd_release. */
-#ifndef IPW_SENSORS_AMD_API_H
-#define IPW_SENSORS_AMD_API_H
+ * Ownership: everything belongs to the caller.  Devices are indices below count(); they stay valid
+ * until close. */
+#ifndef IPW_SENSORS_AMDSMI_API_H
+#define IPW_SENSORS_AMDSMI_API_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,14 +28,14 @@ struct amd_pci {
 };
 
 struct amd_api {
-    /* Opens the library, looks up its functions, initialises it and counts the devices. */
+    /* Opens the library, looks up its functions, initializes it and counts the devices. */
     enum err (*open)(struct error *why);
     void (*close)(void);
 
     void (*describe)(char *to, size_t size); /* "AMD SMI 26.1.0" */
     unsigned (*count)(void);
 
-    /* Of one device.  ERR_UNSUPPORTED when the library or the device cannot tell. */
+    /* Of one device.  ERR_UNSUPPORTED when the library or the device does not report it. */
     enum err (*name)(unsigned device, char *to, size_t size);
     enum err (*unique_id)(unsigned device, uint64_t *id); /* the digits of ROCr's GPU-... */
     enum err (*pci)(unsigned device, struct amd_pci *address);
@@ -53,15 +53,6 @@ struct amd_api {
 
 extern const struct amd_api amd_smi_api;
 extern const struct amd_api amd_rocm_api;
-
-/* Lends the open library, opening it for the first user.  Thread-safe, as is amd_release.
- * Fails with ERR_ABSENT (no driver or no device), ERR_NOT_FOUND (the kernel driver is there and the
- * libraries are not), ERR_DENIED or what the library said. */
-enum err amd_acquire(const struct amd_api **api, struct error *why) MUST_USE;
-void amd_release(void);
-
-void amd_lock(void);
-void amd_unlock(void);
 
 /* A power limit in watts: µW in newer libraries, W in older ones.  No GPU is limited to 0.1 W or
  * to 100 kW, so the number itself says which. */
