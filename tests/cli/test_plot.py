@@ -617,7 +617,7 @@ class WithoutData(PlotTest):
         path.write_text(json.dumps(measured))
         done = self.plot(path, "--format", "svg")
         self.assertIn("no layer has a known energy", done.stderr)
-        self.assertIn("components: the energy of no component is known", done.stderr)
+        self.assertIn("components: no component has a known energy", done.stderr)
         self.assertEqual(done.stdout.split(), [f"{self.root}/m-plots/roofline.svg"])
         self.assertNotIn("nan", Picture(self.root / "m-plots/roofline.svg").text)
 

@@ -129,7 +129,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     enum err err = layers_check(source, why);
     if (err)
         return err;
-    layers_heading(figure, source, "Energy by layer");
+    layers_heading(figure, source->layers, "Energy by layer");
     size_t length = strlen(figure->note);
     str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
     layer_parts_of(source->layers, true, &parts);
@@ -189,7 +189,7 @@ static enum err draw_components(const struct plot_source *source, struct figure 
         known = known || layer_joules(source->layers, parts.names[i], NULL) > 0;
     if (!known)
         return err_set(why, ERR_NO_DATA, "no component has a known energy");
-    layers_heading(figure, source, "Energy by component");
+    layers_heading(figure, source->layers, "Energy by component");
     size_t length = strlen(figure->note);
     str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
     struct figure_panel *panel = figure_panel(figure, "energy (J)", "");
@@ -262,7 +262,7 @@ static enum err draw_heatmap(const struct plot_source *source, struct figure *fi
             put_heat(figure, source->layers, &parts, PHASES[i], most);
     if (!figure->panel_count)
         return err_set(why, ERR_NO_DATA, "no component of a layer has energy");
-    layers_heading(figure, source, "Energy by layer and component");
+    layers_heading(figure, source->layers, "Energy by layer and component");
     figure->beside = true;
     figure->height =
         fmax(500, fmin(1000, 220 + 14 * (double)jv_count(jv_get(source->layers, "layers"))));
@@ -321,7 +321,7 @@ static enum err draw_power(const struct plot_source *source, struct figure *figu
     count += put_windows(figure, panel, source->layers, "decode", FIGURE_BLUE);
     if (count == 0)
         return err_set(why, ERR_NO_DATA, "no window has a known energy");
-    layers_heading(figure, source, "Power of the measured windows");
+    layers_heading(figure, source->layers, "Power of the measured windows");
     size_t length = strlen(figure->note);
     str_copy(figure->note + length, sizeof figure->note - length, "; bars: ±");
     return ERR_OK;

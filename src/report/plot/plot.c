@@ -1,13 +1,10 @@
-/* The list of plots, and what their pictures share: titles and short names. */
+/* The list of plots: finding one by name, and drawing it. */
 #include "report/plot/plot.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "analysis/unmeasured.h"
 #include "core/text.h"
-#include "core/units.h"
-#include "port/json_read.h"
 #include "report/plot/figure.h"
 
 #define PLOT(name) extern const struct plot_driver plot_##name;
@@ -55,55 +52,4 @@ enum err plot_draw(const struct plot_driver *driver, const struct plot_source *s
     return figure_drop_empty(figure)
                ? ERR_OK
                : err_set(why, ERR_NO_DATA, "no figure that could be drawn is known");
-}
-
-/* ---- headings ---- */
-
-void draw_heading(struct figure *figure, const struct run_table *table, const char *what)
-{
-    const char *hardware = run_fact_text(table, "hardware_label");
-    size_t completed = table->rows - table->failed;
-    str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
-               hardware[0] ? " on " : "", hardware);
-    str_format(figure->note, sizeof figure->note, "%zu completed quer%s", completed,
-               completed == 1 ? "y" : "ies");
-}
-
-const char *short_name(const char *name)
-{
-    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
-    for (const char *at = name; *at; at++)
-        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
-            return name;
-    const char *slash = strrchr(name, '/');
-    return slash && slash[1] ? slash + 1 : name;
-}
-
-void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
-                   double x, double top, const char *name)
-{
-    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, colour, name);
-    series_add2(line, x, 0);
-    series_add2(line, x, top);
-}
-
-static const char *text_or(const struct jv *value, const char *otherwise)
-{
-    const char *text = jv_text(value);
-    return text ? text : otherwise;
-}
-
-void layers_heading(struct figure *figure, const struct plot_source *source, const char *what)
-{
-    const char *model = text_or(jv_get(source->layers, "model"), "a model");
-    double joules = jv_number(jv_path(source->layers, "energy.joules"));
-    double plus_minus = jv_number(jv_path(source->layers, "energy.plus_minus"));
-    str_format(figure->title, sizeof figure->title, "%s: %.160s", what, short_name(model));
-    if (is_known(joules))
-        str_format(
-            figure->note, sizeof figure->note,
-            "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s", joules,
-            plus_minus,
-            strcmp(text_or(jv_get(source->layers, "method"), ""), "estimated") ? "" : ", estimated",
-            text_or(jv_get(source->layers, "attribution"), "an unknown method"));
 }

@@ -47,19 +47,4 @@ const struct plot_driver *plot_driver_find(const char *name, struct error *why);
 enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
                    struct figure *figure, struct error *why) MUST_USE;
 
-/* ---- what the plots share ---- */
-
-/* "llama3.2:1b on H100: what", and a note with the number of queries. */
-void draw_heading(struct figure *figure, const struct run_table *table, const char *what);
-
-/* The same of a result of `ipw layers`, with its energy and how that was attributed. */
-void layers_heading(struct figure *figure, const struct plot_source *source, const char *what);
-
-/* A vertical line up to `top`, with its name in the legend. */
-void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
-                   double x, double top, const char *name);
-
-/* The last part of a path or of "organization/name"; any other name is returned whole. */
-const char *short_name(const char *name);
-
 #endif

@@ -74,7 +74,7 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     }
     if (!known)
         return err_set(why, ERR_NO_DATA, "operations and bytes of no component are known");
-    layers_heading(figure, source, "Roofline of the components");
+    layers_heading(figure, source->layers, "Roofline of the components");
     if (on_gpu != 0 && gpu && device_peak_find(gpu, &peak) && is_known(peak.gb_per_s) &&
         is_known(peak.tflops))
         put_roof(figure, panel, &peak, low, high);
