@@ -3,12 +3,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/energy_json.h"
+#include "core/csv.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "core/csv.h"
-#include "report/ledger_json.h"
 #include "report/format.h"
+#include "report/ledger_json.h"
 #include "report/reading.h"
 #include "sensors/sensor.h"
 

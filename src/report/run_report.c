@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "report/ledger_json.h"
 #include "report/format.h"
-#include "runner/host_report.h"
+#include "report/ledger_json.h"
 #include "report/table.h"
 #include "runner/exec.h"
+#include "runner/host_report.h"
 #include "stats/online.h"
 
 static void wall_stats(const struct exec_result *result, struct online *out)

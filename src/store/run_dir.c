@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
+#include "port/file.h"
 
 #define LOCK_FILE ".lock"
 
@@ -43,15 +45,6 @@ static bool is_alnum(uint32_t code)
             high = middle;
     }
     return low < sizeof RANGES / sizeof *RANGES && code >= RANGES[low].first;
-}
-
-/* The code point of a character of `length` bytes. */
-static uint32_t utf8_decode(const unsigned char *s, size_t length)
-{
-    uint32_t code = length < 2 ? s[0] : s[0] & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | (s[i] & 0x3Fu);
-    return code;
 }
 
 /* Copies without the underscores at both ends, and never half a character. */
@@ -90,12 +83,12 @@ void model_slug(const char *model, char *to, size_t size)
     size_t kept = tell_apart(&model);
     const char *end = model + kept;
     for (const char *s = model; s < end;) {
-        size_t length = utf8_length(s, (size_t)(end - s));
-        if (length > 0 && is_alnum(utf8_decode((const unsigned char *)s, length)))
+        size_t length;
+        if (is_alnum(utf8_decode(s, (size_t)(end - s), &length)))
             text_add_bytes(&slug, s, length);
         else
             text_add(&slug, "_");
-        s += length ? length : 1; /* a byte that begins no character is one by itself */
+        s += length;
     }
     copy_stripped(text_get(&slug), to, size);
     if (!to[0])
@@ -395,63 +388,13 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why)
 
 /* ---- small files, whole or not at all ---- */
 
-static enum err write_all(int fd, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, bytes, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_from_errno(errno);
-        bytes += n;
-        length -= (size_t)n;
-    }
-    return ERR_OK;
-}
-
-static void sync_folder(const char *file)
-{
-    char folder[PATH_LONGEST];
-    str_copy(folder, sizeof folder, file);
-    *(strrchr(folder, '/') + 1) = '\0';
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    fsync(fd); /* some file systems cannot; the rename then holds when they choose */
-    close(fd);
-}
-
-static enum err write_file(const char *path, const struct text *content)
-{
-    unlink(path); /* of a process that had our number and died */
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return err_from_errno(errno);
-    enum err err = write_all(fd, text_get(content), content->length);
-    if (!err && fsync(fd))
-        err = err_from_errno(errno);
-    if (close(fd) && !err)
-        err = err_from_errno(errno);
-    return err;
-}
-
 enum err run_dir_put(const char *directory, const char *name, const struct text *content,
                      struct error *why)
 {
-    char path[PATH_LONGEST], temporary[PATH_LONGEST];
-    const char *leaf = strrchr(name, '/');
-    size_t parent = leaf ? (size_t)(leaf + 1 - name) : 0;
-    if (!str_format(path, sizeof path, "%s/%s", directory, name) ||
-        !str_format(temporary, sizeof temporary, "%s/%.*s.%s.%ld.tmp", directory, (int)parent, name,
-                    name + parent, (long)getpid()))
-        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", directory);
-    enum err err = content->failed ? ERR_NO_MEMORY : write_file(temporary, content);
-    if (!err && rename(temporary, path))
-        err = err_from_errno(errno);
-    if (err) {
-        unlink(temporary);
-        return err_set(why, err, "cannot write %s: %s", path, err_text(err));
-    }
-    sync_folder(path);
-    return ERR_OK;
+    char path[PATH_LONGEST];
+    if (!str_format(path, sizeof path, "%s/%s", directory, name))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
+    if (content->failed)
+        return err_set(why, ERR_NO_MEMORY, "cannot write %s: out of memory", path);
+    return file_replace(path, text_get(content), content->length, why);
 }

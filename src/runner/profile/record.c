@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "estimate/price.h"

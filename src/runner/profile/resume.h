@@ -3,8 +3,8 @@
 #ifndef IPW_RUNNER_PROFILE_RESUME_H
 #define IPW_RUNNER_PROFILE_RESUME_H
 
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "estimate/intelligence.h"
 #include "runner/profile.h"
 #include "runner/profile/supply.h"
