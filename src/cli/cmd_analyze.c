@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rundir/run_table.h"
 #include "analysis/across.h"
 #include "analysis/analysis.h"
-#include "analysis/measured_layers.h"
-#include "analysis/run_load.h"
+#include "rundir/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/json.h"
@@ -19,8 +19,8 @@
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
-#include "report/analysis_report.h"
-#include "store/run_dir.h"
+#include "report/text/analysis_report.h"
+#include "rundir/run_dir.h"
 
 static int analyze_main(int argc, char **argv);
 

@@ -3,9 +3,9 @@
 #include "cli/estimate_ask.h"
 #include "cli/estimate_work.h"
 #include "core/text.h"
-#include "estimate/compat.h"
+#include "estimate/legacy.h"
 #include "port/file.h"
-#include "report/estimate_compat.h"
+#include "report/text/estimate_compat.h"
 
 /* An option that changes nothing would be read as one that did. */
 static enum err check_options(const struct estimate_options *o, struct error *why)
@@ -80,7 +80,7 @@ static enum err estimate_graph(const struct estimate_options *options, const str
 {
     struct graph_setting setting;
     struct graph graph;
-    struct compat compat;
+    struct legacy_estimate compat;
     struct error unknown = {0};
     enum precision precision = PRECISION_FP32;
     if (options->precision && precision_find(options->precision, &precision, &unknown))
@@ -90,13 +90,13 @@ static enum err estimate_graph(const struct estimate_options *options, const str
         err = model_graph(model, &setting, &graph, why);
     if (err)
         return err;
-    err = compat_make(&graph, device, precision, &compat, why);
+    err = legacy_estimate_make(&graph, device, precision, &compat, why);
     if (!err) {
         if (json)
             compat_json(&compat, out);
         else
             compat_text(&compat, out);
-        compat_release(&compat);
+        legacy_estimate_release(&compat);
     }
     graph_release(&graph);
     return err;

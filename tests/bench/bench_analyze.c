@@ -20,7 +20,8 @@
 #include "port/arrow_write.h"
 #include "port/filter.h"
 #include "port/json_read.h"
-#include "store/store.h"
+#include "stats/bootstrap.h"
+#include "rundir/store.h"
 
 /* Records that differ, each given again and again: making a million of JSON would take minutes. */
 enum { DIFFERENT = 997, MANY = 1000000, FEW = 100000, ROUNDS = 3 };

@@ -1,5 +1,7 @@
 #include "graders/words/utf8.h"
 
+#include "core/utf8.h"
+
 uint32_t utf8_read(struct slice text, size_t *length)
 {
     return utf8_decode(text.start, text.length, length);

@@ -7,7 +7,8 @@
 #include "attribute/ledger.h"
 #include "core/energy.h"
 #include "core/err.h"
-#include "estimate/intelligence.h"
+#include "core/energy.h"
+#include "metrics/intelligence.h"
 #include "port/proc.h"
 #include "runner/profile.h"
 

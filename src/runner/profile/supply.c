@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/random.h"
 #include "core/text.h"
 
 void query_release(struct query *query)
@@ -16,46 +17,58 @@ void query_release(struct query *query)
     *query = (struct query){0};
 }
 
-/* ---- what is done already ---- */
+/* ---- sets of queries ---- */
 
 #define INDEX_MOST UINT64_C(100000000000)
 
-static uint64_t place_of(uint64_t index, unsigned repeat, unsigned repeats)
+enum err query_set_add(struct query_set *set, uint64_t index, unsigned repeat)
 {
-    return index * repeats + repeat;
-}
-
-enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
-{
-    uint64_t place = place_of(index, repeat, repeats);
-    if (index > INDEX_MOST)
-        return ERR_OK; /* no run has so many: a key that was damaged */
+    if (index > INDEX_MOST || repeat >= set->repeats)
+        return ERR_OK; /* no query of this run: a key that was damaged */
+    uint64_t place = index * set->repeats + repeat;
     size_t need = (size_t)(place / 8) + 1;
-    if (need > done->bytes) {
+    if (need > set->bytes) {
         size_t bytes = need * 2 + 64;
-        unsigned char *bits = realloc(done->bits, bytes);
+        unsigned char *bits = realloc(set->bits, bytes);
         if (!bits)
             return ERR_NO_MEMORY;
-        memset(bits + done->bytes, 0, bytes - done->bytes);
-        done->bits = bits;
-        done->bytes = bytes;
+        memset(bits + set->bytes, 0, bytes - set->bytes);
+        set->bits = bits;
+        set->bytes = bytes;
     }
     unsigned char bit = (unsigned char)(1U << (place % 8));
-    done->count += !(done->bits[place / 8] & bit);
-    done->bits[place / 8] |= bit;
+    set->count += !(set->bits[place / 8] & bit);
+    set->bits[place / 8] |= bit;
     return ERR_OK;
 }
 
-bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
+static bool has_place(const struct query_set *set, uint64_t place)
 {
-    uint64_t place = place_of(index, repeat, repeats);
-    return done && place / 8 < done->bytes && (done->bits[place / 8] >> (place % 8) & 1);
+    return place / 8 < set->bytes && (set->bits[place / 8] >> (place % 8) & 1);
 }
 
-void done_release(struct done_set *done)
+bool query_set_has(const struct query_set *set, uint64_t index, unsigned repeat)
 {
-    free(done->bits);
-    *done = (struct done_set){0};
+    return set && repeat < set->repeats && has_place(set, index * set->repeats + repeat);
+}
+
+bool query_set_next(const struct query_set *set, uint64_t *at, uint64_t *index, unsigned *repeat)
+{
+    for (; *at / 8 < set->bytes; ++*at) {
+        if (!has_place(set, *at))
+            continue;
+        *index = *at / set->repeats;
+        *repeat = (unsigned)(*at % set->repeats);
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
+void query_set_release(struct query_set *set)
+{
+    free(set->bits);
+    *set = (struct query_set){.repeats = set->repeats};
 }
 
 void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
@@ -163,7 +176,7 @@ static enum err take_row(struct supply *supply, struct query *out, bool *usable,
         return err;
     out->index = supply->index++;
     out->repeat = supply->repeat;
-    *usable = !done_has(supply->done, out->index, out->repeat, supply->repeats);
+    *usable = !query_set_has(supply->done, out->index, out->repeat);
     if (!*usable)
         item_release(&out->item);
     return ERR_OK;

@@ -1,7 +1,8 @@
 #include "support/unit.h"
 
 #include "core/random.h"
-#include "report/exports/lanes.h"
+#include "report/export/lanes.h"
+#include "stats/bootstrap.h"
 
 enum { SPANS = 2000 };
 
