@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/energy.h"
 #include "core/err.h"
 #include "core/params.h"
-#include "core/record.h"
 #include "core/text.h"
 #include "core/units.h"
 

@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "port/filter.h"
 #include "report/plot/figure.h"
 #include "rundir/run_dir.h"

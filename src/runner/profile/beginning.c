@@ -11,6 +11,7 @@
 #include "catalog/device_peak.h"
 #include "catalog/model.h"
 #include "metrics/prices.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
@@ -115,15 +116,11 @@ static enum err open_supply(struct profile *profile, struct error *why)
 static enum err put_samples(const char *bytes, void *context)
 {
     struct profile *profile = context;
-    size_t length = strlen(bytes);
-    while (length > 0) {
-        ssize_t wrote = write(profile->samples_fd, bytes, length);
-        if (wrote <= 0) /* samples are for later; a full disk must not end the run for them */
-            return profile->samples_err = wrote < 0 ? err_from_errno(errno) : ERR_NO_SPACE;
-        bytes += wrote;
-        length -= (size_t)wrote;
-    }
-    return ERR_OK;
+    /* Samples are for later analysis; a full disk must not end the run because of them. */
+    enum err err = file_write_all(profile->samples_fd, bytes, strlen(bytes));
+    if (err)
+        profile->samples_err = err;
+    return err;
 }
 
 static enum err open_files(struct profile *profile, struct error *why)

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 #include "clients/client.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "graders/grader.h"
 
 struct profile_context;

@@ -1,6 +1,6 @@
 /* The energy lines: a share of the devices' joules in the layout of a profiling record. */
 #include "attribute/share.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "runner/profile/context.h"

@@ -3,8 +3,9 @@
 #ifndef IPW_RUNNER_PROFILE_RESUME_H
 #define IPW_RUNNER_PROFILE_RESUME_H
 
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
+#include "core/energy.h"
 #include "metrics/intelligence.h"
 #include "runner/profile.h"
 #include "runner/profile/supply.h"

@@ -1,7 +1,7 @@
 #include "runner/profile/start_sums.h"
 
 #include "attribute/share.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "sensors/sensor.h"

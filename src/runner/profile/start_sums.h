@@ -4,8 +4,8 @@
 #define IPW_RUNNER_PROFILE_START_SUMS_H
 
 #include "attribute/ledger.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/random.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
 
@@ -47,7 +48,7 @@ struct supply {
     uint64_t most; /* items of one repeat; UINT64_MAX for all */
     unsigned repeats;
     double rate;
-    uint64_t random; /* state of the arrivals' generator */
+    struct random random; /* of the arrivals */
     uint64_t index;
     unsigned repeat;
     nanos due;
