@@ -46,7 +46,7 @@ static double known_count(int64_t count)
 
 /* ---- the query ---- */
 
-bool reply_has_phases(const struct client_reply *reply)
+bool reply_has_phases(const struct completion *reply)
 {
     return reply->first_token &&
            (reply->last_token > reply->first_token || reply->output_tokens == 1);
@@ -76,7 +76,7 @@ static void put_gaps(struct json *json, const struct arrivals *arrivals)
     put_known(json, "itl_std_ms", online_stddev(&spread));
 }
 
-static void put_latency(struct json *json, const struct client_reply *reply)
+static void put_latency(struct json *json, const struct completion *reply)
 {
     double total_s = span_s(reply->sent, reply->done);
     double output = known_count(reply->output_tokens);
@@ -89,7 +89,7 @@ static void put_latency(struct json *json, const struct client_reply *reply)
     json_object_end(json);
 }
 
-static void put_tokens(struct json *json, const struct client_reply *reply)
+static void put_tokens(struct json *json, const struct completion *reply)
 {
     json_object(json, "token_metrics");
     put_count(json, "input", reply->prompt_tokens);
@@ -100,7 +100,7 @@ static void put_tokens(struct json *json, const struct client_reply *reply)
 }
 
 static void put_compute(struct json *json, const struct profile_context *context,
-                        const struct client_reply *reply)
+                        const struct completion *reply)
 {
     struct query_facts facts = context->facts;
     struct query_figures figures;
@@ -118,7 +118,7 @@ static void put_compute(struct json *json, const struct profile_context *context
 }
 
 static void put_cost(struct json *json, const struct profile_context *context,
-                     const struct client_reply *reply)
+                     const struct completion *reply)
 {
     if (!context->prices)
         return;
@@ -184,7 +184,7 @@ static void begin_line(struct json *json, struct text *line, const char *kind, c
 static void put_own(struct json *json, const struct profile_context *context,
                     const struct answered *outcome)
 {
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     const struct query *query = outcome->query;
     json_object(json, "ipw");
     json_string(json, "key", query->key);
@@ -219,7 +219,7 @@ void record_query(const struct profile_context *context, const struct answered *
                   struct text *line)
 {
     const struct query *query = outcome->query;
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     struct json json;
     begin_line(&json, line, "query", query->key);
     json_string(&json, "problem", query->item.problem);
@@ -292,7 +292,7 @@ void record_moment(const struct profile_context *context, enum span_kind kind,
 }
 
 void record_span(const struct profile_context *context, enum span_kind kind,
-                 const struct span_id *id, const struct client_reply *reply, struct text *line)
+                 const struct span_id *id, const struct completion *reply, struct text *line)
 {
     struct json json;
     begin_span(&json, context, kind, id, reply->sent, line);

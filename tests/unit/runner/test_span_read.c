@@ -36,7 +36,7 @@ static void what_has_ended_comes_back(void **state)
     (void)state;
     static const enum span_kind KINDS[] = {SPAN_REQUEST, SPAN_FAILED_ATTEMPT, SPAN_JUDGE};
     nanos times[] = {5100 * MS + 777, 5100 * MS + 777, 5130 * MS + 1, 5161 * MS + 999};
-    struct client_reply reply = {
+    struct completion reply = {
         .sent = 5050 * MS + 123,
         .first_token = times[0],
         .last_token = times[3],
