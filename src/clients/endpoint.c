@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/registry.h"
 #include "port/json_read.h"
 #include "wire/message.h"
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/registry.h"
 #include "core/text.h"
 
 #ifndef IPW_MODELS_FOLDERS
@@ -132,18 +133,11 @@ static enum err not_found(const char *name, struct error *why)
     enum err err = shipped_list(&names, why);
     if (err)
         return err;
-    const char *near = nearest_name(name, (const char *const *)names.items, names.count);
-    struct text list = {0};
-    for (size_t i = 0; i < names.count && !near; i++)
-        text_addf(&list, "%s%s", i ? ", " : "", names.items[i]);
-    if (near)
-        err = err_set(why, ERR_NOT_FOUND, "no file or model %s: did you mean '%s'?", name, near);
-    else if (list.length)
-        err = err_set(why, ERR_NOT_FOUND, "no file or model %s; available models: %s", name,
-                      text_get(&list));
+    if (names.count)
+        err = registry_unknown("model", name, (const char *const *)names.items, names.count,
+                               ERR_NOT_FOUND, why);
     else
         err = err_set(why, ERR_NOT_FOUND, "no file %s: expected the path of a GGUF file", name);
-    text_release(&list);
     shipped_names_release(&names);
     return err;
 }

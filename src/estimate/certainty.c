@@ -17,7 +17,7 @@ static double square(double x)
 }
 
 struct certainty_shares certainty_shares(const struct subgraph *subgraph,
-                                         const struct estimate_row *row)
+                                         const struct subgraph_estimate *row)
 {
     struct certainty_shares shares = {0};
     if (row->stretch > 1) {
@@ -43,7 +43,7 @@ static double both(struct rate a, struct rate b)
 }
 
 /* What the graph and the model add, beside the figures of the device. */
-static double of_graph(const struct estimate *estimate, double all, double of_unknown)
+static double of_graph(const struct pass_estimate *estimate, double all, double of_unknown)
 {
     double model = estimate->hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
     double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
@@ -51,7 +51,7 @@ static double of_graph(const struct estimate *estimate, double all, double of_un
 }
 
 static void set_plus_minus(const struct rates *rates, const struct certainty_shares *shares,
-                           struct estimate *estimate)
+                           struct pass_estimate *estimate)
 {
     const struct estimate_joules *joules = &estimate->joules;
     double moving = joules->compute + joules->memory + joules->link;
@@ -79,7 +79,7 @@ static void set_plus_minus(const struct rates *rates, const struct certainty_sha
 }
 
 /* How well the device is known, and what makes it no better. */
-static enum estimate_confidence of_device(const struct estimate *estimate, char *reason,
+static enum estimate_confidence of_device(const struct pass_estimate *estimate, char *reason,
                                           size_t room)
 {
     const struct hardware *hardware = estimate->hardware;
@@ -105,7 +105,7 @@ static enum estimate_confidence of_device(const struct estimate *estimate, char 
                                                     : CONFIDENCE_THEORETICAL;
 }
 
-static void set_confidence(struct estimate *estimate)
+static void set_confidence(struct pass_estimate *estimate)
 {
     const struct graph *graph = estimate->partition->graph;
     const struct hardware *hardware = estimate->hardware;
@@ -127,7 +127,7 @@ static void set_confidence(struct estimate *estimate)
 }
 
 void certainty_of(const struct rates *rates, const struct certainty_shares *shares,
-                  struct estimate *estimate)
+                  struct pass_estimate *estimate)
 {
     set_plus_minus(rates, shares, estimate);
     set_confidence(estimate);

@@ -4,7 +4,7 @@
 #ifndef IPW_ESTIMATE_CERTAINTY_H
 #define IPW_ESTIMATE_CERTAINTY_H
 
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 #include "estimate/rates.h"
 
 /* Seconds by what they depend on, and joules of what is not known. */
@@ -12,10 +12,10 @@ struct certainty_shares {
     double compute_s, memory_s, launch_s, link_s, limit_s, unknown_s, unknown_j;
 };
 struct certainty_shares certainty_shares(const struct subgraph *subgraph,
-                                         const struct estimate_row *row);
+                                         const struct subgraph_estimate *row);
 
 /* Fills the plus_minus figures, confidence and confidence_reason; the shares are the sum over all subgraphs. */
 void certainty_of(const struct rates *rates, const struct certainty_shares *shares,
-                  struct estimate *estimate);
+                  struct pass_estimate *estimate);
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef IPW_ESTIMATE_CONCURRENCY_H
 #define IPW_ESTIMATE_CONCURRENCY_H
 
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 
 enum err concurrency_of(const struct partition *partition, double batch,
                         struct estimate_concurrency *out) MUST_USE;

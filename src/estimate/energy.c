@@ -4,7 +4,7 @@
 enum { LINK_ENDS = 2 };
 
 void energy_row(const struct roofline_work *work, const struct rates *rates, int devices,
-                struct estimate_row *row)
+                struct subgraph_estimate *row)
 {
     double per_byte = rates->joules_per_byte.value;
     struct estimate_joules one = {

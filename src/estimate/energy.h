@@ -9,6 +9,6 @@
 /* Fills the joules of a row, of all devices together, and stretches its time where the limit asks for it.
  * Joules that the device states no figure for are UNKNOWN, and so is their sum. */
 void energy_row(const struct roofline_work *work, const struct rates *rates, int devices,
-                struct estimate_row *row);
+                struct subgraph_estimate *row);
 
 #endif

@@ -12,7 +12,7 @@ static double heads_divide(const struct partition *partition, int devices)
 
 /* On each of the devices, while a subgraph runs. */
 static double alive_bytes(const struct partition *partition, size_t subgraph,
-                          const struct graph_widths *widths, int devices)
+                          const struct precision_widths *widths, int devices)
 {
     const struct partition_alive *alive = &partition->alive[subgraph];
     double numbers = alive->activations + alive->columns / devices +
@@ -33,7 +33,7 @@ static double largest_batch(const struct estimate_memory *memory, double batch)
 void memory_sums(const struct partition *partition, const struct rates *rates, int devices,
                  double batch, struct estimate_memory *out)
 {
-    const struct graph_widths *widths = &rates->widths;
+    const struct precision_widths *widths = &rates->widths;
     double shared = graph_bytes(&partition->model_shared, widths);
     *out = (struct estimate_memory){
         .weights = graph_bytes(&partition->model, widths) - shared + shared / devices,

@@ -3,7 +3,7 @@
 #ifndef IPW_ESTIMATE_MEMORY_H
 #define IPW_ESTIMATE_MEMORY_H
 
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 #include "estimate/rates.h"
 
 /* Fills all of *out but the timeline, and allocates nothing. */

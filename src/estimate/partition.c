@@ -109,7 +109,7 @@ static double share_of(const struct graph *graph, tensor_id id, tensor_id root)
 static struct graph_amount read_amount(const struct making *making, const struct graph_node *node,
                                        size_t index, tensor_id root)
 {
-    static const struct graph_widths ONE = {.weight = 1, .activation = 1, .cache = 1};
+    static const struct precision_widths ONE = {.weight = 1, .activation = 1, .cache = 1};
     const struct graph *graph = making->out->graph;
     tensor_id id = graph_inputs(graph, node)[index];
     struct graph_amount read = graph_input_amount(graph, node, index);

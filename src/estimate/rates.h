@@ -5,7 +5,7 @@
 #define IPW_ESTIMATE_RATES_H
 
 #include "core/err.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 
 /* A value and its relative standard uncertainty. */
 struct rate {
@@ -13,7 +13,7 @@ struct rate {
 };
 
 struct rates {
-    struct graph_widths widths;
+    struct precision_widths widths;
     enum precision used;                      /* in which products are computed */
     struct rate product_flops, other_flops;   /* a second, at most */
     struct rate product_joules, other_joules; /* of one operation, beyond idle */

@@ -35,7 +35,7 @@ static void share(const struct subgraph *subgraph, const struct partition *parti
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
                                    const struct partition *partition,
-                                   const struct graph_widths *widths, int devices)
+                                   const struct precision_widths *widths, int devices)
 {
     const struct graph_cost *cost = &subgraph->cost;
     double read = cost->in.cached * widths->cache, written = cost->out.cached * widths->cache;
@@ -78,7 +78,7 @@ static double wave_share(const struct subgraph *subgraph, const struct roofline_
     return tiles / (waves * units);
 }
 
-static enum estimate_bound bound_of(const struct estimate_row *row)
+static enum estimate_bound bound_of(const struct subgraph_estimate *row)
 {
     const double times[BOUND_BALANCED] = {[BOUND_COMPUTE] = row->compute_s,
                                           [BOUND_MEMORY] = row->memory_s,
@@ -104,7 +104,7 @@ double roofline_utilisation(const struct roofline_work *work, const struct rates
 }
 
 void roofline_row(const struct subgraph *subgraph, const struct roofline_work *work,
-                  const struct rates *rates, struct estimate_row *row)
+                  const struct rates *rates, struct subgraph_estimate *row)
 {
     row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;

@@ -3,7 +3,7 @@
 #ifndef IPW_ESTIMATE_ROOFLINE_H
 #define IPW_ESTIMATE_ROOFLINE_H
 
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 #include "estimate/rates.h"
 
 /* What one of several devices does of a subgraph. */
@@ -17,11 +17,11 @@ struct roofline_work {
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
                                    const struct partition *partition,
-                                   const struct graph_widths *widths, int devices);
+                                   const struct precision_widths *widths, int devices);
 
 /* Fills all but the joules of a row, as if power had no limit. */
 void roofline_row(const struct subgraph *subgraph, const struct roofline_work *work,
-                  const struct rates *rates, struct estimate_row *row);
+                  const struct rates *rates, struct subgraph_estimate *row);
 
 /* Of the time that a stretched row takes, the share in which its units are busy at their peak. */
 double roofline_utilisation(const struct roofline_work *work, const struct rates *rates,

@@ -12,9 +12,9 @@
 #include "port/arrow_write.h"
 #include "port/http.h"
 #include "port/json_read.h"
-#include "report/gnuplot.h"
-#include "report/html.h"
-#include "store/store.h"
+#include "report/plot/gnuplot.h"
+#include "report/html/html.h"
+#include "rundir/store.h"
 
 static enum err sqlite_available(struct error *why)
 {

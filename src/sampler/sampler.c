@@ -77,8 +77,8 @@ static enum err settle_identity(struct sampler *sampler, struct source *source, 
     return err;
 }
 
-/* Room for one more; NULL when out of memory. */
-static struct source *make_source(struct sampler *sampler, struct error *why)
+enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
+                     struct error *why)
 {
     struct source **sources =
         realloc(sampler->sources, (sampler->count + 1) * sizeof *sampler->sources);
@@ -86,16 +86,7 @@ static struct source *make_source(struct sampler *sampler, struct error *why)
         sampler->sources = sources;
     struct source *source = sources ? malloc(sizeof *source) : NULL;
     if (!source)
-        err_set(why, ERR_NO_MEMORY, "out of memory");
-    return source;
-}
-
-enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
-                     struct error *why)
-{
-    struct source *source = make_source(sampler, why);
-    if (!source)
-        return ERR_NO_MEMORY;
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
     if (!err) {
         err = settle_identity(sampler, source, why);
@@ -108,29 +99,6 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
     }
     sampler->sources[sampler->count++] = source;
     return ERR_OK;
-}
-
-/* ---- history ---- */
-
-enum err sampler_add_past(struct sampler *sampler, const struct sensor *described,
-                          const nanos *gap_limits, struct error *why)
-{
-    struct source *source = make_source(sampler, why);
-    if (!source)
-        return ERR_NO_MEMORY;
-    source_init_past(source, described, gap_limits, &sampler->spill);
-    sampler->sources[sampler->count++] = source;
-    return ERR_OK;
-}
-
-enum err sampler_put_past(struct sampler *sampler, size_t source, size_t channel,
-                          const struct point *point)
-{
-    struct series *series = &sampler->sources[source]->series[channel];
-    pthread_mutex_lock(&sampler->lock);
-    enum err err = series_put(series, point);
-    pthread_mutex_unlock(&sampler->lock);
-    return err;
 }
 
 /* ---- moving samples from the rings into the timelines ---- */
@@ -371,21 +339,8 @@ void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
         .value = last ? last->value : UNKNOWN,
         .t = last ? last->t : 0,
         .thinned = series->timeline.thinned,
-        .gap_limit = series->gap_limit,
     };
     pthread_mutex_unlock(&sampler->lock);
-}
-
-bool sampler_newest(struct sampler *sampler, size_t source, size_t channel, struct point *out)
-{
-    struct source *from = sampler->sources[source];
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(from);
-    const struct point *last = timeline_last(&from->series[channel].timeline);
-    if (last)
-        *out = *last;
-    pthread_mutex_unlock(&sampler->lock);
-    return last != NULL;
 }
 
 void sampler_source(struct sampler *sampler, size_t source, struct source_state *out)

@@ -32,7 +32,4 @@ void series_release(struct series *series);
 /* Takes one sample.  ERR_NO_MEMORY only; a bad sample is counted, not an error. */
 enum err series_take(struct series *series, const struct sample *sample) MUST_USE;
 
-/* Takes a point of a timeline that was kept, later than the last one (else ERR_BAD_VALUE). */
-enum err series_put(struct series *series, const struct point *point) MUST_USE;
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "sampler/sampler.h"
@@ -112,7 +113,7 @@ static void warn_unmet(const struct session *session, const char *devices)
     if (unmet && (!met_by || met_by == unmet->driver))
         log_warn("--devices: %s", unmet->reason);
     else if (!met_by)
-        log_warn("--devices: no GPU that can be read here is meant by \"%s\"", devices);
+        log_warn("--devices: no readable GPU matches \"%s\"", devices);
 }
 
 enum err session_open(struct session *session, const struct session_options *options,

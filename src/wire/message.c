@@ -5,6 +5,7 @@
 
 #include "core/params.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "port/json_read.h"
 
 static const char *skip_digits(const char *c)

@@ -1,6 +1,6 @@
 /* A narrower format costs no more and takes no longer than a wider one of its family: real models on every
  * device of the catalogue. */
-#include "estimate/outcome.h"
+#include "estimate/workload_estimate.h"
 
 #include "port/json_read.h"
 #include "support/unit.h"
@@ -54,7 +54,7 @@ static bool is_not_above(double narrow, double wide)
 }
 
 static void check_whole(const struct hardware *hardware, const char *model,
-                        const struct estimate *wide, const struct estimate *narrow)
+                        const struct pass_estimate *wide, const struct pass_estimate *narrow)
 {
     const struct estimate_joules *a = &wide->joules, *b = &narrow->joules;
     if (!is_not_above(b->total, a->total) || !is_not_above(b->compute, a->compute) ||
@@ -68,14 +68,14 @@ static void check_whole(const struct hardware *hardware, const char *model,
 
 /* A kernel whose narrow weights outweigh its activations of 16 bits, and whose other operations, done to
  * those, are no slower or dearer than in 8 bits. */
-static void check_rows(const struct hardware *hardware, const struct estimate *wide,
-                       const struct estimate *narrow)
+static void check_rows(const struct hardware *hardware, const struct pass_estimate *wide,
+                       const struct pass_estimate *narrow)
 {
     enum precision w = wide->setting.precision, n = narrow->setting.precision;
     bool others = other_flops(hardware, n) >= other_flops(hardware, w) &&
                   other_joules(hardware, n) <= other_joules(hardware, w);
     for (size_t i = 0; i < wide->partition->count; i++) {
-        const struct estimate_row *a = &wide->rows[i], *b = &narrow->rows[i];
+        const struct subgraph_estimate *a = &wide->rows[i], *b = &narrow->rows[i];
         bool is_product_alone = wide->partition->subgraphs[i].cost.elementwise <= 0;
         if (!is_not_above(b->bytes, a->bytes) || (!others && !is_product_alone))
             continue;
@@ -89,21 +89,21 @@ static void check_rows(const struct hardware *hardware, const struct estimate *w
 }
 
 static bool make(const struct partition *partition, const struct hardware *hardware,
-                 enum precision precision, struct estimate *out)
+                 enum precision precision, struct pass_estimate *out)
 {
     struct error why = {0};
-    struct estimate_setting setting = {.precision = precision};
-    if (estimate_make(partition, hardware, &setting, out, &why))
+    struct pass_options setting = {.precision = precision};
+    if (pass_estimate_make(partition, hardware, &setting, out, &why))
         return false; /* nothing on it holds such numbers */
     if (is_known(out->joules.total))
         return true;
-    estimate_release(out);
+    pass_estimate_release(out);
     return false;
 }
 
 static void check_device(const struct partition *partition, const char *model, const char *id)
 {
-    struct estimate all[PRECISION_COUNT];
+    struct pass_estimate all[PRECISION_COUNT];
     bool known[PRECISION_COUNT];
     struct hardware hardware;
     struct error why = {0};
@@ -118,7 +118,7 @@ static void check_device(const struct partition *partition, const char *model, c
             check_rows(&hardware, &all[OF_WEIGHTS[i].wide], &all[OF_WEIGHTS[i].narrow]);
     for (int i = 0; i < PRECISION_COUNT; i++)
         if (known[i])
-            estimate_release(&all[i]);
+            pass_estimate_release(&all[i]);
     hardware_release(&hardware);
 }
 
@@ -130,11 +130,11 @@ static void a_narrower_format_is_never_worse(void **state)
         struct model model;
         struct workload work;
         assert_int_equal(model_open(WORKS[i].model, &model, &why), ERR_OK);
-        struct workload_question question = {.model = &model,
-                                             .setting = {.phase = WORKS[i].phase,
-                                                         .tokens = WORKS[i].tokens,
-                                                         .context = WORKS[i].context,
-                                                         .batch = WORKS[i].batch}};
+        struct workload_spec question = {.model = &model,
+                                         .setting = {.phase = WORKS[i].phase,
+                                                     .tokens = WORKS[i].tokens,
+                                                     .context = WORKS[i].context,
+                                                     .batch = WORKS[i].batch}};
         if (workload_make(&question, &work, &why))
             fail_msg("%s: %s", WORKS[i].model, why.text);
         for (size_t d = 0; d < hardware_catalogue_count(); d++)

@@ -87,7 +87,7 @@ static bool is_activation(const struct graph_tensor *tensor)
 }
 
 static double alive_at(const struct partition *partition, bool in_place,
-                       const struct graph_widths *widths, int step)
+                       const struct precision_widths *widths, int step)
 {
     const struct graph *graph = partition->graph;
     double bytes = 0;

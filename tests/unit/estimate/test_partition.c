@@ -356,11 +356,11 @@ static bool has_edge(const struct partition *partition, size_t from, size_t to)
 /* One number of every kind counts differently, so that kinds cannot be mistaken for each other. */
 static double weigh(const struct graph_amount *amount)
 {
-    static const struct graph_widths WIDTHS = {.weight = 1, .activation = 1000, .cache = 1e6};
+    static const struct precision_widths WIDTHS = {.weight = 1, .activation = 1000, .cache = 1e6};
     return graph_bytes(amount, &WIDTHS);
 }
 
-static const struct graph_widths ONE = {.weight = 1, .activation = 1, .cache = 1};
+static const struct precision_widths ONE = {.weight = 1, .activation = 1, .cache = 1};
 
 static double whole(const struct graph *graph, tensor_id id)
 {

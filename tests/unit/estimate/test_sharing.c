@@ -1,6 +1,6 @@
 /* A model that several devices share: what each does, what they send each other, and keys and values that
  * no more devices can share than there are heads of them. */
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 
 #include "graph/build.h"
 #include "graph/reader.h"
@@ -78,13 +78,13 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct estimate on(const struct shared *shared, int devices)
+static struct pass_estimate on(const struct shared *shared, int devices)
 {
-    struct estimate estimate;
+    struct pass_estimate estimate;
     struct error why = {0};
-    struct estimate_setting setting = {.precision = PRECISION_FP16, .devices = devices, .batch = 1};
+    struct pass_options setting = {.precision = PRECISION_FP16, .devices = devices, .batch = 1};
     assert_int_equal(
-        estimate_make(&shared->partition, &shared->device.hardware, &setting, &estimate, &why),
+        pass_estimate_make(&shared->partition, &shared->device.hardware, &setting, &estimate, &why),
         ERR_OK);
     return estimate;
 }
@@ -92,7 +92,7 @@ static struct estimate on(const struct shared *shared, int devices)
 static void test_products_are_shared_and_sums_are_sent(void **state)
 {
     const struct shared *shared = *state;
-    struct estimate one = on(shared, 1), two = on(shared, 2);
+    struct pass_estimate one = on(shared, 1), two = on(shared, 2);
     double sum = TOKENS * FEATURES * 2.0, logits = TOKENS * 1000 * 2.0;
     /* Each of two devices sends half of a sum to the other, gets it back whole, twice a layer; and half
      * of the logits. */
@@ -116,29 +116,29 @@ static void test_products_are_shared_and_sums_are_sent(void **state)
     assert_near(two.joules.link, two.traffic.link * 2 * 10e-12, 1e-15);
     assert_true(two.joules.total > one.joules.total - one.joules.idle);
     assert_near(two.joules.idle, 2 * 20 * two.latency_s, 1e-12);
-    estimate_release(&one);
-    estimate_release(&two);
+    pass_estimate_release(&one);
+    pass_estimate_release(&two);
 }
 
 static void test_latency_of_the_ring(void **state)
 {
     struct shared *shared = *state;
-    struct estimate quick = on(shared, 4);
+    struct pass_estimate quick = on(shared, 4);
     shared->device.hardware.link_latency_s = device_figure(1e-6);
-    struct estimate slow = on(shared, 4);
+    struct pass_estimate slow = on(shared, 4);
     /* Twice around but one step for each sum, once for the logits. */
     assert_near(slow.latency_s - quick.latency_s, (2 * 2 * 3 + 3) * 1e-6, 1e-12);
     assert_true(slow.bound_counts[BOUND_LINK] >= 2);
     device_round(&shared->device);
-    estimate_release(&quick);
-    estimate_release(&slow);
+    pass_estimate_release(&quick);
+    pass_estimate_release(&slow);
 }
 
 static void test_what_lies_on_each_device(void **state)
 {
     const struct shared *shared = *state;
     double norms = 2 * FEATURES * 2.0;
-    struct estimate one = on(shared, 1), two = on(shared, 2), eight = on(shared, 8);
+    struct pass_estimate one = on(shared, 1), two = on(shared, 2), eight = on(shared, 8);
     assert_near(two.memory.weights, (one.memory.weights - norms) / 2 + norms, 1e-6);
     assert_near(eight.memory.weights, (one.memory.weights - norms) / 8 + norms, 1e-6);
     assert_near(one.memory.kv_cache, 2.0 * BEFORE * HEADS_KV * SIZE * 2, 0);
@@ -147,9 +147,9 @@ static void test_what_lies_on_each_device(void **state)
     assert_near(two.traffic.cache_read, one.traffic.cache_read, 0);
     assert_near(eight.traffic.cache_read, one.traffic.cache_read * 8 / HEADS_KV, 0);
     assert_near(two.traffic.weights, one.traffic.weights + norms, 1e-6);
-    estimate_release(&one);
-    estimate_release(&two);
-    estimate_release(&eight);
+    pass_estimate_release(&one);
+    pass_estimate_release(&two);
+    pass_estimate_release(&eight);
 }
 
 /* Traffic is what the bytes consist of. */
@@ -157,17 +157,17 @@ static void test_traffic(void **state)
 {
     const struct shared *shared = *state;
     for (int devices = 1; devices <= 4; devices++) {
-        struct estimate e = on(shared, devices);
+        struct pass_estimate e = on(shared, devices);
         assert_near(e.bytes,
                     e.traffic.weights + e.traffic.activations + e.traffic.cache_read +
                         e.traffic.cache_written,
                     1e-9 * e.bytes);
-        estimate_release(&e);
+        pass_estimate_release(&e);
     }
-    struct estimate e = on(shared, 1);
+    struct pass_estimate e = on(shared, 1);
     assert_near(e.traffic.weights, e.params * 2, 1e-6);
     assert_near(e.traffic.cache_read, 2.0 * BEFORE * HEADS_KV * SIZE * 2, 1e-6);
-    estimate_release(&e);
+    pass_estimate_release(&e);
 }
 
 /* ---- experts ---- */
@@ -179,16 +179,16 @@ static double link_bytes(const char *name, struct graph_setting setting, int dev
     struct model model;
     struct graph graph;
     struct partition partition;
-    struct estimate estimate;
+    struct pass_estimate estimate;
     struct error why = {0};
-    struct estimate_setting how = {.precision = PRECISION_FP16, .devices = devices};
+    struct pass_options how = {.precision = PRECISION_FP16, .devices = devices};
     assert_int_equal(model_open(name, &model, &why), ERR_OK);
     assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
-    assert_int_equal(estimate_make(&partition, device_round(&device), &how, &estimate, &why),
+    assert_int_equal(pass_estimate_make(&partition, device_round(&device), &how, &estimate, &why),
                      ERR_OK);
     double bytes = estimate.traffic.link;
-    estimate_release(&estimate);
+    pass_estimate_release(&estimate);
     partition_release(&partition);
     graph_release(&graph);
     model_close(&model);

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "report/live.h"
-#include "report/reading.h"
-#include "report/spark.h"
-#include "report/table.h"
+#include "report/live/live.h"
+#include "report/live/reading.h"
+#include "report/live/spark.h"
+#include "report/text/table.h"
 #include "sensors/sensor.h"
 
 /* ---- a machine made of plain data ---- */
