@@ -34,7 +34,7 @@ void memory_sums(const struct partition *partition, const struct rates *rates, i
                  double batch, struct estimate_memory *out)
 {
     const struct precision_widths *widths = &rates->widths;
-    double shared = graph_bytes(&partition->model_shared, widths);
+    double shared = graph_bytes(&partition->model_sharded, widths);
     *out = (struct estimate_memory){
         .weights = graph_bytes(&partition->model, widths) - shared + shared / devices,
         .kv_cache = graph_bytes(&partition->cache, widths) / heads_divide(partition, devices),

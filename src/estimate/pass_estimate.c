@@ -53,7 +53,7 @@ static struct estimate_traffic times(const struct estimate_traffic *one, int dev
 static void estimate_kind(const struct partition *partition, size_t number,
                           const struct rates *rates, int devices, struct kind *out)
 {
-    const struct subgraph *subgraph = &partition->subgraphs[partition->kinds[number]];
+    const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
     struct subgraph_estimate *row = &out->row;
     struct roofline_work work = roofline_work(subgraph, partition, &rates->widths, devices);
     roofline_row(subgraph, &work, rates, row);
@@ -135,13 +135,13 @@ static enum err estimate_rows(const struct rates *rates, int devices,
 {
     const struct partition *partition = out->partition;
     struct addend sum = {0};
-    struct kind *kinds = malloc((partition->kind_count + 1) * sizeof *kinds);
+    struct kind *kinds = malloc((partition->unique_count + 1) * sizeof *kinds);
     if (!kinds)
         return ERR_NO_MEMORY;
-    for (size_t k = 0; k < partition->kind_count; k++)
+    for (size_t k = 0; k < partition->unique_count; k++)
         estimate_kind(partition, k, rates, devices, &kinds[k]);
     for (size_t i = 0; i < partition->count; i++) {
-        const struct kind *kind = &kinds[partition->kind_of[i]];
+        const struct kind *kind = &kinds[partition->unique_of[i]];
         add(&sum, &kind->addend);
         out->bound_counts[kind->row.bound]++;
         if (out->rows)
@@ -155,7 +155,7 @@ static enum err estimate_rows(const struct rates *rates, int devices,
     out->utilisation = sum.weighted; /* divided by set_ratios */
     out->joules = sum.joules;
     out->traffic = sum.traffic;
-    out->peak_w = peak_of(kinds, partition->kind_count);
+    out->peak_w = peak_of(kinds, partition->unique_count);
     *shares = sum.shares;
     free(kinds);
     return ERR_OK;
@@ -182,7 +182,7 @@ static enum err check_devices(const struct partition *partition, const struct ha
     if (devices > 1 && !is_known(rates->link_bytes_per_s.value))
         return err_set(why, ERR_BAD_VALUE,
                        "%s states no link to a neighbour: it cannot share a model", hardware->id);
-    if (devices > 1 && !(partition->shared_macs > 0))
+    if (devices > 1 && !(partition->sharded_macs > 0))
         return err_set(why, ERR_BAD_VALUE,
                        "nothing of %.100s can be shared over devices by tensor parallelism",
                        partition->graph->name);

@@ -23,14 +23,14 @@ static void share(const struct subgraph *subgraph, const struct partition *parti
     traffic->weights /= devices;
     traffic->cache_read /= fmin(devices, heads);
     traffic->cache_written /= fmin(devices, heads);
-    if (!subgraph->is_summed)
+    if (!subgraph->is_row_parallel)
         work->outputs /= devices; /* heads or columns; of sums each has a part of every number */
     if (subgraph->op != GRAPH_LINEAR) {
         work->rows /= devices;
         traffic->activations /= devices;
         return;
     }
-    traffic->activations = subgraph->is_summed ? in / devices + out : in + out / devices;
+    traffic->activations = subgraph->is_row_parallel ? in / devices + out : in + out / devices;
 }
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
@@ -49,11 +49,11 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                              .activations = in + out,
                                              .cache_read = read,
                                              .cache_written = written}};
-    if (devices > 1 && subgraph->is_shared)
+    if (devices > 1 && subgraph->is_sharded)
         share(subgraph, partition, in, out, devices, &work);
     if (devices > 1) { /* sums go around the ring twice: to be added up, then to all */
-        double sent = 2 * subgraph->link_summed + subgraph->link_gathered;
-        double ways = 2 * (subgraph->link_summed > 0) + (subgraph->link_gathered > 0);
+        double sent = 2 * subgraph->all_reduced + subgraph->all_gathered;
+        double ways = 2 * (subgraph->all_reduced > 0) + (subgraph->all_gathered > 0);
         work.traffic.link = sent * widths->activation * (devices - 1) / devices;
         work.link_steps = ways * (devices - 1);
     }

@@ -131,7 +131,7 @@ static double divided_share(const struct workload *work, int devices)
 {
     double shared = 0, all = 0;
     for (size_t i = 0; i < work->count; i++) {
-        shared += work->passes[i].times * work->passes[i].partition.shared_macs;
+        shared += work->passes[i].times * work->passes[i].partition.sharded_macs;
         all += work->passes[i].times * work->passes[i].partition.total.macs;
     }
     return devices > 1 && all > 0 ? shared / all : UNKNOWN;

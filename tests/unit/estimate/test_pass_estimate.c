@@ -341,7 +341,7 @@ static void check_monotone(struct partition *partition, const struct hardware *h
                            const struct pass_estimate *before, uint32_t index)
 {
     /* The first of its kind stands for the others. */
-    struct subgraph *subgraph = &partition->subgraphs[partition->kinds[partition->kind_of[index]]];
+    struct subgraph *subgraph = &partition->subgraphs[partition->unique[partition->unique_of[index]]];
     struct graph_cost kept = subgraph->cost;
     struct graph_cost more[3] = {kept, kept, kept};
     more[0].macs += 1e9;

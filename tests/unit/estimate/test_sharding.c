@@ -105,10 +105,10 @@ static void test_products_are_shared_and_sums_are_sent(void **state)
         seconds += two.rows[i].link_s;
         double times = subgraph->op == GRAPH_RMS_NORM ? 2 : 1; /* each device does all of it */
         assert_near(two.rows[i].flops, times * one.rows[i].flops, 1e-6);
-        if (subgraph->is_shared) /* half the work, which may leave units without a tile */
+        if (subgraph->is_sharded) /* half the work, which may leave units without a tile */
             assert_near(two.rows[i].compute_s * two.rows[i].wave_share,
                         one.rows[i].compute_s * one.rows[i].wave_share / 2, 1e-15);
-        if (subgraph->is_summed) /* of which each does a part of all tiles */
+        if (subgraph->is_row_parallel) /* of which each does a part of all tiles */
             assert_near(two.rows[i].wave_share, one.rows[i].wave_share, 0);
     }
     assert_near(seconds, (2 * sum + logits / 2) / 100e9, 1e-15);
