@@ -82,10 +82,10 @@ static struct pass_estimate on(const struct shared *shared, int devices)
 {
     struct pass_estimate estimate;
     struct error why = {0};
-    struct pass_options setting = {.precision = PRECISION_FP16, .devices = devices, .batch = 1};
-    assert_int_equal(
-        pass_estimate_make(&shared->partition, &shared->device.hardware, &setting, &estimate, &why),
-        ERR_OK);
+    struct estimate_config setting = {.precision = PRECISION_FP16, .devices = devices};
+    assert_int_equal(pass_estimate_make(&shared->partition, &shared->device.hardware, &setting,
+                                        true, &estimate, &why),
+                     ERR_OK);
     return estimate;
 }
 
@@ -181,12 +181,12 @@ static double link_bytes(const char *name, struct graph_setting setting, int dev
     struct partition partition;
     struct pass_estimate estimate;
     struct error why = {0};
-    struct pass_options how = {.precision = PRECISION_FP16, .devices = devices};
+    struct estimate_config how = {.precision = PRECISION_FP16, .devices = devices};
     assert_int_equal(model_open(name, &model, &why), ERR_OK);
     assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
-    assert_int_equal(pass_estimate_make(&partition, device_round(&device), &how, &estimate, &why),
-                     ERR_OK);
+    assert_int_equal(
+        pass_estimate_make(&partition, device_round(&device), &how, true, &estimate, &why), ERR_OK);
     double bytes = estimate.traffic.link;
     pass_estimate_release(&estimate);
     partition_release(&partition);
