@@ -115,8 +115,9 @@ static bool find_place(struct reading *reading, char *const *fields)
 }
 
 /* Between two readings of a value it ran somewhere from one to the other: the sampler's own rule. */
-static double added_variance(const struct sensor_channel *channel, const struct point *before,
-                             const struct point *point)
+static double added_variance(const struct sensor_channel *channel,
+                             const struct timeline_point *before,
+                             const struct timeline_point *point)
 {
     if (channel->quantity == QTY_ENERGY || channel->interval_mean ||
         point->covered - before->covered != point->t - before->t)
@@ -125,12 +126,12 @@ static double added_variance(const struct sensor_channel *channel, const struct 
     return is_known(spread) ? spread * spread / 12 : 0;
 }
 
-static enum err put_row(struct reading *reading, double share, struct point *point)
+static enum err put_row(struct reading *reading, double share, struct timeline_point *point)
 {
     struct place place = reading->last;
     const struct sensor_channel *channel =
         &sampler_sensor(reading->sampler, place.source)->channels[place.channel];
-    struct point before;
+    struct timeline_point before;
     if (sampler_newest(reading->sampler, place.source, place.channel, &before)) {
         nanos passed = point->t - before.t;
         point->covered =
@@ -148,7 +149,7 @@ static enum err take_row(struct reading *reading, char *line)
 {
     char *fields[COL_COUNT];
     double t_s = UNKNOWN, share = UNKNOWN;
-    struct point point = {0};
+    struct timeline_point point = {0};
     bool good = split(line, fields) && find_place(reading, fields) &&
                 parse_double(fields[COL_T], &t_s) == ERR_OK &&
                 parse_double(fields[COL_SUM], &point.sum) == ERR_OK &&

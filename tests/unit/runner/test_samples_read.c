@@ -46,9 +46,9 @@ static struct sampler *make_sampler(void)
 static void put(struct sampler *sampler, size_t channel, nanos t, double value, double added,
                 bool covered, double variance)
 {
-    struct point last = {0}, point;
+    struct timeline_point last = {0}, point;
     bool follows = sampler_newest(sampler, 0, channel, &last);
-    point = (struct point){
+    point = (struct timeline_point){
         .t = t,
         .value = value,
         .sum = last.sum + added,
