@@ -76,8 +76,8 @@ static enum err check_identity(struct sampler *sampler, struct source *source, s
     return err;
 }
 
-/* Allocates a source and ensures capacity for it in the list; NULL when out of memory. */
-static struct source *new_source(struct sampler *sampler, struct error *why)
+enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
+                     struct error *why)
 {
     struct source **sources =
         realloc(sampler->sources, (sampler->count + 1) * sizeof *sampler->sources);
@@ -85,16 +85,7 @@ static struct source *new_source(struct sampler *sampler, struct error *why)
         sampler->sources = sources;
     struct source *source = sources ? malloc(sizeof *source) : NULL;
     if (!source)
-        err_set(why, ERR_NO_MEMORY, "out of memory");
-    return source;
-}
-
-enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
-                     struct error *why)
-{
-    struct source *source = new_source(sampler, why);
-    if (!source)
-        return ERR_NO_MEMORY;
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
     if (!err) {
         err = check_identity(sampler, source, why);
@@ -107,29 +98,6 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
     }
     sampler->sources[sampler->count++] = source;
     return ERR_OK;
-}
-
-/* ---- history ---- */
-
-enum err sampler_add_past(struct sampler *sampler, const struct sensor *described,
-                          const nanos *gap_limits, struct error *why)
-{
-    struct source *source = new_source(sampler, why);
-    if (!source)
-        return ERR_NO_MEMORY;
-    source_init_past(source, described, gap_limits, &sampler->spill);
-    sampler->sources[sampler->count++] = source;
-    return ERR_OK;
-}
-
-enum err sampler_put_past(struct sampler *sampler, size_t source, size_t channel,
-                          const struct timeline_point *point)
-{
-    struct series *series = &sampler->sources[source]->series[channel];
-    pthread_mutex_lock(&sampler->lock);
-    enum err err = series_put(series, point);
-    pthread_mutex_unlock(&sampler->lock);
-    return err;
 }
 
 /* ---- moving samples from the rings into the timelines ---- */
@@ -376,20 +344,8 @@ void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
         .value = last ? last->value : UNKNOWN,
         .t = last ? last->t : 0,
         .thinned = series->timeline.thinned,
-        .gap_limit = series->gap_limit,
     };
     pthread_mutex_unlock(&sampler->lock);
-}
-
-bool sampler_newest(struct sampler *sampler, size_t source, size_t channel,
-                    struct timeline_point *out)
-{
-    struct source *locked = lock_drained(sampler, source);
-    const struct timeline_point *last = timeline_last(&locked->series[channel].timeline);
-    if (last)
-        *out = *last;
-    pthread_mutex_unlock(&sampler->lock);
-    return last != NULL;
 }
 
 void sampler_source(struct sampler *sampler, size_t source, struct source_state *out)

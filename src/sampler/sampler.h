@@ -2,7 +2,6 @@
  * about any window of time since.
  *
  * Life: sampler_new, sampler_add..., sampler_start, (ready, settle, window...), sampler_stop,
- * sampler_free; or of history: sampler_new, sampler_add_past..., sampler_put_past..., (window...),
  * sampler_free.  Windows may be asked during and after the run, from any thread. */
 #ifndef IPW_SAMPLER_SAMPLER_H
 #define IPW_SAMPLER_SAMPLER_H
@@ -26,18 +25,6 @@ void sampler_free(struct sampler *sampler);
 enum err sampler_add(struct sampler *sampler, const struct sensor_finding *finding,
                      struct error *why) MUST_USE;
 enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
-
-/* A sampler of an earlier measurement: sensors that are described and not opened, and their history,
- * added point by point.  It is never started; all questions are answered as they would have been when
- * it was measured.  gap_limits has one for each channel, as reported in channel_state. */
-enum err sampler_add_past(struct sampler *sampler, const struct sensor *described,
-                          const nanos *gap_limits, struct error *why) MUST_USE;
-/* Later than the channel's point before it, else ERR_BAD_VALUE. */
-enum err sampler_put_past(struct sampler *sampler, size_t source, size_t channel,
-                          const struct timeline_point *point) MUST_USE;
-/* The newest point, added or measured; false when there is none. */
-bool sampler_newest(struct sampler *sampler, size_t source, size_t channel,
-                    struct timeline_point *out);
 
 void sampler_stop(struct sampler *sampler);
 
@@ -67,7 +54,6 @@ struct channel_state {
     double value;     /* newest; for counters the mean power over the newest interval */
     nanos t;          /* of value */
     unsigned thinned; /* times that its history had to be thinned for lack of scratch space */
-    nanos gap_limit;  /* readings farther apart than this do not cover the time between */
 };
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
                      struct channel_state *out);

@@ -191,18 +191,3 @@ enum err series_take(struct series *series, const struct sample *sample)
         return take_count(series, sample);
     return take_value(series, sample);
 }
-
-enum err series_put(struct series *series, const struct timeline_point *point)
-{
-    const struct timeline_point *last = timeline_last(&series->timeline);
-    nanos covered = last ? last->covered : 0;
-    bool follows = last != NULL;
-    enum err err = timeline_append(&series->timeline, point);
-    if (err)
-        return err;
-    if (point->covered > covered)
-        series->updates++;
-    else if (follows)
-        series->gaps++;
-    return ERR_OK;
-}

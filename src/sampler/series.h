@@ -32,7 +32,4 @@ void series_release(struct series *series);
 /* Adds one sample.  ERR_NO_MEMORY only; a bad sample is counted, not an error. */
 enum err series_take(struct series *series, const struct sample *sample) MUST_USE;
 
-/* Appends a point of a stored timeline, later than the last one (else ERR_BAD_VALUE). */
-enum err series_put(struct series *series, const struct timeline_point *point) MUST_USE;
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "sampler/sampler.h"

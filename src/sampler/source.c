@@ -2,7 +2,6 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/text.h"
 #include "sampler/identity.h"
 #include "sensors/registry.h"
 
@@ -88,16 +87,6 @@ enum err source_init(struct source *source, const struct sensor_finding *finding
                     gap_limit(reader->schedules[sensor->channels[i].group].period));
     }
     return ERR_OK;
-}
-
-void source_init_past(struct source *source, const struct sensor *described,
-                      const nanos *gap_limits, struct spill *spill)
-{
-    *source = (struct source){.described = *described};
-    source->described.state = NULL;
-    str_copy(source->finding.id, sizeof source->finding.id, described->id);
-    for (size_t i = 0; i < described->channel_count; i++)
-        series_init(&source->series[i], &source->described.channels[i], spill, gap_limits[i]);
 }
 
 void source_release(struct source *source)

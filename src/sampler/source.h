@@ -71,9 +71,6 @@ struct source {
 /* Opens the sensor and prepares; period 0 means each group's own default. */
 enum err source_init(struct source *source, const struct sensor_finding *finding,
                      struct spill *spill, nanos period, struct error *why) MUST_USE;
-/* A source of stored history: described, never opened or started. */
-void source_init_past(struct source *source, const struct sensor *described,
-                      const nanos *gap_limits, struct spill *spill);
 enum err source_start(struct source *source) MUST_USE;
 void source_stop(struct source *source);
 void source_release(struct source *source);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/units.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "report/export/records.h"
 #include "rundir/journal.h"
@@ -35,21 +35,13 @@ struct exporting {
 
 static enum err write_away(struct export *export, struct error *why)
 {
-    const char *bytes = text_get(&export->out);
-    size_t left = export->out.length;
     if (export->out.failed)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    while (left) {
-        ssize_t written = write(export->fd, bytes, left);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return err_set(why, err_from_errno(errno), "cannot write %s: %s",
-                           export->run->output ? export->run->output : "to standard output",
-                           strerror(errno));
-        bytes += written;
-        left -= (size_t)written;
-    }
+    enum err err = file_write_all(export->fd, text_get(&export->out), export->out.length);
+    if (err)
+        return err_set(why, err, "cannot write %s: %s",
+                       export->run->output ? export->run->output : "to standard output",
+                       strerror(errno));
     text_clear(&export->out);
     return ERR_OK;
 }
@@ -100,9 +92,9 @@ static enum err read_summary(struct exporting *work, struct error *why)
     char path[FILE_PATH_MAX];
     struct text text = {0};
     if (!str_format(path, sizeof path, "%s/summary.json", work->request->directory) ||
-        !user_file_exists(path))
+        !file_exists(path))
         return ERR_OK;
-    enum err err = user_file_read(path, SUMMARY_MOST, &text, why);
+    enum err err = file_read(path, SUMMARY_MOST, &text, why);
     if (!err && (err = jv_parse(text_get(&text), text.length, &work->summary, why))) {
         struct error reason = *why;
         err_set(why, err, "%s: %.200s", path, reason.text);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/json.h"
 #include "core/units.h"
 #include "port/json_read.h"
@@ -24,17 +25,10 @@ struct spans {
 static uint64_t id_of(const struct export_run *run, const char *key, int64_t at, uint64_t part)
 {
     const char *const texts[] = {run->name, run->model, key};
-    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)at;
+    uint64_t hash = HASH_START ^ (uint64_t)at;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
-        for (const char *c = texts[t];; c++) {
-            hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-            if (!*c)
-                break;
-        }
-    hash += part * UINT64_C(0x9E3779B97F4A7C15);
-    hash = (hash ^ (hash >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    hash = (hash ^ (hash >> 27)) * UINT64_C(0x94D049BB133111EB);
-    hash ^= hash >> 31;
+        hash = hash_bytes(hash, texts[t], strlen(texts[t]) + 1); /* the NUL separates them */
+    hash = hash_mix(hash + part * UINT64_C(0x9E3779B97F4A7C15));
     return hash ? hash : 1; /* 0 is no id */
 }
 

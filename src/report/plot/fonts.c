@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "port/filter.h"
 #include "report/plot/figure.h"
 

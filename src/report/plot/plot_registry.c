@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "analysis/unmeasured.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
@@ -16,26 +17,22 @@ const struct plot_driver *const PLOT_DRIVERS[] = {
     NULL,
 };
 
-enum { DRIVER_COUNT = sizeof PLOT_DRIVERS / sizeof *PLOT_DRIVERS - 1 };
+static const char *name_at(size_t index)
+{
+    return PLOT_DRIVERS[index] ? PLOT_DRIVERS[index]->name : NULL;
+}
 
 const struct plot_driver *plot_driver_find(const char *name, struct error *why)
 {
-    const char *names[DRIVER_COUNT];
-    for (size_t i = 0; i < DRIVER_COUNT; i++) {
-        names[i] = PLOT_DRIVERS[i]->name;
-        if (strcmp(names[i], name) == 0)
-            return PLOT_DRIVERS[i];
-    }
-    /* No command makes a sweep of clocks, but runs at several clocks can be drawn. */
-    bool is_sweep = strstr(name, "sweep") != NULL;
-    const char *near = is_sweep ? plot_frequency.name : nearest_name(name, names, DRIVER_COUNT);
-    const char *unmeasured = is_sweep ? NULL : unmeasured_kind(name);
-    if (unmeasured)
-        err_set(why, ERR_USAGE, "no plot is called '%s': %s", name, unmeasured);
-    else if (near)
-        err_set(why, ERR_USAGE, "no plot is called '%s': did you mean '%s'?", name, near);
-    else
-        err_set(why, ERR_USAGE, "no plot is called '%s': see ipw list plots", name);
+    const char *unmeasured = unmeasured_kind(name);
+    long at = registry_find("plot", name_at, name, ERR_USAGE, why);
+    if (at >= 0)
+        return PLOT_DRIVERS[at];
+    /* No command runs a sweep of clocks, but runs at several clocks can be drawn. */
+    if (strstr(name, "sweep"))
+        err_set(why, ERR_USAGE, "unknown plot '%s': did you mean '%s'?", name, plot_frequency.name);
+    else if (unmeasured)
+        err_set(why, ERR_USAGE, "unknown plot '%s': %s", name, unmeasured);
     return NULL;
 }
 

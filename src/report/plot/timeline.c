@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "report/text/format.h"
 #include "report/plot/plot.h"
 #include "report/plot/drawing.h"
@@ -328,8 +328,7 @@ static void note_starts(struct figure *figure, const char *directory, const stru
 static enum err check_samples(const char *directory, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    bool is_there =
-        str_format(path, sizeof path, "%s/samples.csv", directory) && user_file_exists(path);
+    bool is_there = str_format(path, sizeof path, "%s/samples.csv", directory) && file_exists(path);
     return is_there ? ERR_OK : err_set(why, ERR_NO_DATA, "the run has no samples.csv");
 }
 

@@ -1,7 +1,7 @@
-/* A stretch of somebody else's text: start and length, no ending NUL.
- * It owns nothing; whoever made the text keeps it alive. */
-#ifndef IPW_GRADERS_SLICE_H
-#define IPW_GRADERS_SLICE_H
+/* A part of a text: start and length, with or without a NUL behind it.
+ * It owns nothing: the text must outlive it. */
+#ifndef IPW_CORE_SLICE_H
+#define IPW_CORE_SLICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static inline bool slice_is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Without ASCII white space at both ends. */
+/* Without the ASCII white space at both ends. */
 static inline struct slice slice_trim(struct slice slice)
 {
     while (slice.length && slice_is_space(slice.start[0])) {
@@ -47,6 +47,11 @@ static inline struct slice slice_trim(struct slice slice)
 static inline bool slice_equal(struct slice a, struct slice b)
 {
     return a.length == b.length && memcmp(a.start, b.start, a.length) == 0;
+}
+
+static inline bool slice_is(struct slice slice, const char *string)
+{
+    return slice_equal(slice, slice_of(string));
 }
 
 static inline bool slice_starts(struct slice slice, const char *prefix)

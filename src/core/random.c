@@ -1,39 +1,55 @@
-#include "datasets/random.h"
+#include "core/random.h"
 
-#include <string.h>
+#include <math.h>
 
-/* The splitmix64 step: one addition and a mix whose every output bit depends on every input bit. */
-static uint64_t mix(uint64_t value)
-{
-    value ^= value >> 30;
-    value *= UINT64_C(0xBF58476D1CE4E5B9);
-    value ^= value >> 27;
-    value *= UINT64_C(0x94D049BB133111EB);
-    return value ^ (value >> 31);
-}
+#include "core/hash.h"
 
 static uint64_t next(struct random *random)
 {
-    random->state += UINT64_C(0x9E3779B97F4A7C15);
-    return mix(random->state);
+    return hash_mix(random->state += UINT64_C(0x9E3779B97F4A7C15));
 }
 
 struct random random_from(uint64_t seed, uint64_t stream)
 {
-    return (struct random){.state = mix(mix(seed) + stream)};
+    return (struct random){.state = hash_mix(hash_mix(seed) + stream)};
+}
+
+struct random random_seeded(uint64_t seed)
+{
+    struct random random = {.state = seed};
+    random.state = next(&random);
+    return random;
+}
+
+double random_unit(struct random *random)
+{
+    /* 52 bits and a half, so that the sum is exact and cannot round up to 1. */
+    return ((double)(next(random) >> 12) + 0.5) * 0x1p-52;
 }
 
 uint64_t random_below(struct random *random, uint64_t limit)
 {
     if (limit == 0)
         return 0;
-    /* The lowest values would be a little likelier: draw again when one of the surplus comes. */
+    /* 2^64 is rarely a multiple of limit: values of the incomplete remainder are drawn again. */
     uint64_t surplus = (UINT64_MAX - limit + 1) % limit;
     uint64_t value;
     do
         value = next(random);
     while (value < surplus);
     return value % limit;
+}
+
+size_t random_index(struct random *random, size_t limit)
+{
+    return (size_t)(random_unit(random) * (double)limit);
+}
+
+/* Box and Muller's method. */
+double random_normal(struct random *random)
+{
+    double radius = sqrt(-2 * log(random_unit(random)));
+    return radius * cos(6.283185307179586 * random_unit(random));
 }
 
 int64_t random_between(struct random *random, int64_t low, int64_t high)
@@ -58,12 +74,4 @@ void random_shuffle(struct random *random, void *items, size_t count, size_t siz
         if (other != i - 1)
             swap(bytes + other * size, bytes + (i - 1) * size, size);
     }
-}
-
-uint64_t random_hash(const char *string)
-{
-    uint64_t hash = UINT64_C(0xCBF29CE484222325); /* FNV-1a, then mixed: its low bits are weak */
-    for (const unsigned char *s = (const unsigned char *)string; *s; s++)
-        hash = (hash ^ *s) * UINT64_C(0x100000001B3);
-    return mix(hash);
 }

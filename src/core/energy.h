@@ -1,11 +1,13 @@
-/* Records: plain data that travels from measurement to store and report.  No I/O, no behaviour
- * beyond naming.  Every energy figure carries its evidence. */
-#ifndef IPW_CORE_RECORD_H
-#define IPW_CORE_RECORD_H
+/* An amount of energy with its evidence: how it was measured, how certain it is, and why it is unknown.
+ * Plain data owned by the caller. */
+#ifndef IPW_CORE_ENERGY_H
+#define IPW_CORE_ENERGY_H
 
 #include <stdbool.h>
 
 #include "core/units.h"
+
+struct json;
 
 enum method {
     METHOD_NONE,      /* nothing measured: joules is UNKNOWN and note says why */
@@ -31,10 +33,13 @@ struct energy {
 /* "counter", "integral", "estimated"; NULL for METHOD_NONE (prints as null). */
 const char *method_name(enum method method);
 
-/* By a sensor: neither missing nor estimated. */
+/* Measured by a sensor: neither unknown nor estimated. */
 bool energy_is_measured(const struct energy *energy);
 
-/* An energy nothing is known of, with the reason. */
+/* Unknown energy, with the reason. */
 struct energy energy_unknown(const char *note);
+
+/* An object with all fields, the same shape wherever an energy is written. */
+void energy_to_json(struct json *json, const char *key, const struct energy *energy);
 
 #endif
