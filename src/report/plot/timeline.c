@@ -9,7 +9,6 @@
 #include "port/file.h"
 #include "report/text/format.h"
 #include "report/plot/plot.h"
-#include "report/plot/drawing.h"
 #include "report/plot/samples.h"
 #include "rundir/starts.h"
 
@@ -299,8 +298,8 @@ static void mark_starts(struct figure *figure, const struct laps *laps)
                     panel->series[s]->rows[r][panel->series[s]->style == FIGURE_BOXES ? 3 : 1]);
         for (size_t i = 1; i < laps->count; i++) {
             double x = laps->items[i].from + laps->items[i].shift;
-            draw_upright(figure, panel, FIGURE_INK, x, top,
-                         p == 0 && i == 1 ? "another start" : "");
+            draw_vertical(figure, panel, FIGURE_INK, x, top,
+                          p == 0 && i == 1 ? "another start" : "");
             str_format(name, sizeof name, "start %u", laps->items[i].start);
             if (p == 0 && laps->count <= STARTS_NAMED)
                 figure_label(figure, panel, x, top, false, name);

@@ -1,6 +1,6 @@
-#include "report/plot/drawing.h"
-
-#include <ctype.h>
+/* Scatter plots of one run: a point per query, and the least-squares line through them with its 95 % band.
+ * Up to CLOUD_EXACT queries every point is drawn; of more, those that would cover each other are drawn once,
+ * the more solid the more there are, so that a million queries take as long as some thousands. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,39 +8,20 @@
 #include "analysis/columns.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "report/text/format.h"
+#include "report/plot/figure.h"
+#include "report/plot/plot.h"
 #include "stats/linear_fit.h"
 #include "stats/online.h"
 
-/* ---- headings ---- */
+enum { CLOUD_EXACT = 3000 };
 
-void draw_heading(struct figure *figure, const struct run_table *table, const char *what)
-{
-    const char *hardware = run_fact_text(table, "hardware_label");
-    size_t completed = table->rows - table->failed;
-    str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
-               hardware[0] ? " on " : "", hardware);
-    str_format(figure->note, sizeof figure->note, "%zu completed quer%s", completed,
-               completed == 1 ? "y" : "ies");
-}
-
-const char *short_name(const char *name)
-{
-    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
-    for (const char *at = name; *at; at++)
-        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
-            return name;
-    const char *slash = strrchr(name, '/');
-    return slash && slash[1] ? slash + 1 : name;
-}
-
-void draw_upright(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
-                  double x, double top, const char *name)
-{
-    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, colour, name);
-    series_add2(line, x, 0);
-    series_add2(line, x, top);
-}
+/* What is drawn of each query: two numbers, and the line through them. */
+struct pair_plot {
+    enum run_number x, y;
+    enum run_number instead; /* of y, where no query has y: the machine's; or y itself */
+    const char *what, *x_label, *y_label;
+    bool log_fit; /* also a line over the logarithm of x */
+};
 
 /* ---- clouds ---- */
 
@@ -189,8 +170,7 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
     const char *unit = RUN_NUMBER_INFO[y].unit;
     struct figure_panel *panel = figure_panel(figure, plot->x_label, plot->y_label);
     panel->y.from_zero = true;
-    struct figure_series *cloud =
-        figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "a query");
+    struct figure_series *cloud = figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "query");
     enum err err = draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
     if (linear_fit(pairs->x, pairs->y, pairs->count, &fit)) {
         add_note(figure,
@@ -209,12 +189,12 @@ static const char *whose(const struct pair_plot *plot, const struct run_table *t
     if (y == plot->y)
         return y == RUN_BASIS_JOULES || y == RUN_BASIS_WATTS ? "of the GPUs, or the board" : "";
     return y == RUN_WATTS && table->numbers[RUN_BASIS_JOULES]
-               ? "of the machine: the records do not tell the GPUs' power"
+               ? "of the machine: GPU power is not in the records"
                : "of the machine: no GPU or board was measured";
 }
 
-enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
-                    struct figure *figure, struct error *why)
+static enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
+                           struct figure *figure, struct error *why)
 {
     struct pairs pairs = {0};
     char words[160];
@@ -233,3 +213,97 @@ enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
     free(pairs.y);
     return err;
 }
+
+/* ---- the plots, as the Python IPW draws them ---- */
+
+static const struct pair_plot TTFT = {
+    .x = RUN_INPUT_TOKENS,
+    .y = RUN_TTFT,
+    .instead = RUN_TTFT,
+    .what = "Time to first token",
+    .x_label = "prompt (tokens)",
+    .y_label = "time to first token (s)",
+};
+static const struct pair_plot LATENCY = {
+    .x = RUN_TOTAL_TOKENS,
+    .y = RUN_LATENCY,
+    .instead = RUN_LATENCY,
+    .what = "Latency",
+    .x_label = "prompt and output (tokens)",
+    .y_label = "latency (s)",
+};
+static const struct pair_plot ENERGY = {
+    .x = RUN_TOTAL_TOKENS,
+    .y = RUN_BASIS_JOULES,
+    .instead = RUN_JOULES,
+    .what = "Energy",
+    .x_label = "prompt and output (tokens)",
+    .y_label = "energy (J per query)",
+};
+static const struct pair_plot POWER = {
+    .x = RUN_TOTAL_TOKENS,
+    .y = RUN_BASIS_WATTS,
+    .instead = RUN_WATTS,
+    .what = "Power",
+    .x_label = "prompt and output (tokens)",
+    .y_label = "mean power (W)",
+    .log_fit = true,
+};
+
+static enum err draw_ttft(const struct plot_source *source, struct figure *figure,
+                          struct error *why)
+{
+    return draw_pairs(&TTFT, source->table, figure, why);
+}
+
+static enum err draw_latency(const struct plot_source *source, struct figure *figure,
+                             struct error *why)
+{
+    return draw_pairs(&LATENCY, source->table, figure, why);
+}
+
+static enum err draw_energy(const struct plot_source *source, struct figure *figure,
+                            struct error *why)
+{
+    return draw_pairs(&ENERGY, source->table, figure, why);
+}
+
+static enum err draw_power(const struct plot_source *source, struct figure *figure,
+                           struct error *why)
+{
+    return draw_pairs(&POWER, source->table, figure, why);
+}
+
+const struct plot_driver plot_ttft = {
+    .name = "ttft",
+    .summary = "time to first token against prompt tokens, with the fitted line",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT), 0},
+    .draw = draw_ttft,
+};
+
+const struct plot_driver plot_latency = {
+    .name = "latency",
+    .summary = "latency against tokens, with the fitted line",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_LATENCY), 0},
+    .draw = draw_latency,
+};
+
+const struct plot_driver plot_energy = {
+    .name = "energy",
+    .summary = "energy against tokens, with the fitted line",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_JOULES), 0},
+    .draw = draw_energy,
+};
+
+const struct plot_driver plot_power = {
+    .name = "power",
+    .summary = "power against tokens, with a line over tokens and one over their logarithm",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS) |
+                  RUN_WANT(RUN_BASIS_JOULES),
+              0},
+    .draw = draw_power,
+};

@@ -1,10 +1,12 @@
+/* The list of plots: finding one by name, and drawing it. */
+#include "report/plot/plot.h"
+
 #include <string.h>
 
 #include "analysis/unmeasured.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "report/plot/figure.h"
-#include "report/plot/plot.h"
 
 #define PLOT(name) extern const struct plot_driver plot_##name;
 #include "report/plot/plots.def"
