@@ -15,9 +15,9 @@
 #include "cli/estimate_work.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "report/estimate_figure.h"
-#include "report/estimate_report.h"
-#include "report/figure.h"
+#include "report/plot/estimate_figure.h"
+#include "report/text/estimate_report.h"
+#include "report/plot/figure.h"
 
 static int estimate_main(int argc, char **argv);
 

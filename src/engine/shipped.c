@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "engine/llama/find.h"
 

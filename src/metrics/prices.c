@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "catalog/model.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/small_file.h"
 
 #define JOULES_PER_KWH 3.6e6
 
@@ -158,7 +158,7 @@ enum err prices_load(const char *path, struct prices **out, struct error *why)
 {
     struct text bytes = {0};
     *out = NULL;
-    enum err err = small_file_read(path, "a price file", &bytes, why);
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err)
         err = parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);

@@ -12,8 +12,8 @@
 #include "port/arrow_write.h"
 #include "port/http.h"
 #include "port/json_read.h"
-#include "report/gnuplot.h"
-#include "report/html.h"
+#include "report/plot/gnuplot.h"
+#include "report/html/html.h"
 #include "rundir/store.h"
 
 static enum err sqlite_available(struct error *why)

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/utf8.h"
+
 /* Might these last bytes, fewer than four, be the beginning of a character? */
 static bool is_unfinished(const char *bytes, size_t left)
 {

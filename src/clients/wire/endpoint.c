@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clients/wire/words.h"
+#include "core/registry.h"
 #include "port/json_read.h"
 
 enum { DOCUMENT_LIMIT = 16 * 1024 * 1024 }; /* lists of hundreds of models fit many times over */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
+#include "core/random.h"
 #include "core/text.h"
-#include "stats/bootstrap.h"
 
 /* ---- opening ---- */
 
@@ -35,11 +35,11 @@ static enum err settle_context(struct rig *rig, const char *path, struct error *
 /* Any tokens do: what a token is does not change what it costs to compute. */
 static enum err draw_tokens(struct rig *rig)
 {
-    struct draws draws = draws_from(rig->options->seed);
+    struct random draws = random_seeded(rig->options->seed);
     int vocabulary = engine_model_facts(rig->model)->vocabulary;
     rig->tokens = calloc(rig->context, sizeof *rig->tokens);
     for (uint32_t i = 0; rig->tokens && i < rig->context; i++)
-        rig->tokens[i] = (engine_token)draw_below(&draws, (size_t)vocabulary);
+        rig->tokens[i] = (engine_token)random_index(&draws, (size_t)vocabulary);
     return rig->tokens ? ERR_OK : ERR_NO_MEMORY;
 }
 

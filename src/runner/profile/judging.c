@@ -246,32 +246,12 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
     return err;
 }
 
-static struct span_id span_of(const struct judgement *judgement)
-{
-    return (struct span_id){judgement->key, 1, judgement};
-}
-
-static enum err tell_moment(struct judge_worker *worker, enum span_kind kind,
-                            const struct judgement *judgement, nanos t, struct error *why)
-{
-    struct profile_run *run = worker->judging->run;
-    struct span_id id = span_of(judgement);
-    record_moment(&run->context, kind, &id, t, &worker->line);
-    return journal_append(&run->spans, &worker->line, why);
-}
-
 static enum err begin_judgement(struct judge_worker *worker, const struct judgement *judgement,
                                 struct error *why)
 {
-    struct profile_run *run = worker->judging->run;
-    nanos now = clock_now();
-    enum err err = sharing_begin(run->sharing, (uint64_t)(uintptr_t)judgement, now);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
-    err = tell_moment(worker, SPAN_JUDGE_SENT, judgement, now, why);
-    if (err)
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
-    return err;
+    enum err err =
+        sharing_begin(worker->judging->run->sharing, (uint64_t)(uintptr_t)judgement, clock_now());
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* Attribution has the judgement afterwards, or it is freed. */
@@ -279,16 +259,13 @@ static enum err end_judgement(struct judge_worker *worker, struct judgement *jud
                               bool broken_off, struct error *why)
 {
     struct profile_run *run = worker->judging->run;
-    struct span_id id = span_of(judgement);
-    enum err err;
     if (!worker->asked || broken_off) {
-        err = tell_moment(worker, SPAN_JUDGE_BROKEN_OFF, judgement, clock_now(), why);
         sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
         free(judgement);
-        return err;
+        return ERR_OK;
     }
-    record_span(&run->context, SPAN_JUDGE, &id, &worker->reply, &worker->line);
-    err = journal_append(&run->spans, &worker->line, why);
+    record_span(&run->context, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
+    enum err err = journal_append(&run->spans, &worker->line, why);
     enum err lost = account(worker, judgement);
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }

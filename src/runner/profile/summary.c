@@ -5,7 +5,7 @@
 
 #include "clients/client.h"
 #include "core/clock.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "metrics/efficiency.h"

@@ -153,36 +153,19 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
     return err;
 }
 
-/* To spans.jsonl at once: what a kill leaves must tell who was under way, and who had ended. */
-static enum err tell_moment(struct worker *worker, enum span_kind kind,
-                            const struct pending *pending, nanos t, struct error *why)
+static enum err write_span(struct worker *worker, const struct pending *pending,
+                           const struct client_reply *reply, struct error *why)
 {
-    struct span_id id = {pending->key, pending->attempt, NULL};
-    record_moment(&worker->run->context, kind, &id, t, &worker->line);
+    record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT,
+                pending->key, pending->attempt, reply, &worker->line);
     return journal_append(&worker->run->spans, &worker->line, why);
 }
 
-static enum err tell_end(struct worker *worker, const struct pending *pending,
-                         const struct client_reply *reply, struct error *why)
-{
-    struct span_id id = {pending->key, pending->attempt, NULL};
-    record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, &id,
-                reply, &worker->line);
-    return journal_append(&worker->run->spans, &worker->line, why);
-}
-
-/* Attribution is to know of a request before it is sent. */
+/* Attribution must know of a request before it is sent. */
 static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
 {
-    struct profile_run *run = worker->run;
-    nanos now = clock_now();
-    enum err err = sharing_begin(run->sharing, (uint64_t)(uintptr_t)pending, now);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
-    err = tell_moment(worker, SPAN_SENT, pending, now, why);
-    if (err)
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
-    return err;
+    enum err err = sharing_begin(worker->run->sharing, (uint64_t)(uintptr_t)pending, clock_now());
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* Asks once, and tells attribution.  *again is set when another attempt is to follow, *broken when the
@@ -205,7 +188,6 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     enum err err = ask(worker, query, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
         sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
-        *broken = tell_moment(worker, SPAN_BROKEN_OFF, pending, clock_now(), broken_why);
         free(pending);
         return err;
     }
@@ -214,7 +196,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     pending->last = !*again;
     fill_pending(pending, reply, !err);
     /* Before attribution has it, whose it is from then on. */
-    *broken = tell_end(worker, pending, reply, broken_why);
+    *broken = write_span(worker, pending, reply, broken_why);
     enum err lost = end_request(run, pending, reply);
     if (lost && !*broken)
         *broken = err_set(broken_why, lost, "%s", err_text(lost));

@@ -1,5 +1,6 @@
 /* What of an answer reaches the reply: whole characters, and nothing from a stop string on. */
 #include "clients/llama/speech.h"
+#include "core/utf8.h"
 
 #include <stdlib.h>
 

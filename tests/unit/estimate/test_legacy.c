@@ -4,8 +4,8 @@
 
 #include "core/text.h"
 #include "graph/zoo.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/small_file.h"
 #include "support/unit.h"
 
 #define A100   IPW_FIXTURES "/hardware/legacy-a100-like.json"
@@ -27,7 +27,7 @@ static struct legacy_hardware read_device(const char *path)
     struct legacy_hardware hardware;
     struct text bytes = {0};
     struct error why = {0};
-    assert_int_equal(small_file_read(path, "a device", &bytes, &why), ERR_OK);
+    assert_int_equal(file_read(path, FILE_SMALL, &bytes, &why), ERR_OK);
     assert_int_equal(legacy_hardware_parse(path, text_get(&bytes), bytes.length, &hardware, &why),
                      ERR_OK);
     text_release(&bytes);
