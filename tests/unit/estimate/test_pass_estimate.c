@@ -327,8 +327,8 @@ static void check_sums(const struct pass_estimate *e)
 
 static void check_power(const struct pass_estimate *e)
 {
-    double idle = e->setting.devices * e->hardware->idle_w.value;
-    double limit = e->setting.devices * e->hardware->limit_w.value;
+    double idle = e->config.devices * e->hardware->idle_w.value;
+    double limit = e->config.devices * e->hardware->limit_w.value;
     assert_true(e->average_w >= idle * (1 - 1e-9));
     assert_true(e->average_w <= limit * (1 + 1e-9));
     assert_true(e->peak_w <= limit * (1 + 1e-9));
@@ -352,7 +352,7 @@ static void check_monotone(struct partition *partition, const struct hardware *h
     more[2].in.activations += 1e9;
     for (int i = 0; i < 3; i++) {
         subgraph->cost = more[i];
-        struct pass_estimate after = make(partition, hardware, before->setting);
+        struct pass_estimate after = make(partition, hardware, before->config);
         assert_true(after.joules.total > before->joules.total);
         assert_true(after.latency_s >= before->latency_s);
         check_power(&after);
