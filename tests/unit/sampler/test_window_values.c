@@ -1,5 +1,5 @@
 /* What a channel's values were in a window. */
-#include "sampler/values.h"
+#include "sampler/window.h"
 
 #include <math.h>
 
@@ -14,9 +14,9 @@ static void build(struct timeline *timeline, struct spill *spill, enum timeline_
 {
     spill_init(spill);
     timeline_init(timeline, spill, shape);
-    struct point last = {0};
+    struct timeline_point last = {0};
     for (int i = 0; i < READINGS; i++) {
-        struct point p = {.t = (nanos)(i + 1) * 100 * MS, .value = 10.0 * i};
+        struct timeline_point p = {.t = (nanos)(i + 1) * 100 * MS, .value = 10.0 * i};
         if (i) {
             double mean = shape == SHAPE_MEANS ? p.value : (p.value + last.value) / 2;
             p.covered = last.covered + 100 * MS;
@@ -66,7 +66,7 @@ static void test_values(void **state)
         struct spill spill;
         struct value_stats stats;
         build(&timeline, &spill, row->shape);
-        enum err err = values_of(&timeline, row->from, row->to, 500 * MS, &stats);
+        enum err err = window_values(&timeline, row->from, row->to, 500 * MS, &stats);
         bool right = isnan(row->avg) ? err == ERR_NO_DATA && isnan(stats.avg) && isnan(stats.max)
                                      : err == ERR_OK && is_row(&stats, row);
         if (!right) {
@@ -91,10 +91,11 @@ static void test_many_values(void **state)
     timeline_init(&timeline, &spill, SHAPE_POINTS);
     for (int i = 0; i < MANY; i++) {
         double value = i == 3333 ? 1e6 : i == 4001 ? -1e6 : i;
-        struct point p = {.t = (i + 1) * MS, .covered = i * MS, .value = value, .sum = i * 0.001};
+        struct timeline_point p = {
+            .t = (i + 1) * MS, .covered = i * MS, .value = value, .sum = i * 0.001};
         assert_int_equal(timeline_append(&timeline, &p), ERR_OK);
     }
-    assert_int_equal(values_of(&timeline, 0, (MANY + 1) * MS, MS, &stats), ERR_OK);
+    assert_int_equal(window_values(&timeline, 0, (MANY + 1) * MS, MS, &stats), ERR_OK);
     assert_near(stats.max, 1e6, 1e-9);
     assert_near(stats.min, -1e6, 1e-9);
     assert_near(stats.median, MANY / 2.0, MANY / 100.0);

@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-#include "sampler/shape.h"
-#include "sampler/timeline.h"
+#include "sampler/window.h"
 
 #define TICK   (100 * NS_PER_MS)
 #define SAMPLE (20 * NS_PER_MS)
@@ -42,14 +41,16 @@ static void build(struct pair *pair, double gain, int power_ends_at_tick)
         nanos t = i * TICK;
         double added = i ? load_joules(t - TICK, t) : 0;
         sum += added;
-        struct point p = {.t = t, .covered = t, .sum = sum, .value = i ? added / 0.1 : UNKNOWN};
+        struct timeline_point p = {
+            .t = t, .covered = t, .sum = sum, .value = i ? added / 0.1 : UNKNOWN};
         assert_int_equal(timeline_append(&pair->counter, &p), ERR_OK);
     }
     sum = 0;
     for (nanos t = 0; t <= power_ends_at_tick * TICK; t += SAMPLE) {
         double added = t ? gain * load_joules(t - SAMPLE, t) : 0;
         sum += added;
-        struct point p = {.t = t, .covered = t, .sum = sum, .value = t ? added / 0.02 : UNKNOWN};
+        struct timeline_point p = {
+            .t = t, .covered = t, .sum = sum, .value = t ? added / 0.02 : UNKNOWN};
         assert_int_equal(timeline_append(&pair->power, &p), ERR_OK);
     }
 }
@@ -83,8 +84,8 @@ static void windows_come_nearer_to_the_truth(void **state)
         nanos to = random_time(from + 30 * NS_PER_MS, from + 900 * NS_PER_MS);
         struct window straight, shaped;
         double truth = load_joules(from, to);
-        assert_int_equal(timeline_window(&pair.counter, from, to, &straight), ERR_OK);
-        assert_int_equal(shaped_window(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
+        assert_int_equal(window_read(&pair.counter, from, to, &straight), ERR_OK);
+        assert_int_equal(window_read_shaped(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
         straight_error += fabs(straight.sum - truth);
         shaped_error += fabs(shaped.sum - truth);
         within += fabs(shaped.sum - truth) <= 3 * sqrt(shaped.variance) + 1e-9;
@@ -113,12 +114,12 @@ static void adjacent_windows_add_up_to_the_counter(void **state)
         nanos to = t + random_time(NS_PER_MS, 250 * NS_PER_MS);
         if (to > LENGTH * TICK)
             to = LENGTH * TICK;
-        assert_int_equal(shaped_window(&pair.counter, &pair.power, t, to, &part), ERR_OK);
+        assert_int_equal(window_read_shaped(&pair.counter, &pair.power, t, to, &part), ERR_OK);
         assert_true(part.variance >= 0);
         sum += part.sum;
         t = to;
     }
-    assert_int_equal(timeline_window(&pair.counter, 0, LENGTH * TICK, &whole), ERR_OK);
+    assert_int_equal(window_read(&pair.counter, 0, LENGTH * TICK, &whole), ERR_OK);
     assert_near(sum, whole.sum, 1e-9 * whole.sum);
     release(&pair);
 }
@@ -130,8 +131,8 @@ static void an_edge_without_samples_is_a_straight_line(void **state)
     build(&pair, 1, 20);
     struct window straight, shaped;
     nanos from = 2550 * NS_PER_MS, to = 3170 * NS_PER_MS;
-    assert_int_equal(timeline_window(&pair.counter, from, to, &straight), ERR_OK);
-    assert_int_equal(shaped_window(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
+    assert_int_equal(window_read(&pair.counter, from, to, &straight), ERR_OK);
+    assert_int_equal(window_read_shaped(&pair.counter, &pair.power, from, to, &shaped), ERR_OK);
     assert_near(shaped.sum, straight.sum, 1e-12);
     assert_near(shaped.variance, straight.variance, 1e-12);
     release(&pair);
@@ -145,12 +146,12 @@ static void a_window_inside_one_tick_gets_its_share(void **state)
     struct window shaped;
     /* 333 ms falls inside the fourth tick: 100 W before it, 600 W after. */
     assert_int_equal(
-        shaped_window(&pair.counter, &pair.power, 340 * NS_PER_MS, 380 * NS_PER_MS, &shaped),
+        window_read_shaped(&pair.counter, &pair.power, 340 * NS_PER_MS, 380 * NS_PER_MS, &shaped),
         ERR_OK);
     assert_near(shaped.sum, 600 * 0.04, 0.5);
     assert_true(sqrt(shaped.variance) < 5);
     assert_int_equal(
-        shaped_window(&pair.counter, &pair.power, 301 * NS_PER_MS, 319 * NS_PER_MS, &shaped),
+        window_read_shaped(&pair.counter, &pair.power, 301 * NS_PER_MS, 319 * NS_PER_MS, &shaped),
         ERR_OK);
     assert_near(shaped.sum, 100 * 0.018, 0.5);
     release(&pair);
@@ -167,15 +168,16 @@ static void running_sums_are_what_windows_are_made_of(void **state)
     double last_sum, sum;
     nanos last_covered, covered, t = 5 * NS_PER_MS;
     assert_int_equal(
-        shaped_running(&pair.counter, &pair.power, &cursor, t, &last_sum, &last_covered), ERR_OK);
+        window_running_shaped(&pair.counter, &pair.power, &cursor, t, &last_sum, &last_covered),
+        ERR_OK);
     for (int i = 0; t < LENGTH * TICK + 2 * TICK; i++) {
         nanos stride = STRIDES[i % 4];
         struct window window;
         t += stride;
-        assert_int_equal(shaped_running(&pair.counter, &pair.power, &cursor, t, &sum, &covered),
-                         ERR_OK);
+        assert_int_equal(
+            window_running_shaped(&pair.counter, &pair.power, &cursor, t, &sum, &covered), ERR_OK);
         if (stride > 0) {
-            enum err err = shaped_window(&pair.counter, &pair.power, t - stride, t, &window);
+            enum err err = window_read_shaped(&pair.counter, &pair.power, t - stride, t, &window);
             if (err)
                 assert_int_equal(covered, last_covered);
             else
@@ -193,12 +195,12 @@ static void running_sum_of_nothing_is_no_data(void **state)
     (void)state;
     struct spill spill;
     struct timeline empty;
-    struct timeline_cursor cursor = {0};
+    struct running_cursor cursor = {0};
     double sum;
     nanos covered;
     spill_init(&spill);
     timeline_init(&empty, &spill, SHAPE_POINTS);
-    assert_int_equal(timeline_running(&empty, &cursor, 1, &sum, &covered), ERR_NO_DATA);
+    assert_int_equal(window_running(&empty, &cursor, 1, &sum, &covered), ERR_NO_DATA);
     timeline_release(&empty);
     spill_release(&spill);
 }

@@ -82,10 +82,10 @@ static struct pass_estimate on(const struct shared *shared, int devices)
 {
     struct pass_estimate estimate;
     struct error why = {0};
-    struct pass_options setting = {.precision = PRECISION_FP16, .devices = devices, .batch = 1};
-    assert_int_equal(
-        pass_estimate_make(&shared->partition, &shared->device.hardware, &setting, &estimate, &why),
-        ERR_OK);
+    struct estimate_config setting = {.precision = PRECISION_FP16, .devices = devices};
+    assert_int_equal(pass_estimate_make(&shared->partition, &shared->device.hardware, &setting,
+                                        true, &estimate, &why),
+                     ERR_OK);
     return estimate;
 }
 
@@ -105,10 +105,10 @@ static void test_products_are_shared_and_sums_are_sent(void **state)
         seconds += two.rows[i].link_s;
         double times = subgraph->op == GRAPH_RMS_NORM ? 2 : 1; /* each device does all of it */
         assert_near(two.rows[i].flops, times * one.rows[i].flops, 1e-6);
-        if (subgraph->is_shared) /* half the work, which may leave units without a tile */
+        if (subgraph->is_sharded) /* half the work, which may leave units without a tile */
             assert_near(two.rows[i].compute_s * two.rows[i].wave_share,
                         one.rows[i].compute_s * one.rows[i].wave_share / 2, 1e-15);
-        if (subgraph->is_summed) /* of which each does a part of all tiles */
+        if (subgraph->is_row_parallel) /* of which each does a part of all tiles */
             assert_near(two.rows[i].wave_share, one.rows[i].wave_share, 0);
     }
     assert_near(seconds, (2 * sum + logits / 2) / 100e9, 1e-15);
@@ -181,12 +181,12 @@ static double link_bytes(const char *name, struct graph_setting setting, int dev
     struct partition partition;
     struct pass_estimate estimate;
     struct error why = {0};
-    struct pass_options how = {.precision = PRECISION_FP16, .devices = devices};
+    struct estimate_config how = {.precision = PRECISION_FP16, .devices = devices};
     assert_int_equal(model_open(name, &model, &why), ERR_OK);
     assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
-    assert_int_equal(pass_estimate_make(&partition, device_round(&device), &how, &estimate, &why),
-                     ERR_OK);
+    assert_int_equal(
+        pass_estimate_make(&partition, device_round(&device), &how, true, &estimate, &why), ERR_OK);
     double bytes = estimate.traffic.link;
     pass_estimate_release(&estimate);
     partition_release(&partition);

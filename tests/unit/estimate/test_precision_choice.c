@@ -60,8 +60,8 @@ static void check_whole(const struct hardware *hardware, const char *model,
     if (!is_not_above(b->total, a->total) || !is_not_above(b->compute, a->compute) ||
         !is_not_above(b->memory, a->memory) || !is_not_above(narrow->latency_s, wide->latency_s))
         fail_msg("%s on %s: %s %g J %g s, %s %g J %g s", model, hardware->id,
-                 precision_name(wide->setting.precision), a->total, wide->latency_s,
-                 precision_name(narrow->setting.precision), b->total, narrow->latency_s);
+                 precision_name(wide->config.precision), a->total, wide->latency_s,
+                 precision_name(narrow->config.precision), b->total, narrow->latency_s);
     compared++;
     apart += b->total < 0.99 * a->total;
 }
@@ -71,7 +71,7 @@ static void check_whole(const struct hardware *hardware, const char *model,
 static void check_rows(const struct hardware *hardware, const struct pass_estimate *wide,
                        const struct pass_estimate *narrow)
 {
-    enum precision w = wide->setting.precision, n = narrow->setting.precision;
+    enum precision w = wide->config.precision, n = narrow->config.precision;
     bool others = other_flops(hardware, n) >= other_flops(hardware, w) &&
                   other_joules(hardware, n) <= other_joules(hardware, w);
     for (size_t i = 0; i < wide->partition->count; i++) {
@@ -92,8 +92,8 @@ static bool make(const struct partition *partition, const struct hardware *hardw
                  enum precision precision, struct pass_estimate *out)
 {
     struct error why = {0};
-    struct pass_options setting = {.precision = precision};
-    if (pass_estimate_make(partition, hardware, &setting, out, &why))
+    struct estimate_config setting = {.precision = precision};
+    if (pass_estimate_make(partition, hardware, &setting, true, out, &why))
         return false; /* nothing on it holds such numbers */
     if (is_known(out->joules.total))
         return true;
