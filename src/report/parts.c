@@ -59,6 +59,11 @@ void parts_text(struct text *out)
         if (PARTS[i].available(&why) != ERR_OK)
             text_addf(out, "without %s (%s): %s\n", PARTS[i].name, PARTS[i].needed_by, why.text);
     }
+    const struct engine_library *library;
+    if (engine_library_open(&library, NULL) == ERR_OK && !library->is_tested)
+        text_addf(out, "llama.cpp %s of %s is not a tested version (tested: %s)\n",
+                  library->version[0] ? library->version : "(unknown)", library->path,
+                  engine_tested_versions());
 }
 
 void parts_to_json(struct json *json)
