@@ -289,8 +289,7 @@ static void add_part(struct text *out, const char *mark, size_t length, const ch
         add_data(out, data);
 }
 
-static enum err page_make(const char *title, const struct text *data, struct text *out,
-                          struct error *why)
+enum err html_page(const char *title, const struct text *data, struct text *out, struct error *why)
 {
     const char *at = asset_template().bytes, *mark;
     while ((mark = strstr(at, "{{"))) {
@@ -491,7 +490,7 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
     json_string(&making.json, "title", title);
     json_object_end(&making.json);
     if (!err)
-        err = page_make(title, &data, out, why);
+        err = html_page(title, &data, out, why);
     text_release(&data);
     free(making.points);
     return err;
