@@ -59,7 +59,9 @@ void results_release(struct results *results)
     *results = (struct results){0};
 }
 
-const struct jv *result_at(const struct results *results, const char *analysis, const char *path)
+/* By analysis and path: "efficiency", "summary.joules_per_output_token"; NULL when it is not there. */
+static const struct jv *result_at(const struct results *results, const char *analysis,
+                                  const char *path)
 {
     for (size_t i = 0; i < results->count; i++)
         if (strcmp(results->names[i], analysis) == 0)

@@ -158,7 +158,8 @@ static void put_others(struct json *json, const struct listing *listing)
     json_object_end(json);
 }
 
-size_t queries_stride(const struct run_table *table, size_t most)
+/* Of every how many queries one is listed. */
+static size_t queries_stride(const struct run_table *table, size_t most)
 {
     size_t stride = 1;
     while (table->rows / stride > most)

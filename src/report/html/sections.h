@@ -25,9 +25,6 @@ struct run_wanted results_need(void);
 enum err results_of(const struct run_table *table, struct results *out, struct error *why) MUST_USE;
 void results_release(struct results *results);
 
-/* By analysis and path: "efficiency", "summary.joules_per_output_token"; NULL when it is not there. */
-const struct jv *result_at(const struct results *results, const char *analysis, const char *path);
-
 /* "analyses": {name: result}. */
 enum err results_put(struct json *json, const struct results *results) MUST_USE;
 
@@ -52,9 +49,6 @@ void shares_put(struct json *json, const struct run_table *table);
  * Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
 enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
                      size_t most, struct error *why) MUST_USE;
-
-/* Of every how many queries one is listed. */
-size_t queries_stride(const struct run_table *table, size_t most);
 
 /* "excerpts": [{"at", "problem", "expected", "answer"}], `at` a place among the listed queries, of which there
  * are at most `most_listed`. */
