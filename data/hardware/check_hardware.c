@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 
 static int faults;
 

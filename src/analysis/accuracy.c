@@ -11,7 +11,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 #include "stats/resample.h"
 
 enum {

@@ -8,8 +8,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/model_name.h"
-#include "estimate/model_size.h"
+#include "catalog/model.h"
 #include "stats/linear_fit.h"
 
 enum { RUNS_MOST = 1024 };

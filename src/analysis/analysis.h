@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/err.h"
 #include "core/params.h"
 #include "core/text.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 
 struct json;
 

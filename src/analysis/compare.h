@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/err.h"
 #include "stats/contrast.h"
 

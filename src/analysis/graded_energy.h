@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 
 struct json;
 

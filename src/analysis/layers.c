@@ -6,7 +6,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "analysis/measured_layers.h"
+#include "rundir/measured_layers.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "analysis/run_table.h"
-#include "estimate/repeats.h"
+#include "rundir/run_table.h"
+#include "metrics/repeats.h"
 
 /* The columns that the table must have. */
 #define QUESTIONS_NEED (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT))

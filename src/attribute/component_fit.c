@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "core/units.h"
 #include "stats/bootstrap.h"
 #include "stats/least_squares.h"
@@ -245,13 +246,13 @@ static enum err settle(struct problem *p, double *x, double *sigmas, struct erro
 /* ---- the bootstrap ---- */
 
 /* Replays are drawn anew; a window without replays scatters by its own error. */
-static void draw_rows(struct problem *p, struct draws *draws, const unsigned *strata,
+static void draw_rows(struct problem *p, struct random *draws, const unsigned *strata,
                       size_t *picked, const bool *has_replays)
 {
     bootstrap_pick(draws, strata, p->count, picked);
     p->row_count = 0;
     for (size_t i = 0; i < p->count; i++) {
-        double noise = has_replays[i] ? 0 : draw_normal(draws);
+        double noise = has_replays[i] ? 0 : random_normal(draws);
         row_add(row_of(p, strata[i]), &p->windows[picked[i]], p->options->columns, noise);
     }
 }
@@ -259,7 +260,7 @@ static void draw_rows(struct problem *p, struct draws *draws, const unsigned *st
 static enum err bootstrap(struct problem *p, struct online *spread)
 {
     size_t count = p->count;
-    struct draws draws = draws_from(p->options->seed);
+    struct random draws = random_seeded(p->options->seed);
     unsigned *strata = calloc(count, sizeof *strata);
     size_t *picked = calloc(count, sizeof *picked);
     bool *has_replays = calloc(count, sizeof *has_replays);

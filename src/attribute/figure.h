@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "core/units.h"
 
 struct sampler;

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/energy.h"
 #include "core/err.h"
 #include "core/quantity.h"
-#include "core/record.h"
 #include "core/units.h"
 
 struct sampler;

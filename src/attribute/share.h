@@ -31,8 +31,8 @@
 #include <stdint.h>
 
 #include "attribute/ledger.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "core/units.h"
 #include "trace/request.h"
 

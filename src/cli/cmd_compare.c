@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "analysis/compare.h"
 #include "analysis/compare_check.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/text.h"
-#include "report/compare_report.h"
-#include "report/html.h"
+#include "report/text/compare_report.h"
+#include "report/html/html.h"
 
 static int compare_main(int argc, char **argv);
 

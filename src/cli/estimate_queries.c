@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "core/text.h"
 #include "core/units.h"
 

@@ -19,7 +19,7 @@
 
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
-#include "estimate/precision.h"
+#include "catalog/precision.h"
 
 enum {
     CALIBRATE_CLASSES_MOST = 12,

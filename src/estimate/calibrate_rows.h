@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "core/err.h"
-#include "estimate/precision.h"
+#include "catalog/precision.h"
 
 enum calibrate_kind {
     CALIBRATE_LOAD,

@@ -25,7 +25,7 @@ void graph_amount_scale(struct graph_amount *amount, double factor)
     amount->fixed_bytes *= factor;
 }
 
-double graph_bytes(const struct graph_amount *amount, const struct graph_widths *widths)
+double graph_bytes(const struct graph_amount *amount, const struct precision_widths *widths)
 {
     double stored =
         widths->keeps_stored ? amount->stored_bytes : amount->stored_weights * widths->weight;

@@ -6,13 +6,8 @@
 #ifndef IPW_GRAPH_COUNT_H
 #define IPW_GRAPH_COUNT_H
 
+#include "catalog/precision.h"
 #include "graph/graph.h"
-
-/* Bytes of one number. */
-struct graph_widths {
-    double weight, activation, cache;
-    bool keeps_stored; /* parameters with a format of their own (a quantised file) keep it */
-};
 
 /* How many numbers of each kind; what has its own size whatever the precision is in bytes. */
 struct graph_amount {
@@ -42,7 +37,7 @@ void graph_cost_add(struct graph_cost *sum, const struct graph_cost *more);
 double graph_flops(const struct graph_cost *cost); /* 2 x macs + elementwise */
 void graph_amount_add(struct graph_amount *sum, const struct graph_amount *more);
 void graph_amount_scale(struct graph_amount *amount, double factor);
-double graph_bytes(const struct graph_amount *amount, const struct graph_widths *widths);
+double graph_bytes(const struct graph_amount *amount, const struct precision_widths *widths);
 
 /* One tensor whole, as an amount: what it takes in memory. */
 struct graph_amount graph_tensor_amount(const struct graph_tensor *tensor);

@@ -9,9 +9,9 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "port/json_read.h"
-#include "report/calibrate_report.h"
+#include "report/text/calibrate_report.h"
 
 enum { SOURCE_MAX = 320 };
 

@@ -11,9 +11,9 @@
 #include "port/arrow_write.h"
 #include "port/http.h"
 #include "port/json_read.h"
-#include "report/gnuplot.h"
-#include "report/html.h"
-#include "store/store.h"
+#include "report/plot/gnuplot.h"
+#include "report/html/html.h"
+#include "rundir/store.h"
 
 static enum err sqlite_available(struct error *why)
 {
@@ -49,6 +49,11 @@ void parts_text(struct text *out)
         if (PARTS[i].available(&why) != ERR_OK)
             text_addf(out, "without %s (%s): %s\n", PARTS[i].name, PARTS[i].needed_by, why.text);
     }
+    const struct engine_library *library;
+    if (engine_library_open(&library, NULL) == ERR_OK && !library->is_tested)
+        text_addf(out, "llama.cpp %s of %s is not a tested version (tested: %s)\n",
+                  library->version[0] ? library->version : "(unknown)", library->path,
+                  engine_tested_versions());
 }
 
 void parts_to_json(struct json *json)

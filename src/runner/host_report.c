@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "core/hardware_label.h"
+#include "rundir/run_path.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

@@ -9,7 +9,7 @@ extern const struct sensor_driver *const SENSOR_DRIVERS[];
 
 const struct sensor_driver *sensor_driver_find(const char *name);
 
-/* Asks every driver (or the one named by `only`) what it finds. */
+/* Probes every driver (or the one named by `only`). */
 void sensors_probe(const struct sensor_config *config, const char *only,
                    struct sensor_findings *out);
 void sensor_findings_release(struct sensor_findings *findings);

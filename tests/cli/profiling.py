@@ -102,7 +102,7 @@ class Service(Server):
 
 
 def merged(into, more):
-    """As store/journal.h merges the later lines of a query into it."""
+    """As rundir/journal.h merges the later lines of a query into it."""
     for key, value in more.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             merged(into[key], value)

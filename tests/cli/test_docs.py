@@ -152,7 +152,7 @@ class Keys(unittest.TestCase):
         cls.summary = json.loads((cls.folder / "summary.json").read_text())
         cls.formats = (SOURCE / "docs/formats.md").read_text()
         cls.columns = set(re.findall(r"^ +[A-Z_]+\((\w+)\)", (
-            SOURCE / "src/store/record_schema.def").read_text(), re.M))
+            SOURCE / "src/rundir/record_schema.def").read_text(), re.M))
 
     def lines(self, name):
         return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
@@ -178,7 +178,7 @@ class Keys(unittest.TestCase):
 
     def test_of_a_record(self):
         text = part(self.formats, "### The columns of a record", "### summary.json")
-        schema = (SOURCE / "src/store/record_schema.def").read_text()
+        schema = (SOURCE / "src/rundir/record_schema.def").read_text()
         own = re.findall(r"^    [A-Z_]+\((\w+)\)", schema.split("STRUCT(ipw)")[1], re.M)
         self.assertLess(20, len(own))
         self.assertEqual(undocumented(own, text), [])

@@ -8,8 +8,8 @@
 #include "core/text.h"
 #include "port/fs.h"
 #include "port/json_read.h"
-#include "store/run_dir.h"
-#include "store/store.h"
+#include "rundir/run_dir.h"
+#include "rundir/store.h"
 #include "support/tree.h"
 #include "support/unit.h"
 

@@ -111,15 +111,17 @@ class Layers(Scratch):
         self.passes("check-layers")
 
     def test_include_of_another_room(self):
-        self.include("src/sensors/rapl/planted.h", '#include "sensors/nvml/api.h"', "rooms of their own")
+        self.include("src/sensors/rapl/planted.h", '#include "sensors/nvml/api.h"', "private to themselves")
 
     def test_include_of_a_room_from_outside(self):
-        self.include("src/sampler/planted.h", '#include "sensors/nvml/api.h"', "a room of sensors")
+        self.include("src/sampler/planted.h", '#include "sensors/nvml/api.h"', "private to sensors")
 
     def test_rooms_that_may_be_seen(self):
         self.write("src/sensors/planted.h", '#include "sensors/nvml/api.h"\n')
         self.write("src/report/planted.h", '#include "sensors/system/host_info.h"\n')
-        self.write("src/sensors/nvml/planted.h", '#include "sensors/system/cpuinfo.h"\n')
+        self.write("src/sensors/nvml/planted.h", '#include "sensors/system/proc_stat.h"\n')
+        self.write("src/sensors/nvml/nvml.h", "")
+        self.write("src/sampler/planted.h", '#include "sensors/nvml/nvml.h"\n')
         self.passes("check-layers")
 
     def test_commented_include(self):

@@ -3,7 +3,7 @@
 #ifndef TESTS_SUPPORT_DEVICES_H
 #define TESTS_SUPPORT_DEVICES_H
 
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 
 struct device {
     struct hardware hardware;

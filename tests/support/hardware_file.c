@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 #include "support/ways.h"
 
 #define PUBLISHED "\"evidence\": \"published\", \"source\": \"a datasheet\""

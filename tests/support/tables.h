@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 
 /* Of every number: none is known, all are the same, they vary, a third is unknown, or 0 and beyond what
  * anything measures. */

@@ -2,7 +2,7 @@
 #ifndef IPW_TESTS_SUPPORT_WAYS_H
 #define IPW_TESTS_SUPPORT_WAYS_H
 
-#include "estimate/hardware.h"
+#include "catalog/hardware.h"
 
 static inline double product_joules(const struct hardware *hardware, enum precision precision)
 {

@@ -9,9 +9,10 @@
 
 #include "core/text.h"
 #include "port/json_read.h"
-#include "store/journal.h"
-#include "store/run_dir.h"
-#include "store/store.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_path.h"
+#include "rundir/store.h"
 
 struct giving {
     struct store store;

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "analysis/compare.h"
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/text.h"
 #include "port/json_read.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 static void warn(struct comparison *out, const char *format, ...) PRINTF_LIKE(2, 3);
 static void warn(struct comparison *out, const char *format, ...)

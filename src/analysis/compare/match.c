@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 
 struct entry {
     double index, repeat, question;

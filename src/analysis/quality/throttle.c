@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "analysis/quality/checks.h"
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/quantity.h"
 #include "core/text.h"
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/hash.h"
 #include "core/plain.h"
 #include "core/text.h"
 #include "graph/onnx/wire.h"
@@ -124,9 +125,7 @@ static enum err too_many(const struct onnx_file *file, const char *what, int lim
 
 static size_t hash_of(int32_t graph, struct slice name)
 {
-    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)graph;
-    for (size_t i = 0; i < name.length; i++)
-        hash = (hash ^ (unsigned char)name.start[i]) * UINT64_C(1099511628211);
+    uint64_t hash = hash_bytes(HASH_START ^ (uint64_t)graph, name.start, name.length);
     return (size_t)(hash ^ (hash >> 29));
 }
 

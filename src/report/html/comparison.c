@@ -1,4 +1,4 @@
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "report/html/comparison.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "analysis/compare.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "report/compare_report.h"
+#include "report/text/compare_report.h"
 
 /* More make a table of verdicts that nobody reads. */
 enum { RUNS_COMPARED = 8 };

@@ -1,6 +1,6 @@
 #include "report/html/excerpts.h"
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/json.h"
 #include "report/html/queries.h"
 

@@ -5,7 +5,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "port/json_read.h"
-#include "report/format.h"
+#include "report/text/format.h"
 #include "report/html/results.h"
 
 enum { NOTE_MAX = 320 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/columns.h"
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/json.h"
 #include "stats/select.h"
 

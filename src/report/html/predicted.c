@@ -2,7 +2,7 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 
 enum { FILE_MOST = 64 << 20, PATH_LONGEST = 1200 };
@@ -40,7 +40,7 @@ void predicted_put(struct json *json, const char *directory)
     struct error why = {0};
     struct jv *estimate = NULL;
     str_format(path, sizeof path, "%s/estimate.json", directory);
-    enum err err = user_file_read(path, FILE_MOST, &bytes, &why);
+    enum err err = file_read(path, FILE_MOST, &bytes, &why);
     if (err == ERR_NOT_FOUND) {
         json_null(json, "predicted");
         text_release(&bytes);

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/json.h"
 #include "core/units.h"
 #include "report/html/column.h"

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/err.h"
 
 struct jv;

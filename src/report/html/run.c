@@ -4,7 +4,7 @@
 
 #include "analysis/across.h"
 #include "analysis/columns.h"
-#include "analysis/run_load.h"
+#include "rundir/run_table.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
@@ -20,7 +20,7 @@
 #include "report/html/shares.h"
 #include "report/html/spans.h"
 #include "report/html/timeline.h"
-#include "report/plot.h"
+#include "analysis/run_figures.h"
 
 /* Of 100000 queries that a page lists, 250 at least have their texts: some 400 kB. */
 enum { LISTED_BY_TEXT = 400 };
@@ -72,8 +72,8 @@ static enum err put_facts(struct json *json, const struct run_table *table, cons
 /* Of 95 %, as `ipw plot` draws them where runs stand together. */
 static enum err put_intervals(struct json *json, const struct run_table *table)
 {
-    struct plot_run run;
-    enum err err = plot_run_of(table, &run);
+    struct run_figures run;
+    enum err err = run_figures_of(table, &run);
     if (err)
         return err;
     json_object(json, "intervals");
@@ -119,7 +119,7 @@ enum err run_put(struct json *json, const char *directory, const char *model, co
     struct results results = {0};
     struct spans spans = {0};
     char path[1200];
-    wanted.numbers |= PLOT_RUN_NEEDS;
+    wanted.numbers |= RUN_FIGURES_NEEDS;
     wanted.numbers |= QUERIES_NEED;
     wanted.numbers |= HISTOGRAMS_NEED;
     wanted.words |= RUN_WANT(RUN_SUBJECT);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/json.h"
 #include "core/units.h"
 

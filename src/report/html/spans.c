@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 const char *const SPAN_KIND_NAMES[SPAN_KINDS] = {
     [SPAN_REQUEST] = "request",

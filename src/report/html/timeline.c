@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analysis/run_table.h"
+#include "rundir/run_table.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

@@ -4,7 +4,7 @@
 #define IPW_RUNNER_PROFILE_CONTEXT_H
 
 #include "core/units.h"
-#include "estimate/derived.h"
+#include "metrics/efficiency.h"
 #include "runner/host_report.h"
 #include "runner/profile.h"
 
@@ -16,7 +16,8 @@ struct profile_context {
     unsigned start; /* 1 for the first start in this directory, 2 for the first that resumes ... */
     nanos zero;     /* monotonic: times in spans and samples count from here */
     nanos zero_wall;
-    struct query_facts facts;    /* of the model and the GPUs; what a query adds is unknown here */
+    struct efficiency_inputs
+        facts;                   /* of the model and the GPUs; what a query adds is unknown here */
     const struct prices *prices; /* NULL without a price file */
 };
 

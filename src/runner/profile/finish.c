@@ -9,9 +9,9 @@
 #include "runner/profile/context.h"
 #include "runner/profile/summary.h"
 #include "runner/profile/sums.h"
-#include "store/journal.h"
-#include "store/run_dir.h"
-#include "store/store.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+#include "rundir/store.h"
 
 static void journal_path(const char *directory, char *to, size_t size)
 {

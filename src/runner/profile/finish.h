@@ -5,9 +5,10 @@
 #include <stdbool.h>
 
 #include "attribute/ledger.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
-#include "estimate/intelligence.h"
+#include "core/energy.h"
+#include "metrics/intelligence.h"
 #include "port/proc.h"
 #include "runner/profile.h"
 

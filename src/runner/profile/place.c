@@ -4,7 +4,8 @@
 
 #include "core/text.h"
 #include "runner/profile.h"
-#include "store/run_dir.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_path.h"
 
 static enum err name_directory(struct place *place, const struct profile_options *options,
                                const char *hardware, const char *dataset_name, struct error *why)
@@ -92,13 +93,6 @@ enum err place_take(struct place *place, const struct profile_options *options,
         str_format(place->samples, sizeof place->samples, "%s/samples-%u.csv", place->directory,
                    start);
     return ERR_OK;
-}
-
-enum err place_read_again(struct place *place, const struct profile_options *options,
-                          struct error *why)
-{
-    resume_release(&place->resume);
-    return resume_read(place->journal, options, &place->resume, why);
 }
 
 void place_give_up(struct place *place)

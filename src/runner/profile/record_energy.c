@@ -1,6 +1,6 @@
 /* The energy lines: a share of the devices' joules in the layout of a profiling record. */
 #include "attribute/share.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "runner/profile/context.h"
@@ -21,9 +21,9 @@ static double ratio(double a, double b)
 }
 
 static void derive(const struct profile_context *context, const struct pending *pending,
-                   const struct share *share, struct query_figures *out)
+                   const struct share *share, struct efficiency *out)
 {
-    struct query_facts facts = context->facts;
+    struct efficiency_inputs facts = context->facts;
     facts.prompt_tokens = pending->input_tokens;
     facts.output_tokens = pending->output_tokens;
     facts.seconds = pending->seconds;
@@ -32,7 +32,7 @@ static void derive(const struct profile_context *context, const struct pending *
     facts.prefill_joules = share->prefill_joules;
     facts.decode_joules = share->decode_joules;
     facts.batch = share->company;
-    query_derive(&facts, out);
+    efficiency_of(&facts, out);
 }
 
 static void put_stats(struct json *json, const char *key, const struct gauge_stats *stats,
@@ -51,7 +51,7 @@ static void put_stats(struct json *json, const char *key, const struct gauge_sta
 /* ---- energy and power by kind of device ---- */
 
 static void put_energy(struct json *json, const struct kinds *kinds,
-                       const struct query_figures *figures)
+                       const struct efficiency *figures)
 {
     json_object(json, "energy_metrics");
     put_known(json, "per_query_joules", kinds->gpu.joules);
@@ -97,7 +97,7 @@ static void put_power(struct json *json, const struct kinds *kinds, double query
 }
 
 static void put_phases(struct json *json, const struct share *share, const struct pending *pending,
-                       const struct query_figures *figures)
+                       const struct efficiency *figures)
 {
     json_object(json, "phase_metrics");
     put_known(json, "prefill_energy_j", share->prefill_joules);
@@ -123,7 +123,7 @@ static void put_memory(struct json *json, const struct kinds *kinds)
 }
 
 static void put_utilisation(struct json *json, const struct kinds *kinds,
-                            const struct query_figures *figures)
+                            const struct efficiency *figures)
 {
     const double gb = 1e-9;
     json_object(json, "hardware_utilization");
@@ -142,7 +142,7 @@ static void put_utilisation(struct json *json, const struct kinds *kinds,
     json_object_end(json);
 }
 
-static void put_efficiency(struct json *json, const struct query_figures *figures)
+static void put_efficiency(struct json *json, const struct efficiency *figures)
 {
     json_object(json, "efficiency");
     put_known(json, "throughput_per_watt", figures->tokens_per_joule);
@@ -183,18 +183,10 @@ static void put_devices(struct json *json, const struct share *share, bool phase
     text_release(&text);
 }
 
-/* Only where it is so: a key that is missing is null. */
-static void put_restored(struct json *json, bool restored)
-{
-    if (restored)
-        json_bool(json, "restored", true);
-}
-
 static void put_own(struct json *json, const struct share *share, const struct kinds *kinds,
-                    bool phases, bool restored)
+                    bool phases)
 {
     json_object(json, "ipw");
-    put_restored(json, restored);
     energy_to_json(json, "energy", &share->total);
     put_known(json, "window_joules", kinds->window_joules);
     put_known(json, "prefill_plus_minus", share->prefill.plus_minus);
@@ -220,13 +212,9 @@ static void record_failed_attempt(const struct pending *pending, const struct sh
 {
     struct json json;
     char number[32];
-    if (pending->cut_off_in) /* the next start counts its attempts from 1 again */
-        str_format(number, sizeof number, "%u.%u", pending->cut_off_in, pending->attempt);
-    else
-        str_format(number, sizeof number, "%u", pending->attempt);
+    str_format(number, sizeof number, "%u", pending->attempt);
     begin_line(&json, pending->key, line);
     json_object(&json, "ipw");
-    put_restored(&json, pending->restored);
     json_object(&json, "failed_attempts");
     energy_to_json(&json, number, &share->total);
     json_object_end(&json);
@@ -239,7 +227,7 @@ void record_energy(const struct profile_context *context, const struct pending *
 {
     struct json json;
     struct kinds kinds;
-    struct query_figures figures;
+    struct efficiency figures;
     struct share known = *given;
     const struct share *share = &known;
     bool phases = is_known(pending->prefill_s);
@@ -265,7 +253,7 @@ void record_energy(const struct profile_context *context, const struct pending *
     put_efficiency(&json, &figures);
     json_object_end(&json);
     json_object_end(&json);
-    put_own(&json, share, &kinds, phases, pending->restored);
+    put_own(&json, share, &kinds, phases);
     json_object_end(&json);
 }
 
@@ -309,7 +297,6 @@ void record_judge_energy(const struct profile_context *context, const struct jud
     json_object_end(&json);
     json_object_end(&json);
     json_object(&json, "ipw");
-    put_restored(&json, judgement->restored);
     energy_to_json(&json, "judge_energy", &energy);
     json_object_end(&json);
     json_object_end(&json);

@@ -12,7 +12,7 @@
 #include "runner/profile/context.h"
 #include "runner/profile/supply.h"
 #include "runner/samples_csv.h"
-#include "store/journal.h"
+#include "rundir/journal.h"
 
 struct session;
 struct sharing;

@@ -5,12 +5,12 @@
 
 #include "clients/client.h"
 #include "core/clock.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "estimate/derived.h"
-#include "estimate/intelligence.h"
-#include "estimate/price.h"
+#include "metrics/efficiency.h"
+#include "metrics/intelligence.h"
+#include "metrics/prices.h"
 #include "runner/profile/context.h"
 #include "runner/profile/finish.h"
 #include "runner/profile/sums.h"
@@ -191,7 +191,7 @@ static void put_more(struct json *json, const struct profile_context *context,
     json_number(json, "flops_per_token", flops_per_token);
     json_number(json, "flops", flops);
     json_number(json, "mfu",
-                derived_mfu(flops, facts->busy_s, &context->facts.peak, context->facts.devices));
+                efficiency_mfu(flops, facts->busy_s, &context->facts.peak, context->facts.devices));
     sums_to_json(json, "statistics", sums);
 }
 
@@ -253,7 +253,7 @@ static void put_config(struct json *json, const struct profile_context *context,
     json_number(json, "decode_weight", options->decode_weight);
     json_string(json, "judge_client", options->judge_model ? options->judge_client : NULL);
     if (options->judge_model && options->judge_url)
-        client_url_shown(options->judge_url, judge_url, sizeof judge_url);
+        client_url_redact(options->judge_url, judge_url, sizeof judge_url);
     json_string(json, "judge_base_url", or_null(judge_url));
     json_string(json, "judge_model", options->judge_model);
     json_object_end(json);

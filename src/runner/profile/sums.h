@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "estimate/intelligence.h"
+#include "metrics/intelligence.h"
 #include "stats/sketch.h"
 
 struct json;

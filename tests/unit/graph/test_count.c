@@ -407,7 +407,7 @@ static void test_pooling_and_averages(void **state)
 static void test_embeddings_read_rows(void **state)
 {
     (void)state;
-    static const struct graph_widths HALF = {.weight = 2, .activation = 2, .cache = 2};
+    static const struct precision_widths HALF = {.weight = 2, .activation = 2, .cache = 2};
     struct build b = begin();
     tensor_id ids = build_input(&b, "ids", GRAPH_INTEGERS_64, 2, (int64_t[]){3, 10});
     (void)build_embedding(&b, "table", ids, 50000, 64);
@@ -483,7 +483,7 @@ static void test_bytes_by_precision(void **state)
                                   .stored_weights = 64,
                                   .stored_bytes = 36,
                                   .fixed_bytes = 8};
-    struct graph_widths widths = {.weight = 0.5, .activation = 2, .cache = 1};
+    struct precision_widths widths = {.weight = 0.5, .activation = 2, .cache = 1};
     assert_near(graph_bytes(&amount, &widths), 50 + 20 + 1000 + 32 + 8, 0);
     widths.keeps_stored = true;
     assert_near(graph_bytes(&amount, &widths), 50 + 20 + 1000 + 36 + 8, 0);

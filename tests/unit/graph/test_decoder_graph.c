@@ -10,7 +10,7 @@
 #include "support/gguf_file.h"
 #include "support/unit.h"
 
-static const struct graph_widths WIDTHS = {
+static const struct precision_widths WIDTHS = {
     .weight = 2, .activation = 4, .cache = 2, .keeps_stored = true};
 
 /* ---- random decoders ---- */

@@ -1,0 +1,192 @@
+/* The rules of the catalogue: docs/estimate.md, "Hardware", states them and why their margins are so. */
+#include "core/text.h"
+#include "catalog/hardware.h"
+
+/* Joules x rate + idle over the limit, at most.  A figure that was computed comes out near 1, for it was
+ * computed from the limit at the rate that is attained; a measured one may be beyond it, because at its
+ * limit a device does not reach the published rate (an H200: two thirds of it). */
+#define MARGIN_COMPUTED 1.5
+#define MARGIN_MEASURED 2.0
+
+struct checking {
+    const struct hardware *hardware;
+    struct error *why;
+};
+
+static double bits_of(enum precision precision)
+{
+    return precision_widths(precision).weight * 8;
+}
+
+static bool is_seen(const struct hardware_figure *figure)
+{
+    return figure->evidence == EVIDENCE_MEASURED || figure->evidence == EVIDENCE_FITTED;
+}
+
+/* A figure contradicts the limit only by what is beyond its own doubt. */
+static double least_likely(const struct hardware_figure *joules)
+{
+    bool doubted = is_seen(joules) && is_known(joules->plus_minus);
+    return joules->value - (doubted ? 2 * joules->plus_minus : 0);
+}
+
+/* What full use of one thing draws by itself. */
+static enum err check_draw(const struct checking *check, const char *what, const char *name,
+                           const struct hardware_figure *rate, const struct hardware_figure *joules)
+{
+    double limit = check->hardware->limit_w.value, idle = check->hardware->idle_w.value;
+    double margin = is_seen(joules) ? MARGIN_MEASURED : MARGIN_COMPUTED;
+    double watts = rate->value * least_likely(joules) + (is_known(idle) ? idle : 0);
+    if (!is_known(watts) || !is_known(limit) || watts <= margin * limit)
+        return ERR_OK;
+    return err_set(check->why, ERR_BAD_VALUE,
+                   "%s: %s.%s: at its peak it would draw %.3g W with idle, above %.1f x the limit "
+                   "of %.3g W: energy, peak or limit is wrong",
+                   check->hardware->id, what, name, watts, margin, limit);
+}
+
+/* A narrower format is not slower, and does not cost more. */
+static enum err check_order(const struct checking *check, const char *what,
+                            const struct hardware_figure *flops,
+                            const struct hardware_figure *joules)
+{
+    for (size_t wide = 0; wide < PRECISION_COUNT; wide++)
+        for (size_t narrow = wide + 1; narrow < PRECISION_COUNT; narrow++) {
+            const char *names[] = {precision_name((enum precision)narrow),
+                                   precision_name((enum precision)wide)};
+            if (bits_of((enum precision)narrow) >= bits_of((enum precision)wide))
+                continue;
+            if (flops[narrow].value < flops[wide].value)
+                return err_set(check->why, ERR_BAD_VALUE,
+                               "%s: %s.%s.peak: is below that of %s, which is wider",
+                               check->hardware->id, what, names[0], names[1]);
+            if (joules[narrow].value > joules[wide].value)
+                return err_set(check->why, ERR_BAD_VALUE,
+                               "%s: %s.%s.energy: is above that of %s, which is wider",
+                               check->hardware->id, what, names[0], names[1]);
+        }
+    return ERR_OK;
+}
+
+static bool holds(enum precision wide, enum precision narrow)
+{
+    const enum precision *format = precision_holders(narrow);
+    while (*format != PRECISION_COUNT && *format != wide)
+        format++;
+    return *format == wide;
+}
+
+/* The same of products on whichever units do them: who has narrower numbers could compute with them in a
+ * format that holds them, so units of their own that are slower or dearer would be of no use.  Of fp16 and
+ * bf16, which stand for each other, either may be the better one. */
+static enum err check_products(const struct checking *check)
+{
+    for (enum precision narrow = 0; narrow < PRECISION_COUNT; narrow++)
+        for (enum precision wide = 0; wide < PRECISION_COUNT; wide++) {
+            struct hardware_way a = hardware_product_way(check->hardware, narrow);
+            struct hardware_way b = hardware_product_way(check->hardware, wide);
+            bool are_both = a.flops && b.flops && a.used == narrow && b.used == wide;
+            if (!are_both || !holds(wide, narrow) || holds(narrow, wide))
+                continue;
+            bool is_slower = a.flops->value < b.flops->value;
+            if (is_slower || a.joules->value > b.joules->value)
+                return err_set(check->why, ERR_BAD_VALUE,
+                               "%s: %s.%s.%s that of %s on the units for %s, which holds it",
+                               check->hardware->id, a.is_matrix ? "matrix" : "vector",
+                               precision_name(narrow),
+                               is_slower ? "peak: is below" : "energy: is above",
+                               precision_name(wide), b.is_matrix ? "matrices" : "vectors");
+        }
+    return ERR_OK;
+}
+
+static enum err check_formats(const struct checking *check, const char *what,
+                              const struct hardware_figure *flops,
+                              const struct hardware_figure *joules)
+{
+    enum err err = check_order(check, what, flops, joules);
+    for (size_t i = 0; i < PRECISION_COUNT && !err; i++)
+        err = check_draw(check, what, precision_name((enum precision)i), &flops[i], &joules[i]);
+    return err;
+}
+
+/* The nearer, the faster and the cheaper; the last one holds the most. */
+static enum err check_memories(const struct checking *check)
+{
+    const struct hardware *hardware = check->hardware;
+    const struct hardware_memory *main = hardware_main_memory(hardware);
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < hardware->memory_count && !err; i++) {
+        const struct hardware_memory *near = &hardware->memories[i];
+        err = check_draw(check, "memories", near->name, &near->bytes_per_s, &near->joules_per_byte);
+        if (!err && near->capacity_bytes.value > main->capacity_bytes.value)
+            err = err_set(check->why, ERR_BAD_VALUE,
+                          "%s: memories.%s.capacity: is above that of %s, the last one",
+                          hardware->id, near->name, main->name);
+        for (size_t j = i + 1; j < hardware->memory_count && !err; j++) {
+            const struct hardware_memory *far = &hardware->memories[j];
+            const char *which =
+                near->bytes_per_s.value < far->bytes_per_s.value           ? "bandwidth: below"
+                : near->joules_per_byte.value > far->joules_per_byte.value ? "energy: above"
+                                                                           : NULL;
+            if (which)
+                err = err_set(check->why, ERR_BAD_VALUE,
+                              "%s: memories.%s.%s that of %s, which is farther from the units",
+                              hardware->id, near->name, which, far->name);
+        }
+    }
+    return err;
+}
+
+static enum err check_points(const struct checking *check)
+{
+    const struct hardware *hardware = check->hardware;
+    for (size_t i = 0; i < hardware->point_count; i++) {
+        const struct hardware_point *point = &hardware->points[i];
+        double idle = is_known(point->idle_w) ? point->idle_w : hardware->idle_w.value;
+        double limit = is_known(point->limit_w) ? point->limit_w : hardware->limit_w.value;
+        bool as_it_is = point->clock_ratio == 1 && point->memory_ratio == 1 &&
+                        point->energy_ratio == 1 && !is_known(point->idle_w) &&
+                        !(limit != hardware->limit_w.value);
+        if (i == 0 && !as_it_is)
+            return err_set(check->why, ERR_BAD_VALUE,
+                           "%s: points.%s: the first is the device as it is: no other limit, idle "
+                           "or ratio",
+                           hardware->id, point->name);
+        if (idle >= limit)
+            return err_set(check->why, ERR_BAD_VALUE,
+                           "%s: points.%s: idle of %.3g W is not below the limit of %.3g W",
+                           hardware->id, point->name, idle, limit);
+    }
+    return ERR_OK;
+}
+
+static bool has_any(const struct hardware_figure *flops)
+{
+    for (size_t i = 0; i < PRECISION_COUNT; i++)
+        if (is_known(flops[i].value))
+            return true;
+    return false;
+}
+
+enum err hardware_check(const struct hardware *hardware, struct error *why)
+{
+    struct checking check = {hardware, why};
+    if (!has_any(hardware->matrix_flops) && !has_any(hardware->vector_flops))
+        return err_set(why, ERR_BAD_VALUE, "%s: has no peak: neither matrix nor vector",
+                       hardware->id);
+    if (hardware->idle_w.value >= hardware->limit_w.value)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%s: power.idle: %.3g W is not below the limit of %.3g W", hardware->id,
+                       hardware->idle_w.value, hardware->limit_w.value);
+    enum err err = check_formats(&check, "matrix", hardware->matrix_flops, hardware->matrix_joules);
+    if (!err)
+        err = check_formats(&check, "vector", hardware->vector_flops, hardware->vector_joules);
+    if (!err)
+        err = check_products(&check);
+    if (!err)
+        err = check_memories(&check);
+    if (!err)
+        err = check_points(&check);
+    return err;
+}

@@ -1,0 +1,76 @@
+#include "catalog/precision.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "core/registry.h"
+#include "core/text.h"
+
+static const struct {
+    const char *name;
+    double weight, activation, cache; /* bits */
+} ROWS[PRECISION_COUNT] = {
+#define PRECISION(constant, name, weight, activation, cache) {name, weight, activation, cache},
+#include "catalog/precisions.def"
+#undef PRECISION
+};
+
+const char *precision_name(enum precision precision)
+{
+    return ROWS[precision].name;
+}
+
+enum err precision_find(const char *name, enum precision *out, struct error *why)
+{
+    const char *names[PRECISION_COUNT];
+    struct text all = {0};
+    for (size_t i = 0; i < PRECISION_COUNT; i++) {
+        names[i] = ROWS[i].name;
+        if (str_equal_nocase(name, names[i])) {
+            *out = (enum precision)i;
+            text_release(&all);
+            return ERR_OK;
+        }
+        text_addf(&all, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *near = nearest_name(name, names, PRECISION_COUNT);
+    enum err err =
+        near ? err_set(why, ERR_BAD_VALUE, "no precision '%s': did you mean '%s'?", name, near)
+             : err_set(why, ERR_BAD_VALUE, "no precision '%s': there are %s", name, text_get(&all));
+    text_release(&all);
+    return err;
+}
+
+struct precision_widths precision_widths(enum precision precision)
+{
+    return (struct precision_widths){
+        .weight = ROWS[precision].weight / 8,
+        .activation = ROWS[precision].activation / 8,
+        .cache = ROWS[precision].cache / 8,
+    };
+}
+
+bool precision_is_of_weights(enum precision precision)
+{
+    return ROWS[precision].weight < ROWS[precision].activation;
+}
+
+/* Two of the same width follow the format itself, then ever wider ones. */
+#define FROM_FP32    PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT
+#define FROM_16_BITS PRECISION_FP16, PRECISION_BF16, PRECISION_TF32, FROM_FP32
+
+const enum precision *precision_holders(enum precision precision)
+{
+    static const enum precision HOLDERS[PRECISION_COUNT][PRECISION_COUNT + 1] = {
+        [PRECISION_FP64] = {PRECISION_FP64, PRECISION_COUNT},
+        [PRECISION_FP32] = {FROM_FP32},
+        [PRECISION_TF32] = {PRECISION_TF32, FROM_FP32},
+        [PRECISION_FP16] = {FROM_16_BITS},
+        [PRECISION_BF16] = {PRECISION_BF16, PRECISION_FP16, PRECISION_TF32, FROM_FP32},
+        [PRECISION_FP8] = {PRECISION_FP8, FROM_16_BITS},
+        [PRECISION_INT8] = {PRECISION_INT8, FROM_16_BITS},
+        [PRECISION_FP4] = {PRECISION_FP4, PRECISION_FP8, FROM_16_BITS},
+        [PRECISION_INT4] = {PRECISION_INT4, PRECISION_INT8, FROM_16_BITS},
+    };
+    return HOLDERS[precision];
+}

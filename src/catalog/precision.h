@@ -1,0 +1,33 @@
+/* The number formats that an estimate may be asked for.  Pure over a table (precisions.def). */
+#ifndef IPW_CATALOG_PRECISION_H
+#define IPW_CATALOG_PRECISION_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+
+enum precision {
+#define PRECISION(constant, name, weight, activation, cache) PRECISION_##constant,
+#include "catalog/precisions.def"
+#undef PRECISION
+    PRECISION_COUNT
+};
+
+const char *precision_name(enum precision precision); /* "fp16" */
+enum err precision_find(const char *name, enum precision *out, struct error *why) MUST_USE;
+
+/* Bytes of one number. */
+struct precision_widths {
+    double weight, activation, cache;
+    bool keeps_stored; /* parameters with a precision of their own (a quantized file) keep it */
+};
+struct precision_widths precision_widths(enum precision precision);
+
+/* Formats in which its numbers may be computed: itself, then those that can hold them, the nearest first;
+ * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 stand for each other: models are run as
+ * either. */
+const enum precision *precision_holders(enum precision precision);
+/* Are its weights alone that narrow (int4, fp4), while what lies between kernels has 16 bits? */
+bool precision_is_of_weights(enum precision precision);
+
+#endif

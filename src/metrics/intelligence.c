@@ -1,0 +1,180 @@
+#include "metrics/intelligence.h"
+
+#include <math.h>
+
+#include "core/units.h"
+
+/* The Python IPW treats a figure at or below this as missing. */
+#define UPSTREAM_LEAST 1e-12
+
+#define Z_95           1.959963984540054
+
+static double over(double a, double b)
+{
+    return is_known(a) && is_known(b) && b > 0 ? a / b : UNKNOWN;
+}
+
+static bool upstream_has(double value)
+{
+    return is_known(value) && value > UPSTREAM_LEAST;
+}
+
+/* The Python analysis uses graded queries only: an energy of zero or less is replaced by power x time,
+ * a missing one stays unknown, and the power of a query is energy / time, else the sampled mean. */
+static void add_upstream_graded(struct intelligence_tally *tally,
+                                const struct intelligence_query *query)
+{
+    double joules = query->gpu_joules, watts = query->gpu_watts, seconds = query->seconds;
+    bool imputed = is_known(joules) && !upstream_has(joules);
+    if (imputed)
+        joules = upstream_has(watts) && upstream_has(seconds) ? watts * seconds : UNKNOWN;
+    else if (upstream_has(joules) && upstream_has(seconds))
+        watts = joules / seconds;
+    if (upstream_has(joules))
+        online_add(&tally->upstream_graded_joules, joules);
+    if (upstream_has(watts))
+        online_add(&tally->upstream_graded_watts, watts);
+}
+
+/* The Python exporter and dashboard sum over all answered queries. */
+static void add_upstream(struct intelligence_tally *tally, const struct intelligence_query *query)
+{
+    double joules = query->gpu_joules, watts = query->gpu_watts, seconds = query->seconds;
+    if (!upstream_has(joules))
+        joules = upstream_has(watts) && upstream_has(seconds) ? watts * seconds : UNKNOWN;
+    if (!upstream_has(joules))
+        return;
+    online_add(&tally->upstream_joules, joules);
+    tally->upstream_seconds += upstream_has(seconds) ? seconds : UNKNOWN;
+}
+
+static void add_pair(struct intelligence_tally *tally, double right, double joules)
+{
+    if (!is_known(joules))
+        return;
+    double distance = right - tally->graded_right.mean; /* from the mean before this query */
+    online_add(&tally->graded_right, right);
+    online_add(&tally->graded_joules, joules);
+    tally->right_by_joules += distance * (joules - tally->graded_joules.mean);
+}
+
+void intelligence_add(struct intelligence_tally *tally, const struct intelligence_query *query)
+{
+    switch (query->outcome) {
+    case OUTCOME_CORRECT:
+        tally->correct++;
+        add_pair(tally, 1, query->joules);
+        add_upstream_graded(tally, query);
+        break;
+    case OUTCOME_INCORRECT:
+        tally->incorrect++;
+        add_pair(tally, 0, query->joules);
+        add_upstream_graded(tally, query);
+        break;
+    case OUTCOME_UNGRADED:
+        tally->ungraded++;
+        break;
+    case OUTCOME_FAILED:
+        tally->failed++;
+        online_add(&tally->failed_joules, query->joules);
+        return;
+    }
+    online_add(&tally->joules, query->joules);
+    online_add(&tally->active_joules, query->active_joules);
+    add_upstream(tally, query);
+}
+
+static void fill_accuracy(const struct intelligence_tally *tally, struct intelligence *out)
+{
+    double graded = (double)(tally->correct + tally->incorrect);
+    double n = tally->repeats.questions ? tally->repeats.effective : graded;
+    double p = over((double)tally->correct, graded);
+    out->accuracy = p;
+    double z2 = Z_95 * Z_95;
+    double middle = over(p + z2 / (2 * n), 1 + z2 / n);
+    double half = over(Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n * n)), 1 + z2 / n);
+    /* Rounding may step over the ends by a last digit. */
+    out->accuracy_low = is_known(p) ? fmax(0, middle - half) : UNKNOWN;
+    out->accuracy_high = is_known(p) ? fmin(1, middle + half) : UNKNOWN;
+}
+
+/* Standard error of the accuracy; UNKNOWN below two graded queries.  When all or none are correct the
+ * sample variance is 0, which understates the uncertainty: Wilson's interval is used instead. */
+static double accuracy_error(const struct intelligence_tally *tally, const struct intelligence *out)
+{
+    double accuracy = out->accuracy, graded = (double)(tally->correct + tally->incorrect);
+    double sampled = sqrt(over(accuracy * (1 - accuracy), graded - 1));
+    if (accuracy == 0 || accuracy == 1)
+        return is_known(sampled) ? (out->accuracy_high - out->accuracy_low) / (2 * Z_95) : UNKNOWN;
+    return tally->repeats.questions ? tally->repeats.accuracy_error : sampled;
+}
+
+/* Covariance of the accuracy and the mean energy: only queries that are in both contribute. */
+static double mean_covariance(const struct intelligence_tally *tally)
+{
+    double pairs = (double)tally->graded_right.count;
+    double graded = (double)(tally->correct + tally->incorrect);
+    double covariance = over(tally->right_by_joules, pairs - 1);
+    return covariance * over(over(pairs, graded), (double)tally->joules.count);
+}
+
+/* First-order error propagation of accuracy / joules, with their covariance: a longer answer costs more
+ * and is correct more or less often. */
+static double ipj_error(const struct intelligence_tally *tally, const struct intelligence *out)
+{
+    bool repeats = tally->repeats.questions, edge = out->accuracy == 0 || out->accuracy == 1;
+    double joules = online_mean(&tally->joules);
+    double error = repeats ? tally->repeats.joules_error : online_standard_error(&tally->joules);
+    double slope = over(out->accuracy, joules);
+    if (repeats && !edge)
+        return tally->repeats.ipj_error;
+    double variance = out->accuracy_error * out->accuracy_error + slope * slope * error * error -
+                      (edge ? 0 : 2 * slope * mean_covariance(tally));
+    if (!is_known(variance))
+        return UNKNOWN;
+    return over(sqrt(variance > 0 ? variance : 0), joules);
+}
+
+static void fill_ipj(const struct intelligence_tally *tally, double calibration,
+                     struct intelligence *out)
+{
+    out->energy_queries = tally->joules.count;
+    out->joules_per_query = online_mean(&tally->joules);
+    out->active_joules_per_query = online_mean(&tally->active_joules);
+    out->ipj = over(out->accuracy, out->joules_per_query);
+    out->ipj_active = over(out->accuracy, out->active_joules_per_query);
+    out->accuracy_error = accuracy_error(tally, out);
+    out->ipj_statistical = ipj_error(tally, out);
+    out->ipj_plus_minus = hypot(out->ipj_statistical, out->ipj * calibration);
+}
+
+static void fill_ipw(const struct busy_energy *busy, struct intelligence *out)
+{
+    out->busy_watts = over(busy->joules, busy->seconds);
+    out->ipw = over(out->accuracy, out->busy_watts);
+    out->ipw_plus_minus = hypot(over(out->accuracy_error, out->busy_watts),
+                                out->ipw * over(busy->plus_minus, busy->joules));
+}
+
+static void fill_upstream(const struct intelligence_tally *tally, struct intelligence *out)
+{
+    double mean = online_mean(&tally->upstream_joules);
+    double total = mean * (double)tally->upstream_joules.count;
+    out->upstream_ipj_mean_query = over(out->accuracy, online_mean(&tally->upstream_graded_joules));
+    out->upstream_ipj_total = over(out->accuracy, total);
+    out->upstream_ipw_mean_query = over(out->accuracy, online_mean(&tally->upstream_graded_watts));
+    out->upstream_ipw_total = over(out->accuracy, over(total, tally->upstream_seconds));
+}
+
+void intelligence_of(const struct intelligence_tally *tally, const struct busy_energy *busy,
+                     double calibration, struct intelligence *out)
+{
+    *out = (struct intelligence){
+        .answered = tally->correct + tally->incorrect + tally->ungraded,
+        .failed_joules = online_mean(&tally->failed_joules) * (double)tally->failed_joules.count,
+    };
+    fill_accuracy(tally, out);
+    fill_ipj(tally, calibration, out);
+    fill_ipw(busy, out);
+    fill_upstream(tally, out);
+}

@@ -1,0 +1,137 @@
+#define _GNU_SOURCE
+#include "rundir/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/text.h"
+
+enum { BLOCK = 1 << 16 };
+
+static enum err failed(const struct journal *journal, const char *what, int problem,
+                       struct error *why)
+{
+    return err_set(why, err_from_errno(problem), "cannot %s %s: %s", what, journal->path,
+                   strerror(problem));
+}
+
+/* Where the last whole line ends: 0 when there is none. */
+static enum err whole_lines(const struct journal *journal, off_t size, off_t *out,
+                            struct error *why)
+{
+    char block[BLOCK];
+    for (off_t end = size; end > 0;) {
+        off_t start = end > BLOCK ? end - BLOCK : 0;
+        ssize_t n = pread(journal->fd, block, (size_t)(end - start), start);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n != end - start)
+            return failed(journal, "read", n < 0 ? errno : EIO, why);
+        const char *newline = memrchr(block, '\n', (size_t)n);
+        if (newline) {
+            *out = start + (newline - block) + 1;
+            return ERR_OK;
+        }
+        end = start;
+    }
+    *out = 0;
+    return ERR_OK;
+}
+
+static enum err cut_torn_line(struct journal *journal, struct error *why)
+{
+    struct stat status;
+    off_t whole;
+    if (fstat(journal->fd, &status))
+        return failed(journal, "look at", errno, why);
+    enum err err = whole_lines(journal, status.st_size, &whole, why);
+    if (!err && whole < status.st_size && ftruncate(journal->fd, whole))
+        err = failed(journal, "cut", errno, why);
+    return err;
+}
+
+enum err journal_open(struct journal *journal, const char *path, struct error *why)
+{
+    *journal = (struct journal){.fd = -1};
+    if (!str_copy(journal->path, sizeof journal->path, path))
+        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
+    journal->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (journal->fd < 0)
+        return failed(journal, "open", errno, why);
+    enum err err = cut_torn_line(journal, why);
+    if (!err && pthread_mutex_init(&journal->lock, NULL))
+        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (err) {
+        close(journal->fd);
+        journal->fd = -1;
+    }
+    return err;
+}
+
+/* One write for the line and its newline, undone unless all of it went. */
+static enum err append_whole(struct journal *journal, const struct text *line, struct error *why)
+{
+    struct stat before;
+    if (fstat(journal->fd, &before))
+        return failed(journal, "look at", errno, why);
+    struct iovec parts[] = {
+        {.iov_base = line->bytes, .iov_len = line->length},
+        {.iov_base = "\n", .iov_len = 1},
+    };
+    ssize_t n;
+    do
+        n = writev(journal->fd, parts, 2);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)line->length + 1) {
+        journal->dirty = true;
+        return ERR_OK;
+    }
+    int problem = n < 0 ? errno : ENOSPC; /* a file takes less than all when there is no room */
+    if (n > 0 && ftruncate(journal->fd, before.st_size))
+        problem = errno;
+    return failed(journal, "write", problem, why);
+}
+
+enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
+{
+    if (line->failed)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    if (line->length >= JOURNAL_LONGEST)
+        return err_set(why, ERR_BAD_VALUE, "a journal's line may not have %zu MiB",
+                       line->length >> 20);
+    if (line->length == 0 || memchr(line->bytes, '\n', line->length))
+        return err_set(why, ERR_BAD_VALUE, "a journal's line is one line");
+    pthread_mutex_lock(&journal->lock);
+    enum err err = append_whole(journal, line, why);
+    pthread_mutex_unlock(&journal->lock);
+    return err;
+}
+
+enum err journal_sync(struct journal *journal, struct error *why)
+{
+    pthread_mutex_lock(&journal->lock);
+    bool dirty = journal->dirty;
+    journal->dirty = false;
+    pthread_mutex_unlock(&journal->lock);
+    /* Without the lock: a disk takes its time, and lines may be appended meanwhile. */
+    if (!dirty || fdatasync(journal->fd) == 0)
+        return ERR_OK;
+    int problem = errno;
+    pthread_mutex_lock(&journal->lock);
+    journal->dirty = true;
+    pthread_mutex_unlock(&journal->lock);
+    return failed(journal, "sync", problem, why);
+}
+
+void journal_close(struct journal *journal)
+{
+    if (journal->fd < 0)
+        return;
+    close(journal->fd);
+    journal->fd = -1;
+    pthread_mutex_destroy(&journal->lock);
+}

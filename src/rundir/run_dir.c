@@ -1,0 +1,311 @@
+#define _GNU_SOURCE
+#include "rundir/run_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "port/file.h"
+
+#define LOCK_FILE ".lock"
+
+enum { PATH_LONGEST = 1024 };
+
+/* ---- what a reader finds ---- */
+
+static bool is_waited_for(mode_t mode)
+{
+    return S_ISFIFO(mode) || S_ISSOCK(mode) || S_ISCHR(mode) || S_ISBLK(mode);
+}
+
+enum err run_dir_check_files(const char *path, struct error *why)
+{
+    const struct dirent *entry;
+    struct stat status;
+    enum err err = ERR_OK;
+    DIR *dir = opendir(path);
+    int folder = dir ? dirfd(dir) : -1;
+    while (folder >= 0 && !err && (entry = readdir(dir)))
+        if ((!fnmatch("*.json*", entry->d_name, 0) || !fnmatch("*.csv", entry->d_name, 0) ||
+             !fnmatch("*.arrow", entry->d_name, 0)) &&
+            fstatat(folder, entry->d_name, &status, 0) == 0 && is_waited_for(status.st_mode))
+            err = err_set(why, ERR_BAD_VALUE,
+                          "%s/%s is a %s, no regular file: write into a file what comes from it",
+                          path, entry->d_name,
+                          S_ISFIFO(status.st_mode)   ? "pipe"
+                          : S_ISSOCK(status.st_mode) ? "socket"
+                                                     : "device");
+    if (dir)
+        closedir(dir);
+    return err; /* a directory that cannot be read is told by who reads it */
+}
+
+/* ---- what stands there ---- */
+
+static bool has(int directory, const char *name)
+{
+    return faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static enum run_dir_state state_of(DIR *dir)
+{
+    int fd = dirfd(dir);
+    if (fd < 0)
+        return RUN_DIR_FOREIGN;
+    if (has(fd, "records.jsonl") || (has(fd, "dataset_info.json") && has(fd, "state.json")))
+        return RUN_DIR_HAS_RUN;
+    struct dirent *entry;
+    while ((entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+            strcmp(entry->d_name, LOCK_FILE))
+            return RUN_DIR_FOREIGN;
+    return RUN_DIR_EMPTY;
+}
+
+enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *why)
+{
+    DIR *dir = opendir(path);
+    if (!dir && errno == ENOENT) {
+        *out = RUN_DIR_NEW;
+        return ERR_OK;
+    }
+    if (!dir && errno == ENOTDIR) {
+        *out = RUN_DIR_FOREIGN; /* a file, or something below one */
+        return ERR_OK;
+    }
+    if (!dir)
+        return err_set(why, err_from_errno(errno), "cannot look into %s: %s", path,
+                       strerror(errno));
+    *out = state_of(dir);
+    closedir(dir);
+    return ERR_OK;
+}
+
+/* ---- making ---- */
+
+static enum err make_one(const char *path, struct error *why)
+{
+    struct stat status;
+    if (mkdir(path, 0777) == 0)
+        return ERR_OK;
+    int problem = errno;
+    if (stat(path, &status) == 0) {
+        if (S_ISDIR(status.st_mode))
+            return ERR_OK;
+        return err_set(why, ERR_BAD_VALUE, "%s is in the way: it is not a directory", path);
+    }
+    return err_set(why, err_from_errno(problem), "cannot make the directory %s: %s", path,
+                   strerror(problem));
+}
+
+enum err run_dir_make(const char *path, struct error *why)
+{
+    char partial[PATH_LONGEST];
+    if (!*path || !str_copy(partial, sizeof partial, path))
+        return err_set(why, ERR_BAD_VALUE, "no name for a directory: '%.200s'", path);
+    for (char *slash = partial + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        enum err err = make_one(partial, why);
+        *slash = '/';
+        if (err)
+            return err;
+    }
+    enum err err = make_one(partial, why);
+    if (!err && access(path, W_OK | X_OK))
+        err =
+            err_set(why, err_from_errno(errno), "cannot write into %s: %s", path, strerror(errno));
+    return err;
+}
+
+/* ---- clearing ---- */
+
+/* What a run makes.  "" is the directory itself; anything not listed is someone else's. */
+static const struct {
+    const char *folder, *pattern;
+} MADE[] = {
+    {"", "records.jsonl"},
+    {"", "summary.json"},
+    {"", "dataset_info.json"},
+    {"", "state.json"},
+    {"", "data-[0-9]*-of-[0-9]*.arrow"},
+    {"", "samples.csv"},
+    {"", "samples-[0-9]*.csv"}, /* of a run that was resumed */
+    {"", "samples.bin"},
+    {"", "spans.jsonl"},
+    {"", "traces.jsonl"},
+    {"", "report.html"},
+    {"", ".*.tmp"},
+    {"analysis", "*.json"},
+    {"analysis", ".*.tmp"},
+    {"plots", "*.png"},
+    {"plots", "*.svg"},
+    {"plots", "*.pdf"},
+    {"plots", ".*.tmp"},
+};
+
+static bool is_made(const char *folder, const char *name)
+{
+    for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
+        if (!strcmp(MADE[i].folder, folder) && !fnmatch(MADE[i].pattern, name, 0))
+            return true;
+    return false;
+}
+
+/* Takes `fd` over.  What is a directory under a name of ours is not ours: unlinkat leaves it. */
+static enum err clear_folder(int fd, const char *folder, const char *path, struct error *why)
+{
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    enum err err = ERR_OK;
+    struct dirent *entry;
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return err_set(why, err_from_errno(errno), "cannot look into %s: %s", path,
+                       strerror(errno));
+    }
+    while (!err && (entry = readdir(dir)))
+        if (is_made(folder, entry->d_name) && unlinkat(fd, entry->d_name, 0) && errno != EISDIR &&
+            errno != ENOENT)
+            err = err_set(why, err_from_errno(errno), "cannot delete %s in %s: %s", entry->d_name,
+                          path, strerror(errno));
+    closedir(dir);
+    return err;
+}
+
+static enum err clear_below(int directory, const char *folder, const char *path, struct error *why)
+{
+    /* A link is not followed: what it leads to is not the run's. */
+    int fd = openat(directory, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return ERR_OK;
+    enum err err = clear_folder(fd, folder, path, why);
+    if (!err)
+        unlinkat(directory, folder, AT_REMOVEDIR); /* stays when something else is in it */
+    return err;
+}
+
+static long lock_owner(int fd)
+{
+    char text[32] = "";
+    uint64_t pid;
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    return parse_u64(text, &pid) == ERR_OK ? (long)pid : 0;
+}
+
+/* Whether someone holds the lock; ERR_BUSY when that is another process. */
+static enum err see_lock(int directory, const char *path, bool *held, struct error *why)
+{
+    *held = false;
+    int fd = openat(directory, LOCK_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return ERR_OK;
+    *held = flock(fd, LOCK_SH | LOCK_NB) != 0;
+    long owner = lock_owner(fd);
+    close(fd);
+    if (*held && owner != (long)getpid())
+        return err_set(why, ERR_BUSY, "a run is writing into %s (process %ld)", path, owner);
+    return ERR_OK;
+}
+
+enum err run_dir_clear(const char *path, struct error *why)
+{
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0 && errno == ENOENT)
+        return ERR_OK;
+    if (directory < 0)
+        return err_set(why, err_from_errno(errno), "cannot clear %s: %s", path, strerror(errno));
+    bool held;
+    enum err err = see_lock(directory, path, &held, why);
+    if (!err)
+        err = clear_below(directory, "analysis", path, why);
+    if (!err)
+        err = clear_below(directory, "plots", path, why);
+    if (!err)
+        err = clear_folder(fcntl(directory, F_DUPFD_CLOEXEC, 0), "", path, why);
+    if (!err && !held) {
+        unlinkat(directory, LOCK_FILE, 0);
+        rmdir(path);
+    }
+    close(directory);
+    return err;
+}
+
+void run_dir_drop(const char *path)
+{
+    enum run_dir_state state;
+    struct error why;
+    char name[PATH_LONGEST];
+    if (run_dir_look(path, &state, &why) != ERR_OK || state != RUN_DIR_EMPTY ||
+        !str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
+        return;
+    unlink(name);
+    rmdir(path); /* stays when another process was quicker: it is that one's now */
+}
+
+/* ---- the lock ---- */
+
+/* Does the name still lead to the file that was locked?  It may have been cleared in between. */
+static bool is_still(const char *name, int fd)
+{
+    struct stat there, here;
+    return stat(name, &there) == 0 && fstat(fd, &here) == 0 && there.st_ino == here.st_ino &&
+           there.st_dev == here.st_dev;
+}
+
+static void write_owner(int fd)
+{
+    char text[32];
+    str_format(text, sizeof text, "%ld\n", (long)getpid());
+    /* The lock holds without it; only its name would be missing. */
+    if (ftruncate(fd, 0) == 0 && pwrite(fd, text, strlen(text), 0) < 0)
+        errno = 0;
+}
+
+enum err run_dir_lock(const char *path, int *fd, struct error *why)
+{
+    char name[PATH_LONGEST];
+    *fd = -1;
+    if (!str_format(name, sizeof name, "%s/%s", path, LOCK_FILE))
+        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
+    for (;;) {
+        int lock = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (lock < 0)
+            return err_set(why, err_from_errno(errno), "cannot lock %s: %s", path, strerror(errno));
+        if (flock(lock, LOCK_EX | LOCK_NB)) {
+            long owner = lock_owner(lock);
+            close(lock);
+            return err_set(why, ERR_BUSY, "another run is writing into %s (process %ld)", path,
+                           owner);
+        }
+        if (is_still(name, lock)) {
+            write_owner(lock);
+            *fd = lock;
+            return ERR_OK;
+        }
+        close(lock);
+    }
+}
+
+/* ---- small files, whole or not at all ---- */
+
+enum err run_dir_put(const char *directory, const char *name, const struct text *content,
+                     struct error *why)
+{
+    char path[PATH_LONGEST];
+    if (!str_format(path, sizeof path, "%s/%s", directory, name))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
+    if (content->failed)
+        return err_set(why, ERR_NO_MEMORY, "cannot write %s: out of memory", path);
+    return file_replace(path, text_get(content), content->length, why);
+}

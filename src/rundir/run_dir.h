@@ -1,0 +1,41 @@
+/* A run directory as a whole: what is there, creating, locking and clearing it, and writing a small file
+ * into it atomically.  Nothing here keeps state. */
+#ifndef IPW_RUNDIR_RUN_DIR_H
+#define IPW_RUNDIR_RUN_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct text;
+
+enum run_dir_state { RUN_DIR_NEW, RUN_DIR_EMPTY, RUN_DIR_HAS_RUN, RUN_DIR_FOREIGN };
+
+/* What stands there: nothing, an empty directory, a run of ours (a journal) or of the Python IPW, or
+ * something else, which is never deleted. */
+enum err run_dir_look(const char *path, enum run_dir_state *out, struct error *why) MUST_USE;
+
+/* Makes it with its parents; tells a read-only place or a file in the way. */
+enum err run_dir_make(const char *path, struct error *why) MUST_USE;
+
+/* Deletes the files that a run makes, and only those, then the directory when it is empty. */
+enum err run_dir_clear(const char *path, struct error *why) MUST_USE;
+
+/* Removes a directory in which no run began: nothing is in it but the lock, which the caller holds and
+ * closes next.  Anything else in it, and it stays. */
+void run_dir_drop(const char *path);
+
+/* Held while a run writes there, so that two do not: ERR_BUSY names the process.  Released by the
+ * kernel when the process ends, however it ends. */
+enum err run_dir_lock(const char *path, int *fd, struct error *why) MUST_USE;
+
+/* Whoever reads a run opens its files by name: a pipe or a device among them would be waited for, maybe
+ * for ever, and is ERR_BAD_VALUE with its path. */
+enum err run_dir_check_files(const char *path, struct error *why) MUST_USE;
+
+/* Writes a small file whole or not at all: a temporary one beside it, synced, renamed. */
+enum err run_dir_put(const char *directory, const char *name, const struct text *content,
+                     struct error *why) MUST_USE;
+
+#endif

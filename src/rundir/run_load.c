@@ -1,0 +1,376 @@
+/* Finding what a run directory holds, and the best source of its records. */
+#include "rundir/run_table.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "rundir/run_table_builder.h"
+#include "rundir/run_table_derive.h"
+#include "rundir/run_table_arrow.h"
+#include "rundir/run_table_journal.h"
+#include "core/text.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+
+/* A summary has a few kilobytes, and what a service says of itself. */
+#define SUMMARY_MOST ((size_t)16 << 20)
+
+enum { PATH_MOST = FILE_PATH_MAX };
+
+static enum err join(const char *directory, const char *name, char path[static PATH_MOST],
+                     struct error *why)
+{
+    if (str_format(path, PATH_MOST, "%s/%s", directory, name))
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE, "the path is too long: %.100s...", directory);
+}
+
+/* ---- what is there ---- */
+
+struct shards {
+    char **names;
+    size_t count;
+};
+
+static void shards_release(struct shards *shards)
+{
+    for (size_t i = 0; i < shards->count; i++)
+        free(shards->names[i]);
+    free((void *)shards->names);
+}
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static enum err list_shards(const char *directory, struct shards *out, struct error *why)
+{
+    const struct dirent *entry;
+    enum err err = ERR_OK;
+    DIR *dir = opendir(directory);
+    if (!dir && errno == ENOENT)
+        return err_set(why, ERR_NOT_FOUND, "no such directory: %s", directory);
+    if (!dir)
+        return err_set(why, err_from_errno(errno), "cannot look into %s: %s", directory,
+                       strerror(errno));
+    while (!err && (entry = readdir(dir))) {
+        if (fnmatch("data-[0-9]*.arrow", entry->d_name, 0) != 0)
+            continue;
+        char **names = realloc((void *)out->names, (out->count + 1) * sizeof *names);
+        char *copy = names ? strdup(entry->d_name) : NULL;
+        if (names)
+            out->names = names;
+        if (copy)
+            names[out->count++] = copy;
+        else
+            err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    }
+    closedir(dir);
+    if (out->count)
+        qsort((void *)out->names, out->count, sizeof *out->names, by_name);
+    return err;
+}
+
+/* data-00000-of-00003.arrow says that there are three. */
+static void note_missing_shards(struct run_table *table, const struct shards *shards)
+{
+    unsigned number, all;
+    if (shards->count && sscanf(shards->names[0], "data-%u-of-%u.arrow", &number, &all) == 2 &&
+        all > shards->count)
+        table_note(table, "%zu of %u Arrow files are there; the queries of the others are missing",
+                   shards->count, all);
+}
+
+static void read_summary(struct run_table *table)
+{
+    char path[PATH_MOST];
+    struct text text = {0};
+    struct error why = {0};
+    if (join(table->directory, "summary.json", path, NULL) || !file_exists(path))
+        return;
+    enum err err = file_read(path, SUMMARY_MOST, &text, &why);
+    if (!err)
+        err = jv_parse(text_get(&text), text.length, &table->summary, &why);
+    if (err)
+        table_note(table, "summary.json is left aside: %s", why.text);
+    else if (!jv_is_object(table->summary)) {
+        table_note(table, "summary.json is left aside: it is no object");
+        jv_free(table->summary);
+        table->summary = NULL;
+    }
+    table->damaged_summary = !table->summary;
+    text_release(&text);
+}
+
+/* The journal goes on when a run is resumed; the Arrow files are made at its end. */
+static bool is_journal_newer(const char *directory, const struct shards *shards)
+{
+    char path[PATH_MOST];
+    struct stat journal, arrow;
+    if (join(directory, "records.jsonl", path, NULL) || stat(path, &journal))
+        return false;
+    for (size_t i = 0; i < shards->count; i++)
+        if (join(directory, shards->names[i], path, NULL) || stat(path, &arrow) ||
+            arrow.st_mtim.tv_sec < journal.st_mtim.tv_sec ||
+            (arrow.st_mtim.tv_sec == journal.st_mtim.tv_sec &&
+             arrow.st_mtim.tv_nsec < journal.st_mtim.tv_nsec))
+            return true;
+    return false;
+}
+
+/* ---- whose rows ---- */
+
+static enum err set_model(struct run_table *table, const char *model, struct error *why)
+{
+    table->model = strdup(model);
+    return table->model ? ERR_OK : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+}
+
+static bool has_model(const struct run_table *table, const char *model)
+{
+    for (size_t i = 0; i < table->model_count; i++)
+        if (strcmp(table->models[i], model) == 0)
+            return true;
+    return false;
+}
+
+static enum err no_model(const struct run_table *table, const char *model, struct error *why)
+{
+    struct text names = {0};
+    for (size_t i = 0; i < table->model_count; i++)
+        text_addf(&names, "%s%s", i ? ", " : "", table->models[i]);
+    enum err err = err_set(why, ERR_NOT_FOUND, "%s has no model '%s': it has %.150s",
+                           table->directory, model, names.length ? text_get(&names) : "none");
+    text_release(&names);
+    return err;
+}
+
+static enum err choose_model(struct run_table *table, const char *wanted, struct error *why)
+{
+    const char *told = run_fact_text(table, "model");
+    if (wanted && !has_model(table, wanted))
+        return no_model(table, wanted, why);
+    if (!wanted)
+        wanted = has_model(table, told) ? told : table->model_count ? table->models[0] : NULL;
+    if (!wanted)
+        return err_set(why, ERR_NO_DATA, "%s holds a dataset, but no metrics of any model",
+                       table->directory);
+    return set_model(table, wanted, why);
+}
+
+/* ---- loading ---- */
+
+struct asked {
+    struct run_wanted wanted;
+    size_t excerpts;
+};
+
+static void release_columns(struct run_table *table)
+{
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
+        free(table->numbers[i]);
+    for (size_t i = 0; i < RUN_FLAGS; i++)
+        free(table->flags[i]);
+    for (size_t i = 0; i < RUN_WORDS; i++) {
+        for (uint32_t id = 0; id < table->words[i].count; id++)
+            free(table->words[i].texts[id]);
+        free((void *)table->words[i].texts);
+        free(table->words[i].ids);
+    }
+    for (size_t i = 0; i < table->model_count; i++)
+        free(table->models[i]);
+    free((void *)table->models);
+    free((void *)table->model);
+    jv_free(table->begun);
+    excerpts_release(&table->excerpts);
+}
+
+void run_table_release(struct run_table *table)
+{
+    release_columns(table);
+    jv_free(table->summary);
+    free((void *)table->directory);
+    free(table->notes);
+    *table = (struct run_table){0};
+}
+
+/* As before the first row: another source begins anew. */
+static void forget_rows(struct run_table *table)
+{
+    struct run_table fresh = {.directory = table->directory,
+                              .summary = table->summary,
+                              .damaged_summary = table->damaged_summary,
+                              .notes = table->notes,
+                              .note_count = table->note_count};
+    release_columns(table);
+    *table = fresh;
+}
+
+static enum err begin_builder(struct builder *builder, struct run_table *table, struct asked asked,
+                              struct error *why)
+{
+    enum err err = builder_init(builder, table, derive_needs(asked.wanted));
+    builder->excerpts = asked.excerpts;
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+}
+
+static enum err from_arrow(struct run_table *table, const struct shards *shards, const char *model,
+                           struct asked asked, struct error *why)
+{
+    struct builder builder;
+    char path[PATH_MOST];
+    enum err err = ERR_OK;
+    table->source = RUN_FROM_ARROW;
+    for (size_t i = 0; !err && i < shards->count; i++) {
+        err = join(table->directory, shards->names[i], path, why);
+        if (!err)
+            err = arrow_models(path, &table->models, &table->model_count, why);
+    }
+    if (!err)
+        err = choose_model(table, model, why);
+    if (err)
+        return err;
+    err = begin_builder(&builder, table, asked, why);
+    for (size_t i = 0; !err && i < shards->count; i++) {
+        err = join(table->directory, shards->names[i], path, why);
+        if (!err)
+            err = arrow_rows(path, table->model, &builder, why);
+    }
+    builder_finish(&builder);
+    builder_release(&builder);
+    return err;
+}
+
+static enum err from_journal(struct run_table *table, const char *model, struct asked asked,
+                             struct error *why)
+{
+    struct builder builder;
+    char path[PATH_MOST];
+    enum err err = join(table->directory, "records.jsonl", path, why);
+    table->source = RUN_FROM_JOURNAL;
+    if (!model && run_fact_text(table, "model")[0])
+        model = run_fact_text(table, "model");
+    if (!err && model)
+        err = set_model(table, model, why);
+    if (err)
+        return err;
+    err = begin_builder(&builder, table, asked, why);
+    if (!err)
+        err = journal_rows(path, &builder, why);
+    builder_finish(&builder);
+    builder_release(&builder);
+    if (!err && model && table->model_count && !has_model(table, model))
+        err = no_model(table, model, why);
+    return err;
+}
+
+/* The Arrow files, unless the journal knows more or they cannot be read. */
+static enum err load_rows(struct run_table *table, const struct shards *shards, const char *model,
+                          struct asked asked, struct error *why)
+{
+    char journal[PATH_MOST];
+    enum err err = join(table->directory, "records.jsonl", journal, why);
+    if (err)
+        return err;
+    bool has_journal = file_exists(journal);
+    if (!shards->count && !has_journal)
+        return err_set(why, ERR_NOT_FOUND,
+                       "%s holds no run: neither data-*.arrow nor records.jsonl", table->directory);
+    if (!shards->count || is_journal_newer(table->directory, shards))
+        return from_journal(table, model, asked, why);
+    note_missing_shards(table, shards);
+    err = from_arrow(table, shards, model, asked, why);
+    if ((err == ERR_BAD_VALUE || err == ERR_UNSUPPORTED || err == ERR_IO) && has_journal) {
+        table_note(table, "the journal is read in place of the Arrow files: %s", why->text);
+        forget_rows(table);
+        err = from_journal(table, model, asked, why);
+    }
+    return err;
+}
+
+static void note_state(struct run_table *table)
+{
+    if (!table->summary && !table->damaged_summary)
+        table_note(table, "no summary.json: the run has not come to its end; %zu record%s",
+                   table->rows, table->rows == 1 ? " is there" : "s are there");
+    if (table->not_finite)
+        table_note(table, "%llu values are not finite and count as unknown",
+                   (unsigned long long)table->not_finite);
+    if (table->negative)
+        table_note(table,
+                   "the energy of %llu quer%s is below 0, which none can be: it counts as unknown",
+                   (unsigned long long)table->negative, table->negative == 1 ? "y" : "ies");
+    if (table->damaged)
+        table_note(table, "%llu damaged line%s of records.jsonl left out; the first is line %llu",
+                   (unsigned long long)table->damaged, table->damaged == 1 ? "" : "s",
+                   (unsigned long long)table->first_damaged);
+    if (run_fact(table, "format") > JOURNAL_FORMAT)
+        table_note(table,
+                   "records.jsonl is of format %.0f, and this version knows %d: some of it "
+                   "may be missing",
+                   run_fact(table, "format"), JOURNAL_FORMAT);
+    for (uint32_t id = 1; id < table->words[RUN_METHOD].count; id++)
+        if (strcmp(table->words[RUN_METHOD].texts[id], "estimated") == 0)
+            table_note(table, "energies are estimated by a model, not measured");
+    if (table->model_count > 1)
+        table_note(table, "the records are of %zu models; these are %s's", table->model_count,
+                   table->model);
+}
+
+static enum err load_into(struct run_table *table, const char *model, struct asked asked,
+                          struct error *why)
+{
+    struct shards shards = {0};
+    enum err err = list_shards(table->directory, &shards, why);
+    if (!err)
+        err = run_dir_check_files(table->directory, why);
+    if (!err) {
+        read_summary(table);
+        err = load_rows(table, &shards, model, asked, why);
+    }
+    shards_release(&shards);
+    if (!err && !table->rows && table->damaged)
+        err = err_set(why, ERR_BAD_VALUE,
+                      "no record in %s can be read: %llu lines are damaged, "
+                      "the first is line %llu",
+                      table->directory, (unsigned long long)table->damaged,
+                      (unsigned long long)table->first_damaged);
+    if (!err && !table->rows)
+        err = err_set(why, ERR_NO_DATA, "there is no record in %s yet", table->directory);
+    if (!err && (err = derive_columns(table, asked.wanted)))
+        err_set(why, err, "%s", err_text(err));
+    if (!err)
+        note_state(table);
+    return err;
+}
+
+enum err run_table_load_texts(const char *directory, const char *model, struct run_wanted wanted,
+                              size_t excerpts, struct run_table *out, struct error *why)
+{
+    struct error reason = {0};
+    *out = (struct run_table){.directory = strdup(directory)};
+    if (!out->directory)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = jv_available(&reason);
+    if (!err)
+        err = load_into(out, model, (struct asked){wanted, excerpts}, &reason);
+    if (err) {
+        err_set(why, err, "%s", reason.text);
+        run_table_release(out);
+    }
+    return err;
+}
+
+enum err run_table_load(const char *directory, const char *model, struct run_wanted wanted,
+                        struct run_table *out, struct error *why)
+{
+    return run_table_load_texts(directory, model, wanted, 0, out, why);
+}

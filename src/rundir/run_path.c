@@ -1,0 +1,203 @@
+#include "rundir/run_path.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/utf8.h"
+
+/* ---- hardware ---- */
+
+enum { LABEL_MAX = 128 };
+
+/* A run of letters and digits inside the name. */
+struct token {
+    const char *start;
+    size_t length;
+};
+
+static bool next_token(const char **at, struct token *token)
+{
+    const char *c = *at;
+    while (*c && !isalnum((unsigned char)*c))
+        c++;
+    token->start = c;
+    while (isalnum((unsigned char)*c))
+        c++;
+    token->length = (size_t)(c - token->start);
+    *at = c;
+    return token->length > 0;
+}
+
+static size_t count(struct token token, int (*is)(int))
+{
+    size_t n = 0;
+    for (size_t i = 0; i < token.length; i++)
+        n += is((unsigned char)token.start[i]) != 0;
+    return n;
+}
+
+/* "RTX" in "RTX 4090": a short family name in one case, or anything that has a number already. */
+static bool leads_a_number(struct token token)
+{
+    size_t letters = count(token, isalpha);
+    if (letters == 0)
+        return false;
+    if (count(token, isdigit) > 0)
+        return true;
+    return token.length <= 4 &&
+           (count(token, isupper) == letters || count(token, islower) == letters);
+}
+
+static void append(char *to, size_t size, struct token token)
+{
+    size_t used = strlen(to);
+    str_format(to + used, size - used, "%.*s", (int)token.length, token.start);
+}
+
+static void raise_if_no_capitals(char *label)
+{
+    for (const char *c = label; *c; c++)
+        if (isupper((unsigned char)*c))
+            return;
+    for (char *c = label; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+}
+
+/* The label of one name; "" when it has neither a letter nor a digit. */
+static void label_of(const char *name, char *to, size_t size)
+{
+    struct token token, previous = {0}, first_number = {0}, last_word = {0};
+    const char *at = name;
+    bool joined = false;
+    to[0] = '\0';
+    while (next_token(&at, &token)) {
+        bool has_digit = count(token, isdigit) > 0;
+        if (previous.length && has_digit && leads_a_number(previous)) {
+            append(to, size, previous);
+            append(to, size, token);
+            joined = true;
+            break;
+        }
+        if (has_digit && !first_number.length)
+            first_number = token;
+        if (count(token, isalpha) > 0)
+            last_word = token;
+        previous = token;
+    }
+    if (!joined)
+        append(to, size, first_number.length ? first_number : last_word);
+    raise_if_no_capitals(to);
+}
+
+static bool has_number(const char *label)
+{
+    return strpbrk(label, "0123456789") != NULL;
+}
+
+void hardware_label(const char *gpu_name, const char *cpu_brand, char *to, size_t size)
+{
+    char gpu[LABEL_MAX], cpu[LABEL_MAX];
+    label_of(gpu_name ? gpu_name : "", gpu, sizeof gpu);
+    label_of(cpu_brand ? cpu_brand : "", cpu, sizeof cpu);
+    const char *best = "UNKNOWN_HW";
+    if (has_number(gpu))
+        best = gpu;
+    else if (has_number(cpu))
+        best = cpu;
+    else if (gpu[0])
+        best = gpu;
+    else if (cpu[0])
+        best = cpu;
+    str_copy(to, size, best);
+}
+
+/* ---- models ---- */
+
+static bool is_alnum(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } RANGES[] = {
+#define ALNUM(first, last) {first, last},
+#include "rundir/alnum.def"
+#undef ALNUM
+    };
+    if (code < 0x80)
+        return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
+               (code >= 'a' && code <= 'z');
+    size_t low = 0, high = sizeof RANGES / sizeof *RANGES;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (code > RANGES[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < sizeof RANGES / sizeof *RANGES && code >= RANGES[low].first;
+}
+
+/* Copies without the underscores at both ends, and never half a character. */
+static void copy_stripped(const char *from, char *to, size_t size)
+{
+    from += strspn(from, "_");
+    size_t length = strlen(from);
+    if (length >= size) {
+        length = size - 1;
+        while (length > 0 && ((unsigned char)from[length] & 0xC0) == 0x80)
+            length--;
+    }
+    while (length > 0 && from[length - 1] == '_')
+        length--;
+    memcpy(to, from, length);
+    to[length] = '\0';
+}
+
+/* The part of a model's name that tells it from others: of the path of a file, the file's name. */
+static size_t tell_apart(const char **model)
+{
+    static const char SUFFIX[] = ".gguf";
+    size_t length = strlen(*model);
+    size_t rest = length - (sizeof SUFFIX - 1);
+    if (length < sizeof SUFFIX || !str_equal_nocase(*model + rest, SUFFIX))
+        return length;
+    const char *slash = strrchr(*model, '/');
+    size_t before = slash ? (size_t)(slash + 1 - *model) : 0;
+    *model += before;
+    return rest - before;
+}
+
+void model_slug(const char *model, char *to, size_t size)
+{
+    struct text slug = {0};
+    size_t kept = tell_apart(&model);
+    const char *end = model + kept;
+    for (const char *s = model; s < end;) {
+        size_t length;
+        if (is_alnum(utf8_decode(s, (size_t)(end - s), &length)))
+            text_add_bytes(&slug, s, length);
+        else
+            text_add(&slug, "_");
+        s += length;
+    }
+    copy_stripped(text_get(&slug), to, size);
+    if (!to[0])
+        str_copy(to, size, "model");
+    text_release(&slug);
+}
+
+void run_dir_name(const char *hardware, const char *model, const char *dataset, char *to,
+                  size_t size)
+{
+    struct text name = {0};
+    char slug[256];
+    model_slug(model, slug, sizeof slug);
+    text_addf(&name, "profile_%s_%s_%s", hardware, slug, dataset);
+    for (size_t i = 0; i < name.length; i++)
+        if (name.bytes[i] == '/')
+            name.bytes[i] = '_';
+    copy_stripped(text_get(&name), to, size);
+    text_release(&name);
+}

@@ -1,0 +1,150 @@
+/* A run as columns: one row a query, in the order of the records.  Out of a directory of ours or of the
+ * Python IPW's: its Arrow files where they are up to date, else the journal.
+ *
+ * A table is of one model.  Where a directory holds several, one is taken and `models` names all.
+ *
+ * run_table_load creates a table, run_table_release frees it; everything below points into it.  A million queries take 8 MB a
+ * number, 4 MB a word that differs, 1 MB a flag: ask for what you need. */
+#ifndef IPW_RUNDIR_RUN_TABLE_H
+#define IPW_RUNDIR_RUN_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/units.h"
+
+struct jv;
+
+/* RUN_JOULES, RUN_TTFT ... RUN_CORRECT ... RUN_SUBJECT ...: one enum each, from run_columns.def. */
+enum run_number {
+#define NUMBER(constant, name, unit, label, places) RUN_##constant,
+#define FLAG(constant, name, label, places)
+#define WORD(constant, name, label, places)
+#include "rundir/run_columns.def"
+#undef NUMBER
+    RUN_NUMBERS
+};
+
+enum run_flag {
+#define NUMBER(constant, name, unit, label, places)
+#undef FLAG
+#define FLAG(constant, name, label, places) RUN_##constant,
+#include "rundir/run_columns.def"
+#undef FLAG
+    RUN_FLAGS
+};
+
+enum run_word {
+#define FLAG(constant, name, label, places)
+#undef WORD
+#define WORD(constant, name, label, places) RUN_##constant,
+#include "rundir/run_columns.def"
+#undef NUMBER
+#undef FLAG
+#undef WORD
+    RUN_WORDS
+};
+
+/* Which columns to load.  Flags are always loaded. */
+struct run_wanted {
+    uint64_t numbers; /* bits: RUN_WANT(RUN_JOULES) | ... */
+    uint64_t words;
+};
+#define RUN_WANT(column) (UINT64_C(1) << (column))
+#define RUN_WANT_ALL     ((struct run_wanted){UINT64_MAX, UINT64_MAX})
+
+struct run_column_info {
+    const char *name, *unit, *label;
+};
+extern const struct run_column_info RUN_NUMBER_INFO[RUN_NUMBERS];
+extern const struct run_column_info RUN_WORD_INFO[RUN_WORDS];
+
+enum run_source { RUN_FROM_ARROW, RUN_FROM_JOURNAL };
+
+/* What was asked and answered, each cut to RUN_EXCERPT_MAX bytes; NULL where it is not known. */
+enum { RUN_EXCERPT_MAX = 700 };
+struct run_excerpt {
+    char *problem, *expected, *answer;
+};
+
+struct run_table {
+    size_t rows;
+    double *numbers[RUN_NUMBERS]; /* NULL: not asked for, or of no query known */
+    int8_t *flags[RUN_FLAGS];     /* 1, 0, or -1 for not known; never NULL */
+    struct run_words {
+        uint32_t *ids; /* NULL when all rows have the same */
+        uint32_t same;
+        char **texts; /* texts[0] is "", for not known; others in the order of their coming */
+        uint32_t count;
+    } words[RUN_WORDS];
+
+    const char *directory; /* as it was given */
+    const char *model;     /* whose rows these are */
+    char **models;         /* all that the directory has */
+    size_t model_count;
+    struct jv *summary;   /* summary.json; NULL when there is none: an unfinished run */
+    bool damaged_summary; /* it is there, and could not be read */
+    struct jv *begun;     /* the journal's first "run" line, where the journal was read; or NULL */
+    struct run_excerpts {
+        struct run_excerpt *items; /* items[i] is of row i * stride */
+        size_t count, stride;
+    } excerpts; /* none unless they were asked for */
+    enum run_source source;
+    bool ours;              /* records have the struct "ipw": shares, with their evidence */
+    size_t failed;          /* rows with RUN_FAILED */
+    uint64_t not_finite;    /* values that were NaN or infinite, and count as unknown */
+    uint64_t negative;      /* queries with an energy below 0, which counts as unknown */
+    uint64_t damaged;       /* lines of the journal that were skipped */
+    uint64_t first_damaged; /* the first of them, from 1 */
+    struct run_note {       /* what a user must be told: damaged files, several models ... */
+        char text[320];
+    } *notes;
+    size_t note_count;
+};
+
+/* UNKNOWN where the column is not there. */
+static inline double run_number(const struct run_table *table, enum run_number column, size_t row)
+{
+    return table->numbers[column] ? table->numbers[column][row] : UNKNOWN;
+}
+
+const char *run_word(const struct run_table *table, enum run_word column, size_t row); /* "" */
+uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row);
+static inline int run_flag(const struct run_table *table, enum run_flag column, size_t row)
+{
+    return table->flags[column][row];
+}
+
+/* Completed: analyses of cost and speed look at these alone. */
+static inline bool run_completed(const struct run_table *table, size_t row)
+{
+    return table->flags[RUN_FAILED][row] != 1;
+}
+
+/* "q000012", "q000012.r1", as the journal names it; RUN_INDEX and RUN_REPEAT must be loaded. */
+enum { RUN_KEY_MAX = 48 };
+char *run_key(const struct run_table *table, size_t row, char *to);
+
+/* What summary.json says, by a path ("ipw.energy.joules"); UNKNOWN and "" where it does not. */
+double run_fact(const struct run_table *table, const char *path);
+const char *run_fact_text(const struct run_table *table, const char *path);
+
+/* What the run's sensors are wrong by in every query alike, relative: of the ± of its energy, what is not
+ * statistical, and all of it where that is not told; UNKNOWN without a ±. */
+double run_calibration(const struct run_table *table);
+
+/* `model` is the one to take, or NULL: the summary's, else the one with most records.  ERR_NOT_FOUND:
+ * no such directory, no run in it, or no such model; ERR_NO_DATA: a run without a single record;
+ * ERR_BAD_VALUE: damaged, with the file and the place in it. */
+enum err run_table_load(const char *directory, const char *model, struct run_wanted wanted,
+                        struct run_table *out, struct error *why) MUST_USE;
+void run_table_release(struct run_table *table);
+
+/* The same, with the texts of some queries, evenly picked: all of up to `excerpts`, and of more at least
+ * that many and less than twice. */
+enum err run_table_load_texts(const char *directory, const char *model, struct run_wanted wanted,
+                              size_t excerpts, struct run_table *out, struct error *why) MUST_USE;
+
+#endif

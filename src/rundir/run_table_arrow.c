@@ -1,0 +1,313 @@
+#include "rundir/run_table_arrow.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rundir/run_table_builder.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/arrow_read.h"
+
+/* Where this file has a column; alternatives that it lacks are left out. */
+struct found {
+    size_t count;
+    bool is_inside; /* it stands in the JSON that the first place has as text */
+    struct arrow_place places[PLACES_MOST];
+};
+
+struct loading {
+    struct arrow_reader *reader;
+    struct builder *builder;
+    const char *model;
+    struct arrow_place metrics;             /* the model's struct */
+    struct found problem, expected, answer; /* texts */
+    struct found numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
+    size_t rows, capacity; /* of the batch; of the arrays below */
+    double *values, *more;
+    struct arrow_text *texts;
+    bool *there; /* does the record have this model? */
+    bool all_there;
+};
+
+enum err arrow_models(const char *path, char ***names, size_t *count, struct error *why)
+{
+    struct arrow_reader *reader;
+    struct arrow_place place;
+    const char *top = "model_metrics", *name;
+    enum err err = arrow_reader_open(path, &reader, why);
+    if (err)
+        return err;
+    if (arrow_reader_find(reader, &top, 1, &place))
+        for (size_t i = 0; !err && (name = arrow_reader_child(reader, &place, i)); i++) {
+            bool known = false;
+            for (size_t j = 0; j < *count; j++)
+                known = known || strcmp((*names)[j], name) == 0;
+            char **longer = known ? *names : realloc((void *)*names, (*count + 1) * sizeof *longer);
+            char *copy = known || !longer ? NULL : strdup(name);
+            if (longer)
+                *names = longer;
+            if (copy)
+                longer[(*count)++] = copy;
+            else if (!known)
+                err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+        }
+    arrow_reader_close(reader);
+    return err;
+}
+
+/* ---- where things are ---- */
+
+static void find_places(const struct loading *loading, const struct places *places,
+                        struct found *out)
+{
+    *out = (struct found){0};
+    for (size_t i = 0; i < places->count; i++) {
+        const struct place *place = &places->items[i];
+        if (place->inside && out->count)
+            continue; /* a column of its own, or the same text again */
+        const char *names[PLACE_NAMES_MOST + 2] = {"model_metrics", loading->model};
+        size_t before = place->from_top ? 0 : 2;
+        for (size_t n = 0; n < place->count; n++)
+            names[before + n] = place->names[n];
+        if (!arrow_reader_find(loading->reader, names, before + place->count,
+                               &out->places[out->count]) ||
+            (place->inside && out->places[out->count].kind != ARROW_IS_TEXT))
+            continue;
+        out->is_inside = place->inside != NULL;
+        out->count++;
+    }
+}
+
+static bool wants(uint64_t bits, size_t column)
+{
+    return bits >> column & 1;
+}
+
+static void find_columns(struct loading *loading)
+{
+    const struct builder *builder = loading->builder;
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
+        if (wants(builder->wanted.numbers, i))
+            find_places(loading, &builder->numbers[i], &loading->numbers[i]);
+    for (size_t i = 0; i < RUN_FLAGS; i++)
+        find_places(loading, &builder->flags[i], &loading->flags[i]);
+    for (size_t i = 0; i < RUN_WORDS; i++)
+        if (wants(builder->wanted.words, i))
+            find_places(loading, &builder->words[i], &loading->words[i]);
+}
+
+/* ---- one batch ---- */
+
+static enum err make_room(struct loading *loading)
+{
+    size_t rows = loading->rows;
+    if (rows <= loading->capacity)
+        return ERR_OK;
+    free(loading->values);
+    free(loading->more);
+    free(loading->texts);
+    free(loading->there);
+    loading->values = malloc(rows * sizeof *loading->values);
+    loading->more = malloc(rows * sizeof *loading->more);
+    loading->texts = malloc(rows * sizeof *loading->texts);
+    loading->there = malloc(rows * sizeof *loading->there);
+    loading->capacity = rows;
+    return loading->values && loading->more && loading->texts && loading->there ? ERR_OK
+                                                                                : ERR_NO_MEMORY;
+}
+
+/* Into values, those of records with this model only; returns how many. */
+static size_t take_numbers(struct loading *loading, const struct found *found)
+{
+    uint64_t *not_finite = &loading->builder->table->not_finite;
+    for (size_t i = 0; i < loading->rows && !found->count; i++)
+        loading->values[i] = UNKNOWN;
+    if (found->count)
+        arrow_reader_numbers(loading->reader, &found->places[0], loading->values, not_finite);
+    for (size_t p = 1; p < found->count; p++) {
+        arrow_reader_numbers(loading->reader, &found->places[p], loading->more, not_finite);
+        for (size_t i = 0; i < loading->rows; i++)
+            if (!is_known(loading->values[i]))
+                loading->values[i] = loading->more[i];
+    }
+    if (loading->all_there)
+        return loading->rows;
+    size_t kept = 0;
+    for (size_t i = 0; i < loading->rows; i++)
+        if (loading->there[i])
+            loading->values[kept++] = loading->values[i];
+    return kept;
+}
+
+/* Texts as numbers that stand for them. */
+static void take_fingerprints(struct loading *loading, const struct found *found)
+{
+    size_t kept = 0;
+    arrow_reader_texts(loading->reader, &found->places[0], loading->texts);
+    for (size_t i = 0; i < loading->rows; i++)
+        if (loading->there[i])
+            loading->values[kept++] =
+                builder_fingerprint(loading->texts[i].bytes, loading->texts[i].length);
+}
+
+/* A number serves as a word: levels are often counted. */
+static enum err add_number_words(struct loading *loading, enum run_word column,
+                                 const struct found *found)
+{
+    enum err err = ERR_OK;
+    char digits[32];
+    size_t count = take_numbers(loading, found);
+    for (size_t i = 0; !err && i < count; i++) {
+        double value = loading->values[i];
+        if (value >= 0 && value <= 9 && value == floor(value)) /* most levels; printing is slow */
+            memcpy(digits, (const char[]){(char)('0' + (int)value), '\0'}, 2);
+        else
+            str_format(digits, sizeof digits, "%.15g", value);
+        err =
+            builder_word(loading->builder, column, is_known(value) ? digits : NULL, strlen(digits));
+    }
+    return err;
+}
+
+static enum err add_words(struct loading *loading, enum run_word column)
+{
+    const struct found *found = &loading->words[column];
+    enum err err = ERR_OK;
+    if (found->count && found->places[0].kind == ARROW_IS_NUMBER)
+        return add_number_words(loading, column, found);
+    if (found->count)
+        arrow_reader_texts(loading->reader, &found->places[0], loading->texts);
+    else
+        memset(loading->texts, 0, loading->rows * sizeof *loading->texts);
+    for (size_t i = 0; !err && i < loading->rows; i++)
+        if (loading->there[i])
+            err = (found->is_inside ? builder_word_inside : builder_word)(
+                loading->builder, column, loading->texts[i].bytes, loading->texts[i].length);
+    return err;
+}
+
+/* ---- texts ---- */
+
+static void find_text(const struct loading *loading, const char *top, const char *below,
+                      struct found *out)
+{
+    const char *names[] = {top, below};
+    *out = (struct found){0};
+    out->count = arrow_reader_find(loading->reader, names, below ? 2 : 1, &out->places[0]) &&
+                 out->places[0].kind == ARROW_IS_TEXT;
+}
+
+static struct arrow_text *texts_of(const struct loading *loading, const struct found *found)
+{
+    struct arrow_text *texts = calloc(loading->rows + 1, sizeof *texts);
+    if (texts && found->count)
+        arrow_reader_texts(loading->reader, &found->places[0], texts);
+    return texts;
+}
+
+/* Those rows of the batch whose texts are kept; `rows` are already in the table. */
+static enum err add_texts(struct loading *loading)
+{
+    struct builder *builder = loading->builder;
+    struct arrow_text *problem = texts_of(loading, &loading->problem);
+    struct arrow_text *expected = texts_of(loading, &loading->expected);
+    struct arrow_text *answer = texts_of(loading, &loading->answer);
+    enum err err = problem && expected && answer ? ERR_OK : ERR_NO_MEMORY;
+    size_t row = builder->table->rows;
+    for (size_t i = 0; i < loading->rows && !err; i++) {
+        if (!loading->there[i] || !builder_wants_texts(builder, row++))
+            continue;
+        struct row_texts texts = {problem[i].bytes,  expected[i].bytes,  answer[i].bytes,
+                                  problem[i].length, expected[i].length, answer[i].length};
+        err = builder_texts(builder, &texts);
+    }
+    free(problem);
+    free(expected);
+    free(answer);
+    return err;
+}
+
+static size_t count_there(struct loading *loading)
+{
+    size_t count = 0;
+    arrow_reader_known(loading->reader, &loading->metrics, loading->there);
+    for (size_t i = 0; i < loading->rows; i++)
+        count += loading->there[i];
+    loading->all_there = count == loading->rows;
+    return count;
+}
+
+static enum err add_batch(struct loading *loading)
+{
+    struct builder *builder = loading->builder;
+    enum err err = make_room(loading);
+    if (err)
+        return err;
+    size_t count = count_there(loading);
+    err = builder_reserve(builder, count);
+    for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
+        if (loading->numbers[i].count) {
+            if (i == RUN_QUESTION)
+                take_fingerprints(loading, &loading->numbers[i]);
+            else
+                take_numbers(loading, &loading->numbers[i]);
+            err = builder_numbers(builder, (enum run_number)i, loading->values, count);
+        }
+    for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
+        take_numbers(loading, &loading->flags[i]);
+        builder_flags(builder, (enum run_flag)i, loading->values, count);
+    }
+    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+        if (wants(builder->wanted.words, i))
+            err = add_words(loading, (enum run_word)i);
+    if (!err && builder->excerpts)
+        err = add_texts(loading);
+    if (!err)
+        builder_advance(builder, count);
+    return err;
+}
+
+/* ---- a file ---- */
+
+static enum err read_all(struct loading *loading, struct error *why)
+{
+    uint64_t records = 0;
+    struct error reason = {0};
+    for (;;) {
+        enum err err = arrow_reader_batch(loading->reader, &loading->rows, &reason);
+        if (err)
+            return err_set(why, err, "%s, after record %llu", reason.text,
+                           (unsigned long long)records);
+        if (!loading->rows)
+            return ERR_OK;
+        records += loading->rows;
+        if ((err = add_batch(loading)))
+            return err_set(why, err, "%s", err_text(err));
+    }
+}
+
+enum err arrow_rows(const char *path, const char *model, struct builder *builder, struct error *why)
+{
+    struct loading loading = {.builder = builder, .model = model};
+    const char *names[] = {"model_metrics", model}, *ours = "ipw";
+    struct arrow_place place;
+    enum err err = arrow_reader_open(path, &loading.reader, why);
+    if (err)
+        return err;
+    if (arrow_reader_find(loading.reader, names, 2, &loading.metrics)) {
+        find_columns(&loading);
+        find_text(&loading, "problem", NULL, &loading.problem);
+        find_text(&loading, "answer", NULL, &loading.expected);
+        find_text(&loading, "model_answers", model, &loading.answer);
+        builder->table->ours =
+            builder->table->ours || arrow_reader_find(loading.reader, &ours, 1, &place);
+        err = read_all(&loading, why);
+    }
+    arrow_reader_close(loading.reader);
+    free(loading.values);
+    free(loading.more);
+    free(loading.texts);
+    free(loading.there);
+    return err;
+}

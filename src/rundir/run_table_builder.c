@@ -1,0 +1,409 @@
+#define _GNU_SOURCE
+#include "rundir/run_table_builder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "core/hash.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+
+/* More different words than this are no longer told apart: they are no words that many queries share. */
+enum { WORDS_MOST = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
+
+static const char *const NUMBER_PLACES[] = {
+#define NUMBER(constant, name, unit, label, places) places,
+#define FLAG(constant, name, label, places)
+#define WORD(constant, name, label, places)
+#include "rundir/run_columns.def"
+#undef NUMBER
+#undef FLAG
+#undef WORD
+};
+static const char *const FLAG_PLACES[] = {
+#define NUMBER(constant, name, unit, label, places)
+#define FLAG(constant, name, label, places) places,
+#define WORD(constant, name, label, places)
+#include "rundir/run_columns.def"
+#undef NUMBER
+#undef FLAG
+#undef WORD
+};
+static const char *const WORD_PLACES[] = {
+#define NUMBER(constant, name, unit, label, places)
+#define FLAG(constant, name, label, places)
+#define WORD(constant, name, label, places) places,
+#include "rundir/run_columns.def"
+#undef NUMBER
+#undef FLAG
+#undef WORD
+};
+_Static_assert(RUN_NUMBERS <= 64 && RUN_WORDS <= 64, "a column is a bit of run_wanted");
+
+/* ---- words ---- */
+
+static uint32_t hash_of(const char *bytes, size_t length)
+{
+    uint32_t hash = 2166136261U;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 16777619U;
+    return hash;
+}
+
+/* The slot that holds the word, or the free one where it belongs. */
+static size_t slot_of(const struct word_index *index, const struct run_words *words,
+                      const char *bytes, size_t length)
+{
+    size_t slot = hash_of(bytes, length) & (index->size - 1);
+    for (; index->slots[slot]; slot = (slot + 1) & (index->size - 1)) {
+        const char *text = words->texts[index->slots[slot] - 1];
+        if (strncmp(text, bytes, length) == 0 && text[length] == '\0')
+            break;
+    }
+    return slot;
+}
+
+static enum err widen(struct word_index *index, const struct run_words *words)
+{
+    struct word_index wider = *index;
+    wider.size = index->size ? 2 * index->size : SLOTS_FIRST;
+    wider.slots = calloc(wider.size, sizeof *wider.slots);
+    if (!wider.slots)
+        return ERR_NO_MEMORY;
+    for (uint32_t id = 0; id < words->count; id++)
+        wider.slots[slot_of(&wider, words, words->texts[id], strlen(words->texts[id]))] = id + 1;
+    free(index->slots);
+    *index = wider;
+    return ERR_OK;
+}
+
+static enum err add_text(struct word_index *index, struct run_words *words, const char *bytes,
+                         size_t length)
+{
+    char **texts = grow((void *)words->texts, &index->capacity, words->count, sizeof *texts);
+    if (!texts)
+        return ERR_NO_MEMORY;
+    words->texts = texts;
+    texts[words->count] = strndup(bytes, length);
+    if (!texts[words->count])
+        return ERR_NO_MEMORY;
+    words->count++;
+    return ERR_OK;
+}
+
+static enum err intern(struct word_index *index, struct run_words *words, const char *bytes,
+                       size_t length, uint32_t *id)
+{
+    if (2 * ((size_t)words->count + 1) > index->size && widen(index, words))
+        return ERR_NO_MEMORY;
+    size_t slot = slot_of(index, words, bytes, length);
+    if (!index->slots[slot] && words->count >= WORDS_MOST) {
+        bytes = "(others)";
+        length = strlen(bytes);
+        slot = slot_of(index, words, bytes, length);
+    }
+    if (!index->slots[slot]) {
+        if (add_text(index, words, bytes, length))
+            return ERR_NO_MEMORY;
+        index->slots[slot] = words->count;
+    }
+    *id = index->slots[slot] - 1;
+    return ERR_OK;
+}
+
+enum err builder_word(struct builder *builder, enum run_word column, const char *bytes,
+                      size_t length)
+{
+    struct run_words *words = &builder->table->words[column];
+    struct word_index *index = &builder->index[column];
+    uint32_t id = 0;
+    const char *nul =
+        bytes ? memchr(bytes, '\0', length) : NULL; /* no word of ours goes on there */
+    if (nul)
+        length = (size_t)(nul - bytes);
+    enum err err = bytes ? intern(index, words, bytes, length, &id) : ERR_OK;
+    if (err)
+        return err;
+    size_t row = index->seen++;
+    if (row == 0)
+        words->same = id;
+    if (!words->ids && id == words->same)
+        return ERR_OK;
+    if (!words->ids) {
+        words->ids = malloc(builder->capacity * sizeof *words->ids);
+        if (!words->ids)
+            return ERR_NO_MEMORY;
+        for (size_t i = 0; i < row; i++)
+            words->ids[i] = words->same;
+    }
+    words->ids[row] = id;
+    return ERR_OK;
+}
+
+double builder_fingerprint(const char *bytes, size_t length)
+{
+    if (!bytes)
+        return UNKNOWN;
+    uint64_t hash = hash_bytes(HASH_START, bytes, length);
+    hash ^= hash >> 32; /* the last bytes reach all bits */
+    hash *= UINT64_C(0x9E3779B97F4A7C15);
+    return (double)(hash >> 11);
+}
+
+/* ---- numbers and flags ---- */
+
+static bool is_any_known(const double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_known(values[i]))
+            return true;
+    return false;
+}
+
+enum err builder_word_of(struct builder *builder, enum run_word column, const struct jv *value)
+{
+    char digits[32];
+    const char *word =
+        jv_is_bool(value) ? (jv_truth(value, false) ? "true" : "false") : jv_text(value);
+    if (!word && is_known(jv_number(value))) {
+        str_format(digits, sizeof digits, "%.15g", jv_number(value));
+        word = digits;
+    }
+    return builder_word(builder, column, word, word ? strlen(word) : 0);
+}
+
+enum err builder_word_inside(struct builder *builder, enum run_word column, const char *bytes,
+                             size_t length)
+{
+    const struct places *places = &builder->words[column];
+    const struct jv *value = NULL;
+    struct jv *tree = NULL;
+    bool named = false; /* most texts do not have it, and need not be read for that */
+    for (size_t i = 0; bytes && i < places->count && !named; i++)
+        named = places->items[i].inside &&
+                memmem(bytes, length, places->items[i].inside, strlen(places->items[i].inside));
+    if (named && jv_parse(bytes, length, &tree, NULL) != ERR_OK)
+        tree = NULL; /* a text that is no JSON tells nothing */
+    for (size_t i = 0; i < places->count && jv_is_null(value); i++)
+        if (places->items[i].inside)
+            value = jv_get(tree, places->items[i].inside);
+    enum err err = builder_word_of(builder, column, value);
+    jv_free(tree);
+    return err;
+}
+
+/* ---- texts ---- */
+
+bool builder_wants_texts(const struct builder *builder, size_t row)
+{
+    const struct run_excerpts *kept = &builder->table->excerpts;
+    return builder->excerpts && row == kept->count * (kept->stride ? kept->stride : 1);
+}
+
+/* Cut at a letter's end, with a mark that it goes on. */
+static enum err keep_text(const char *bytes, size_t length, char **out)
+{
+    static const char MORE[] = " …";
+    bool cut = length > RUN_EXCERPT_MAX;
+    *out = NULL;
+    if (!bytes)
+        return ERR_OK;
+    if (cut)
+        for (length = RUN_EXCERPT_MAX; length && ((unsigned char)bytes[length] & 0xC0) == 0x80;)
+            length--;
+    *out = malloc(length + sizeof MORE);
+    if (!*out)
+        return ERR_NO_MEMORY;
+    memcpy(*out, bytes, length);
+    memcpy(*out + length, cut ? MORE : "", cut ? sizeof MORE : 1);
+    return ERR_OK;
+}
+
+static void excerpt_release(struct run_excerpt *excerpt)
+{
+    free(excerpt->problem);
+    free(excerpt->expected);
+    free(excerpt->answer);
+}
+
+/* Every other one goes, when there are twice as many as are wanted. */
+static void thin_out(struct run_excerpts *kept)
+{
+    for (size_t i = 0; i < kept->count; i++)
+        if (i % 2)
+            excerpt_release(&kept->items[i]);
+        else
+            kept->items[i / 2] = kept->items[i];
+    kept->count = (kept->count + 1) / 2;
+    kept->stride *= 2;
+}
+
+enum err builder_texts(struct builder *builder, const struct row_texts *texts)
+{
+    struct run_excerpts *kept = &builder->table->excerpts;
+    if (!kept->items) {
+        kept->items = malloc(2 * builder->excerpts * sizeof *kept->items);
+        kept->stride = 1;
+    }
+    if (!kept->items)
+        return ERR_NO_MEMORY;
+    struct run_excerpt *excerpt = &kept->items[kept->count];
+    *excerpt = (struct run_excerpt){0};
+    enum err err = keep_text(texts->problem, texts->problem_length, &excerpt->problem);
+    if (!err)
+        err = keep_text(texts->expected, texts->expected_length, &excerpt->expected);
+    if (!err)
+        err = keep_text(texts->answer, texts->answer_length, &excerpt->answer);
+    kept->count++;
+    if (kept->count == 2 * builder->excerpts)
+        thin_out(kept);
+    return err;
+}
+
+/* ---- numbers ---- */
+
+static void fill_unknown(double *column, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++)
+        column[i] = UNKNOWN;
+}
+
+enum err builder_numbers(struct builder *builder, enum run_number column, const double *values,
+                         size_t count)
+{
+    double **to = &builder->table->numbers[column];
+    size_t rows = builder->table->rows;
+    if (!is_any_known(values, count))
+        return ERR_OK;
+    if (!*to)
+        *to = malloc(builder->capacity * sizeof **to);
+    if (!*to)
+        return ERR_NO_MEMORY;
+    fill_unknown(*to, builder->filled[column], rows);
+    memcpy(*to + rows, values, count * sizeof *values);
+    builder->filled[column] = rows + count;
+    return ERR_OK;
+}
+
+void builder_flags(struct builder *builder, enum run_flag column, const double *values,
+                   size_t count)
+{
+    int8_t *to = builder->table->flags[column] + builder->table->rows;
+    for (size_t i = 0; i < count; i++)
+        to[i] = (int8_t)(is_known(values[i]) ? values[i] != 0 : -1);
+}
+
+/* ---- rows ---- */
+
+static enum err resize(void *pointer_to_array, size_t count, size_t size)
+{
+    void **array = pointer_to_array;
+    void *moved = realloc(*array, count * size);
+    if (!moved)
+        return ERR_NO_MEMORY;
+    *array = moved;
+    return ERR_OK;
+}
+
+enum err builder_reserve(struct builder *builder, size_t more)
+{
+    struct run_table *table = builder->table;
+    size_t capacity = builder->capacity ? builder->capacity : ROWS_FIRST;
+    while (capacity - table->rows < more)
+        capacity *= 2;
+    if (capacity == builder->capacity)
+        return ERR_OK;
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
+        if (table->numbers[i])
+            err = resize(&table->numbers[i], capacity, sizeof *table->numbers[i]);
+    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+        if (table->words[i].ids)
+            err = resize(&table->words[i].ids, capacity, sizeof *table->words[i].ids);
+    for (size_t i = 0; !err && i < RUN_FLAGS; i++)
+        err = resize(&table->flags[i], capacity, sizeof *table->flags[i]);
+    if (!err)
+        builder->capacity = capacity;
+    return err;
+}
+
+void builder_advance(struct builder *builder, size_t count)
+{
+    builder->table->rows += count;
+}
+
+void builder_finish(struct builder *builder)
+{
+    struct run_table *table = builder->table;
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
+        if (table->numbers[i])
+            fill_unknown(table->numbers[i], builder->filled[i], table->rows);
+}
+
+double *builder_new_column(const struct run_table *table)
+{
+    double *column = malloc((table->rows ? table->rows : 1) * sizeof *column);
+    if (column)
+        fill_unknown(column, 0, table->rows);
+    return column;
+}
+
+/* ---- beginning and end ---- */
+
+static enum err init_places(const char *const *paths, size_t count, struct places *out)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < count; i++)
+        err = places_init(&out[i], paths[i]);
+    return err;
+}
+
+enum err builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)
+{
+    *builder = (struct builder){.table = table, .wanted = wanted};
+    enum err err = init_places(NUMBER_PLACES, RUN_NUMBERS, builder->numbers);
+    if (!err)
+        err = init_places(FLAG_PLACES, RUN_FLAGS, builder->flags);
+    if (!err)
+        err = init_places(WORD_PLACES, RUN_WORDS, builder->words);
+    uint32_t id;
+    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+        err = intern(&builder->index[i], &table->words[i], "", 0, &id);
+    return err ? err : builder_reserve(builder, 1);
+}
+
+void builder_release(struct builder *builder)
+{
+    for (size_t i = 0; i < RUN_NUMBERS; i++)
+        places_release(&builder->numbers[i]);
+    for (size_t i = 0; i < RUN_FLAGS; i++)
+        places_release(&builder->flags[i]);
+    for (size_t i = 0; i < RUN_WORDS; i++) {
+        places_release(&builder->words[i]);
+        free(builder->index[i].slots);
+    }
+}
+
+void excerpts_release(struct run_excerpts *excerpts)
+{
+    for (size_t i = 0; i < excerpts->count; i++)
+        excerpt_release(&excerpts->items[i]);
+    free(excerpts->items);
+    *excerpts = (struct run_excerpts){0};
+}
+
+void table_note(struct run_table *table, const char *format, ...)
+{
+    struct run_note *notes = realloc(table->notes, (table->note_count + 1) * sizeof *notes);
+    va_list arguments;
+    if (!notes)
+        return; /* a note that is lost is better than a table that is */
+    table->notes = notes;
+    va_start(arguments, format);
+    vsnprintf(notes[table->note_count++].text, sizeof notes->text, format, arguments);
+    va_end(arguments);
+}

@@ -1,0 +1,153 @@
+#include "rundir/run_table_journal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rundir/run_table_builder.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "rundir/journal.h"
+
+static double number_of(const struct jv *value)
+{
+    return jv_is_bool(value) ? jv_truth(value, false) : jv_number(value);
+}
+
+static double number_at(const struct places *places, const struct jv *record,
+                        const struct jv *metrics)
+{
+    double value = UNKNOWN;
+    for (size_t i = 0; i < places->count && !is_known(value); i++)
+        value = number_of(place_find(&places->items[i], record, metrics));
+    return value;
+}
+
+/* The question's text as a number; any other column as it is. */
+static double value_of(const struct builder *builder, size_t column, const struct jv *record,
+                       const struct jv *metrics)
+{
+    const struct places *places = &builder->numbers[column];
+    if (column != RUN_QUESTION)
+        return number_at(places, record, metrics);
+    const char *text = jv_text(place_find(&places->items[0], record, metrics));
+    return builder_fingerprint(text, text ? strlen(text) : 0);
+}
+
+static enum err add_word(struct builder *builder, enum run_word column, const struct jv *record,
+                         const struct jv *metrics)
+{
+    const struct places *places = &builder->words[column];
+    for (size_t i = 0; i < places->count; i++) {
+        const struct jv *value = place_find(&places->items[i], record, metrics);
+        const char *text = jv_text(value);
+        if (places->items[i].inside && text)
+            return builder_word_inside(builder, column, text, strlen(text));
+        if (!places->items[i].inside && !jv_is_null(value))
+            return builder_word_of(builder, column, value);
+    }
+    return builder_word(builder, column, NULL, 0);
+}
+
+/* The models that a record names, added to the table's. */
+static enum err note_models(struct run_table *table, const struct jv *all)
+{
+    for (const struct jv *child = jv_first(all); child; child = jv_next(child)) {
+        bool known = false;
+        for (size_t i = 0; i < table->model_count; i++)
+            known = known || strcmp(table->models[i], jv_key(child)) == 0;
+        if (known)
+            continue;
+        char **models = realloc((void *)table->models, (table->model_count + 1) * sizeof *models);
+        if (!models)
+            return ERR_NO_MEMORY;
+        table->models = models;
+        if (!(models[table->model_count] = strdup(jv_key(child))))
+            return ERR_NO_MEMORY;
+        table->model_count++;
+    }
+    return ERR_OK;
+}
+
+static enum err add_texts(struct builder *builder, const struct jv *record)
+{
+    const char *problem = jv_text(jv_get(record, "problem"));
+    const char *expected = jv_text(jv_get(record, "answer"));
+    const char *answer = jv_text(jv_get(jv_get(record, "model_answers"), builder->table->model));
+    struct row_texts texts = {problem,
+                              expected,
+                              answer,
+                              problem ? strlen(problem) : 0,
+                              expected ? strlen(expected) : 0,
+                              answer ? strlen(answer) : 0};
+    return builder_texts(builder, &texts);
+}
+
+static enum err take_record(void *context, const struct jv *record)
+{
+    struct builder *builder = context;
+    struct run_table *table = builder->table;
+    const struct jv *all = jv_get(record, "model_metrics");
+    enum err err = note_models(table, all);
+    if (!err && !table->model && table->model_count) {
+        char *copy = strdup(table->models[0]);
+        err = copy ? ERR_OK : ERR_NO_MEMORY;
+        table->model = copy;
+    }
+    if (err || !table->model)
+        return err;
+    const struct jv *metrics = jv_get(all, table->model);
+    if (jv_is_null(metrics))
+        return ERR_OK;
+    err = builder_reserve(builder, 1);
+    for (size_t i = 0; !err && i < RUN_NUMBERS; i++)
+        if (builder->wanted.numbers >> i & 1) {
+            double value = value_of(builder, i, record, metrics);
+            err = builder_numbers(builder, (enum run_number)i, &value, 1);
+        }
+    for (size_t i = 0; !err && i < RUN_FLAGS; i++) {
+        double value = number_at(&builder->flags[i], record, metrics);
+        builder_flags(builder, (enum run_flag)i, &value, 1);
+    }
+    for (size_t i = 0; !err && i < RUN_WORDS; i++)
+        if (builder->wanted.words >> i & 1)
+            err = add_word(builder, (enum run_word)i, record, metrics);
+    if (!err && builder_wants_texts(builder, table->rows))
+        err = add_texts(builder, record);
+    if (!err)
+        builder_advance(builder, 1);
+    return err;
+}
+
+/* ---- how the run began ---- */
+
+static enum err take_beginning(void *context, const struct jv *line)
+{
+    struct jv **begun = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    struct text text = {0};
+    if (!kind || strcmp(kind, "run") != 0)
+        return ERR_OK;
+    enum err err = jv_print(line, &text);
+    if (!err)
+        err = jv_parse(text_get(&text), text.length, begun, NULL);
+    text_release(&text);
+    return err ? err : ERR_INTERRUPTED; /* the first is enough */
+}
+
+enum err journal_rows(const char *path, struct builder *builder, struct error *why)
+{
+    struct run_table *table = builder->table;
+    uint64_t damaged = 0;
+    struct error reason = {0};
+    enum err err = journal_read(path, take_beginning, &table->begun, &damaged, &reason);
+    if (!err || err == ERR_INTERRUPTED)
+        err = journal_records(path, 0, take_record, builder, &table->damaged, &reason);
+    table->ours = true;
+    if (table->damaged)
+        table->first_damaged = journal_first_damaged(path);
+    if (err)
+        return err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
+    return ERR_OK;
+}

@@ -1,0 +1,52 @@
+/* The contract of a store: somewhere that the finished records of a run go.
+ *
+ * The truth of a run is its journal (journal.h), written as the run goes.  Stores are made of it at
+ * the end, in one pass and in constant memory, and can be made again at any time.  A driver is one .c
+ * file that exports one `const struct store_driver` and one line in stores.def.
+ *
+ * Ownership: the caller owns every struct here; a driver owns only what store->state points to, from a
+ * successful open until close. */
+#ifndef IPW_RUNDIR_STORE_H
+#define IPW_RUNDIR_STORE_H
+
+#include "core/err.h"
+
+struct jv;
+
+struct store {
+    const struct store_driver *driver;
+    void *state;
+};
+
+struct store_run {
+    const char *directory;     /* the run's */
+    const char *model;         /* as the user wrote it: names a column */
+    const struct jv *metadata; /* an object with one example value of each key that the items' own
+                                  metadata have, so that columns can be made; may be NULL */
+};
+
+struct store_driver {
+    const char *name;
+    const char *summary;
+    enum err (*available)(struct error *why); /* NULL: always */
+    enum err (*open)(const struct store_run *run, struct store *out, struct error *why);
+
+    /* One finished record: the query line with all that came later merged into it. */
+    enum err (*put)(struct store *store, const struct jv *record, struct error *why);
+
+    /* All records were given: makes the result visible, whole or not at all.  *summary is the run's
+     * summary.json. */
+    enum err (*finish)(struct store *store, const struct jv *summary, struct error *why);
+
+    /* Gives everything back; what was not finished leaves no trace. */
+    void (*close)(struct store *store);
+};
+
+/* NULL-terminated, in the order of stores.def. */
+extern const struct store_driver *const STORE_DRIVERS[];
+
+enum err store_open(const struct store_driver *driver, const struct store_run *run,
+                    struct store *out, struct error *why) MUST_USE;
+void store_close(struct store *store);
+
+#endif

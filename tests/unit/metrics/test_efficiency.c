@@ -1,0 +1,170 @@
+#include "support/unit.h"
+
+#include "core/units.h"
+#include "metrics/efficiency.h"
+
+/* Llama-3.1-8B in 16 bits on one H100 SXM: every figure below is worked out by hand from these. */
+static struct efficiency_inputs example(void)
+{
+    return (struct efficiency_inputs){
+        .prompt_tokens = 1000,
+        .output_tokens = 201,
+        .seconds = 4,
+        .decode_seconds = 3,
+        .joules = 1206,
+        .prefill_joules = 300,
+        .decode_joules = 904.5,
+        .model = {.total = 8e9, .active = 8e9},
+        .peak = {.tflops = 1000, .gb_per_s = 3000},
+        .devices = 1,
+        .weight_bytes = 16e9,
+        .kv_bytes_per_token = 131072,
+        .batch = 1,
+    };
+}
+
+static void figures_are_as_worked_out_by_hand(void **state)
+{
+    (void)state;
+    struct efficiency_inputs inputs = example();
+    struct efficiency figures;
+    efficiency_of(&inputs, &figures);
+    assert_near(figures.flops_per_token, 16e9, 1);
+    assert_near(figures.flops, 1.9216e13, 1e3);     /* 16e9 x 1201 */
+    assert_near(figures.tokens_per_s, 50.25, 1e-9); /* 201 / 4 */
+    assert_near(figures.ms_per_output_token, 19.900497512, 1e-6);
+    assert_near(figures.tokens_per_joule, 1. / 6, 1e-12); /* 50.25 tok/s / 301.5 W */
+    assert_near(figures.joules_per_output_token, 6, 1e-12);
+    assert_near(figures.joules_per_token, 1206. / 1201, 1e-12);
+    assert_near(figures.prefill_joules_per_token, 0.3, 1e-12);
+    assert_near(figures.decode_joules_per_token, 4.5, 1e-12);
+    assert_near(figures.flops_per_joule, 1.9216e13 / 1206, 1);
+    assert_near(figures.mfu, 0.004804, 1e-12); /* 4.804e12 / 1e15 */
+    /* 200 steps x 16e9 + 131072 x (200 x 1000 + 201 x 200 / 2), in 3 s of 3e12 each */
+    assert_near(figures.mbu, 3228848947200.0 / 9e12, 1e-9);
+    assert_near(figures.arithmetic_intensity, 3.2e12 / 3228848947200.0, 1e-9);
+}
+
+static void more_devices_are_used_less(void **state)
+{
+    (void)state;
+    struct efficiency_inputs inputs = example();
+    struct efficiency one, eight;
+    efficiency_of(&inputs, &one);
+    inputs.devices = 8;
+    efficiency_of(&inputs, &eight);
+    assert_near(eight.mfu, one.mfu / 8, 1e-15);
+    assert_near(eight.mbu, one.mbu / 8, 1e-15);
+}
+
+static void a_batch_reads_the_weights_once(void **state)
+{
+    (void)state;
+    struct efficiency_inputs inputs = example();
+    struct efficiency figures;
+    const double capacity = 9e12; /* bytes that the memory could move in the decode phase */
+    efficiency_of(&inputs, &figures);
+    assert_near(figures.mbu * capacity, 3228848947200.0, 1);
+    inputs.batch = 4;
+    efficiency_of(&inputs, &figures);
+    assert_near(figures.mbu * capacity, 3.2e12 + 4 * 28848947200.0, 1);
+    inputs.kv_bytes_per_token = 0; /* knowingly left out */
+    efficiency_of(&inputs, &figures);
+    assert_near(figures.mbu * capacity, 3.2e12, 1);
+    inputs.output_tokens = 1; /* it came from the prefill: no decode step was made */
+    efficiency_of(&inputs, &figures);
+    assert_false(is_known(figures.mbu));
+}
+
+/* Each input in turn is unknown, zero or negative; the figures that need it are then unknown, and
+ * the others stay as they were.  Letters name the figures in their order. */
+static void what_needs_an_unknown_is_unknown(void **state)
+{
+    (void)state;
+#define INPUT(field) #field, offsetof(struct efficiency_inputs, field)
+    static const struct {
+        const char *name;
+        size_t offset;
+        const char *unknown, *zero;
+    } CASES[] = {
+        {INPUT(prompt_tokens), "bghjklm", "h"}, /* its figure over no prompt tokens */
+        {INPUT(output_tokens), "bcdefgijklm", "cdefilm"},
+        {INPUT(seconds), "cdk", "cdk"},
+        {INPUT(decode_seconds), "l", "l"},
+        {INPUT(joules), "efgj", "ej"},
+        {INPUT(prefill_joules), "h", ""},
+        {INPUT(decode_joules), "i", ""},
+        {INPUT(model.active), "abjkm", "abjkm"},
+        {INPUT(model.total), "", ""},
+        {INPUT(peak.tflops), "k", "k"},
+        {INPUT(peak.gb_per_s), "l", "l"},
+        {INPUT(devices), "kl", "kl"},
+        {INPUT(weight_bytes), "lm", "lm"},
+        {INPUT(kv_bytes_per_token), "lm", ""},
+        {INPUT(batch), "lm", "lm"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        for (int zero = 0; zero < 2; zero++) {
+            struct efficiency_inputs inputs = example();
+            struct efficiency figures;
+            double value = zero ? 0 : UNKNOWN;
+            memcpy((char *)&inputs + CASES[i].offset, &value, sizeof value);
+            efficiency_of(&inputs, &figures);
+            const double all[] = {figures.flops_per_token,
+                                  figures.flops,
+                                  figures.tokens_per_s,
+                                  figures.ms_per_output_token,
+                                  figures.tokens_per_joule,
+                                  figures.joules_per_output_token,
+                                  figures.joules_per_token,
+                                  figures.prefill_joules_per_token,
+                                  figures.decode_joules_per_token,
+                                  figures.flops_per_joule,
+                                  figures.mfu,
+                                  figures.mbu,
+                                  figures.arithmetic_intensity};
+            for (size_t j = 0; j < sizeof all / sizeof *all; j++) {
+                bool expected = !strchr(zero ? CASES[i].zero : CASES[i].unknown, (int)('a' + j));
+                if (is_known(all[j]) != expected)
+                    fail_msg("%s %s: figure %c is %g", CASES[i].name, zero ? "0" : "unknown",
+                             (int)('a' + j), all[j]);
+            }
+        }
+}
+
+static void nothing_known_gives_nothing(void **state)
+{
+    (void)state;
+    struct efficiency_inputs inputs = efficiency_inputs_unknown();
+    struct efficiency figures;
+    efficiency_of(&inputs, &figures);
+    const double *all = (const double *)&figures;
+    for (size_t i = 0; i < sizeof figures / sizeof *all; i++)
+        assert_false(is_known(all[i]));
+}
+
+/* The energy above idle may come out negative, for the baseline is a measurement too. */
+static void negative_energy_is_a_figure_but_no_divisor(void **state)
+{
+    (void)state;
+    struct efficiency_inputs inputs = example();
+    struct efficiency figures;
+    inputs.joules = -201;
+    efficiency_of(&inputs, &figures);
+    assert_near(figures.joules_per_output_token, -1, 1e-12);
+    assert_false(is_known(figures.tokens_per_joule));
+    assert_false(is_known(figures.flops_per_joule));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_are_as_worked_out_by_hand),
+        cmocka_unit_test(more_devices_are_used_less),
+        cmocka_unit_test(a_batch_reads_the_weights_once),
+        cmocka_unit_test(what_needs_an_unknown_is_unknown),
+        cmocka_unit_test(nothing_known_gives_nothing),
+        cmocka_unit_test(negative_energy_is_a_figure_but_no_divisor),
+    };
+    return RUN_TESTS(tests);
+}

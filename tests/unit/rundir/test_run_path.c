@@ -1,0 +1,61 @@
+#include "support/unit.h"
+
+#include "rundir/run_path.h"
+
+static void labels_match_those_of_older_runs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu, *cpu, *label;
+    } CASES[] = {
+        {"NVIDIA H100 80GB HBM3 x8", NULL, "H10080GB"},
+        {"NVIDIA A100-SXM4-80GB x1", NULL, "A100SXM4"},
+        {"NVIDIA GeForce RTX 4090 x1", NULL, "RTX4090"},
+        {"AMD Instinct MI300X x8", NULL, "MI300Xx8"},
+        {"NVIDIA (2 GPUs)", NULL, "2"},
+        {"Apple GPU", "Apple M4 Max", "M4"},
+        {NULL, "AMD EPYC 9654 96-Core Processor", "EPYC9654"},
+        {NULL, "AMD Ryzen 9 7950X 16-Core Processor", "7950X16"},
+        /* the order of preference */
+        {"NVIDIA H200 x1", "AMD EPYC 9654 96-Core Processor", "H200x1"},
+        {"Apple GPU", "Some Processor", "GPU"},
+        {"", "Some Processor", "Processor"},
+        {"", "", "UNKNOWN_HW"},
+        {NULL, NULL, "UNKNOWN_HW"},
+        {"--", "()", "UNKNOWN_HW"},
+        /* capitals are added only where there are none */
+        {"m4 pro", NULL, "M4"},
+        {"some gpu", NULL, "GPU"},
+        {"NVIDIA xyz 12 x1", NULL, "XYZ12"},
+        {"Long 12", NULL, "12"}, /* mixed case does not join */
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char label[64];
+        hardware_label(CASES[i].gpu, CASES[i].cpu, label, sizeof label);
+        assert_string_equal(label, CASES[i].label);
+    }
+}
+
+static void a_small_buffer_cuts_the_label(void **state)
+{
+    (void)state;
+    char label[4];
+    hardware_label("NVIDIA GeForce RTX 4090 x1", NULL, label, sizeof label);
+    assert_string_equal(label, "RTX");
+    /* A name far longer than any real one is cut, not overrun. */
+    char name[400], wide[300];
+    for (size_t i = 0; i < sizeof name - 1; i++)
+        name[i] = i % 7 ? 'A' : '1';
+    name[sizeof name - 1] = '\0';
+    hardware_label(name, NULL, wide, sizeof wide);
+    assert_true(wide[0] == '1');
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_match_those_of_older_runs),
+        cmocka_unit_test(a_small_buffer_cuts_the_label),
+    };
+    return RUN_TESTS(tests);
+}
