@@ -307,7 +307,7 @@ static void *worker_main(void *argument)
     while (!atomic_load(&run->stop)) {
         struct query query;
         bool end;
-        if (!sharing_has_room(run->sharing, PENDING_MOST, NAP))
+        if (!sharing_has_capacity(run->sharing, PENDING_MOST, NAP))
             continue;
         enum err err = supply_next(&run->supply, &query, &end, &why);
         if (!err && end)

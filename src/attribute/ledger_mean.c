@@ -1,4 +1,5 @@
-#include "attribute/mean.h"
+/* The mean of several ledgers of the same work. */
+#include "attribute/ledger.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static double square(double x)
     return x * x;
 }
 
-/* Sums over the runs that know a figure. */
+/* Sums over the runs in which an energy is known. */
 struct tally {
     struct online joules, idle, active, coverage;
     double statistical; /* sum of squares */
@@ -57,11 +58,11 @@ static struct energy tally_mean(const struct tally *tally, const struct energy *
     return mean;
 }
 
-/* How to find an energy in a ledger; NULL when this one has none such. */
+/* How to find an energy in a ledger; NULL when it has none. */
 typedef const struct energy *getter(const struct ledger *ledger, size_t device, const char *name);
 
-/* The mean over the `count` of all `runs` at hand that know the energy.  Where some measured it and others only guessed,
- * the guesses are left out: a mean of both would be a guess. */
+/* The mean over the `count` given of all `runs` in which the energy is known.  Where some measured it
+ * and others only estimated it, the estimates are left out: a mean of both would be an estimate. */
 static struct energy mean_over(const struct ledger *const *ledgers, size_t count, size_t runs,
                                getter *get, size_t device, const char *name)
 {
@@ -114,7 +115,7 @@ static const struct energy *get_check(const struct ledger *ledger, size_t device
     return &ledger->devices[device].cross_check;
 }
 
-/* By name, because which channel is the device's figure, and so which are its parts, may differ
+/* By name, because which channel represents the device, and so which are its parts, may differ
  * from run to run. */
 static const struct energy *get_part(const struct ledger *ledger, size_t device, const char *name)
 {
@@ -170,8 +171,8 @@ static size_t devices_counted(const struct ledger *ledger)
     return counted;
 }
 
-/* The run whose total says most: measured before estimated, then of the most devices. */
-static const struct ledger *fullest(const struct ledger *const *ledgers, size_t count)
+/* The run with the most complete total: measured before estimated, then of the most devices. */
+static const struct ledger *most_complete(const struct ledger *const *ledgers, size_t count)
 {
     const struct ledger *best = ledgers[0];
     for (size_t i = 1; i < count; i++) {
@@ -192,11 +193,11 @@ static bool counts_the_same(const struct ledger *a, const struct ledger *b)
     return true;
 }
 
-/* A run in which a device was silent has a total of less than the others': the mean of both would
- * be the energy of nothing.  Only runs that add up the same devices as the fullest are taken. */
+/* A run in which a device gave no reading has a smaller total than the others: the mean of both would
+ * be the energy of nothing real.  Only runs that add up the same devices as the most complete are used. */
 static enum err mean_total(const struct ledger *const *ledgers, size_t count, struct ledger *out)
 {
-    const struct ledger *full = fullest(ledgers, count);
+    const struct ledger *full = most_complete(ledgers, count);
     const struct ledger **alike = calloc(count, sizeof *alike);
     size_t alike_count = 0;
     if (!alike)
