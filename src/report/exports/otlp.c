@@ -7,6 +7,7 @@
 #include "core/units.h"
 #include "port/json_read.h"
 #include "report/export.h"
+#include "rundir/summary.h"
 
 void otlp_digits(struct json *json, const char *key, int64_t value)
 {
@@ -68,7 +69,7 @@ void otlp_truth(struct json *json, const char *key, const struct jv *value)
 void otlp_open(struct json *json, const struct export_run *run, const char *of_resources,
                const char *of_scopes)
 {
-    const struct jv *summary = run->summary;
+    const struct summary *summary = run->summary;
     json_object(json, NULL);
     json_array(json, of_resources);
     json_object(json, NULL);
@@ -77,11 +78,11 @@ void otlp_open(struct json *json, const struct export_run *run, const char *of_r
     otlp_text(json, "service.name", "ipw");
     otlp_text(json, "service.version", IPW_VERSION);
     otlp_text(json, "service.instance.id", run->name);
-    otlp_text(json, "host.name", jv_text(jv_path(summary, "system_info.host_name")));
-    otlp_text(json, "host.cpu.model.name", jv_text(jv_path(summary, "system_info.cpu_brand")));
-    otlp_text(json, "os.description", jv_text(jv_path(summary, "system_info.os_name")));
-    otlp_text(json, "ipw.hardware", jv_text(jv_get(summary, "hardware_label")));
-    otlp_text(json, "ipw.dataset", jv_text(jv_get(summary, "dataset_name")));
+    otlp_text(json, "host.name", summary ? summary->host_name : NULL);
+    otlp_text(json, "host.cpu.model.name", summary ? summary->cpu_brand : NULL);
+    otlp_text(json, "os.description", summary ? summary->os_name : NULL);
+    otlp_text(json, "ipw.hardware", summary ? summary->hardware_label : NULL);
+    otlp_text(json, "ipw.dataset", summary ? summary->dataset_name : NULL);
     json_array_end(json);
     json_object_end(json);
     json_array(json, of_scopes);

@@ -10,6 +10,7 @@
 #include "report/export.h"
 #include "report/exports/moment.h"
 #include "report/exports/otlp.h"
+#include "rundir/summary.h"
 
 enum { BATCH = 256 }; /* queries a line */
 enum { KIND_INTERNAL = 1, KIND_CLIENT = 3, STATUS_OK = 1, STATUS_ERROR = 2 };
@@ -101,7 +102,7 @@ static void put_query(struct json *json, const struct query *query)
     text_release(&name);
     otlp_text(json, "gen_ai.operation.name", "chat");
     otlp_text(json, "gen_ai.provider.name",
-              jv_text(jv_path(query->run->summary, "profiler_config.client_id")));
+              query->run->summary ? query->run->summary->config_client : NULL);
     otlp_text(json, "gen_ai.request.model", query->run->model);
     put_reasons(json, jv_text(jv_get(own, "finish_reason")));
     otlp_integer(json, "gen_ai.usage.input_tokens", jv_path(query->metrics, "token_metrics.input"));

@@ -8,6 +8,7 @@
 #include "report/export.h"
 #include "report/exports/moment.h"
 #include "report/exports/otlp.h"
+#include "rundir/summary.h"
 
 enum { BOUNDS = 14, HISTOGRAMS = 5, TEMPORALITY_CUMULATIVE = 2 };
 
@@ -93,7 +94,7 @@ static void put_point(struct json *json, const struct export *export, size_t i)
     otlp_text(json, "gen_ai.operation.name", "chat");
     otlp_text(json, "gen_ai.request.model", export->run->model);
     otlp_text(json, "gen_ai.provider.name",
-              jv_text(jv_path(export->run->summary, "profiler_config.client_id")));
+              export->run->summary ? export->run->summary->config_client : NULL);
     otlp_text(json, "gen_ai.token.type", INFO[i].token_type);
     json_array_end(json);
     otlp_digits(json, "startTimeUnixNano", metrics->from_ns);

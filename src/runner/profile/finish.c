@@ -12,6 +12,7 @@
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
+#include "rundir/summary.h"
 
 static void journal_path(const char *directory, char *to, size_t size)
 {
@@ -95,13 +96,16 @@ static enum err take_for_stores(void *context, const struct jv *record)
 
 static enum err finish_stores(struct storing *storing, const struct text *summary)
 {
-    struct jv *value;
-    enum err err = jv_parse(text_get(summary), summary->length, &value, &storing->why);
+    struct jv *tree;
+    struct summary value;
+    enum err err = jv_parse(text_get(summary), summary->length, &tree, &storing->why);
+    if (!err)
+        err = summary_from_json(tree, &value, &storing->why);
     if (err)
         return err;
     for (size_t i = 0; !err && i < storing->count; i++)
-        err = storing->stores[i].driver->finish(&storing->stores[i], value, &storing->why);
-    jv_free(value);
+        err = storing->stores[i].driver->finish(&storing->stores[i], &value, &storing->why);
+    summary_release(&value);
     return err;
 }
 

@@ -93,7 +93,7 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
                          const struct sums *sums)
 {
     struct intelligence score = intelligence_in(facts, sums);
-    const struct sketch *ttft = &sums->rows[SUM_TTFT];
+    const struct sketch *ttft = &sums->rows[STATISTIC_TTFT];
     json_string(json, "output_dir", facts->directory);
     json_integer(json, "queries", (int64_t)sums->queries);
     json_integer(json, "completed", (int64_t)sums->completed);
@@ -184,8 +184,8 @@ static void put_more(struct json *json, const struct profile_context *context,
     put_prices(json, context, facts);
     double flops_per_token = model_flops_per_token(&context->facts.model);
     /* Work that was not counted would make the hardware look idle: unknown instead. */
-    bool all_counted = sums->rows[SUM_INPUT].moments.count == sums->completed &&
-                       sums->rows[SUM_OUTPUT].moments.count == sums->completed;
+    bool all_counted = sums->rows[STATISTIC_INPUT].moments.count == sums->completed &&
+                       sums->rows[STATISTIC_OUTPUT].moments.count == sums->completed;
     double flops =
         all_counted ? flops_per_token * (sums->input_tokens + sums->output_tokens) : UNKNOWN;
     json_number(json, "flops_per_token", flops_per_token);
