@@ -13,8 +13,8 @@
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/text.h"
-#include "report/compare_report.h"
-#include "report/html.h"
+#include "report/text/compare_report.h"
+#include "report/html/html.h"
 
 static int compare_main(int argc, char **argv);
 

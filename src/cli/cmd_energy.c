@@ -11,8 +11,8 @@
 #include "core/text.h"
 #include "port/proc.h"
 #include "port/term.h"
-#include "report/reading.h"
-#include "report/reading_formats.h"
+#include "report/live/reading.h"
+#include "report/live/reading_formats.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

@@ -15,9 +15,9 @@
 #include "cli/estimate_work.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "report/estimate_figure.h"
-#include "report/estimate_report.h"
-#include "report/figure.h"
+#include "report/plot/estimate_figure.h"
+#include "report/text/estimate_report.h"
+#include "report/plot/figure.h"
 
 static int estimate_main(int argc, char **argv);
 
@@ -99,13 +99,12 @@ static size_t rows_wanted(const struct estimate_options *options, size_t usual)
 }
 
 /* Devices that each do nearly all of it cost as many times the joules and answer no sooner. */
-static void warn_of_copies(const struct outcome *outcome)
+static void warn_of_copies(const struct workload_estimate *outcome)
 {
     if (outcome->divided < 0.5)
         log_warn("%d devices divide %.2g %% of what %.100s multiplies, and each does all the rest: "
                  "tensor parallelism is not for it",
-                 outcome->choice.devices, 100 * outcome->divided,
-                 outcome->work->question.model->name);
+                 outcome->choice.devices, 100 * outcome->divided, outcome->work->spec.model->name);
 }
 
 /* ---- one estimate ---- */
@@ -114,7 +113,7 @@ static void write_one(const struct estimate_options *options, const struct estim
                       struct text *out)
 {
     const char *format = format_of(options);
-    const struct outcome *outcome = report->outcome;
+    const struct workload_estimate *outcome = report->outcome;
     if (strcmp(format, "json") == 0)
         estimate_json(report, out);
     else if (strcmp(format, "md") == 0)
@@ -124,14 +123,15 @@ static void write_one(const struct estimate_options *options, const struct estim
     else if (options->verbose)
         estimate_csv(report, out);
     else {
-        struct point point = {
-            .outcome = *outcome, .work = outcome->work, .on_frontier = outcome_fits(outcome)};
-        struct points points = {.works = (struct workload *)outcome->work,
-                                .work_count = 1,
-                                .items = &point,
-                                .count = 1,
-                                .able = 1,
-                                .demand_count = 1};
+        struct grid_point point = {.outcome = *outcome,
+                                   .work = outcome->work,
+                                   .on_frontier = workload_estimate_fits(outcome)};
+        struct estimate_grid points = {.works = (struct workload *)outcome->work,
+                                       .work_count = 1,
+                                       .items = &point,
+                                       .count = 1,
+                                       .able = 1,
+                                       .demand_count = 1};
         points_csv(&(struct points_report){.points = &points,
                                            .hardware = outcome->hardware,
                                            .budget = report->budget},
@@ -150,8 +150,8 @@ static enum err plot_one(const struct estimate_options *options,
     return err;
 }
 
-static int report_one(const struct estimate_options *options, const struct outcome *outcome,
-                      bool is_catalogued)
+static int report_one(const struct estimate_options *options,
+                      const struct workload_estimate *outcome, bool is_catalogued)
 {
     struct recommendation proposals[RECOMMEND_MOST];
     struct budget budget = estimate_ask_budget(options);
@@ -161,10 +161,10 @@ static int report_one(const struct estimate_options *options, const struct outco
                                      .recommendations = proposals,
                                      .top = rows_wanted(options, 10),
                                      .shows_figures = options->verbose};
-    struct outcome_row *rows = NULL;
+    struct subgraph_total *rows = NULL;
     struct error why = {0};
     struct text out = {0};
-    enum err err = outcome_rows(outcome, &rows, &report.row_count, &why);
+    enum err err = workload_estimate_subgraphs(outcome, &rows, &report.row_count, &why);
     if (!err)
         err = recommend_make(&question, proposals, &report.recommendation_count, &why);
     if (!err && !outcome->memory.fits)
@@ -183,16 +183,16 @@ static int report_one(const struct estimate_options *options, const struct outco
 static int estimate_one(const struct estimate_options *options, const struct estimate_asked *asked,
                         const struct workload *work)
 {
-    const struct points_candidate *candidate = &asked->candidates[0];
-    struct outcome outcome;
+    const struct grid_candidate *candidate = &asked->candidates[0];
+    struct workload_estimate outcome;
     struct error why = {0};
-    enum err err = outcome_make(work, &asked->hardware[candidate->device], &candidate->choice, true,
-                                &outcome, &why);
+    enum err err = workload_estimate_make(work, &asked->hardware[candidate->device],
+                                          &candidate->choice, true, &outcome, &why);
     if (err)
         return fail(err, &why);
     warn_of_copies(&outcome);
     int code = report_one(options, &outcome, asked->is_catalogued[candidate->device]);
-    outcome_release(&outcome);
+    workload_estimate_release(&outcome);
     return code;
 }
 
@@ -211,12 +211,12 @@ static enum err plot_points(const struct estimate_options *options,
 
 /* Has every demand a choice that keeps the limits?  What cannot be served within them is a failure,
  * however cheap something shorter is. */
-static bool holds_everywhere(const struct points *points, const struct budget *budget)
+static bool holds_everywhere(const struct estimate_grid *points, const struct budget *budget)
 {
     size_t held = 0; /* demands; their points stand together */
     bool holds = false;
     for (size_t i = 0; i < points->able; i++) {
-        const struct point *point = &points->items[i];
+        const struct grid_point *point = &points->items[i];
         holds = (holds && point->place > 0) || budget_holds(budget, &point->outcome);
         bool is_last = i + 1 == points->able || points->items[i + 1].place == 0;
         held += is_last && holds;
@@ -225,7 +225,7 @@ static bool holds_everywhere(const struct points *points, const struct budget *b
 }
 
 static int report_points(const struct estimate_options *options, const struct estimate_asked *asked,
-                         const struct points *points)
+                         const struct estimate_grid *points)
 {
     const char *format = format_of(options);
     struct budget budget = estimate_ask_budget(options);
@@ -257,23 +257,23 @@ static int report_points(const struct estimate_options *options, const struct es
 static int estimate_many(const struct estimate_options *options, const struct estimate_asked *asked,
                          const struct estimate_works *works)
 {
-    struct points_question question = {
+    struct grid_spec question = {
         .works = works->items,
         .work_count = works->count,
         .hardware = asked->hardware,
         .candidates = asked->candidates,
         .candidate_count = asked->candidate_count,
     };
-    struct points points;
+    struct estimate_grid points;
     struct error why = {0};
-    enum err err = points_make(&question, &points, &why);
+    enum err err = estimate_grid_make(&question, &points, &why);
     if (err)
         return fail(err, &why);
     if (points.able)
         warn_of_copies(&points.items[0].outcome);
     int code = points.able ? report_points(options, asked, &points)
                            : complain("estimate", EXIT_FAILED, "%s", points.items[0].missing);
-    points_release(&points);
+    estimate_grid_release(&points);
     return code;
 }
 
@@ -311,7 +311,7 @@ static int graph_or_estimates(const struct estimate_options *options, struct est
  * estimate_works_make. */
 static int check_taken(const struct graph_setting *wanted, const struct workload *work)
 {
-    const struct graph_setting *taken = &work->question.setting;
+    const struct graph_setting *taken = &work->spec.setting;
     if (wanted->batch && work->batch != (double)wanted->batch)
         return complain("estimate", EXIT_USAGE,
                         "a batch of %lld changes nothing: the file or --dim has one of %.0f",

@@ -9,7 +9,7 @@
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/log.h"
-#include "report/export.h"
+#include "report/export/export.h"
 #include "rundir/journal.h"
 
 static int export_main(int argc, char **argv);

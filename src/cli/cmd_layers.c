@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "engine/shipped.h"
 #include "port/proc.h"
-#include "report/layers_report.h"
+#include "report/text/layers_report.h"
 #include "runner/host_report.h"
 #include "runner/layers.h"
 #include "sampler/sampler.h"

@@ -14,11 +14,11 @@
 #include "cli/reading_view.h"
 #include "core/plain.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "report/figure.h"
-#include "report/gnuplot.h"
-#include "report/plot.h"
+#include "report/plot/figure.h"
+#include "report/plot/gnuplot.h"
+#include "report/plot/plot.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 
@@ -54,7 +54,7 @@ struct plotting {
     size_t driver_count;
     bool by_name; /* --plot was given: each must come out */
     bool formats[FIGURE_FORMATS];
-    struct plot_run *runs;
+    struct run_figures *runs;
     size_t run_count; /* of those that are drawn together */
     bool had_run, had_layers;
     bool drawn[PLOTS_MOST];          /* by driver */
@@ -129,7 +129,7 @@ static int choose_formats(struct plotting *work)
 
 static struct run_wanted columns_needed(const struct plotting *work)
 {
-    struct run_wanted wanted = {work->source_count > 1 ? PLOT_RUN_NEEDS : 0, 0};
+    struct run_wanted wanted = {work->source_count > 1 ? RUN_FIGURES_NEEDS : 0, 0};
     for (size_t i = 0; i < work->driver_count; i++) {
         wanted.numbers |= work->drivers[i]->needs.numbers;
         wanted.words |= work->drivers[i]->needs.words;
@@ -276,7 +276,7 @@ static void plot_run_directory(struct plotting *work, size_t source, bool may_la
     place_of(work, source, false, place);
     draw_source(work, PLOT_OF_RUN, &(struct plot_source){.table = &table}, place);
     tell_missed(work, source_name(work, source));
-    if (work->source_count > 1 && plot_run_of(&table, &work->runs[work->run_count]) == ERR_OK)
+    if (work->source_count > 1 && run_figures_of(&table, &work->runs[work->run_count]) == ERR_OK)
         work->run_count++;
     run_table_release(&table);
 }
@@ -317,9 +317,9 @@ static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
 static void plot_one(struct plotting *work, size_t source)
 {
     const char *path = work->sources[source];
-    if (user_file_is_directory(path))
+    if (file_is_directory(path))
         plot_run_directory(work, source, plot_layers(work, source, false) > 0);
-    else if (user_file_exists(path))
+    else if (file_exists(path))
         plot_layers(work, source, true);
     else
         plot_run_directory(work, source, false);

@@ -12,7 +12,7 @@
 #include "cli/profile_view.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/profile_report.h"
+#include "report/text/profile_report.h"
 #include "runner/host_report.h"
 #include "runner/profile.h"
 #include "sampler/sampler.h"

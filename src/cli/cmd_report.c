@@ -10,7 +10,7 @@
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/text.h"
-#include "report/html.h"
+#include "report/html/html.h"
 
 static int report_main(int argc, char **argv);
 

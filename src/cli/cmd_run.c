@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "port/proc.h"
 #include "runner/host_report.h"
-#include "report/run_report.h"
+#include "report/text/run_report.h"
 #include "runner/samples_csv.h"
 #include "runner/exec.h"
 #include "sampler/sampler.h"

@@ -9,9 +9,9 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "port/term.h"
-#include "report/live.h"
-#include "report/reading.h"
-#include "report/reading_formats.h"
+#include "report/live/live.h"
+#include "report/live/reading.h"
+#include "report/live/reading_formats.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

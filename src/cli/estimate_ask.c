@@ -172,7 +172,7 @@ enum err estimate_ask(const struct estimate_options *options, struct estimate_as
 static void add_candidate(struct estimate_asked *asked, size_t device, enum precision precision,
                           bool keeps_stored, int devices)
 {
-    asked->candidates[asked->candidate_count++] = (struct points_candidate){
+    asked->candidates[asked->candidate_count++] = (struct grid_candidate){
         .device = device,
         .choice = {.precision = precision, .keeps_stored = keeps_stored, .devices = devices}};
 }
@@ -188,7 +188,7 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
         return no_memory(why);
     for (size_t d = 0; d < asked->hardware_count; d++) {
         const struct hardware *hardware = &asked->hardware[d];
-        enum precision usual = outcome_usual_precision(hardware);
+        enum precision usual = estimate_default_precision(hardware);
         for (size_t i = 0; i < formats->count; i++) {
             if (formats->items[i].keeps_stored && !has_stored)
                 return err_set(why, ERR_USAGE,
@@ -203,7 +203,7 @@ enum err estimate_ask_candidates(const struct estimate_options *options, bool ha
         if (has_stored || !options->sweep)
             add_candidate(asked, d, usual, has_stored, devices);
         for (enum precision p = 0; options->sweep && p < PRECISION_COUNT; p++)
-            if (outcome_is_choice(hardware, p))
+            if (estimate_offers(hardware, p))
                 add_candidate(asked, d, p, false, devices);
     }
     return ERR_OK;

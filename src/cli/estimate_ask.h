@@ -13,7 +13,7 @@
 #include "core/params.h"
 #include "estimate/budget.h"
 #include "catalog/hardware.h"
-#include "estimate/points.h"
+#include "estimate/estimate_grid.h"
 
 enum { ESTIMATE_TOP_USUAL = 0x7fffffff }; /* nobody gave --top */
 
@@ -41,7 +41,7 @@ struct estimate_asked {
     bool *is_catalogued; /* each: found in the catalogue, not read from a file */
     size_t hardware_count;
     struct estimate_formats formats;
-    struct points_candidate *candidates;
+    struct grid_candidate *candidates;
     size_t candidate_count;
 };
 

@@ -16,13 +16,13 @@
 #include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "datasets/file.h"
 #include "estimate/calibrate.h"
 #include "estimate/calibrate_layers.h"
 #include "catalog/hardware.h"
-#include "estimate/predict.h"
+#include "estimate/predictor.h"
+#include "port/file.h"
 #include "port/proc.h"
-#include "report/calibrate_report.h"
+#include "report/text/calibrate_report.h"
 #include "runner/host_report.h"
 #include "runner/microbench.h"
 #include "sampler/sampler.h"
@@ -116,7 +116,7 @@ static enum err add_query(void *context, const struct estimate_query *query, str
     if (!query->is_alone || !(query->latency_s > 0))
         return ERR_OK;
     (void)str_copy(row.label, sizeof row.label, query->label);
-    enum err err = predict_count(counter, &query->question, &row.flops, &row.bytes, why);
+    enum err err = predictor_count(counter, &query->question, &row.flops, &row.bytes, why);
     return err ? err : calibrate_rows_add(reading->rows, &row, why);
 }
 
@@ -125,7 +125,7 @@ static int read_runs(const struct calibrate_command *command, struct calibrate_w
     struct predictor counter;
     struct error why = {0};
     enum err err = ERR_OK;
-    predictor_begin(&counter, NULL);
+    predictor_init(&counter, NULL);
     counter.model_word = command->model;
     counter.has_precision = command->precision != NULL;
     if (command->precision &&
@@ -134,11 +134,11 @@ static int read_runs(const struct calibrate_command *command, struct calibrate_w
     for (size_t i = 0; !err && i < command->runs.count; i++) {
         const char *path = command->runs.items[i];
         struct run_reading reading = {&counter, &work->rows};
-        err = user_file_is_directory(path) ? estimate_queries(path, add_query, &reading, &why)
-                                           : calibrate_layers(path, &counter, &work->rows, &why);
+        err = file_is_directory(path) ? estimate_queries(path, add_query, &reading, &why)
+                                      : calibrate_layers(path, &counter, &work->rows, &why);
         text_addf(&work->data, "%s%s", work->data.length ? ", " : "", path);
     }
-    predictor_end(&counter);
+    predictor_release(&counter);
     return err ? complain(NAME, EXIT_FAILED, "%s", why.text) : 0;
 }
 

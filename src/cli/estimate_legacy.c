@@ -3,9 +3,9 @@
 #include "cli/estimate_ask.h"
 #include "cli/estimate_work.h"
 #include "core/text.h"
-#include "estimate/compat.h"
-#include "port/small_file.h"
-#include "report/estimate_compat.h"
+#include "estimate/legacy.h"
+#include "port/file.h"
+#include "report/text/estimate_compat.h"
 
 /* An option that changes nothing would be read as one that did. */
 static enum err check_options(const struct estimate_options *o, struct error *why)
@@ -48,7 +48,7 @@ static enum err read_device(const struct estimate_options *options, struct legac
     const char *path = options->hardware_files.items[0];
     enum err err = check_options(options, why);
     if (!err)
-        err = small_file_read(path, "a device", &bytes, why);
+        err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err)
         err = legacy_hardware_parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);
@@ -80,7 +80,7 @@ static enum err estimate_graph(const struct estimate_options *options, const str
 {
     struct graph_setting setting;
     struct graph graph;
-    struct compat compat;
+    struct legacy_estimate compat;
     struct error unknown = {0};
     enum precision precision = PRECISION_FP32;
     if (options->precision && precision_find(options->precision, &precision, &unknown))
@@ -90,13 +90,13 @@ static enum err estimate_graph(const struct estimate_options *options, const str
         err = model_graph(model, &setting, &graph, why);
     if (err)
         return err;
-    err = compat_make(&graph, device, precision, &compat, why);
+    err = legacy_estimate_make(&graph, device, precision, &compat, why);
     if (!err) {
         if (json)
             compat_json(&compat, out);
         else
             compat_text(&compat, out);
-        compat_release(&compat);
+        legacy_estimate_release(&compat);
     }
     graph_release(&graph);
     return err;

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "report/figure.h"
-#include "report/gnuplot.h"
+#include "report/plot/figure.h"
+#include "report/plot/gnuplot.h"
 
 enum { PATH_LONGEST = 1024 };
 

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 #include "core/err.h"
-#include "estimate/predict.h"
+#include "estimate/predictor.h"
 
 struct estimate_query {
-    struct predict_question question; /* prompt and answer */
+    struct measured_pass question; /* prompt and answer */
     char label[112];
     double latency_s, joules; /* UNKNOWN: not measured */
     bool is_estimated;        /* the joules are a model's */

@@ -13,13 +13,13 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "catalog/hardware.h"
-#include "estimate/predict.h"
+#include "estimate/predictor.h"
 #include "estimate/validate.h"
 #include "estimate/validate_csv.h"
 #include "estimate/validate_layers.h"
-#include "report/validate_report.h"
+#include "report/text/validate_report.h"
 
 #define NAME "estimate validate"
 
@@ -58,8 +58,8 @@ static enum err add_query(void *context, const struct estimate_query *query, str
     struct validate_row row = {.measured_s = query->latency_s,
                                .measured_j = query->joules,
                                .window_s = query->is_short ? 0 : UNKNOWN};
-    struct predicted predicted;
-    enum err err = predict_model(reading->predictor, &query->question, &predicted, why);
+    struct prediction predicted;
+    enum err err = predictor_predict(reading->predictor, &query->question, &predicted, why);
     if (err)
         return err;
     (void)str_copy(row.label, sizeof row.label, query->label);
@@ -76,7 +76,7 @@ static enum err add_measured(const struct validate_command *command, const char 
                              struct predictor *predictor, struct validation *out, struct error *why)
 {
     const char *dot = strrchr(word, '.');
-    if (user_file_is_directory(word))
+    if (file_is_directory(word))
         return estimate_queries(word, add_query, &(struct run_reading){predictor, out}, why);
     if (dot && !strcmp(dot, ".json"))
         return validate_layers(word, predictor, out, why);
@@ -146,7 +146,7 @@ static int run(const struct validate_command *command, const char **words, size_
     int code = find_hardware(command, &hardware);
     if (code)
         return code;
-    predictor_begin(&predictor, &hardware);
+    predictor_init(&predictor, &hardware);
     predictor.model_word = command->model;
     predictor.fusion = command->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED;
     predictor.has_precision = command->precision != NULL;
@@ -157,7 +157,7 @@ static int run(const struct validate_command *command, const char **words, size_
         code = validate_all(command, words, count, &predictor, &validation, &data);
     if (!code)
         code = deliver(command, &hardware, &validation, text_get(&data));
-    predictor_end(&predictor);
+    predictor_release(&predictor);
     validation_release(&validation);
     hardware_release(&hardware);
     text_release(&data);

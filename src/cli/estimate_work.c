@@ -117,7 +117,7 @@ void estimate_sizes_release(struct estimate_sizes *sizes)
 /* ---- one work ---- */
 
 /* What a model takes when nobody says: 0 of what it has none of.  False for one that must be told. */
-static bool defaults_of(const struct workload_question *work, struct graph_setting *out)
+static bool defaults_of(const struct workload_spec *work, struct graph_setting *out)
 {
     struct graph graph;
     *out = (struct graph_setting){.batch = work->setting.batch, .dims = work->setting.dims};
@@ -147,7 +147,7 @@ static enum err check_used(const struct estimate_options *options, const struct 
 }
 
 /* Has the model room for a cache of so many tokens? */
-static bool has_room(const struct workload_question *work, int64_t context)
+static bool has_room(const struct workload_spec *work, int64_t context)
 {
     struct graph graph;
     struct graph_setting setting = work->setting;
@@ -162,7 +162,7 @@ static bool has_room(const struct workload_question *work, int64_t context)
 /* How long a request is that nobody gave a length: the model's usual prompt, and half of that, and so on,
  * where no answer would fit behind it. */
 static void usual_lengths(const struct estimate_options *options, int64_t usual,
-                          struct workload_question *work)
+                          struct workload_spec *work)
 {
     int64_t prompt = usual > 0 && usual < PROMPT ? usual : PROMPT, output = OUTPUT;
     if (!options->prompt_tokens && !options->output_tokens && !options->context)
@@ -174,7 +174,7 @@ static void usual_lengths(const struct estimate_options *options, int64_t usual,
 
 /* A request is what a decoder is for; a phase alone when it is asked for. */
 static enum err begin_request(const struct estimate_options *options, int64_t usual,
-                              struct workload_question *work, struct error *why)
+                              struct workload_spec *work, struct error *why)
 {
     work->is_request = true;
     usual_lengths(options, usual, work);
@@ -185,7 +185,7 @@ static enum err begin_request(const struct estimate_options *options, int64_t us
     return ERR_OK;
 }
 
-static enum err begin_phase(const struct estimate_options *options, struct workload_question *work,
+static enum err begin_phase(const struct estimate_options *options, struct workload_spec *work,
                             struct error *why)
 {
     if (options->output_tokens)
@@ -201,10 +201,10 @@ static enum err begin_phase(const struct estimate_options *options, struct workl
 
 /* What all works have in common. */
 static enum err begin_work(const struct estimate_options *options, const struct model *model,
-                           int64_t batch, struct workload_question *work, struct error *why)
+                           int64_t batch, struct workload_spec *work, struct error *why)
 {
     struct graph_setting defaults;
-    *work = (struct workload_question){
+    *work = (struct workload_spec){
         .model = model,
         .setting = {.batch = batch,
                     .image = options->image,
@@ -221,7 +221,7 @@ static enum err begin_work(const struct estimate_options *options, const struct 
 }
 
 /* A prompt and a context of 0 were not given. */
-static enum err set_lengths(int64_t prompt, int64_t context, struct workload_question *work,
+static enum err set_lengths(int64_t prompt, int64_t context, struct workload_spec *work,
                             struct error *why)
 {
     struct graph_setting *setting = &work->setting;
@@ -277,7 +277,7 @@ static void warn_of_untrained(const struct estimate_options *options, const stru
 }
 
 /* Does another batch than the file or --dim has make another work?  Only an ONNX file can have one. */
-static bool follows_batch(const struct workload_question *work, int64_t batch)
+static bool follows_batch(const struct workload_spec *work, int64_t batch)
 {
     struct graph graph;
     struct graph_setting setting = work->setting;
@@ -290,7 +290,7 @@ static bool follows_batch(const struct workload_question *work, int64_t batch)
     return setting.batch == batch;
 }
 
-static enum err check_batches(const struct workload_question *common,
+static enum err check_batches(const struct workload_spec *common,
                               const struct estimate_numbers *batches, struct error *why)
 {
     int64_t last = batches->count > 1 ? batches->items[batches->count - 1] : 0;
@@ -301,13 +301,12 @@ static enum err check_batches(const struct workload_question *common,
                    last);
 }
 
-static enum err fill_works(const struct workload_question *common,
-                           const struct estimate_sizes *sizes, struct estimate_works *out,
-                           struct error *why)
+static enum err fill_works(const struct workload_spec *common, const struct estimate_sizes *sizes,
+                           struct estimate_works *out, struct error *why)
 {
     for (size_t p = 0; p < length_of(&sizes->prompts); p++)
         for (size_t c = 0; c < length_of(&sizes->contexts); c++) {
-            struct workload_question work = *common;
+            struct workload_spec work = *common;
             enum err err = set_lengths(number_at(&sizes->prompts, p),
                                        number_at(&sizes->contexts, c), &work, why);
             if (err)
@@ -325,7 +324,7 @@ static void drop_batches(const struct estimate_options *options, const struct mo
                          struct estimate_sizes *sizes)
 {
     const struct estimate_numbers *batches = &sizes->batches;
-    struct workload_question work = {
+    struct workload_spec work = {
         .model = model,
         .setting = {.image = options->image,
                     .tokens = number_at(&sizes->prompts, 0),
@@ -343,7 +342,7 @@ enum err estimate_works_make(const struct estimate_options *options, struct esti
                              const struct model *model, struct estimate_works *out,
                              struct error *why)
 {
-    struct workload_question common;
+    struct workload_spec common;
     drop_batches(options, model, sizes);
     size_t count =
         length_of(&sizes->batches) * length_of(&sizes->prompts) * length_of(&sizes->contexts);

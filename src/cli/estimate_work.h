@@ -28,7 +28,7 @@ enum err estimate_sizes_ask(const struct estimate_options *options, struct estim
 void estimate_sizes_release(struct estimate_sizes *sizes);
 
 struct estimate_works {
-    struct workload_question *items;
+    struct workload_spec *items;
     size_t count; /* at least 1 */
 };
 

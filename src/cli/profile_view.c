@@ -6,7 +6,7 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/term.h"
-#include "report/progress.h"
+#include "report/live/progress.h"
 
 static struct {
     const char *command;

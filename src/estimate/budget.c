@@ -45,20 +45,21 @@ bool budget_has_any(const struct budget *budget)
 }
 
 /* A request is what its user waits and pays for; of a batch there are several. */
-static double parts(const struct outcome *outcome)
+static double parts(const struct workload_estimate *outcome)
 {
     const struct workload *work = outcome->work;
-    return work->question.is_request ? work->batch : work->units;
+    return work->spec.is_request ? work->batch : work->units;
 }
 
-const char *budget_joules_of(const struct outcome *outcome)
+const char *budget_energy_unit(const struct workload_estimate *outcome)
 {
-    return outcome->work->question.is_request ? "request" : outcome->work->unit;
+    return outcome->work->spec.is_request ? "request" : outcome->work->unit;
 }
 
-static double value_of(const struct outcome *outcome, enum budget_kind kind, double *plus_minus)
+static double value_of(const struct workload_estimate *outcome, enum budget_kind kind,
+                       double *plus_minus)
 {
-    const struct outcome_sums *all = &outcome->all;
+    const struct estimate_totals *all = &outcome->all;
     switch (kind) {
     case BUDGET_LATENCY:
         *plus_minus = all->latency_plus_minus;
@@ -76,7 +77,7 @@ static double value_of(const struct outcome *outcome, enum budget_kind kind, dou
     }
 }
 
-static double limit_of(const struct budget *budget, const struct outcome *outcome,
+static double limit_of(const struct budget *budget, const struct workload_estimate *outcome,
                        enum budget_kind kind)
 {
     if (kind != BUDGET_FIT)
@@ -84,7 +85,7 @@ static double limit_of(const struct budget *budget, const struct outcome *outcom
     return budget_has_any(budget) && !outcome->memory.fits ? outcome->memory.capacity : UNKNOWN;
 }
 
-size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
+size_t budget_judge(const struct budget *budget, const struct workload_estimate *outcome,
                     struct budget_check checks[BUDGET_KINDS])
 {
     size_t count = 0;
@@ -110,7 +111,8 @@ size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
     return count;
 }
 
-enum budget_verdict budget_verdict(const struct budget *budget, const struct outcome *outcome)
+enum budget_verdict budget_verdict(const struct budget *budget,
+                                   const struct workload_estimate *outcome)
 {
     struct budget_check checks[BUDGET_KINDS];
     size_t count = budget_judge(budget, outcome, checks);
@@ -124,13 +126,13 @@ enum budget_verdict budget_verdict(const struct budget *budget, const struct out
     return all;
 }
 
-bool budget_holds(const struct budget *budget, const struct outcome *outcome)
+bool budget_holds(const struct budget *budget, const struct workload_estimate *outcome)
 {
     return budget_verdict(budget, outcome) == BUDGET_PASS;
 }
 
-bool budget_is_no_worse(const struct budget *budget, const struct outcome *now,
-                        const struct outcome *then)
+bool budget_is_no_worse(const struct budget *budget, const struct workload_estimate *now,
+                        const struct workload_estimate *then)
 {
     struct budget_check before[BUDGET_KINDS], after[BUDGET_KINDS];
     size_t count = budget_judge(budget, now, before);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "estimate/outcome.h"
+#include "estimate/workload_estimate.h"
 
 enum budget_kind {
     BUDGET_LATENCY, /* seconds of a pass, or of a request */
@@ -40,18 +40,19 @@ bool budget_has_any(const struct budget *budget);
 
 /* One check a limit, in the order of the kinds; gives how many.  What does not fit cannot run, and keeps no
  * limit: that is a check of its own. */
-size_t budget_judge(const struct budget *budget, const struct outcome *outcome,
+size_t budget_judge(const struct budget *budget, const struct workload_estimate *outcome,
                     struct budget_check checks[BUDGET_KINDS]);
 /* All limits together: FAIL where one is broken, else UNKNOWN where one cannot be judged. */
-enum budget_verdict budget_verdict(const struct budget *budget, const struct outcome *outcome);
+enum budget_verdict budget_verdict(const struct budget *budget,
+                                   const struct workload_estimate *outcome);
 /* Are all limits kept?  One that cannot be judged is not. */
-bool budget_holds(const struct budget *budget, const struct outcome *outcome);
+bool budget_holds(const struct budget *budget, const struct workload_estimate *outcome);
 
 /* Does `then` keep every limit, or come nearer to those that `now` breaks? */
-bool budget_is_no_worse(const struct budget *budget, const struct outcome *now,
-                        const struct outcome *then);
+bool budget_is_no_worse(const struct budget *budget, const struct workload_estimate *now,
+                        const struct workload_estimate *then);
 
 /* What a limit on energy speaks of: "request", "sample", "output token". */
-const char *budget_joules_of(const struct outcome *outcome);
+const char *budget_energy_unit(const struct workload_estimate *outcome);
 
 #endif

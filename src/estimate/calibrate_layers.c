@@ -32,7 +32,7 @@ static enum err count_passes(const struct reading *r, const struct jv *model,
     enum err err = layers_pass_of(r->file, model, setting, &pass, r->why);
     if (err)
         return err;
-    err = predict_count(r->counter, &pass.question, &row->flops, &row->bytes, &inner);
+    err = predictor_count(r->counter, &pass.question, &row->flops, &row->bytes, &inner);
     if (err)
         return err_set(r->why, err, "%s: %s (--model names the model's file)", r->file->path,
                        inner.text);

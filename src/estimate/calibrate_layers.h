@@ -5,7 +5,7 @@
 
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
-#include "estimate/predict.h"
+#include "estimate/predictor.h"
 
 /* Adds the undisturbed windows and those at rest.  ERR_BAD_VALUE when the file is none of `ipw layers`. */
 enum err calibrate_layers(const char *path, struct predictor *counter, struct calibrate_rows *rows,

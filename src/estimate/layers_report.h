@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "core/err.h"
-#include "estimate/predict.h"
+#include "estimate/predictor.h"
 
 struct jv;
 
@@ -25,7 +25,7 @@ bool layers_model_is_estimated(const struct jv *model);
 /* What one pass of a setting is, as a question: tokens that were decoded one after another cost a straight
  * line in the length of the cache, so theirs is the step in their middle, `times` that. */
 struct layers_pass {
-    struct predict_question question;
+    struct measured_pass question;
     double times;
     char label[112];
 };

@@ -22,7 +22,7 @@ const char *recommend_kind_name(enum recommend_kind kind)
 
 struct search {
     const struct recommend_question *question;
-    const struct outcome *now;
+    const struct workload_estimate *now;
     double joules_now; /* a unit */
     bool is_broken;    /* limits are, as it stands */
     struct recommendation *out;
@@ -37,22 +37,22 @@ struct trial {
 };
 
 static struct trial judge(const struct search *search, enum recommend_kind kind,
-                          const struct outcome *tried)
+                          const struct workload_estimate *tried)
 {
-    double joules = outcome_joules_each(tried);
+    double joules = workload_estimate_joules_per_unit(tried);
     struct trial trial = {.row = {.kind = kind,
                                   .joules_each = joules,
                                   .joules_saved_each = search->joules_now - joules,
                                   .saving = 1 - joules / search->joules_now,
                                   .verdict = budget_verdict(search->question->budget, tried),
                                   .latency_s = tried->all.latency_s,
-                                  .units_per_s = outcome_units_per_s(tried),
+                                  .units_per_s = workload_estimate_units_per_s(tried),
                                   .memory_bytes = tried->memory.total_peak,
                                   .joules_total = tried->all.joules.total}};
     bool mends = search->is_broken && trial.row.verdict == BUDGET_PASS;
     bool saves = trial.row.saving > RECOMMEND_LEAST &&
                  budget_is_no_worse(search->question->budget, search->now, tried);
-    trial.is_good = outcome_fits(tried) && (mends || saves);
+    trial.is_good = workload_estimate_fits(tried) && (mends || saves);
     return trial;
 }
 
@@ -88,13 +88,14 @@ static void propose(struct search *search, const struct trial *trial)
 /* Tries the same work otherwise; false where the device cannot do it.  Only what ends the search is an
  * error. */
 static enum err try_choice(struct search *search, enum recommend_kind kind,
-                           const struct hardware *hardware, const struct outcome_choice *choice,
+                           const struct hardware *hardware, const struct estimate_config *choice,
                            struct trial *out)
 {
-    struct outcome tried;
+    struct workload_estimate tried;
     struct error lacks = {0};
     *out = (struct trial){0};
-    enum err err = outcome_make(search->now->work, hardware, choice, false, &tried, &lacks);
+    enum err err =
+        workload_estimate_make(search->now->work, hardware, choice, false, &tried, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(search->why, err, "%s", lacks.text);
     if (!err)
@@ -105,16 +106,16 @@ static enum err try_choice(struct search *search, enum recommend_kind kind,
 /* ---- another graph: batch, fusion ---- */
 
 static enum err try_work(struct search *search, enum recommend_kind kind,
-                         const struct workload_question *question, struct trial *out)
+                         const struct workload_spec *question, struct trial *out)
 {
     struct workload work;
-    struct outcome tried;
+    struct workload_estimate tried;
     struct error lacks = {0};
     *out = (struct trial){0};
     enum err err = workload_make(question, &work, &lacks);
     if (!err) {
-        err =
-            outcome_make(&work, search->now->hardware, &search->now->choice, false, &tried, &lacks);
+        err = workload_estimate_make(&work, search->now->hardware, &search->now->choice, false,
+                                     &tried, &lacks);
         if (!err)
             *out = judge(search, kind, &tried);
         workload_release(&work);
@@ -124,7 +125,7 @@ static enum err try_work(struct search *search, enum recommend_kind kind,
 
 static enum err try_batch(struct search *search, int64_t batch, struct trial *out)
 {
-    struct workload_question question = search->now->work->question;
+    struct workload_spec question = search->now->work->spec;
     question.setting.batch = batch;
     enum err err = try_work(search, RECOMMEND_BATCH, &question, out);
     str_format(out->row.options, sizeof out->row.options, "--batch %" PRId64, batch);
@@ -136,7 +137,7 @@ static enum err try_batch(struct search *search, int64_t batch, struct trial *ou
 static enum err try_smaller_batches(struct search *search)
 {
     struct trial trial, best = {0};
-    int64_t breaks = search->now->work->question.setting.batch, keeps = 0;
+    int64_t breaks = search->now->work->spec.setting.batch, keeps = 0;
     while (search->is_broken && breaks - keeps > 1) {
         int64_t batch = keeps ? keeps + (breaks - keeps) / 2 : breaks / 2;
         enum err err = try_batch(search, batch, &trial);
@@ -155,7 +156,7 @@ static enum err try_batches(struct search *search)
 {
     struct trial trials[DOUBLINGS_MOST];
     size_t count = 0, best = 0;
-    int64_t batch = search->now->work->question.setting.batch;
+    int64_t batch = search->now->work->spec.setting.batch;
     for (; count < DOUBLINGS_MOST && batch > 0 && batch <= BATCH_MOST / 2; count++) {
         enum err err = try_batch(search, batch *= 2, &trials[count]);
         if (err)
@@ -184,7 +185,7 @@ static enum err try_batches(struct search *search)
 static enum err try_fusion(struct search *search)
 {
     struct trial trial;
-    struct workload_question question = search->now->work->question;
+    struct workload_spec question = search->now->work->spec;
     bool is_fused = question.fusion == PARTITION_FUSED;
     question.fusion = is_fused ? PARTITION_PLAIN : PARTITION_FUSED;
     enum err err = try_work(search, RECOMMEND_FUSION, &question, &trial);
@@ -201,7 +202,7 @@ static enum err try_fusion(struct search *search)
 static void note_precision(const struct hardware *hardware, enum precision precision,
                            struct recommendation *row)
 {
-    if (outcome_is_native(hardware, precision))
+    if (estimate_is_native(hardware, precision))
         str_copy(row->note, sizeof row->note, "answers may change");
     else
         str_format(row->note, sizeof row->note, "weights alone, computed in %s; answers may change",
@@ -212,16 +213,16 @@ static void note_precision(const struct hardware *hardware, enum precision preci
  * must beat what the device has units for. */
 static enum err try_precisions(struct search *search)
 {
-    const struct outcome *now = search->now;
+    const struct workload_estimate *now = search->now;
     struct trial best = {0}, least = {0};
     double width = precision_widths(now->choice.precision).weight;
     if (now->choice.keeps_stored)
         return ERR_OK; /* the file has settled it */
     for (enum precision p = 0; p < PRECISION_COUNT; p++) {
-        struct outcome_choice choice = now->choice;
+        struct estimate_config choice = now->choice;
         struct trial trial;
         if (p == choice.precision || precision_widths(p).weight > width ||
-            !outcome_is_choice(now->hardware, p))
+            !estimate_offers(now->hardware, p))
             continue;
         choice.precision = p;
         enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &choice, &trial);
@@ -252,14 +253,14 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
  * weights that stay as they are stored are computed in what is usual there. */
 static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
 {
-    const struct outcome *now = search->now;
-    struct outcome_choice choice = now->choice;
-    enum precision usual = outcome_usual_precision(other);
+    const struct workload_estimate *now = search->now;
+    struct estimate_config choice = now->choice;
+    enum precision usual = estimate_default_precision(other);
     *out = (struct trial){0};
     if (choice.keeps_stored)
         choice.precision = usual;
     if (other->class != now->hardware->class || same_device(other, now->hardware) ||
-        !outcome_is_choice(other, choice.precision))
+        !estimate_offers(other, choice.precision))
         return ERR_OK;
     enum err err = try_choice(search, RECOMMEND_HARDWARE, other, &choice, out);
     bool is_usual = choice.precision == usual;
@@ -271,7 +272,7 @@ static enum err try_device(struct search *search, const struct hardware *other, 
 /* The one that costs least, and the one that costs least of those that are no slower. */
 static enum err try_catalogue(struct search *search)
 {
-    const struct outcome *now = search->now;
+    const struct workload_estimate *now = search->now;
     struct trial best = {0}, fast = {0};
     for (size_t i = 0; i < hardware_catalogue_count(); i++) {
         struct hardware other;
@@ -319,10 +320,10 @@ static enum err try_points(struct search *search)
 
 static enum err try_fewer_devices(struct search *search)
 {
-    const struct outcome *now = search->now;
+    const struct workload_estimate *now = search->now;
     struct trial best = {0};
     for (int devices = now->choice.devices / 2; devices >= 1; devices /= 2) {
-        struct outcome_choice choice = now->choice;
+        struct estimate_config choice = now->choice;
         struct trial trial;
         choice.devices = devices;
         enum err err = try_choice(search, RECOMMEND_DEVICES, now->hardware, &choice, &trial);
@@ -352,7 +353,7 @@ enum err recommend_make(const struct recommend_question *question,
     };
     struct search search = {.question = question,
                             .now = question->now,
-                            .joules_now = outcome_joules_each(question->now),
+                            .joules_now = workload_estimate_joules_per_unit(question->now),
                             .is_broken = !budget_holds(question->budget, question->now),
                             .out = out,
                             .why = why};
@@ -364,15 +365,17 @@ enum err recommend_make(const struct recommend_question *question,
     return err;
 }
 
-enum err recommend_devices_to_fit(const struct outcome *now, int *devices, struct error *why)
+enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devices,
+                                  struct error *why)
 {
     *devices = 0;
     for (int count = 1; count <= DEVICES_MOST && !*devices; count *= 2) {
-        struct outcome_choice choice = now->choice;
-        struct outcome tried;
+        struct estimate_config choice = now->choice;
+        struct workload_estimate tried;
         struct error lacks = {0};
         choice.devices = count;
-        enum err err = outcome_make(now->work, now->hardware, &choice, false, &tried, &lacks);
+        enum err err =
+            workload_estimate_make(now->work, now->hardware, &choice, false, &tried, &lacks);
         if (err == ERR_NO_MEMORY)
             return err_set(why, err, "%s", lacks.text);
         if (err) /* it cannot share: nobody asked it to */

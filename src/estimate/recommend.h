@@ -12,7 +12,7 @@
 
 #include "core/err.h"
 #include "estimate/budget.h"
-#include "estimate/outcome.h"
+#include "estimate/workload_estimate.h"
 
 #define RECOMMEND_LEAST 0.02
 
@@ -42,7 +42,7 @@ struct recommendation {
 enum { RECOMMEND_MOST = 12 };
 
 struct recommend_question {
-    const struct outcome *now;
+    const struct workload_estimate *now;
     const struct budget *budget;
     bool is_catalogued; /* the device is one of the catalogue, so that its other points are there */
 };
@@ -54,7 +54,7 @@ enum err recommend_make(const struct recommend_question *question,
 
 /* How many devices must share the model for it to fit on each; 0: no number up to 64 does, or they cannot
  * share it. */
-enum err recommend_devices_to_fit(const struct outcome *now, int *devices, struct error *why)
-    MUST_USE;
+enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devices,
+                                  struct error *why) MUST_USE;
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 #include "graph/reader.h"
 
 #define VALIDATE_ENERGY_LEAST_S 1e-3 /* joules of less are not compared: no meter resolves them */

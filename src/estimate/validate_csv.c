@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "core/csv_grid.h"
+#include "core/csv.h"
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/small_file.h"
+#include "port/file.h"
 
 struct reading {
     const char *path;
@@ -96,7 +96,7 @@ static bool is_wanted(const struct reading *r)
 }
 
 static enum err add(const struct reading *r, struct validate_row *row,
-                    const struct predicted *predicted)
+                    const struct prediction *predicted)
 {
     row->predicted_s = predicted->latency_s;
     row->predicted_j = predicted->joules;
@@ -118,7 +118,7 @@ static enum err read_phase(const struct reading *r, struct graph_setting *settin
     return ERR_OK;
 }
 
-static void name_pass(const struct reading *r, const struct predict_question *question,
+static void name_pass(const struct reading *r, const struct measured_pass *question,
                       struct validate_row *row)
 {
     const struct graph_setting *setting = &question->setting;
@@ -142,10 +142,10 @@ static void name_pass(const struct reading *r, const struct predict_question *qu
 
 static enum err read_model_row(const struct reading *r)
 {
-    struct predict_question question = {.model = cell(r, "model")};
+    struct measured_pass question = {.model = cell(r, "model")};
     struct graph_setting *setting = &question.setting;
     struct validate_row row = {0};
-    struct predicted predicted;
+    struct prediction predicted;
     struct error inner = {0};
     enum err err = read_phase(r, setting);
     if (!*question.model)
@@ -171,7 +171,7 @@ static enum err read_model_row(const struct reading *r)
     if (err)
         return err;
     name_pass(r, &question, &row);
-    err = predict_model(r->predictor, &question, &predicted, &inner);
+    err = predictor_predict(r->predictor, &question, &predicted, &inner);
     if (err)
         return err_set(r->why, err, "%s:%zu: %s", r->path, r->grid.lines[r->row], inner.text);
     return add(r, &row, &predicted);
@@ -184,7 +184,7 @@ static enum err read_subgraph_row(const struct reading *r)
     static const char *const PRODUCTS[] = {"conv", "linear", "matmul", "attention"};
     struct calibrate_row load = {.precision = PRECISION_FP32};
     struct validate_row row = {.measured_j = UNKNOWN, .window_s = UNKNOWN};
-    struct predicted predicted;
+    struct prediction predicted;
     bool has_precision, is_product = false;
     const char *kind = cell(r, "operation_type");
     enum err err = read_precision(r, "precision", &has_precision, &load.precision);
@@ -203,7 +203,7 @@ static enum err read_subgraph_row(const struct reading *r)
     row.measured_s *= 1e-3;
     str_format(row.label, sizeof row.label, "%.30s %.12s %.48s", cell(r, "model"),
                cell(r, "subgraph_id"), cell(r, "fusion_pattern"));
-    err = predict_load(r->predictor, &load, is_product, &predicted, r->why);
+    err = predictor_predict_load(r->predictor, &load, is_product, &predicted, r->why);
     if (err)
         return err;
     predicted.joules = UNKNOWN;
@@ -216,7 +216,7 @@ static enum err add_load(const struct reading *r, const struct calibrate_row *lo
 {
     struct validate_row row = {
         .measured_s = load->latency_s, .measured_j = load->energy_j, .window_s = load->window_s};
-    struct predicted predicted;
+    struct prediction predicted;
     bool is_product = load->unit == CALIBRATE_MATRIX || str_starts(load->label, "matmul") ||
                       str_starts(load->label, "gemm");
     double window = is_known(load->window_s) ? load->window_s : load->latency_s;
@@ -226,7 +226,7 @@ static enum err add_load(const struct reading *r, const struct calibrate_row *lo
     if (load->energy_j <= 0 && window >= VALIDATE_ENERGY_LEAST_S)
         return wrong(r, "energy_j", "a number above 0 is wanted, or nothing");
     str_format(row.label, sizeof row.label, "%s %s", load->label, precision_name(load->precision));
-    enum err err = predict_load(r->predictor, load, is_product, &predicted, r->why);
+    enum err err = predictor_predict_load(r->predictor, load, is_product, &predicted, r->why);
     if (err)
         return err;
     r->out->is_estimated |= load->is_estimated;
@@ -295,7 +295,7 @@ enum err validate_csv(const char *path, const struct params *where, struct predi
     struct error inner = {0};
     struct reading r = {
         .path = path, .where = where, .predictor = predictor, .out = out, .why = why};
-    enum err err = small_file_read(path, "a CSV of measurements", &bytes, why);
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err && bytes.length == 0)
         err = err_set(why, ERR_BAD_VALUE, "%s: empty", path);
     else if (!err) {

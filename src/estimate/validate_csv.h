@@ -5,7 +5,7 @@
 #define IPW_ESTIMATE_VALIDATE_CSV_H
 
 #include "core/err.h"
-#include "estimate/predict.h"
+#include "estimate/predictor.h"
 #include "estimate/validate.h"
 
 struct params;

@@ -13,12 +13,12 @@ static enum err add_setting(const struct layers_file *file, const struct jv *mod
                                .measured_j = jv_number(jv_get(setting, "energy_j")),
                                /* Passes are run again and again for as long as the sensors need. */
                                .window_s = VALIDATE_ENERGY_LEAST_S};
-    struct predicted predicted;
+    struct prediction predicted;
     struct error inner = {0};
     enum err err = layers_pass_of(file, model, setting, &pass, why);
     if (err)
         return err;
-    err = predict_model(predictor, &pass.question, &predicted, &inner);
+    err = predictor_predict(predictor, &pass.question, &predicted, &inner);
     if (err)
         return err_set(why, err, "%s: %s (--model names the model's file)", file->path, inner.text);
     (void)str_copy(row.label, sizeof row.label, pass.label);

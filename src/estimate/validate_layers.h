@@ -3,7 +3,7 @@
 #define IPW_ESTIMATE_VALIDATE_LAYERS_H
 
 #include "core/err.h"
-#include "estimate/predict.h"
+#include "estimate/predictor.h"
 #include "estimate/validate.h"
 
 /* Adds to *out.  ERR_BAD_VALUE when the file is none of `ipw layers`. */

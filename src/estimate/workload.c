@@ -5,10 +5,10 @@ static enum err add_pass(struct workload *work, const struct graph_setting *sett
 {
     struct workload_pass *pass = &work->passes[work->count];
     *pass = (struct workload_pass){.setting = *setting, .times = times};
-    enum err err = model_graph(work->question.model, &pass->setting, &pass->graph, why);
+    enum err err = model_graph(work->spec.model, &pass->setting, &pass->graph, why);
     if (err)
         return err;
-    err = partition_make(&pass->graph, work->question.fusion, &pass->partition, why);
+    err = partition_make(&pass->graph, work->spec.fusion, &pass->partition, why);
     if (err) {
         graph_release(&pass->graph);
         return err;
@@ -20,15 +20,15 @@ static enum err add_pass(struct workload *work, const struct graph_setting *sett
 
 static enum err make_pass(struct workload *work, struct error *why)
 {
-    const struct graph_setting *asked = &work->question.setting;
+    const struct graph_setting *asked = &work->spec.setting;
     enum err err = add_pass(work, asked, 1, why);
     if (err)
         return err;
     const struct workload_pass *pass = &work->passes[0];
-    work->question.setting = pass->setting;
+    work->spec.setting = pass->setting;
     work->batch = work->units = pass->graph.batch;
     work->unit = "sample";
-    if (work->question.model->has_phases) {
+    if (work->spec.model->has_phases) {
         bool decodes = pass->setting.phase == GRAPH_DECODE;
         work->units = pass->graph.tokens;
         work->unit = decodes ? "output token" : "prompt token";
@@ -59,17 +59,17 @@ static size_t choose_steps(int64_t count, int64_t *built)
 
 static enum err make_request(struct workload *work, struct error *why)
 {
-    struct graph_setting setting = work->question.setting;
+    struct graph_setting setting = work->spec.setting;
     int64_t built[WORKLOAD_STEPS_MOST];
     setting.phase = GRAPH_PREFILL;
     enum err err = add_pass(work, &setting, 1, why);
     if (err)
         return err;
-    work->question.setting = work->passes[0].setting;
+    work->spec.setting = work->passes[0].setting;
     work->batch = work->passes[0].graph.batch;
-    size_t steps = choose_steps(work->question.output_tokens - 1, built);
+    size_t steps = choose_steps(work->spec.output_tokens - 1, built);
     for (size_t i = 0; !err && i < steps; i++) {
-        setting = work->question.setting;
+        setting = work->spec.setting;
         setting.phase = GRAPH_DECODE;
         setting.context = setting.tokens + built[i] + 1; /* it sees itself too */
         err = add_pass(work, &setting, step_times(built, steps, i), why);
@@ -80,16 +80,15 @@ static enum err make_request(struct workload *work, struct error *why)
         enum err longest = add_pass(work, &setting, 1, why);
         err = longest ? longest : err;
     }
-    work->units = work->batch * (double)work->question.output_tokens;
+    work->units = work->batch * (double)work->spec.output_tokens;
     work->unit = "output token";
     return err;
 }
 
-enum err workload_make(const struct workload_question *question, struct workload *out,
-                       struct error *why)
+enum err workload_make(const struct workload_spec *spec, struct workload *out, struct error *why)
 {
-    *out = (struct workload){.question = *question};
-    enum err err = question->is_request ? make_request(out, why) : make_pass(out, why);
+    *out = (struct workload){.spec = *spec};
+    enum err err = spec->is_request ? make_request(out, why) : make_pass(out, why);
     if (err)
         workload_release(out);
     return err;
@@ -111,12 +110,12 @@ void workload_release(struct workload *work)
 
 /* ---- demands ---- */
 
-struct workload_demand workload_demand(const struct workload_question *question)
+struct workload_demand workload_demand(const struct workload_spec *spec)
 {
-    const struct graph_setting *setting = &question->setting;
-    if (question->is_request)
-        return (struct workload_demand){setting->tokens, setting->tokens + question->output_tokens};
-    if (question->model->has_phases && setting->phase == GRAPH_DECODE)
+    const struct graph_setting *setting = &spec->setting;
+    if (spec->is_request)
+        return (struct workload_demand){setting->tokens, setting->tokens + spec->output_tokens};
+    if (spec->model->has_phases && setting->phase == GRAPH_DECODE)
         return (struct workload_demand){0, setting->context};
     return (struct workload_demand){setting->tokens, 0};
 }
@@ -128,8 +127,7 @@ static int compare(int64_t a, int64_t b)
 
 int workload_demand_compare(const struct workload *a, const struct workload *b)
 {
-    struct workload_demand first = workload_demand(&a->question),
-                           second = workload_demand(&b->question);
+    struct workload_demand first = workload_demand(&a->spec), second = workload_demand(&b->spec);
     int by_prompt = compare(first.prompt, second.prompt);
     return by_prompt ? by_prompt : compare(first.context, second.context);
 }

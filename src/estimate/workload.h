@@ -19,7 +19,7 @@
 #include "estimate/partition.h"
 #include "graph/reader.h"
 
-struct workload_question {
+struct workload_spec {
     const struct model *model;
     struct graph_setting setting; /* 0 in it: the model's own */
     bool is_request;              /* both phases of a decoder; setting.phase is not looked at */
@@ -37,7 +37,7 @@ struct workload_pass {
 };
 
 struct workload {
-    struct workload_question question; /* its setting as the model took it */
+    struct workload_spec spec; /* its setting as the model took it */
     struct workload_pass passes[WORKLOAD_PASSES_MOST];
     size_t count;
     double batch;     /* samples or sequences of one pass, as its graph has them */
@@ -46,8 +46,8 @@ struct workload {
     bool has_stored;  /* weights that have a format of their own */
 };
 
-enum err workload_make(const struct workload_question *question, struct workload *out,
-                       struct error *why) MUST_USE;
+enum err workload_make(const struct workload_spec *spec, struct workload *out, struct error *why)
+    MUST_USE;
 void workload_release(struct workload *work);
 
 /* Gives graphs and partitions back, once no more estimates are made of them: what is left says what was
@@ -62,7 +62,7 @@ struct workload_demand {
     int64_t
         context; /* tokens that prompt and answer grow to, or that a decoded one sees; 0: none */
 };
-struct workload_demand workload_demand(const struct workload_question *question);
+struct workload_demand workload_demand(const struct workload_spec *spec);
 /* Below 0, 0, above 0, as qsort wants it: shorter prompts first, then shorter contexts. */
 int workload_demand_compare(const struct workload *a, const struct workload *b);
 

@@ -11,7 +11,7 @@
 #include "estimate/calibrate.h"
 #include "catalog/hardware.h"
 #include "port/json_read.h"
-#include "report/calibrate_report.h"
+#include "report/text/calibrate_report.h"
 
 enum { SOURCE_MAX = 320 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/json.h"
-#include "core/record.h"
+#include "core/energy.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/run_table.h"
@@ -175,7 +175,7 @@ static void put_truth(struct json *json, const char *key, int8_t value)
         json_bool(json, key, value);
 }
 
-/* The order of core/energy_json.c, in which all our files have it; Arrow has another. */
+/* The order of core/energy.c, in which all our files have it; Arrow has another. */
 void record_energy_to_json(struct json *json, const char *key, const struct record_energy *energy)
 {
     json_object(json, key);

@@ -25,7 +25,7 @@ struct record_stats {
     double avg, max, median, min;
 };
 
-/* struct energy (core/record.h) with texts that are not copied, and all of it possibly unknown. */
+/* struct energy (core/energy.h) with texts that are not copied, and all of it possibly unknown. */
 struct record_energy {
     double joules, plus_minus, statistical, coverage, idle_joules, active_joules;
     const char *method, *source;

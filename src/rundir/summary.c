@@ -7,7 +7,7 @@
 
 #include "core/json.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
 
@@ -347,10 +347,10 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
     summary_init(out);
     if (!str_format(path, sizeof path, "%s/%s", directory, SUMMARY_FILE))
         return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
-    if (!user_file_exists(path))
+    if (!file_exists(path))
         return err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE, directory);
     struct error reason = {0};
-    enum err err = user_file_read(path, SUMMARY_BYTES_MAX, &text, &reason);
+    enum err err = file_read(path, SUMMARY_BYTES_MAX, &text, &reason);
     if (!err)
         err = jv_parse(text_get(&text), text.length, &tree, &reason);
     text_release(&text);

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 
 struct host_report;
 struct profile_options;

@@ -82,15 +82,6 @@ static bool wants_judge(const struct profile *profile)
     return driver && driver->needs_judge;
 }
 
-static enum err start_judging(struct profile *profile, struct judging **out, struct error *why)
-{
-    struct error ignored;
-    enum err err = judging_start(&profile->run, profile->place.journal, out, why);
-    if (err && account_judge(profile, "judged", clock_now(), &ignored) != ERR_OK)
-        profile_warn(profile, ignored.text); /* the judge's own trouble is what is told */
-    return err;
-}
-
 static enum err run_judge(struct profile *profile, struct profile_result *out, struct error *why)
 {
     struct profile_run *run = &profile->run;
@@ -107,12 +98,9 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
     if (err || waiting == 0)
         return err;
     profile_phase(profile, "judge", (int64_t)waiting);
-    nanos from = clock_now();
-    err = account_share(profile, from, why);
+    err = account_share(profile, clock_now(), why);
     if (!err)
-        err = account_judge(profile, "judge", from, why);
-    if (!err)
-        err = start_judging(profile, &judging, why);
+        err = judging_start(run, profile->place.journal, &judging, why);
     if (err)
         return err;
     profile->keeping.take = judging_take_share;
@@ -123,10 +111,9 @@ static enum err run_judge(struct profile *profile, struct profile_result *out, s
         return err_set(why, err, "interrupted three times");
     judging_join(judging);
     thread_sleep(SHARING_LAG);
-    nanos to = clock_now();
-    err = settle_all(&profile->keeping, to);
+    err = settle_all(&profile->keeping, clock_now());
     return err ? err_set(why, err, "cannot attribute the judge's energy: %s", err_text(err))
-               : account_judge(profile, "judged", to, why);
+               : ERR_OK;
 }
 
 /* ---- the end ---- */

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/energy.h"
 #include "core/err.h"
 #include "core/params.h"
-#include "core/record.h"
 #include "core/text.h"
 #include "core/units.h"
 
@@ -27,8 +27,7 @@ enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
 
 /* How far it is; figures are UNKNOWN while they are. */
 struct profile_progress {
-    const char
-        *phase; /* "preparing", "restoring", "idle", "warm-up", "queries", "judge", "writing" */
+    const char *phase;       /* "preparing", "idle", "warm-up", "queries", "judge", "writing" */
     uint64_t done, failed;   /* of this start */
     int64_t total;           /* -1 when only the end of the dataset will tell */
     double elapsed_s;        /* in this phase */

@@ -1,18 +1,18 @@
-/* CPU power from a model: utilisation times a figure for the processor.  The last resort, for
- * virtual machines and hosts whose meters are shut; every joule of it is labelled estimated.
+/* CPU power from a model: utilization times a power figure for the processor.  The last resort, for
+ * virtual machines and hosts whose meters cannot be read; every joule of it is labeled estimated.
  *
- *     P = threads x w_thread x (IDLE_SHARE + (1 - IDLE_SHARE) x utilisation)
+ *     P = threads x w_thread x (IDLE_SHARE + (1 - IDLE_SHARE) x utilization)
  *
  * threads   hardware threads online; in a virtual machine the guest's vCPUs, so that a guest is
  *           charged for its own share of the host and no more
  * w_thread  the package's sustained all-core watts over its threads (cpu_power.def)
  *
- * IDLE_SHARE: measured packages of cloud servers draw about 0.12 of TDP at rest, 0.32 at 10 %,
+ * IDLE_SHARE: measured packages of cloud servers draw about 0.12 of TDP when idle, 0.32 at 10 %,
  * 0.75 at 50 % and 1.02 at full load.  The line from 0.25 to 1 stays within 0.13 of TDP of all
- * four, nearest where inference runs (above 10 %); a lower start would fit rest alone.
+ * four, nearest where inference runs (above 10 %); a lower start would fit idle only.
  *
- * Utilisation is that of the interval since the previous read, so a reading is the mean power of
- * that interval and stands at its end; the sum over readings telescopes and no busy tick is lost.
+ * Utilization is that of the interval since the previous read, so a reading is the mean power of
+ * that interval, dated to its end; the sum over readings telescopes and no busy tick is lost.
  * Stolen time is not ours: it counts as time, not as work.  An interval in which a counter went
  * backwards (a CPU went offline) gives no reading. */
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void cpu_model_probe(const struct sensor_config *config, struct sensor_fi
     str_copy(finding->name, sizeof finding->name, host.cpu_brand[0] ? host.cpu_brand : "CPU");
     str_copy(finding->measures, sizeof finding->measures, "power");
     str_format(finding->reason, sizeof finding->reason,
-               "a model, not a meter: utilisation x %.2f W per thread (%s; %s), good to %.0f %%",
+               "a model, not a meter: utilization x %.2f W per thread (%s; %s), good to %.0f %%",
                figure.watts_per_thread, figure.name, figure.source, figure.relative_accuracy * 100);
 }
 
@@ -101,7 +101,7 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
     power->watts_max = model->watts_full * 1.01; /* the model has no higher value */
     power->relative_accuracy = figure.relative_accuracy;
     power->estimated = true;
-    power->interval_mean = true; /* utilisation since the previous read */
+    power->interval_mean = true; /* utilization since the previous read */
     out->groups[0] = (struct sensor_group){
         .period_default = 100 * NS_PER_MS,
         .period_min = 10 * NS_PER_MS, /* the kernel counts in ticks of 10 ms */
@@ -116,13 +116,13 @@ static enum err cpu_model_read(struct sensor *sensor, unsigned group, struct obs
 {
     (void)group;
     struct cpu_model *model = sensor->state;
-    double utilisation;
-    enum err err = proc_stat_utilisation(&model->stat, &utilisation);
+    double utilization;
+    enum err err = proc_stat_utilization(&model->stat, &utilization);
     nanos t = clock_now();
     if (err)
         observe_missing(out, 0, t, err);
     else
-        observe_value(out, 0, t, model->watts_full * (IDLE_SHARE + (1 - IDLE_SHARE) * utilisation));
+        observe_value(out, 0, t, model->watts_full * (IDLE_SHARE + (1 - IDLE_SHARE) * utilization));
     return ERR_OK;
 }
 
@@ -137,7 +137,7 @@ static void cpu_model_close(struct sensor *sensor)
 
 const struct sensor_driver sensor_cpu_model = {
     .name = "cpu_model",
-    .summary = "CPU power estimated from utilisation, where nothing measures it",
+    .summary = "CPU power estimated from utilization, where nothing measures it",
     .probe = cpu_model_probe,
     .open = cpu_model_open,
     .read = cpu_model_read,

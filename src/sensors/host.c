@@ -1,4 +1,4 @@
-/* The host's vital signs: utilisation, memory, temperature and clock.  Not a source of joules. */
+/* The host's utilization, memory, temperature and clock.  Not a source of joules. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,26 +7,25 @@
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/system/attributes.h"
 #include "sensors/system/host_info.h"
 #include "sensors/system/hwmon_chips.h"
 #include "sensors/system/proc_stat.h"
 #include "sensors/sensor.h"
 
 enum {
-    THERMOMETERS_MAX = 8,
-    CLOCKS_MAX = 8, /* CPUs asked for their clock: a sample, because each answer may cost an
+    TEMPERATURES_MAX = 8,
+    CLOCKS_MAX = 8, /* CPUs whose clock is read: a sample, because each read may cost an
                        interrupt on that CPU */
 };
 
-enum { CHANNEL_UTILISATION, CHANNEL_MEMORY_USED, CHANNEL_MEMORY_TOTAL, CHANNELS_FIXED };
+enum { CHANNEL_UTILIZATION, CHANNEL_MEMORY_USED, CHANNEL_MEMORY_TOTAL, CHANNELS_FIXED };
 enum { GROUP_FAST, GROUP_SLOW };
 
 struct host {
     struct proc_stat stat;
     int meminfo;
-    int thermometers[THERMOMETERS_MAX]; /* millidegrees, one a package */
-    unsigned thermometer_count;
+    int temperatures[TEMPERATURES_MAX]; /* millidegrees, one per package */
+    unsigned temperature_count;
     unsigned temperature_channel;
     int clocks[CLOCKS_MAX]; /* kHz */
     unsigned clock_count;
@@ -35,37 +34,37 @@ struct host {
 
 /* ---- finding the files ---- */
 
-static void add_thermometer(struct host *host, const char *path)
+static void add_temperature(struct host *host, const char *path)
 {
     int fd;
     int64_t millidegrees;
-    if (host->thermometer_count == THERMOMETERS_MAX || fs_open(path, &fd))
+    if (host->temperature_count == TEMPERATURES_MAX || fs_open(path, &fd))
         return;
     if (fs_pread_i64(fd, &millidegrees))
         close(fd);
     else
-        host->thermometers[host->thermometer_count++] = fd;
+        host->temperatures[host->temperature_count++] = fd;
 }
 
-/* The file of a CPU temperature chip that speaks for the whole package. */
+/* The file of a CPU temperature chip that covers the whole package. */
 static void add_chip(struct host *host, const char *dir)
 {
-    static const char *const WHOLE[] = {"Package id", "Tdie", "Tctl"};
+    static const char *const PACKAGE_LABELS[] = {"Package id", "Tdie", "Tctl"};
     char path[FS_PATH_MAX], label[64];
-    for (size_t w = 0; w < sizeof WHOLE / sizeof *WHOLE; w++)
+    for (size_t w = 0; w < sizeof PACKAGE_LABELS / sizeof *PACKAGE_LABELS; w++)
         for (unsigned i = 1; i <= 4; i++) {
             if (!str_format(path, sizeof path, "%s/temp%u_label", dir, i) ||
-                fs_read_text(path, label, sizeof label) || !str_starts(label, WHOLE[w]))
+                fs_read_text(path, label, sizeof label) || !str_starts(label, PACKAGE_LABELS[w]))
                 continue;
             str_format(path, sizeof path, "%s/temp%u_input", dir, i);
-            add_thermometer(host, path);
+            add_temperature(host, path);
             return;
         }
     if (str_format(path, sizeof path, "%s/temp1_input", dir))
-        add_thermometer(host, path);
+        add_temperature(host, path);
 }
 
-static void find_hwmon_thermometers(struct host *host)
+static void find_hwmon_temperatures(struct host *host)
 {
     static const char *const CHIPS[] = {"coretemp", "k10temp", "zenpower", "cpu_thermal"};
     struct hwmon_chips chips;
@@ -92,20 +91,20 @@ static void find_thermal_zones(struct host *host)
             !str_starts(type, "cpu_thermal") && strcmp(type, "CPU-therm") != 0)
             continue;
         if (str_format(path, sizeof path, "/sys/class/thermal/%s/temp", zones.items[i]))
-            add_thermometer(host, path);
+            add_temperature(host, path);
     }
     fs_names_release(&zones);
 }
 
-/* Takes CPUs evenly spread over all of them, so that every socket and core type is asked. */
+/* Takes CPUs evenly spread over all of them, so that every socket and core type is read. */
 static void find_clocks(struct host *host, unsigned cpus)
 {
-    unsigned asked = cpus < CLOCKS_MAX ? cpus : CLOCKS_MAX;
-    for (unsigned i = 0; i < asked; i++) {
+    unsigned count = cpus < CLOCKS_MAX ? cpus : CLOCKS_MAX;
+    for (unsigned i = 0; i < count; i++) {
         char path[FS_PATH_MAX];
         int fd;
         if (str_format(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cpufreq/scaling_cur_freq",
-                       i * cpus / asked) &&
+                       i * cpus / count) &&
             !fs_open(path, &fd))
             host->clocks[host->clock_count++] = fd;
     }
@@ -121,8 +120,8 @@ static void host_close(struct sensor *sensor)
     proc_stat_close(&host->stat);
     if (host->meminfo >= 0)
         close(host->meminfo);
-    for (unsigned i = 0; i < host->thermometer_count; i++)
-        close(host->thermometers[i]);
+    for (unsigned i = 0; i < host->temperature_count; i++)
+        close(host->temperatures[i]);
     for (unsigned i = 0; i < host->clock_count; i++)
         close(host->clocks[i]);
     free(host);
@@ -133,7 +132,7 @@ static void add_channels(struct sensor *out, struct host *host)
     sensor_add_channel(out, "utilisation", "host", QTY_UTILISATION);
     sensor_add_channel(out, "memory.used", "host", QTY_MEMORY_USED);
     sensor_add_channel(out, "memory.total", "host", QTY_MEMORY_TOTAL);
-    if (host->thermometer_count) {
+    if (host->temperature_count) {
         host->temperature_channel = (unsigned)out->channel_count;
         sensor_add_channel(out, "temperature", "host", QTY_TEMPERATURE)->group = GROUP_SLOW;
     }
@@ -181,13 +180,13 @@ static enum err host_open(const struct sensor_finding *finding, struct sensor *o
         free(host);
         return err_set(why, err, "host: cannot read /proc/stat: %s", err_text(err));
     }
-    /* Without meminfo the memory channels are missing at every read, and the rest goes on. */
+    /* Without meminfo the memory channels are missing at every read; the others still work. */
     if (fs_open("/proc/meminfo", &host->meminfo))
         host->meminfo = -1;
     struct host_info info;
     host_info_read(&info);
-    find_hwmon_thermometers(host);
-    if (!host->thermometer_count)
+    find_hwmon_temperatures(host);
+    if (!host->temperature_count)
         find_thermal_zones(host);
     find_clocks(host, info.cpu_count);
     add_channels(out, host);
@@ -266,13 +265,13 @@ static void read_memory(const struct host *host, struct observations *out)
 
 static void read_fast(struct host *host, struct observations *out)
 {
-    double utilisation;
-    enum err err = proc_stat_utilisation(&host->stat, &utilisation);
+    double utilization;
+    enum err err = proc_stat_utilization(&host->stat, &utilization);
     nanos t = clock_now();
     if (err)
-        observe_missing(out, CHANNEL_UTILISATION, t, err);
+        observe_missing(out, CHANNEL_UTILIZATION, t, err);
     else
-        observe_value(out, CHANNEL_UTILISATION, t, utilisation * 100);
+        observe_value(out, CHANNEL_UTILIZATION, t, utilization * 100);
     read_memory(host, out);
 }
 
@@ -281,8 +280,8 @@ static void read_temperature(const struct host *host, struct observations *out)
 {
     enum err err = ERR_OK;
     int64_t millidegrees, hottest = INT64_MIN;
-    for (unsigned i = 0; i < host->thermometer_count; i++) {
-        enum err this = fs_pread_i64(host->thermometers[i], &millidegrees);
+    for (unsigned i = 0; i < host->temperature_count; i++) {
+        enum err this = fs_pread_i64(host->temperatures[i], &millidegrees);
         if (this)
             err = this;
         else if (millidegrees > hottest)
@@ -302,7 +301,7 @@ static void read_clock(const struct host *host, struct observations *out)
     for (unsigned i = 0; i < host->clock_count; i++) {
         uint64_t khz;
         enum err this = fs_pread_u64(host->clocks[i], &khz);
-        if (this) { /* a CPU that went offline leaves the mean to the others */
+        if (this) { /* a CPU that went offline: the mean is of the others */
             err = this;
             continue;
         }
@@ -322,7 +321,7 @@ static enum err host_read(struct sensor *sensor, unsigned group, struct observat
         read_fast(host, out);
         return ERR_OK;
     }
-    if (host->thermometer_count)
+    if (host->temperature_count)
         read_temperature(host, out);
     if (host->clock_count)
         read_clock(host, out);
@@ -331,7 +330,7 @@ static enum err host_read(struct sensor *sensor, unsigned group, struct observat
 
 const struct sensor_driver sensor_host = {
     .name = "host",
-    .summary = "the host's utilisation, memory, temperature and clock",
+    .summary = "the host's utilization, memory, temperature and clock",
     .probe = host_probe,
     .open = host_open,
     .read = host_read,

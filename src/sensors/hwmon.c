@@ -1,8 +1,8 @@
 /* Power and energy meters under /sys/class/hwmon: ACPI meters (a whole node, or the parts of an
  * NVIDIA Grace module), GPUs (amdgpu, i915, xe), AMD sockets, power supplies.
  *
- * One finding a chip.  A meter whose place in the machine is known gets its scope; every other one
- * is shown with SCOPE_NONE, because a meter that might be inside another must not enter a sum. */
+ * One finding per chip.  A meter whose position in the machine is known gets its scope; every other
+ * one is shown with SCOPE_NONE, because a meter that might be inside another must not enter a sum. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +10,16 @@
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/system/attributes.h"
+#include "sensors/sysfs_channels.h"
 #include "sensors/system/host_info.h"
 #include "sensors/system/hwmon_chips.h"
-#include "sensors/system/hwmon_gpus.h"
 #include "sensors/sensor.h"
 
-static const struct attribute_rule MICROWATTS = {.factor = 1e-6};
+static const struct sysfs_rule MICROWATTS = {.factor = 1e-6};
 
 enum role { ROLE_UNKNOWN, ROLE_ACPI, ROLE_GPU, ROLE_SOCKETS, ROLE_SUPPLY };
 
-/* The chips whose place in the machine is known. */
+/* The chips whose position in the machine is known. */
 static const struct known_chip {
     const char *name;
     enum role role;
@@ -41,7 +40,7 @@ static const struct known_chip {
      "AMD sockets"},
     {"zenergy", ROLE_SOCKETS, SENSOR_CPU, 1500, 0.03, 100 * NS_PER_MS, 10 * NS_PER_MS,
      "AMD sockets"},
-    /* Asked over USB, a command a file: slow on purpose. */
+    /* Read over USB, one command per file: slow on purpose. */
     {"corsairpsu", ROLE_SUPPLY, SENSOR_BOARD, 3000, 0.05, NS_PER_S, 250 * NS_PER_MS,
      "Corsair power supply"},
 };
@@ -60,7 +59,7 @@ struct chip {
     size_t meter_count;
 };
 
-static const struct known_chip *know(const char *name)
+static const struct known_chip *find_known(const char *name)
 {
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
         if (!strcmp(KNOWN[i].name, name))
@@ -81,7 +80,7 @@ static const struct grace_part {
     {"SysIO", SCOPE_SYSIO, "sysio"},
 };
 
-/* NULL when the label is of no known part; *socket is -1 when it is of no socket at all. */
+/* NULL when the label names no known part; *socket is -1 when it names no socket at all. */
 static const struct grace_part *grace_part(const char *label, int *socket)
 {
     static const char MARK[] = " Power Socket ";
@@ -98,7 +97,7 @@ static const struct grace_part *grace_part(const char *label, int *socket)
 }
 
 /* A labelled part of a module that is not in the table is still a part, not the node. */
-static bool covers_the_node(const struct chip *chip)
+static bool covers_node(const struct chip *chip)
 {
     int socket;
     if (chip->known->role != ROLE_ACPI || !chip->meter_count)
@@ -127,8 +126,8 @@ static bool walk_next(struct walk *walk, struct chip *chip)
     while (walk->next < walk->chips.count) {
         const struct hwmon_chip *at = &walk->chips.items[walk->next++];
         if (walk->on_jetson && !strcmp(at->name, "ina3221"))
-            continue; /* the jetson driver knows its rails */
-        *chip = (struct chip){.at = at, .known = know(at->name)};
+            continue; /* the jetson driver reads its rails */
+        *chip = (struct chip){.at = at, .known = find_known(at->name)};
         /* Per-core counters would crowd out the sockets they are part of. */
         const char *only = chip->known->role == ROLE_SOCKETS ? "Esocket" : "";
         chip->meter_count = hwmon_meters_find(at, only, chip->meters);
@@ -140,7 +139,7 @@ static bool walk_next(struct walk *walk, struct chip *chip)
         str_format(chip->device, sizeof chip->device, "%.18s%s%u", at->name, dot, at->nth);
         if (chip->known->role == ROLE_GPU)
             chip->gpu = walk->gpus++;
-        chip->is_node = covers_the_node(chip) && walk->nodes++ == 0;
+        chip->is_node = covers_node(chip) && walk->nodes++ == 0;
         return true;
     }
     return false;
@@ -148,73 +147,74 @@ static bool walk_next(struct walk *walk, struct chip *chip)
 
 /* ---- open ---- */
 
-/* Where a meter stands in the machine. */
-struct place {
+/* Where a meter is in the machine. */
+struct placement {
     enum scope scope;
     int location;
     char device[24];
     bool secondary;
 };
 
-static void place_acpi(const struct chip *chip, const struct hwmon_meter *meter,
-                       struct place *place)
+static void set_acpi_placement(const struct chip *chip, const struct hwmon_meter *meter,
+                               struct placement *placement)
 {
     int socket;
     const struct grace_part *part = grace_part(meter->label, &socket);
     if (part) {
-        place->scope = part->scope;
-        place->location = socket;
-        str_format(place->device, sizeof place->device, "%s%d", part->device, socket);
+        placement->scope = part->scope;
+        placement->location = socket;
+        str_format(placement->device, sizeof placement->device, "%s%d", part->device, socket);
     } else if (chip->is_node && meter == &chip->meters[0]) {
-        place->scope = SCOPE_NODE;
-        str_copy(place->device, sizeof place->device, "node");
+        placement->scope = SCOPE_NODE;
+        str_copy(placement->device, sizeof placement->device, "node");
     }
 }
 
 /* The whole card is its first meter, an energy counter before a power; the other quantity of the
  * same number cross-checks it, and other numbers are parts of the card. */
-static void place_gpu(const struct chip *chip, const struct hwmon_meter *meter, struct place *place)
+static void set_gpu_placement(const struct chip *chip, const struct hwmon_meter *meter,
+                              struct placement *placement)
 {
-    const struct hwmon_meter *whole = &chip->meters[0];
+    const struct hwmon_meter *main_meter = &chip->meters[0];
     for (size_t i = 0; i < chip->meter_count; i++)
-        if (chip->meters[i].is_energy && !whole->is_energy)
-            whole = &chip->meters[i];
+        if (chip->meters[i].is_energy && !main_meter->is_energy)
+            main_meter = &chip->meters[i];
     bool integrated = hwmon_is_integrated(chip->at);
-    str_format(place->device, sizeof place->device, "gpu%u", chip->gpu);
-    place->location = integrated ? -1 : (int)chip->gpu;
-    if (meter->index != whole->index)
+    str_format(placement->device, sizeof placement->device, "gpu%u", chip->gpu);
+    placement->location = integrated ? -1 : (int)chip->gpu;
+    if (meter->index != main_meter->index)
         return;
-    /* With RAPL's package it is the same thing seen twice, and must not be added to it. */
-    place->scope = integrated ? SCOPE_PACKAGE : SCOPE_GPU;
-    place->secondary = meter != whole;
+    /* It measures the same package as RAPL, and must not be added to it. */
+    placement->scope = integrated ? SCOPE_PACKAGE : SCOPE_GPU;
+    placement->secondary = meter != main_meter;
 }
 
-static struct place place_meter(const struct chip *chip, const struct hwmon_meter *meter)
+static struct placement placement_of(const struct chip *chip, const struct hwmon_meter *meter)
 {
-    struct place place = {.scope = SCOPE_NONE, .location = -1};
-    str_copy(place.device, sizeof place.device, chip->device);
+    struct placement placement = {.scope = SCOPE_NONE, .location = -1};
+    str_copy(placement.device, sizeof placement.device, chip->device);
     switch (chip->known->role) {
     case ROLE_ACPI:
-        place_acpi(chip, meter, &place);
+        set_acpi_placement(chip, meter, &placement);
         break;
     case ROLE_GPU:
-        place_gpu(chip, meter, &place);
+        set_gpu_placement(chip, meter, &placement);
         break;
     case ROLE_SOCKETS:
-        place.scope = SCOPE_PACKAGE;
-        place.location = (int)strtol(meter->label + strlen("Esocket"), NULL, 10);
-        str_format(place.device, sizeof place.device, "cpu%d", place.location);
+        placement.scope = SCOPE_PACKAGE;
+        placement.location = (int)strtol(meter->label + strlen("Esocket"), NULL, 10);
+        str_format(placement.device, sizeof placement.device, "cpu%d", placement.location);
         break;
     case ROLE_SUPPLY: /* the first is the total, the others its rails */
         if (meter->index == 1) {
-            place.scope = SCOPE_NODE;
-            str_copy(place.device, sizeof place.device, "node");
+            placement.scope = SCOPE_NODE;
+            str_copy(placement.device, sizeof placement.device, "node");
         }
         break;
     case ROLE_UNKNOWN:
         break;
     }
-    return place;
+    return placement;
 }
 
 /* "power" alone, else the chip's own label, else "power2". */
@@ -234,7 +234,7 @@ static void channel_name(const struct sensor *sensor, const struct chip *chip,
             str_format(to, size, "%s%u", what, meter->index);
 }
 
-/* The file that says how often the average is renewed, in milliseconds. */
+/* The file that holds the averaging interval, in milliseconds. */
 static nanos average_interval(const struct hwmon_meter *meter)
 {
     char path[FS_PATH_MAX];
@@ -246,20 +246,20 @@ static nanos average_interval(const struct hwmon_meter *meter)
     return (nanos)ms * NS_PER_MS;
 }
 
-static enum err add_meter(struct sensor *out, struct attributes *set, const struct chip *chip,
+static enum err add_meter(struct sensor *out, struct sysfs_channels *set, const struct chip *chip,
                           const struct hwmon_meter *meter)
 {
     char name[sizeof out->channels[0].name];
-    enum err err = attributes_bind(set, out->channel_count, meter->path, MICROWATTS);
+    enum err err = sysfs_channels_bind(set, out->channel_count, meter->path, MICROWATTS);
     if (err)
         return err;
-    struct place place = place_meter(chip, meter);
+    struct placement placement = placement_of(chip, meter);
     channel_name(out, chip, meter, name, sizeof name);
     struct sensor_channel *channel =
-        sensor_add_channel(out, name, place.device, meter->is_energy ? QTY_ENERGY : QTY_POWER);
-    channel->scope = place.scope;
-    channel->location = place.location;
-    channel->secondary = place.secondary;
+        sensor_add_channel(out, name, placement.device, meter->is_energy ? QTY_ENERGY : QTY_POWER);
+    channel->scope = placement.scope;
+    channel->location = placement.location;
+    channel->secondary = placement.secondary;
     channel->watts_max = chip->known->watts_max;
     channel->relative_accuracy = chip->known->accuracy;
     channel->joules_per_count = meter->is_energy ? 1e-6 : 0;
@@ -267,8 +267,8 @@ static enum err add_meter(struct sensor *out, struct attributes *set, const stru
     return ERR_OK;
 }
 
-/* What a GPU tells besides its power; each is left out where the driver has it not. */
-static void add_gpu_extras(struct sensor *out, struct attributes *set, const struct chip *chip)
+/* What a GPU reports besides its power; each is left out where the driver lacks it. */
+static void add_gpu_extras(struct sensor *out, struct sysfs_channels *set, const struct chip *chip)
 {
     static const struct {
         const char *name;
@@ -289,11 +289,11 @@ static void add_gpu_extras(struct sensor *out, struct attributes *set, const str
     str_format(device, sizeof device, "gpu%u", chip->gpu);
     for (size_t i = 0; i < sizeof EXTRAS / sizeof *EXTRAS; i++) {
         char path[FS_PATH_MAX];
-        struct attribute_rule rule = {.factor = EXTRAS[i].factor};
+        struct sysfs_rule rule = {.factor = EXTRAS[i].factor};
         if (!str_format(path, sizeof path, "%s/%s", chip->at->dir, EXTRAS[i].file))
             continue;
         struct sensor_channel *channel =
-            attributes_add(set, out, EXTRAS[i].name, device, EXTRAS[i].quantity, path, rule);
+            sysfs_channels_add(set, out, EXTRAS[i].name, device, EXTRAS[i].quantity, path, rule);
         if (channel) {
             channel->group = 1;
             channel->location = (int)chip->gpu;
@@ -334,7 +334,7 @@ static void add_facts(struct sensor *out, const struct chip *chip)
 
 static enum err open_chip(const struct chip *chip, struct sensor *out, struct error *why)
 {
-    struct attributes *set = attributes_new();
+    struct sysfs_channels *set = sysfs_channels_new();
     if (!set)
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", chip->id);
     enum err err = ERR_OK;
@@ -347,7 +347,7 @@ static enum err open_chip(const struct chip *chip, struct sensor *out, struct er
         }
     }
     if (!out->channel_count) {
-        attributes_free(set);
+        sysfs_channels_free(set);
         return err_set(why, err, "cannot open %.200s: %s", failed->path, err_text(err));
     }
     if (chip->known->role == ROLE_GPU)
@@ -360,8 +360,8 @@ static enum err open_chip(const struct chip *chip, struct sensor *out, struct er
 
 /* ---- probe ---- */
 
-/* ERR_OK when at least one meter can be opened and gives a number; otherwise the first trouble. */
-static enum err try_meters(const struct chip *chip, const struct hwmon_meter **troubled)
+/* ERR_OK when at least one meter can be opened and gives a number; otherwise the first failure. */
+static enum err try_meters(const struct chip *chip, const struct hwmon_meter **failed)
 {
     enum err first = ERR_OK;
     for (size_t i = 0; i < chip->meter_count; i++) {
@@ -371,7 +371,7 @@ static enum err try_meters(const struct chip *chip, const struct hwmon_meter **t
         if (!err) {
             err = fs_pread_u64(fd, &raw);
             close(fd);
-            /* Opened but refused: a GPU asleep.  It will answer when it is awake. */
+            /* Opened but refused: a suspended GPU.  It will answer once it is awake. */
             if (err == ERR_DENIED || err == ERR_BUSY)
                 err = ERR_OK;
         }
@@ -379,7 +379,7 @@ static enum err try_meters(const struct chip *chip, const struct hwmon_meter **t
             return ERR_OK;
         if (!first) {
             first = err;
-            *troubled = &chip->meters[i];
+            *failed = &chip->meters[i];
         }
     }
     return first;
@@ -401,8 +401,8 @@ static void describe(const struct chip *chip, struct sensor_finding *finding)
 
 static void report_chip(const struct chip *chip, struct sensor_findings *out)
 {
-    const struct hwmon_meter *troubled = NULL;
-    enum err err = try_meters(chip, &troubled);
+    const struct hwmon_meter *failed = NULL;
+    enum err err = try_meters(chip, &failed);
     enum sensor_status status = !err                ? SENSOR_OK
                                 : err == ERR_DENIED ? SENSOR_DENIED
                                                     : SENSOR_UNSUPPORTED;
@@ -411,15 +411,15 @@ static void report_chip(const struct chip *chip, struct sensor_findings *out)
         return;
     describe(chip, finding);
     if (err)
-        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", troubled->path,
+        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", failed->path,
                    err_text(err));
     if (err == ERR_DENIED)
         str_format(finding->fix, sizeof finding->fix,
-                   "sudo chmod a+r %.150s (until the next boot), or run as root", troubled->path);
+                   "sudo chmod a+r %.150s (until the next boot), or run as root", failed->path);
     struct sensor sensor = {0};
     if (!err && !open_chip(chip, &sensor, NULL)) {
         sensor_measures(&sensor, finding->measures, sizeof finding->measures);
-        attributes_free(sensor.state);
+        sysfs_channels_free(sensor.state);
     }
 }
 
@@ -436,7 +436,7 @@ static void report_none(enum err err, struct sensor_findings *out)
     host_info_read(&host);
     if (!denied && host_is_grace(&host)) {
         str_copy(finding->reason, sizeof finding->reason,
-                 "a Grace processor, but its ACPI power meters are not there");
+                 "a Grace processor, but its ACPI power meters are missing");
         str_copy(finding->fix, sizeof finding->fix,
                  "boot with acpi_power_meter.force_cap_on=y on the kernel command line, "
                  "then sudo modprobe acpi_power_meter (needs CONFIG_SENSORS_ACPI_POWER)");
@@ -453,8 +453,8 @@ static void report_hidden(struct sensor_findings *out)
     struct sensor_finding *finding = sensor_found(out, "hwmon", SENSOR_BOARD, SENSOR_ABSENT);
     if (finding)
         str_copy(finding->reason, sizeof finding->reason,
-                 "GPUs are there, but --devices, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES "
-                 "leaves none");
+                 "GPUs found, but --devices, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES "
+                 "selects none");
 }
 
 static void hwmon_probe(const struct sensor_config *config, struct sensor_findings *out)
@@ -462,21 +462,21 @@ static void hwmon_probe(const struct sensor_config *config, struct sensor_findin
     struct walk walk;
     struct chip chip;
     enum err err = walk_start(&walk);
-    bool *wanted = calloc(walk.chips.count + 1, sizeof *wanted);
+    bool *selected = calloc(walk.chips.count + 1, sizeof *selected);
     size_t shown = 0, hidden = 0;
-    if (wanted)
-        hwmon_choose_gpus(&walk.chips, config ? config->devices : NULL, wanted);
+    if (selected)
+        hwmon_select_gpus(&walk.chips, config ? config->devices : NULL, selected);
     else
         err = ERR_NO_MEMORY;
     while (!err && walk_next(&walk, &chip)) {
-        if (wanted[walk.next - 1]) {
+        if (selected[walk.next - 1]) {
             report_chip(&chip, out);
             shown++;
         } else {
             hidden++;
         }
     }
-    free(wanted);
+    free(selected);
     hwmon_chips_release(&walk.chips);
     if (!shown && hidden)
         report_hidden(out);
@@ -484,7 +484,7 @@ static void hwmon_probe(const struct sensor_config *config, struct sensor_findin
         report_none(err, out);
 }
 
-/* Finds the chip by its id, not by number: a driver that was reloaded comes back under another. */
+/* Finds the chip by its id, not by number: a reloaded driver comes back under another number. */
 static enum err hwmon_open(const struct sensor_finding *finding, struct sensor *out,
                            struct error *why)
 {
@@ -497,19 +497,19 @@ static enum err hwmon_open(const struct sensor_finding *finding, struct sensor *
     while (!found && walk_next(&walk, &chip))
         found = !strcmp(chip.id, finding->id);
     err = found ? open_chip(&chip, out, why)
-                : err_set(why, ERR_NOT_FOUND, "%s is no longer there", finding->id);
+                : err_set(why, ERR_NOT_FOUND, "%s no longer exists", finding->id);
     hwmon_chips_release(&walk.chips);
     return err;
 }
 
 static enum err hwmon_read(struct sensor *sensor, unsigned group, struct observations *out)
 {
-    return attributes_read(sensor->state, sensor, group, out);
+    return sysfs_channels_read(sensor->state, sensor, group, out);
 }
 
 static void hwmon_close(struct sensor *sensor)
 {
-    attributes_free(sensor->state);
+    sysfs_channels_free(sensor->state);
 }
 
 const struct sensor_driver sensor_hwmon = {

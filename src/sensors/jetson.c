@@ -1,6 +1,6 @@
 /* NVIDIA Jetson boards: INA3221 monitors of three rails each, volts times amperes.
  *
- * VDD_IN is the board's input and the total; the other rails are parts of it and are shown beside
+ * VDD_IN is the board's input and the total; the other rails are parts of it and are reported beside
  * it.  Boards without an input monitor (the AGX ones) are the sum of their rails, so there each
  * rail is a board-level channel with a location of its own. */
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/system/attributes.h"
+#include "sensors/sysfs_channels.h"
 #include "sensors/system/host_info.h"
 #include "sensors/system/hwmon_chips.h"
 #include "sensors/sensor.h"
@@ -21,7 +21,7 @@ enum {
 };
 
 /* Milliamperes here, times millivolts from the second file. */
-static const struct attribute_rule MICROWATT_PRODUCT = {
+static const struct sysfs_rule MICROWATT_PRODUCT = {
     .factor = 1e-6, .least = -OFFSET_MA, .floor = 0};
 
 struct rail {
@@ -45,7 +45,7 @@ static bool is_total(const char *label)
 
 /* ---- finding the rails ---- */
 
-/* The two ways the kernel has shown this monitor: what stands around a rail's number. */
+/* The two layouts in which kernels have exposed this monitor: what surrounds a rail's number. */
 static const struct layout {
     struct affix {
         const char *before, *after;
@@ -134,14 +134,14 @@ static void find_rails(struct rails *rails)
 
 /* ---- open ---- */
 
-static enum err add_rail(struct sensor *out, struct attributes *set, const struct rails *rails,
+static enum err add_rail(struct sensor *out, struct sysfs_channels *set, const struct rails *rails,
                          size_t index)
 {
     const struct rail *rail = &rails->items[index];
     size_t at = out->channel_count;
-    enum err err = attributes_bind(set, at, rail->current, MICROWATT_PRODUCT);
+    enum err err = sysfs_channels_bind(set, at, rail->current, MICROWATT_PRODUCT);
     if (!err)
-        err = attributes_bind_times(set, at, rail->voltage);
+        err = sysfs_channels_bind_times(set, at, rail->voltage);
     if (err)
         return err;
     bool total = is_total(rail->label);
@@ -159,7 +159,7 @@ static enum err add_rail(struct sensor *out, struct attributes *set, const struc
 }
 
 /* The first thermal zone of the GPU: "gpu-thermal", "GPU-therm". */
-static void add_temperature(struct sensor *out, struct attributes *set)
+static void add_temperature(struct sensor *out, struct sysfs_channels *set)
 {
     struct fs_names zones;
     if (fs_list("/sys/class/thermal", &zones))
@@ -173,23 +173,24 @@ static void add_temperature(struct sensor *out, struct attributes *set)
             !str_format(path, sizeof path, "/sys/class/thermal/%s/temp", zones.items[i]))
             continue;
         /* A powered-down GPU reads far below zero: no temperature. */
-        channel = attributes_add(
+        channel = sysfs_channels_add(
             set, out, "temperature", "board", QTY_TEMPERATURE, path,
-            (struct attribute_rule){.factor = 1e-3, .least = -60000, .floor = -60000});
+            (struct sysfs_rule){.factor = 1e-3, .least = -60000, .floor = -60000});
     }
     fs_names_release(&zones);
     if (channel)
         channel->group = 1;
 }
 
-static struct sensor_channel *add_load(struct sensor *out, struct attributes *set, const char *path)
+static struct sensor_channel *add_load(struct sensor *out, struct sysfs_channels *set,
+                                       const char *path)
 {
-    return attributes_add(set, out, "gpu.utilisation", "board", QTY_UTILISATION, path,
-                          (struct attribute_rule){.factor = 0.1}); /* permille */
+    return sysfs_channels_add(set, out, "gpu.utilisation", "board", QTY_UTILISATION, path,
+                              (struct sysfs_rule){.factor = 0.1}); /* permille */
 }
 
-/* Load and clock of the GPU, where the kernel shows them. */
-static void add_gpu(struct sensor *out, struct attributes *set)
+/* Load and clock of the GPU, where the kernel exposes them. */
+static void add_gpu(struct sensor *out, struct sysfs_channels *set)
 {
     static const char *const LOADS[] = {"/sys/devices/gpu.0/load",
                                         "/sys/devices/platform/gpu.0/load"};
@@ -210,8 +211,8 @@ static void add_gpu(struct sensor *out, struct attributes *set)
                 load = add_load(out, set, path);
             if (is_gpu && !clock &&
                 str_format(path, sizeof path, "/sys/class/devfreq/%s/cur_freq", devices.items[i]))
-                clock = attributes_add(set, out, "gpu.clock", "board", QTY_CLOCK, path,
-                                       (struct attribute_rule){.factor = 1e-6});
+                clock = sysfs_channels_add(set, out, "gpu.clock", "board", QTY_CLOCK, path,
+                                           (struct sysfs_rule){.factor = 1e-6});
         }
         fs_names_release(&devices);
     }
@@ -225,7 +226,7 @@ static void set_groups(struct sensor *out, size_t rail_count)
 {
     out->groups[0] = (struct sensor_group){
         .period_default = 100 * NS_PER_MS,
-        .period_min = 5 * NS_PER_MS, /* six I2C transfers a monitor */
+        .period_min = 5 * NS_PER_MS, /* six I2C transfers per monitor */
         .follow_ticks = true,
     };
     out->groups[1] = (struct sensor_group){
@@ -240,11 +241,11 @@ static enum err jetson_open(const struct sensor_finding *finding, struct sensor 
 {
     (void)finding;
     struct rails rails;
-    struct attributes *set = attributes_new();
+    struct sysfs_channels *set = sysfs_channels_new();
     if (!set)
         return err_set(why, ERR_NO_MEMORY, "jetson: out of memory");
     find_rails(&rails);
-    enum err err = rails.count ? ERR_OK : err_set(why, ERR_NOT_FOUND, "no INA3221 rail is there");
+    enum err err = rails.count ? ERR_OK : err_set(why, ERR_NOT_FOUND, "no INA3221 rail found");
     /* Every rail or none: a sum that silently lacks a rail would be wrong. */
     for (size_t i = 0; i < rails.count && !err; i++) {
         err = add_rail(out, set, &rails, i);
@@ -252,7 +253,7 @@ static enum err jetson_open(const struct sensor_finding *finding, struct sensor 
             err_set(why, err, "cannot open rail %s: %s", rails.items[i].label, err_text(err));
     }
     if (err) {
-        attributes_free(set);
+        sysfs_channels_free(set);
         return err;
     }
     size_t rail_count = out->channel_count;
@@ -269,8 +270,8 @@ static enum err jetson_open(const struct sensor_finding *finding, struct sensor 
 
 /* ---- probe ---- */
 
-/* One rail that may not be read spoils the sum; one that reads nonsense now may recover. */
-static enum err try_rails(const struct rails *rails, const struct rail **troubled)
+/* One rail that may not be read invalidates the sum; one that reads nonsense now may recover. */
+static enum err try_rails(const struct rails *rails, const struct rail **failed)
 {
     enum err first = ERR_OK;
     bool any = false;
@@ -282,7 +283,7 @@ static enum err try_rails(const struct rails *rails, const struct rail **trouble
             err = fs_read_u64(rails->items[i].voltage, &voltage);
         if (err && (!first || err == ERR_DENIED)) {
             first = err;
-            *troubled = &rails->items[i];
+            *failed = &rails->items[i];
         }
         any |= !err;
     }
@@ -302,8 +303,8 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
     }
     struct rails rails;
     find_rails(&rails);
-    const struct rail *troubled = NULL;
-    enum err err = rails.count ? try_rails(&rails, &troubled) : ERR_ABSENT;
+    const struct rail *failed = NULL;
+    enum err err = rails.count ? try_rails(&rails, &failed) : ERR_ABSENT;
     finding = sensor_found(out, "jetson", SENSOR_BOARD,
                            !err                ? SENSOR_OK
                            : err == ERR_DENIED ? SENSOR_DENIED
@@ -314,16 +315,16 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
     struct sensor sensor = {0};
     if (!err && !jetson_open(finding, &sensor, NULL)) {
         sensor_measures(&sensor, finding->measures, sizeof finding->measures);
-        attributes_free(sensor.state);
+        sysfs_channels_free(sensor.state);
     }
     if (!err)
         return;
     if (!rails.count)
         str_copy(finding->reason, sizeof finding->reason,
-                 rails.monitors ? "its INA3221 power monitor has no labelled rail"
+                 rails.monitors ? "its INA3221 power monitor has no labeled rail"
                                 : "no INA3221 power monitor under /sys/class/hwmon");
     else
-        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", troubled->current,
+        str_format(finding->reason, sizeof finding->reason, "%.120s: %s", failed->current,
                    err_text(err));
     if (err == ERR_DENIED)
         str_copy(finding->fix, sizeof finding->fix,
@@ -335,12 +336,12 @@ static void jetson_probe(const struct sensor_config *config, struct sensor_findi
 
 static enum err jetson_read(struct sensor *sensor, unsigned group, struct observations *out)
 {
-    return attributes_read(sensor->state, sensor, group, out);
+    return sysfs_channels_read(sensor->state, sensor, group, out);
 }
 
 static void jetson_close(struct sensor *sensor)
 {
-    attributes_free(sensor->state);
+    sysfs_channels_free(sensor->state);
 }
 
 const struct sensor_driver sensor_jetson = {

@@ -1,6 +1,6 @@
-/* The null sensor: there, open, and measuring nothing, on purpose.  The conformance tests and the
- * overhead benchmark need a driver that is always there; it is also the smallest example of one.
- * Its probe says unsupported, so no command ever takes it for a source of joules. */
+/* The null sensor: present, open, and measuring nothing, on purpose.  The conformance tests and the
+ * overhead benchmark need a driver that always exists; it is also the smallest example of one.
+ * Its probe reports unsupported, so no command ever uses it as a source of joules. */
 #include "core/clock.h"
 #include "core/text.h"
 #include "sensors/sensor.h"
@@ -43,7 +43,7 @@ static void null_close(struct sensor *sensor)
 
 const struct sensor_driver sensor_null = {
     .name = "null",
-    .summary = "measures nothing; for tests and for the cost of measuring",
+    .summary = "measures nothing; for tests and for measuring overhead",
     .probe = null_probe,
     .open = null_open,
     .read = null_read,

@@ -7,9 +7,10 @@
 /* NULL-terminated, in the order of sensors.def. */
 extern const struct sensor_driver *const SENSOR_DRIVERS[];
 
-const struct sensor_driver *sensor_driver_find(const char *name);
+/* NULL for an unknown name; *why (which may be NULL) then says so, with the nearest known name. */
+const struct sensor_driver *sensor_driver_find(const char *name, struct error *why);
 
-/* Asks every driver (or the one named by `only`) what it finds. */
+/* Probes every driver (or the one named by `only`). */
 void sensors_probe(const struct sensor_config *config, const char *only,
                    struct sensor_findings *out);
 void sensor_findings_release(struct sensor_findings *findings);

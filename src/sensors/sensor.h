@@ -1,8 +1,8 @@
 /* The contract of a sensor driver.
  *
- * A driver is one .c file that exports one `const struct sensor_driver` and one line in
- * sensors.def.  `probe` says what there is, `open` makes a struct sensor of one finding, `read`
- * appends observations, `close` gives everything back.  Absence is normal and never an error.
+ * A driver is one module that exports one `const struct sensor_driver`, and one line in
+ * sensors.def.  `probe` reports what there is, `open` makes a struct sensor of one finding, `read`
+ * appends observations, `close` frees everything.  Absence is normal and never an error.
  *
  * Ownership: the caller owns every struct here; a driver owns only what sensor->state points to,
  * from a successful open until close.  Drivers never call each other, never print, never exit,
@@ -30,10 +30,10 @@ enum sensor_kind { SENSOR_CPU, SENSOR_GPU, SENSOR_BOARD, SENSOR_HOST, SENSOR_TES
 
 enum sensor_status {
     SENSOR_OK,          /* measured */
-    SENSOR_ESTIMATED,   /* works, but is a model: its joules are labelled estimated */
-    SENSOR_DEAD,        /* opens, but does not move under load */
-    SENSOR_DENIED,      /* there, but this user may not read it: fix says how */
-    SENSOR_UNSUPPORTED, /* there, but cannot give what we need */
+    SENSOR_ESTIMATED,   /* works, but is a model: its joules are labeled estimated */
+    SENSOR_DEAD,        /* opens, but its readings do not change under load */
+    SENSOR_DENIED,      /* present, but this user may not read it: fix says how */
+    SENSOR_UNSUPPORTED, /* present, but lacks what we need */
     SENSOR_ABSENT,      /* not on this machine */
 };
 
@@ -49,12 +49,12 @@ struct sensor_finding {
     enum sensor_kind kind;
     enum sensor_status status; /* OK and ESTIMATED may be opened */
     char reason[200];          /* why not ok; "" when ok */
-    char fix[240];             /* the exact command or file that mends it; "" when none is known */
+    char fix[240];             /* how to fix it: the exact command or file; "" when unknown */
     char measures[200];        /* comma-separated quantities: "energy,power,temperature" */
-    unsigned key;              /* the driver's own: index, socket ... handed back to open */
+    unsigned key;              /* the driver's own: index, socket ... passed back to open */
 };
 
-/* What the user asked for; all fields optional. */
+/* What the user requested; all fields optional. */
 struct sensor_config {
     const char *devices; /* --devices: GPU indices or UUIDs, comma-separated; NULL = visible ones */
 };
@@ -79,25 +79,25 @@ struct sensor_channel {
     char name[32];   /* unique in the sensor: "package", "power.instant" */
     char device[24]; /* what it belongs to in reports: "gpu0", "cpu0", "dram0", "psys" */
     enum quantity quantity;
-    enum scope scope;         /* energy and power only; SCOPE_NONE keeps it out of every sum */
-    int location;             /* which socket, GPU ...; -1 for the whole machine */
-    unsigned group;           /* which read group fills it */
-    double joules_per_count;  /* energy counters: resolution of a raw count */
-    uint64_t wraps_at;        /* energy counters: modulus of the raw count; 0 for 64 bits */
-    double watts_max;         /* no such device draws more: a jump above it is a reset or a lie */
+    enum scope scope;        /* energy and power only; SCOPE_NONE keeps it out of every sum */
+    int location;            /* which socket, GPU ...; -1 for the whole machine */
+    unsigned group;          /* which read group fills it */
+    double joules_per_count; /* energy counters: resolution of a raw count */
+    uint64_t wraps_at;       /* energy counters: modulus of the raw count; 0 for 64 bits */
+    double watts_max;        /* no such device draws more: a jump above it is a reset or an error */
     double relative_accuracy; /* standard uncertainty of the calibration, e.g. 0.03 */
     nanos period;             /* update period if known for certain, else 0: it is learned */
     bool estimated;           /* from a model */
     bool interval_mean; /* a value is the mean since the previous one, not a momentary reading; one
                            that is missing with ERR_NO_DATA is where the next mean begins */
     bool secondary;     /* a cross-check of another channel of the same device and scope,
-                                 never the figure itself while that one lives */
+                                 never the result itself while that one works */
 };
 
 /* Channels that one call reads together, at one cadence. */
 struct sensor_group {
-    nanos period_default; /* between reads when the user asks for nothing */
-    nanos period_min;     /* never read faster than this, whatever the user asks; only finding a
+    nanos period_default; /* between reads when the user requests none */
+    nanos period_min;     /* never read faster than this, whatever is requested; only finding a
                              counter's ticks takes a short burst of denser reads */
     bool follow_ticks;    /* phase-lock reads to the first energy or power channel's updates */
 };
@@ -126,13 +126,13 @@ struct sensor {
 /* ---- reading ---- */
 
 struct observation {
-    nanos t; /* monotonic time the reading stands for */
+    nanos t; /* monotonic time of the reading */
     union {
         uint64_t count; /* energy counters */
         double value;   /* everything else */
     };
     uint16_t channel;
-    uint16_t missing; /* an enum err: this channel gave no reading at t; 0 for a good one */
+    uint16_t missing; /* an enum err: this channel had no reading at t; 0 for a good one */
 };
 
 /* Preallocated by the sampler; a driver appends through the three calls below, which drop and
@@ -162,7 +162,7 @@ struct sensor_driver {
      * driver, id, name, kind and pin_cpu = -1 set.  On failure nothing is left open. */
     enum err (*open)(const struct sensor_finding *finding, struct sensor *out, struct error *why);
 
-    /* Reads one group.  A channel that gives nothing is observed missing and the rest goes on;
+    /* Reads one group.  A channel without a reading is observed missing and the others are read;
      * ERR_LOST means the device is gone (the sampler closes it and tries to open it again);
      * any other error is a failed tick.  No allocation, no formatting. */
     enum err (*read)(struct sensor *sensor, unsigned group, struct observations *out);
@@ -175,7 +175,7 @@ struct sensor_channel *sensor_add_channel(struct sensor *sensor, const char *nam
                                           const char *device, enum quantity quantity);
 void sensor_add_fact(struct sensor *sensor, const char *key, const char *text);
 
-/* The quantities of a sensor's channels, each once, as a finding's `measures` wants them. */
+/* The quantities of a sensor's channels, each once, in the form of a finding's `measures`. */
 void sensor_measures(const struct sensor *sensor, char *to, size_t size);
 
 const char *sensor_kind_name(enum sensor_kind kind);

@@ -7,8 +7,8 @@
 
 #include "bench/bench.h"
 #include "bench/onnx_file.h"
-#include "estimate/estimate.h"
-#include "estimate/points.h"
+#include "estimate/pass_estimate.h"
+#include "estimate/estimate_grid.h"
 #include "graph/reader.h"
 #include "graph/zoo.h"
 #include "support/graphs.h"
@@ -35,12 +35,12 @@ static volatile double sink;
 static void estimate_once(const struct partition *partition, const struct hardware *hardware,
                           enum precision precision)
 {
-    struct estimate estimate;
+    struct pass_estimate estimate;
     struct error why = {0};
-    struct estimate_setting setting = {.precision = precision, .batch = 1};
-    must(estimate_make(partition, hardware, &setting, &estimate, &why), &why);
+    struct estimate_config setting = {.precision = precision};
+    must(pass_estimate_make(partition, hardware, &setting, true, &estimate, &why), &why);
     sink += estimate.joules.total;
-    estimate_release(&estimate);
+    pass_estimate_release(&estimate);
 }
 
 static void build(const char *name, int64_t batch, struct graph *graph, struct partition *partition)
@@ -133,35 +133,35 @@ static double many_points(const struct hardware *hardware, size_t devices)
 /* The same of requests to a decoder: six passes each, as `ipw estimate --sweep --compare` makes them. */
 static double many_requests(const struct hardware *hardware, size_t devices)
 {
-    struct workload_question works[BATCHES];
-    struct points_candidate *candidates = calloc(devices * PRECISION_COUNT, sizeof *candidates);
-    struct points_question question = {.works = works, .hardware = hardware};
-    struct points points;
+    struct workload_spec works[BATCHES];
+    struct grid_candidate *candidates = calloc(devices * PRECISION_COUNT, sizeof *candidates);
+    struct grid_spec question = {.works = works, .hardware = hardware};
+    struct estimate_grid points;
     struct model model;
     struct error why = {0};
     if (!candidates)
         abort();
     for (size_t d = 0; d < devices; d++)
         for (int p = PRECISION_FP32; p < PRECISION_COUNT; p++)
-            if (outcome_is_native(&hardware[d], (enum precision)p))
-                candidates[question.candidate_count++] = (struct points_candidate){
+            if (estimate_is_native(&hardware[d], (enum precision)p))
+                candidates[question.candidate_count++] = (struct grid_candidate){
                     .device = d, .choice = {.precision = (enum precision)p, .devices = 1}};
     question.candidates = candidates;
     must(model_open("llama-3.2-1b", &model, &why), &why);
     for (size_t b = 0; b < BATCHES; b++)
-        works[b] = (struct workload_question){.model = &model,
-                                              .setting = {.batch = (int64_t)b + 1, .tokens = 512},
-                                              .is_request = true,
-                                              .output_tokens = 128};
+        works[b] = (struct workload_spec){.model = &model,
+                                          .setting = {.batch = (int64_t)b + 1, .tokens = 512},
+                                          .is_request = true,
+                                          .output_tokens = 128};
     double began = cpu_seconds();
     size_t count = 0;
     for (size_t left = POINTS; left > 0; left -= count) {
         size_t batches = left / question.candidate_count + 1;
         question.work_count = batches < BATCHES ? batches : BATCHES;
-        must(points_make(&question, &points, &why), &why);
+        must(estimate_grid_make(&question, &points, &why), &why);
         count = points.count < left ? points.count : left;
-        sink += outcome_joules_each(&points.items[0].outcome);
-        points_release(&points);
+        sink += workload_estimate_joules_per_unit(&points.items[0].outcome);
+        estimate_grid_release(&points);
     }
     double took = cpu_seconds() - began;
     model_close(&model);

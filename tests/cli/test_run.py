@@ -492,7 +492,7 @@ class Figures(MachineTest):
             self.assertIn("energy unknown", text)
             self.assertNotRegex(text, r"\b0(\.0+)? m?J")
         self.assertUnknown(device(report, "psys")["energy"])
-        self.assertIn("did not move", report["energy"]["note"])
+        self.assertIn("counter did not change", report["energy"]["note"])
 
     def test_an_estimate_says_so(self):
         machine = self.machine(Machine)
@@ -578,15 +578,16 @@ class Gpus(MachineTest):
             report, _ = self.run_json(machine, *arguments, "--", "true", env=env)
             self.assertEqual([d["id"] for d in report["devices"] if d["kind"] == "gpu"], expected)
 
-    def test_a_gpu_that_is_not_there_is_said(self):
+    def test_a_gpu_that_is_not_there_is_reported(self):
         machine = self.machine(Nvidia, self.TWO)
-        for devices, words in (("7", 'no single GPU is meant by "7"'), ("0,7", 'meant by "7"'),
-                               ("GPU-ffff", 'meant by "GPU-ffff"')):
+        for devices, words in (("7", '"7" does not identify exactly one GPU'),
+                               ("0,7", '"7" does not identify'),
+                               ("GPU-ffff", '"GPU-ffff" does not identify')):
             done = ipw(machine, "run", "--devices", devices, "--", "true")
             self.assertIn(words, done.stderr)
         self.assertNotIn("--devices", ipw(machine, "run", "--devices", "1", "--", "true").stderr)
         done = ipw(self.machine(Machine), "run", "--devices", "0", "--", "true")
-        self.assertIn('no GPU that can be read here is meant by "0"', done.stderr)
+        self.assertIn('no readable GPU matches "0"', done.stderr)
 
     def test_every_error_of_the_counter_leaves_the_integral(self):
         # not supported, no permission, not found, timeout, unknown

@@ -1,4 +1,4 @@
-/* Every plot in the registry, held to the contract of report/plot.h: whatever a source lacks, there is a
+/* Every plot in the registry, held to the contract of report/plot/plot.h: whatever a source lacks, there is a
  * figure with something on it, or "not enough data" with what is missing, and always the same. */
 #include "support/unit.h"
 
@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
-#include "report/figure.h"
-#include "report/plot.h"
+#include "report/plot/figure.h"
+#include "report/plot/plot.h"
 #include "support/tables.h"
 
 #define HOLD(condition, subject)                                                                   \
@@ -105,13 +105,13 @@ static void test_any_table(void **state)
 static void test_any_runs(void **state)
 {
     (void)state;
-    struct plot_run runs[5];
+    struct run_figures runs[5];
     for (int one = FILL_NOTHING; one <= FILL_EXTREME; one++)
         for (int other = FILL_NOTHING; other <= FILL_EXTREME; other++) {
             struct run_table tables[] = {table_of((enum filling)one, 9, false),
                                          table_of((enum filling)other, 7, false)};
             for (int i = 0; i < 5; i++) {
-                assert_int_equal(plot_run_of(&tables[i % 2], &runs[i]), ERR_OK);
+                assert_int_equal(run_figures_of(&tables[i % 2], &runs[i]), ERR_OK);
                 runs[i].point.concurrency = i == 4 ? UNKNOWN : 1 << i;
             }
             size_t drawn =

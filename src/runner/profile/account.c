@@ -8,7 +8,6 @@
 #include "core/text.h"
 #include "runner/profile/energy_read.h"
 #include "runner/profile/finish.h"
-#include "runner/profile/measuring.h"
 #include "runner/profile/whole.h"
 #include "sampler/session.h"
 
@@ -19,12 +18,6 @@ enum err account_open(struct profile *profile, nanos from, struct error *why)
     struct profile_run *run = &profile->run;
     struct text line = {0}, settings = {0};
     struct json json;
-    struct measuring measuring = {
-        .from_s = seconds(from - run->context.zero),
-        .decode_weight = run->context.options->decode_weight,
-        .has_idle = profile->has_idle,
-        .idle = profile->idle,
-    };
     resume_settings(run->context.options, &settings);
     json_init(&json, &line, false);
     json_object(&json, NULL);
@@ -35,7 +28,10 @@ enum err account_open(struct profile *profile, nanos from, struct error *why)
     json_number(&json, "started_at", seconds(run->context.zero_wall));
     json_string(&json, "hardware_label", run->context.host->label);
     json_raw(&json, "settings", text_get(&settings));
-    measuring_to_json(&json, "measuring", &measuring, run->session->sampler);
+    json_object(&json, "measuring");
+    json_number(&json, "from_s", seconds(from - run->context.zero));
+    json_number(&json, "decode_weight", run->context.options->decode_weight);
+    json_object_end(&json);
     json_object_end(&json);
     enum err err = line.failed || settings.failed ? err_set(why, ERR_NO_MEMORY, "out of memory")
                                                   : journal_append(&run->journal, &line, why);
@@ -70,18 +66,8 @@ enum err account_close(struct profile *profile, nanos from, struct error *why)
     }
     if (err)
         return err;
-    start_sums_line(&profile->sums, run->context.start, seconds(clock_wall()), false, &line);
+    start_sums_line(&profile->sums, run->context.start, seconds(clock_wall()), &line);
     err = journal_append(&run->journal, &line, why);
-    text_release(&line);
-    return err;
-}
-
-enum err account_judge(struct profile *profile, const char *kind, nanos t, struct error *why)
-{
-    struct profile_run *run = &profile->run;
-    struct text line = {0};
-    judge_line(kind, run->context.start, seconds(t - run->context.zero), &line);
-    enum err err = journal_append(&run->journal, &line, why);
     text_release(&line);
     return err;
 }

@@ -18,10 +18,6 @@ enum err account_share(struct profile *profile, nanos from, struct error *why) M
 /* Adds up what was settled since `from` and writes the end line. */
 enum err account_close(struct profile *profile, nanos from, struct error *why) MUST_USE;
 
-/* Writes that the judge's turn begins ("judge") or is settled ("judged"). */
-enum err account_judge(struct profile *profile, const char *kind, nanos t, struct error *why)
-    MUST_USE;
-
 /* Fills the energies of all starts. */
 void account_totals(const struct profile *profile, struct finish_facts *out);
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,12 +11,12 @@
 #include "catalog/device_peak.h"
 #include "catalog/model.h"
 #include "metrics/prices.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
 #include "runner/idle.h"
 #include "runner/profile/grading.h"
-#include "runner/profile/restore.h"
 #include "runner/profile/whole.h"
 #include "runner/profile/worker.h"
 #include "sampler/session.h"
@@ -88,7 +89,7 @@ static enum err find_service(struct profile *profile, struct profile_result *out
         return ERR_USAGE;
     run->client_config = (struct client_config){.base_url = options->base_url,
                                                 .params = &options->client_params,
-                                                .patience = from_seconds(options->timeout_s)};
+                                                .probe_timeout = from_seconds(options->timeout_s)};
     profile_phase(profile, "preparing", -1);
     return service_prepare(run->client_driver, &run->client_config, options->model,
                            options->timeout_s, &profile->service, &out->signal, tick, profile, why);
@@ -115,15 +116,11 @@ static enum err open_supply(struct profile *profile, struct error *why)
 static enum err put_samples(const char *bytes, void *context)
 {
     struct profile *profile = context;
-    size_t length = strlen(bytes);
-    while (length > 0) {
-        ssize_t wrote = write(profile->samples_fd, bytes, length);
-        if (wrote <= 0) /* samples are for later; a full disk must not end the run for them */
-            return profile->samples_err = wrote < 0 ? err_from_errno(errno) : ERR_NO_SPACE;
-        bytes += wrote;
-        length -= (size_t)wrote;
-    }
-    return ERR_OK;
+    /* Samples are for later analysis; a full disk must not end the run because of them. */
+    enum err err = file_write_all(profile->samples_fd, bytes, strlen(bytes));
+    if (err)
+        profile->samples_err = err;
+    return err;
 }
 
 static enum err open_files(struct profile *profile, struct error *why)
@@ -220,39 +217,21 @@ static enum err warm(struct profile *profile, struct profile_result *out, struct
 
 /* ---- after a kill ---- */
 
-struct patience {
-    struct profile *profile;
-    int *signal;
-};
-
-static bool is_patient(void *context)
-{
-    struct patience *patience = context;
-    int number = proc_poll_signal(0);
-    if (number)
-        *patience->signal = number;
-    show_progress(&patience->profile->keeping);
-    return !number;
-}
-
-/* Before this start writes anything: what is restored belongs to the one before. */
-static enum err restore(struct profile *profile, struct profile_result *out, struct error *why)
+/* Before this start writes anything: these lines belong to the one before. */
+static enum err close_unsettled(struct profile *profile, struct error *why)
 {
     struct place *place = &profile->place;
-    struct patience patience = {profile, &out->signal};
-    struct error note;
-    if (!place->resume.unsettled)
-        return ERR_OK;
-    profile_phase(profile, "restoring", -1);
-    enum err err =
-        restore_last_start(&profile->run.context, place, is_patient, &patience, &note, why);
-    if (!err && note.text[0]) {
-        char line[sizeof note.text + 100];
-        str_format(line, sizeof line, "energies that a kill left unsettled stay unknown: %s",
-                   note.text);
+    uint64_t unsettled;
+    enum err err = resume_close_unsettled(&place->resume, place->journal, &unsettled, why);
+    if (!err && unsettled) {
+        char line[120];
+        str_format(line, sizeof line,
+                   "the energy of %" PRIu64
+                   " quer%s stays unknown: the run was killed before it was settled",
+                   unsettled, unsettled == 1 ? "y" : "ies");
         profile_warn(profile, line);
     }
-    return err ? err : place_read_again(place, profile->run.context.options, why);
+    return err;
 }
 
 /* ---- all of it ---- */
@@ -276,7 +255,7 @@ enum err profile_begin(struct profile *profile, struct profile_result *out, stru
     if (err)
         return err;
     str_copy(out->directory, sizeof out->directory, profile->place.directory);
-    err = restore(profile, out, why);
+    err = close_unsettled(profile, why);
     if (err)
         return err;
     run->context.start = profile->place.resume.starts + 1;

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/record.h"
+#include "core/energy.h"
 #include "core/text.h"
 #include "port/json_read.h"
 

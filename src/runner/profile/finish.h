@@ -5,8 +5,9 @@
 #include <stdbool.h>
 
 #include "attribute/ledger.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
+#include "core/energy.h"
 #include "metrics/intelligence.h"
 #include "port/proc.h"
 #include "runner/profile.h"

@@ -29,7 +29,7 @@ struct judge_worker {
     struct client client;
     struct graders graders;
     struct judge judge;
-    struct client_reply reply; /* of the last question; sent is that of the first */
+    struct completion reply; /* of the last question; sent is that of the first */
     bool asked;
     struct text line;
     pthread_t thread;
@@ -210,8 +210,8 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->judging->run->cancel,
     };
-    client_reply_release(&worker->reply);
-    client_reply_init(&worker->reply);
+    completion_release(&worker->reply);
+    completion_init(&worker->reply);
     enum err err = worker->client.driver->ask(&worker->client, &request, &worker->reply, why);
     if (worker->asked)
         worker->reply.sent = first_sent;
@@ -228,7 +228,7 @@ static double count_or_unknown(int64_t count)
 
 static enum err account(struct judge_worker *worker, struct judgement *judgement)
 {
-    struct client_reply *reply = &worker->reply;
+    struct completion *reply = &worker->reply;
     struct request_trace trace = {
         .id = (uint64_t)(uintptr_t)judgement,
         .from = reply->sent,
@@ -246,32 +246,12 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
     return err;
 }
 
-static struct span_id span_of(const struct judgement *judgement)
-{
-    return (struct span_id){judgement->key, 1, judgement};
-}
-
-static enum err tell_moment(struct judge_worker *worker, enum span_kind kind,
-                            const struct judgement *judgement, nanos t, struct error *why)
-{
-    struct profile_run *run = worker->judging->run;
-    struct span_id id = span_of(judgement);
-    record_moment(&run->context, kind, &id, t, &worker->line);
-    return journal_append(&run->spans, &worker->line, why);
-}
-
 static enum err begin_judgement(struct judge_worker *worker, const struct judgement *judgement,
                                 struct error *why)
 {
-    struct profile_run *run = worker->judging->run;
-    nanos now = clock_now();
-    enum err err = sharing_begin(run->sharing, (uint64_t)(uintptr_t)judgement, now);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
-    err = tell_moment(worker, SPAN_JUDGE_SENT, judgement, now, why);
-    if (err)
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
-    return err;
+    enum err err =
+        sharing_begin(worker->judging->run->sharing, (uint64_t)(uintptr_t)judgement, clock_now());
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* Attribution has the judgement afterwards, or it is freed. */
@@ -279,16 +259,13 @@ static enum err end_judgement(struct judge_worker *worker, struct judgement *jud
                               bool broken_off, struct error *why)
 {
     struct profile_run *run = worker->judging->run;
-    struct span_id id = span_of(judgement);
-    enum err err;
     if (!worker->asked || broken_off) {
-        err = tell_moment(worker, SPAN_JUDGE_BROKEN_OFF, judgement, clock_now(), why);
         sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
         free(judgement);
-        return err;
+        return ERR_OK;
     }
-    record_span(&run->context, SPAN_JUDGE, &id, &worker->reply, &worker->line);
-    err = journal_append(&run->spans, &worker->line, why);
+    record_span(&run->context, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
+    enum err err = journal_append(&run->spans, &worker->line, why);
     enum err lost = account(worker, judgement);
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }
@@ -372,9 +349,9 @@ static enum err open_worker(struct judging *judging, const struct client_driver 
 {
     const struct profile_options *options = judging->run->context.options;
     struct client_config config = {.base_url = options->judge_url,
-                                   .patience = from_seconds(options->timeout_s)};
+                                   .probe_timeout = from_seconds(options->timeout_s)};
     worker->judging = judging;
-    client_reply_init(&worker->reply);
+    completion_init(&worker->reply);
     enum err err = client_open(driver, &config, &worker->client, why);
     if (err)
         return err;
@@ -460,7 +437,7 @@ void judging_join(struct judging *judging)
         struct judge_worker *worker = &judging->workers[i];
         if (worker->started)
             pthread_join(worker->thread, NULL);
-        client_reply_release(&worker->reply);
+        completion_release(&worker->reply);
         graders_release(&worker->graders);
         text_release(&worker->line);
         if (worker->open)

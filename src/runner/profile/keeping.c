@@ -7,10 +7,14 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-#define TICK          (50 * NS_PER_MS)
-#define SETTLE_PERIOD NS_PER_S
-#define SETTLE_EARLY  (PENDING_MOST / 2)
-/* What a kill takes away of the samples is energy that nobody can restore. */
+#define TICK         (50 * NS_PER_MS)
+#define SETTLE_EARLY (PENDING_MOST / 2)
+/* A kill costs the energies that are not settled yet.  Settling reads the sensors, which some of them
+ * answer within a millisecond and others, whose reads cost CPU time, only at their next update: at most
+ * a tenth of the time is spent on it, and at least one settling a second is done. */
+#define SETTLE_LEAST  (250 * NS_PER_MS)
+#define SETTLE_MOST   NS_PER_S
+#define SETTLE_SHARE  10
 #define KEEP_PERIOD   (100 * NS_PER_MS)
 #define COMMIT_PERIOD (50 * NS_PER_MS)
 
@@ -72,6 +76,7 @@ enum err settle_all(struct keeping *keeping, nanos now)
     struct profile_run *run = keeping->run;
     double requests, before, after;
     nanos settled = sharing_settled(run->sharing);
+    nanos began = clock_now();
     sum_devices(run->sharing, &requests, &before);
     sampler_settle(run->session->sampler, now);
     enum err err = sharing_advance(run->sharing, now, keeping->take, run);
@@ -85,6 +90,7 @@ enum err settle_all(struct keeping *keeping, nanos now)
     double tokens = tokens_so_far(keeping);
     keeping->joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN;
     keeping->settled_at = clock_now();
+    keeping->settle_cost = keeping->settled_at - began;
     return err;
 }
 
@@ -102,8 +108,11 @@ static enum err take_signal(struct keeping *keeping, int number)
 
 static bool is_time_to_settle(const struct keeping *keeping)
 {
-    return clock_now() - keeping->settled_at >= SETTLE_PERIOD ||
-           sharing_ended(keeping->run->sharing) >= SETTLE_EARLY;
+    nanos since = clock_now() - keeping->settled_at;
+    nanos often = SETTLE_SHARE * keeping->settle_cost;
+    size_t ended = sharing_ended(keeping->run->sharing);
+    return since >= SETTLE_MOST || ended >= SETTLE_EARLY ||
+           (ended > 0 && since >= SETTLE_LEAST && since >= often);
 }
 
 enum err keep_house(struct keeping *keeping)

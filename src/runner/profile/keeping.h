@@ -23,6 +23,7 @@ struct keeping {
     int signal;                  /* the first that came */
     unsigned signals;
     nanos settled_at;               /* when attribution last went on */
+    nanos settle_cost;              /* how long that took */
     nanos kept_at;                  /* when the samples were last written */
     double watts, joules_per_token; /* when attribution last went on; UNKNOWN before */
     double tokens_before;           /* output tokens when this phase began */

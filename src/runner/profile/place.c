@@ -95,13 +95,6 @@ enum err place_take(struct place *place, const struct profile_options *options,
     return ERR_OK;
 }
 
-enum err place_read_again(struct place *place, const struct profile_options *options,
-                          struct error *why)
-{
-    resume_release(&place->resume);
-    return resume_read(place->journal, options, &place->resume, why);
-}
-
 void place_give_up(struct place *place)
 {
     if (place->lock >= 0)

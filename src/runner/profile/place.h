@@ -18,9 +18,6 @@ struct place {
  * exists, is ours and is locked. */
 enum err place_take(struct place *place, const struct profile_options *options,
                     const char *hardware, const char *dataset_name, struct error *why) MUST_USE;
-/* Reads the journal again, to which lines were added since. */
-enum err place_read_again(struct place *place, const struct profile_options *options,
-                          struct error *why) MUST_USE;
 /* Nothing was written: a directory that holds nothing is removed. */
 void place_give_up(struct place *place);
 void place_release(struct place *place);

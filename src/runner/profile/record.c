@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "core/energy_json.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "metrics/prices.h"
@@ -46,7 +45,7 @@ static double known_count(int64_t count)
 
 /* ---- the query ---- */
 
-bool reply_has_phases(const struct client_reply *reply)
+bool reply_has_phases(const struct completion *reply)
 {
     return reply->first_token &&
            (reply->last_token > reply->first_token || reply->output_tokens == 1);
@@ -76,7 +75,7 @@ static void put_gaps(struct json *json, const struct arrivals *arrivals)
     put_known(json, "itl_std_ms", online_stddev(&spread));
 }
 
-static void put_latency(struct json *json, const struct client_reply *reply)
+static void put_latency(struct json *json, const struct completion *reply)
 {
     double total_s = span_s(reply->sent, reply->done);
     double output = known_count(reply->output_tokens);
@@ -89,7 +88,7 @@ static void put_latency(struct json *json, const struct client_reply *reply)
     json_object_end(json);
 }
 
-static void put_tokens(struct json *json, const struct client_reply *reply)
+static void put_tokens(struct json *json, const struct completion *reply)
 {
     json_object(json, "token_metrics");
     put_count(json, "input", reply->prompt_tokens);
@@ -100,7 +99,7 @@ static void put_tokens(struct json *json, const struct client_reply *reply)
 }
 
 static void put_compute(struct json *json, const struct profile_context *context,
-                        const struct client_reply *reply)
+                        const struct completion *reply)
 {
     struct efficiency_inputs facts = context->facts;
     struct efficiency figures;
@@ -118,7 +117,7 @@ static void put_compute(struct json *json, const struct profile_context *context
 }
 
 static void put_cost(struct json *json, const struct profile_context *context,
-                     const struct client_reply *reply)
+                     const struct completion *reply)
 {
     if (!context->prices)
         return;
@@ -184,7 +183,7 @@ static void begin_line(struct json *json, struct text *line, const char *kind, c
 static void put_own(struct json *json, const struct profile_context *context,
                     const struct answered *outcome)
 {
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     const struct query *query = outcome->query;
     json_object(json, "ipw");
     json_string(json, "key", query->key);
@@ -219,7 +218,7 @@ void record_query(const struct profile_context *context, const struct answered *
                   struct text *line)
 {
     const struct query *query = outcome->query;
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     struct json json;
     begin_line(&json, line, "query", query->key);
     json_string(&json, "problem", query->item.problem);
@@ -247,55 +246,24 @@ void record_query(const struct profile_context *context, const struct answered *
 
 /* ---- spans ---- */
 
-const char *span_name(enum span_kind kind)
-{
-    static const char *const NAMES[SPAN_COUNT] = {
-        [SPAN_SENT] = "sent",
-        [SPAN_REQUEST] = "request",
-        [SPAN_FAILED_ATTEMPT] = "failed_attempt",
-        [SPAN_BROKEN_OFF] = "broken_off",
-        [SPAN_JUDGE_SENT] = "judge_sent",
-        [SPAN_JUDGE] = "judge",
-        [SPAN_JUDGE_BROKEN_OFF] = "judge_broken_off",
-    };
-    return NAMES[kind];
-}
+static const char *const SPAN_NAMES[SPAN_COUNT] = {
+    [SPAN_REQUEST] = "request",
+    [SPAN_FAILED_ATTEMPT] = "failed_attempt",
+    [SPAN_JUDGE] = "judge",
+};
 
-static void begin_span(struct json *json, const struct profile_context *context,
-                       enum span_kind kind, const struct span_id *id, nanos from, struct text *line)
+void record_span(const struct profile_context *context, enum span_kind kind, const char *key,
+                 unsigned attempt, const struct completion *reply, struct text *line)
 {
+    struct json json;
     text_clear(line);
-    json_init(json, line, false);
-    json_object(json, NULL);
-    json_string(json, "key", id->key);
-    json_integer(json, "start", context->start);
-    json_string(json, "span", span_name(kind));
-    json_integer(json, "attempt", id->attempt);
-    json_number(json, "from_s", seconds(from - context->zero));
-}
-
-void record_moment(const struct profile_context *context, enum span_kind kind,
-                   const struct span_id *id, nanos t, struct text *line)
-{
-    struct json json;
-    begin_span(&json, context, kind, id, t, line);
-    if (id->judgement) {
-        put_known(&json, "query_gpu_joules", id->judgement->gpu_joules);
-        put_known(&json, "query_cpu_joules", id->judgement->cpu_joules);
-    }
-    if (id->judgement && id->judgement->earlier.method != METHOD_NONE) {
-        energy_to_json(&json, "earlier_energy", &id->judgement->earlier);
-        put_known(&json, "earlier_gpu_joules", id->judgement->earlier_gpu_joules);
-        put_known(&json, "earlier_cpu_joules", id->judgement->earlier_cpu_joules);
-    }
-    json_object_end(&json);
-}
-
-void record_span(const struct profile_context *context, enum span_kind kind,
-                 const struct span_id *id, const struct client_reply *reply, struct text *line)
-{
-    struct json json;
-    begin_span(&json, context, kind, id, reply->sent, line);
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    json_string(&json, "key", key);
+    json_integer(&json, "start", context->start);
+    json_string(&json, "span", SPAN_NAMES[kind]);
+    json_integer(&json, "attempt", attempt);
+    json_number(&json, "from_s", seconds(reply->sent - context->zero));
     if (reply->first_token)
         json_number(&json, "first_token_s", seconds(reply->first_token - context->zero));
     json_number(&json, "to_s", seconds(reply->done - context->zero));

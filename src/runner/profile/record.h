@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 #include "clients/client.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "graders/grader.h"
 
 struct profile_context;
@@ -17,7 +17,7 @@ struct text;
 /* How one query went. */
 struct answered {
     const struct query *query;
-    const struct client_reply *reply; /* of the last attempt */
+    const struct completion *reply; /* of the last attempt */
     enum err err;                     /* of the last attempt */
     const char *why;                  /* one line; "" when it went well */
     unsigned attempts;
@@ -35,13 +35,11 @@ struct pending {
     double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
     double prefill_s, decode_s;
     bool completed;
-    bool restored;       /* by a later start, from what a kill left */
-    unsigned cut_off_in; /* the start in which a kill cut it off; 0: it ended */
 };
 
 /* Where the prefill ends and the decode begins is seen only in an answer that comes in pieces, one
  * after another; an answer of one token has no more than one. */
-bool reply_has_phases(const struct client_reply *reply);
+bool reply_has_phases(const struct completion *reply);
 
 void record_query(const struct profile_context *context, const struct answered *outcome,
                   struct text *line);
@@ -52,16 +50,11 @@ void record_energy(const struct profile_context *context, const struct pending *
 
 /* Lines of spans.jsonl, times in seconds from the start's zero. */
 enum span_kind {
-    SPAN_SENT,           /* a request is about to be sent: if nothing follows, a kill cut it off */
     SPAN_REQUEST,        /* a query's last attempt has ended */
     SPAN_FAILED_ATTEMPT, /* one before it */
-    SPAN_BROKEN_OFF,     /* a request was broken off by the user: as if never sent */
-    SPAN_JUDGE_SENT,     /* the same of a judgement */
-    SPAN_JUDGE,
-    SPAN_JUDGE_BROKEN_OFF,
+    SPAN_JUDGE,          /* a judgement */
     SPAN_COUNT
 };
-const char *span_name(enum span_kind kind);
 
 /* A judgement, until its energy is settled. */
 struct judgement {
@@ -70,22 +63,11 @@ struct judgement {
     /* Of judgements before it that came to no verdict; unknown without. */
     struct energy earlier;
     double earlier_gpu_joules, earlier_cpu_joules;
-    bool restored; /* as in struct pending */
 };
 
-struct span_id {
-    const char *key;
-    unsigned attempt;                  /* from 1 */
-    const struct judgement *judgement; /* NULL unless it is one */
-};
-
-/* It was sent, or broken off, at t. */
-void record_moment(const struct profile_context *context, enum span_kind kind,
-                   const struct span_id *id, nanos t, struct text *line);
-
-/* It has ended: prefill and decode, and when each piece arrived. */
-void record_span(const struct profile_context *context, enum span_kind kind,
-                 const struct span_id *id, const struct client_reply *reply, struct text *line);
+/* It has ended: prefill and decode, and when each piece arrived.  attempt counts from 1. */
+void record_span(const struct profile_context *context, enum span_kind kind, const char *key,
+                 unsigned attempt, const struct completion *reply, struct text *line);
 
 /* A judge's finding, and what it cost with the judgements before it. */
 void record_grade(const struct profile_context *context, const char *key, const char *grader,

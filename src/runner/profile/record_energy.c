@@ -1,6 +1,6 @@
 /* The energy lines: a share of the devices' joules in the layout of a profiling record. */
 #include "attribute/share.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "runner/profile/context.h"
@@ -31,11 +31,11 @@ static void derive(const struct profile_context *context, const struct pending *
     facts.joules = share->total.joules;
     facts.prefill_joules = share->prefill_joules;
     facts.decode_joules = share->decode_joules;
-    facts.batch = share->company;
+    facts.batch = share->concurrency;
     efficiency_of(&facts, out);
 }
 
-static void put_stats(struct json *json, const char *key, const struct gauge_stats *stats,
+static void put_stats(struct json *json, const char *key, const struct value_stats *stats,
                       double scale)
 {
     if (!is_known(stats->avg))
@@ -73,7 +73,7 @@ static void put_kind_power(struct json *json, const char *key, const struct kind
         return;
     /* The query's own watts are its joules over its time; how they rose and fell inside is known only
      * while it had the device to itself. */
-    struct gauge_stats own = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    struct value_stats own = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     own.avg = ratio(kind->joules, query_s);
     if (kind->joules >= 0.999 * kind->window_joules) {
         own.max = kind->watts.max;
@@ -183,23 +183,15 @@ static void put_devices(struct json *json, const struct share *share, bool phase
     text_release(&text);
 }
 
-/* Only where it is so: a key that is missing is null. */
-static void put_restored(struct json *json, bool restored)
-{
-    if (restored)
-        json_bool(json, "restored", true);
-}
-
 static void put_own(struct json *json, const struct share *share, const struct kinds *kinds,
-                    bool phases, bool restored)
+                    bool phases)
 {
     json_object(json, "ipw");
-    put_restored(json, restored);
     energy_to_json(json, "energy", &share->total);
     put_known(json, "window_joules", kinds->window_joules);
     put_known(json, "prefill_plus_minus", share->prefill.plus_minus);
     put_known(json, "decode_plus_minus", share->decode.plus_minus);
-    put_known(json, "company", share->company);
+    put_known(json, "company", share->concurrency);
     put_known(json, "alone_s", share->alone_s);
     put_devices(json, share, phases);
     json_object_end(json);
@@ -220,13 +212,9 @@ static void record_failed_attempt(const struct pending *pending, const struct sh
 {
     struct json json;
     char number[32];
-    if (pending->cut_off_in) /* the next start counts its attempts from 1 again */
-        str_format(number, sizeof number, "%u.%u", pending->cut_off_in, pending->attempt);
-    else
-        str_format(number, sizeof number, "%u", pending->attempt);
+    str_format(number, sizeof number, "%u", pending->attempt);
     begin_line(&json, pending->key, line);
     json_object(&json, "ipw");
-    put_restored(&json, pending->restored);
     json_object(&json, "failed_attempts");
     energy_to_json(&json, number, &share->total);
     json_object_end(&json);
@@ -265,7 +253,7 @@ void record_energy(const struct profile_context *context, const struct pending *
     put_efficiency(&json, &figures);
     json_object_end(&json);
     json_object_end(&json);
-    put_own(&json, share, &kinds, phases, pending->restored);
+    put_own(&json, share, &kinds, phases);
     json_object_end(&json);
 }
 
@@ -309,7 +297,6 @@ void record_judge_energy(const struct profile_context *context, const struct jud
     json_object_end(&json);
     json_object_end(&json);
     json_object(&json, "ipw");
-    put_restored(&json, judgement->restored);
     energy_to_json(&json, "judge_energy", &energy);
     json_object_end(&json);
     json_object_end(&json);

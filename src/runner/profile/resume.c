@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "port/json_read.h"
 #include "runner/profile/energy_read.h"
+#include "runner/profile/record.h"
 #include "runner/profile/start_sums.h"
 #include "rundir/journal.h"
 
@@ -49,7 +50,6 @@ struct reading {
     struct resume *resume;
     struct jv *settings; /* of this start */
     bool under_way;      /* a start has begun and did not end yet */
-    bool judging;        /* and so its judge */
     struct energy spent; /* by its requests */
     struct error why;
 };
@@ -75,16 +75,24 @@ static enum err same_settings(struct reading *reading, const struct jv *line)
     return ERR_OK;
 }
 
-static enum err take_query(struct reading *reading, const struct jv *line)
+/* A key that is not ours was damaged and is skipped. */
+static enum err add_key(struct query_set *set, const struct jv *line)
 {
     uint64_t index;
     unsigned repeat;
-    const char *status = jv_text(jv_path(line, "ipw.status"));
-    if (!status || strcmp(status, "completed") != 0 ||
-        !query_key_parse(jv_text(jv_get(line, "key")), &index, &repeat) ||
-        repeat >= reading->options->repeat)
+    if (!query_key_parse(jv_text(jv_get(line, "key")), &index, &repeat))
         return ERR_OK;
-    return done_add(&reading->resume->done, index, repeat, reading->options->repeat);
+    return query_set_add(set, index, repeat);
+}
+
+static enum err take_query(struct reading *reading, const struct jv *line)
+{
+    struct resume *resume = reading->resume;
+    const char *status = jv_text(jv_path(line, "ipw.status"));
+    enum err err = add_key(&resume->ended_queries, line);
+    if (err || !status || strcmp(status, "completed") != 0)
+        return err;
+    return add_key(&resume->done, line);
 }
 
 static void take_attempt(struct reading *reading, const struct jv *value)
@@ -95,12 +103,17 @@ static void take_attempt(struct reading *reading, const struct jv *value)
     joules_add_known(&reading->resume->requests_joules, energy.joules);
 }
 
-static void take_energy(struct reading *reading, const struct jv *line)
+static enum err take_energy(struct reading *reading, const struct jv *line)
 {
+    struct resume *resume = reading->resume;
     const struct jv *own = jv_get(line, "ipw");
     take_attempt(reading, jv_get(own, "energy"));
     for (const struct jv *one = jv_first(jv_get(own, "failed_attempts")); one; one = jv_next(one))
         take_attempt(reading, one);
+    enum err err = jv_get(own, "energy") ? add_key(&resume->settled_queries, line) : ERR_OK;
+    if (!err && jv_get(own, "judge_energy"))
+        err = add_key(&resume->judge_settled, line);
+    return err;
 }
 
 static void take_end(struct reading *reading, const struct jv *line)
@@ -140,28 +153,36 @@ static void close_start(struct reading *reading)
     reading->spent = energy_unknown("");
 }
 
+/* Queries of the start before are settled, or were closed by this one: a resumed start does that first. */
+static enum err begin_start(struct reading *reading, const struct jv *line)
+{
+    struct resume *resume = reading->resume;
+    close_start(reading);
+    reading->under_way = true;
+    if (resume->starts++ == 0)
+        resume->started_at = jv_number(jv_get(line, "started_at"));
+    query_set_release(&resume->ended_queries);
+    query_set_release(&resume->settled_queries);
+    query_set_release(&resume->graded);
+    return same_settings(reading, line);
+}
+
 static enum err take_line(void *context, const struct jv *line)
 {
     struct reading *reading = context;
     const char *kind = jv_text(jv_get(line, "kind"));
     if (!kind)
         return ERR_OK;
-    if (strcmp(kind, "run") == 0) {
-        close_start(reading);
-        reading->under_way = true;
-        reading->judging = false;
-        if (reading->resume->starts++ == 0)
-            reading->resume->started_at = jv_number(jv_get(line, "started_at"));
-        return same_settings(reading, line);
-    }
+    if (strcmp(kind, "run") == 0)
+        return begin_start(reading, line);
     if (strcmp(kind, "query") == 0)
         return take_query(reading, line);
+    if (strcmp(kind, "energy") == 0)
+        return take_energy(reading, line);
+    if (strcmp(kind, "grade") == 0)
+        return add_key(&reading->resume->graded, line);
     if (strcmp(kind, "end") == 0)
         take_end(reading, line);
-    if (strcmp(kind, "energy") == 0)
-        take_energy(reading, line);
-    if (strcmp(kind, "judge") == 0 || strcmp(kind, "judged") == 0)
-        reading->judging = kind[5] == '\0';
     return ERR_OK;
 }
 
@@ -172,13 +193,14 @@ enum err resume_read(const char *journal, const struct profile_options *options,
     struct text settings = {0};
     uint64_t damaged;
     *out = resume_nothing();
+    out->done.repeats = out->ended_queries.repeats = out->settled_queries.repeats =
+        out->graded.repeats = out->judge_settled.repeats = options->repeat;
     resume_settings(options, &settings);
     enum err err = settings.failed
                        ? err_set(why, ERR_NO_MEMORY, "out of memory")
                        : jv_parse(settings.bytes, settings.length, &reading.settings, why);
     if (!err)
         err = journal_read(journal, take_line, &reading, &damaged, why);
-    out->unsettled = reading.under_way || reading.judging;
     close_start(&reading);
     if (reading.why.text[0])
         *why = reading.why;
@@ -189,7 +211,62 @@ enum err resume_read(const char *journal, const struct profile_options *options,
     return err;
 }
 
+/* ---- after a kill ---- */
+
+struct closing {
+    struct journal journal;
+    struct text line;
+    struct error *why;
+};
+
+/* Those that ended and were not settled get an unknown energy in `field`. */
+static enum err close_set(struct closing *closing, const struct query_set *ended,
+                          const struct query_set *settled, const char *field, uint64_t *count)
+{
+    uint64_t at = 0, index;
+    unsigned repeat;
+    enum err err = ERR_OK;
+    while (!err && query_set_next(ended, &at, &index, &repeat)) {
+        char key[40];
+        if (query_set_has(settled, index, repeat))
+            continue;
+        query_key(index, repeat, key, sizeof key);
+        record_no_energy(key, field, "the run was killed before its energy was settled",
+                         &closing->line);
+        err = journal_append(&closing->journal, &closing->line, closing->why);
+        ++*count;
+    }
+    return err;
+}
+
+enum err resume_close_unsettled(const struct resume *resume, const char *journal,
+                                uint64_t *unsettled, struct error *why)
+{
+    struct closing closing = {.why = why};
+    uint64_t judgements = 0;
+    *unsettled = 0;
+    if (resume->starts == 0)
+        return ERR_OK;
+    enum err err = journal_open(&closing.journal, journal, why);
+    if (err)
+        return err;
+    err =
+        close_set(&closing, &resume->ended_queries, &resume->settled_queries, "energy", unsettled);
+    if (!err)
+        err = close_set(&closing, &resume->graded, &resume->judge_settled, "judge_energy",
+                        &judgements);
+    if (!err)
+        err = journal_sync(&closing.journal, why);
+    journal_close(&closing.journal);
+    text_release(&closing.line);
+    return err;
+}
+
 void resume_release(struct resume *resume)
 {
-    done_release(&resume->done);
+    query_set_release(&resume->done);
+    query_set_release(&resume->ended_queries);
+    query_set_release(&resume->settled_queries);
+    query_set_release(&resume->graded);
+    query_set_release(&resume->judge_settled);
 }

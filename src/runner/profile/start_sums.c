@@ -1,7 +1,7 @@
 #include "runner/profile/start_sums.h"
 
 #include "attribute/share.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "sensors/sensor.h"
@@ -72,7 +72,7 @@ enum err start_sums_take(struct sampler *sampler, const struct sharing *sharing,
     return ERR_OK;
 }
 
-void start_sums_line(const struct start_sums *sums, unsigned start, double ended_at, bool restored,
+void start_sums_line(const struct start_sums *sums, unsigned start, double ended_at,
                      struct text *line)
 {
     struct json json;
@@ -89,18 +89,5 @@ void start_sums_line(const struct start_sums *sums, unsigned start, double ended
     json_number(&json, "busy_joules", sums->busy.joules);
     json_number(&json, "busy_s", sums->busy_s);
     json_number(&json, "busy_covered_s", sums->busy.seconds);
-    json_bool(&json, "restored", restored);
-    json_object_end(&json);
-}
-
-void judge_line(const char *kind, unsigned start, double at_s, struct text *line)
-{
-    struct json json;
-    text_clear(line);
-    json_init(&json, line, false);
-    json_object(&json, NULL);
-    json_string(&json, "kind", kind);
-    json_integer(&json, "start", start);
-    json_number(&json, "at_s", at_s);
     json_object_end(&json);
 }

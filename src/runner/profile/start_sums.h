@@ -4,8 +4,8 @@
 #define IPW_RUNNER_PROFILE_START_SUMS_H
 
 #include "attribute/ledger.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
 
@@ -33,10 +33,7 @@ enum err start_sums_take(struct sampler *sampler, const struct sharing *sharing,
 void joules_add_known(double *sum, double part);
 
 /* The journal's end line. */
-void start_sums_line(const struct start_sums *sums, unsigned start, double ended_at, bool restored,
+void start_sums_line(const struct start_sums *sums, unsigned start, double ended_at,
                      struct text *line);
-
-/* The lines between which a judge is asked: "judge" and "judged". */
-void judge_line(const char *kind, unsigned start, double at_s, struct text *line);
 
 #endif

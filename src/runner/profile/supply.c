@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/random.h"
 #include "core/text.h"
 
 void query_release(struct query *query)
@@ -16,46 +17,58 @@ void query_release(struct query *query)
     *query = (struct query){0};
 }
 
-/* ---- what is done already ---- */
+/* ---- sets of queries ---- */
 
 #define INDEX_MOST UINT64_C(100000000000)
 
-static uint64_t place_of(uint64_t index, unsigned repeat, unsigned repeats)
+enum err query_set_add(struct query_set *set, uint64_t index, unsigned repeat)
 {
-    return index * repeats + repeat;
-}
-
-enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
-{
-    uint64_t place = place_of(index, repeat, repeats);
-    if (index > INDEX_MOST)
-        return ERR_OK; /* no run has so many: a key that was damaged */
+    if (index > INDEX_MOST || repeat >= set->repeats)
+        return ERR_OK; /* no query of this run: a key that was damaged */
+    uint64_t place = index * set->repeats + repeat;
     size_t need = (size_t)(place / 8) + 1;
-    if (need > done->bytes) {
+    if (need > set->bytes) {
         size_t bytes = need * 2 + 64;
-        unsigned char *bits = realloc(done->bits, bytes);
+        unsigned char *bits = realloc(set->bits, bytes);
         if (!bits)
             return ERR_NO_MEMORY;
-        memset(bits + done->bytes, 0, bytes - done->bytes);
-        done->bits = bits;
-        done->bytes = bytes;
+        memset(bits + set->bytes, 0, bytes - set->bytes);
+        set->bits = bits;
+        set->bytes = bytes;
     }
     unsigned char bit = (unsigned char)(1U << (place % 8));
-    done->count += !(done->bits[place / 8] & bit);
-    done->bits[place / 8] |= bit;
+    set->count += !(set->bits[place / 8] & bit);
+    set->bits[place / 8] |= bit;
     return ERR_OK;
 }
 
-bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
+static bool has_place(const struct query_set *set, uint64_t place)
 {
-    uint64_t place = place_of(index, repeat, repeats);
-    return done && place / 8 < done->bytes && (done->bits[place / 8] >> (place % 8) & 1);
+    return place / 8 < set->bytes && (set->bits[place / 8] >> (place % 8) & 1);
 }
 
-void done_release(struct done_set *done)
+bool query_set_has(const struct query_set *set, uint64_t index, unsigned repeat)
 {
-    free(done->bits);
-    *done = (struct done_set){0};
+    return set && repeat < set->repeats && has_place(set, index * set->repeats + repeat);
+}
+
+bool query_set_next(const struct query_set *set, uint64_t *at, uint64_t *index, unsigned *repeat)
+{
+    for (; *at / 8 < set->bytes; ++*at) {
+        if (!has_place(set, *at))
+            continue;
+        *index = *at / set->repeats;
+        *repeat = (unsigned)(*at % set->repeats);
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
+void query_set_release(struct query_set *set)
+{
+    free(set->bits);
+    *set = (struct query_set){.repeats = set->repeats};
 }
 
 void query_key(uint64_t index, unsigned repeat, char *to, size_t size)
@@ -97,7 +110,7 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
         .most = options->most,
         .repeats = options->repeats,
         .rate = options->rate,
-        .random = options->seed,
+        .random = {.state = options->seed},
         .total = -1,
     };
     enum err err = open_dataset(supply, why);
@@ -121,16 +134,6 @@ void supply_close(struct supply *supply)
     pthread_mutex_destroy(&supply->lock);
 }
 
-/* A uniform number in (0, 1), by splitmix64: arrivals are the same for the same seed everywhere. */
-static double uniform(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15U);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    z ^= z >> 31;
-    return ((double)(z >> 11) + 0.5) * 0x1p-53;
-}
-
 static nanos next_due(struct supply *supply)
 {
     if (supply->rate <= 0)
@@ -138,7 +141,7 @@ static nanos next_due(struct supply *supply)
     if (supply->due == 0)
         supply->due = clock_now();
     else
-        supply->due += from_seconds(-log(uniform(&supply->random)) / supply->rate);
+        supply->due += from_seconds(-log(random_unit(&supply->random)) / supply->rate);
     return supply->due;
 }
 
@@ -173,7 +176,7 @@ static enum err take_row(struct supply *supply, struct query *out, bool *usable,
         return err;
     out->index = supply->index++;
     out->repeat = supply->repeat;
-    *usable = !done_has(supply->done, out->index, out->repeat, supply->repeats);
+    *usable = !query_set_has(supply->done, out->index, out->repeat);
     if (!*usable)
         item_release(&out->item);
     return ERR_OK;

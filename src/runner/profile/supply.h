@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/random.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
 
@@ -20,16 +21,19 @@ struct query {
 };
 void query_release(struct query *query);
 
-/* The queries that earlier starts have done. */
-struct done_set {
+/* A set of queries, such as those that earlier starts have done: a bit for each.  Set `repeats` first. */
+struct query_set {
+    unsigned repeats; /* how often each item is asked */
     unsigned char *bits;
     size_t bytes;
     uint64_t count;
 };
-enum err done_add(struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats)
-    MUST_USE;
-bool done_has(const struct done_set *done, uint64_t index, unsigned repeat, unsigned repeats);
-void done_release(struct done_set *done);
+enum err query_set_add(struct query_set *set, uint64_t index, unsigned repeat) MUST_USE;
+bool query_set_has(const struct query_set *set, uint64_t index, unsigned repeat);
+/* Walks the set: *at is 0 at first; false at the end. */
+bool query_set_next(const struct query_set *set, uint64_t *at, uint64_t *index, unsigned *repeat);
+/* Empties it; `repeats` stays. */
+void query_set_release(struct query_set *set);
 
 void query_key(uint64_t index, unsigned repeat, char *to, size_t size);
 /* "q000012.r1" into its numbers; false for anything else. */
@@ -40,11 +44,11 @@ struct supply {
     struct dataset_config config;
     struct dataset dataset;
     pthread_mutex_t lock;
-    const struct done_set *done;
+    const struct query_set *done;
     uint64_t most; /* items of one repeat; UINT64_MAX for all */
     unsigned repeats;
     double rate;
-    uint64_t random; /* state of the arrivals' generator */
+    struct random random; /* of the arrivals */
     uint64_t index;
     unsigned repeat;
     nanos due;
@@ -57,7 +61,7 @@ struct supply {
 struct supply_options {
     const char *dataset;
     const struct params *params;
-    const struct done_set *done;
+    const struct query_set *done;
     uint64_t most;
     unsigned repeats;
     double rate;

@@ -51,7 +51,7 @@ static bool wait_until(struct profile_run *run, nanos when)
     }
 }
 
-static double pause_before(unsigned attempt, const struct client_reply *reply)
+static double pause_before(unsigned attempt, const struct completion *reply)
 {
     if (is_known(reply->retry_after_s))
         return fmin(fmax(reply->retry_after_s, 0), RETRY_MOST_S);
@@ -75,7 +75,7 @@ static double count_or_unknown(int64_t count)
     return count >= 0 ? (double)count : UNKNOWN;
 }
 
-static void fill_pending(struct pending *pending, const struct client_reply *reply, bool completed)
+static void fill_pending(struct pending *pending, const struct completion *reply, bool completed)
 {
     pending->input_tokens = count_or_unknown(reply->prompt_tokens);
     pending->output_tokens = count_or_unknown(reply->output_tokens);
@@ -88,7 +88,7 @@ static void fill_pending(struct pending *pending, const struct client_reply *rep
 
 /* Hands the request over to attribution; arrivals are copied, the record needs them too. */
 static enum err end_request(struct profile_run *run, struct pending *pending,
-                            const struct client_reply *reply)
+                            const struct completion *reply)
 {
     struct request_trace trace = {
         .id = (uint64_t)(uintptr_t)pending,
@@ -132,7 +132,7 @@ static const struct params *params_for(const struct profile_options *options,
     return own;
 }
 
-static enum err ask(struct worker *worker, const struct query *query, struct client_reply *reply,
+static enum err ask(struct worker *worker, const struct query *query, struct completion *reply,
                     struct error *why)
 {
     const struct profile_options *options = worker->run->context.options;
@@ -146,49 +146,32 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->run->cancel,
     };
-    client_reply_init(reply);
+    completion_init(reply);
     *why = (struct error){0};
     enum err err = worker->client.driver->ask(&worker->client, &request, reply, why);
     params_release(&own);
     return err;
 }
 
-/* To spans.jsonl at once: what a kill leaves must tell who was under way, and who had ended. */
-static enum err tell_moment(struct worker *worker, enum span_kind kind,
-                            const struct pending *pending, nanos t, struct error *why)
+static enum err write_span(struct worker *worker, const struct pending *pending,
+                           const struct completion *reply, struct error *why)
 {
-    struct span_id id = {pending->key, pending->attempt, NULL};
-    record_moment(&worker->run->context, kind, &id, t, &worker->line);
+    record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT,
+                pending->key, pending->attempt, reply, &worker->line);
     return journal_append(&worker->run->spans, &worker->line, why);
 }
 
-static enum err tell_end(struct worker *worker, const struct pending *pending,
-                         const struct client_reply *reply, struct error *why)
-{
-    struct span_id id = {pending->key, pending->attempt, NULL};
-    record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, &id,
-                reply, &worker->line);
-    return journal_append(&worker->run->spans, &worker->line, why);
-}
-
-/* Attribution is to know of a request before it is sent. */
+/* Attribution must know of a request before it is sent. */
 static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
 {
-    struct profile_run *run = worker->run;
-    nanos now = clock_now();
-    enum err err = sharing_begin(run->sharing, (uint64_t)(uintptr_t)pending, now);
-    if (err)
-        return err_set(why, err, "%s", err_text(err));
-    err = tell_moment(worker, SPAN_SENT, pending, now, why);
-    if (err)
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
-    return err;
+    enum err err = sharing_begin(worker->run->sharing, (uint64_t)(uintptr_t)pending, clock_now());
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* Asks once, and tells attribution.  *again is set when another attempt is to follow, *broken when the
  * run itself cannot go on; broken_why says why then. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
-                        struct client_reply *reply, struct error *why, bool *again,
+                        struct completion *reply, struct error *why, bool *again,
                         enum err *broken, struct error *broken_why)
 {
     *again = false;
@@ -198,14 +181,13 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
                       : err_set(broken_why, ERR_NO_MEMORY, "out of memory");
     if (*broken) {
         free(pending);
-        client_reply_init(reply);
+        completion_init(reply);
         return *broken;
     }
     atomic_fetch_add(&run->asked, 1);
     enum err err = ask(worker, query, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
         sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
-        *broken = tell_moment(worker, SPAN_BROKEN_OFF, pending, clock_now(), broken_why);
         free(pending);
         return err;
     }
@@ -214,7 +196,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     pending->last = !*again;
     fill_pending(pending, reply, !err);
     /* Before attribution has it, whose it is from then on. */
-    *broken = tell_end(worker, pending, reply, broken_why);
+    *broken = write_span(worker, pending, reply, broken_why);
     enum err lost = end_request(run, pending, reply);
     if (lost && !*broken)
         *broken = err_set(broken_why, lost, "%s", err_text(lost));
@@ -246,7 +228,7 @@ static void grade(struct worker *worker, const struct query *query, struct answe
 static void record_without_texts(struct worker *worker, struct answered *outcome)
 {
     struct query query = *outcome->query;
-    struct client_reply reply = *outcome->reply;
+    struct completion reply = *outcome->reply;
     char none[] = "";
     query.item.problem = query.item.answer = query.item.metadata = none;
     reply.content = reply.reasoning = (struct text){0};
@@ -291,7 +273,7 @@ static enum err finish_query(struct worker *worker, struct answered *outcome, st
 /* Returns an error only when the run cannot go on; a query that fails is a record. */
 static enum err do_query(struct worker *worker, const struct query *query, struct error *why)
 {
-    struct client_reply reply;
+    struct completion reply;
     struct error reason = {0};
     struct answered outcome = {.query = query, .reply = &reply};
     enum err broken = ERR_OK;
@@ -305,14 +287,14 @@ static enum err do_query(struct worker *worker, const struct query *query, struc
         if (!again || broken)
             break;
         double pause_s = pause_before(outcome.attempts, &reply);
-        client_reply_release(&reply);
+        completion_release(&reply);
         if (!wait_until(worker->run, clock_now() + from_seconds(pause_s)))
             return ERR_OK; /* interrupted between attempts: as if never asked */
     }
     outcome.why = outcome.err ? (reason.text[0] ? reason.text : err_text(outcome.err)) : "";
     if (!broken && (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->run->cancel)))
         broken = finish_query(worker, &outcome, why);
-    client_reply_release(&reply);
+    completion_release(&reply);
     return broken;
 }
 
@@ -325,7 +307,7 @@ static void *worker_main(void *argument)
     while (!atomic_load(&run->stop)) {
         struct query query;
         bool end;
-        if (!sharing_has_room(run->sharing, PENDING_MOST, NAP))
+        if (!sharing_has_capacity(run->sharing, PENDING_MOST, NAP))
             continue;
         enum err err = supply_next(&run->supply, &query, &end, &why);
         if (!err && end)
@@ -426,14 +408,14 @@ enum err warm_up_queries(struct profile_run *run, unsigned wanted,
     err = worker_init(&worker, run, why);
     for (unsigned i = 0; i < wanted && !err && !atomic_load(&run->stop); i++) {
         struct query query;
-        struct client_reply reply;
+        struct completion reply;
         bool end;
         err = supply_next(&supply, &query, &end, why);
         if (err || end)
             break;
         if (ask(&worker, &query, &reply, why) == ERR_OK)
             ++*asked;
-        client_reply_release(&reply);
+        completion_release(&reply);
         query_release(&query);
         each(context, i + 1);
     }

@@ -8,7 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;      /* under lock, like the rest */
-static bool kept_ready;     /* one of the users is nobody: it is kept for the next one */
+static bool kept;           /* one of the users is the hold that is kept for the next one */
 static struct dl library;   /* open while users > 0 */
 static struct nvml_api api; /* filled while users > 0; written only when there are no users */
 
@@ -35,17 +35,17 @@ static enum err load(struct error *why)
     return ERR_OK;
 }
 
-/* What a failed initialisation means to a user who only wants to know what can be measured. */
+/* What a failed initialization means to a user who only wants to know what can be measured. */
 static enum err init_failed(int code, struct error *why)
 {
     switch (code) {
     case NVML_DRIVER_NOT_LOADED:
     case NVML_LIBRARY_NOT_FOUND:
         return err_set(why, ERR_ABSENT,
-                       "NVIDIA's library is here, but its kernel driver is not loaded");
+                       "NVIDIA's library is installed, but its kernel driver is not loaded");
     case NVML_VERSION_MISMATCH:
         return err_set(why, ERR_UNSUPPORTED,
-                       "the NVIDIA kernel driver and library are of different versions "
+                       "the NVIDIA kernel driver and library have different versions "
                        "(upgraded while the old driver was loaded)");
     case NVML_NO_PERMISSION:
         return err_set(why, ERR_DENIED, "no permission to open the NVIDIA device nodes");
@@ -71,8 +71,8 @@ enum err nvml_acquire(const struct nvml_api **out, int *code, struct error *why)
         }
     }
     if (err == ERR_OK) {
-        users += kept_ready ? 0 : 1;
-        kept_ready = false;
+        users += kept ? 0 : 1;
+        kept = false;
         *out = &api;
     }
     pthread_mutex_unlock(&lock);
@@ -95,22 +95,22 @@ void nvml_release(void)
     pthread_mutex_unlock(&lock);
 }
 
-void nvml_release_ready(void)
+void nvml_release_keep(void)
 {
     pthread_mutex_lock(&lock);
     if (users == 1)
-        kept_ready = true;
+        kept = true;
     else
         drop_user();
     pthread_mutex_unlock(&lock);
 }
 
-void nvml_let_go(void)
+void nvml_release_kept(void)
 {
     pthread_mutex_lock(&lock);
-    if (kept_ready)
+    if (kept)
         drop_user();
-    kept_ready = false;
+    kept = false;
     pthread_mutex_unlock(&lock);
 }
 
@@ -151,13 +151,13 @@ const char *nvml_code_text(int code)
     case NVML_RESET_REQUIRED:
         return "the GPU must be reset";
     case NVML_GPU_NOT_FOUND:
-        return "no GPU was found";
+        return "no GPU found";
     case NVML_UNINITIALIZED:
         return "the library was shut down";
     case NVML_DRIVER_NOT_LOADED:
         return "the driver is not loaded";
     case NVML_VERSION_MISMATCH:
-        return "driver and library are of different versions";
+        return "driver and library have different versions";
     case NVML_UNKNOWN:
         return "unknown error inside the driver";
     default:

@@ -1,9 +1,9 @@
 /* The part of NVIDIA's management library that we call: declarations of our own for a library
  * that is opened at run time, so that the program builds and starts where there is none.
  *
- * The library is a shared, counted resource: every successful nvml_acquire is paid back by one
- * nvml_release, from any thread; the last one shuts it down and unloads it, so the next user
- * meets a driver that was reloaded in between afresh. */
+ * The library is a shared, counted resource: every successful nvml_acquire is matched by one
+ * nvml_release, from any thread; the last one shuts it down and unloads it, so that the next user
+ * sees a driver that was reloaded in between. */
 #ifndef IPW_SENSORS_NVML_API_H
 #define IPW_SENSORS_NVML_API_H
 
@@ -94,8 +94,8 @@ struct nvml_memory_v2 {
 };
 #define NVML_MEMORY_V2_VERSION ((unsigned)sizeof(struct nvml_memory_v2) | 2U << 24)
 
-struct nvml_utilisation {
-    unsigned int gpu, memory; /* per cent of the driver's last period */
+struct nvml_utilization {
+    unsigned int gpu, memory; /* percent of the driver's last period */
 };
 
 struct nvml_gpm_support {
@@ -111,7 +111,7 @@ struct nvml_gpm_metric {
 };
 
 /* Libraries differ in the length of the array (98 to 333 so far) and fill only `count` of it; ours
- * is longer than any, in case one clears it whole. */
+ * is longer than any, in case one clears all of it. */
 struct nvml_gpm_metrics {
     unsigned int version;
     unsigned int count;
@@ -125,24 +125,24 @@ struct nvml_api {
 #undef NVML
 };
 
-/* Calls an optional function; one that the library lacks answers like an old driver would. */
+/* Calls an optional function; one that the library lacks returns what an old driver would. */
 #define NVML_CALL(api, member, ...)                                                                \
     ((api)->member ? (api)->member(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
 
-/* Opens, loads and initialises on first use.  ERR_ABSENT: no library, or no driver under it;
- * ERR_DENIED, ERR_UNSUPPORTED, ERR_LOST ... by what initialisation answered, in *code too (NVML_OK
- * when it did not come to that).  why->text says it in words. */
+/* Opens, loads and initializes on first use.  ERR_ABSENT: no library, or no driver under it;
+ * ERR_DENIED, ERR_UNSUPPORTED, ERR_LOST ... by what initialization returned, in *code too (NVML_OK
+ * when it was not reached).  why->text describes it. */
 enum err nvml_acquire(const struct nvml_api **out, int *code, struct error *why) MUST_USE;
 void nvml_release(void);
 
-/* Pays back like nvml_release, but keeps the library ready for the next user if this was the last:
- * starting it costs tens of milliseconds, and a probe is followed by an open.  nvml_let_go ends
- * that, so that a probe always looks afresh. */
-void nvml_release_ready(void);
-void nvml_let_go(void);
+/* Like nvml_release, but keeps the library initialized for the next user if this was the last:
+ * starting it costs tens of milliseconds, and a probe is followed by an open.  nvml_release_kept
+ * ends that, so that a probe always starts afresh. */
+void nvml_release_keep(void);
+void nvml_release_kept(void);
 
-/* Our word for a return code.  ERR_LOST: the device or the whole driver went away, and only a new
- * start can tell whether it came back. */
+/* Our error for a return code.  ERR_LOST: the device or the whole driver went away, and only a new
+ * start can show whether it came back. */
 enum err nvml_err(int code);
 
 /* "GPU is lost" ...: for messages. */

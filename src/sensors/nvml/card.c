@@ -3,9 +3,10 @@
  * Three cadences, by what a call costs and how often its value changes.  The energy counter's
  * call burns milliseconds of CPU (5 ms on an H200), so it is read just after one of its updates
  * (every 100 ms on Hopper): each of them when nothing finer is there, one a second when the driver
- * keeps a buffer of 20 ms power samples, which then say how the counter's joules lie in between.
- * Power fields are cached by the driver and cost tens of microseconds.  All else, that buffer
- * among it, is read twice a second: the buffer holds over two.
+ * keeps a buffer of 20 ms power samples, which then show how the counter's joules are distributed
+ * in between.
+ * Power fields are cached by the driver and cost tens of microseconds.  Everything
+ * else, including that buffer, is read twice a second: the buffer holds over two seconds.
  *
  * Of the channels that measure the same scope one is the figure and the rest are cross-checks, in
  * this order: energy counter, sample buffer, instant power, average power. */
@@ -16,9 +17,7 @@
 
 #include "core/clock.h"
 #include "core/text.h"
-#include "sensors/nvml/facts.h"
 #include "sensors/nvml/samples.h"
-#include "sensors/nvml/scalars.h"
 
 /* Kinds of read group; an open sensor has those that have channels, numbered from 0. */
 enum cadence { COUNTER, POWER, SLOW, CADENCES };
@@ -31,7 +30,7 @@ static const struct sensor_group PACE[CADENCES] = {
     [SLOW] = {.period_default = 500 * NS_PER_MS, .period_min = 40 * NS_PER_MS},
 };
 
-enum { FIELDS_MAX = 3, SCALARS_MAX = 12 };
+enum { FIELDS_MAX = 3 };
 
 /* Between reads of the counter when the sample buffer gives the shape of power. */
 static const nanos COUNTER_WITH_SAMPLES = NS_PER_S;
@@ -39,28 +38,234 @@ static const nanos COUNTER_WITH_SAMPLES = NS_PER_S;
 static const double WATTS_MAX_UNKNOWN = 3000; /* no card or module of today draws more */
 static const double ACCURACY = 0.028867513;   /* NVIDIA's +-5 %, taken as uniform: 0.05 / sqrt 3 */
 
+/* Above this a reading is no power but a fault, or a marker for "not available". */
+#define WATTS_ABSURD 10e3
+
+struct gpu {
+    const struct nvml_api *api;
+    nvml_device handle;
+    nvml_gpm_sample gpm[2]; /* taken in turn; [gpm_last] is the newer */
+    unsigned gpm_last;
+    struct nvml_gpm_metrics gpm_metrics;
+};
+
+/* ---- quantities that one call gives as one number ---- */
+
+/* The first read of each, at open, shows whether the card has it and does the setup it needs; later
+ * reads allocate nothing. */
+struct scalar {
+    const char *name;
+    enum quantity quantity;
+    double max; /* in the base unit; above it the value is absurd */
+    int (*read)(struct gpu *gpu, double *value);
+};
+
+static int read_temperature(struct gpu *gpu, double *value)
+{
+    unsigned celsius = 0;
+    int code = NVML_CALL(gpu->api, temperature, gpu->handle, 0, &celsius);
+    *value = celsius;
+    return code;
+}
+
+/* Version 2 keeps apart what the driver reserves for itself, as nvidia-smi does. */
+static int read_memory(struct gpu *gpu, double *used, double *total)
+{
+    struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
+    int code = NVML_CALL(gpu->api, memory_v2, gpu->handle, &v2);
+    *used = (double)v2.used;
+    *total = (double)v2.total;
+    if (code != NVML_FUNCTION_NOT_FOUND && code != NVML_ARGUMENT_VERSION_MISMATCH)
+        return code;
+    struct nvml_memory v1 = {0};
+    code = NVML_CALL(gpu->api, memory, gpu->handle, &v1);
+    *used = (double)v1.used;
+    *total = (double)v1.total;
+    return code;
+}
+
+static int read_memory_used(struct gpu *gpu, double *value)
+{
+    double total;
+    return read_memory(gpu, value, &total);
+}
+
+static int read_memory_total(struct gpu *gpu, double *value)
+{
+    double used;
+    return read_memory(gpu, &used, value);
+}
+
+static int read_utilization(struct gpu *gpu, double *value)
+{
+    struct nvml_utilization percent = {0};
+    int code = NVML_CALL(gpu->api, utilization, gpu->handle, &percent);
+    *value = percent.gpu;
+    return code;
+}
+
+static int read_memory_utilization(struct gpu *gpu, double *value)
+{
+    struct nvml_utilization percent = {0};
+    int code = NVML_CALL(gpu->api, utilization, gpu->handle, &percent);
+    *value = percent.memory;
+    return code;
+}
+
+/* The first call, at open, allocates and takes the sample that the next is compared with. */
+static int start_tensor(struct gpu *gpu)
+{
+    const struct nvml_api *api = gpu->api;
+    struct nvml_gpm_support support = {.version = NVML_GPM_VERSION};
+    int code = NVML_CALL(api, gpm_support, gpu->handle, &support);
+    if (code != NVML_OK)
+        return code;
+    if (!support.supported || !api->gpm_free || !api->gpm_get || !api->gpm_metrics)
+        return NVML_NOT_SUPPORTED;
+    for (int i = 0; i < 2 && code == NVML_OK; i++)
+        code = NVML_CALL(api, gpm_alloc, &gpu->gpm[i]);
+    if (code == NVML_OK)
+        code = api->gpm_get(gpu->handle, gpu->gpm[0]);
+    return code;
+}
+
+static int read_tensor(struct gpu *gpu, double *value)
+{
+    *value = 0;
+    if (!gpu->gpm[1])
+        return start_tensor(gpu);
+    unsigned next = 1 - gpu->gpm_last;
+    int code = gpu->api->gpm_get(gpu->handle, gpu->gpm[next]);
+    if (code != NVML_OK)
+        return code;
+    struct nvml_gpm_metrics *metrics = &gpu->gpm_metrics;
+    metrics->version = NVML_GPM_VERSION;
+    metrics->count = 1;
+    metrics->first = gpu->gpm[gpu->gpm_last];
+    metrics->second = gpu->gpm[next];
+    metrics->metrics[0].id = NVML_GPM_TENSOR_ACTIVE;
+    gpu->gpm_last = next;
+    code = gpu->api->gpm_metrics(metrics);
+    *value = metrics->metrics[0].value;
+    return code == NVML_OK ? metrics->metrics[0].code : code;
+}
+
+static int read_clock(struct gpu *gpu, double *value)
+{
+    unsigned mhz = 0;
+    int code = NVML_CALL(gpu->api, clock, gpu->handle, NVML_CLOCK_SM, &mhz);
+    if (code == NVML_NOT_SUPPORTED)
+        code = NVML_CALL(gpu->api, clock, gpu->handle, NVML_CLOCK_GRAPHICS, &mhz);
+    *value = mhz;
+    return code;
+}
+
+static int read_memory_clock(struct gpu *gpu, double *value)
+{
+    unsigned mhz = 0;
+    int code = NVML_CALL(gpu->api, clock, gpu->handle, NVML_CLOCK_MEMORY, &mhz);
+    *value = mhz;
+    return code;
+}
+
+static int read_limit(struct gpu *gpu, double *value)
+{
+    unsigned mw = 0;
+    int code = NVML_CALL(gpu->api, limit, gpu->handle, &mw);
+    *value = mw * 1e-3;
+    return code;
+}
+
+static int read_throttle(struct gpu *gpu, double *value)
+{
+    static const struct {
+        unsigned long long theirs;
+        unsigned ours;
+    } MAP[] = {
+        {1U << 0, 0}, /* idle: clocks are low for want of work, nothing holds them back */
+        {1U << 1, THROTTLE_LIMIT},
+        {1U << 2, THROTTLE_POWER},
+        {1U << 3, THROTTLE_OTHER}, /* hardware slowdown, cause not reported */
+        {1U << 4, THROTTLE_SYNC},
+        {1U << 5, THROTTLE_THERMAL},
+        {1U << 6, THROTTLE_THERMAL},
+        {1U << 7, THROTTLE_BRAKE},
+        {1U << 8, THROTTLE_LIMIT}, /* the display's clock setting */
+    };
+    unsigned long long reasons = 0;
+    int code = NVML_CALL(gpu->api, clock_events, gpu->handle, &reasons);
+    if (code == NVML_FUNCTION_NOT_FOUND)
+        code = NVML_CALL(gpu->api, clock_throttle, gpu->handle, &reasons);
+    unsigned bits = 0;
+    for (size_t i = 0; i < sizeof MAP / sizeof *MAP; i++) {
+        if (reasons & MAP[i].theirs)
+            bits |= MAP[i].ours;
+        reasons &= ~MAP[i].theirs;
+    }
+    /* The general slowdown bit accompanies the thermal and brake bits; alone it says nothing. */
+    if (bits & (THROTTLE_THERMAL | THROTTLE_BRAKE))
+        bits &= ~(unsigned)THROTTLE_OTHER;
+    *value = reasons ? bits | THROTTLE_OTHER : bits;
+    return code;
+}
+
+static int read_usage(struct gpu *gpu, double *value)
+{
+    unsigned mw = 0;
+    int code = NVML_CALL(gpu->api, power, gpu->handle, &mw);
+    *value = mw * 1e-3;
+    return code;
+}
+
+static const struct scalar SCALARS[] = {
+    {"temperature", QTY_TEMPERATURE, 200, read_temperature},
+    {"memory.used", QTY_MEMORY_USED, 1e15, read_memory_used},
+    {"memory.total", QTY_MEMORY_TOTAL, 1e15, read_memory_total},
+    {"utilisation", QTY_UTILISATION, 100, read_utilization},
+    {"utilisation.memory", QTY_MEMORY_UTILISATION, 100, read_memory_utilization},
+    {"utilisation.tensor", QTY_TENSOR_UTILISATION, 100, read_tensor},
+    {"clock", QTY_CLOCK, 20e3, read_clock},
+    {"clock.memory", QTY_MEMORY_CLOCK, 100e3, read_memory_clock},
+    {"power_limit", QTY_POWER_LIMIT, WATTS_ABSURD, read_limit},
+    {"throttle", QTY_THROTTLE, 1e9, read_throttle},
+};
+enum { SCALAR_COUNT = sizeof SCALARS / sizeof *SCALARS };
+
+/* For drivers that know neither power field.  What it averages over depends on card and driver. */
+static const struct scalar POWER_USAGE = {"power.average", QTY_POWER, WATTS_ABSURD, read_usage};
+
+static void gpu_release(struct gpu *gpu)
+{
+    for (int i = 0; i < 2; i++)
+        if (gpu->gpm[i])
+            gpu->api->gpm_free(gpu->gpm[i]);
+    gpu->gpm[0] = gpu->gpm[1] = NULL;
+}
+
+/* ---- an open card ---- */
+
 struct state {
-    struct nvml_gpu gpu;
+    struct gpu gpu;
     int location;
     char device[24];
     double watts_max;
     enum cadence cadences[SENSOR_GROUPS_MAX]; /* of each group */
     int energy_channel, samples_channel;      /* -1: none */
     struct nvml_samples samples;
-    struct nvml_field fields[FIELDS_MAX]; /* asked for in one call */
+    struct nvml_field fields[FIELDS_MAX]; /* read in one call */
     unsigned field_channels[FIELDS_MAX];
     int field_count;
     struct {
-        const struct nvml_scalar *what;
+        const struct scalar *what;
         enum cadence cadence;
         unsigned channel;
-    } scalars[SCALARS_MAX];
+    } scalars[SCALAR_COUNT + 1]; /* those of SCALARS, and POWER_USAGE */
     size_t scalar_count;
 };
 
 /* ---- opening ---- */
 
-/* Will this call never work here?  A busy or slow driver, on the other hand, recovers. */
+/* Whether this call will never work here.  A busy or slow driver, on the other hand, recovers. */
 static bool is_final(int code)
 {
     switch (code) {
@@ -82,7 +287,7 @@ static struct sensor_channel *add_channel(struct sensor *sensor, const char *nam
     const struct state *state = sensor->state;
     struct sensor_channel *channel = sensor_add_channel(sensor, name, state->device, quantity);
     channel->location = state->location;
-    channel->group = cadence; /* until settle_groups */
+    channel->group = cadence; /* until number_groups */
     return channel;
 }
 
@@ -102,7 +307,7 @@ static unsigned add_power(struct sensor *sensor, const char *name, enum quantity
     return (unsigned)(sensor->channel_count - 1);
 }
 
-static void add_scalar(struct sensor *sensor, const struct nvml_scalar *what, enum cadence cadence)
+static void add_scalar(struct sensor *sensor, const struct scalar *what, enum cadence cadence)
 {
     struct state *state = sensor->state;
     if (what->quantity == QTY_POWER)
@@ -129,7 +334,7 @@ static int open_energy(struct sensor *sensor)
 /* Starts the sample buffer; the scope it measures, or SCOPE_NONE when there is no buffer. */
 static enum scope start_samples(struct state *state)
 {
-    const struct nvml_gpu *gpu = &state->gpu;
+    const struct gpu *gpu = &state->gpu;
     struct nvml_samples *samples = &state->samples;
     if (nvml_samples_start(samples, gpu->api, gpu->handle, NVML_SAMPLES_TOTAL_POWER) == NVML_OK)
         return SCOPE_GPU;
@@ -144,7 +349,7 @@ static void add_samples(struct sensor *sensor, enum scope scope)
     state->samples_channel = (int)add_power(sensor, "power.samples", QTY_POWER, scope, SLOW);
 }
 
-static int ask_field(struct state *state, struct nvml_field *field)
+static int read_field(struct state *state, struct nvml_field *field)
 {
     int code = NVML_CALL(state->gpu.api, fields, state->gpu.handle, 1, field);
     return code == NVML_OK ? field->code : code;
@@ -162,13 +367,13 @@ static void add_field(struct sensor *sensor, const char *name, const struct nvml
 static int open_field(struct sensor *sensor, const char *name, unsigned id)
 {
     struct nvml_field field = {.id = id, .scope = NVML_POWER_OF_GPU};
-    int code = ask_field(sensor->state, &field);
+    int code = read_field(sensor->state, &field);
     if (!is_final(code)) {
         add_field(sensor, name, &field, SCOPE_GPU);
         return code;
     }
     field = (struct nvml_field){.id = id, .scope = NVML_POWER_OF_MODULE};
-    int module_code = ask_field(sensor->state, &field);
+    int module_code = read_field(sensor->state, &field);
     if (is_final(module_code))
         return code;
     add_field(sensor, name, &field, SCOPE_MODULE);
@@ -179,33 +384,34 @@ static int open_field(struct sensor *sensor, const char *name, unsigned id)
  * memory draws something, and less than the card. */
 static bool try_memory_power(struct sensor *sensor, unsigned id)
 {
-    struct nvml_field whole = {.id = id, .scope = NVML_POWER_OF_GPU};
+    struct nvml_field card = {.id = id, .scope = NVML_POWER_OF_GPU};
     struct nvml_field memory = {.id = id, .scope = NVML_POWER_OF_MEMORY};
-    if (ask_field(sensor->state, &whole) != NVML_OK || ask_field(sensor->state, &memory) != NVML_OK)
+    if (read_field(sensor->state, &card) != NVML_OK ||
+        read_field(sensor->state, &memory) != NVML_OK)
         return false;
     double memory_mw = nvml_number(memory.type, &memory.value);
-    if (!(memory_mw > 0 && memory_mw < nvml_number(whole.type, &whole.value)))
+    if (!(memory_mw > 0 && memory_mw < nvml_number(card.type, &card.value)))
         return false;
     add_field(sensor, "power.memory", &memory, SCOPE_GPU_MEMORY);
     return true;
 }
 
-/* An H200 tells its memory's power as an average only. */
+/* An H200 reports its memory's power as an average only. */
 static void open_memory_power(struct sensor *sensor)
 {
     if (!try_memory_power(sensor, NVML_FIELD_POWER_INSTANT))
         try_memory_power(sensor, NVML_FIELD_POWER_AVERAGE);
 }
 
-/* Why a card whose calls answered so cannot be opened, if it cannot. */
-static enum err judge(const struct sensor *sensor, const int *codes, size_t count,
-                      struct error *why)
+/* Why a card whose calls returned these codes cannot be opened, if it cannot. */
+static enum err check_opened(const struct sensor *sensor, const int *codes, size_t count,
+                             struct error *why)
 {
     const struct state *state = sensor->state;
     bool denied = false;
     for (size_t i = 0; i < count; i++) {
         denied |= codes[i] == NVML_NO_PERMISSION;
-        /* "Unknown" may be one call's own trouble; it means loss only when nothing else answers. */
+        /* "Unknown" may be the failure of one call; it means loss only when nothing else answers. */
         bool lost = nvml_err(codes[i]) == ERR_LOST;
         if (lost && (codes[i] != NVML_UNKNOWN || sensor->channel_count == 0))
             return err_set(why, ERR_LOST, "GPU %d: %s", state->location, nvml_code_text(codes[i]));
@@ -215,34 +421,34 @@ static enum err judge(const struct sensor *sensor, const int *codes, size_t coun
     if (denied)
         return err_set(why, ERR_DENIED, "GPU %d: no permission to read its power", state->location);
     return err_set(why, ERR_UNSUPPORTED,
-                   "NVML tells neither energy nor power of this GPU, as on Jetson boards: "
+                   "NVML reports neither energy nor power of this GPU, as on Jetson boards: "
                    "there the jetson driver reads the INA3221 power monitor instead");
 }
 
-/* Opens all that measures energy or power; at least one must. */
+/* Opens every channel that measures energy or power; at least one must open. */
 static enum err open_power(struct sensor *sensor, struct error *why)
 {
     struct state *state = sensor->state;
     int codes[4];
     codes[0] = open_energy(sensor);
-    /* A buffer without a single sample may stay so: it must not be the figure before a field. */
+    /* A buffer without a single sample may stay empty: it must not rank before a field. */
     enum scope samples_scope = start_samples(state);
     if (samples_scope != SCOPE_NONE && !state->samples.empty)
         add_samples(sensor, samples_scope);
     codes[1] = open_field(sensor, "power.instant", NVML_FIELD_POWER_INSTANT);
     codes[2] = open_field(sensor, "power.average", NVML_FIELD_POWER_AVERAGE);
     double watts;
-    codes[3] = NVML_POWER_USAGE.read(&state->gpu, &watts);
+    codes[3] = POWER_USAGE.read(&state->gpu, &watts);
     if (state->field_count == 0 && !is_final(codes[3]))
-        add_scalar(sensor, &NVML_POWER_USAGE, POWER);
+        add_scalar(sensor, &POWER_USAGE, POWER);
     if (samples_scope != SCOPE_NONE && state->samples.empty)
         add_samples(sensor, samples_scope);
     open_memory_power(sensor);
-    return judge(sensor, codes, sizeof codes / sizeof *codes, why);
+    return check_opened(sensor, codes, sizeof codes / sizeof *codes, why);
 }
 
 /* Numbers the groups that have channels and points the channels at them. */
-static void settle_groups(struct sensor *sensor)
+static void number_groups(struct sensor *sensor)
 {
     struct state *state = sensor->state;
     unsigned number_of[CADENCES] = {0};
@@ -274,14 +480,13 @@ void nvml_card_close(struct sensor *sensor)
 {
     struct state *state = sensor->state;
     nvml_samples_release(&state->samples);
-    nvml_gpu_release(&state->gpu);
+    gpu_release(&state->gpu);
     free(state);
     sensor->state = NULL;
 }
 
-enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card,
-                        const struct nvml_cards *all, unsigned number, struct sensor *out,
-                        struct error *why)
+enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card, unsigned number,
+                        struct sensor *out, struct error *why)
 {
     if (card->code != NVML_OK)
         return err_set(why, nvml_err(card->code), "GPU %u: %s (code %d)", number,
@@ -297,7 +502,7 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
     unsigned min_mw, max_mw;
     state->watts_max = WATTS_MAX_UNKNOWN;
     if (NVML_CALL(api, limit_range, card->handle, &min_mw, &max_mw) == NVML_OK && max_mw > 0 &&
-        max_mw * 1e-3 < NVML_WATTS_ABSURD)
+        max_mw * 1e-3 < WATTS_ABSURD)
         state->watts_max = max_mw * 1e-3 * 1.5;
     out->state = state;
     enum err err = open_power(out, why);
@@ -305,13 +510,12 @@ enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card
         nvml_card_close(out);
         return err;
     }
-    for (size_t i = 0; i < NVML_SCALAR_COUNT; i++) {
+    for (size_t i = 0; i < SCALAR_COUNT; i++) {
         double value;
-        if (!is_final(NVML_SCALARS[i].read(&state->gpu, &value)))
-            add_scalar(out, &NVML_SCALARS[i], SLOW);
+        if (!is_final(SCALARS[i].read(&state->gpu, &value)))
+            add_scalar(out, &SCALARS[i], SLOW);
     }
-    settle_groups(out);
-    nvml_add_facts(api, card, all, out);
+    number_groups(out);
     return ERR_OK;
 }
 
@@ -325,7 +529,7 @@ static enum err read_energy(struct state *state, struct observations *out)
     int code = NVML_CALL(state->gpu.api, energy, state->gpu.handle, &mj);
     nanos after = clock_now();
     /* The call waits for the driver's lock and for the GPU's answer; in which of the two the time
-     * went cannot be told from here.  The middle is at most half the call away from the truth
+     * went cannot be seen from here.  The middle is at most half the call away from the truth
      * whichever it was, and over many calls the error has no sign. */
     nanos t = before + (after - before) / 2;
     enum err err = nvml_err(code);
@@ -366,7 +570,7 @@ static enum err read_fields(struct state *state, struct observations *out)
         if (err == ERR_LOST)
             return ERR_LOST;
         double watts = err == ERR_OK ? nvml_number(field->type, &field->value) * 1e-3 : 0;
-        observe(out, state->field_channels[i], t, err, watts, NVML_WATTS_ABSURD);
+        observe(out, state->field_channels[i], t, err, watts, WATTS_ABSURD);
     }
     return ERR_OK;
 }
@@ -376,7 +580,7 @@ static enum err read_scalars(struct state *state, enum cadence cadence, struct o
     for (size_t i = 0; i < state->scalar_count; i++) {
         if (state->scalars[i].cadence != cadence)
             continue;
-        const struct nvml_scalar *what = state->scalars[i].what;
+        const struct scalar *what = state->scalars[i].what;
         double value = 0;
         nanos before = clock_now();
         enum err err = nvml_err(what->read(&state->gpu, &value));
@@ -388,14 +592,14 @@ static enum err read_scalars(struct state *state, enum cadence cadence, struct o
     return ERR_OK;
 }
 
-/* Last of its group, so that a long backlog cannot take the room of the other channels. */
+/* Last of its group, so that a long backlog cannot use up the capacity of the other channels. */
 static enum err read_samples(struct state *state, struct observations *out)
 {
     if (state->samples_channel < 0)
         return ERR_OK;
     unsigned channel = (unsigned)state->samples_channel;
     enum err err = nvml_err(nvml_samples_drain(&state->samples, state->gpu.api, state->gpu.handle,
-                                               channel, NVML_WATTS_ABSURD, out));
+                                               channel, WATTS_ABSURD, out));
     if (err == ERR_LOST)
         return ERR_LOST;
     if (err != ERR_OK)

@@ -3,14 +3,28 @@
 #ifndef IPW_SENSORS_NVML_CARD_H
 #define IPW_SENSORS_NVML_CARD_H
 
-#include "sensors/nvml/select.h"
+#include <stdbool.h>
+
+#include "sensors/nvml/api.h"
 #include "sensors/sensor.h"
+
+enum { NVML_UUID_SIZE = 96 };
+
+/* A card as the driver lists it; its handle lives as long as the hold on the library. */
+struct nvml_card {
+    unsigned index; /* NVML's, in PCI bus order */
+    int code;       /* why there is no handle; NVML_OK when there is one */
+    nvml_device handle;
+    char name[96];
+    char uuid[NVML_UUID_SIZE]; /* "" when the driver does not report it */
+    unsigned key;              /* of the card itself: an index may pass to another card */
+    bool selected;
+};
 
 /* Fills *out (zeroed, or as open gets it) under the number the card was found with: its index may
  * have changed since.  On failure nothing is left open. */
-enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card,
-                        const struct nvml_cards *all, unsigned number, struct sensor *out,
-                        struct error *why) MUST_USE;
+enum err nvml_card_open(const struct nvml_api *api, const struct nvml_card *card, unsigned number,
+                        struct sensor *out, struct error *why) MUST_USE;
 
 /* The read operation of the sensor contract. */
 enum err nvml_card_read(struct sensor *sensor, unsigned group, struct observations *out);

@@ -1,11 +1,11 @@
 /* The driver stamps samples with the wall clock, which may be set; everything here is monotonic.
  *
- * While the two clocks keep their distance, a sample's time is its stamp less that distance, and
- * what is newer than the last stamp is new.  When they do not (the clock was set, the machine
- * slept), stamps from before and after lie side by side in the buffer and cannot be compared: until
- * the old ones have left it the whole buffer is read, the newest sample is placed by the new
- * distance, and the others are counted back from it by their differences.  Where the driver's
- * clock is not ours at all, the newest sample is taken to be of now. */
+ * While the offset between the two clocks is constant, a sample's time is its stamp minus that
+ * offset, and what is newer than the last stamp is new.  When it changes (the clock was set, the
+ * machine slept), stamps from before and after lie side by side in the buffer and cannot be
+ * compared: until the old ones have left it the whole buffer is read, the newest sample is placed
+ * by the new offset, and the others are counted back from it by their differences.  Where the
+ * driver's clock is not ours at all, the newest sample is taken to be from now. */
 #include "sensors/nvml/samples.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ enum { LEAST_CAPACITY = 256 };
 
 static const nanos STEP = 5 * NS_PER_MS;       /* slewing moves a clock 0.25 ms between drains */
 static const nanos TYPICAL = 20 * NS_PER_MS;   /* spacing on every card measured so far */
-static const nanos OLDEST = 3 * NS_PER_S;      /* no buffer met so far reaches farther back */
-static const nanos LONGEST_GAP = NS_PER_S / 2; /* wider gaps teach nothing about the spacing */
+static const nanos OLDEST = 3 * NS_PER_S;      /* no buffer seen so far reaches farther back */
+static const nanos LONGEST_GAP = NS_PER_S / 2; /* wider gaps say nothing about the spacing */
 
 /* Fills the buffer with what is newer than a stamp.  Some drivers pad their answer with empty or
  * repeated entries; these are dropped here. */
@@ -76,7 +76,7 @@ static nanos difference(const struct nvml_sample *later, const struct nvml_sampl
     return ((nanos)later->time_us - (nanos)earlier->time_us) * NS_PER_US;
 }
 
-/* Times of samples whose stamps are to be trusted; learns their spacing on the way. */
+/* Times of samples whose stamps can be trusted; learns their spacing on the way. */
 static void times_by_stamp(struct nvml_samples *samples, unsigned count, nanos offset)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -88,7 +88,7 @@ static void times_by_stamp(struct nvml_samples *samples, unsigned count, nanos o
 }
 
 /* Times counted back from the newest.  A gap far from the usual spacing is where the clock was
- * set; the usual spacing stands in for it. */
+ * set; the usual spacing replaces it. */
 static void times_by_counting(struct nvml_samples *samples, unsigned count, nanos newest)
 {
     samples->times[count - 1] = newest;
@@ -100,7 +100,7 @@ static void times_by_counting(struct nvml_samples *samples, unsigned count, nano
     }
 }
 
-/* The first sample that was not handed on yet. */
+/* The first sample that was not passed on yet. */
 static unsigned first_fresh(const struct nvml_samples *samples, unsigned count, bool mixed,
                             bool credible)
 {
@@ -119,12 +119,12 @@ static unsigned first_fresh(const struct nvml_samples *samples, unsigned count, 
     return i;
 }
 
-static void hand_on(struct nvml_samples *samples, unsigned first, unsigned count, unsigned type,
+static void pass_on(struct nvml_samples *samples, unsigned first, unsigned count, unsigned type,
                     unsigned channel, double watts_limit, struct observations *out)
 {
     for (unsigned i = first; i < count && out->count < out->capacity; i++) {
         const struct nvml_sample *sample = &samples->buffer[i];
-        /* The distance of the clocks is itself read with a jitter of microseconds. */
+        /* The offset between the clocks is itself read with a jitter of microseconds. */
         nanos t = samples->times[i] > samples->last_t ? samples->times[i] : samples->last_t + 1;
         double watts = nvml_number(type, &sample->value) * 1e-3;
         if (watts >= 0 && watts <= watts_limit)
@@ -146,7 +146,7 @@ static bool goes_back(const struct nvml_samples *samples, unsigned count)
 
 /* Fills the buffer and finds out whether stamps of two clocks are in it.  Where the driver's clock
  * went back by itself, asking for what is newer than the last stamp gives less than the time
- * that passed, or nothing: only the whole buffer tells. */
+ * that passed, or nothing: only the whole buffer shows it. */
 static int fetch_new(struct nvml_samples *samples, const struct nvml_api *api, nvml_device card,
                      bool *mixed, unsigned *type, unsigned *count)
 {
@@ -160,7 +160,7 @@ static int fetch_new(struct nvml_samples *samples, const struct nvml_api *api, n
     if (goes_back(samples, *count) ||
         (*count && samples->buffer[*count - 1].time_us < samples->last_us)) {
         *mixed = true;
-        samples->foreign_clock = true; /* ours was not set: that would have been noticed */
+        samples->foreign_clock = true; /* ours was not set: that would have been detected */
     }
     return code;
 }
@@ -182,7 +182,7 @@ int nvml_samples_drain(struct nvml_samples *samples, const struct nvml_api *api,
     if (stepped || mixed != was_mixed)
         samples->mixed_until = now + (nanos)(count + 1) * samples->spacing;
     if (stepped)
-        samples->foreign_clock = false; /* judged anew */
+        samples->foreign_clock = false; /* decided again */
     samples->wall_offset = offset;
     if (count == 0)
         return NVML_OK;
@@ -195,7 +195,7 @@ int nvml_samples_drain(struct nvml_samples *samples, const struct nvml_api *api,
     else
         times_by_counting(samples, count, credible ? newest : now);
     unsigned first = first_fresh(samples, count, mixed, credible);
-    hand_on(samples, first, count, type, channel, watts_limit, out);
+    pass_on(samples, first, count, type, channel, watts_limit, out);
     return NVML_OK;
 }
 

@@ -2,8 +2,8 @@
  *
  * On AMD Zen 1 and Zen 2 parts with several dies (Threadripper, EPYC) the kernel shows a package
  * domain for every die, and each shows the same socket-wide counter: 68 W become 137 W.  Names
- * and topology do not tell that from two dies or sockets that each have their own, so the
- * counters are asked.
+ * and topology do not distinguish that from two dies or sockets that each have their own, so the
+ * counters themselves are compared.
  *
  * A round reads every counter, then every counter again in the opposite order.  A counter whose
  * two readings are the same did not tick in between, so every other reading of the same register
@@ -12,20 +12,20 @@
  *   powercap, MSR   the readings are the register itself: equal, and not 0.  Two sockets would
  *                   have to have spent the same energy since power-on to the microjoule.
  *   perf            counts start at 0 when opened, so near-equal values prove nothing.  Both
- *                   must have moved since the last round, by exactly the same count.  Two sockets
+ *                   must have changed since the last round, by exactly the same count.  Two sockets
  *                   do not: they tick at different moments, and a millisecond is hundreds of
  *                   units whose noise is their own.
  *
  * A pair is a mirror after HOLDS_ENOUGH agreeing rounds and is acquitted at the third
  * disagreement (one stray reading counts as two: into it and out of it).  A genuine two-socket
- * machine is thus cleared after three or four rounds.  Counters that never move (perf) or stay
- * at 0 prove nothing and are kept: whether they are alive is judged elsewhere. */
+ * machine is thus cleared after three or four rounds.  Counters that never change (perf) or stay
+ * at 0 prove nothing and are kept: whether they work is checked elsewhere. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "core/units.h"
 #include "port/thread.h"
-#include "sensors/rapl/paths.h"
+#include "sensors/rapl/rapl.h"
 
 enum {
     ROUNDS_MAX = 20,
@@ -34,7 +34,7 @@ enum {
     PAUSE_US = 1100, /* a little over the update period of 1 ms, so that each round sees a tick */
 };
 
-struct reading {
+struct steady_count {
     uint64_t count;
     bool steady; /* read twice with the same result */
 };
@@ -45,7 +45,7 @@ struct evidence {
 };
 
 static void take_round(const struct rapl_path *path, const struct rapl_domain *counters,
-                       size_t count, struct reading *round)
+                       size_t count, struct steady_count *round)
 {
     for (size_t i = 0; i < count; i++)
         round[i].steady = path->read(&counters[i], &round[i].count) == ERR_OK;
@@ -56,10 +56,10 @@ static void take_round(const struct rapl_path *path, const struct rapl_domain *c
     }
 }
 
-/* One round's word on one pair.  `before` holds the last steady reading of each. */
-static void weigh(bool by_increments, const struct reading *a, const struct reading *b,
-                  const struct reading *a_before, const struct reading *b_before,
-                  struct evidence *evidence)
+/* What one round says about one pair.  `before` holds the last steady reading of each. */
+static void compare_pair(bool by_increments, const struct steady_count *a,
+                         const struct steady_count *b, const struct steady_count *a_before,
+                         const struct steady_count *b_before, struct evidence *evidence)
 {
     if (!a->steady || !b->steady)
         return;
@@ -72,10 +72,10 @@ static void weigh(bool by_increments, const struct reading *a, const struct read
     }
     if (!a_before->steady || !b_before->steady)
         return;
-    uint64_t a_moved = a->count - a_before->count, b_moved = b->count - b_before->count;
-    if (a_moved != b_moved)
+    uint64_t a_step = a->count - a_before->count, b_step = b->count - b_before->count;
+    if (a_step != b_step)
         evidence->breaks++;
-    else if (a_moved != 0)
+    else if (a_step != 0)
         evidence->holds++;
 }
 
@@ -84,23 +84,23 @@ static bool is_mirror(const struct evidence *evidence)
     return evidence->breaks <= BREAKS_ALLOWED && evidence->holds >= HOLDS_ENOUGH;
 }
 
-static bool is_open_question(const struct evidence *evidence)
+static bool is_undecided(const struct evidence *evidence)
 {
     return evidence->breaks <= BREAKS_ALLOWED && evidence->holds < HOLDS_ENOUGH;
 }
 
-/* Weighs every pair; returns whether any is still undecided. */
-static bool weigh_all(bool by_increments, size_t count, const struct reading *now,
-                      const struct reading *before,
-                      struct evidence evidence[RAPL_UNITS_MAX][RAPL_UNITS_MAX])
+/* Compares every pair; returns whether any is still undecided. */
+static bool compare_all(bool by_increments, size_t count, const struct steady_count *now,
+                        const struct steady_count *before,
+                        struct evidence evidence[RAPL_UNITS_MAX][RAPL_UNITS_MAX])
 {
     bool undecided = false;
     for (size_t b = 1; b < count; b++) {
         for (size_t a = 0; a < b; a++) {
             struct evidence *pair = &evidence[a][b];
-            if (is_open_question(pair))
-                weigh(by_increments, &now[a], &now[b], &before[a], &before[b], pair);
-            undecided |= is_open_question(pair);
+            if (is_undecided(pair))
+                compare_pair(by_increments, &now[a], &now[b], &before[a], &before[b], pair);
+            undecided |= is_undecided(pair);
         }
     }
     return undecided;
@@ -110,16 +110,16 @@ void rapl_find_mirrors(const struct rapl_path *path, const struct rapl_domain *c
                        size_t count, int *mirror_of)
 {
     struct evidence evidence[RAPL_UNITS_MAX][RAPL_UNITS_MAX] = {0};
-    struct reading now[RAPL_UNITS_MAX], before[RAPL_UNITS_MAX] = {0};
+    struct steady_count now[RAPL_UNITS_MAX], before[RAPL_UNITS_MAX] = {0};
     for (size_t i = 0; i < count; i++)
         mirror_of[i] = -1;
     if (count < 2)
         return;
     for (int i = 0; i < ROUNDS_MAX; i++) {
         take_round(path, counters, count, now);
-        if (!weigh_all(path->counts_from_open, count, now, before, evidence))
+        if (!compare_all(path->counts_from_open, count, now, before, evidence))
             break;
-        /* A pair is compared over the same two rounds, so an unsteady round of one voids it for
+        /* A pair is compared over the same two rounds, so an unsteady round of one is void for
          * all: it would stretch only that counter's interval. */
         memcpy(before, now, sizeof before);
         thread_sleep(PAUSE_US * NS_PER_US);

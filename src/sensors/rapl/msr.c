@@ -1,5 +1,5 @@
 /* RAPL through the MSR device: for kernels without the PMU and without powercap.  The registers
- * are 32 bits wide and the unit is ours to apply. */
+ * are 32 bits wide and we apply the unit. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/rapl/paths.h"
+#include "sensors/rapl/rapl.h"
 
 enum { INTEL_UNIT = 0x606 };
 static const uint64_t AMD_UNIT = 0xC0010299;
@@ -43,7 +43,7 @@ static enum err read_register(int fd, uint64_t address, uint64_t *out)
     return ERR_OK;
 }
 
-/* Silvermont and Airmont count in powers of two of a microjoule; their powercap driver knows. */
+/* Silvermont and Airmont count in powers of two of a microjoule; the powercap driver handles them. */
 static bool unit_differs(const struct rapl_cpu *cpu)
 {
     static const unsigned char MODELS[] = {55, 74, 76, 77, 90, 93};
@@ -53,21 +53,21 @@ static bool unit_differs(const struct rapl_cpu *cpu)
     return false;
 }
 
-static void add_domain(struct rapl_table *out, const struct reg *reg, struct rapl_seat seat,
+static void add_domain(struct rapl_table *out, const struct reg *reg, struct rapl_reader reader,
                        double unit)
 {
-    struct rapl_place place = seat.place;
+    struct rapl_location location = reader.location;
     if (reg->kind == RAPL_PSYS)
-        place.die = 0;
-    struct rapl_domain *domain = rapl_table_add(out, reg->kind, place);
+        location.die = 0;
+    struct rapl_domain *domain = rapl_table_add(out, reg->kind, location);
     if (!domain)
         return;
-    domain->cpu = seat.cpu;
+    domain->cpu = reader.cpu;
     domain->selector = reg->address;
     domain->joules_per_count = unit;
     domain->wraps_at = UINT64_C(1) << 32;
     str_format(domain->source, sizeof domain->source, "/dev/cpu/%d/msr, register 0x%" PRIx64,
-               seat.cpu, reg->address);
+               reader.cpu, reg->address);
 }
 
 static double unit_of(const struct rapl_cpu *cpu, enum rapl_kind kind, double unit)
@@ -79,9 +79,10 @@ static double unit_of(const struct rapl_cpu *cpu, enum rapl_kind kind, double un
     return unit;
 }
 
-/* Lists what answers on one CPU.  A register that is not there fails to read; one that reads 0
- * is not wired (the kernel's own powercap driver draws the same line). */
-static void add_seat(const struct rapl_cpu *cpu, struct rapl_seat seat, struct rapl_table *out)
+/* Lists the registers that respond on one CPU.  One that does not exist fails to read; one that reads
+ * 0 is not wired (the kernel's own powercap driver applies the same rule). */
+static void add_reader(const struct rapl_cpu *cpu, struct rapl_reader reader,
+                       struct rapl_table *out)
 {
     bool amd = cpu->vendor == RAPL_AMD;
     const struct reg *regs = amd ? AMD_REGS : INTEL_REGS;
@@ -90,41 +91,41 @@ static void add_seat(const struct rapl_cpu *cpu, struct rapl_seat seat, struct r
     char path[64];
     int fd;
     uint64_t value;
-    device_path(seat.cpu, path, sizeof path);
+    device_path(reader.cpu, path, sizeof path);
     enum err err = fs_open(path, &fd);
     if (err == ERR_DENIED)
-        add_domain(out, &regs[0], seat, 0); /* opening it will say denied, and why */
+        add_domain(out, &regs[0], reader, 0); /* opening it will report denied, and why */
     if (err)
         return;
     if (!read_register(fd, amd ? AMD_UNIT : INTEL_UNIT, &value)) {
         double unit = ldexp(1, -(int)(value >> 8 & 0x1f));
         for (size_t i = 0; i < count; i++)
             if (!read_register(fd, regs[i].address, &value) && (value & UINT32_MAX))
-                add_domain(out, &regs[i], seat, unit_of(cpu, regs[i].kind, unit));
+                add_domain(out, &regs[i], reader, unit_of(cpu, regs[i].kind, unit));
     }
     close(fd);
 }
 
 static enum err msr_list(const struct rapl_cpu *cpu, struct rapl_table *out, struct rapl_note *note)
 {
-    struct rapl_seat seats[RAPL_UNITS_MAX] = {0};
+    struct rapl_reader readers[RAPL_UNITS_MAX] = {0};
     char path[64];
-    size_t count = rapl_seats(seats, RAPL_UNITS_MAX);
+    size_t count = rapl_readers(readers, RAPL_UNITS_MAX);
     if (count == 0)
-        count = 1; /* no topology to be seen: CPU 0 of socket 0 */
-    if (!device_path(seats[0].cpu, path, sizeof path) || !fs_exists(path)) {
+        count = 1; /* no topology visible: CPU 0 of socket 0 */
+    if (!device_path(readers[0].cpu, path, sizeof path) || !fs_exists(path)) {
         str_format(note->reason, sizeof note->reason, "no %s", path);
         return ERR_ABSENT;
     }
     if ((cpu->vendor != RAPL_INTEL && cpu->vendor != RAPL_AMD) || unit_differs(cpu)) {
-        str_copy(note->reason, sizeof note->reason, "MSR layout of this CPU is not known to us");
+        str_copy(note->reason, sizeof note->reason, "MSR layout of this CPU is unknown");
         return ERR_UNSUPPORTED;
     }
     for (size_t i = 0; i < count; i++)
-        add_seat(cpu, seats[i], out);
+        add_reader(cpu, readers[i], out);
     if (out->count)
         return ERR_OK;
-    str_copy(note->reason, sizeof note->reason, "no energy MSR answers");
+    str_copy(note->reason, sizeof note->reason, "no energy MSR responds");
     return ERR_UNSUPPORTED;
 }
 

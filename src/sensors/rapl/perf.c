@@ -1,4 +1,4 @@
-/* RAPL through the perf PMU "power": the way that needs the least privilege (CAP_PERFMON, or
+/* RAPL through the perf PMU "power": the path that needs the least privilege (CAP_PERFMON, or
  * perf_event_paranoid at 0) and that the kernel has already widened to 64 bits. */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -9,11 +9,11 @@
 #include "core/text.h"
 #include "port/fs.h"
 #include "port/perf_event.h"
-#include "sensors/rapl/paths.h"
+#include "sensors/rapl/rapl.h"
 
 #define PMU "/sys/bus/event_source/devices/power"
 
-/* The package first: the driver judges a socket by the first domain it meets. */
+/* The package first: the driver represents a socket by its first domain. */
 static const struct {
     enum rapl_kind kind;
     const char *name;
@@ -66,7 +66,7 @@ static bool read_config(const char *event, uint64_t *out)
         return false;
     const char *number = text + strlen("event=");
     *out = strtoull(number, &end, 0);
-    return end != number && !*end; /* a further term would be something we do not understand */
+    return end != number && !*end; /* a further term has no known meaning */
 }
 
 static bool counts_joules(const char *event)
@@ -85,10 +85,10 @@ static void add_event(struct rapl_table *out, uint32_t type, size_t row, const i
     if (!read_config(name, &config) || !read_scale(name, &scale) || !counts_joules(name))
         return;
     for (size_t i = 0; i < cpu_count; i++) {
-        struct rapl_place place = rapl_place_of(cpus[i], (int)i);
+        struct rapl_location location = rapl_location_of(cpus[i], (int)i);
         if (EVENTS[row].kind == RAPL_PSYS)
-            place.die = 0; /* a platform has no dies */
-        struct rapl_domain *domain = rapl_table_add(out, EVENTS[row].kind, place);
+            location.die = 0; /* a platform has no dies */
+        struct rapl_domain *domain = rapl_table_add(out, EVENTS[row].kind, location);
         if (!domain)
             continue;
         domain->cpu = cpus[i];
@@ -111,7 +111,7 @@ static enum err perf_list(const struct rapl_cpu *cpu, struct rapl_table *out,
         str_copy(note->reason, sizeof note->reason, "no perf PMU power");
         return ERR_ABSENT;
     }
-    size_t count = 1; /* without a mask there is one counter, and any CPU reads it */
+    size_t count = 1; /* without a mask there is one counter, which any CPU reads */
     if (!fs_read_text(PMU "/cpumask", mask, sizeof mask)) {
         count = parse_cpus(mask, cpus, RAPL_UNITS_MAX);
         if (count == 0)
@@ -121,7 +121,7 @@ static enum err perf_list(const struct rapl_cpu *cpu, struct rapl_table *out,
         add_event(out, (uint32_t)type, row, cpus, count);
     if (out->count)
         return ERR_OK;
-    str_copy(note->reason, sizeof note->reason, "perf PMU power has no energy event known to us");
+    str_copy(note->reason, sizeof note->reason, "perf PMU power has no known energy event");
     return ERR_UNSUPPORTED;
 }
 

@@ -5,7 +5,7 @@
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/rapl/paths.h"
+#include "sensors/rapl/rapl.h"
 
 #define CLASS "/sys/class/powercap"
 
@@ -18,17 +18,18 @@ static bool zone_label(const char *zone, char *to, size_t size)
 }
 
 /* "package-1" or "package-0-die-1" */
-static bool package_place(const char *label, struct rapl_place *place)
+static bool package_location(const char *label, struct rapl_location *location)
 {
     int end = 0;
-    *place = (struct rapl_place){0};
-    if (sscanf(label, "package-%d%n", &place->package, &end) != 1 || place->package < 0)
+    *location = (struct rapl_location){0};
+    if (sscanf(label, "package-%d%n", &location->package, &end) != 1 || location->package < 0)
         return false;
-    return !label[end] || (sscanf(label + end, "-die-%d", &place->die) == 1 && place->die >= 0);
+    return !label[end] ||
+           (sscanf(label + end, "-die-%d", &location->die) == 1 && location->die >= 0);
 }
 
-/* A zone below a package sits where its parent sits: "intel-rapl:1:0" under "intel-rapl:1". */
-static bool parent_place(const char *zone, struct rapl_place *place)
+/* A zone below a package is located where its parent is: "intel-rapl:1:0" under "intel-rapl:1". */
+static bool parent_location(const char *zone, struct rapl_location *location)
 {
     char parent[64], label[64];
     str_copy(parent, sizeof parent, zone);
@@ -36,18 +37,18 @@ static bool parent_place(const char *zone, struct rapl_place *place)
     if (!colon)
         return false;
     *colon = '\0';
-    return zone_label(parent, label, sizeof label) && package_place(label, place);
+    return zone_label(parent, label, sizeof label) && package_location(label, location);
 }
 
 static bool classify(const char *zone, const char *label, enum rapl_kind *kind,
-                     struct rapl_place *place)
+                     struct rapl_location *location)
 {
-    *place = (struct rapl_place){0};
-    if (package_place(label, place)) {
+    *location = (struct rapl_location){0};
+    if (package_location(label, location)) {
         *kind = RAPL_PACKAGE;
         return true;
     }
-    if (!strcmp(label, "psys") || sscanf(label, "psys-%d", &place->package) == 1) {
+    if (!strcmp(label, "psys") || sscanf(label, "psys-%d", &location->package) == 1) {
         *kind = RAPL_PSYS; /* "psys" is the first package's, or the only one */
         return true;
     }
@@ -59,18 +60,18 @@ static bool classify(const char *zone, const char *label, enum rapl_kind *kind,
         *kind = RAPL_DRAM;
     else
         return false;
-    return parent_place(zone, place);
+    return parent_location(zone, location);
 }
 
-/* A CPU of the place; where the zone does not name a die, any CPU of the package will do. */
-static int cpu_of(struct rapl_place place, const struct rapl_seat *seats, size_t count)
+/* A CPU of the location; where the zone does not name a die, any CPU of the package will do. */
+static int cpu_of(struct rapl_location location, const struct rapl_reader *readers, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (rapl_same_place(seats[i].place, place))
-            return seats[i].cpu;
+        if (rapl_same_location(readers[i].location, location))
+            return readers[i].cpu;
     for (size_t i = 0; i < count; i++)
-        if (seats[i].place.package == place.package)
-            return seats[i].cpu;
+        if (readers[i].location.package == location.package)
+            return readers[i].cpu;
     return -1;
 }
 
@@ -86,22 +87,22 @@ static uint64_t read_modulus(const char *directory)
     return most + 1;
 }
 
-/* Returns whether the zone could be looked into at all. */
-static bool add_zone(struct rapl_table *out, const char *zone, const struct rapl_seat *seats,
-                     size_t seat_count)
+/* Returns whether the zone could be read at all. */
+static bool add_zone(struct rapl_table *out, const char *zone, const struct rapl_reader *readers,
+                     size_t reader_count)
 {
     char label[64], directory[sizeof out->domains->source];
     enum rapl_kind kind;
-    struct rapl_place place;
+    struct rapl_location location;
     if (!str_format(directory, sizeof directory, CLASS "/%s", zone) ||
         !zone_label(zone, label, sizeof label))
         return false;
-    if (!classify(zone, label, &kind, &place))
+    if (!classify(zone, label, &kind, &location))
         return true;
-    struct rapl_domain *domain = rapl_table_add(out, kind, place);
+    struct rapl_domain *domain = rapl_table_add(out, kind, location);
     if (!domain)
         return true;
-    domain->cpu = cpu_of(place, seats, seat_count);
+    domain->cpu = cpu_of(location, readers, reader_count);
     domain->joules_per_count = 1e-6;
     domain->wraps_at = read_modulus(directory);
     str_copy(domain->source, sizeof domain->source, directory);
@@ -124,11 +125,11 @@ static enum err powercap_list(const struct rapl_cpu *cpu, struct rapl_table *out
 {
     (void)cpu;
     struct fs_names zones;
-    struct rapl_seat seats[RAPL_UNITS_MAX];
+    struct rapl_reader readers[RAPL_UNITS_MAX];
     size_t found = 0, readable = 0;
     if (fs_list(CLASS, &zones))
         zones = (struct fs_names){0};
-    size_t seat_count = zones.count ? rapl_seats(seats, RAPL_UNITS_MAX) : 0;
+    size_t reader_count = zones.count ? rapl_readers(readers, RAPL_UNITS_MAX) : 0;
     /* Primary zones first, so that an MMIO zone enters only where it is the sole view. */
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < zones.count; i++) {
@@ -136,7 +137,7 @@ static enum err powercap_list(const struct rapl_cpu *cpu, struct rapl_table *out
             if (pass == 0 ? !is_primary(zone) : !is_other(zone))
                 continue;
             found++;
-            readable += add_zone(out, zone, seats, seat_count);
+            readable += add_zone(out, zone, readers, reader_count);
         }
     }
     fs_names_release(&zones);
@@ -148,7 +149,7 @@ static enum err powercap_list(const struct rapl_cpu *cpu, struct rapl_table *out
         return ERR_UNSUPPORTED;
     }
     if (found) {
-        str_copy(note->reason, sizeof note->reason, "powercap has no RAPL zone known to us");
+        str_copy(note->reason, sizeof note->reason, "powercap has no known RAPL zone");
         return ERR_UNSUPPORTED;
     }
     str_copy(note->reason, sizeof note->reason, "no powercap zone intel-rapl");
@@ -173,7 +174,7 @@ static void powercap_denied(const struct rapl_domain *domain, struct rapl_note *
 {
     const char *zone = domain->source + strlen(CLASS "/");
     str_copy(note->reason, sizeof note->reason,
-             "energy_uj is readable by root alone since CVE-2020-8694 (a power side channel)");
+             "energy_uj is readable by root only since CVE-2020-8694 (a power side channel)");
     str_format(note->fix, sizeof note->fix, "sudo chmod a+r " CLASS "/%.*s:*/energy_uj",
                (int)strcspn(zone, ":"), zone);
 }

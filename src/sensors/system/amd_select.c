@@ -1,8 +1,9 @@
-/* Which AMD GPUs to look at.
+/* Which AMD GPUs to measure.
  *
  * ROCr hides devices first: ROCR_VISIBLE_DEVICES holds indices or "GPU-<16 hex digits>" and its
  * order is the order that HIP then counts in.  HIP_VISIBLE_DEVICES holds indices into what ROCr
- * left.  Both end at the first entry that means nothing, and set but empty hides everything.
+ * left.  Both end at the first entry that matches nothing, and a variable that is set but empty hides
+ * everything.
  * ROCr counts the devices in its own order, which AMD SMI reports and which is not always the
  * order of PCI addresses. */
 #include "sensors/system/amd_select.h"
@@ -40,7 +41,7 @@ static bool has_unique_id(const struct amd_cards *cards, unsigned device, const 
     return end != word + 4 && !*end && wanted && cards->ids[device] == wanted;
 }
 
-/* The device a word means among those of `from`. */
+/* The device that a word names among those of `from`. */
 static bool find_device(const struct amd_cards *cards, const struct sequence *from,
                         const char *word, unsigned *device)
 {
@@ -61,8 +62,8 @@ static bool find_device(const struct amd_cards *cards, const struct sequence *fr
 }
 
 /* Reduces *list to the devices that the comma-separated words name, in their order. */
-static void keep(const struct amd_cards *cards, const char *words, bool stop_at_unknown,
-                 struct sequence *list)
+static void filter(const struct amd_cards *cards, const char *words, bool stop_at_unknown,
+                   struct sequence *list)
 {
     struct sequence kept = {0};
     while (*words) {
@@ -85,16 +86,16 @@ void amd_select(const struct amd_cards *cards, const char *devices, bool *select
     if (devices && *devices) {
         for (unsigned i = 0; i < cards->count; i++)
             append(&list, i);
-        keep(cards, devices, false, &list); /* may name another vendor's GPUs too */
+        filter(cards, devices, false, &list); /* may name another vendor's GPUs too */
     } else {
         const char *rocr = getenv("ROCR_VISIBLE_DEVICES");
         const char *hip = getenv("HIP_VISIBLE_DEVICES");
         for (unsigned i = 0; i < cards->count; i++)
             append(&list, cards->hip_order[i]);
         if (rocr)
-            keep(cards, rocr, true, &list);
+            filter(cards, rocr, true, &list);
         if (hip)
-            keep(cards, hip, true, &list);
+            filter(cards, hip, true, &list);
     }
     for (unsigned i = 0; i < cards->count; i++)
         selected[i] = contains(&list, i);

@@ -1,5 +1,5 @@
-/* Which of the machine's AMD GPUs are meant, for the drivers that see them.  Plain values of the
- * caller's. */
+/* Which of the machine's AMD GPUs are selected, for the drivers that see them.  Plain values that the
+ * caller owns. */
 #ifndef IPW_SENSORS_AMD_SELECT_H
 #define IPW_SENSORS_AMD_SELECT_H
 
@@ -8,7 +8,7 @@
 
 enum { AMD_DEVICES_MAX = 128 };
 
-/* What choosing needs to know of the cards; a driver numbers them as it likes. */
+/* What selecting needs to know about the cards; a driver numbers them as it likes. */
 struct amd_cards {
     unsigned count;
     unsigned hip_order[AMD_DEVICES_MAX]; /* the cards as HIP counts them when nothing is hidden */

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "sensors/system/amd_select.h"
+
+/* ---- chips ---- */
 
 /* Drivers of the old registration call keep their files, name included, in the parent device. */
 static bool read_name(const char *dir, char *to, size_t size)
@@ -50,6 +53,8 @@ void hwmon_chips_release(struct hwmon_chips *chips)
     free(chips->items);
     *chips = (struct hwmon_chips){0};
 }
+
+/* ---- meters ---- */
 
 /* Takes "power12_average" apart; false for every other file. */
 static bool parse_meter_name(const char *name, bool *is_energy, unsigned *index, bool *is_average)
@@ -130,4 +135,95 @@ void hwmon_pci_address(const struct hwmon_chip *chip, char *to, size_t size)
     const char *last = strrchr(real, '/');
     if (last && sscanf(last, "/%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) == 4)
         str_copy(to, size, last + 1);
+}
+
+/* ---- the GPUs among them ---- */
+
+enum vendor { VENDOR_OTHER, VENDOR_AMD, VENDOR_INTEL };
+
+static enum vendor vendor_of(const struct hwmon_chip *chip)
+{
+    if (!strcmp(chip->name, "amdgpu"))
+        return VENDOR_AMD;
+    return !strcmp(chip->name, "i915") || !strcmp(chip->name, "xe") ? VENDOR_INTEL : VENDOR_OTHER;
+}
+
+/* The amdgpu driver shows the north bridge's voltage on those alone. */
+bool hwmon_is_integrated(const struct hwmon_chip *chip)
+{
+    char path[FS_PATH_MAX], label[32];
+    return vendor_of(chip) == VENDOR_AMD &&
+           str_format(path, sizeof path, "%s/in1_label", chip->dir) &&
+           !fs_read_text(path, label, sizeof label) && !strcmp(label, "vddnb");
+}
+
+bool hwmon_is_integrated_at(const char *pci)
+{
+    struct hwmon_chips chips;
+    bool found = false;
+    if (hwmon_chips_list(&chips))
+        return false;
+    for (size_t i = 0; i < chips.count && !found; i++) {
+        char address[24];
+        hwmon_pci_address(&chips.items[i], address, sizeof address);
+        found =
+            address[0] && str_equal_nocase(address, pci) && hwmon_is_integrated(&chips.items[i]);
+    }
+    hwmon_chips_release(&chips);
+    return found;
+}
+
+/* The digits of "GPU-..."; 0 when the kernel does not report them. */
+static uint64_t unique_id(const struct hwmon_chip *chip)
+{
+    char path[FS_PATH_MAX], digits[40], *end;
+    if (!str_format(path, sizeof path, "%s/device/unique_id", chip->dir) ||
+        fs_read_text(path, digits, sizeof digits))
+        return 0;
+    uint64_t id = strtoull(digits, &end, 16);
+    return *end ? 0 : id;
+}
+
+struct card {
+    size_t chip;
+    char pci[24];
+};
+
+static int by_pci_address(const void *a, const void *b)
+{
+    const struct card *x = a, *y = b;
+    int order = strcmp(x->pci, y->pci);
+    return order ? order : (x->chip > y->chip) - (x->chip < y->chip);
+}
+
+static void select_vendor(const struct hwmon_chips *chips, enum vendor vendor, const char *devices,
+                          bool *selected)
+{
+    struct card found[AMD_DEVICES_MAX] = {0};
+    struct amd_cards cards = {0};
+    bool visible[AMD_DEVICES_MAX];
+    for (size_t i = 0; i < chips->count && cards.count < AMD_DEVICES_MAX; i++) {
+        if (vendor_of(&chips->items[i]) != vendor)
+            continue;
+        struct card *card = &found[cards.count++];
+        card->chip = i;
+        hwmon_pci_address(&chips->items[i], card->pci, sizeof card->pci);
+    }
+    qsort(found, cards.count, sizeof *found, by_pci_address);
+    for (unsigned i = 0; i < cards.count; i++) {
+        cards.hip_order[i] = i;
+        cards.ids[i] = unique_id(&chips->items[found[i].chip]);
+    }
+    amd_select(&cards, devices, visible);
+    for (unsigned i = 0; i < cards.count; i++)
+        selected[found[i].chip] = visible[i] || hwmon_is_integrated(&chips->items[found[i].chip]);
+}
+
+void hwmon_select_gpus(const struct hwmon_chips *chips, const char *devices, bool *selected)
+{
+    for (size_t i = 0; i < chips->count; i++)
+        selected[i] = true;
+    select_vendor(chips, VENDOR_AMD, devices, selected);
+    if (devices && *devices) /* Intel's cards have no such environment variable */
+        select_vendor(chips, VENDOR_INTEL, devices, selected);
 }

@@ -1,4 +1,4 @@
-/* The chips under /sys/class/hwmon, for the drivers that look there.
+/* The chips under /sys/class/hwmon, their power and energy meters, and the GPUs among them.
  * hwmon_chips_list allocates; release with hwmon_chips_release. */
 #ifndef IPW_SENSORS_HWMON_CHIPS_H
 #define IPW_SENSORS_HWMON_CHIPS_H
@@ -30,7 +30,7 @@ struct hwmon_meter {
     unsigned index;
     bool is_energy;
     char path[FS_PATH_MAX];
-    char label[64]; /* "" when the chip gives none */
+    char label[64]; /* "" when the chip has none */
 };
 
 /* Fills to[HWMON_METERS_MAX] with the chip's meters whose label starts with `only` ("" takes all)
@@ -39,5 +39,17 @@ size_t hwmon_meters_find(const struct hwmon_chip *chip, const char *only, struct
 
 /* "0000:03:00.0"; "" when the chip belongs to no PCI device. */
 void hwmon_pci_address(const struct hwmon_chip *chip, char *to, size_t size);
+
+/* Whether the chip is of a GPU inside the processor package.  Its power is then that of the whole
+ * package, processor cores included. */
+bool hwmon_is_integrated(const struct hwmon_chip *chip);
+
+/* The same for the GPU at a PCI address ("0000:c5:00.0"); false when no chip is there. */
+bool hwmon_is_integrated_at(const char *pci);
+
+/* Sets selected[i] for each chip: false for a GPU that `devices` (--devices; NULL or "": not given)
+ * or, for AMD, the environment excludes.  Indices count the cards of one vendor in PCI bus order, as
+ * their libraries do.  A chip that is not a card of its own is always selected. */
+void hwmon_select_gpus(const struct hwmon_chips *chips, const char *devices, bool *selected);
 
 #endif

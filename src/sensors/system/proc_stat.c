@@ -65,7 +65,7 @@ static enum err read_times(int fd, struct cpu_times *out)
     return ERR_OK;
 }
 
-enum err proc_stat_utilisation(struct proc_stat *stat, double *out)
+enum err proc_stat_utilization(struct proc_stat *stat, double *out)
 {
     struct cpu_times now;
     enum err err = read_times(stat->fd, &now);

@@ -9,7 +9,7 @@
 static struct workload *work_of(double batch, double units, bool is_request)
 {
     static struct workload work;
-    work = (struct workload){.question = {.is_request = is_request},
+    work = (struct workload){.spec = {.is_request = is_request},
                              .batch = batch,
                              .count = 1,
                              .units = units,
@@ -17,16 +17,16 @@ static struct workload *work_of(double batch, double units, bool is_request)
     return &work;
 }
 
-static struct outcome outcome_of(const struct workload *work)
+static struct workload_estimate outcome_of(const struct workload *work)
 {
-    return (struct outcome){.work = work,
-                            .all = {.latency_s = 0.010,
-                                    .latency_plus_minus = 0.002,
-                                    .joules = {.total = 8},
-                                    .joules_plus_minus = 2,
-                                    .average_w = 800,
-                                    .power_plus_minus = 10},
-                            .memory = {.total_peak = 4e9, .capacity = 5e9, .fits = true}};
+    return (struct workload_estimate){.work = work,
+                                      .all = {.latency_s = 0.010,
+                                              .latency_plus_minus = 0.002,
+                                              .joules = {.total = 8},
+                                              .joules_plus_minus = 2,
+                                              .average_w = 800,
+                                              .power_plus_minus = 10},
+                                      .memory = {.total_peak = 4e9, .capacity = 5e9, .fits = true}};
 }
 
 static void each_limit_against_its_figure(void **state)
@@ -48,7 +48,7 @@ static void each_limit_against_its_figure(void **state)
         {BUDGET_MEMORY, 2e9, 4e9, -1, BUDGET_FAIL, true},
         {BUDGET_POWER, 795, 800, -5.0 / 795, BUDGET_FAIL, false},
     };
-    struct outcome outcome = outcome_of(work_of(4, 4, false));
+    struct workload_estimate outcome = outcome_of(work_of(4, 4, false));
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct budget budget = budget_none();
@@ -66,7 +66,7 @@ static void each_limit_against_its_figure(void **state)
 
 static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
 {
-    struct outcome now = outcome_of(work_of(4, 4, false)), then = now;
+    struct workload_estimate now = outcome_of(work_of(4, 4, false)), then = now;
     struct budget budget = budget_none();
     (void)state;
     budget.most[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
@@ -84,19 +84,19 @@ static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
 
 static void a_request_pays_for_all_its_tokens(void **state)
 {
-    struct outcome outcome = outcome_of(work_of(2, 200, true));
+    struct workload_estimate outcome = outcome_of(work_of(2, 200, true));
     struct budget budget = budget_none();
     struct budget_check checks[BUDGET_KINDS];
     (void)state;
     budget.most[BUDGET_ENERGY] = 5;
     assert_int_equal(budget_judge(&budget, &outcome, checks), 1);
     assert_near(checks[0].value, 4, 1e-12);
-    assert_string_equal(budget_joules_of(&outcome), "request");
+    assert_string_equal(budget_energy_unit(&outcome), "request");
 }
 
 static void what_does_not_fit_keeps_no_limit(void **state)
 {
-    struct outcome outcome = outcome_of(work_of(1, 1, false)), smaller = outcome;
+    struct workload_estimate outcome = outcome_of(work_of(1, 1, false)), smaller = outcome;
     struct budget budget = budget_none();
     struct budget_check checks[BUDGET_KINDS];
     (void)state;
@@ -119,7 +119,7 @@ static void what_does_not_fit_keeps_no_limit(void **state)
 
 static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
 {
-    struct outcome outcome = outcome_of(work_of(1, 1, false));
+    struct workload_estimate outcome = outcome_of(work_of(1, 1, false));
     struct budget budget = budget_none();
     (void)state;
     assert_false(budget_has_any(&budget));

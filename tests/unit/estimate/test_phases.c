@@ -1,6 +1,6 @@
 /* Prefill and decoding of a decoder: what limits each, what a token costs against batch and context, and the
  * traffic of keys and values, which is counted by hand. */
-#include "estimate/estimate.h"
+#include "estimate/pass_estimate.h"
 
 #include "graph/zoo.h"
 #include "port/json_read.h"
@@ -11,7 +11,7 @@ enum { LAYERS = 12, FEATURES = 768, WIDTH = 2 /* bytes, fp16 */ };
 struct phase {
     struct graph graph;
     struct partition partition;
-    struct estimate estimate;
+    struct pass_estimate estimate;
 };
 
 static struct hardware hardware;
@@ -36,15 +36,16 @@ static void run(enum graph_phase phase, int64_t batch, int64_t tokens, int64_t c
     struct error why = {0};
     struct graph_setting setting = {
         .phase = phase, .batch = batch, .tokens = tokens, .context = context};
-    struct estimate_setting how = {.precision = PRECISION_FP16, .batch = (double)batch};
+    struct estimate_config how = {.precision = PRECISION_FP16};
     assert_int_equal(zoo_build(zoo_find("gpt2"), &setting, &out->graph, &why), ERR_OK);
     assert_int_equal(partition_make(&out->graph, PARTITION_FUSED, &out->partition, &why), ERR_OK);
-    assert_int_equal(estimate_make(&out->partition, &hardware, &how, &out->estimate, &why), ERR_OK);
+    assert_int_equal(
+        pass_estimate_make(&out->partition, &hardware, &how, true, &out->estimate, &why), ERR_OK);
 }
 
 static void release(struct phase *phase)
 {
-    estimate_release(&phase->estimate);
+    pass_estimate_release(&phase->estimate);
     partition_release(&phase->partition);
     graph_release(&phase->graph);
 }
@@ -73,7 +74,7 @@ static void test_what_limits_each(void **state)
     struct phase prefill, decode;
     run(GRAPH_PREFILL, 16, 512, 0, &prefill);
     run(GRAPH_DECODE, 16, 1, 512, &decode);
-    const struct estimate *p = &prefill.estimate, *d = &decode.estimate;
+    const struct pass_estimate *p = &prefill.estimate, *d = &decode.estimate;
     assert_true(p->mfu > 10 * d->mfu);
     assert_int_equal(d->bound_counts[BOUND_COMPUTE], 0);
     assert_true(p->bound_counts[BOUND_COMPUTE] > 0);

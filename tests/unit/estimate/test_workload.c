@@ -6,10 +6,10 @@
 static void make(struct model *model, int64_t prompt, int64_t output, struct workload *out)
 {
     struct error why = {0};
-    struct workload_question question = {.model = model,
-                                         .setting = {.tokens = prompt, .batch = 2},
-                                         .is_request = true,
-                                         .output_tokens = output};
+    struct workload_spec question = {.model = model,
+                                     .setting = {.tokens = prompt, .batch = 2},
+                                     .is_request = true,
+                                     .output_tokens = output};
     if (workload_make(&question, out, &why))
         fail_msg("%s", why.text);
 }
@@ -68,7 +68,7 @@ static void what_the_model_refuses_is_refused(void **state)
     struct error why = {0};
     (void)state;
     assert_int_equal(model_open("gpt2", &model, &why), ERR_OK);
-    struct workload_question question = {
+    struct workload_spec question = {
         .model = &model, .setting = {.tokens = 1000}, .is_request = true, .output_tokens = 100};
     assert_int_not_equal(workload_make(&question, &workload, &why), ERR_OK);
     assert_non_null(strstr(why.text, "1024"));

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "core/units.h"
-#include "report/format.h"
+#include "report/text/format.h"
 
 static void si_has_four_digits_and_one_prefix(void **state)
 {

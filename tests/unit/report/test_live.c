@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "report/live.h"
-#include "report/reading.h"
-#include "report/spark.h"
-#include "report/table.h"
+#include "report/live/live.h"
+#include "report/live/reading.h"
+#include "report/live/spark.h"
+#include "report/text/table.h"
 #include "sensors/sensor.h"
 
 /* ---- a machine made of plain data ---- */
@@ -195,7 +195,7 @@ static void no_size_is_overrun(void **state)
                 view.paused = columns % 3 == 0;
                 view.help = columns % 5 == 0;
                 view.first = columns;
-                view.notice = rows % 3 ? "" : "nvml:0: device lost; trying to get it back";
+                view.notice = rows % 3 ? "" : "nvml:0: device lost; trying to reopen it";
                 render(&machine, &view);
             }
         machine_release(&machine);

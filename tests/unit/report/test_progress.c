@@ -1,9 +1,9 @@
 #include "support/unit.h"
 
 #include "core/text.h"
-#include "report/progress.h"
-#include "report/reading_bar.h"
-#include "report/table.h"
+#include "report/live/progress.h"
+#include "report/live/reading_bar.h"
+#include "report/text/table.h"
 #include "runner/profile.h"
 
 static const struct profile_progress NOTHING = {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "report/table.h"
+#include "report/text/table.h"
 
 static const struct table_column COLUMNS[] = {
     {"name", false}, {"power", true}, {"note", false}, {"last", false}};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/json.h"
-#include "core/record.h"
+#include "core/energy.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "rundir/record.h"

@@ -68,12 +68,12 @@ static void items_come_as_often_as_wanted(void **state)
 static void what_is_done_is_left_out(void **state)
 {
     (void)state;
-    struct done_set done = {0};
+    struct query_set done = {.repeats = 2};
     char keys[512];
     int64_t total;
-    assert_int_equal(done_add(&done, 1, 0, 2), ERR_OK);
-    assert_int_equal(done_add(&done, 1, 0, 2), ERR_OK); /* twice is once */
-    assert_int_equal(done_add(&done, 3, 1, 2), ERR_OK);
+    assert_int_equal(query_set_add(&done, 1, 0), ERR_OK);
+    assert_int_equal(query_set_add(&done, 1, 0), ERR_OK); /* twice is once */
+    assert_int_equal(query_set_add(&done, 3, 1), ERR_OK);
     assert_int_equal(done.count, 2);
     keys_of((struct supply_options){.most = UINT64_MAX, .repeats = 2, .done = &done}, keys,
             sizeof keys, &total);
@@ -82,32 +82,38 @@ static void what_is_done_is_left_out(void **state)
     keys_of((struct supply_options){.most = 1, .repeats = 1, .done = &done}, keys, sizeof keys,
             &total);
     assert_int_equal(total, 0); /* more was done than is wanted: never negative */
-    done_release(&done);
+    query_set_release(&done);
 }
 
 static void all_done_is_an_empty_supply(void **state)
 {
     (void)state;
-    struct done_set done = {0};
+    struct query_set done = {.repeats = 1};
     char keys[512];
     int64_t total;
     for (uint64_t i = 0; i < ITEMS; i++)
-        assert_int_equal(done_add(&done, i, 0, 1), ERR_OK);
+        assert_int_equal(query_set_add(&done, i, 0), ERR_OK);
     keys_of((struct supply_options){.most = UINT64_MAX, .repeats = 1, .done = &done}, keys,
             sizeof keys, &total);
     assert_string_equal(keys, "");
     assert_int_equal(total, 0);
-    done_release(&done);
+    query_set_release(&done);
 }
 
 static void far_places_are_kept(void **state)
 {
     (void)state;
-    struct done_set done = {0};
+    struct query_set done = {.repeats = 5};
     for (uint64_t i = 0; i < 100000; i += 777)
-        assert_int_equal(done_add(&done, i, 2, 5), ERR_OK);
+        assert_int_equal(query_set_add(&done, i, 2), ERR_OK);
     assert_int_equal(done.count, 129);
-    done_release(&done);
+    uint64_t at = 0, index, last = 0, found = 0;
+    unsigned repeat;
+    for (; query_set_next(&done, &at, &index, &repeat); found++, last = index)
+        assert_true(repeat == 2 && index == 777 * found);
+    assert_int_equal(found, 129);
+    assert_int_equal(last, 99456);
+    query_set_release(&done);
     assert_null(done.bits);
 }
 

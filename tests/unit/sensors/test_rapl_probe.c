@@ -283,7 +283,7 @@ static void events_nobody_knows_are_unsupported(void **state)
     tree_write(&f->tree, "/sys/bus/event_source/devices/power/events/energy-moon", "event=0x1f\n");
     sensing_probe(&f->s, "rapl");
     assert_status(&f->s, "rapl", SENSOR_UNSUPPORTED);
-    assert_contains(sensing_find(&f->s, "rapl")->reason, "no energy event known");
+    assert_contains(sensing_find(&f->s, "rapl")->reason, "no known energy event");
 }
 
 static void an_event_without_a_clear_unit_is_not_guessed_at(void **state)
@@ -318,7 +318,7 @@ static void registers_that_read_zero_are_not_there(void **state)
     machine_set_msr(&f->tree, 0, 0x700, 1); /* the file reaches past every register */
     sensing_probe(&f->s, "rapl");
     assert_status(&f->s, "rapl", SENSOR_UNSUPPORTED);
-    assert_contains(sensing_find(&f->s, "rapl")->reason, "no energy MSR answers");
+    assert_contains(sensing_find(&f->s, "rapl")->reason, "no energy MSR responds");
     machine_set_msr(&f->tree, 0, MSR_PACKAGE, 123);
     sensing_probe(&f->s, "rapl");
     assert_int_equal(sensing_open(&f->s, "rapl:0"), ERR_OK);

@@ -1,0 +1,80 @@
+/* The estimate of one pass of a model on a device: time, energy, memory, what limits it, and how far it may be
+ * off.  docs/estimate.md has the formulas.  Rules held by tests: idle power is the device's alone; average power
+ * lies between idle power and the power limit (beyond it time is stretched, as throttling does); energies of
+ * subgraphs add up to the total; a narrower precision never costs more joules at equal time.
+ *
+ * Ownership: pass_estimate_make fills a struct that pass_estimate_release frees; it points into the partition
+ * and the hardware, which must outlive it. */
+#ifndef IPW_ESTIMATE_PASS_ESTIMATE_H
+#define IPW_ESTIMATE_PASS_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "catalog/hardware.h"
+#include "catalog/precision.h"
+#include "core/err.h"
+#include "estimate/partition.h"
+#include "estimate/roofline.h"
+
+/* How a model is run. */
+struct estimate_config {
+    enum precision precision;
+    bool keeps_stored; /* weights of a quantized file keep their stored precision */
+    int devices;       /* that share the model by tensor parallelism; 0: 1 */
+};
+
+enum estimate_confidence { CONFIDENCE_CALIBRATED, CONFIDENCE_INTERPOLATED, CONFIDENCE_THEORETICAL };
+const char *estimate_confidence_name(enum estimate_confidence confidence);
+
+struct estimate_memory {
+    double weights, activations_peak, workspace_peak, kv_cache;
+    double total_peak;    /* bytes on one device */
+    double capacity;      /* UNKNOWN: not stated */
+    bool fits;            /* also true when the capacity is unknown */
+    size_t peak_subgraph; /* where the peak is */
+    double *timeline;     /* by subgraph: bytes of live activations; NULL without detail */
+    double largest_batch; /* that fits, extrapolated from one sample; UNKNOWN: no capacity stated */
+};
+
+struct estimate_concurrency {
+    size_t levels, max_width;
+    double critical_path_flops;
+    double parallelism;       /* all FLOPs over those of the critical path */
+    size_t wide_levels;       /* with more than one subgraph */
+    double stage_parallelism; /* all FLOPs over those of the largest subgraph of each level */
+    double batch_parallelism; /* all FLOPs over those of the critical path of one sample */
+};
+
+struct pass_estimate {
+    const struct partition *partition;
+    const struct hardware *hardware;
+    struct estimate_config config;
+    enum precision used; /* by the units: another precision where the device lacks it */
+    double params;
+    double macs, flops, bytes;       /* of all devices, replicated work included */
+    struct estimate_traffic traffic; /* the parts of `bytes` */
+    double latency_s, latency_plus_minus;
+    struct estimate_joules joules; /* of all devices */
+    double joules_plus_minus;
+    double average_w, peak_w; /* of all devices */
+    double power_plus_minus;
+    double utilisation; /* FLOPs attained over peak, weighted by energy */
+    double mfu, mbu;    /* by the MACs of the model once, and of the memory bandwidth */
+    double efficiency;  /* joules above idle over the total */
+    double wasted_j;    /* idle joules while units wait: idle x (1 - utilization), summed */
+    size_t bound_counts[BOUND_COUNT];
+    struct subgraph_estimate *rows; /* by subgraph; NULL without detail */
+    struct estimate_memory memory;
+    struct estimate_concurrency concurrency; /* zero without detail */
+    enum estimate_confidence confidence;
+    char confidence_reason[160]; /* what keeps it from being higher */
+};
+
+/* Without detail only totals are made: no rows, no timeline, no concurrency. */
+enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
+                            const struct estimate_config *config, bool has_detail,
+                            struct pass_estimate *out, struct error *why) MUST_USE;
+void pass_estimate_release(struct pass_estimate *estimate);
+
+#endif

@@ -1,0 +1,142 @@
+#include "estimate/predictor.h"
+
+#include <string.h>
+
+#include "estimate/workload_estimate.h"
+#include "estimate/roofline.h"
+#include "estimate/workload.h"
+
+void predictor_init(struct predictor *predictor, const struct hardware *hardware)
+{
+    *predictor = (struct predictor){.hardware = hardware};
+}
+
+void predictor_release(struct predictor *predictor)
+{
+    if (predictor->is_open)
+        model_close(&predictor->model);
+    predictor->is_open = false;
+}
+
+/* ---- models ---- */
+
+static enum err open_model(struct predictor *p, const char *word, struct error *why)
+{
+    if (p->is_open && !strcmp(p->model.word, word))
+        return ERR_OK;
+    predictor_release(p);
+    enum err err = model_open(word, &p->model, why);
+    p->is_open = !err;
+    return err;
+}
+
+static struct estimate_config choose(const struct predictor *p,
+                                     const struct measured_pass *question, bool has_stored)
+{
+    struct estimate_config choice = {.precision = PRECISION_FP32, .devices = 1};
+    if (p->hardware)
+        choice.precision = estimate_default_precision(p->hardware);
+    if (p->has_precision)
+        choice.precision = p->precision;
+    else if (question->has_precision)
+        choice.precision = question->precision;
+    else
+        choice.keeps_stored = has_stored;
+    return choice;
+}
+
+/* What most of the time is bound by. */
+static enum estimate_bound regime_of(const struct workload_estimate *outcome)
+{
+    double times[BOUND_COUNT] = {0};
+    size_t most = 0;
+    for (size_t i = 0; i < outcome->work->count; i++) {
+        const struct pass_estimate *pass = &outcome->passes[i];
+        for (size_t k = 0; k < pass->partition->count; k++)
+            times[pass->rows[k].bound] += outcome->work->passes[i].times * pass->rows[k].latency_s;
+    }
+    for (size_t i = 1; i < BOUND_COUNT; i++)
+        if (times[i] > times[most])
+            most = i;
+    return (enum estimate_bound)most;
+}
+
+static enum err make_workload(struct predictor *p, const struct measured_pass *question,
+                              struct workload *out, struct error *why)
+{
+    enum err err = open_model(p, p->model_word ? p->model_word : question->model, why);
+    if (err)
+        return err;
+    struct workload_spec asked = {.model = &p->model,
+                                  .setting = question->setting,
+                                  .is_request = question->output_tokens > 0,
+                                  .output_tokens = question->output_tokens,
+                                  .fusion = p->fusion};
+    return workload_make(&asked, out, why);
+}
+
+enum err predictor_predict(struct predictor *predictor, const struct measured_pass *question,
+                           struct prediction *out, struct error *why)
+{
+    struct workload work;
+    struct workload_estimate outcome;
+    enum err err = make_workload(predictor, question, &work, why);
+    if (err)
+        return err;
+    struct estimate_config choice = choose(predictor, question, work.has_stored);
+    err = workload_estimate_make(&work, predictor->hardware, &choice, true, &outcome, why);
+    if (!err) {
+        *out = (struct prediction){.latency_s = outcome.all.latency_s,
+                                   .joules = outcome.all.joules.total,
+                                   .regime = regime_of(&outcome)};
+        workload_estimate_release(&outcome);
+    }
+    workload_release(&work);
+    return err;
+}
+
+enum err predictor_count(struct predictor *predictor, const struct measured_pass *question,
+                         double *flops, double *bytes, struct error *why)
+{
+    struct workload work;
+    enum err err = make_workload(predictor, question, &work, why);
+    if (err)
+        return err;
+    struct estimate_config choice = choose(predictor, question, work.has_stored);
+    struct precision_widths widths = precision_widths(choice.precision);
+    widths.keeps_stored = choice.keeps_stored;
+    *flops = *bytes = 0;
+    for (size_t i = 0; i < work.count; i++) {
+        const struct graph_cost *cost = &work.passes[i].partition.total;
+        *flops += work.passes[i].times * graph_flops(cost);
+        *bytes += work.passes[i].times *
+                  (graph_bytes(&cost->in, &widths) + graph_bytes(&cost->out, &widths) +
+                   graph_bytes(&cost->weights, &widths));
+    }
+    workload_release(&work);
+    return ERR_OK;
+}
+
+/* ---- single loads ---- */
+
+enum err predictor_predict_load(const struct predictor *predictor, const struct calibrate_row *row,
+                                bool is_product, struct prediction *out, struct error *why)
+{
+    struct rates rates;
+    struct subgraph_estimate found = {0};
+    enum precision precision = predictor->has_precision ? predictor->precision : row->precision;
+    /* Nothing is known of its shape: it is dealt out evenly. */
+    struct subgraph whole = {.op = is_product ? GRAPH_MATMUL : GRAPH_ADD};
+    struct roofline_work work = {.macs = is_product ? row->flops / 2 : 0,
+                                 .elementwise = is_product ? 0 : row->flops,
+                                 .bytes = row->bytes};
+    enum err err = rates_of(predictor->hardware, precision, &rates, why);
+    if (err)
+        return err;
+    if (row->kind == CALIBRATE_GRAPH || row->kind == CALIBRATE_LAUNCH)
+        rates.launch_s.value *= row->kernels;
+    roofline_estimate(&whole, &work, &rates, 1, &found);
+    *out = (struct prediction){
+        .latency_s = found.latency_s, .joules = found.joules.total, .regime = found.bound};
+    return ERR_OK;
+}

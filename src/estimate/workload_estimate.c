@@ -1,0 +1,255 @@
+/* Adds the estimates of passes, each times its count: extensive figures directly, ratios weighted by time or
+ * energy.  Also the precisions that a device offers, which decide how a model is run on it. */
+#include "estimate/workload_estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+
+/* ---- totals ---- */
+
+/* UNKNOWN if one of the two is. */
+static double larger(double a, double b)
+{
+    return is_known(a) && is_known(b) ? fmax(a, b) : UNKNOWN;
+}
+
+/* Ratios are summed with their weights here, and divided by finish_totals. */
+static void add_to_totals(struct estimate_totals *sums, const struct pass_estimate *estimate,
+                          double times)
+{
+    double latency = times * estimate->latency_s, joules = times * estimate->joules.total;
+    sums->macs += times * estimate->macs;
+    sums->flops += times * estimate->flops;
+    sums->bytes += times * estimate->bytes;
+    sums->latency_s += latency;
+    /* Errors of passes are fully correlated: they come from the same figures of the device. */
+    sums->latency_plus_minus += times * estimate->latency_plus_minus;
+    sums->joules_plus_minus += times * estimate->joules_plus_minus;
+    sums->power_plus_minus += latency * estimate->power_plus_minus;
+    estimate_joules_add(&sums->joules, &estimate->joules, times);
+    estimate_traffic_add(&sums->traffic, &estimate->traffic, times);
+    sums->peak_w = larger(sums->peak_w, estimate->peak_w);
+    sums->utilisation += joules * estimate->utilisation;
+    sums->mfu += latency * estimate->mfu;
+    sums->mbu += latency * estimate->mbu;
+    sums->wasted_j += times * estimate->wasted_j;
+}
+
+static void finish_totals(struct estimate_totals *sums)
+{
+    sums->average_w = sums->joules.total / sums->latency_s;
+    sums->power_plus_minus /= sums->latency_s;
+    sums->mfu /= sums->latency_s;
+    sums->mbu /= sums->latency_s;
+    sums->utilisation /= sums->joules.total;
+    sums->efficiency = (sums->joules.total - sums->joules.idle) / sums->joules.total;
+}
+
+/* Decode steps have the same subgraphs: only those of the last step are counted. */
+static bool counts_bounds(const struct workload *work, size_t pass, size_t end)
+{
+    return pass + 1 == end ||
+           work->passes[pass].setting.phase != work->passes[pass + 1].setting.phase;
+}
+
+static void add_bounds(struct estimate_totals *sums, const struct pass_estimate *estimate)
+{
+    for (size_t b = 0; b < BOUND_COUNT; b++)
+        sums->bound_counts[b] += (double)estimate->bound_counts[b];
+}
+
+void workload_estimate_total(const struct workload_estimate *estimate, size_t first, size_t end,
+                             struct estimate_totals *out)
+{
+    *out = (struct estimate_totals){0};
+    for (size_t i = first; i < end; i++) {
+        add_to_totals(out, &estimate->passes[i], estimate->work->passes[i].times);
+        if (counts_bounds(estimate->work, i, end))
+            add_bounds(out, &estimate->passes[i]);
+    }
+    finish_totals(out);
+}
+
+/* ---- the workload ---- */
+
+static void add_pass(struct workload_estimate *out, const struct pass_estimate *pass, size_t index)
+{
+    const struct workload *work = out->work;
+    if (index == 0 || pass->memory.total_peak > out->memory.total_peak)
+        out->memory = pass->memory;
+    if (index == 0 || pass->confidence > out->confidence) {
+        out->confidence = pass->confidence;
+        str_copy(out->confidence_reason, sizeof out->confidence_reason, pass->confidence_reason);
+    }
+    out->used = pass->used;
+    out->params = pass->params;
+    add_to_totals(&out->all, pass, work->passes[index].times);
+    if (counts_bounds(work, index, work->count))
+        add_bounds(&out->all, pass);
+}
+
+/* Share of the MACs of all passes that tensor parallelism divides. */
+static double divided_share(const struct workload *work, int devices)
+{
+    double sharded = 0, all = 0;
+    for (size_t i = 0; i < work->count; i++) {
+        sharded += work->passes[i].times * work->passes[i].partition.sharded_macs;
+        all += work->passes[i].times * work->passes[i].partition.total.macs;
+    }
+    return devices > 1 && all > 0 ? sharded / all : UNKNOWN;
+}
+
+enum err workload_estimate_make(const struct workload *work, const struct hardware *hardware,
+                                const struct estimate_config *config, bool has_detail,
+                                struct workload_estimate *out, struct error *why)
+{
+    enum err err = ERR_OK;
+    *out = (struct workload_estimate){.work = work, .hardware = hardware, .choice = *config};
+    out->divided = divided_share(work, config->devices);
+    out->limit_w = hardware->limit_w.value * config->devices;
+    if (has_detail) {
+        out->passes = calloc(work->count, sizeof *out->passes);
+        if (!out->passes)
+            return err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; !err && i < work->count; i++) {
+        struct pass_estimate one = {0}, *pass = has_detail ? &out->passes[i] : &one;
+        err =
+            pass_estimate_make(&work->passes[i].partition, hardware, config, has_detail, pass, why);
+        if (!err)
+            add_pass(out, pass, i);
+        pass_estimate_release(&one);
+    }
+    if (!err && !(out->all.latency_s > 0))
+        err =
+            err_set(why, ERR_NO_DATA, "%.100s: no operations to estimate", work->spec.model->name);
+    if (err)
+        workload_estimate_release(out);
+    else
+        finish_totals(&out->all);
+    return err;
+}
+
+void workload_estimate_release(struct workload_estimate *estimate)
+{
+    for (size_t i = 0; estimate->passes && i < estimate->work->count; i++)
+        pass_estimate_release(&estimate->passes[i]);
+    free(estimate->passes);
+    *estimate = (struct workload_estimate){0};
+}
+
+/* ---- precisions ---- */
+
+bool estimate_is_native(const struct hardware *hardware, enum precision precision)
+{
+    return is_known(hardware->matrix_flops[precision].value) ||
+           is_known(hardware->vector_flops[precision].value);
+}
+
+bool estimate_offers(const struct hardware *hardware, enum precision precision)
+{
+    return estimate_is_native(hardware, precision) ||
+           (precision == PRECISION_INT4 && hardware_product_way(hardware, precision).flops);
+}
+
+/* How much less a precision must cost to be preferred: less is within the ± of measured joules. */
+#define CLEARLY_LESS 0.9
+
+static bool is_clearly_cheaper(struct hardware_way a, struct hardware_way b)
+{
+    if (is_known(a.joules->value) && is_known(b.joules->value))
+        return a.joules->value < CLEARLY_LESS * b.joules->value;
+    return b.flops->value < CLEARLY_LESS * a.flops->value;
+}
+
+enum precision estimate_default_precision(const struct hardware *hardware)
+{
+    static const enum precision BY_USE[] = {PRECISION_FP16, PRECISION_BF16, PRECISION_FP32,
+                                            PRECISION_FP8, PRECISION_INT8};
+    if (estimate_is_native(hardware, PRECISION_FP16) &&
+        estimate_is_native(hardware, PRECISION_BF16) &&
+        is_clearly_cheaper(hardware_product_way(hardware, PRECISION_BF16),
+                           hardware_product_way(hardware, PRECISION_FP16)))
+        return PRECISION_BF16;
+    for (size_t i = 0; i < sizeof BY_USE / sizeof *BY_USE; i++)
+        if (estimate_is_native(hardware, BY_USE[i]))
+            return BY_USE[i];
+    return PRECISION_FP32;
+}
+
+bool workload_estimate_fits(const struct workload_estimate *estimate)
+{
+    const struct estimate_memory *memory = &estimate->memory;
+    return memory->fits &&
+           (is_known(memory->capacity) || estimate->hardware->class == HARDWARE_CPU);
+}
+
+const struct partition *
+workload_estimate_timeline_partition(const struct workload_estimate *estimate)
+{
+    for (size_t i = 0; estimate->passes && i < estimate->work->count; i++)
+        if (estimate->passes[i].memory.timeline == estimate->memory.timeline)
+            return &estimate->work->passes[i].partition;
+    return NULL;
+}
+
+double workload_estimate_joules_per_unit(const struct workload_estimate *estimate)
+{
+    return estimate->all.joules.total / estimate->work->units;
+}
+
+double workload_estimate_units_per_s(const struct workload_estimate *estimate)
+{
+    return estimate->work->units / estimate->all.latency_s;
+}
+
+/* ---- subgraphs ---- */
+
+static void add_row(struct subgraph_total *sum, const struct subgraph_estimate *row, double times)
+{
+    sum->flops += times * row->flops;
+    sum->bytes += times * row->bytes;
+    sum->latency_s += times * row->latency_s;
+    sum->utilisation += times * row->latency_s * row->utilisation;
+    estimate_joules_add(&sum->joules, &row->joules, times);
+    sum->bound = row->bound; /* of the last: the longest context */
+}
+
+/* Are these passes of the same graph, so that their subgraphs correspond? */
+static bool continues(const struct workload_pass *before, const struct workload_pass *pass)
+{
+    return before && pass->setting.phase == before->setting.phase &&
+           pass->partition.count == before->partition.count;
+}
+
+enum err workload_estimate_subgraphs(const struct workload_estimate *estimate,
+                                     struct subgraph_total **rows, size_t *count, struct error *why)
+{
+    const struct workload *work = estimate->work;
+    size_t total = 0, first = 0;
+    const struct workload_pass *before = NULL;
+    for (size_t i = 0; i < work->count; before = &work->passes[i++])
+        total += continues(before, &work->passes[i]) ? 0 : work->passes[i].partition.count;
+    struct subgraph_total *all = calloc(total ? total : 1, sizeof *all);
+    if (!all)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    before = NULL;
+    for (size_t i = 0; i < work->count; before = &work->passes[i++]) {
+        const struct workload_pass *pass = &work->passes[i];
+        if (before && !continues(before, pass))
+            first += before->partition.count;
+        for (size_t s = 0; s < pass->partition.count; s++) {
+            all[first + s].subgraph = &pass->partition.subgraphs[s];
+            all[first + s].phase = pass->setting.phase;
+            add_row(&all[first + s], &estimate->passes[i].rows[s], pass->times);
+        }
+    }
+    for (size_t i = 0; i < total; i++)
+        all[i].utilisation = all[i].latency_s > 0 ? all[i].utilisation / all[i].latency_s : UNKNOWN;
+    *rows = all;
+    *count = total;
+    return ERR_OK;
+}

@@ -1,0 +1,267 @@
+/* Running an exporter: what to read, whose records, where it goes. */
+#include "report/export/export.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/units.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "report/export/records.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+#include "rundir/summary.h"
+
+enum { PIECE = 1 << 16 };
+
+struct exporting {
+    const struct export_driver *driver;
+    const struct export_request *request;
+    struct records records;
+    struct export_run run;
+    struct export export;
+    struct summary summary;
+    bool has_summary;
+    struct jv *metadata;
+    char *model, *name;
+    char temporary[FILE_PATH_MAX]; /* "" without one */
+    uint64_t taken;
+    struct error why;
+};
+
+/* ---- where it goes ---- */
+
+static enum err write_away(struct export *export, struct error *why)
+{
+    if (export->out.failed)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = file_write_all(export->fd, text_get(&export->out), export->out.length);
+    if (err)
+        return err_set(why, err, "cannot write %s: %s",
+                       export->run->output ? export->run->output : "to standard output",
+                       strerror(errno));
+    text_clear(&export->out);
+    return ERR_OK;
+}
+
+enum err export_pass_on(struct export *export, struct error *why)
+{
+    return export->out.length >= PIECE || export->out.failed ? write_away(export, why) : ERR_OK;
+}
+
+/* Beside the file that is to be, so that it can be renamed to it. */
+static enum err open_output(struct exporting *work, struct error *why)
+{
+    const char *output = work->request->output;
+    work->export.fd = work->request->fd;
+    if (!output || work->driver->makes_files)
+        return ERR_OK;
+    if (!str_format(work->temporary, sizeof work->temporary, "%s.%ld.tmp", output,
+                    (long)getpid())) {
+        work->temporary[0] = '\0';
+        return err_set(why, ERR_BAD_VALUE, "the path is too long: %.100s...", output);
+    }
+    work->export.fd = open(work->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (work->export.fd >= 0)
+        return ERR_OK;
+    work->temporary[0] = '\0';
+    return err_set(why, err_from_errno(errno), "cannot write %s: %s", output, strerror(errno));
+}
+
+static enum err close_output(struct exporting *work, enum err err, struct error *why)
+{
+    if (!work->temporary[0])
+        return err;
+    if (close(work->export.fd) && !err)
+        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", work->request->output,
+                      strerror(errno));
+    if (!err && rename(work->temporary, work->request->output))
+        err = err_set(why, err_from_errno(errno), "cannot write %s: %s", work->request->output,
+                      strerror(errno));
+    if (err)
+        unlink(work->temporary);
+    return err;
+}
+
+/* ---- what the run is ---- */
+
+static enum err read_summary(struct exporting *work, struct error *why)
+{
+    struct error reason = {0};
+    enum err err = summary_load(work->request->directory, &work->summary, &reason);
+    if (err == ERR_NOT_FOUND)
+        return ERR_OK;
+    work->has_summary = !err;
+    return err ? err_set(why, err, "%s", reason.text) : ERR_OK;
+}
+
+/* "runs/x/" is x. */
+static char *last_part(const char *directory)
+{
+    size_t end = strlen(directory), begin;
+    while (end > 1 && directory[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0 && directory[begin - 1] != '/'; begin--)
+        continue;
+    return strndup(directory + begin, end - begin);
+}
+
+static enum err take_model(void *context, const struct jv *record)
+{
+    struct exporting *work = context;
+    const struct jv *first = jv_first(jv_get(record, "model_metrics"));
+    if (!first)
+        return ERR_OK;
+    work->model = strdup(jv_key(first));
+    return work->model ? ERR_INTERRUPTED : ERR_NO_MEMORY; /* the first is enough */
+}
+
+static enum err choose_model(struct exporting *work, struct error *why)
+{
+    const char *told = work->request->model ? work->request->model : work->summary.model;
+    enum err err = ERR_OK;
+    if (told)
+        work->model = strdup(told);
+    else
+        err = records_give(&work->records, take_model, work, why);
+    if (err == ERR_INTERRUPTED)
+        err = ERR_OK;
+    if (!err && !work->model)
+        err = told ? err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY))
+                   : err_set(why, ERR_NO_DATA, "there is no record in %s yet",
+                             work->request->directory);
+    return err;
+}
+
+static enum err take_metadata(void *context, const struct jv *record)
+{
+    struct exporting *work = context;
+    enum err err = ERR_OK;
+    for (const struct jv *child = jv_first(jv_get(record, "dataset_metadata")); child && !err;
+         child = jv_next(child))
+        if (jv_is_null(jv_get(work->metadata, jv_key(child))))
+            err = jv_put(work->metadata, jv_key(child), child);
+    return err;
+}
+
+static enum err gather_metadata(struct exporting *work, struct error *why)
+{
+    if (!work->driver->wants_metadata)
+        return ERR_OK;
+    enum err err = jv_parse("{}", 2, &work->metadata, why);
+    return err ? err : records_give(&work->records, take_metadata, work, why);
+}
+
+/* ---- all of it ---- */
+
+static enum err take_record(void *context, const struct jv *record)
+{
+    struct exporting *work = context;
+    if (jv_is_null(jv_get(jv_get(record, "model_metrics"), work->model)))
+        return ERR_OK;
+    work->taken++;
+    enum err err = work->driver->record(&work->export, record, &work->why);
+    return err ? err : export_pass_on(&work->export, &work->why);
+}
+
+static uint64_t first_damaged(const struct exporting *work)
+{
+    char path[FILE_PATH_MAX];
+    return work->records.damaged &&
+                   str_format(path, sizeof path, "%s/records.jsonl", work->request->directory)
+               ? journal_first_damaged(path)
+               : 0;
+}
+
+static double format_of(const struct exporting *work)
+{
+    char path[FILE_PATH_MAX];
+    return work->records.index &&
+                   str_format(path, sizeof path, "%s/records.jsonl", work->request->directory)
+               ? journal_format(path)
+               : UNKNOWN;
+}
+
+/* Why a pass ended: the exporter's own reason, when it had one. */
+static enum err give_records(struct exporting *work, struct error *why)
+{
+    if (!work->driver->record)
+        return ERR_OK;
+    enum err err = records_give(&work->records, take_record, work, why);
+    if (err && work->why.text[0])
+        *why = work->why;
+    if (!err && !work->taken && work->records.damaged)
+        err = err_set(why, ERR_BAD_VALUE,
+                      "no record in %s can be read: %llu lines are damaged, the first is line %llu",
+                      work->request->directory, (unsigned long long)work->records.damaged,
+                      (unsigned long long)first_damaged(work));
+    else if (!err && !work->taken)
+        err = err_set(why, ERR_NOT_FOUND, "%s has no record of model '%.100s'",
+                      work->request->directory, work->model);
+    return err;
+}
+
+static enum err prepare(struct exporting *work, struct error *why)
+{
+    const struct export_request *request = work->request;
+    enum err err = work->driver->available ? work->driver->available(why) : ERR_OK;
+    if (!err)
+        err = run_dir_check_files(request->directory, why);
+    if (!err)
+        err = records_open(request->directory, &work->records, why);
+    if (!err)
+        err = read_summary(work, why);
+    if (!err)
+        err = choose_model(work, why);
+    if (!err)
+        err = gather_metadata(work, why);
+    work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
+    if (!err && !work->name)
+        err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    work->run = (struct export_run){request->directory, work->name,
+                                    work->model,        work->has_summary ? &work->summary : NULL,
+                                    work->metadata,     request->output,
+                                    request->replace};
+    work->export = (struct export){.driver = work->driver, .run = &work->run, .fd = -1};
+    return err ? err : open_output(work, why);
+}
+
+static enum err put_all(struct exporting *work, struct error *why)
+{
+    enum err err = work->driver->begin(&work->export, why);
+    if (!err)
+        err = give_records(work, why);
+    if (!err)
+        err = work->driver->end(&work->export, why);
+    if (!err)
+        err = write_away(&work->export, why);
+    if (work->driver->release)
+        work->driver->release(&work->export);
+    return err;
+}
+
+enum err export_run(const struct export_driver *driver, const struct export_request *request,
+                    struct export_done *done, struct error *why)
+{
+    struct exporting work = {.driver = driver, .request = request};
+    struct error reason = {0};
+    summary_init(&work.summary);
+    enum err err = prepare(&work, &reason);
+    if (!err)
+        err = close_output(&work, put_all(&work, &reason), &reason);
+    *done = (struct export_done){work.taken, work.records.damaged, first_damaged(&work),
+                                 format_of(&work)};
+    if (err)
+        err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
+    text_release(&work.export.out);
+    records_close(&work.records);
+    summary_release(&work.summary);
+    jv_free(work.metadata);
+    free(work.model);
+    free(work.name);
+    return err;
+}

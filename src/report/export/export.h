@@ -1,0 +1,85 @@
+/* A run in another program's format.  The contract of an exporter: one .c file in report/export that
+ * exports one `const struct export_driver`, and one line in exports.def.
+ *
+ * Records are given one after the other and in constant memory; an exporter adds to export->out, which is
+ * written away as it grows.
+ *
+ * Ownership: the caller owns every struct here; a driver owns only what export->state points to, from a
+ * successful begin until release. */
+#ifndef IPW_REPORT_EXPORT_H
+#define IPW_REPORT_EXPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/text.h"
+
+struct jv;
+struct summary;
+
+struct export_run {
+    const char *directory;         /* the run's, as it was given */
+    const char *name;              /* its last part, or what it is to be called */
+    const char *model;             /* whose records */
+    const struct summary *summary; /* NULL of an unfinished run */
+    const struct jv *metadata;     /* an example value of each key of the items' own metadata; with
+                                  wants_metadata only */
+    const char *output;            /* the file or directory to make; NULL for a stream */
+    bool replace;                  /* a run of this name, where the output has one */
+};
+
+struct export
+{
+    const struct export_driver *driver;
+    const struct export_run *run;
+    struct text out;
+    int fd; /* where `out` goes */
+    void *state;
+};
+
+struct export_driver {
+    const char *name;
+    const char *summary;
+    bool makes_files;                         /* writes run->output itself, which must be given */
+    bool wants_metadata;                      /* which costs another pass */
+    enum err (*available)(struct error *why); /* NULL: always */
+    enum err (*begin)(struct export *export, struct error *why);
+    enum err (*record)(struct export *export, const struct jv *record,
+                       struct error *why); /* NULL: wants none */
+    enum err (*end)(struct export *export, struct error *why);
+    void (*release)(struct export *export); /* also after a failure; NULL: nothing to give back */
+};
+
+/* NULL-terminated, in the order of exports.def. */
+extern const struct export_driver *const EXPORT_DRIVERS[];
+
+/* By its name; NULL, with the nearest in *why. */
+const struct export_driver *export_driver_find(const char *name, struct error *why);
+
+struct export_request {
+    const char *directory;
+    const char *model;  /* NULL: the summary's, else that of the first record */
+    const char *output; /* NULL: to fd */
+    int fd;
+    const char *name; /* of the run; NULL: its directory's */
+    bool replace;     /* what the output holds of a run of that name */
+};
+
+struct export_done {
+    uint64_t records;
+    uint64_t damaged;       /* lines of the journal that were left out */
+    uint64_t first_damaged; /* the first of them, from 1 */
+    double format;          /* of the journal; UNKNOWN without one */
+};
+
+/* All of it.  A file appears whole or not at all.  ERR_NOT_FOUND: no such directory, run or model;
+ * ERR_NO_DATA: no record, or the records lack what the format needs. */
+enum err export_run(const struct export_driver *driver, const struct export_request *request,
+                    struct export_done *done, struct error *why) MUST_USE;
+
+/* For an exporter that writes much at once: what has gathered goes out when it is enough. */
+enum err export_pass_on(struct export *export, struct error *why) MUST_USE;
+
+#endif

@@ -1,0 +1,123 @@
+/* A Hugging Face dataset on disk, as a run directory has one: all columns of the records, nested. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "port/json_read.h"
+#include "report/export/export.h"
+#include "rundir/run_dir.h"
+#include "rundir/store.h"
+#include "rundir/summary.h"
+
+struct hf {
+    struct store store;
+    struct jv *constants; /* what the summary has for all records; NULL: nothing */
+};
+
+static const struct store_driver *arrow_store(void)
+{
+    for (size_t i = 0; STORE_DRIVERS[i]; i++)
+        if (strcmp(STORE_DRIVERS[i]->name, "arrow") == 0)
+            return STORE_DRIVERS[i];
+    return NULL;
+}
+
+static enum err hf_available(struct error *why)
+{
+    const struct store_driver *driver = arrow_store();
+    if (!driver)
+        return err_set(why, ERR_UNSUPPORTED, "built without the Arrow store");
+    return driver->available ? driver->available(why) : ERR_OK;
+}
+
+static enum err make_directory(const char *path, struct error *why)
+{
+    enum run_dir_state state;
+    enum err err = run_dir_look(path, &state, why);
+    if (!err && state != RUN_DIR_NEW && state != RUN_DIR_EMPTY)
+        err = err_set(why, ERR_BAD_VALUE, "%s is not empty: name a new directory", path);
+    return err ? err : run_dir_make(path, why);
+}
+
+/* The journal's records leave out what is the same for all; a store has it in each. */
+static enum err make_constants(const struct export_run *run, struct jv **out, struct error *why)
+{
+    static const char *const KEYS[] = {"gpu_info", "system_info"};
+    struct text text = {0}, value = {0};
+    struct json json;
+    enum err err = ERR_OK;
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    json_object(&json, "model_metrics");
+    json_object(&json, run->model);
+    for (size_t i = 0; !err && i < sizeof KEYS / sizeof *KEYS; i++) {
+        const struct jv *told = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
+        text_clear(&value);
+        if (jv_is_null(told))
+            continue;
+        err = jv_print(told, &value);
+        json_raw(&json, KEYS[i], text_get(&value));
+    }
+    json_object_end(&json);
+    json_object_end(&json);
+    json_object_end(&json);
+    if (!err)
+        err = jv_parse(text_get(&text), text.length, out, why);
+    else
+        err_set(why, err, "%s", err_text(err));
+    text_release(&text);
+    text_release(&value);
+    return err;
+}
+
+static enum err hf_begin(struct export *export, struct error *why)
+{
+    const struct export_run *run = export->run;
+    struct store_run where = {run->output, run->model, run->metadata};
+    struct hf *hf = calloc(1, sizeof *hf);
+    if (!hf)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    export->state = hf;
+    enum err err = make_directory(run->output, why);
+    if (!err)
+        err = make_constants(run, &hf->constants, why);
+    return err ? err : store_open(arrow_store(), &where, &hf->store, why);
+}
+
+static enum err hf_record(struct export *export, const struct jv *record, struct error *why)
+{
+    struct hf *hf = export->state;
+    /* The record is ours alone while it is given. */
+    enum err err = jv_merge((struct jv *)record, hf->constants);
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
+    return hf->store.driver->put(&hf->store, record, why);
+}
+
+static enum err hf_end(struct export *export, struct error *why)
+{
+    struct hf *hf = export->state;
+    return hf->store.driver->finish(&hf->store, export->run->summary, why);
+}
+
+static void hf_release(struct export *export)
+{
+    struct hf *hf = export->state;
+    if (!hf)
+        return;
+    store_close(&hf->store);
+    jv_free(hf->constants);
+    free(hf);
+}
+
+const struct export_driver export_hf = {
+    .name = "hf",
+    .summary = "a Hugging Face dataset in a directory of its own: datasets.load_from_disk",
+    .makes_files = true,
+    .wants_metadata = true,
+    .available = hf_available,
+    .begin = hf_begin,
+    .record = hf_record,
+    .end = hf_end,
+    .release = hf_release,
+};

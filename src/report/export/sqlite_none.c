@@ -1,0 +1,23 @@
+/* A build without SQLite: the export is listed, and says what is missing. */
+#include "report/export/export.h"
+
+static enum err missing(struct error *why)
+{
+    return err_set(why, ERR_UNSUPPORTED,
+                   "built without SQLite: install libsqlite3-dev and build again");
+}
+
+static enum err refuse(struct export *export, struct error *why)
+{
+    (void)export;
+    return missing(why);
+}
+
+const struct export_driver export_sqlite = {
+    .name = "sqlite",
+    .summary = "an SQLite database with the tables runs and queries; adds to one that is there",
+    .makes_files = true,
+    .available = missing,
+    .begin = refuse,
+    .end = refuse,
+};

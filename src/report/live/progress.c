@@ -1,0 +1,131 @@
+#include "report/live/progress.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "report/text/format.h"
+#include "report/text/table.h"
+#include "runner/profile.h"
+
+#define BAR_PERIOD  (100 * NS_PER_MS)
+#define LINE_PERIOD (10 * NS_PER_S)
+
+enum { BAR_WIDTH = 16 };
+
+void progress_init(struct progress *progress, const char *command, bool terminal, bool utf8,
+                   unsigned columns, nanos now)
+{
+    *progress = (struct progress){
+        .command = command, .terminal = terminal, .utf8 = utf8, .columns = columns};
+    progress->next = now + (terminal ? 0 : LINE_PERIOD);
+}
+
+static void add_bar(const struct progress *progress, double share, struct text *out)
+{
+    unsigned full = (unsigned)lround(share * BAR_WIDTH);
+    text_add(out, "[");
+    for (unsigned i = 0; i < BAR_WIDTH; i++)
+        text_add(out, i < full ? (progress->utf8 ? "█" : "#") : (progress->utf8 ? "·" : "."));
+    text_add(out, "] ");
+}
+
+/* Digits that stand still while people look: whole seconds, two or three figures. */
+static char *format_left(char *to, double s)
+{
+    if (s < 60)
+        str_format(to, FORMAT_MAX, "%.0f s", ceil(s));
+    else
+        format_duration(to, s);
+    return to;
+}
+
+static void add_rate(double rate, const char *what, struct text *out)
+{
+    if (rate >= 0.1)
+        text_addf(out, "  %.*f%s/s", rate >= 99.95 ? 0 : rate >= 9.995 ? 1 : 2, rate, what);
+    else if (rate > 0)
+        text_addf(out, "  %.0f s%s%s", 1 / rate, what[0] ? " a" : " each", what);
+}
+
+/* "12/100  4.10/s  21 s left  310 W  152 tok/s  2.1 J/tok" */
+static void add_counts(const struct profile_progress *state, struct text *out)
+{
+    char cell[FORMAT_MAX];
+    double rate = state->elapsed_s > 0 ? (double)state->done / state->elapsed_s : 0;
+    text_addf(out, "%" PRIu64, state->done);
+    if (state->total >= 0)
+        text_addf(out, "/%" PRId64, state->total);
+    if (state->failed)
+        text_addf(out, " (%" PRIu64 " failed)", state->failed);
+    add_rate(rate, "", out);
+    if (rate > 0 && state->total > (int64_t)state->done)
+        text_addf(out, "  %s left",
+                  format_left(cell, (double)(state->total - (int64_t)state->done) / rate));
+    if (is_known(state->watts))
+        text_addf(out, "  %s", format_rough(cell, state->watts, "W"));
+    if (is_known(state->output_tokens_per_s))
+        add_rate(state->output_tokens_per_s, " tok", out);
+    if (is_known(state->joules_per_token))
+        text_addf(out, "  %s/tok", format_rough(cell, state->joules_per_token, "J"));
+}
+
+static bool counts_things(const struct profile_progress *state)
+{
+    return state->total >= 0 || state->done > 0;
+}
+
+static void add_state(const struct progress *progress, const struct profile_progress *state,
+                      struct text *out)
+{
+    char cell[FORMAT_MAX];
+    text_addf(out, "%s ", state->phase);
+    if (!counts_things(state)) {
+        text_add(out, format_left(cell, floor(state->elapsed_s)));
+        return;
+    }
+    if (state->stopping) /* what matters now comes first, where the line cannot be cut */
+        text_add(out, "stopping, those in flight may end (again: break off)  ");
+    else if (progress->terminal && state->total > 0)
+        add_bar(progress, fmin(1, (double)state->done / (double)state->total), out);
+    add_counts(state, out);
+}
+
+/* Cut at the terminal's edge: a line that wraps cannot be drawn over. */
+static void fit(struct text *line, unsigned columns)
+{
+    while (columns > 1 && display_width(text_get(line)) >= columns && line->length > 0) {
+        do
+            line->length--;
+        while (line->length > 0 && ((unsigned char)line->bytes[line->length] & 0xC0) == 0x80);
+        line->bytes[line->length] = '\0';
+    }
+}
+
+void progress_draw(struct progress *progress, const struct profile_progress *state, nanos now,
+                   struct text *out)
+{
+    struct text line = {0};
+    bool new_phase = progress->phase != state->phase;
+    if (now < progress->next && !(progress->terminal && new_phase))
+        return;
+    progress->phase = state->phase;
+    progress->next = now + (progress->terminal ? BAR_PERIOD : LINE_PERIOD);
+    add_state(progress, state, &line);
+    if (progress->terminal) {
+        fit(&line, progress->columns);
+        text_addf(out, "\r\x1b[K%s", text_get(&line));
+        progress->drawn = true;
+    } else {
+        text_addf(out, "ipw %s: %s\n", progress->command, text_get(&line));
+    }
+    text_release(&line);
+}
+
+void progress_clear(struct progress *progress, struct text *out)
+{
+    if (progress->drawn)
+        text_add(out, "\r\x1b[K");
+    progress->drawn = false;
+}

@@ -1,0 +1,151 @@
+#include "report/live/screen.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "report/text/table.h"
+
+enum { PIECE_MAX = 2048 }; /* a curve of 500 columns, four bytes each */
+
+static const char *const STYLES[] = {
+    [STYLE_PLAIN] = "",         [STYLE_BOLD] = "\033[1m",  [STYLE_DIM] = "\033[2m",
+    [STYLE_GRAPH] = "\033[36m", [STYLE_WARN] = "\033[33m", [STYLE_BAD] = "\033[1;31m",
+    [STYLE_MARK] = "\033[7m",
+};
+
+bool screen_line(struct screen *screen)
+{
+    if (screen->lines >= screen->rows) {
+        screen->used = screen->columns;
+        return false;
+    }
+    if (screen->lines++ > 0)
+        text_add(screen->out, "\n");
+    screen->used = 0;
+    return true;
+}
+
+unsigned screen_room(const struct screen *screen)
+{
+    return screen->columns - screen->used;
+}
+
+/* Length of the UTF-8 character at `at`, 0 when it is not one. */
+static size_t character_length(const unsigned char *at)
+{
+    size_t length = at[0] < 0x80             ? 1
+                    : (at[0] & 0xE0) == 0xC0 ? 2
+                    : (at[0] & 0xF0) == 0xE0 ? 3
+                    : (at[0] & 0xF8) == 0xF0 ? 4
+                                             : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    return length;
+}
+
+static const char *in_ascii(const char *character, size_t length)
+{
+    static const char *const PAIRS[][2] = {
+        {"±", "+-"}, {"µ", "u"}, {"°", " "}, {"–", "-"},
+        {"·", "-"},  {"…", "~"}, {"↑", "^"}, {"↓", "v"},
+    };
+    for (size_t i = 0; i < sizeof PAIRS / sizeof *PAIRS; i++)
+        if (strlen(PAIRS[i][0]) == length && !memcmp(PAIRS[i][0], character, length))
+            return PAIRS[i][1];
+    return "?";
+}
+
+/* Names come from drivers and firmware: what is no character, or controls the terminal, becomes a
+ * question mark. */
+static void clean(const struct screen *screen, const char *from, char *to, size_t size)
+{
+    size_t used = 0;
+    while (*from) {
+        size_t length = character_length((const unsigned char *)from);
+        const char *cell = from;
+        size_t cell_length = length;
+        bool control =
+            (unsigned char)*from < ' ' || *from == 0x7F ||
+            (length == 2 && (unsigned char)from[0] == 0xC2 && (unsigned char)from[1] < 0xA0);
+        if (length == 0 || control) {
+            cell = "?";
+            cell_length = 1;
+        } else if (length > 1 && !screen->utf8) {
+            cell = in_ascii(from, length);
+            cell_length = strlen(cell);
+        }
+        if (used + cell_length >= size)
+            break;
+        memcpy(to + used, cell, cell_length);
+        used += cell_length;
+        from += length ? length : 1;
+    }
+    to[used] = '\0';
+}
+
+static void put(struct screen *screen, enum style style, const char *piece, unsigned width)
+{
+    bool styled = screen->colour && style != STYLE_PLAIN;
+    text_add(screen->out, styled ? STYLES[style] : "");
+    text_add(screen->out, piece);
+    text_add(screen->out, styled ? "\033[0m" : "");
+    screen->used += width;
+}
+
+bool screen_add(struct screen *screen, enum style style, const char *format, ...)
+{
+    char raw[PIECE_MAX], piece[PIECE_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(raw, sizeof raw, format, args);
+    va_end(args);
+    clean(screen, raw, piece, sizeof piece);
+    size_t width = display_width(piece);
+    if (width > screen_room(screen))
+        return false;
+    put(screen, style, piece, (unsigned)width);
+    return true;
+}
+
+void screen_cut(struct screen *screen, enum style style, unsigned most, const char *text)
+{
+    char piece[PIECE_MAX];
+    if (most > screen_room(screen))
+        most = screen_room(screen);
+    clean(screen, text, piece, sizeof piece);
+    size_t width = display_width(piece);
+    if (width > most) {
+        char *at = piece;
+        for (unsigned kept = 0; kept + 1 < most; kept++)
+            at += character_length((const unsigned char *)at);
+        str_copy(at, sizeof piece - (size_t)(at - piece),
+                 most == 0      ? ""
+                 : screen->utf8 ? "…"
+                                : "~");
+        width = most;
+    }
+    put(screen, style, piece, (unsigned)width);
+}
+
+void screen_to(struct screen *screen, unsigned column)
+{
+    if (column > screen->columns)
+        column = screen->columns;
+    for (; screen->used < column; screen->used++)
+        text_add(screen->out, " ");
+}
+
+bool screen_right(struct screen *screen, enum style style, const char *text)
+{
+    char piece[PIECE_MAX];
+    clean(screen, text, piece, sizeof piece);
+    size_t width = display_width(piece);
+    if (width == 0 || width + 2 > screen_room(screen))
+        return false;
+    screen_to(screen, screen->columns - (unsigned)width);
+    put(screen, style, piece, (unsigned)width);
+    return true;
+}

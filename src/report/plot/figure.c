@@ -1,0 +1,238 @@
+#include "report/plot/figure.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "rundir/run_table.h"
+
+/* Nothing that is measured is larger; and spans of what is smaller stay finite. */
+#define FIGURE_LARGEST 1e100
+
+const char *const FIGURE_SUFFIXES[FIGURE_FORMATS] = {"png", "svg", "pdf"};
+
+struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label)
+{
+    struct figure_panel *panel = &figure->panels[figure->panel_count];
+    if (figure->panel_count < FIGURE_PANELS_MOST - 1)
+        figure->panel_count++;
+    panel->x.low = panel->x.high = panel->y.low = panel->y.high = UNKNOWN;
+    str_copy(panel->x.label, sizeof panel->x.label, x_label);
+    str_copy(panel->y.label, sizeof panel->y.label, y_label);
+    return panel;
+}
+
+struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
+                                    enum figure_style style, enum figure_colour colour,
+                                    const char *name)
+{
+    static struct figure_series nothing; /* its figure is NULL: rows go nowhere */
+    struct figure_series **all =
+        grow((void *)panel->series, &panel->series_capacity, panel->series_count, sizeof *all);
+    if (all)
+        panel->series = all;
+    struct figure_series *series = all ? calloc(1, sizeof *series) : NULL;
+    if (!series) {
+        figure->failed = true;
+        return &nothing;
+    }
+    *series = (struct figure_series){.style = style, .colour = colour, .figure = figure};
+    str_copy(series->name, sizeof series->name, name);
+    panel->series[panel->series_count++] = series;
+    return series;
+}
+
+static void add_row(struct figure_series *series, const double *values, unsigned count)
+{
+    if (!series->figure)
+        return;
+    for (unsigned i = 0; i < count; i++)
+        if (!is_known(values[i]) || fabs(values[i]) > FIGURE_LARGEST)
+            return;
+    double(*rows)[FIGURE_ROW] =
+        grow(series->rows, &series->capacity, series->count, sizeof *series->rows);
+    if (!rows) {
+        series->figure->failed = true;
+        return;
+    }
+    series->rows = rows;
+    for (unsigned i = 0; i < FIGURE_ROW; i++)
+        rows[series->count][i] = i < count ? values[i] : 0;
+    series->count++;
+}
+
+void series_add2(struct figure_series *series, double a, double b)
+{
+    add_row(series, (double[]){a, b}, 2);
+}
+
+void series_add3(struct figure_series *series, double a, double b, double c)
+{
+    add_row(series, (double[]){a, b, c}, 3);
+}
+
+void series_add4(struct figure_series *series, double a, double b, double c, double d)
+{
+    add_row(series, (double[]){a, b, c, d}, 4);
+}
+
+void series_add5(struct figure_series *series, double a, double b, double c, double d, double e)
+{
+    add_row(series, (double[]){a, b, c, d, e}, 5);
+}
+
+void figure_name(struct figure *figure, struct figure_axis *axis, const char *name)
+{
+    char(*names)[FIGURE_TEXT_MAX] =
+        grow(axis->names, &axis->name_capacity, axis->name_count, sizeof *names);
+    if (!names) {
+        figure->failed = true;
+        return;
+    }
+    axis->names = names;
+    str_copy(names[axis->name_count++], FIGURE_TEXT_MAX, name);
+}
+
+void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
+                  const char *text)
+{
+    struct figure_label *labels =
+        grow(panel->labels, &panel->label_capacity, panel->label_count, sizeof *labels);
+    if (!labels) {
+        figure->failed = true;
+        return;
+    }
+    panel->labels = labels;
+    if (!is_known(x) || !is_known(y))
+        return;
+    labels[panel->label_count] = (struct figure_label){.x = x, .y = y, .left = left};
+    str_copy(labels[panel->label_count++].text, FIGURE_TEXT_MAX, text);
+}
+
+static void release_panel(struct figure_panel *panel)
+{
+    for (size_t i = 0; i < panel->series_count; i++) {
+        free(panel->series[i]->rows);
+        free(panel->series[i]);
+    }
+    free((void *)panel->series);
+    free(panel->labels);
+    free(panel->x.names);
+    free(panel->y.names);
+    *panel = (struct figure_panel){0};
+}
+
+static bool is_empty(const struct figure_panel *panel)
+{
+    for (size_t i = 0; i < panel->series_count; i++)
+        if (panel->series[i]->count)
+            return false;
+    return true;
+}
+
+static void each_of_axis(struct figure_axis *axis,
+                         void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
+                         void *context)
+{
+    visit(axis->label, context);
+    for (size_t i = 0; i < axis->name_count; i++)
+        visit(axis->names[i], context);
+}
+
+void figure_each_text(struct figure *figure,
+                      void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
+                      void *context)
+{
+    visit(figure->title, context);
+    visit(figure->note, context);
+    for (size_t p = 0; p < figure->panel_count; p++) {
+        struct figure_panel *panel = &figure->panels[p];
+        visit(panel->title, context);
+        visit(panel->heat_label, context);
+        each_of_axis(&panel->x, visit, context);
+        each_of_axis(&panel->y, visit, context);
+        for (size_t s = 0; s < panel->series_count; s++)
+            visit(panel->series[s]->name, context);
+        for (size_t i = 0; i < panel->label_count; i++)
+            visit(panel->labels[i].text, context);
+    }
+}
+
+bool figure_drop_empty(struct figure *figure)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < figure->panel_count; i++) {
+        if (is_empty(&figure->panels[i])) {
+            release_panel(&figure->panels[i]);
+            continue;
+        }
+        if (kept != i) {
+            figure->panels[kept] = figure->panels[i];
+            figure->panels[i] = (struct figure_panel){0};
+        }
+        kept++;
+    }
+    figure->panel_count = kept;
+    return kept > 0;
+}
+
+void figure_release(struct figure *figure)
+{
+    for (size_t i = 0; i < FIGURE_PANELS_MOST; i++)
+        release_panel(&figure->panels[i]);
+    *figure = (struct figure){0};
+}
+
+/* ---- headings ---- */
+
+void draw_heading(struct figure *figure, const struct run_table *table, const char *what)
+{
+    const char *hardware = run_fact_text(table, "hardware_label");
+    size_t completed = table->rows - table->failed;
+    str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
+               hardware[0] ? " on " : "", hardware);
+    str_format(figure->note, sizeof figure->note, "%zu completed quer%s", completed,
+               completed == 1 ? "y" : "ies");
+}
+
+const char *short_name(const char *name)
+{
+    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
+            return name;
+    const char *slash = strrchr(name, '/');
+    return slash && slash[1] ? slash + 1 : name;
+}
+
+void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
+                   double x, double top, const char *name)
+{
+    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, colour, name);
+    series_add2(line, x, 0);
+    series_add2(line, x, top);
+}
+
+static const char *text_or(const struct jv *value, const char *otherwise)
+{
+    const char *text = jv_text(value);
+    return text ? text : otherwise;
+}
+
+void layers_heading(struct figure *figure, const struct jv *layers, const char *what)
+{
+    const char *model = text_or(jv_get(layers, "model"), "a model");
+    double joules = jv_number(jv_path(layers, "energy.joules"));
+    double plus_minus = jv_number(jv_path(layers, "energy.plus_minus"));
+    str_format(figure->title, sizeof figure->title, "%s: %.160s", what, short_name(model));
+    if (is_known(joules))
+        str_format(figure->note, sizeof figure->note,
+                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s", joules,
+                   plus_minus,
+                   strcmp(text_or(jv_get(layers, "method"), ""), "estimated") ? "" : ", estimated",
+                   text_or(jv_get(layers, "attribution"), "an unknown method"));
+}

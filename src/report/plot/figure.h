@@ -1,0 +1,144 @@
+/* A picture before it is drawn: panels with axes, and series of numbers in them.  Texts may hold any
+ * bytes; whoever draws makes labels of them and nothing else.
+ *
+ * A struct figure owns all that was added to it: zero-initialise, figure_release.  A failed allocation
+ * is remembered in `failed`, so that filling needs no checks. */
+#ifndef IPW_REPORT_FIGURE_H
+#define IPW_REPORT_FIGURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+
+enum { FIGURE_TEXT_MAX = 256, FIGURE_PANELS_MOST = 6, FIGURE_ROW = 5 };
+
+/* What a row of a series holds. */
+enum figure_style {
+    FIGURE_POINTS,   /* x, y, weight: 0 is faint, 1 is solid */
+    FIGURE_LINE,     /* x, y */
+    FIGURE_DOTTED,   /* x, y */
+    FIGURE_STEPS,    /* x, y */
+    FIGURE_MARKED,   /* x, y: a line with marks on it */
+    FIGURE_BAND,     /* x, low, high */
+    FIGURE_BOXES,    /* x from, x to, y from, y to */
+    FIGURE_ERRORS_Y, /* x, y, low, high: a mark with its interval */
+    FIGURE_ERRORS_X, /* x, y, low, high: the same, lying */
+    FIGURE_HEAT,     /* x from, x to, y from, y to, value */
+};
+
+/* Colours by their part in a picture: the same in every one, told apart by people who see few. */
+enum figure_colour {
+    FIGURE_BLUE,
+    FIGURE_ORANGE,
+    FIGURE_GREEN,
+    FIGURE_PURPLE,
+    FIGURE_SKY,
+    FIGURE_VERMILION,
+    FIGURE_YELLOW,
+    FIGURE_INK, /* as the text */
+    FIGURE_COLOURS
+};
+
+struct figure_series {
+    enum figure_style style;
+    enum figure_colour colour;
+    unsigned round;             /* where colours come again: other marks and dashes */
+    char name[FIGURE_TEXT_MAX]; /* in the legend; "" for none */
+    double (*rows)[FIGURE_ROW];
+    size_t count, capacity;
+    struct figure *figure;
+};
+
+struct figure_axis {
+    char label[FIGURE_TEXT_MAX];    /* with the unit */
+    double log_base;                /* 0: linear */
+    double low, high;               /* UNKNOWN: by the data */
+    bool from_zero, hidden;         /* hidden: without numbers */
+    bool whole;                     /* only whole numbers are marked */
+    bool down;                      /* counts from the top */
+    char (*names)[FIGURE_TEXT_MAX]; /* of 0, 1, 2 ...; instead of numbers */
+    size_t name_count, name_capacity;
+};
+
+struct figure_label {
+    double x, y;
+    char text[FIGURE_TEXT_MAX];
+    bool left; /* stands to the left of its place */
+};
+
+struct figure_panel {
+    char title[FIGURE_TEXT_MAX]; /* "" for none */
+    struct figure_axis x, y;
+    char heat_label[FIGURE_TEXT_MAX]; /* of the colours, with the unit */
+    double heat_high;                 /* of the colours' scale, which begins at 0; 0: by the data */
+    struct figure_series **series;
+    size_t series_count, series_capacity;
+    struct figure_label *labels;
+    size_t label_count, label_capacity;
+    double weight; /* of its height or width among the others; 0 counts as 1 */
+};
+
+struct figure {
+    char title[FIGURE_TEXT_MAX], note[FIGURE_TEXT_MAX];
+    struct figure_panel panels[FIGURE_PANELS_MOST];
+    size_t panel_count;
+    bool beside;   /* panels from left to right; else from top to bottom */
+    double height; /* of 800 wide; 0: 500 */
+    bool failed;
+};
+
+/* Axes are linear, by the data, until they are told otherwise.  There are FIGURE_PANELS_MOST. */
+struct figure_panel *figure_panel(struct figure *figure, const char *x_label, const char *y_label);
+
+/* Never NULL: a failed figure has one that takes nothing. */
+struct figure_series *figure_series(struct figure *figure, struct figure_panel *panel,
+                                    enum figure_style style, enum figure_colour colour,
+                                    const char *name);
+
+/* A row as the style has it; one with a value that is not known (of those that count) is left out. */
+void series_add2(struct figure_series *series, double a, double b);
+void series_add3(struct figure_series *series, double a, double b, double c);
+void series_add4(struct figure_series *series, double a, double b, double c, double d);
+void series_add5(struct figure_series *series, double a, double b, double c, double d, double e);
+
+void figure_name(struct figure *figure, struct figure_axis *axis, const char *name);
+void figure_label(struct figure *figure, struct figure_panel *panel, double x, double y, bool left,
+                  const char *text);
+
+/* Every text of it, one after the other, always in the same order. */
+void figure_each_text(struct figure *figure,
+                      void (*visit)(char text[static FIGURE_TEXT_MAX], void *context),
+                      void *context);
+
+/* Panels without a row are taken out; false when none is left. */
+bool figure_drop_empty(struct figure *figure);
+
+void figure_release(struct figure *figure);
+
+enum figure_format { FIGURE_PNG, FIGURE_SVG, FIGURE_PDF, FIGURE_FORMATS };
+extern const char *const FIGURE_SUFFIXES[FIGURE_FORMATS]; /* "png" ... */
+
+/* What gnuplot draws it from.  The same figure gives the same bytes. */
+struct jv;
+struct run_table;
+struct text;
+enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
+                       struct text *out) MUST_USE;
+
+/* ---- titles ---- */
+
+/* "llama3.2:1b on H100: what", and a note with the number of queries. */
+void draw_heading(struct figure *figure, const struct run_table *table, const char *what);
+
+/* The same of a result of `ipw layers`, with its energy and how that was attributed. */
+void layers_heading(struct figure *figure, const struct jv *layers, const char *what);
+
+/* A vertical line up to `top`, with its name in the legend. */
+void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
+                   double x, double top, const char *name);
+
+/* The last part of a path or of "organization/name"; any other name is returned whole. */
+const char *short_name(const char *name);
+
+#endif

@@ -1,0 +1,671 @@
+/* A figure as gnuplot's script, data within.
+ *
+ * All that comes from data is a number, or a text in single quotes, in which gnuplot knows one mark only:
+ * the quote itself.  Terminals are set to take texts as they are (noenhanced), so "_" and "{" are letters.
+ *
+ * Places are given as shares of the page rather than left to gnuplot: then legends stand above the
+ * data, never on it, and panels line up. */
+#include <math.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "core/utf8.h"
+#include "report/plot/figure.h"
+
+enum { LEGEND_LETTERS = 50 };
+enum { FONT = 13, FONT_SMALL = 11 }; /* on a page of 800 */
+#define LETTER       0.0095          /* a letter's width, of the page's */
+#define LETTER_SMALL 0.0080
+
+struct theme {
+    const char *paper, *ink, *faint, *grid;
+    unsigned colours[FIGURE_COLOURS];
+};
+
+/* The colours of Okabe and Ito.  Some are hard to see on white, others on black. */
+static const struct theme LIGHT = {
+    "#ffffff",
+    "#1a1a1a",
+    "#5a5a5a",
+    "#d9d9d9",
+    {0x0072b2, 0xe69f00, 0x009e73, 0xcc79a7, 0x56b4e9, 0xd55e00, 0xb3a800, 0x1a1a1a},
+};
+static const struct theme DARK = {
+    "#14171c",
+    "#ececec",
+    "#a9afb8",
+    "#363c45",
+    {0x56b4e9, 0xe69f00, 0x1fbf92, 0xe39cc4, 0x3d8fd1, 0xf0743e, 0xf0e442, 0xececec},
+};
+
+struct place {
+    double left, right, bottom, top; /* shares of the page */
+};
+
+struct drawing {
+    const struct figure *figure;
+    const struct theme *theme;
+    struct text *out;
+    double height;
+};
+
+/* ---- texts ---- */
+
+static size_t letters_in(const char *string)
+{
+    size_t count = 0;
+    for (; *string; string++)
+        count += ((unsigned char)*string & 0xC0) != 0x80;
+    return count;
+}
+
+/* What is no text counts as a letter, byte by byte. */
+static size_t letter_length(const char *string, size_t left)
+{
+    size_t length = utf8_length(string, left);
+    return length ? length : 1;
+}
+
+static void put_letter(struct text *out, const char *string, size_t left, bool is_format)
+{
+    size_t length = utf8_length(string, left);
+    if (length == 1 && ((unsigned char)*string < 0x20 || *string == 0x7f))
+        text_add(out, " ");
+    else if (length == 1 && *string == '\'')
+        text_add(out, "''");
+    else if (length == 1 && *string == '%' && is_format)
+        text_add(out, "%%");
+    else if (length)
+        text_add_bytes(out, string, length);
+    else
+        text_add(out, "?");
+}
+
+/* At most `most` letters, in quotes; of a longer text the middle is left out, since the end of a name
+ * often tells it from others.  What is no text becomes "?", a line break a space. */
+static void put_quoted(struct text *out, const char *string, size_t most, bool is_format)
+{
+    size_t letters = 0, end = strlen(string);
+    for (size_t at = 0; at < end; at += letter_length(string + at, end - at))
+        letters++;
+    size_t from =
+        letters > most ? (most + 1) / 2 : letters; /* of the gap, which takes one letter */
+    size_t to = letters > most ? letters - (most - 1 - from) : letters;
+    /* A quote at the very beginning gnuplot would take for the end of an empty text. */
+    text_add(out, string[0] == '\'' ? "' " : "'");
+    for (size_t at = 0, letter = 0; at < end; letter++) {
+        if (letter == from && letters > most)
+            text_add(out, "…");
+        if (letter < from || letter >= to)
+            put_letter(out, string + at, end - at, is_format);
+        at += letter_length(string + at, end - at);
+    }
+    text_add(out, "'");
+}
+
+/* ---- the page ---- */
+
+static void put_terminal(struct drawing *d, enum figure_format format)
+{
+    text_add(d->out, "set encoding utf8\n");
+    if (format == FIGURE_PNG)
+        text_addf(d->out,
+                  "set terminal pngcairo noenhanced font 'sans-serif,%d' fontscale 1.5 linewidth 2 "
+                  "pointscale 2 size 1600,%.0f background '%s'\n",
+                  FONT, 2 * d->height, d->theme->paper);
+    else if (format == FIGURE_SVG)
+        text_addf(d->out,
+                  "set terminal svg noenhanced font 'sans-serif,%d' size 800,%.0f background "
+                  "'%s'\n",
+                  FONT, d->height, d->theme->paper);
+    else
+        text_addf(d->out,
+                  "set terminal pdfcairo noenhanced font 'sans-serif,%d' fontscale 0.54 "
+                  "linewidth 1.5 pointscale 0.8 size 8in,%.2fin background '%s'\n",
+                  FONT, d->height / 100, d->theme->paper);
+}
+
+static void put_settings(struct drawing *d)
+{
+    const struct theme *theme = d->theme;
+    text_addf(d->out, "set border 3 linecolor rgb '%s'\n", theme->faint);
+    text_addf(d->out, "set tics nomirror out scale 0.5 textcolor rgb '%s'\n", theme->ink);
+    text_addf(d->out, "set grid linetype 1 linewidth 0.6 linecolor rgb '%s'\n", theme->grid);
+    text_addf(d->out, "set errorbars 0.6\nset boxwidth 1 absolute\n");
+    /* From dark to light for every kind of eye: viridis, at eight places. */
+    text_add(d->out, "set palette defined (0 '#440154', 1 '#46327e', 2 '#365c8d', 3 '#277f8e', 4 "
+                     "'#1fa187', 5 '#4ac16d', 6 '#a0da39', 7 '#fde725')\n");
+}
+
+static double px(const struct drawing *d, double pixels)
+{
+    return pixels / d->height;
+}
+
+/* ---- data ---- */
+
+static void put_block(struct drawing *d, size_t p, size_t s, const struct figure_series *series)
+{
+    unsigned colour = d->theme->colours[series->colour];
+    text_addf(d->out, "$p%zus%zu << END\n", p, s);
+    for (size_t i = 0; i < series->count; i++) {
+        const double *row = series->rows[i];
+        if (series->style == FIGURE_POINTS)
+            text_addf(d->out, "%.9g %.9g %u\n", row[0], row[1],
+                      (unsigned)lround((1 - row[2]) * 215) << 24 | colour);
+        else if (series->style == FIGURE_BAND)
+            text_addf(d->out, "%.9g %.9g %.9g\n", row[0], row[1], row[2]);
+        else if (series->style == FIGURE_BOXES || series->style == FIGURE_HEAT)
+            text_addf(d->out, "%.9g %.9g %.9g %.9g %.9g %.9g %.9g\n", row[0] / 2 + row[1] / 2,
+                      row[2] / 2 + row[3] / 2, row[0], row[1], row[2], row[3], row[4]);
+        else if (series->style == FIGURE_ERRORS_X || series->style == FIGURE_ERRORS_Y)
+            text_addf(d->out, "%.9g %.9g %.9g %.9g\n", row[0], row[1], row[2], row[3]);
+        else
+            text_addf(d->out, "%.9g %.9g\n", row[0], row[1]);
+    }
+    text_add(d->out, "END\n");
+}
+
+static void put_style(struct drawing *d, const struct figure_series *series)
+{
+    static const unsigned MARKS[] = {7, 5, 9, 13}, DASHES[] = {1, 2, 4, 5};
+    unsigned colour = d->theme->colours[series->colour];
+    unsigned mark = MARKS[series->round % 4], dash = DASHES[series->round % 4];
+    switch (series->style) {
+    case FIGURE_POINTS:
+        text_add(d->out, " using 1:2:3 with points pointtype 7 pointsize 0.75 linecolor rgb "
+                         "variable notitle");
+        break;
+    case FIGURE_LINE:
+        text_addf(d->out, " with lines linewidth 2 dashtype %u linecolor rgb '#%06x'", dash,
+                  colour);
+        break;
+    case FIGURE_DOTTED:
+        text_addf(d->out, " with lines linewidth 2 dashtype (3,3) linecolor rgb '#%06x'", colour);
+        break;
+    case FIGURE_STEPS:
+        text_addf(d->out, " with steps linewidth 1.5 linecolor rgb '#%06x'", colour);
+        break;
+    case FIGURE_MARKED:
+        text_addf(d->out,
+                  " with linespoints linewidth 1.5 dashtype %u pointtype %u pointsize 0.9 "
+                  "linecolor rgb '#%06x'",
+                  dash, mark, colour);
+        break;
+    case FIGURE_BAND:
+        text_addf(d->out, " with filledcurves fillcolor rgb '#c0%06x' fillstyle solid noborder",
+                  colour);
+        break;
+    case FIGURE_BOXES:
+        text_addf(d->out, " with boxxyerror fillcolor rgb '#%06x' fillstyle solid noborder",
+                  colour);
+        break;
+    case FIGURE_ERRORS_X:
+    case FIGURE_ERRORS_Y:
+        text_addf(d->out,
+                  " with %serrorbars linewidth 1.5 pointtype %u pointsize 0.9 linecolor rgb "
+                  "'#%06x'",
+                  series->style == FIGURE_ERRORS_X ? "x" : "y", mark, colour);
+        break;
+    case FIGURE_HEAT:
+        text_add(d->out, " with boxxyerror fillstyle solid noborder fillcolor palette");
+        break;
+    }
+}
+
+/* Points have colours of their own, so their line of the legend stands by itself. */
+static void put_series(struct drawing *d, size_t p, size_t s, const struct figure_series *series,
+                       bool is_first)
+{
+    text_addf(d->out, "%s$p%zus%zu", is_first ? "plot " : ", ", p, s);
+    put_style(d, series);
+    if (series->style == FIGURE_POINTS && series->name[0])
+        text_addf(d->out, ", keyentry with points pointtype 7 pointsize 0.75 linecolor rgb '#%06x'",
+                  d->theme->colours[series->colour]);
+    if (series->name[0]) {
+        text_add(d->out, " title ");
+        put_quoted(d->out, series->name, LEGEND_LETTERS, false);
+    } else if (series->style != FIGURE_POINTS) {
+        text_add(d->out, " notitle");
+    }
+}
+
+/* ---- axes ---- */
+
+struct range {
+    double low, high;
+};
+
+static void widen(struct range *range, double value, bool logarithmic)
+{
+    if (logarithmic && value <= 0)
+        return;
+    range->low = fmin(range->low, value);
+    range->high = fmax(range->high, value);
+}
+
+/* Which of a row's values lie on this axis: bits. */
+static unsigned values_on(enum figure_style style, bool is_x)
+{
+    switch (style) {
+    case FIGURE_BAND:
+        return is_x ? 1 : 2 | 4;
+    case FIGURE_BOXES:
+    case FIGURE_HEAT:
+        return is_x ? 1 | 2 : 4 | 8;
+    case FIGURE_ERRORS_Y:
+        return is_x ? 1 : 2 | 4 | 8;
+    case FIGURE_ERRORS_X:
+        return is_x ? 1 | 4 | 8 : 2;
+    default:
+        return is_x ? 1 : 2;
+    }
+}
+
+static struct range range_of(const struct figure_panel *panel, bool is_x)
+{
+    const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
+    struct range range = {INFINITY, -INFINITY};
+    for (size_t s = 0; s < panel->series_count; s++) {
+        const struct figure_series *series = panel->series[s];
+        unsigned on = values_on(series->style, is_x);
+        for (size_t i = 0; i < series->count; i++)
+            for (unsigned v = 0; v < FIGURE_ROW; v++)
+                if (on >> v & 1)
+                    widen(&range, series->rows[i][v], axis->log_base > 0);
+    }
+    if (axis->from_zero && axis->log_base <= 0)
+        widen(&range, 0, false);
+    return range;
+}
+
+/* The data with air around it; a single value stands in the middle. */
+static struct range range_with_air(const struct figure_panel *panel, bool is_x)
+{
+    const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
+    struct range range = range_of(panel, is_x);
+    double air = is_x ? 0.03 : 0.06;
+    if (range.low > range.high)
+        range = (struct range){axis->log_base > 0 ? 1 : 0, axis->log_base > 0 ? 10 : 1};
+    if (axis->log_base > 0) {
+        double span = log(range.high / range.low);
+        double factor = exp(span > 0 ? fmax(air * span, 0.05) : 0.7);
+        range = (struct range){range.low / factor, range.high * factor};
+    } else {
+        double span = range.high - range.low;
+        double step = span > 0 ? air * span : fmax(fabs(range.high) * 0.1, 0.5);
+        range.low -= axis->from_zero && range.low >= 0 ? 0 : step;
+        range.high += axis->from_zero && range.high <= 0 && span > 0 ? 0 : step;
+    }
+    if (axis->names)
+        range = (struct range){-0.5, (double)axis->name_count - 0.5};
+    if (is_known(axis->low))
+        range.low = axis->low;
+    if (is_known(axis->high))
+        range.high = axis->high;
+    return range;
+}
+
+static size_t longest_name(const struct figure_axis *axis)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < axis->name_count; i++) {
+        size_t length = letters_in(axis->names[i]);
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+enum { NAME_LETTERS = 34 };
+
+static bool names_are_turned(const struct figure_axis *axis, double width)
+{
+    return (double)(axis->name_count * (longest_name(axis) + 2)) * LETTER > width;
+}
+
+static void put_names(struct drawing *d, const char *letter, const struct figure_axis *axis,
+                      double width)
+{
+    text_addf(d->out, "set %stics %s(", letter,
+              letter[0] == 'x' && names_are_turned(axis, width) ? "rotate by 35 right "
+                                                                : "norotate ");
+    for (size_t i = 0; i < axis->name_count; i++) {
+        text_add(d->out, i ? ", " : "");
+        put_quoted(d->out, axis->names[i], NAME_LETTERS, true);
+        text_addf(d->out, " %zu", i);
+    }
+    text_add(d->out, ")\n");
+}
+
+/* 1, 2 or 5 times a power of ten, so that at most `most` steps make the range. */
+static double nice_step(struct range range, double most, bool whole)
+{
+    double least = (range.high - range.low) / fmax(most, 3), power = pow(10, floor(log10(least)));
+    double step = least <= power ? power : least <= 2 * power ? 2 * power : 5 * power;
+    step = least > 5 * power ? 10 * power : step;
+    return whole ? fmax(step, 1) : step;
+}
+
+/* Between two powers there would be no mark, or one: then there are numbers as on a linear axis. */
+static bool has_few_powers(const struct figure_axis *axis, struct range range)
+{
+    double base = log(axis->log_base);
+    return floor(log(range.high) / base) - ceil(log(range.low) / base) < 1;
+}
+
+static void put_numbers(struct drawing *d, struct range range, double step)
+{
+    double first = ceil(range.low / step);
+    text_add(d->out, "(");
+    for (int i = 0; (first + i) * step <= range.high; i++)
+        text_addf(d->out, "%s%.9g", i ? ", " : "", (first + i) * step);
+    text_add(d->out, ")");
+}
+
+/* Marks far enough apart for their numbers: on a line some 46 wide, over one another some 34 high, or 24
+ * where they count something. */
+static void put_marks(struct drawing *d, const char *letter, const struct figure_axis *axis,
+                      struct range range, struct place place)
+{
+    double most = letter[0] == 'x'
+                      ? (place.right - place.left) * 800 / 46
+                      : (place.top - place.bottom) * d->height / (axis->whole ? 24 : 34);
+    text_addf(d->out, "set %stics norotate ", letter);
+    if (axis->log_base > 0 && has_few_powers(axis, range))
+        put_numbers(d, range, nice_step(range, fmin(most, 6), axis->whole));
+    else if (axis->log_base > 0)
+        text_add(d->out, "autofreq");
+    else
+        text_addf(d->out, "%.9g", nice_step(range, most, axis->whole));
+    text_addf(d->out, "\nset format %s '%s'\n", letter, axis->hidden ? "" : "%.7g");
+}
+
+static void put_axis(struct drawing *d, const char *letter, const struct figure_panel *panel,
+                     struct place place)
+{
+    bool is_x = letter[0] == 'x';
+    const struct figure_axis *axis = is_x ? &panel->x : &panel->y;
+    struct range range = range_with_air(panel, is_x);
+    text_addf(d->out, "unset logscale %s\n", letter);
+    if (axis->log_base > 0)
+        text_addf(d->out, "set logscale %s %.0f\n", letter, axis->log_base);
+    if (axis->down)
+        text_addf(d->out, "set %srange [%.9g:%.9g]\n", letter, range.high, range.low);
+    else
+        text_addf(d->out, "set %srange [%.9g:%.9g]\n", letter, range.low, range.high);
+    text_addf(d->out, "set %slabel ", letter);
+    put_quoted(d->out, axis->label, 80, false);
+    text_addf(d->out, " textcolor rgb '%s'\n", d->theme->ink);
+    if (axis->names)
+        put_names(d, letter, axis, place.right - place.left);
+    else
+        put_marks(d, letter, axis, range, place);
+}
+
+/* ---- where things stand ---- */
+
+static size_t named_series(const struct figure_panel *panel, size_t *longest)
+{
+    size_t count = 0;
+    *longest = 0;
+    for (size_t s = 0; s < panel->series_count; s++) {
+        size_t length = panel->series[s]->count ? letters_in(panel->series[s]->name) : 0;
+        length = length > LEGEND_LETTERS ? LEGEND_LETTERS : length;
+        count += length > 0;
+        *longest = length > *longest ? length : *longest;
+    }
+    return count;
+}
+
+static size_t legend_columns(const struct figure_panel *panel, double width)
+{
+    size_t longest, count = named_series(panel, &longest);
+    double columns = floor(width / (((double)longest + 6) * LETTER));
+    return columns<1 ? 1 : columns>(double) count ? count : (size_t)columns;
+}
+
+/* Letters of the longest number along an axis. */
+static size_t longest_number(const struct figure_axis *axis, struct range range)
+{
+    bool is_log = axis->log_base > 0 && !has_few_powers(axis, range);
+    double step = is_log ? log(axis->log_base) : nice_step(range, 10, axis->whole);
+    double low = is_log ? log(range.low) : range.low, high = is_log ? log(range.high) : range.high;
+    size_t longest = 1;
+    char number[32];
+    double first = ceil(low / step);
+    for (int i = 0; first + i <= high / step; i++) {
+        str_format(number, sizeof number, "%.7g",
+                   is_log ? pow(axis->log_base, first + i) : (first + i) * step);
+        longest = strlen(number) > longest ? strlen(number) : longest;
+    }
+    return longest;
+}
+
+/* Room for the names or numbers of the axis that stands up, and for its label. */
+static double room_at_left(const struct figure_panel *panel)
+{
+    size_t names = longest_name(&panel->y);
+    if (panel->y.names)
+        return LETTER * (double)(names < NAME_LETTERS ? names : NAME_LETTERS) +
+               (panel->y.label[0] ? 0.055 : 0.025);
+    return 0.055 + LETTER * (double)longest_number(&panel->y, range_with_air(panel, false));
+}
+
+/* The part of a cell that the axes enclose.  Panels over one another begin at the same place. */
+static struct place inside(const struct drawing *d, const struct figure_panel *panel,
+                           struct place cell)
+{
+    size_t longest, named;
+    double left = room_at_left(panel), bottom = panel->x.hidden ? 12 : 56, above = 8;
+    for (size_t i = 0; i < d->figure->panel_count && !d->figure->beside; i++)
+        left = fmax(left, room_at_left(&d->figure->panels[i]));
+    struct place place = {cell.left + left, cell.right - (panel->heat_label[0] ? 0.1 : 0.025), 0,
+                          0};
+    if (panel->x.names && names_are_turned(&panel->x, place.right - place.left)) {
+        size_t letters = longest_name(&panel->x);
+        bottom += 5.2 * (double)(letters < NAME_LETTERS ? letters : NAME_LETTERS) - 20;
+    }
+    place.bottom = cell.bottom + px(d, bottom);
+    named = named_series(panel, &longest);
+    if (named)
+        above +=
+            20 * ceil((double)named / (double)legend_columns(panel, place.right - place.left)) + 4;
+    above += panel->title[0] ? 22 : 0;
+    place.top = cell.top - px(d, above);
+    return place;
+}
+
+static void put_place(struct drawing *d, const struct figure_panel *panel, struct place place,
+                      struct place cell)
+{
+    size_t longest;
+    text_addf(d->out,
+              "set lmargin at screen %.4f\nset rmargin at screen %.4f\nset bmargin at screen "
+              "%.4f\nset tmargin at screen %.4f\n",
+              place.left, place.right, place.bottom, place.top);
+    if (named_series(panel, &longest))
+        text_addf(d->out,
+                  "set key at screen %.4f,%.4f left bottom horizontal Left reverse samplen 1.6 "
+                  "spacing 1 maxcols %zu textcolor rgb '%s'\n",
+                  place.left, place.top + px(d, 5), legend_columns(panel, place.right - place.left),
+                  d->theme->ink);
+    else
+        text_add(d->out, "unset key\n");
+    text_add(d->out, "unset label\n");
+    if (panel->title[0]) {
+        text_addf(d->out, "set label ");
+        put_quoted(d->out, panel->title, (size_t)((cell.right - cell.left) / LETTER), false);
+        text_addf(d->out, " at screen %.4f,%.4f left textcolor rgb '%s'\n", place.left,
+                  cell.top - px(d, 12), d->theme->ink);
+    }
+    if (panel->heat_label[0]) {
+        text_addf(d->out,
+                  "set colorbox user origin screen %.4f,%.4f size screen 0.02,%.4f noborder\n",
+                  place.right + 0.015, place.bottom, place.top - place.bottom);
+        text_add(d->out, "set label ");
+        put_quoted(d->out, panel->heat_label, 20, false);
+        text_addf(d->out, " at screen %.4f,%.4f left font ',%d' textcolor rgb '%s'\n",
+                  place.right + 0.01, cell.top - px(d, 12), FONT_SMALL, d->theme->ink);
+        text_addf(d->out, "set cbtics textcolor rgb '%s'\n", d->theme->ink);
+        if (panel->heat_high > 0)
+            text_addf(d->out, "set cbrange [0:%.9g]\n", panel->heat_high);
+    } else {
+        text_add(d->out, "unset colorbox\n");
+    }
+}
+
+/* ---- labels of points ---- */
+
+/* Where a value stands on the page. */
+static double on_page(double value, const struct figure_axis *axis, struct range range, double from,
+                      double to)
+{
+    double share = axis->log_base > 0 ? log(value / range.low) / log(range.high / range.low)
+                                      : (value - range.low) / (range.high - range.low);
+    return from + (axis->down ? 1 - share : share) * (to - from);
+}
+
+static bool overlap(const struct place *a, const struct place *b)
+{
+    return a->left < b->right && b->left < a->right && a->bottom < b->top && b->bottom < a->top;
+}
+
+enum { LABELS_MOST = 128 }; /* more could not be read */
+
+struct labels {
+    struct place taken[2 * LABELS_MOST]; /* by the points, and by labels so far */
+    size_t count;
+};
+
+/* Beside its point, a little above; where another label stands, further up or down, or on the other
+ * side, if it stays on the panel. */
+static struct place find_room(const struct drawing *d, const struct labels *labels, double x,
+                              double y, double width, bool left, struct place panel)
+{
+    static const double SHIFTS[] = {10, -10, 24, -24, 38, -38, 52, -52};
+    struct place box = {0};
+    for (size_t i = 0; i < 2 * sizeof SHIFTS / sizeof *SHIFTS; i++) {
+        bool to_left = left != (i % 2 == 1);
+        double middle = y + px(d, SHIFTS[i / 2]), begin = to_left ? x - 0.008 - width : x + 0.008;
+        struct place tried = {begin, begin + width, middle - px(d, 7), middle + px(d, 7)};
+        bool free = tried.left >= panel.left && tried.right <= panel.right + 0.02 &&
+                    tried.bottom >= panel.bottom && tried.top <= panel.top + px(d, 8);
+        for (size_t j = 0; j < labels->count && free; j++)
+            free = !overlap(&tried, &labels->taken[j]);
+        if (free)
+            return tried;
+        box = i ? box : tried;
+    }
+    return box;
+}
+
+static void put_labels(struct drawing *d, const struct figure_panel *panel, struct place place)
+{
+    struct range x_range = range_with_air(panel, true), y_range = range_with_air(panel, false);
+    size_t count = panel->label_count < LABELS_MOST ? panel->label_count : LABELS_MOST;
+    double x[LABELS_MOST], y[LABELS_MOST];
+    struct labels labels = {.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        x[i] = on_page(panel->labels[i].x, &panel->x, x_range, place.left, place.right);
+        y[i] = on_page(panel->labels[i].y, &panel->y, y_range, place.bottom, place.top);
+        labels.taken[labels.count++] =
+            (struct place){x[i] - 0.005, x[i] + 0.005, y[i] - px(d, 3), y[i] + px(d, 3)};
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct figure_label *label = &panel->labels[i];
+        size_t letters = letters_in(label->text);
+        double width = LETTER_SMALL * (double)(letters < 40 ? letters : 40);
+        struct place box = find_room(d, &labels, x[i], y[i], width, label->left, place);
+        labels.taken[labels.count++] = box;
+        text_add(d->out, "set label ");
+        put_quoted(d->out, label->text, 40, false);
+        text_addf(d->out, " at screen %.4f,%.4f %s front font ',%d' textcolor rgb '%s'\n",
+                  box.left > x[i] ? box.left : box.right, (box.bottom + box.top) / 2,
+                  box.left > x[i] ? "left" : "right", FONT_SMALL, d->theme->ink);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void put_heading(struct drawing *d)
+{
+    text_add(d->out, "set label ");
+    put_quoted(d->out, d->figure->title, 92, false);
+    text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, 22),
+              FONT + 2, d->theme->ink);
+    if (!d->figure->note[0])
+        return;
+    text_add(d->out, "set label ");
+    put_quoted(d->out, d->figure->note, 128, false);
+    text_addf(d->out, " at screen 0.02,%.4f left font ',%d' textcolor rgb '%s'\n", 1 - px(d, 44),
+              FONT_SMALL, d->theme->faint);
+}
+
+static struct place cell_of(const struct drawing *d, size_t wanted)
+{
+    const struct figure *figure = d->figure;
+    double before = 0, own = 1, all = 0, top = 1 - px(d, figure->note[0] ? 56 : 38);
+    for (size_t i = 0; i < figure->panel_count; i++) {
+        double weight = figure->panels[i].weight > 0 ? figure->panels[i].weight : 1;
+        before += i < wanted ? weight : 0;
+        own = i == wanted ? weight : own;
+        all += weight;
+    }
+    if (figure->beside)
+        return (struct place){before / all, (before + own) / all, 0, top};
+    return (struct place){0, 1, top * (1 - (before + own) / all), top * (1 - before / all)};
+}
+
+static void put_panel(struct drawing *d, size_t p)
+{
+    const struct figure_panel *panel = &d->figure->panels[p];
+    struct place cell = cell_of(d, p), place = inside(d, panel, cell);
+    put_place(d, panel, place, cell);
+    if (p == 0)
+        put_heading(d);
+    put_labels(d, panel, place);
+    put_axis(d, "x", panel, place);
+    put_axis(d, "y", panel, place);
+    bool is_first = true;
+    for (size_t s = 0; s < panel->series_count; s++) {
+        if (!panel->series[s]->count)
+            continue;
+        put_series(d, p, s, panel->series[s], is_first);
+        is_first = false;
+    }
+    text_add(d->out, "\n");
+}
+
+/* Legends of more than three lines make the page longer, not the panel smaller. */
+static double page_height(const struct figure *figure)
+{
+    double height = figure->height > 0 ? figure->height : 500;
+    for (size_t p = 0; p < figure->panel_count; p++) {
+        size_t longest, named = named_series(&figure->panels[p], &longest);
+        double width = figure->beside ? 0.85 / (double)figure->panel_count : 0.85;
+        double lines = ceil((double)named / (double)legend_columns(&figure->panels[p], width));
+        height += named && lines > 3 ? 20 * (lines - 3) : 0;
+    }
+    return height;
+}
+
+enum err figure_script(const struct figure *figure, enum figure_format format, bool dark,
+                       struct text *out)
+{
+    struct drawing d = {figure, dark ? &DARK : &LIGHT, out, page_height(figure)};
+    if (figure->failed)
+        return ERR_NO_MEMORY;
+    put_terminal(&d, format);
+    put_settings(&d);
+    for (size_t p = 0; p < figure->panel_count; p++)
+        for (size_t s = 0; s < figure->panels[p].series_count; s++)
+            put_block(&d, p, s, figure->panels[p].series[s]);
+    if (figure->panel_count > 1)
+        text_add(out, "set multiplot\n");
+    for (size_t p = 0; p < figure->panel_count; p++)
+        put_panel(&d, p);
+    if (figure->panel_count > 1)
+        text_add(out, "unset multiplot\n");
+    return out->failed ? ERR_NO_MEMORY : ERR_OK;
+}

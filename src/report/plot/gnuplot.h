@@ -1,0 +1,19 @@
+/* Drawing figures by gnuplot, a program of its own that is looked for in PATH and never linked.  Nothing
+ * here keeps state. */
+#ifndef IPW_REPORT_GNUPLOT_H
+#define IPW_REPORT_GNUPLOT_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+#include "report/plot/figure.h"
+
+/* ERR_UNSUPPORTED, with what brings it, when PATH has none. */
+enum err gnuplot_available(struct error *why) MUST_USE;
+
+/* Writes directory/name.suffix, whole or not at all, and makes the directory where it is missing.  While it
+ * is drawn its texts may be changed for the fonts here; afterwards they are as before. */
+enum err gnuplot_draw(struct figure *figure, enum figure_format format, bool dark,
+                      const char *directory, const char *name, struct error *why) MUST_USE;
+
+#endif

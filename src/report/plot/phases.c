@@ -1,0 +1,123 @@
+/* Prefill and decode: what each cost in every query, and what a token of each costs. */
+#include <stdlib.h>
+
+#include "analysis/columns.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "report/plot/plot.h"
+#include "stats/select.h"
+
+/* More bars than this cannot be told apart: neighbours are put together. */
+enum { BARS_MOST = 80 };
+
+static size_t count_rows(const struct run_table *table)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < table->rows; i++)
+        count += run_completed(table, i) && is_known(run_number(table, RUN_PREFILL_JOULES, i)) &&
+                 is_known(run_number(table, RUN_DECODE_JOULES, i));
+    return count;
+}
+
+struct bar {
+    double prefill, decode;
+    size_t queries;
+};
+
+static void put_bar(struct figure_series *prefill, struct figure_series *decode,
+                    const struct bar *bar, double from, double to)
+{
+    double n = (double)bar->queries, gap = 0.06 * (to - from);
+    series_add4(prefill, from + gap, to - gap, 0, bar->prefill / n);
+    series_add4(decode, from + gap, to - gap, bar->prefill / n, (bar->prefill + bar->decode) / n);
+}
+
+static void put_bars(struct figure *figure, const struct run_table *table, size_t count)
+{
+    size_t together = (count + BARS_MOST - 1) / BARS_MOST, seen = 0;
+    struct bar bar = {0};
+    char label[FIGURE_TEXT_MAX];
+    struct figure_panel *panel =
+        figure_panel(figure, "query, in the order of the run",
+                     together > 1 ? "mean energy (J per query)" : "energy (J per query)");
+    panel->weight = 2.2;
+    panel->x.whole = true;
+    panel->y.from_zero = true;
+    str_format(label, sizeof label, "a bar is the mean of %zu queries", together);
+    str_copy(panel->title, sizeof panel->title, together > 1 ? label : "every query");
+    struct figure_series *prefill =
+        figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "prefill");
+    struct figure_series *decode =
+        figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "decode");
+    for (size_t i = 0; i < table->rows; i++) {
+        double p = run_number(table, RUN_PREFILL_JOULES, i);
+        double d = run_number(table, RUN_DECODE_JOULES, i);
+        if (!run_completed(table, i) || !is_known(p) || !is_known(d))
+            continue;
+        bar = (struct bar){bar.prefill + p, bar.decode + d, bar.queries + 1};
+        seen++;
+        if (seen % together == 0 || seen == count) {
+            put_bar(prefill, decode, &bar, (double)(seen - bar.queries) + 0.5, (double)seen + 0.5);
+            bar = (struct bar){0};
+        }
+    }
+}
+
+static enum err put_spread_of(struct figure *figure, struct figure_panel *panel,
+                              const struct run_table *table, enum run_number joules,
+                              enum run_number tokens, double at, enum figure_colour colour)
+{
+    static const double PS[] = {0.05, 0.5, 0.95};
+    double *values, marks[3];
+    size_t count;
+    char text[64];
+    enum err err = known_ratios(table, joules, tokens, &values, &count);
+    if (err)
+        return err;
+    if (count) {
+        select_quantiles(values, count, PS, 3, marks);
+        struct figure_series *series = figure_series(figure, panel, FIGURE_ERRORS_Y, colour, "");
+        series_add4(series, at, marks[1], marks[0], marks[2]);
+        str_format(text, sizeof text, "%.3g J", marks[1]);
+        figure_label(figure, panel, at, marks[1], false, text);
+    }
+    free(values);
+    return ERR_OK;
+}
+
+static enum err put_tokens(struct figure *figure, const struct run_table *table)
+{
+    struct figure_panel *panel = figure_panel(figure, "", "energy (J per token)");
+    str_copy(panel->title, sizeof panel->title, "median, 5 to 95 %");
+    panel->y.from_zero = true;
+    figure_name(figure, &panel->x, "prompt");
+    figure_name(figure, &panel->x, "output");
+    enum err err =
+        put_spread_of(figure, panel, table, RUN_PREFILL_JOULES, RUN_INPUT_TOKENS, 0, FIGURE_ORANGE);
+    return err ? err
+               : put_spread_of(figure, panel, table, RUN_DECODE_JOULES, RUN_OUTPUT_TOKENS, 1,
+                               FIGURE_BLUE);
+}
+
+static enum err draw(const struct plot_source *source, struct figure *figure, struct error *why)
+{
+    const struct run_table *table = source->table;
+    size_t count = count_rows(table);
+    if (!count)
+        return lacks(table, "the energies of prefill and decode are", why);
+    draw_heading(figure, table, "Prefill and decode");
+    figure->beside = true;
+    put_bars(figure, table, count);
+    enum err err = put_tokens(figure, table);
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+}
+
+const struct plot_driver plot_phases = {
+    .name = "phases",
+    .summary = "prefill and decode: energy per query and per token",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
+                  RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS),
+              0},
+    .draw = draw,
+};

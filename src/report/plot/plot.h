@@ -1,0 +1,50 @@
+/* The contract of a plot: a picture of what a run, several runs, or a measurement of layers holds.
+ *
+ * A driver is one .c file in src/report/plots that exports one `const struct plot_driver` and one line
+ * in plots.def: see docs/adding-a-plot.md.  It fills a figure; what it has no data for is ERR_NO_DATA
+ * with what is missing, and no empty picture is drawn.
+ *
+ * Ownership: the caller owns every struct here; a driver keeps nothing. */
+#ifndef IPW_REPORT_PLOT_H
+#define IPW_REPORT_PLOT_H
+
+#include <stddef.h>
+
+#include "analysis/run_figures.h"
+#include "core/err.h"
+#include "report/plot/figure.h"
+
+struct jv;
+
+/* What a driver can draw: bits. */
+enum { PLOT_OF_RUN = 1, PLOT_OF_RUNS = 2, PLOT_OF_LAYERS = 4 };
+
+/* One of the three is there, and the others are NULL. */
+struct plot_source {
+    const struct run_table *table;
+    const struct run_figures *runs; /* two at least */
+    size_t run_count;
+    const struct jv *layers; /* a model of `ipw layers --json` */
+    const struct jv *host;   /* with it: the machine; NULL when not told */
+};
+
+struct plot_driver {
+    const char *name; /* of its file too */
+    const char *summary;
+    unsigned of;             /* PLOT_OF_RUN ... */
+    struct run_wanted needs; /* columns, of a run */
+    enum err (*draw)(const struct plot_source *source, struct figure *figure, struct error *why);
+};
+
+/* NULL-terminated, in the order of plots.def. */
+extern const struct plot_driver *const PLOT_DRIVERS[];
+
+/* NULL, and the nearest name in *why, when there is none of that name. */
+const struct plot_driver *plot_driver_find(const char *name, struct error *why);
+
+/* Fills a figure, which is the caller's to release whatever comes out, and has something on it: what a
+ * driver left empty is ERR_NO_DATA, too. */
+enum err plot_draw(const struct plot_driver *driver, const struct plot_source *source,
+                   struct figure *figure, struct error *why) MUST_USE;
+
+#endif

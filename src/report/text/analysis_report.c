@@ -1,0 +1,380 @@
+#include "report/text/analysis_report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/plain.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+#include "report/text/format.h"
+#include "report/text/table.h"
+
+enum { ROWS_BRIEF = 24, NAMED_BRIEF = 5, CELL_MAX = 256, LABEL_WIDTH = 30 };
+
+#define INTERVAL_SUFFIX "_interval_95"
+#define ERROR_SUFFIX    "_error"
+#define QUERIES_SUFFIX  "_queries"
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), part = strlen(end);
+    return length >= part && strcmp(text + length - part, end) == 0;
+}
+
+/* ---- numbers ---- */
+
+enum unit { UNIT_NONE, UNIT_JOULE, UNIT_WATT, UNIT_SECOND, UNIT_MILLISECOND, UNIT_SHARE };
+
+static enum unit unit_of(const char *key)
+{
+    if (strcmp(key, "accuracy") == 0 || strcmp(key, "coverage") == 0 || ends_with(key, "share"))
+        return UNIT_SHARE;
+    if (strstr(key, "joules") && !strstr(key, "_of_"))
+        return UNIT_JOULE;
+    if (strstr(key, "watts"))
+        return UNIT_WATT;
+    if (ends_with(key, "_ms"))
+        return UNIT_MILLISECOND;
+    if ((ends_with(key, "_s") && !ends_with(key, "per_s")) || strstr(key, "_s_per_"))
+        return UNIT_SECOND;
+    return UNIT_NONE;
+}
+
+/* Columns that count or compare have no unit, whatever their row is of. */
+static enum unit unit_in(const char *row, const char *column)
+{
+    static const char *const PLAIN[] = {"count",   "queries",  "r2",
+                                        "z",       "beyond_z", "beyond_fences",
+                                        "p_value", "spearman", "exponent"};
+    for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)
+        if (strcmp(column, PLAIN[i]) == 0)
+            return UNIT_NONE;
+    enum unit own = unit_of(column);
+    return own != UNIT_NONE || !row ? own : unit_of(row);
+}
+
+static void plain_number(char *to, double value)
+{
+    if (value == floor(value) && fabs(value) < 1e15)
+        str_format(to, CELL_MAX, "%.0f", value);
+    else
+        str_format(to, CELL_MAX, "%.4g", value);
+}
+
+static void number_text(char *to, double value, double error, enum unit unit)
+{
+    static const char *const NAMES[] = {
+        [UNIT_JOULE] = "J", [UNIT_WATT] = "W", [UNIT_SECOND] = "s", [UNIT_MILLISECOND] = "s"};
+    double scale = unit == UNIT_MILLISECOND ? 1e-3 : 1;
+    if (!is_known(value))
+        str_copy(to, CELL_MAX, "-");
+    else if (unit == UNIT_SHARE && error > 0)
+        str_format(to, CELL_MAX, "%.1f ± %.1f %%", 100 * value, 100 * error);
+    else if (unit == UNIT_SHARE)
+        format_percent(to, value);
+    else if (unit != UNIT_NONE && error > 0)
+        format_with_error(to, scale * value, scale * error, NAMES[unit]);
+    else if (unit != UNIT_NONE)
+        format_si(to, scale * value, NAMES[unit]);
+    else if (error > 0)
+        str_format(to, CELL_MAX, "%.4g ± %.2g", value, error);
+    else
+        plain_number(to, value);
+}
+
+/* What stands beside a figure under its name and a suffix; NULL without one. */
+static const struct jv *beside(const struct jv *object, const char *key, const char *suffix)
+{
+    char name[128];
+    return str_format(name, sizeof name, "%s%s", key, suffix) ? jv_get(object, name) : NULL;
+}
+
+/* Energy's intervals tell of other queries alone; ± beside them has the sensors in it. */
+static bool has_sensors(const char *key)
+{
+    return strstr(key, "joule") || str_starts(key, "ipj") || str_starts(key, "ipw");
+}
+
+static void add_interval(char *to, const char *key, const struct jv *interval, enum unit unit)
+{
+    char low[CELL_MAX], high[CELL_MAX];
+    size_t used = strlen(to);
+    if (!jv_is_array(interval))
+        return;
+    number_text(low, jv_number(jv_path(interval, "0")), 0, unit);
+    number_text(high, jv_number(jv_path(interval, "1")), 0, unit);
+    str_format(to + used, CELL_MAX - used, "  (95 %%%s: %s to %s)",
+               has_sensors(key)               ? " CI (sampling error only)"
+               : strcmp(key, "accuracy") == 0 ? " CI"
+                                              : "",
+               low, high);
+}
+
+/* Of how many queries a figure is, where that is not all of them. */
+static void add_count(char *to, const struct jv *object, const char *key)
+{
+    double known = jv_number(beside(object, key, QUERIES_SUFFIX));
+    double all = jv_number(jv_get(object, "queries"));
+    size_t used = strlen(to);
+    if (known < all)
+        str_format(to + used, CELL_MAX - used, " (%.0f of %.0f)", known, all);
+}
+
+/* "X_queries" tells of X, which stands beside it; a count of its own does not. */
+static bool counts_another(const struct jv *object, const char *key)
+{
+    char name[128];
+    size_t length = strlen(key) - strlen(QUERIES_SUFFIX);
+    return ends_with(key, QUERIES_SUFFIX) && length < sizeof name &&
+           str_format(name, sizeof name, "%.*s", (int)length, key) && jv_get(object, name);
+}
+
+static bool is_attribute(const struct jv *object, const char *key)
+{
+    return ends_with(key, INTERVAL_SUFFIX) || ends_with(key, ERROR_SUFFIX) ||
+           counts_another(object, key);
+}
+
+static void value_text(char *to, const struct jv *object, const struct jv *value, const char *row,
+                       bool interval)
+{
+    const char *key = jv_key(value);
+    enum unit unit = unit_in(row, key);
+    if (jv_text(value))
+        str_copy(to, CELL_MAX, plain_text(jv_text(value)).text);
+    else if (jv_is_bool(value))
+        str_copy(to, CELL_MAX, jv_truth(value, false) ? "yes" : "no");
+    else
+        number_text(to, jv_number(value), jv_number(beside(object, key, ERROR_SUFFIX)), unit);
+    if (jv_first(object) && !jv_text(value))
+        add_count(to, object, key);
+    if (interval)
+        add_interval(to, key, beside(object, key, INTERVAL_SUFFIX), unit);
+}
+
+/* Values carry their units, with a prefix that fits: "latency_s" would stand beside "12 ms". */
+static void drop_unit(char *key)
+{
+    char *within = strstr(key, "_s_per_") ? strstr(key, "_s_per_") : strstr(key, "_s_of_");
+    if (within)
+        memmove(within, within + 2, strlen(within + 2) + 1);
+    else if (unit_of(key) == UNIT_SECOND)
+        key[strlen(key) - 2] = '\0';
+    else if (unit_of(key) == UNIT_MILLISECOND)
+        key[strlen(key) - 3] = '\0';
+}
+
+static void label_text(char *to, const char *key)
+{
+    str_copy(to, CELL_MAX, plain_text(key).text);
+    drop_unit(to);
+    for (char *at = to; *at; at++)
+        if (*at == '_')
+            *at = ' ';
+}
+
+/* ---- the summary ---- */
+
+static void write_list(const struct jv *object, const char *indent, struct text *out)
+{
+    char label[CELL_MAX], value[CELL_MAX];
+    for (const struct jv *child = jv_first(object); child; child = jv_next(child)) {
+        if (jv_is_null(child) || jv_is_object(child) || jv_is_array(child) ||
+            is_attribute(object, jv_key(child)))
+            continue;
+        label_text(label, jv_key(child));
+        value_text(value, object, child, NULL, true);
+        text_addf(out, "%s%-*s %s\n", indent, LABEL_WIDTH, label, value);
+    }
+}
+
+/* ---- tables ---- */
+
+static bool is_table(const struct jv *value)
+{
+    const struct jv *first = jv_first(value);
+    if (!jv_is_object(first))
+        return false;
+    for (const struct jv *row = first; row; row = jv_next(row))
+        if (!jv_is_object(row) || jv_is_object(jv_first(row)))
+            return false;
+    return true;
+}
+
+/* What only a closer look needs. */
+static bool is_detail(const char *key)
+{
+    static const char *const DETAILS[] = {"p_value",
+                                          "residual_std",
+                                          "theil_sen_intercept",
+                                          "avg_y",
+                                          "fence_low",
+                                          "fence_high",
+                                          "failed",
+                                          "dataset",
+                                          "robust_std",
+                                          "joules_per_gflop",
+                                          "joules_per_gb",
+                                          "idle_joules"};
+    for (size_t i = 0; i < sizeof DETAILS / sizeof *DETAILS; i++)
+        if (strcmp(key, DETAILS[i]) == 0)
+            return true;
+    return false;
+}
+
+struct columns {
+    struct table_column items[TABLE_COLUMNS_MAX];
+    const char *keys[TABLE_COLUMNS_MAX];
+    char titles[TABLE_COLUMNS_MAX][64];
+    size_t count;
+};
+
+static bool has_key(const struct columns *columns, const char *key)
+{
+    for (size_t i = 0; i < columns->count; i++)
+        if (strcmp(columns->keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+static void add_column(struct columns *columns, const char *key, bool right)
+{
+    char title[CELL_MAX];
+    size_t at = columns->count;
+    if (at == TABLE_COLUMNS_MAX)
+        return;
+    label_text(title, key);
+    str_copy(columns->titles[at], sizeof columns->titles[at], title);
+    columns->keys[at] = key;
+    columns->items[at] = (struct table_column){columns->titles[at], right};
+    columns->count++;
+}
+
+/* Whose figures they are needs no column where all are of one. */
+static bool is_same_model(const struct jv *rows, const char *key)
+{
+    const char *first = jv_text(jv_get(jv_first(rows), key));
+    if (strcmp(key, "model") != 0 || !first || jv_count(rows) < 2)
+        return false;
+    for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
+        if (!jv_text(jv_get(row, key)) || strcmp(jv_text(jv_get(row, key)), first) != 0)
+            return false;
+    return true;
+}
+
+/* Every key that some row has a value for; rows may lack some. */
+static void find_columns(const struct jv *rows, bool verbose, struct columns *out)
+{
+    out->count = 0;
+    if (jv_is_object(rows))
+        add_column(out, "", false);
+    for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
+        for (const struct jv *cell = jv_first(row); cell; cell = jv_next(cell)) {
+            const char *key = jv_key(cell);
+            bool shown = !jv_is_null(cell) && !jv_is_object(cell) && !jv_is_array(cell) &&
+                         !is_attribute(row, key) &&
+                         (verbose || (!is_detail(key) && !is_same_model(rows, key)));
+            if (shown && !has_key(out, key))
+                add_column(out, key, !jv_text(cell));
+        }
+}
+
+static void add_row(struct table *table, const struct jv *row, const struct columns *columns,
+                    bool verbose)
+{
+    char cell[CELL_MAX];
+    for (size_t i = 0; i < columns->count; i++) {
+        const struct jv *value = jv_get(row, columns->keys[i]);
+        if (columns->keys[i][0] == '\0') {
+            label_text(cell, jv_key(row));
+            table_add(table, cell);
+        } else if (jv_is_null(value)) {
+            table_add(table, "-");
+        } else {
+            value_text(cell, row, value, jv_key(row), verbose);
+            table_add(table, cell);
+        }
+    }
+}
+
+/* Queries that a row names: "joules: q000012 (z = 8.1), ..." */
+static void write_named(const struct jv *rows, bool verbose, const char *indent, struct text *out)
+{
+    char label[CELL_MAX];
+    for (const struct jv *row = jv_first(rows); row; row = jv_next(row)) {
+        const struct jv *named = jv_get(row, "queries");
+        size_t shown = 0, all = jv_is_array(named) ? jv_count(named) : 0;
+        if (!all || !jv_key(row))
+            continue;
+        label_text(label, jv_key(row));
+        text_addf(out, "%s%s:", indent, label);
+        for (const struct jv *one = jv_first(named); one; one = jv_next(one))
+            if (verbose || shown < NAMED_BRIEF)
+                text_addf(out, "%s %s (z = %.1f)", shown++ ? "," : "",
+                          plain_text(jv_text(jv_get(one, "key"))).text,
+                          jv_number(jv_get(one, "z")));
+        text_add(out, all > shown ? " ...\n" : "\n");
+    }
+}
+
+static void write_table(const struct jv *rows, bool verbose, bool colour, struct text *out)
+{
+    struct columns columns;
+    struct table table;
+    size_t shown = 0, all = jv_count(rows);
+    find_columns(rows, verbose, &columns);
+    table_init(&table, columns.items, columns.count);
+    for (const struct jv *row = jv_first(rows); row; row = jv_next(row))
+        if (verbose || shown++ < ROWS_BRIEF)
+            add_row(&table, row, &columns, verbose);
+    table_write(&table, "     ", colour, out);
+    table_release(&table);
+    if (!verbose && all > ROWS_BRIEF)
+        text_addf(out, "     ... %zu more: -v shows them\n", all - ROWS_BRIEF);
+    write_named(rows, verbose, "     ", out);
+}
+
+static void write_data(const struct jv *data, bool verbose, bool colour, struct text *out)
+{
+    char label[CELL_MAX];
+    for (const struct jv *child = jv_first(data); child; child = jv_next(child)) {
+        label_text(label, jv_key(child));
+        if (is_table(child)) {
+            text_addf(out, "\n   %s\n", label);
+            write_table(child, verbose, colour, out);
+        } else if (verbose && jv_is_object(child) && jv_first(child)) {
+            text_addf(out, "\n   %s\n", label);
+            write_list(child, "     ", out);
+            write_data(child, verbose, colour, out);
+        }
+    }
+}
+
+/* An object whose children are rows already, as the outliers', is one table. */
+static void write_all_data(const struct jv *data, bool verbose, bool colour, struct text *out)
+{
+    if (is_table(data)) {
+        text_add(out, "\n");
+        write_table(data, verbose, colour, out);
+    } else {
+        write_data(data, verbose, colour, out);
+    }
+}
+
+void analysis_text(const struct jv *result, bool verbose, bool colour, struct text *out)
+{
+    const char *name = jv_text(jv_get(result, "analysis"));
+    const char *missing = jv_text(jv_path(result, "summary.not_enough_data"));
+    text_addf(out, "%s%s%s\n", colour ? "\033[1m " : " ", name ? name : "?",
+              colour ? "\033[0m" : "");
+    if (missing) {
+        text_addf(out, "   not enough data: %s\n", plain_text(missing).text);
+    } else {
+        write_list(jv_get(result, "summary"), "   ", out);
+        write_all_data(jv_get(result, "data"), verbose, colour, out);
+    }
+    for (const struct jv *line = jv_first(jv_get(result, "warnings")); line; line = jv_next(line))
+        text_addf(out, "   warning: %s\n", plain_text(jv_text(line)).text);
+    text_add(out, "\n");
+}

@@ -1,0 +1,116 @@
+#include "report/text/calibrate_report.h"
+
+#include <math.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "estimate/calibrate.h"
+#include "catalog/hardware.h"
+#include "report/text/format.h"
+#include "report/text/table.h"
+
+enum { CELL_MAX = 64 };
+
+static const struct table_column COLUMNS[] = {
+    {"", false}, {"fitted", true}, {"95 %", true}, {"rows", true}, {"attained", true}, {"", false},
+};
+
+/* As many decimals as the uncertainty has meaning: "78.6 ± 6.9", "0.775 ± 0.041". */
+static void value_cell(struct table *table, double value, double error, const char *unit)
+{
+    int decimals = error >= 10 || !(error > 0) ? 0 : error >= 1 ? 1 : error >= 0.1 ? 2 : 3;
+    table_addf(table, "%.*f ± %.*f %s", decimals, value, decimals, error, unit);
+}
+
+/* format_si has no prefix beyond giga, which is small for these. */
+static void rate_text(char *to, double rate, const char *unit)
+{
+    double times = rate >= 1e12 ? 1e12 : 1e9;
+    str_format(to, FORMAT_MAX, "%.4g %c%s", rate / times, times > 1e9 ? 'T' : 'G', unit);
+}
+
+static void add_figure(struct table *table, const char *name, const struct calibrate_figure *figure,
+                       bool is_power, size_t rows, const char *attained)
+{
+    double times = is_power ? 1 : 1e12;
+    const char *unit = is_power ? "W" : "pJ";
+    table_add(table, name);
+    if (figure->is_given) {
+        table_addf(table, "%.4g %s", times * figure->value, unit);
+        table_add(table, "");
+    } else {
+        value_cell(table, times * figure->value, times * figure->error, unit);
+        table_addf(table, "%.3g to %.3g", times * figure->low, times * figure->high);
+    }
+    if (rows)
+        table_addf(table, "%zu", rows);
+    else
+        table_add(table, "");
+    table_add(table, attained);
+    table_add(table, figure->is_given ? "given, not fitted" : "");
+}
+
+static void figures_to_text(const struct calibration *c, bool colour, struct text *out)
+{
+    struct table table;
+    char name[CELL_MAX], attained[FORMAT_MAX];
+    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (size_t i = 0; i < c->class_count; i++) {
+        const struct calibrate_class *class = &c->classes[i];
+        str_format(name, sizeof name, "a FLOP, %s", class->name);
+        rate_text(attained, class->flops_per_s, "FLOP/s");
+        add_figure(&table, name, &class->joules_per_flop, false, class->rows, attained);
+    }
+    rate_text(attained, c->bytes_per_s, "B/s");
+    add_figure(&table, "a byte", &c->joules_per_byte, false, 0, attained);
+    add_figure(&table, "all the time", &c->constant_w, true, 0, "");
+    table_write(&table, "   ", colour, out);
+    table_release(&table);
+}
+
+static void rows_to_text(const struct calibration *c, struct text *out)
+{
+    text_addf(out, "   %zu rows", c->point_count);
+    if (c->short_rows)
+        text_addf(out, "; %zu left out, too short for a sensor", c->short_rows);
+    if (c->empty_rows)
+        text_addf(out, "; %zu left out, without joules", c->empty_rows);
+    text_addf(out,
+              "\n   R² %.2f; power and energy off by %.1f %% in the mean, %.1f %% for a row left "
+              "out of the fit\n",
+              c->r2, 100 * c->mape, 100 * c->mape_held_out);
+}
+
+static void overheads_to_text(const struct calibration *c, struct text *out)
+{
+    char number[FORMAT_MAX];
+    if (is_known(c->idle_w))
+        text_addf(out, "   at rest %s (%zu rows, not part of the fit)\n",
+                  format_si(number, c->idle_w, "W"), c->idle_rows);
+    if (is_known(c->launch_s))
+        text_addf(out, "   a kernel takes %s beyond its work (%zu rows)\n",
+                  format_si(number, c->launch_s, "s"), c->launch_rows);
+    if (is_known(c->dispatch_s))
+        text_addf(out, "   one is handed over every %s\n", format_si(number, c->dispatch_s, "s"));
+    if (is_known(c->graph_launch_s))
+        text_addf(out, "   and in a graph every %s\n", format_si(number, c->graph_launch_s, "s"));
+}
+
+void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out)
+{
+    const struct calibration *c = report->calibration;
+    text_addf(out, " joules of %s, fitted to %s\n\n",
+              *report->hardware ? report->hardware : "an unnamed device", report->data);
+    if (c->is_estimated)
+        text_add(out,
+                 "   ESTIMATED: the joules are a model's, so the fit says what the model says\n\n");
+    figures_to_text(c, colour, out);
+    text_add(out, "\n");
+    rows_to_text(c, out);
+    overheads_to_text(c, out);
+    if (report->base)
+        text_addf(out, "   all else as in %s (%s)\n", report->base->id, report->base->name);
+    if (report->file)
+        text_addf(out, "   written to %s: use it as --hardware-file %s\n", report->file,
+                  report->file);
+}

@@ -1,0 +1,278 @@
+#include "report/text/compare_report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/plain.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "report/text/format.h"
+#include "report/text/table.h"
+
+enum { CELL_MAX = 128, CELLS = 8 };
+
+static const struct table_column COLUMNS[CELLS] = {
+    {"metric", false},  {"baseline", true}, {"this run", true}, {"difference", true},
+    {"relative", true}, {"95 %", true},     {"p (Holm)", true}, {"verdict", false},
+};
+
+/* ---- cells ---- */
+
+static bool has_prefixes(const char *unit)
+{
+    return unit[0] && !strchr(unit, '/');
+}
+
+static void value_text(char *to, const struct compare_metric_info *info, double value, double error)
+{
+    if (!is_known(value))
+        str_copy(to, CELL_MAX, "-");
+    else if (!info->unit[0] && is_known(error))
+        str_format(to, CELL_MAX, "%.1f ± %.1f %%", 100 * value, 100 * error);
+    else if (!info->unit[0])
+        str_format(to, CELL_MAX, "%.1f %%", 100 * value);
+    else if (has_prefixes(info->unit) && error > 0)
+        format_with_error(to, value, error, info->unit);
+    else if (has_prefixes(info->unit))
+        format_si(to, value, info->unit);
+    else if (error > 0)
+        str_format(to, CELL_MAX, "%.4g ± %.2g %s", value, error, info->unit);
+    else
+        str_format(to, CELL_MAX, "%.4g %s", value, info->unit);
+}
+
+/* With its sign, always; a share in points. */
+static void difference_text(char *to, const struct compare_metric_info *info, double value)
+{
+    char size[CELL_MAX];
+    value_text(size, info, fabs(value), UNKNOWN);
+    if (!is_known(value))
+        str_copy(to, CELL_MAX, "-");
+    else if (!info->unit[0])
+        str_format(to, CELL_MAX, "%+.1f points", 100 * value);
+    else
+        str_format(to, CELL_MAX, "%s%s", value < 0 ? "-" : "+", size);
+}
+
+static void percent_text(char *to, double share)
+{
+    if (!is_known(share))
+        str_copy(to, CELL_MAX, "-");
+    else
+        str_format(to, CELL_MAX, fabs(share) < 10 ? "%+.1f %%" : "%+.3g %%", 100 * share);
+}
+
+static void interval_text(char *to, const struct contrast_figure *figure)
+{
+    if (!is_known(figure->low) || !is_known(figure->high))
+        str_copy(to, CELL_MAX, "-");
+    else
+        str_format(to, CELL_MAX, "%+.1f to %+.1f %%", 100 * figure->low, 100 * figure->high);
+}
+
+static void p_text(char *to, double p)
+{
+    if (!is_known(p))
+        str_copy(to, CELL_MAX, "-");
+    else if (p < 0.001)
+        str_copy(to, CELL_MAX, "< 0.001");
+    else
+        str_format(to, CELL_MAX, "%.3f", p);
+}
+
+static void fill_cells(const struct comparison *comparison, enum compare_metric metric,
+                       char cells[CELLS][CELL_MAX])
+{
+    const struct compare_metric_info *info = &COMPARE_METRIC_INFO[metric];
+    const struct compared *compared = &comparison->metrics[metric];
+    str_copy(cells[0], CELL_MAX, info->name);
+    if (compared->a_queries && compared->a_queries < comparison->pairs)
+        str_format(cells[0], CELL_MAX, "%s (%zu of %zu)", info->name, compared->a_queries,
+                   comparison->pairs);
+    value_text(cells[1], info, compared->found.a, compared->a_plus_minus);
+    value_text(cells[2], info, compared->found.b, compared->b_plus_minus);
+    difference_text(cells[3], info, compared->found.difference.value);
+    percent_text(cells[4], compared->found.relative.value);
+    interval_text(cells[5], &compared->found.relative);
+    p_text(cells[6], compared->p_holm);
+    str_copy(cells[7], CELL_MAX, compare_verdict_text(compared->verdict));
+}
+
+/* Figures that neither run has say nothing. */
+static bool is_shown(const struct comparison *comparison, enum compare_metric metric)
+{
+    const struct contrast *found = &comparison->metrics[metric].found;
+    return is_known(found->a) || is_known(found->b);
+}
+
+/* ---- lines ---- */
+
+static size_t questions_asked(const struct compare_report *report)
+{
+    size_t asked = 0;
+    for (size_t i = 0; i < report->count; i++)
+        for (size_t m = 0; m < COMPARE_METRICS; m++)
+            asked += is_known(report->comparisons[i].metrics[m].found.p_value);
+    return asked;
+}
+
+static void put_explanation(const struct compare_report *report, const char *indent,
+                            struct text *out)
+{
+    text_addf(
+        out,
+        "%sp: how often chance alone makes such a difference; corrected for %zu questions "
+        "(Holm).\n%s\"better\", \"worse\": p < %g and the 95 %% interval leaves out 0. \"no "
+        "evidence\" is not \"the same\".\n%sBoth speak of the queries. How much a run differs "
+        "from its repetition, only a repetition tells.\n",
+        indent, questions_asked(report), indent, COMPARE_ALPHA, indent);
+}
+
+static void pairing_text(char *to, const struct comparison *comparison)
+{
+    if (comparison->paired && comparison->pairs < comparison->same)
+        str_format(to, CELL_MAX,
+                   "%zu of %zu queries that both asked, in pairs: those that both answered",
+                   comparison->pairs, comparison->same);
+    else if (comparison->paired)
+        str_format(to, CELL_MAX, "%zu queries that both asked, in pairs", comparison->same);
+    else
+        str_copy(to, CELL_MAX, "two sets of queries, not in pairs");
+}
+
+char *compare_check_line(const struct compare_check *check, const struct comparison *comparison,
+                         enum compare_outcome outcome, bool confident, char *to)
+{
+    const struct compare_metric_info *info = &COMPARE_METRIC_INFO[check->metric];
+    const struct contrast *found = &comparison->metrics[check->metric].found;
+    char value[CELL_MAX], interval[CELL_MAX];
+    if (check->relative && is_known(found->relative.value))
+        percent_text(value, found->relative.value);
+    else
+        difference_text(value, info, found->difference.value);
+    interval_text(interval, &found->relative);
+    if (outcome == CHECK_UNKNOWN)
+        str_format(to, CHECK_LINE_MAX,
+                   "'%s' cannot be judged: %s is not known of both runs (%.200s)", check->text,
+                   info->name, comparison->directory);
+    else
+        str_format(to, CHECK_LINE_MAX, "'%s': %s differs by %s%s%s (%.200s)", check->text,
+                   info->name, value, confident ? ", 95 %: " : "", confident ? interval : "",
+                   comparison->directory);
+    return to;
+}
+
+static void put_checks(const struct compare_report *report, const char *before, struct text *out)
+{
+    char line[CHECK_LINE_MAX];
+    for (size_t i = 0; i < report->count; i++)
+        for (size_t c = 0; c < report->check_count; c++) {
+            const struct compare_check *check = &report->checks[c];
+            enum compare_outcome outcome =
+                compare_check_judge(check, &report->comparisons[i], report->confident);
+            compare_check_line(check, &report->comparisons[i], outcome, report->confident, line);
+            text_addf(out, "%s%s: %s\n", before, outcome == CHECK_HOLDS ? "passed" : "FAILED",
+                      str_plain(line));
+        }
+}
+
+/* ---- for people ---- */
+
+static void put_comparison(const struct comparison *comparison, bool colour, struct text *out)
+{
+    char cells[CELLS][CELL_MAX], pairing[CELL_MAX];
+    struct table table;
+    pairing_text(pairing, comparison);
+    text_addf(out, "\n %s\n   '%s'%s%s; %s\n", plain_text(comparison->directory).text,
+              plain_text(comparison->model).text, comparison->hardware[0] ? " on " : "",
+              plain_text(comparison->hardware).text, pairing);
+    for (size_t i = 0; i < comparison->warning_count; i++)
+        text_addf(out, "   warning: %s\n", plain_text(comparison->warnings[i].text).text);
+    text_add(out, "\n");
+    table_init(&table, COLUMNS, CELLS);
+    for (size_t m = 0; m < COMPARE_METRICS; m++) {
+        if (!is_shown(comparison, (enum compare_metric)m))
+            continue;
+        fill_cells(comparison, (enum compare_metric)m, cells);
+        for (size_t c = 0; c < CELLS; c++)
+            table_add(&table, cells[c]);
+    }
+    table_write(&table, "   ", colour, out);
+    table_release(&table);
+}
+
+void compare_text(const struct compare_report *report, bool colour, struct text *out)
+{
+    text_addf(out, "\n baseline %s\n   '%s'%s%s; %zu queries\n", plain_text(report->baseline).text,
+              plain_text(report->model).text, report->hardware[0] ? " on " : "",
+              plain_text(report->hardware).text, report->queries);
+    for (size_t i = 0; i < report->count; i++)
+        put_comparison(&report->comparisons[i], colour, out);
+    text_add(out, "\n");
+    put_explanation(report, "   ", out);
+    if (report->check_count)
+        text_add(out, "\n");
+    put_checks(report, "   ", out);
+    text_add(out, "\n");
+}
+
+/* ---- Markdown ---- */
+
+/* What would end a cell, or begin something else, is escaped. */
+static void add_escaped(struct text *out, const char *string)
+{
+    struct plain_text plain = plain_text(string);
+    for (const char *text = plain.text; *text; text++) {
+        if (strchr("|\\`*_<>[]", *text))
+            text_add(out, "\\");
+        text_add_bytes(out, text, 1);
+    }
+}
+
+static void put_rows(const struct comparison *comparison, struct text *out)
+{
+    char cells[CELLS][CELL_MAX];
+    for (size_t c = 0; c < CELLS; c++)
+        text_addf(out, "| %s ", COLUMNS[c].title);
+    text_add(out, "|\n");
+    for (size_t c = 0; c < CELLS; c++)
+        text_addf(out, "|%s", COLUMNS[c].right ? "---:" : "---");
+    text_add(out, "|\n");
+    for (size_t m = 0; m < COMPARE_METRICS; m++) {
+        if (!is_shown(comparison, (enum compare_metric)m))
+            continue;
+        fill_cells(comparison, (enum compare_metric)m, cells);
+        for (size_t c = 0; c < CELLS; c++) {
+            text_add(out, "| ");
+            add_escaped(out, cells[c]);
+            text_add(out, " ");
+        }
+        text_add(out, "|\n");
+    }
+}
+
+void compare_markdown(const struct compare_report *report, struct text *out)
+{
+    text_add(out, "Baseline: ");
+    add_escaped(out, report->baseline);
+    text_addf(out, ", %zu queries\n", report->queries);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct comparison *comparison = &report->comparisons[i];
+        char pairing[CELL_MAX];
+        pairing_text(pairing, comparison);
+        text_add(out, "\n### ");
+        add_escaped(out, comparison->directory);
+        text_addf(out, "\n\n%s.\n\n", pairing);
+        for (size_t w = 0; w < comparison->warning_count; w++) {
+            text_add(out, "- **warning**: ");
+            add_escaped(out, comparison->warnings[w].text);
+            text_add(out, "\n");
+        }
+        text_add(out, comparison->warning_count ? "\n" : "");
+        put_rows(comparison, out);
+    }
+    text_add(out, "\n");
+    put_explanation(report, "", out);
+    text_add(out, report->check_count ? "\n" : "");
+    put_checks(report, "- ", out);
+}

@@ -1,0 +1,166 @@
+#include "report/text/doctor_report.h"
+
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "report/text/format.h"
+#include "report/parts.h"
+#include "runner/host_report.h"
+#include "runner/check.h"
+
+/* Drivers that exist for tests are nobody's business here. */
+static bool is_shown(const struct sensor_finding *finding)
+{
+    return finding->kind != SENSOR_TEST;
+}
+
+bool doctor_is_measured(const struct sensor_findings *findings, const struct check_row *rows)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        if (rows[i].counts)
+            return true;
+    return false;
+}
+
+/* ---- JSON ---- */
+
+static void measures_to_json(struct json *json, const char *list)
+{
+    char copy[256], *rest = copy;
+    str_copy(copy, sizeof copy, list);
+    json_array(json, "measures");
+    while (*rest) {
+        size_t length = strcspn(rest, ",");
+        bool more = rest[length] == ',';
+        rest[length] = '\0';
+        if (length)
+            json_string(json, NULL, str_trim(rest));
+        rest += length + more;
+    }
+    json_array_end(json);
+}
+
+void doctor_json(const struct host_report *host, const struct sensor_findings *findings,
+                 const struct check_row *rows, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    host_to_json(&json, "host", host);
+    json_array(&json, "sensors");
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *finding = &findings->items[i];
+        if (!is_shown(finding))
+            continue;
+        json_object(&json, NULL);
+        json_string(&json, "id", finding->id);
+        json_string(&json, "driver", finding->driver->name);
+        json_string(&json, "name", finding->name[0] ? finding->name : NULL);
+        json_string(&json, "kind", sensor_kind_name(finding->kind));
+        json_string(&json, "status", sensor_status_name(finding->status));
+        json_string(&json, "reason", finding->reason[0] ? finding->reason : NULL);
+        json_string(&json, "fix", finding->fix[0] ? finding->fix : NULL);
+        json_number(&json, "period_ms", rows[i].period_ms);
+        json_number(&json, "read_us", rows[i].read_us);
+        json_number(&json, "power_w", rows[i].watts);
+        measures_to_json(&json, finding->measures);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_bool(&json, "energy_measured", doctor_is_measured(findings, rows));
+    json_string(&json, "version", IPW_VERSION);
+    parts_to_json(&json);
+    json_object_end(&json);
+}
+
+/* ---- text ---- */
+
+static const char *status_mark(enum sensor_status status, bool colour)
+{
+    static const char *const PLAIN[] = {"ok",     "estimated",   "DEAD",
+                                        "DENIED", "unsupported", "absent"};
+    static const char *const COLOURED[] = {
+        "\033[32mok\033[0m",     "\033[33mestimated\033[0m",   "\033[31mDEAD\033[0m",
+        "\033[31mDENIED\033[0m", "\033[33munsupported\033[0m", "\033[2mabsent\033[0m",
+    };
+    return colour ? COLOURED[status] : PLAIN[status];
+}
+
+static void write_host(const struct host_report *host, struct text *out)
+{
+    const struct host_info *info = &host->info;
+    char memory[FORMAT_MAX];
+    text_addf(out, "%s, %s%s\n", host->label, info->cpu_brand[0] ? info->cpu_brand : "unknown CPU",
+              info->virtualised ? " (virtual machine)" : "");
+    text_addf(out, "  %u CPU%s", info->cpu_count, info->cpu_count == 1 ? "" : "s");
+    if (info->memory_bytes)
+        text_addf(out, ", %s memory", format_bytes(memory, (double)info->memory_bytes));
+    if (info->os_name[0])
+        text_addf(out, ", %s %s", info->os_name, info->os_version);
+    if (info->kernel[0])
+        text_addf(out, ", kernel %s", info->kernel);
+    text_add(out, "\n");
+    if (host->gpu[0])
+        text_addf(out, "  %s\n", host->gpu);
+}
+
+static void write_sensor(const struct sensor_finding *finding, const struct check_row *row,
+                         bool colour, struct text *out)
+{
+    char power[FORMAT_MAX] = "", period[80] = "", cost[80] = "", number[FORMAT_MAX];
+    const char *mark = status_mark(finding->status, colour);
+    size_t width = strlen(status_mark(finding->status, false));
+    text_addf(out, "  %-14s %s%*s  ", finding->id, mark, (int)(11 - width), "");
+    bool works = finding->status == SENSOR_OK || finding->status == SENSOR_ESTIMATED;
+    if (!works) {
+        text_addf(out, "%s\n", finding->reason);
+    } else {
+        text_addf(out, "%s%s%s\n", finding->name, finding->name[0] ? ": " : "", finding->measures);
+        if (is_known(row->watts))
+            str_format(power, sizeof power, "%s%.1f W now",
+                       finding->status == SENSOR_ESTIMATED ? "about " : "", row->watts);
+        if (is_known(row->period_ms))
+            str_format(period, sizeof period, ", new value every %s",
+                       format_si(number, row->period_ms * 1e-3, "s"));
+        if (is_known(row->read_us))
+            str_format(cost, sizeof cost, "%sa read costs %s", power[0] ? ", " : "",
+                       format_si(number, row->read_us * 1e-6, "s"));
+        if (power[0] || cost[0])
+            text_addf(out, "  %-14s %-11s  %s%s%s\n", "", "", power, period, cost);
+        if (finding->reason[0])
+            text_addf(out, "  %-14s %-11s  %s\n", "", "", finding->reason);
+    }
+    if (finding->fix[0])
+        text_addf(out, "  %-14s %-11s  fix: %s\n", "", "", finding->fix);
+}
+
+static void write_verdict(const struct sensor_findings *findings, const struct check_row *rows,
+                          struct text *out)
+{
+    bool estimated = false;
+    for (size_t i = 0; i < findings->count; i++)
+        estimated = estimated || findings->items[i].status == SENSOR_ESTIMATED;
+    if (doctor_is_measured(findings, rows))
+        text_add(out, "Energy is measured here. Try: ipw run -- ipw load\n");
+    else if (estimated)
+        text_add(out, "No sensor measures energy here: figures are estimated from CPU use, and say "
+                      "so.\n");
+    else
+        text_add(out, "Nothing here measures or estimates energy: joules will be unknown.\n");
+}
+
+void doctor_text(const struct host_report *host, const struct sensor_findings *findings,
+                 const struct check_row *rows, bool colour, struct text *out)
+{
+    write_host(host, out);
+    text_add(out, "\n");
+    /* What works first; absence last, because it is what a reader needs least. */
+    for (int pass = SENSOR_OK; pass <= SENSOR_ABSENT; pass++)
+        for (size_t i = 0; i < findings->count; i++)
+            if ((int)findings->items[i].status == pass && is_shown(&findings->items[i]))
+                write_sensor(&findings->items[i], &rows[i], colour, out);
+    text_add(out, "\n");
+    write_verdict(findings, rows, out);
+    parts_text(out);
+}

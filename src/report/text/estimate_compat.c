@@ -1,0 +1,133 @@
+#include "report/text/estimate_compat.h"
+
+#include <stdlib.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "estimate/legacy.h"
+
+enum { CONSUMERS = 5 };
+
+/* ---- for people ---- */
+
+/* The row with most joules after `last` in the order of joules, then of rows: few are shown, so nothing is
+ * sorted. */
+static const struct subgraph_estimate *next_consumer(const struct pass_estimate *estimate,
+                                                     const struct subgraph_estimate *last)
+{
+    const struct subgraph_estimate *best = NULL;
+    for (size_t i = 0; i < estimate->partition->count; i++) {
+        const struct subgraph_estimate *row = &estimate->rows[i];
+        double joules = row->joules.total;
+        bool is_left =
+            !last || joules < last->joules.total || (joules == last->joules.total && row > last);
+        if (is_left && (!best || joules > best->joules.total))
+            best = row;
+    }
+    return best;
+}
+
+static void put_consumers(const struct pass_estimate *estimate, struct text *out)
+{
+    const struct subgraph_estimate *row = NULL;
+    for (int i = 0; i < CONSUMERS && (row = next_consumer(estimate, row)); i++)
+        text_addf(out, "   %-12s %-28s ~%.0f µJ\n", i ? "" : "top",
+                  estimate->partition->subgraphs[row - estimate->rows].name,
+                  1e6 * row->joules.total);
+}
+
+void compat_text(const struct legacy_estimate *compat, struct text *out)
+{
+    const struct pass_estimate *estimate = &compat->estimate;
+    const struct estimate_joules *joules = &estimate->joules;
+    text_addf(out,
+              "\n %s on %s\n   %s, by the legacy model: not what we believe, see "
+              "docs/estimate.md\n\n",
+              compat->partition.graph->name, compat->device.name,
+              precision_name(estimate->config.precision));
+    text_addf(out, "   energy       ~%.2f mJ\n", 1e3 * joules->total);
+    text_addf(out, "   compute      ~%.0f µJ\n", 1e6 * joules->compute);
+    text_addf(out, "   memory       ~%.0f µJ\n", 1e6 * joules->memory);
+    text_addf(out, "   static       ~%.0f µJ\n", 1e6 * joules->idle);
+    text_addf(out, "   latency      %.2f ms\n", 1e3 * estimate->latency_s);
+    text_addf(out, "   power        ~%.2f W on average\n", estimate->average_w);
+    text_addf(out, "   efficiency   %.1f %%\n", 100 * estimate->efficiency);
+    text_addf(out, "   utilisation  %.1f %%\n", 100 * estimate->utilisation);
+    text_addf(out, "   wasted       ~%.0f µJ\n", 1e6 * estimate->wasted_j);
+    text_addf(out, "   subgraphs    %zu\n", compat->partition.count);
+    put_consumers(estimate, out);
+    text_add(out, "\n");
+}
+
+/* ---- JSON ---- */
+
+static void rows_to_json(struct json *json, const struct pass_estimate *estimate)
+{
+    json_array(json, "subgraphs");
+    for (size_t i = 0; i < estimate->partition->count; i++) {
+        const struct subgraph_estimate *row = &estimate->rows[i];
+        json_object(json, NULL);
+        json_string(json, "name", estimate->partition->subgraphs[i].name);
+        json_array(json, "ops");
+        json_string(json, NULL, estimate->partition->subgraphs[i].pattern);
+        json_array_end(json);
+        json_number(json, "flops", row->flops);
+        json_number(json, "bytes", row->bytes);
+        json_number(json, "latency_s", row->latency_s);
+        json_number(json, "energy_j", row->joules.total);
+        json_string(json, "bound", estimate_bound_name(row->bound));
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object(json, "bound_counts");
+    for (size_t b = 0; b < BOUND_COUNT; b++)
+        json_integer(json, estimate_bound_name((enum estimate_bound)b),
+                     (int64_t)estimate->bound_counts[b]);
+    json_object_end(json);
+}
+
+static void head_to_json(struct json *json, const struct legacy_estimate *compat)
+{
+    const struct pass_estimate *estimate = &compat->estimate;
+    json_string(json, "model", compat->partition.graph->name);
+    json_string(json, "hardware", compat->device.id);
+    json_string(json, "hardware_name", compat->device.name);
+    json_string(json, "precision", precision_name(estimate->config.precision));
+    json_number(json, "batch", compat->partition.graph->batch);
+    json_number(json, "params", graph_parameters(compat->partition.graph));
+    json_number(json, "macs", compat->partition.total.macs);
+    json_number(json, "flops", estimate->flops);
+    json_number(json, "bytes", estimate->bytes);
+    json_number(json, "latency_s", estimate->latency_s);
+    json_object(json, "energy_j");
+    json_number(json, "total", estimate->joules.total);
+    json_number(json, "compute", estimate->joules.compute);
+    json_number(json, "memory", estimate->joules.memory);
+    json_number(json, "static", estimate->joules.idle);
+    json_object_end(json);
+    json_object(json, "power_w");
+    json_number(json, "average", estimate->average_w);
+    json_number(json, "peak", estimate->peak_w);
+    json_object_end(json);
+    json_number(json, "utilisation", estimate->utilisation);
+    json_number(json, "efficiency", estimate->efficiency);
+    json_number(json, "wasted_j", estimate->wasted_j);
+}
+
+void compat_json(const struct legacy_estimate *compat, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    head_to_json(&json, compat);
+    json_null(&json, "memory_bytes");
+    rows_to_json(&json, &compat->estimate);
+    json_null(&json, "concurrency");
+    json_array(&json, "recommendations");
+    json_array_end(&json);
+    json_string(&json, "confidence", "legacy");
+    json_string(&json, "method", "estimated");
+    json_string(&json, "version", IPW_VERSION);
+    json_object_end(&json);
+}

@@ -1,0 +1,431 @@
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "report/text/estimate_report.h"
+#include "report/text/estimate_words.h"
+
+/* ---- what one estimate and a point of many share ---- */
+
+static void joules_to_json(struct json *json, const char *key, const struct estimate_joules *joules,
+                           double plus_minus)
+{
+    json_object(json, key);
+    json_number(json, "total", joules->total);
+    json_number(json, "compute", joules->compute);
+    json_number(json, "memory", joules->memory);
+    json_number(json, "static", joules->idle);
+    json_number(json, "link", joules->link);
+    json_number(json, "plus_minus", plus_minus);
+    json_object_end(json);
+}
+
+static void power_to_json(struct json *json, const struct estimate_totals *sums, double limit_w,
+                          double idle_w)
+{
+    json_object(json, "power_w");
+    json_number(json, "average", sums->average_w);
+    json_number(json, "peak", sums->peak_w);
+    json_number(json, "plus_minus", sums->power_plus_minus);
+    json_number(json, "limit", limit_w);
+    json_number(json, "idle", idle_w);
+    json_object_end(json);
+}
+
+/* Activations alive while each subgraph runs, of the pass that needs most. */
+static void timeline_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    const struct partition *partition = workload_estimate_timeline_partition(outcome);
+    if (!partition) {
+        json_null(json, "timeline");
+        return;
+    }
+    json_array(json, "timeline");
+    for (size_t i = 0; i < partition->count; i++) {
+        json_object(json, NULL);
+        json_integer(json, "step", (int64_t)i);
+        json_string(json, "name", partition->subgraphs[i].name);
+        json_number(json, "bytes", outcome->memory.timeline[i]);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void memory_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    const struct estimate_memory *memory = &outcome->memory;
+    json_object(json, "memory_bytes");
+    json_number(json, "weights", memory->weights);
+    json_number(json, "activations_peak", memory->activations_peak);
+    json_number(json, "workspace_peak", memory->workspace_peak);
+    json_number(json, "kv_cache", memory->kv_cache);
+    json_number(json, "total_peak", memory->total_peak);
+    json_number(json, "capacity", memory->capacity);
+    timeline_to_json(json, outcome);
+    json_object_end(json);
+    if (is_known(memory->capacity))
+        json_bool(json, "fits", memory->fits);
+    else
+        json_null(json, "fits");
+    json_number(json, "largest_batch", memory->largest_batch);
+}
+
+static void bounds_to_json(struct json *json, const double counts[BOUND_COUNT])
+{
+    json_object(json, "bound_counts");
+    for (size_t b = 0; b < BOUND_COUNT; b++)
+        json_number(json, estimate_bound_name((enum estimate_bound)b), counts[b]);
+    json_object_end(json);
+}
+
+static void each_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    double units = outcome->work->units;
+    json_object(json, "each");
+    json_string(json, "unit", outcome->work->unit);
+    json_number(json, "count", units);
+    json_number(json, "energy_j", outcome->all.joules.total / units);
+    json_number(json, "plus_minus", outcome->all.joules_plus_minus / units);
+    json_number(json, "per_s", workload_estimate_units_per_s(outcome));
+    json_object_end(json);
+}
+
+static void count_or_null(struct json *json, const char *key, int64_t count)
+{
+    if (count > 0)
+        json_integer(json, key, count);
+    else
+        json_null(json, key);
+}
+
+static void lengths_to_json(struct json *json, const struct workload_spec *question)
+{
+    struct workload_demand demand = workload_demand(question);
+    json_string(json, "phase", words_phase(question));
+    count_or_null(json, "prompt_tokens", demand.prompt);
+    count_or_null(json, "output_tokens", question->is_request ? question->output_tokens : 0);
+    count_or_null(json, "context", demand.context);
+    count_or_null(json, "image", question->setting.image);
+}
+
+static void setting_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    const struct workload_spec *question = &outcome->work->spec;
+    json_object(json, "setting");
+    lengths_to_json(json, question);
+    json_integer(json, "devices", outcome->choice.devices);
+    json_number(json, "divided", outcome->divided);
+    json_bool(json, "fused", question->fusion == PARTITION_FUSED);
+    json_bool(json, "keeps_stored", outcome->choice.keeps_stored);
+    json_string(json, "computed_in", precision_name(outcome->used));
+    json_object_end(json);
+}
+
+static void traffic_to_json(struct json *json, const struct estimate_traffic *traffic)
+{
+    json_object(json, "traffic_bytes");
+    json_number(json, "weights", traffic->weights);
+    json_number(json, "activations", traffic->activations);
+    json_number(json, "kv_read", traffic->cache_read);
+    json_number(json, "kv_written", traffic->cache_written);
+    json_number(json, "link", traffic->link);
+    json_object_end(json);
+}
+
+static void sums_to_json(struct json *json, const struct estimate_totals *sums)
+{
+    json_number(json, "macs", sums->macs);
+    json_number(json, "flops", sums->flops);
+    json_number(json, "bytes", sums->bytes);
+    traffic_to_json(json, &sums->traffic);
+    json_number(json, "latency_s", sums->latency_s);
+    json_number(json, "latency_plus_minus", sums->latency_plus_minus);
+    joules_to_json(json, "energy_j", &sums->joules, sums->joules_plus_minus);
+}
+
+static void shares_to_json(struct json *json, const struct estimate_totals *sums)
+{
+    json_number(json, "utilisation", sums->utilisation);
+    json_number(json, "mfu", sums->mfu);
+    json_number(json, "mbu", sums->mbu);
+    json_number(json, "efficiency", sums->efficiency);
+    json_number(json, "wasted_j", sums->wasted_j);
+}
+
+static void checks_to_json(struct json *json, const struct budget *budget,
+                           const struct workload_estimate *outcome)
+{
+    struct budget_check checks[BUDGET_KINDS];
+    size_t count = budget_judge(budget, outcome, checks);
+    if (!count) {
+        json_null(json, "budget");
+        return;
+    }
+    json_object(json, "budget");
+    json_string(json, "verdict", budget_verdict_name(budget_verdict(budget, outcome)));
+    json_array(json, "checks");
+    for (size_t i = 0; i < count; i++) {
+        json_object(json, NULL);
+        json_string(json, "limit", budget_name(checks[i].kind));
+        json_string(json, "unit", budget_unit(checks[i].kind));
+        json_number(json, "value", checks[i].value);
+        json_number(json, "plus_minus", checks[i].plus_minus);
+        json_number(json, "most", checks[i].most);
+        json_number(json, "left", checks[i].left);
+        json_number(json, "margin", checks[i].margin);
+        json_bool(json, "sure", checks[i].is_sure);
+        json_string(json, "verdict", budget_verdict_name(checks[i].verdict));
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void head_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    json_string(json, "model", outcome->work->spec.model->name);
+    json_string(json, "hardware", outcome->hardware->id);
+    json_string(json, "hardware_name", outcome->hardware->name);
+    json_string(json, "precision", precision_name(outcome->choice.precision));
+    json_number(json, "batch", outcome->work->batch);
+    setting_to_json(json, outcome);
+    json_number(json, "params", outcome->params);
+    sums_to_json(json, &outcome->all);
+    each_to_json(json, outcome);
+    power_to_json(json, &outcome->all, outcome->limit_w,
+                  outcome->hardware->idle_w.value * outcome->choice.devices);
+    memory_to_json(json, outcome);
+    shares_to_json(json, &outcome->all);
+    bounds_to_json(json, outcome->all.bound_counts);
+}
+
+static void tail_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    json_string(json, "confidence", estimate_confidence_name(outcome->confidence));
+    json_string(json, "confidence_reason",
+                outcome->confidence_reason[0] ? outcome->confidence_reason : NULL);
+    json_string(json, "method", "estimated");
+}
+
+/* ---- a request ---- */
+
+static void phase_to_json(struct json *json, const char *name,
+                          const struct workload_estimate *outcome, size_t first, size_t end,
+                          double tokens)
+{
+    struct estimate_totals sums;
+    double made = tokens * outcome->work->batch;
+    workload_estimate_total(outcome, first, end, &sums);
+    json_object(json, NULL);
+    json_string(json, "phase", name);
+    json_number(json, "tokens", tokens);
+    sums_to_json(json, &sums);
+    json_number(json, "energy_per_token_j", sums.joules.total / made);
+    json_number(json, "tokens_per_s", made / sums.latency_s);
+    power_to_json(json, &sums, outcome->limit_w,
+                  outcome->hardware->idle_w.value * outcome->choice.devices);
+    shares_to_json(json, &sums);
+    bounds_to_json(json, sums.bound_counts);
+    json_object_end(json);
+}
+
+static void request_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    const struct workload *work = outcome->work;
+    if (!work->spec.is_request) {
+        json_null(json, "request");
+        return;
+    }
+    double output = (double)work->spec.output_tokens, batch = work->batch;
+    json_object(json, "request");
+    json_number(json, "energy_j", outcome->all.joules.total / batch);
+    json_number(json, "plus_minus", outcome->all.joules_plus_minus / batch);
+    json_number(json, "energy_per_token_j", outcome->all.joules.total / (batch * output));
+    json_number(json, "tokens_per_s", batch * output / outcome->all.latency_s);
+    json_number(json, "latency_s", outcome->all.latency_s);
+    json_number(json, "first_token_s", outcome->passes[0].latency_s);
+    json_array(json, "phases");
+    phase_to_json(json, "prefill", outcome, 0, 1, (double)work->spec.setting.tokens);
+    if (work->count > 1)
+        phase_to_json(json, "decode", outcome, 1, work->count, output - 1);
+    json_array_end(json);
+    json_object_end(json);
+}
+
+/* ---- subgraphs ---- */
+
+static void operations_to_json(struct json *json, const struct subgraph_total *row,
+                               const struct partition *partition)
+{
+    const struct subgraph *subgraph = row->subgraph;
+    json_array(json, "ops");
+    for (uint32_t i = 0; i < subgraph->node_count; i++) {
+        node_id node = partition->nodes[subgraph->first_node + i];
+        json_string(json, NULL, graph_op_name(partition->graph->nodes[node].op));
+    }
+    json_array_end(json);
+}
+
+/* Whose subgraph it is. */
+static const struct partition *partition_of(const struct workload_estimate *outcome,
+                                            const struct subgraph *subgraph)
+{
+    for (size_t i = 0; i < outcome->work->count; i++) {
+        const struct partition *partition = &outcome->work->passes[i].partition;
+        if (subgraph >= partition->subgraphs && subgraph < partition->subgraphs + partition->count)
+            return partition;
+    }
+    return NULL;
+}
+
+static void row_to_json(struct json *json, const struct workload_estimate *outcome,
+                        const struct subgraph_total *row)
+{
+    const struct subgraph *subgraph = row->subgraph;
+    json_object(json, NULL);
+    json_string(json, "name", subgraph->name);
+    if (outcome->work->spec.is_request)
+        json_string(json, "phase", row->phase == GRAPH_DECODE ? "decode" : "prefill");
+    operations_to_json(json, row, partition_of(outcome, subgraph));
+    json_number(json, "layer", subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
+    json_integer(json, "level", subgraph->level);
+    json_number(json, "flops", row->flops);
+    json_number(json, "bytes", row->bytes);
+    json_number(json, "latency_s", row->latency_s);
+    json_number(json, "energy_j", row->joules.total);
+    json_number(json, "compute_j", row->joules.compute);
+    json_number(json, "memory_j", row->joules.memory);
+    json_number(json, "static_j", row->joules.idle);
+    json_number(json, "utilisation", row->utilisation);
+    json_string(json, "bound", estimate_bound_name(row->bound));
+    json_object_end(json);
+}
+
+/* ---- evidence ---- */
+
+static void figures_to_json(struct json *json, const struct workload_estimate *outcome)
+{
+    struct words_figure figures[WORDS_FIGURES_MOST];
+    size_t count = words_figures(outcome, figures);
+    json_array(json, "hardware_figures");
+    for (size_t i = 0; i < count; i++) {
+        const struct hardware_figure *figure = &figures[i].figure;
+        bool known = is_known(figure->value);
+        json_object(json, NULL);
+        json_string(json, "name", figures[i].name);
+        json_string(json, "unit", figures[i].unit);
+        json_string(json, "format", figures[i].format);
+        json_number(json, "value", figure->value);
+        json_number(json, "plus_minus", known ? figure->plus_minus : UNKNOWN);
+        json_string(json, "evidence", known ? evidence_name(figure->evidence) : NULL);
+        json_string(json, "source", known ? figure->source : NULL);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void unknown_to_json(struct json *json, const struct graph *graph)
+{
+    const char *labels[64];
+    size_t count = words_unknown(graph, labels, sizeof labels / sizeof *labels);
+    json_array(json, "unknown_ops");
+    for (size_t i = 0; i < count; i++)
+        json_string(json, NULL, labels[i]);
+    json_array_end(json);
+}
+
+static void concurrency_to_json(struct json *json, const struct estimate_concurrency *concurrency)
+{
+    json_object(json, "concurrency");
+    json_integer(json, "levels", (int64_t)concurrency->levels);
+    json_number(json, "critical_path_flops", concurrency->critical_path_flops);
+    json_integer(json, "max_width", (int64_t)concurrency->max_width);
+    json_number(json, "parallelism", concurrency->parallelism);
+    json_integer(json, "wide_levels", (int64_t)concurrency->wide_levels);
+    json_number(json, "stage_parallelism", concurrency->stage_parallelism);
+    json_number(json, "batch_parallelism", concurrency->batch_parallelism);
+    json_object_end(json);
+}
+
+static void proposals_to_json(struct json *json, const struct estimate_report *report)
+{
+    json_array(json, "recommendations");
+    for (size_t i = 0; i < report->recommendation_count; i++) {
+        const struct recommendation *row = &report->recommendations[i];
+        json_object(json, NULL);
+        json_string(json, "kind", recommend_kind_name(row->kind));
+        json_string(json, "options", row->options);
+        json_number(json, "saving", row->saving);
+        json_number(json, "saved_j", row->joules_saved_each);
+        json_number(json, "energy_j", row->joules_each);
+        json_number(json, "latency_s", row->latency_s);
+        json_number(json, "per_s", row->units_per_s);
+        json_number(json, "memory_bytes", row->memory_bytes);
+        json_string(json, "limits",
+                    budget_has_any(report->budget) ? budget_verdict_name(row->verdict) : NULL);
+        json_string(json, "note", row->note[0] ? row->note : NULL);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+/* ---- all of it ---- */
+
+void estimate_json(const struct estimate_report *report, struct text *out)
+{
+    const struct workload_estimate *outcome = report->outcome;
+    struct json json;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    head_to_json(&json, outcome);
+    request_to_json(&json, outcome);
+    json_array(&json, "subgraphs");
+    for (size_t i = 0; i < report->row_count; i++)
+        row_to_json(&json, outcome, &report->rows[i]);
+    json_array_end(&json);
+    concurrency_to_json(&json, &outcome->passes[0].concurrency);
+    proposals_to_json(&json, report);
+    checks_to_json(&json, report->budget, outcome);
+    tail_to_json(&json, outcome);
+    figures_to_json(&json, outcome);
+    unknown_to_json(&json, &outcome->work->passes[0].graph);
+    json_string(&json, "version", IPW_VERSION);
+    json_object_end(&json);
+}
+
+static void point_to_json(struct json *json, const struct points_report *report,
+                          const struct grid_point *point)
+{
+    json_object(json, NULL);
+    if (point->missing[0]) {
+        json_string(json, "hardware", report->hardware[point->device].id);
+        json_string(json, "precision", precision_name(point->outcome.choice.precision));
+        json_integer(json, "batch", point->work->spec.setting.batch);
+        json_object(json, "setting");
+        lengths_to_json(json, &point->work->spec);
+        json_object_end(json);
+        json_string(json, "missing", point->missing);
+    } else {
+        head_to_json(json, &point->outcome);
+        checks_to_json(json, report->budget, &point->outcome);
+        tail_to_json(json, &point->outcome);
+        json_null(json, "missing");
+    }
+    json_bool(json, "frontier", point->on_frontier);
+    json_object_end(json);
+}
+
+void points_json(const struct points_report *report, struct text *out)
+{
+    const struct estimate_grid *points = report->points;
+    struct json json;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    json_string(&json, "model", points->works[0].spec.model->name);
+    json_string(&json, "unit", points->works[0].unit);
+    json_array(&json, "points");
+    for (size_t i = 0; i < points->count; i++)
+        point_to_json(&json, report, &points->items[i]);
+    json_array_end(&json);
+    json_string(&json, "version", IPW_VERSION);
+    json_object_end(&json);
+}

@@ -1,0 +1,454 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/csv.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "report/text/estimate_report.h"
+#include "report/text/estimate_words.h"
+#include "report/text/format.h"
+#include "report/text/table.h"
+
+/* ---- columns ---- */
+
+enum column {
+    FRONTIER,
+    HARDWARE,
+    FORMAT,
+    BATCH,
+    PROMPT,
+    CONTEXT,
+    DEVICES,
+    EACH,
+    LATENCY,
+    RATE,
+    POWER,
+    MEMORY,
+    DOUBT,
+    LIMITS,
+    CONFIDENCE,
+    CELLS
+};
+
+/* What differs between the works: that is told of every row, and the rest above them. */
+struct layout {
+    bool batches, prompts, contexts, outputs, units;
+    bool confidences, devices;
+    size_t rows_each; /* of every demand; 0: all */
+    char each[WORDS_MAX], rate[WORDS_MAX];
+    struct table_column columns[CELLS];
+};
+
+static void compare_works(const struct estimate_grid *points, struct layout *layout)
+{
+    const struct workload *first = &points->works[0];
+    struct workload_demand demand = workload_demand(&first->spec);
+    bool contexts = false;
+    for (size_t i = 1; i < points->work_count; i++) {
+        const struct workload *work = &points->works[i];
+        struct workload_demand other = workload_demand(&work->spec);
+        layout->batches |= work->batch != first->batch;
+        layout->units |= work->units != first->units;
+        layout->prompts |= other.prompt != demand.prompt;
+        layout->outputs |= other.context - other.prompt != demand.context - demand.prompt;
+        contexts |= other.context != demand.context;
+    }
+    /* Where every answer is as long, the prompt tells where it ends. */
+    layout->contexts = contexts && (layout->outputs || !layout->prompts);
+}
+
+/* Confidence that all share stands below the table, not in every row; so do devices that are not shared. */
+static void compare_points(const struct estimate_grid *points, struct layout *layout)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        const struct workload_estimate *outcome = &points->items[i].outcome;
+        layout->devices |= outcome->choice.devices > 1;
+        layout->confidences |= !points->items[i].missing[0] &&
+                               outcome->confidence != points->items[0].outcome.confidence;
+    }
+}
+
+static void lay_out(const struct points_report *report, struct layout *layout)
+{
+    const struct estimate_grid *points = report->points;
+    const char *unit = words_unit(&points->works[0]);
+    const struct table_column columns[CELLS] = {
+        [FRONTIER] = {"", false},       [HARDWARE] = {"hardware", false},
+        [FORMAT] = {"format", false},   [BATCH] = {"batch", true},
+        [PROMPT] = {"prompt", true},    [CONTEXT] = {"context", true},
+        [DEVICES] = {"of", true},       [EACH] = {layout->each, true},
+        [LATENCY] = {"latency", true},  [RATE] = {layout->rate, true},
+        [POWER] = {"power", true},      [MEMORY] = {"memory", true},
+        [DOUBT] = {"", false},          [LIMITS] = {"limits", false},
+        [CONFIDENCE] = {"conf", false},
+    };
+    *layout = (struct layout){0};
+    compare_works(points, layout);
+    compare_points(points, layout);
+    words_each(layout->each, unit);
+    str_format(layout->rate, sizeof layout->rate, "%ss/s", unit);
+    memcpy(layout->columns, columns, sizeof columns);
+    if (!points->works[0].spec.model->has_phases)
+        layout->columns[PROMPT].title = "tokens"; /* of a text that is read whole */
+    size_t demands = points->demand_count ? points->demand_count : 1;
+    layout->rows_each = (report->top + demands - 1) / demands;
+}
+
+/* ---- cells ---- */
+
+static const char *verdict(const struct points_report *report, const struct grid_point *point)
+{
+    if (!budget_has_any(report->budget))
+        return "";
+    return budget_verdict_name(budget_verdict(report->budget, &point->outcome));
+}
+
+static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
+                                               [CONFIDENCE_INTERPOLATED] = "int",
+                                               [CONFIDENCE_THEORETICAL] = "theo"};
+
+static void fill_cells(const struct points_report *report, const struct layout *layout,
+                       const struct grid_point *point, char cells[CELLS][WORDS_MAX])
+{
+    const struct workload_estimate *outcome = &point->outcome;
+    const struct estimate_totals *all = &outcome->all;
+    struct workload_demand demand = workload_demand(&point->work->spec);
+    double units = outcome->work->units;
+    str_copy(cells[FRONTIER], WORDS_MAX, point->on_frontier ? "*" : "");
+    str_copy(cells[HARDWARE], WORDS_MAX, report->hardware[point->device].id);
+    str_copy(cells[FORMAT], WORDS_MAX,
+             outcome->choice.keeps_stored ? "stored" : precision_name(outcome->choice.precision));
+    str_format(cells[BATCH], WORDS_MAX, "%.0f", outcome->work->batch);
+    str_format(cells[PROMPT], WORDS_MAX, "%" PRId64, demand.prompt);
+    str_format(cells[CONTEXT], WORDS_MAX, "%" PRId64, demand.context);
+    str_format(cells[DEVICES], WORDS_MAX, "%d", outcome->choice.devices);
+    words_joules(cells[EACH], all->joules.total / units, all->joules_plus_minus / units);
+    format_si(cells[LATENCY], all->latency_s, "s");
+    words_rate(cells[RATE], workload_estimate_units_per_s(outcome));
+    if (is_known(all->average_w))
+        str_format(cells[POWER], WORDS_MAX, "~%.0f W", all->average_w);
+    else
+        str_copy(cells[POWER], WORDS_MAX, "-");
+    format_bytes(cells[MEMORY], outcome->memory.total_peak);
+    str_copy(cells[DOUBT], WORDS_MAX,
+             !outcome->memory.fits              ? "!"
+             : !workload_estimate_fits(outcome) ? "?"
+                                                : "");
+    str_copy(cells[LIMITS], WORDS_MAX, verdict(report, point));
+    str_copy(cells[CONFIDENCE], WORDS_MAX,
+             layout->confidences ? SHORT_CONFIDENCE[outcome->confidence] : "");
+}
+
+/* ---- which rows people see ---- */
+
+static bool is_shown(const struct layout *layout, const struct grid_point *point)
+{
+    return !point->missing[0] &&
+           (!layout->rows_each || point->place < layout->rows_each || point->on_frontier);
+}
+
+static size_t frontier_size(const struct estimate_grid *points)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < points->count; i++)
+        count += points->items[i].on_frontier;
+    return count;
+}
+
+/* Is there one that does not fit, or of which that is not known? */
+static bool any_doubt(const struct estimate_grid *points, bool is_known_to)
+{
+    for (size_t i = 0; i < points->count; i++) {
+        const struct workload_estimate *outcome = &points->items[i].outcome;
+        if (!points->items[i].missing[0] && !workload_estimate_fits(outcome) &&
+            outcome->memory.fits != is_known_to)
+            return true;
+    }
+    return false;
+}
+
+/* Each reason once, with those that it holds for. */
+static void put_missing(const struct points_report *report, const char *before, struct text *out)
+{
+    const struct estimate_grid *points = report->points;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct grid_point *point = &points->items[i];
+        bool is_new = point->missing[0];
+        for (size_t k = 0; is_new && k < i; k++)
+            is_new = points->items[k].device != point->device ||
+                     strcmp(points->items[k].missing, point->missing) != 0;
+        if (is_new)
+            text_addf(out, "%s%s: %s\n", before, report->hardware[point->device].id,
+                      point->missing);
+    }
+}
+
+/* ---- for people ---- */
+
+/* What every work has in common; what differs has a column. */
+static void put_lengths(const struct workload_spec *question, const struct layout *layout,
+                        struct text *out)
+{
+    bool decodes = question->setting.phase == GRAPH_DECODE;
+    if (!question->is_request) {
+        if (question->model->has_phases && (layout->prompts || layout->contexts))
+            text_add(out, decodes ? ", a step of decoding" : ", a prefill");
+        return;
+    }
+    text_add(out, layout->prompts && layout->outputs ? ", requests" : ", a request of ");
+    if (!layout->prompts)
+        text_addf(out, "%" PRId64 " prompt", question->setting.tokens);
+    if (!layout->prompts && !layout->outputs)
+        text_add(out, " and ");
+    if (!layout->outputs)
+        text_addf(out, "%" PRId64 " output", question->output_tokens);
+    text_add(out, layout->prompts && layout->outputs ? "" : " tokens");
+}
+
+static void put_title(const struct points_report *report, const struct layout *layout, bool colour,
+                      struct text *out)
+{
+    const struct workload *work = &report->points->works[0];
+    const struct workload_spec *question = &work->spec;
+    text_addf(out, "\n %s%s%s: %zu estimate%s", colour ? "\033[1m" : "", question->model->name,
+              colour ? "\033[0m" : "", report->points->able,
+              words_plural((double)report->points->able));
+    if (!layout->batches)
+        text_addf(out, ", batch %.0f", work->batch);
+    put_lengths(question, layout, out);
+    text_add(out, "\n\n");
+}
+
+/* On the frontier is a point among the choices for one demand. */
+static void put_frontier(const struct estimate_grid *points, const struct layout *layout,
+                         const char *indent, struct text *out)
+{
+    char each[WORDS_MAX];
+    size_t size = frontier_size(points);
+    if (!size)
+        return;
+    if (layout->prompts || layout->contexts)
+        text_addf(out,
+                  "%s* frontier of each %s: none costs as few joules and answers as soon (%zu of "
+                  "%zu)\n",
+                  indent,
+                  !layout->contexts  ? layout->columns[PROMPT].title
+                  : !layout->prompts ? "context"
+                                     : "prompt and context",
+                  size, points->able);
+    else
+        text_addf(out,
+                  "%s* frontier: no other costs as few joules %s and answers as soon (%zu of "
+                  "%zu)\n",
+                  indent, words_each(each, points->works[0].unit), size, points->able);
+}
+
+static void put_notes(const struct points_report *report, const struct layout *layout,
+                      const char *indent, struct text *out)
+{
+    put_frontier(report->points, layout, indent, out);
+    if (any_doubt(report->points, true))
+        text_addf(out, "%s! more memory than the device has\n", indent);
+    if (any_doubt(report->points, false))
+        text_addf(out, "%s? how much memory the device has is not known\n", indent);
+    char words[WORDS_MAX];
+    if (report->points->able && words_divided(words, &report->points->items[0].outcome))
+        text_addf(out, "%sdevices: %s\n", indent, words);
+    text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
+    if (layout->confidences)
+        text_add(out, "; conf: calibrated, interpolated, theoretical");
+    else
+        text_addf(out, "; confidence: %s",
+                  estimate_confidence_name(report->points->items[0].outcome.confidence));
+    text_add(out, "\n");
+}
+
+/* A rate tells no more than the latency where as many units come of all. */
+static bool is_column(const struct layout *layout, enum column column)
+{
+    switch (column) {
+    case BATCH:
+        return layout->batches;
+    case PROMPT:
+        return layout->prompts;
+    case CONTEXT:
+        return layout->contexts;
+    case DEVICES:
+        return layout->devices;
+    case RATE:
+        return layout->units;
+    default:
+        return true;
+    }
+}
+
+void points_text(const struct points_report *report, bool colour, struct text *out)
+{
+    const struct estimate_grid *points = report->points;
+    char cells[CELLS][WORDS_MAX];
+    struct layout layout;
+    struct table table;
+    size_t left = 0;
+    lay_out(report, &layout);
+    put_title(report, &layout, colour, out);
+    table_init(&table, layout.columns, CELLS);
+    for (size_t i = 0; i < points->count; i++) {
+        if (!is_shown(&layout, &points->items[i])) {
+            left += !points->items[i].missing[0];
+            continue;
+        }
+        fill_cells(report, &layout, &points->items[i], cells);
+        for (size_t c = 0; c < CELLS; c++)
+            table_add(&table, is_column(&layout, (enum column)c) ? cells[c] : "");
+    }
+    table_write(&table, "   ", colour, out);
+    table_release(&table);
+    if (left)
+        text_addf(out, "   and %zu more (--top 0 shows all)\n", left);
+    text_add(out, "\n");
+    put_missing(report, "   ", out);
+    put_notes(report, &layout, "   ", out);
+    text_add(out, "\n");
+}
+
+/* ---- Markdown ---- */
+
+/* Tables of one kind have the same columns, so that they can be laid side by side; lengths are told where they
+ * differ. */
+static bool is_markdown_column(const struct layout *layout, enum column column)
+{
+    return column == PROMPT || column == CONTEXT ? is_column(layout, column) : true;
+}
+
+static void row_to_markdown(const struct layout *layout, char cells[CELLS][WORDS_MAX],
+                            struct text *out)
+{
+    for (size_t c = 0; c < CELLS; c++)
+        if (is_markdown_column(layout, (enum column)c))
+            text_addf(out, "| %s ", c == FRONTIER && cells[c][0] ? "\\*" : cells[c]);
+    text_add(out, "|\n");
+}
+
+static void head_to_markdown(const struct layout *layout, struct text *out)
+{
+    for (size_t c = 0; c < CELLS; c++)
+        if (is_markdown_column(layout, (enum column)c))
+            text_addf(out, "| %s ", layout->columns[c].title);
+    text_add(out, "|\n");
+    for (size_t c = 0; c < CELLS; c++)
+        if (is_markdown_column(layout, (enum column)c))
+            text_addf(out, "|%s", layout->columns[c].right ? "---:" : "---");
+    text_add(out, "|\n");
+}
+
+void points_markdown(const struct points_report *report, struct text *out)
+{
+    const struct estimate_grid *points = report->points;
+    char cells[CELLS][WORDS_MAX];
+    struct layout layout;
+    lay_out(report, &layout);
+    text_addf(out, "### %s\n\n", points->works[0].spec.model->name);
+    head_to_markdown(&layout, out);
+    for (size_t i = 0; i < points->count; i++)
+        if (is_shown(&layout, &points->items[i])) {
+            fill_cells(report, &layout, &points->items[i], cells);
+            row_to_markdown(&layout, cells, out);
+        }
+    text_add(out, "\n");
+    put_missing(report, "- ", out);
+    put_notes(report, &layout, "\n\\", out);
+}
+
+/* ---- CSV ---- */
+
+static void point_to_csv(const struct points_report *report, const struct grid_point *point,
+                         struct text *out)
+{
+    const struct workload_estimate *outcome = &point->outcome;
+    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_memory *memory = &outcome->memory;
+    double units = outcome->work->units;
+    words_csv_number(out, units);
+    text_add(out, ",");
+    csv_add(out, outcome->work->unit);
+    const double figures[] = {
+        all->joules.total / units,
+        all->joules_plus_minus / units,
+        all->joules.total,
+        all->joules.compute,
+        all->joules.memory,
+        all->joules.idle,
+        all->joules.link,
+        all->latency_s,
+        all->latency_plus_minus,
+        units / all->latency_s,
+        all->average_w,
+        all->peak_w,
+        outcome->params,
+        all->macs,
+        all->flops,
+        all->bytes,
+        memory->weights,
+        memory->activations_peak,
+        memory->kv_cache,
+        memory->total_peak,
+        memory->capacity,
+        all->mfu,
+        all->mbu,
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        words_csv_number(out, figures[i]);
+    text_addf(out, ",%s,%s,%s,%s,", is_known(memory->capacity) ? memory->fits ? "1" : "0" : "",
+              point->on_frontier ? "1" : "0", verdict(report, point),
+              estimate_confidence_name(outcome->confidence));
+}
+
+static void count(struct text *out, int64_t value)
+{
+    if (value > 0)
+        text_addf(out, ",%" PRId64, value);
+    else
+        text_add(out, ",");
+}
+
+static void lengths_to_csv(const struct workload_spec *question, struct text *out)
+{
+    struct workload_demand demand = workload_demand(question);
+    count(out, demand.prompt);
+    count(out, question->is_request ? question->output_tokens : 0);
+    count(out, demand.context);
+}
+
+void points_csv(const struct points_report *report, struct text *out)
+{
+    const struct estimate_grid *points = report->points;
+    text_add(
+        out,
+        "model,hardware,precision,batch,phase,prompt_tokens,output_tokens,context,devices,count,"
+        "unit,energy_each_j,plus_minus_each_j,"
+        "energy_j,compute_j,memory_j,static_j,link_j,latency_s,latency_plus_minus,per_s,"
+        "average_w,peak_w,params,macs,flops,bytes,weights_bytes,activations_peak_bytes,"
+        "kv_cache_bytes,total_peak_bytes,capacity_bytes,mfu,mbu,fits,frontier,limits,"
+        "confidence,missing\n");
+    for (size_t i = 0; i < points->count; i++) {
+        const struct grid_point *point = &points->items[i];
+        const struct estimate_config *choice = &point->outcome.choice;
+        const struct workload_spec *question = &point->work->spec;
+        csv_add(out, points->works[0].spec.model->name);
+        text_add(out, ",");
+        csv_add(out, report->hardware[point->device].id);
+        text_addf(out, ",%s,%" PRId64 ",%s",
+                  choice->keeps_stored ? "stored" : precision_name(choice->precision),
+                  question->setting.batch, words_phase(question));
+        lengths_to_csv(question, out);
+        text_addf(out, ",%d", choice->devices);
+        if (point->missing[0]) {
+            text_add(out, ",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,");
+            csv_add(out, point->missing);
+        } else {
+            point_to_csv(report, point, out);
+        }
+        text_add(out, "\n");
+    }
+}

@@ -1,0 +1,469 @@
+#include "report/text/estimate_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "report/text/estimate_consumers.h"
+#include "report/text/estimate_words.h"
+#include "report/text/format.h"
+#include "report/text/table.h"
+
+#define BOLD  "\033[1m"
+#define RED   "\033[31m"
+#define GREEN "\033[32m"
+#define PLAIN "\033[0m"
+
+enum { BAR = 32 };
+
+struct paper {
+    struct text *out;
+    bool colour;
+};
+
+static const char *tint(const struct paper *paper, const char *code)
+{
+    return paper->colour ? code : "";
+}
+
+/* A line of the head: "   energy       ~22.1 mJ". */
+static void line(const struct paper *paper, const char *name, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+static void line(const struct paper *paper, const char *name, const char *format, ...)
+{
+    char words[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(words, sizeof words, format, values);
+    va_end(values);
+    text_addf(paper->out, "   %-12s %s\n", name, words);
+}
+
+/* ---- the head ---- */
+
+static void put_title(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    char setting[WORDS_MAX], device[WORDS_MAX];
+    const struct model *model = outcome->work->spec.model;
+    text_addf(paper->out, "\n %s%s on %s%s\n   %s\n\n", tint(paper, BOLD), model->name,
+              words_device(device, outcome->hardware), tint(paper, PLAIN),
+              words_setting(setting, outcome));
+}
+
+static void put_energy(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    const struct estimate_totals *all = &outcome->all;
+    char total[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX], request[WORDS_MAX];
+    double units = outcome->work->units, batch = outcome->work->batch;
+    words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
+    words_each(unit, outcome->work->unit);
+    words_joules(total, all->joules.total, UNKNOWN);
+    if (outcome->work->spec.is_request)
+        line(paper, "energy", "%s a request, %s %s",
+             words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
+             words_joules(each, all->joules.total / units, UNKNOWN), unit);
+    else if (units == 1)
+        line(paper, "energy", "%s %s", each, unit);
+    else
+        line(paper, "energy", "%s %s, %s in all", each, unit, total);
+}
+
+static void put_time(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    char latency[FORMAT_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
+    const struct estimate_totals *all = &outcome->all;
+    format_with_error(latency, all->latency_s, all->latency_plus_minus, "s");
+    words_rate(rate, workload_estimate_units_per_s(outcome));
+    if (outcome->work->spec.is_request)
+        line(paper, "latency", "%s; the first token after %s; %s %ss a second", latency,
+             format_si(first, outcome->passes[0].latency_s, "s"), rate, outcome->work->unit);
+    else
+        line(paper, "latency", "%s; %s %ss a second", latency, rate, outcome->work->unit);
+}
+
+static void put_power(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    const struct estimate_totals *all = &outcome->all;
+    char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
+    words_watts(average, all->average_w, all->power_plus_minus);
+    line(paper, "power", "%s on average, %s at most; limit %s, idle %s", average,
+         words_watts(peak, all->peak_w, UNKNOWN), format_si(limit, outcome->limit_w, "W"),
+         format_si(idle, outcome->hardware->idle_w.value * outcome->choice.devices, "W"));
+}
+
+static void put_fit(const struct paper *paper, const struct estimate_report *report)
+{
+    const struct estimate_memory *memory = &report->outcome->memory;
+    const char *each = report->outcome->choice.devices > 1 ? " on each device" : "";
+    char used[FORMAT_MAX], room[WORDS_MAX] = "";
+    if (!is_known(memory->capacity)) {
+        line(paper, "memory", "%s%s; the device's own is not known",
+             format_bytes(used, memory->total_peak), each);
+        return;
+    }
+    char all[FORMAT_MAX];
+    format_bytes(used, memory->total_peak);
+    format_bytes(all, memory->capacity);
+    if (memory->fits && memory->largest_batch >= 1)
+        str_format(room, sizeof room, ", up to batch %.0f", floor(memory->largest_batch));
+    else if (!memory->fits && report->devices_to_fit > 1)
+        str_format(room, sizeof room, "; it would with --devices %d", report->devices_to_fit);
+    line(paper, "memory", "%s of %s%s: %s%s%s%s", used, all, each,
+         tint(paper, memory->fits ? GREEN : RED), memory->fits ? "fits" : "DOES NOT FIT",
+         tint(paper, PLAIN), room);
+}
+
+static void put_memory(const struct paper *paper, const struct estimate_report *report)
+{
+    const struct estimate_memory *memory = &report->outcome->memory;
+    char weights[FORMAT_MAX], activations[FORMAT_MAX], workspace[FORMAT_MAX], cache[FORMAT_MAX];
+    put_fit(paper, report);
+    format_bytes(weights, memory->weights);
+    format_bytes(activations, memory->activations_peak);
+    format_bytes(workspace, memory->workspace_peak);
+    format_bytes(cache, memory->kv_cache);
+    line(paper, "", "weights %s, activations %s, workspace %s%s%s", weights, activations, workspace,
+         memory->kv_cache > 0 ? ", keys and values " : "", memory->kv_cache > 0 ? cache : "");
+}
+
+static void put_work(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_traffic *traffic = &all->traffic;
+    char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
+    line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP a byte",
+         str_trim(format_si(params, outcome->params, "")), format_si(macs, all->macs, "MAC"),
+         format_si(flops, all->flops, "FLOP"), format_si(bytes, all->bytes, "B"),
+         all->flops / all->bytes);
+    if (traffic->cache_read > 0) {
+        char read[FORMAT_MAX], written[FORMAT_MAX], weights[FORMAT_MAX];
+        line(paper, "", "of it %s weights; keys and values %s read, %s written",
+             format_si(weights, traffic->weights, "B"), format_si(read, traffic->cache_read, "B"),
+             format_si(written, traffic->cache_written, "B"));
+    }
+}
+
+static void put_devices(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    char words[WORDS_MAX];
+    if (words_divided(words, outcome))
+        line(paper, "devices", "%s", words);
+}
+
+static void put_confidence(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    line(paper, "confidence", "%s%s%s", estimate_confidence_name(outcome->confidence),
+         outcome->confidence_reason[0] ? ": " : "", outcome->confidence_reason);
+}
+
+/* ---- phases of a request ---- */
+
+static void phase_row(struct table *table, const char *name, double tokens, double batch,
+                      const struct estimate_totals *sums)
+{
+    char cell[WORDS_MAX];
+    double made = tokens * batch;
+    table_add(table, name);
+    table_addf(table, "%.0f", tokens);
+    table_add(table, format_si(cell, sums->latency_s, "s"));
+    table_add(table, words_rate(cell, made / sums->latency_s));
+    table_add(table, words_joules(cell, sums->joules.total / batch, UNKNOWN));
+    table_add(table, words_joules(cell, sums->joules.total / made, UNKNOWN));
+    table_add(table, words_watts(cell, sums->average_w, UNKNOWN));
+    table_add(table, words_share(cell, sums->mfu));
+    table_add(table, words_share(cell, sums->mbu));
+}
+
+static void put_phases(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    static const struct table_column COLUMNS[] = {
+        {"phase", false},   {"tokens", true}, {"latency", true},
+        {"tokens/s", true}, {"energy", true}, {"a token", true},
+        {"power", true},    {"MFU", true},    {"MBU", true},
+    };
+    const struct workload *work = outcome->work;
+    double batch = work->batch, output = (double)work->spec.output_tokens;
+    struct estimate_totals part;
+    struct table table;
+    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    workload_estimate_total(outcome, 0, 1, &part);
+    phase_row(&table, "prefill", (double)work->spec.setting.tokens, batch, &part);
+    if (work->count > 1) {
+        workload_estimate_total(outcome, 1, work->count, &part);
+        phase_row(&table, "decode", output - 1, batch, &part);
+    }
+    phase_row(&table, "request", output, batch, &outcome->all);
+    text_add(paper->out, "\n");
+    table_write(&table, "   ", paper->colour, paper->out);
+    table_release(&table);
+}
+
+/* ---- where the joules go ---- */
+
+static void put_bar(struct text *out, double share)
+{
+    static const char *const PARTS[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    long eighths = lround(8 * BAR * (share > 0 ? share : 0));
+    long cells = eighths / 8 + (eighths % 8 > 0);
+    for (long i = 0; i < eighths / 8; i++)
+        text_add(out, "█");
+    text_add(out, PARTS[eighths % 8]);
+    for (long i = cells; i < BAR; i++)
+        text_add(out, " ");
+}
+
+static void put_part(const struct paper *paper, const char *name, double joules, double total)
+{
+    char figure[WORDS_MAX], share[WORDS_MAX];
+    text_addf(paper->out, "     %-8s ", name);
+    put_bar(paper->out, joules / total);
+    words_joules(figure, joules, UNKNOWN);
+    int pad = 10 - (int)display_width(figure); /* printf would count bytes */
+    text_addf(paper->out, " %*s%s  %7s\n", pad > 0 ? pad : 0, "", figure,
+              words_share(share, joules / total));
+}
+
+static void put_breakdown(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    const struct estimate_joules *joules = &outcome->all.joules;
+    char total[WORDS_MAX];
+    text_addf(paper->out, "\n   %swhere the joules go%s: %s in all\n", tint(paper, BOLD),
+              tint(paper, PLAIN), words_joules(total, joules->total, UNKNOWN));
+    put_part(paper, "compute", joules->compute, joules->total);
+    put_part(paper, "memory", joules->memory, joules->total);
+    if (joules->link > 0)
+        put_part(paper, "link", joules->link, joules->total);
+    put_part(paper, "static", joules->idle, joules->total);
+}
+
+static void put_limits(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_concurrency *concurrency = &outcome->passes[0].concurrency;
+    char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX];
+    double count = 0;
+    for (size_t b = 0; b < BOUND_COUNT; b++)
+        count += all->bound_counts[b];
+    text_addf(paper->out, "\n   %swhat limits it%s\n", tint(paper, BOLD), tint(paper, PLAIN));
+    text_addf(paper->out, "     %.0f subgraph%s, bound by: %s\n", count, words_plural(count),
+              words_bounds(bounds, all->bound_counts));
+    text_addf(paper->out, "     %s of peak arithmetic (MFU), %s of bandwidth (MBU)\n",
+              words_share(mfu, all->mfu), words_share(mbu, all->mbu));
+    text_addf(paper->out, "     %zu level%s one after another, ", concurrency->levels,
+              words_plural((double)concurrency->levels));
+    if (concurrency->wide_levels)
+        text_addf(paper->out, "%zu of them with up to %zu subgraphs side by side\n",
+                  concurrency->wide_levels, concurrency->max_width);
+    else
+        text_add(paper->out, "none of them with subgraphs side by side\n");
+    text_addf(paper->out, "     parallelism %.2f, level by level %.2f, with the batch %.4g\n",
+              concurrency->parallelism, concurrency->stage_parallelism,
+              concurrency->batch_parallelism);
+}
+
+/* ---- most joules ---- */
+
+static void consumer_row(struct table *table, const struct consumer *row, bool phases, double total)
+{
+    char cell[WORDS_MAX];
+    const char *phase = row->first->phase == GRAPH_DECODE ? "decode" : "prefill";
+    table_add(table, row->name);
+    if (row->count > 1)
+        table_addf(table, "x %zu", row->count);
+    else
+        table_add(table, "");
+    table_add(table, row->first->subgraph->pattern);
+    table_add(table, phases ? phase : "");
+    table_add(table, words_joules(cell, row->joules.total, UNKNOWN));
+    table_add(table, words_share(cell, row->joules.total / total));
+    table_add(table, format_si(cell, row->latency_s, "s"));
+    table_add(table, row->is_mixed ? "mixed" : estimate_bound_name(row->first->bound));
+}
+
+static void put_consumers(const struct paper *paper, const struct estimate_report *report)
+{
+    static const struct table_column COLUMNS[] = {
+        {"most joules", false}, {"", true},      {"operations", false}, {"in", false},
+        {"energy", true},       {"share", true}, {"latency", true},     {"bound", false},
+    };
+    size_t count, shown;
+    struct consumer *rows = consumers_of(report, &count);
+    struct table table;
+    if (!rows) {
+        paper->out->failed = true;
+        return;
+    }
+    shown = report->top && report->top < count ? report->top : count;
+    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (size_t i = 0; i < shown; i++)
+        consumer_row(&table, &rows[i], report->outcome->work->spec.is_request,
+                     report->outcome->all.joules.total);
+    text_add(paper->out, "\n");
+    table_write(&table, "   ", paper->colour, paper->out);
+    table_release(&table);
+    if (shown < count)
+        text_addf(paper->out, "   and %zu more (--top 0 shows them)\n", count - shown);
+    free(rows);
+}
+
+/* ---- limits and proposals ---- */
+
+static void put_checks(const struct paper *paper, const struct estimate_report *report)
+{
+    struct budget_check checks[BUDGET_KINDS];
+    char words[WORDS_MAX];
+    size_t count = budget_judge(report->budget, report->outcome, checks);
+    if (count)
+        text_addf(paper->out, "\n   %slimits%s\n", tint(paper, BOLD), tint(paper, PLAIN));
+    for (size_t i = 0; i < count; i++)
+        text_addf(paper->out, "     %s%-7s%s  %s\n",
+                  tint(paper, checks[i].verdict == BUDGET_PASS ? GREEN : RED),
+                  budget_verdict_name(checks[i].verdict), tint(paper, PLAIN),
+                  words_check(words, &checks[i], report->outcome));
+}
+
+static void fill_proposals(const struct estimate_report *report, struct table *table)
+{
+    char cell[WORDS_MAX];
+    for (size_t i = 0; i < report->recommendation_count; i++) {
+        const struct recommendation *row = &report->recommendations[i];
+        table_add(table, row->options);
+        table_add(table, words_saving(cell, row->saving));
+        table_add(table, words_joules(cell, row->joules_each, UNKNOWN));
+        table_add(table, format_si(cell, row->latency_s, "s"));
+        table_add(table, words_rate(cell, row->units_per_s));
+        table_add(table, format_bytes(cell, row->memory_bytes));
+        table_add(table, budget_has_any(report->budget) ? budget_verdict_name(row->verdict) : "");
+    }
+}
+
+static void put_no_proposal(const struct paper *paper, const struct estimate_report *report)
+{
+    if (!budget_holds(report->budget, report->outcome))
+        text_add(paper->out,
+                 "   No other batch, format, device, mode or fusion that fits would keep "
+                 "the limits, or come\n   nearer for fewer joules.\n");
+    else if (!is_known(report->outcome->all.joules.total))
+        text_add(paper->out, "   What would cost less is not known: the device does not state all "
+                             "that its joules need.\n");
+    else
+        text_addf(
+            paper->out,
+            "   No other batch, format, device, mode or fusion that fits would save %.0f %%.\n",
+            100 * RECOMMEND_LEAST);
+}
+
+static void put_proposals(const struct paper *paper, const struct estimate_report *report)
+{
+    char each[WORDS_MAX], rate[WORDS_MAX];
+    const char *unit = words_unit(report->outcome->work);
+    const struct table_column columns[] = {
+        {words_proposals(report->budget, report->outcome), false},
+        {"saves", true},
+        {words_each(each, unit), true},
+        {"latency", true},
+        {rate, true},
+        {"memory", true},
+        {"limits", false},
+    };
+    str_format(rate, sizeof rate, "%ss/s", unit);
+    struct table table;
+    text_add(paper->out, "\n");
+    if (!report->recommendation_count) {
+        put_no_proposal(paper, report);
+        return;
+    }
+    table_init(&table, columns, sizeof columns / sizeof *columns);
+    fill_proposals(report, &table);
+    table_write(&table, "   ", paper->colour, paper->out);
+    table_release(&table);
+    text_add(paper->out, "   each estimated again with that one change\n");
+    for (size_t i = 0; i < report->recommendation_count; i++)
+        if (report->recommendations[i].note[0])
+            text_addf(paper->out, "   %s: %s\n", report->recommendations[i].options,
+                      report->recommendations[i].note);
+}
+
+static void figure_cell(struct table *table, const struct words_figure *row)
+{
+    char cell[FORMAT_MAX];
+    const struct hardware_figure *figure = &row->figure;
+    if (!is_known(figure->value))
+        table_add(table, "-");
+    else if (!row->unit[0])
+        table_addf(table, "%.3g", figure->value);
+    else if (figure->value > 0 &&
+             figure->value < 1e-9) /* joules of an operation: below what prefixes reach */
+        table_addf(table, "%.3g p%s", figure->value * 1e12, row->unit);
+    else
+        table_add(table, format_si(cell, figure->value, row->unit));
+}
+
+static void put_figures(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    static const struct table_column COLUMNS[] = {
+        {"figure of the device", false}, {"value", true}, {"known as", false}, {"source", false}};
+    struct words_figure figures[WORDS_FIGURES_MOST];
+    size_t count = words_figures(outcome, figures);
+    struct table table;
+    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (size_t i = 0; i < count; i++) {
+        const struct hardware_figure *figure = &figures[i].figure;
+        bool known = is_known(figure->value);
+        table_addf(&table, "%s%s%s", figures[i].name, figures[i].format ? " " : "",
+                   figures[i].format ? figures[i].format : "");
+        figure_cell(&table, &figures[i]);
+        table_add(&table, known ? evidence_name(figure->evidence) : "unknown");
+        table_add(&table, known && figure->source ? figure->source : "");
+    }
+    text_add(paper->out, "\n");
+    table_write(&table, "   ", paper->colour, paper->out);
+    table_release(&table);
+}
+
+static void put_unknown(const struct paper *paper, const struct workload_estimate *outcome)
+{
+    const struct graph *graph = &outcome->work->passes[0].graph;
+    if (!graph->unknown_count)
+        return;
+    text_addf(paper->out,
+              "\n   %zu operator%s not known and count%s as moving %s data:", graph->unknown_count,
+              graph->unknown_count == 1 ? " is" : "s are", graph->unknown_count == 1 ? "s" : "",
+              graph->unknown_count == 1 ? "its" : "their");
+    const char *labels[8];
+    size_t count = words_unknown(graph, labels, sizeof labels / sizeof *labels);
+    for (size_t i = 0; i < count; i++)
+        text_addf(paper->out, "%s %s", i ? "," : "", labels[i]);
+    text_add(paper->out, "\n");
+}
+
+void estimate_text(const struct estimate_report *report, bool colour, struct text *out)
+{
+    const struct workload_estimate *outcome = report->outcome;
+    struct paper paper = {out, colour};
+    put_title(&paper, outcome);
+    put_energy(&paper, outcome);
+    put_time(&paper, outcome);
+    put_power(&paper, outcome);
+    put_memory(&paper, report);
+    put_work(&paper, outcome);
+    put_devices(&paper, outcome);
+    put_confidence(&paper, outcome);
+    if (outcome->work->spec.is_request)
+        put_phases(&paper, outcome);
+    put_breakdown(&paper, outcome);
+    put_limits(&paper, outcome);
+    put_consumers(&paper, report);
+    put_unknown(&paper, outcome);
+    put_checks(&paper, report);
+    put_proposals(&paper, report);
+    if (report->shows_figures)
+        put_figures(&paper, outcome);
+    text_add(out, "\n   ~ estimated by a model of the device, not measured\n\n");
+}

@@ -1,0 +1,292 @@
+#include "report/text/estimate_words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "estimate/roofline.h"
+#include "report/text/format.h"
+
+static void add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Adds to a list, with a comma where something stands already. */
+static void add(char *to, const char *format, ...)
+{
+    size_t length = strlen(to);
+    va_list values;
+    if (length && length + 2 < WORDS_MAX) {
+        str_copy(to + length, WORDS_MAX - length, ", ");
+        length += 2;
+    }
+    va_start(values, format);
+    vsnprintf(to + length, WORDS_MAX - length, format, values);
+    va_end(values);
+}
+
+/* "fp16", "weights as stored, fp16", "int8 (computed in fp16)". */
+static char *precision_words(char *to, const struct workload_estimate *outcome)
+{
+    const struct estimate_config *choice = &outcome->choice;
+    const char *name = precision_name(choice->precision);
+    if (choice->keeps_stored)
+        str_format(to, WORDS_MAX, "weights as stored, %s", name);
+    else if (outcome->used != choice->precision)
+        str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(outcome->used));
+    else
+        str_copy(to, WORDS_MAX, name);
+    return to;
+}
+
+static void add_tokens(char *to, const struct workload *work)
+{
+    const struct graph_setting *setting = &work->spec.setting;
+    if (work->spec.is_request)
+        add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
+            work->spec.output_tokens);
+    else if (work->spec.model->has_phases && setting->phase == GRAPH_DECODE)
+        add(to, "decode of token %" PRId64, setting->context);
+    else if (work->spec.model->has_phases)
+        add(to, "prefill of %" PRId64 " tokens", setting->tokens);
+    else if (work->passes[0].graph.tokens > 0 && setting->tokens > 0)
+        add(to, "%" PRId64 " tokens", setting->tokens);
+    else if (setting->image > 0)
+        add(to, "%" PRId64 " pixels", setting->image);
+}
+
+char *words_setting(char *to, const struct workload_estimate *outcome)
+{
+    const struct workload *work = outcome->work;
+    char precision[WORDS_MAX];
+    to[0] = '\0';
+    add(to, "%s", precision_words(precision, outcome));
+    add(to, "batch %.0f", work->batch);
+    add_tokens(to, work);
+    if (outcome->choice.devices > 1)
+        add(to, "%d devices", outcome->choice.devices);
+    if (work->spec.fusion == PARTITION_PLAIN)
+        add(to, "nothing fused");
+    return to;
+}
+
+const char *words_phase(const struct workload_spec *question)
+{
+    if (!question->model->has_phases)
+        return "whole";
+    if (question->is_request)
+        return "request";
+    return question->setting.phase == GRAPH_DECODE ? "decode" : "prefill";
+}
+
+const char *words_unit(const struct workload *work)
+{
+    return strstr(work->unit, "token") ? "token" : work->unit;
+}
+
+char *words_each(char *to, const char *unit)
+{
+    str_format(to, WORDS_MAX, "%s %s", strchr("aeiou", unit[0]) ? "an" : "a", unit);
+    return to;
+}
+
+char *words_device(char *to, const struct hardware *hardware)
+{
+    const char *point = strchr(hardware->id, '@');
+    str_format(to, WORDS_MAX, "%s%s", hardware->name, point ? point : "");
+    return to;
+}
+
+const char *words_plural(double count)
+{
+    return count == 1 ? "" : "s";
+}
+
+void words_csv_number(struct text *out, double value)
+{
+    static const double WHOLE_MOST =
+        9007199254740992.; /* beyond, not every whole number is there */
+    if (!is_known(value))
+        text_add(out, ",");
+    else
+        text_addf(out, fabs(value) < WHOLE_MOST && value == trunc(value) ? ",%.0f" : ",%.9g",
+                  value);
+}
+
+static char *words_estimated(char *to, double value, double plus_minus, const char *unit)
+{
+    char figure[FORMAT_MAX];
+    if (!is_known(value))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "~%s", format_with_error(figure, value, plus_minus, unit));
+    return to;
+}
+
+char *words_joules(char *to, double joules, double plus_minus)
+{
+    return words_estimated(to, joules, plus_minus, "J");
+}
+
+char *words_watts(char *to, double watts, double plus_minus)
+{
+    return words_estimated(to, watts, plus_minus, "W");
+}
+
+char *words_bounds(char *to, const double counts[BOUND_COUNT])
+{
+    to[0] = '\0';
+    for (size_t b = 0; b < BOUND_COUNT; b++)
+        if (counts[b] > 0)
+            add(to, "%.0f %s", counts[b], estimate_bound_name((enum estimate_bound)b));
+    return to;
+}
+
+char *words_share(char *to, double share)
+{
+    if (!is_known(share))
+        str_copy(to, WORDS_MAX, "-");
+    else if (share > 0 && share < 0.001)
+        str_copy(to, WORDS_MAX, "< 0.1 %");
+    else
+        str_format(to, WORDS_MAX, "%.1f %%", 100 * share);
+    return to;
+}
+
+char *words_rate(char *to, double rate)
+{
+    char figure[FORMAT_MAX];
+    if (!is_known(rate))
+        str_copy(to, WORDS_MAX, "-");
+    else if (rate < 9999.5)
+        str_format(to, WORDS_MAX, rate < 9.995 ? "%.3g" : "%.0f", rate);
+    else
+        str_copy(to, WORDS_MAX, str_trim(format_si(figure, rate, "")));
+    return to;
+}
+
+char *words_saving(char *to, double saving)
+{
+    if (!is_known(saving))
+        str_copy(to, WORDS_MAX, "-");
+    else
+        str_format(to, WORDS_MAX, "%.0f %%", round(100 * saving) + 0.0); /* no "-0" */
+    return to;
+}
+
+const char *words_proposals(const struct budget *budget, const struct workload_estimate *outcome)
+{
+    return budget_holds(budget, outcome) ? "what would cost less" : "what would help";
+}
+
+char *words_divided(char *to, const struct workload_estimate *outcome)
+{
+    char share[WORDS_MAX];
+    if (!(outcome->divided < 0.995))
+        return NULL;
+    str_format(to, WORDS_MAX, "%d divide %s of the MACs, and each does all the rest",
+               outcome->choice.devices, words_share(share, outcome->divided));
+    return to;
+}
+
+static char *value_words(char *to, enum budget_kind kind, double value)
+{
+    if (kind == BUDGET_MEMORY ||
+        kind == BUDGET_FIT) /* the limit is asked for in 10^9 bytes: the figure beside it too */
+        str_format(to, FORMAT_MAX, "%.4g GB", value / 1e9);
+    else
+        format_si(to, value, budget_unit(kind));
+    return to;
+}
+
+char *words_check(char *to, const struct budget_check *check,
+                  const struct workload_estimate *outcome)
+{
+    char value[FORMAT_MAX], most[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
+    const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
+    if (check->kind == BUDGET_ENERGY)
+        str_format(of, sizeof of, " %.60s", words_each(each, budget_energy_unit(outcome)));
+    if (check->kind == BUDGET_FIT) {
+        char beyond[FORMAT_MAX];
+        str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),
+                   value_words(value, check->kind, check->value),
+                   value_words(most, check->kind, check->most),
+                   value_words(beyond, check->kind, -check->left));
+    } else if (check->verdict == BUDGET_UNKNOWN)
+        str_format(to, WORDS_MAX, "%s is not known", budget_name(check->kind));
+    else
+        str_format(to, WORDS_MAX, "%-7s  %s%s%s of %s: %.3g %% %s%s", budget_name(check->kind),
+                   about, value_words(value, check->kind, check->value), of,
+                   value_words(most, check->kind, check->most), fabs(100 * check->margin),
+                   check->margin < 0 ? "too much" : "to spare",
+                   check->is_sure ? "" : ", which is within the ±");
+    return to;
+}
+
+size_t words_unknown(const struct graph *graph, const char **labels, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < graph->node_count && graph->unknown_count && count < most; i++) {
+        const struct graph_node *node = &graph->nodes[i];
+        bool is_new = node->op == GRAPH_UNKNOWN && node->label;
+        for (size_t k = 0; is_new && k < count; k++)
+            is_new = strcmp(labels[k], node->label) != 0;
+        if (is_new)
+            labels[count++] = node->label;
+    }
+    return count;
+}
+
+static size_t put_way(const struct hardware_way *way, struct words_figure *out)
+{
+    const char *format = precision_name(way->used);
+    out[0] = (struct words_figure){way->is_matrix ? "matrix_flops" : "vector_flops", "FLOP/s",
+                                   format, *way->flops};
+    out[1] = (struct words_figure){way->is_matrix ? "matrix_joules" : "vector_joules", "J/FLOP",
+                                   format, *way->joules};
+    return 2;
+}
+
+/* Of devices that share a model.  A latency that is not stated is left out of times. */
+static size_t put_link(const struct hardware *hardware, struct words_figure *out)
+{
+    out[0] = (struct words_figure){"link_bandwidth", "B/s", NULL, hardware->link_bytes_per_s};
+    out[1] = (struct words_figure){"link_latency", "s", NULL, hardware->link_latency_s};
+    if (!is_known(out[1].figure.value))
+        out[1].figure = (struct hardware_figure){.value = 0,
+                                                 .evidence = EVIDENCE_ASSUMED,
+                                                 .plus_minus = UNKNOWN,
+                                                 .source = "not stated: taken as none"};
+    return 2;
+}
+
+size_t words_figures(const struct workload_estimate *outcome,
+                     struct words_figure out[WORDS_FIGURES_MOST])
+{
+    const struct hardware *hardware = outcome->hardware;
+    const struct hardware_memory *memory = hardware_main_memory(hardware);
+    struct hardware_way products = hardware_product_way(hardware, outcome->choice.precision);
+    struct hardware_way others = hardware_other_way(hardware, outcome->choice.precision);
+    struct rates_stated stated = rates_stated_or_assumed(hardware);
+    size_t count = put_way(&products, out);
+    if (others.flops != products.flops)
+        count += put_way(&others, out + count);
+    const struct words_figure more[] = {
+        {"memory_bandwidth", "B/s", NULL, memory->bytes_per_s},
+        {"memory_joules", "J/B", NULL, memory->joules_per_byte},
+        {"memory_capacity", "B", NULL, memory->capacity_bytes},
+        {"power_limit", "W", NULL, hardware->limit_w},
+        {"idle_power", "W", NULL, hardware->idle_w},
+        {"launch", "s", NULL, stated.launch_s},
+        {"units", "", NULL, hardware->units},
+        {"compute_share", "", NULL, stated.compute_share},
+        {"memory_share", "", NULL, stated.memory_share},
+    };
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        out[count++] = more[i];
+    if (outcome->choice.devices > 1)
+        count += put_link(hardware, out + count);
+    return count;
+}

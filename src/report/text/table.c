@@ -1,0 +1,142 @@
+#include "report/text/table.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "core/plain.h"
+#include "core/text.h"
+
+void table_init(struct table *table, const struct table_column *columns, size_t width)
+{
+    *table = (struct table){.columns = columns, .width = width};
+}
+
+void table_release(struct table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    *table = (struct table){0};
+}
+
+void table_add(struct table *table, const char *cell)
+{
+    char **cells = grow(table->cells, &table->capacity, table->count, sizeof *cells);
+    if (cells)
+        table->cells = cells;
+    char *copy = cells ? strdup(cell) : NULL;
+    if (!copy) {
+        table->failed = true;
+        return;
+    }
+    str_plain(copy);
+    table->cells[table->count++] = copy;
+}
+
+void table_addf(struct table *table, const char *format, ...)
+{
+    char cell[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(cell, sizeof cell, format, args);
+    va_end(args);
+    table_add(table, cell);
+}
+
+size_t display_width(const char *string)
+{
+    size_t width = 0;
+    for (; *string; string++)
+        width += ((unsigned char)*string & 0xC0) != 0x80; /* continuation bytes take no column */
+    return width;
+}
+
+/* Width of a column, 0 when there are rows and none has anything in it. */
+static size_t column_width(const struct table *table, size_t column)
+{
+    size_t widest = 0;
+    for (size_t i = column; i < table->count; i += table->width) {
+        size_t width = display_width(table->cells[i]);
+        if (width > widest)
+            widest = width;
+    }
+    size_t title = display_width(table->columns[column].title);
+    return widest == 0 && table->count ? 0 : widest > title ? widest : title;
+}
+
+static void pad(struct text *out, size_t spaces)
+{
+    while (spaces-- > 0)
+        text_add(out, " ");
+}
+
+static void write_row(const struct table *table, const size_t *widths, const char *const *cells,
+                      const char *indent, struct text *out)
+{
+    size_t owed = 0; /* spaces that only a further cell makes visible */
+    text_add(out, indent);
+    for (size_t c = 0; c < table->width; c++) {
+        if (widths[c] == 0)
+            continue;
+        size_t space = widths[c] - display_width(cells[c]);
+        if (!cells[c][0]) {
+            owed += 2 + space;
+            continue;
+        }
+        pad(out, owed + (table->columns[c].right ? space : 0));
+        text_add(out, cells[c]);
+        owed = 2 + (table->columns[c].right ? 0 : space);
+    }
+    text_add(out, "\n");
+}
+
+static bool is_usable(const struct table *table, struct text *out)
+{
+    bool usable = !table->failed && table->width <= TABLE_COLUMNS_MAX;
+    out->failed = out->failed || !usable;
+    return usable;
+}
+
+void table_widen(const struct table *table, size_t *widths)
+{
+    for (size_t c = 0; c < table->width; c++) {
+        size_t width = column_width(table, c);
+        if (width > widths[c])
+            widths[c] = width;
+    }
+}
+
+void table_write_header(const struct table *table, const size_t *widths, const char *indent,
+                        bool colour, struct text *out)
+{
+    const char *titles[TABLE_COLUMNS_MAX];
+    if (!is_usable(table, out))
+        return;
+    for (size_t c = 0; c < table->width; c++)
+        titles[c] = table->columns[c].title;
+    text_add(out, colour ? "\033[1m" : "");
+    write_row(table, widths, titles, indent, out);
+    text_add(out, colour ? "\033[0m" : "");
+}
+
+void table_write_rows(const struct table *table, const size_t *widths, const char *indent,
+                      struct text *out)
+{
+    if (!is_usable(table, out))
+        return;
+    for (size_t i = 0; i + table->width <= table->count; i += table->width)
+        write_row(table, widths, (const char *const *)&table->cells[i], indent, out);
+}
+
+void table_write(const struct table *table, const char *indent, bool colour, struct text *out)
+{
+    size_t widths[TABLE_COLUMNS_MAX] = {0};
+    if (!is_usable(table, out))
+        return;
+    table_widen(table, widths);
+    table_write_header(table, widths, indent, colour, out);
+    table_write_rows(table, widths, indent, out);
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Run directories of an earlier version are read with the same figures, to the last digit: what
+tests/fixtures/runs/expected holds was written by the program that wrote the runs."""
+
+import csv
+import io
+import json
+import shutil
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).parent))
+from machines import Machine  # noqa: E402
+from program import ipw  # noqa: E402
+
+FIXTURES = Path(__file__).resolve().parent.parent / "fixtures/runs"
+EXPECTED = FIXTURES / "expected"
+RUNS = ("gpu-concurrent", "gpu-repeats", "cpu-killed-resumed", "cpu-judged")
+# Sentences, whose wording may change.
+PROSE = {"warnings", "detail", "not_enough_data", "reason", "note"}
+
+
+def missing(old, new, where="", prose=PROSE):
+    """What `old` has and `new` has not, or has otherwise; keys may be added."""
+    if isinstance(old, dict):
+        if not isinstance(new, dict):
+            return [f"{where}: {new!r} in place of an object"]
+        return [line for key, value in old.items() if key not in prose
+                for line in (missing(value, new[key], f"{where}.{key}", prose) if key in new
+                             else [f"{where}.{key} is gone"])]
+    if isinstance(old, list):
+        if not isinstance(new, list) or len(old) != len(new):
+            return [f"{where}: {new!r} in place of {old!r}"]
+        return [line for i, pair in enumerate(zip(old, new))
+                for line in missing(*pair, f"{where}[{i}]", prose)]
+    return [] if old == new and type(old) is type(new) else [f"{where}: {new!r} in place of {old!r}"]
+
+
+class OldRuns(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="ipw-old-runs-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.on = Machine()
+        self.addCleanup(self.on.close)
+
+    def copy(self, name):
+        shutil.copytree(FIXTURES / name, self.folder / name)
+        return name
+
+    def say(self, *words):
+        done = ipw(self.on, *words, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def assertHolds(self, old, new):
+        differences = missing(old, new)
+        self.assertFalse(differences, "\n".join(differences[:20]))
+
+    def test_analyze(self):
+        for name in RUNS:
+            with self.subTest(name):
+                found = json.loads(self.say("analyze", self.copy(name), "--json"))
+                self.assertHolds(json.loads((EXPECTED / f"{name}.analyze.json").read_text()), found)
+
+    def test_analyze_without_arrow_files(self):
+        name = self.copy("gpu-concurrent")
+        for path in (self.folder / name).glob("*.arrow"):
+            path.unlink()
+        found = json.loads(self.say("analyze", name, "--json"))
+        old = json.loads((EXPECTED / f"{name}.analyze.json").read_text())
+        self.assertEqual(found[name]["quality"]["summary"].pop("records"), "journal")
+        self.assertEqual(old[name]["quality"]["summary"].pop("records"), "arrow")
+        self.assertHolds(old, found)
+
+    def test_layers(self):
+        self.copy("layers")
+        found = json.loads(self.say("analyze", "layers/layers-1m.json", "--json"))
+        self.assertHolds(json.loads((EXPECTED / "layers.analyze.json").read_text()), found)
+
+    def test_compare(self):
+        found = json.loads(self.say("compare", self.copy("gpu-concurrent"), self.copy("gpu-repeats"),
+                                    "--json"))
+        self.assertHolds(json.loads((EXPECTED / "compare.json").read_text()), found)
+
+    def test_csv(self):
+        for name in RUNS:
+            with self.subTest(name):
+                old = list(csv.DictReader(io.StringIO((EXPECTED / f"{name}.csv").read_text())))
+                new = list(csv.DictReader(io.StringIO(self.say("export", self.copy(name), "--to", "csv"))))
+                self.assertEqual(len(new), len(old))
+                for before, now in zip(old, new):
+                    self.assertEqual({key: now[key] for key in before}, before)
+
+    def test_jsonl(self):
+        for name in ("gpu-concurrent", "cpu-killed-resumed"):
+            with self.subTest(name):
+                old = (EXPECTED / f"{name}.jsonl").read_text().splitlines()
+                new = self.say("export", self.copy(name), "--to", "jsonl").splitlines()
+                self.assertHolds([json.loads(line) for line in old], [json.loads(line) for line in new])
+
+    def test_prometheus(self):
+        for name in RUNS:
+            with self.subTest(name):
+                new = self.say("export", self.copy(name), "--to", "prom").splitlines()
+                for line in (EXPECTED / f"{name}.prom").read_text().splitlines():
+                    if not line.startswith("# HELP"):
+                        self.assertIn(line, new)
+
+    def test_traces(self):
+        for name, form in (("gpu-concurrent", "perfetto"), ("cpu-killed-resumed", "perfetto"),
+                           ("gpu-concurrent", "otlp-json"), ("gpu-concurrent", "otlp-metrics")):
+            with self.subTest(f"{name} {form}"):
+                if not (self.folder / name).exists():
+                    self.copy(name)
+                old = json.loads((EXPECTED / f"{name}.{form}").read_text())
+                found = json.loads(self.say("export", name, "--to", form))
+                differences = missing(old, found, prose=PROSE | {"description", "traceId", "spanId"})
+                self.assertFalse(differences, "\n".join(differences[:20]))
+
+
+if __name__ == "__main__":
+    unittest.main()

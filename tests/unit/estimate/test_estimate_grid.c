@@ -1,0 +1,130 @@
+/* Many estimates: a device that cannot does not stop the others, and comes last; a frontier is drawn for
+ * every demand by itself. */
+#include "estimate/estimate_grid.h"
+
+#include "port/json_read.h"
+#include "support/unit.h"
+
+enum { DEVICES = 3, BATCHES = 2, CONTEXTS = 3 };
+
+static void find(const char *id, struct hardware *out)
+{
+    struct error why = {0};
+    if (hardware_find(id, out, &why))
+        fail_msg("%s", why.text);
+}
+
+static void one_that_cannot_comes_last(void **state)
+{
+    struct hardware hardware[DEVICES];
+    struct grid_candidate candidates[DEVICES] = {{0}};
+    struct model model;
+    struct estimate_grid points;
+    struct error why = {0};
+    (void)state;
+    find("xeon-8490h", &hardware[0]); /* states no link: cannot share a model */
+    find("a100-sxm-80gb", &hardware[1]);
+    find("h100-sxm", &hardware[2]);
+    for (size_t i = 0; i < DEVICES; i++) {
+        candidates[i].device = i;
+        candidates[i].choice = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
+    }
+    assert_int_equal(model_open("resnet18", &model, &why), ERR_OK);
+    const struct workload_spec works[BATCHES] = {
+        {.model = &model, .setting = {.batch = 1}},
+        {.model = &model, .setting = {.batch = 4}},
+    };
+    struct grid_spec question = {.works = works,
+                                 .work_count = BATCHES,
+                                 .hardware = hardware,
+                                 .candidates = candidates,
+                                 .candidate_count = DEVICES};
+    assert_int_equal(estimate_grid_make(&question, &points, &why), ERR_OK);
+    assert_int_equal(points.count, 6);
+    assert_int_equal(points.able, 4);
+    assert_int_equal(points.demand_count, 1);
+    for (size_t i = 0; i < points.count; i++) {
+        assert_int_equal(points.items[i].missing[0] != '\0', i >= 4);
+        assert_int_equal(points.items[i].device == 0, i >= 4);
+        assert_non_null(points.items[i].work);
+        assert_false(i >= 4 && points.items[i].on_frontier);
+        if (i > 0 && i < 4)
+            assert_true(workload_estimate_joules_per_unit(&points.items[i - 1].outcome) <=
+                        workload_estimate_joules_per_unit(&points.items[i].outcome));
+    }
+    assert_true(points.items[0].on_frontier); /* nothing costs less */
+    estimate_grid_release(&points);
+    model_close(&model);
+    for (size_t i = 0; i < DEVICES; i++)
+        hardware_release(&hardware[i]);
+}
+
+/* Is there another point of the same demand that is as good in both, and better in one? */
+static bool is_beaten(const struct estimate_grid *points, const struct grid_point *mine)
+{
+    double joules = workload_estimate_joules_per_unit(&mine->outcome),
+           seconds = mine->outcome.all.latency_s;
+    for (size_t i = 0; i < points->count; i++) {
+        const struct grid_point *other = &points->items[i];
+        double x = workload_estimate_joules_per_unit(&other->outcome),
+               y = other->outcome.all.latency_s;
+        if (other->work->spec.setting.context == mine->work->spec.setting.context && x <= joules &&
+            y <= seconds && (x < joules || y < seconds))
+            return true;
+    }
+    return false;
+}
+
+/* A short context costs less and answers sooner than a long one, and beats it nowhere. */
+static void demands_do_not_compete(void **state)
+{
+    static const int64_t LENGTHS[CONTEXTS] = {8192, 512, 2048}; /* in no order */
+    struct hardware hardware[2];
+    struct grid_candidate candidates[2] = {{0}};
+    struct workload_spec works[CONTEXTS * BATCHES];
+    struct model model;
+    struct estimate_grid points;
+    struct error why = {0};
+    (void)state;
+    find("l4", &hardware[0]);
+    find("h200", &hardware[1]);
+    for (size_t i = 0; i < 2; i++) {
+        candidates[i].device = i;
+        candidates[i].choice = (struct estimate_config){.precision = PRECISION_FP16, .devices = 1};
+    }
+    assert_int_equal(model_open("llama-3.2-1b", &model, &why), ERR_OK);
+    for (size_t i = 0; i < CONTEXTS * BATCHES; i++)
+        works[i] = (struct workload_spec){.model = &model,
+                                          .setting = {.phase = GRAPH_DECODE,
+                                                      .batch = i / CONTEXTS ? 8 : 1,
+                                                      .context = LENGTHS[i % CONTEXTS]}};
+    struct grid_spec question = {.works = works,
+                                 .work_count = CONTEXTS * BATCHES,
+                                 .hardware = hardware,
+                                 .candidates = candidates,
+                                 .candidate_count = 2};
+    assert_int_equal(estimate_grid_make(&question, &points, &why), ERR_OK);
+    assert_int_equal(points.count, 12);
+    assert_int_equal(points.demand_count, CONTEXTS);
+    for (size_t i = 0; i < points.count; i++) {
+        const struct grid_point *point = &points.items[i];
+        static const int64_t SORTED[CONTEXTS] = {512, 2048, 8192};
+        assert_int_equal(point->demand, i / 4);
+        assert_int_equal(point->place, i % 4);
+        assert_int_equal(point->work->spec.setting.context, SORTED[i / 4]);
+        assert_int_equal(point->on_frontier, !is_beaten(&points, point));
+        assert_true(point->place == 0 || workload_estimate_joules_per_unit(&point[-1].outcome) <=
+                                             workload_estimate_joules_per_unit(&point->outcome));
+    }
+    estimate_grid_release(&points);
+    model_close(&model);
+    for (size_t i = 0; i < 2; i++)
+        hardware_release(&hardware[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_that_cannot_comes_last),
+                                       cmocka_unit_test(demands_do_not_compete)};
+    return RUN_TESTS_WITH(jv_available, tests);
+}

@@ -1,0 +1,217 @@
+/* The legacy model gives the figures that were published with it, to their last digit; the default one
+ * does not repeat its mistakes. */
+#include "estimate/legacy.h"
+
+#include "core/text.h"
+#include "graph/zoo.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "support/unit.h"
+
+#define A100   IPW_FIXTURES "/hardware/legacy-a100-like.json"
+#define JETSON IPW_FIXTURES "/hardware/legacy-jetson-like.json"
+
+static struct graph build(const char *name)
+{
+    struct graph graph;
+    struct error why = {0};
+    struct graph_setting setting = {.batch = 1};
+    const struct zoo_entry *entry = zoo_find(name);
+    assert_non_null(entry);
+    assert_int_equal(zoo_build(entry, &setting, &graph, &why), ERR_OK);
+    return graph;
+}
+
+static struct legacy_hardware read_device(const char *path)
+{
+    struct legacy_hardware hardware;
+    struct text bytes = {0};
+    struct error why = {0};
+    assert_int_equal(file_read(path, FILE_SMALL, &bytes, &why), ERR_OK);
+    assert_int_equal(legacy_hardware_parse(path, text_get(&bytes), bytes.length, &hardware, &why),
+                     ERR_OK);
+    text_release(&bytes);
+    return hardware;
+}
+
+static const struct pass_estimate *run(const char *model, const char *device,
+                                       enum precision precision, struct graph *graph,
+                                       struct legacy_estimate *out)
+{
+    struct legacy_hardware hardware = read_device(device);
+    struct error why = {0};
+    *graph = build(model);
+    assert_int_equal(legacy_estimate_make(graph, &hardware, precision, out, &why), ERR_OK);
+    return &out->estimate;
+}
+
+static void release(struct graph *graph, struct legacy_estimate *compat)
+{
+    legacy_estimate_release(compat);
+    graph_release(graph);
+}
+
+/* Printed with so many digits after the point, it reads like this. */
+static void assert_reads(double value, int digits, const char *expected)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%.*f", digits, value);
+    assert_string_equal(text, expected);
+}
+
+static double total_of(const struct legacy_estimate *compat, const char *name)
+{
+    for (size_t i = 0; i < compat->partition.count; i++)
+        if (strcmp(compat->partition.subgraphs[i].name, name) == 0)
+            return compat->estimate.rows[i].joules.total;
+    fail_msg("no subgraph %s", name);
+    return 0;
+}
+
+static void test_resnet18(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("resnet18", A100, PRECISION_FP32, &graph, &compat);
+    assert_int_equal(compat.partition.count, 68);
+    assert_reads(e->flops, 0, "3643625984");
+    assert_reads(e->joules.compute * 1e6, 0, "72873");
+    assert_reads(e->joules.memory * 1e6, 0, "1170");
+    assert_reads(e->joules.idle * 1e6, 0, "131186");
+    assert_reads(e->joules.total * 1e3, 2, "205.23");
+    assert_reads(e->average_w, 2, "366.07");
+    assert_reads(e->latency_s * 1e3, 2, "0.56");
+    assert_reads(e->efficiency * 100, 1, "14.8");
+    assert_reads(e->utilisation * 100, 0, "41");
+    assert_reads(e->utilisation * 100, 2, "41.26");
+    assert_reads(e->wasted_j * 1e6, 0, "73028");
+    assert_reads(total_of(&compat, "conv1") * 1e6, 0, "8761");
+    assert_reads(total_of(&compat, "layer4.0.conv2") * 1e6, 0, "8665");
+    for (size_t i = 0; i < compat.partition.count; i++)
+        assert_true(e->rows[i].joules.total <= total_of(&compat, "conv1"));
+    release(&graph, &compat);
+}
+
+static void test_resnet18_in_fp16_costs_four_times_as_much(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("resnet18", A100, PRECISION_FP16, &graph, &compat);
+    assert_reads(e->joules.total * 1e3, 2, "814.88");
+    assert_reads(e->average_w, 2, "1962.57");
+    assert_reads(e->latency_s * 1e3, 2, "0.42");
+    release(&graph, &compat);
+}
+
+static void test_mobilenet_v2(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("mobilenet_v2", A100, PRECISION_FP32, &graph, &compat);
+    assert_int_equal(compat.partition.count, 151);
+    assert_reads(e->joules.total * 1e3, 0, "219");
+    assert_reads(e->joules.compute * 1e6, 0, "12825");
+    assert_reads(e->joules.memory * 1e6, 0, "1728");
+    assert_reads(e->joules.idle * 1e6, 0, "204530");
+    release(&graph, &compat);
+}
+
+static void test_a_device_like_a_jetson(void **state)
+{
+    (void)state;
+    struct graph graph;
+    struct legacy_estimate compat;
+    const struct pass_estimate *e = run("resnet18", JETSON, PRECISION_FP32, &graph, &compat);
+    assert_reads(e->joules.total * 1e3, 0, "667");
+    assert_reads(e->joules.compute * 1e6, 0, "364363");
+    assert_reads(e->joules.memory * 1e6, 0, "5848");
+    assert_reads(e->joules.idle * 1e6, 0, "296826");
+    assert_reads(e->latency_s * 1e3, 2, "3.30");
+    assert_reads(e->efficiency * 100, 1, "21.1");
+    release(&graph, &compat);
+}
+
+/* The same network on the real device, by the model that we stand behind. */
+static void test_fp16_saves_energy_by_the_default_model(void **state)
+{
+    (void)state;
+    struct graph graph = build("resnet18");
+    struct partition partition;
+    struct hardware hardware;
+    struct pass_estimate wide, narrow;
+    struct error why = {0};
+    assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
+    assert_int_equal(hardware_find("a100-sxm-40gb", &hardware, &why), ERR_OK);
+    struct estimate_config setting = {.precision = PRECISION_FP32};
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &wide, &why),
+                     ERR_OK);
+    setting.precision = PRECISION_FP16;
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &narrow, &why),
+                     ERR_OK);
+    assert_true(narrow.joules.total < 0.8 * wide.joules.total);
+    assert_true(narrow.latency_s < wide.latency_s);
+    assert_true(wide.average_w < hardware.limit_w.value);
+    assert_true(wide.average_w > hardware.idle_w.value);
+    pass_estimate_release(&wide);
+    pass_estimate_release(&narrow);
+    hardware_release(&hardware);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+static void test_what_is_wrong_with_a_file_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json, *says;
+    } CASES[] = {
+        {"{", "f.json: "},
+        {"{\"id\": \"x\"}", "has no object \"legacy\""},
+        {"{\"legacy\": {}}", "id: is missing"},
+        {"{\"id\": \"x\", \"legacy\": {}}", "legacy.flops: must be an object"},
+        {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp31\": 1}}}",
+         "legacy.flops: no precision 'fp31'"},
+        {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp32\": -1}}}", "must be numbers above 0"},
+        {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp32\": 1}, \"joules_per_flop\": {\"fp32\": "
+         "1}}}",
+         "legacy.bytes_per_s: must be a number above 0"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct legacy_hardware hardware;
+        struct error why = {0};
+        assert_int_equal(
+            legacy_hardware_parse("f.json", CASES[i].json, strlen(CASES[i].json), &hardware, &why),
+            ERR_BAD_VALUE);
+        assert_contains(why.text, CASES[i].says);
+    }
+}
+
+static void test_a_precision_that_it_lacks(void **state)
+{
+    (void)state;
+    struct legacy_hardware hardware = read_device(JETSON);
+    struct legacy_estimate compat;
+    struct error why = {0};
+    struct graph graph = build("resnet18");
+    assert_int_equal(legacy_estimate_make(&graph, &hardware, PRECISION_FP16, &compat, &why),
+                     ERR_BAD_VALUE);
+    assert_contains(why.text, "legacy-jetson-like: its legacy figures have none of fp16");
+    graph_release(&graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_resnet18),
+        cmocka_unit_test(test_resnet18_in_fp16_costs_four_times_as_much),
+        cmocka_unit_test(test_mobilenet_v2),
+        cmocka_unit_test(test_a_device_like_a_jetson),
+        cmocka_unit_test(test_fp16_saves_energy_by_the_default_model),
+        cmocka_unit_test(test_what_is_wrong_with_a_file_is_named),
+        cmocka_unit_test(test_a_precision_that_it_lacks),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}

@@ -1,0 +1,538 @@
+/* What must hold of every estimate, on random graphs and every device of the catalogue, and a few worked
+ * out by hand on a device of round figures. */
+#include "estimate/pass_estimate.h"
+
+#include <math.h>
+
+#include "graph/build.h"
+#include "port/json_read.h"
+#include "support/devices.h"
+#include "support/graphs.h"
+#include "support/unit.h"
+#include "support/ways.h"
+
+static struct partition cut(const struct graph *graph)
+{
+    struct partition partition;
+    struct error why = {0};
+    assert_int_equal(partition_make(graph, PARTITION_FUSED, &partition, &why), ERR_OK);
+    return partition;
+}
+
+static struct pass_estimate make(const struct partition *partition, const struct hardware *hardware,
+                                 struct estimate_config setting)
+{
+    struct pass_estimate estimate;
+    struct error why = {0};
+    assert_int_equal(pass_estimate_make(partition, hardware, &setting, true, &estimate, &why),
+                     ERR_OK);
+    return estimate;
+}
+
+/* ---- worked out by hand ---- */
+
+/* 1024 x 1024 times 1024 x 1024, and nothing else. */
+static void one_product(struct graph *graph)
+{
+    struct error why = {0};
+    struct build b = build_begin(graph, "product", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1024, 1024});
+    build_output(&b, build_linear(&b, "w", x, 1024, false));
+    assert_int_equal(build_end(&b), ERR_OK);
+}
+
+static void test_a_product_by_hand(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    one_product(&graph);
+    struct partition partition = cut(&graph);
+    struct pass_estimate e = make(&partition, device_round(&device),
+                                  (struct estimate_config){.precision = PRECISION_FP16});
+    double flops = 2.0 * 1024 * 1024 * 1024, bytes = 3 * 2 * 1024.0 * 1024;
+    double waves = 26 * 10 / 256.0; /* 16 x 16 tiles over 10 units: the last wave has 6 */
+    assert_near(e.flops, flops, 0);
+    assert_near(e.bytes, bytes, 0);
+    assert_near(e.rows[0].wave_share, 1 / waves, 1e-12);
+    assert_near(e.rows[0].compute_s, flops / 100e12 * waves, 1e-12);
+    assert_near(e.rows[0].memory_s, bytes / 1e12, 1e-12);
+    assert_int_equal(e.rows[0].bound, BOUND_COMPUTE);
+    assert_near(e.latency_s, flops / 100e12 * waves, 1e-12);
+    assert_near(e.joules.compute, flops * 0.5e-12, 1e-12);
+    assert_near(e.joules.memory, bytes * 10e-12, 1e-12);
+    assert_near(e.joules.idle, 20 * e.latency_s, 1e-12);
+    assert_near(e.utilisation, 1 / waves, 1e-9);
+    assert_near(e.mfu, 1 / waves, 1e-9);
+    assert_near(e.mbu, bytes / 1e12 / e.latency_s, 1e-9);
+    assert_near(e.wasted_j, e.joules.idle * (1 - 1 / waves), 1e-12);
+    assert_near(e.efficiency, (e.joules.compute + e.joules.memory) / e.joules.total, 1e-12);
+    assert_near(e.params, 1024 * 1024, 0);
+    assert_near(e.memory.weights, 2 * 1024 * 1024, 0);
+    assert_near(e.memory.activations_peak, 2 * 2 * 1024 * 1024, 0);
+    assert_int_equal(e.bound_counts[BOUND_COMPUTE], 1);
+    pass_estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* What is no product runs on the other units, and costs their joules. */
+static void test_a_softmax_by_hand(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "softmax", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    build_output(&b, build_op(&b, GRAPH_SOFTMAX, "softmax", x));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph);
+    struct pass_estimate e = make(&partition, device_round(&device),
+                                  (struct estimate_config){.precision = PRECISION_FP32});
+    double flops = 5 * 1000 * 1024.0, bytes = 2 * 4 * 1000 * 1024.0;
+    assert_near(e.rows[0].wave_share, 1, 0); /* 1000 pieces over 10 units */
+    assert_near(e.rows[0].compute_s, flops / 10e12, 1e-15);
+    assert_near(e.latency_s, bytes / 1e12, 1e-15);
+    assert_near(e.joules.compute, flops * 2e-12, 1e-15);
+    assert_near(e.utilisation, flops / 10e12 / e.latency_s, 1e-9);
+    assert_near(e.mfu, 0, 0);
+    assert_near(e.mbu, 1, 1e-9);
+    assert_int_equal(e.rows[0].bound, BOUND_MEMORY);
+    pass_estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* A step of a recurrent layer waits for the one before it: each is started, and dealt out by itself. */
+static void test_recurrent_steps_by_hand(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "lstm", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){16, 100, 128});
+    build_output(&b, build_recurrent(&b, GRAPH_LSTM, "lstm", x, 256, false));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph);
+    device_round(&device);
+    device.hardware.launch_s = device_figure(1e-6);
+    struct pass_estimate e =
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    double macs = 16.0 * 100 * 4 * 256 * (128 + 256), other = 16.0 * 100 * 256 * 14;
+    assert_near(e.rows[0].launch_s, 100e-6, 1e-12);
+    assert_near(e.rows[0].wave_share, 0.4, 1e-12); /* 16 x 256 states: 4 pieces on 10 units */
+    assert_near(e.rows[0].compute_s, (2 * macs / 100e12 + other / 10e12) / 0.4, 1e-12);
+    pass_estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* Starts of kernels and a power limit that is too low for the work. */
+static void test_launch_and_throttle(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    one_product(&graph);
+    struct partition partition = cut(&graph);
+    device_round(&device);
+    device.hardware.launch_s = device_figure(1e-3);
+    struct pass_estimate slow =
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    assert_int_equal(slow.rows[0].bound, BOUND_LAUNCH);
+    assert_near(slow.latency_s, 1e-3 + slow.rows[0].compute_s, 1e-12);
+    device_round(&device);
+    device.hardware.limit_w = device_figure(40);
+    struct pass_estimate hot =
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    double moving = hot.joules.compute + hot.joules.memory;
+    assert_near(hot.average_w, 40, 1e-9);
+    assert_near(hot.peak_w, 40, 1e-9);
+    assert_near(hot.latency_s, moving / (40 - 20), 1e-12);
+    assert_near(hot.rows[0].stretch, hot.latency_s / hot.rows[0].compute_s, 1e-9);
+    assert_true(hot.rows[0].stretch > 1);
+    assert_near(hot.power_plus_minus, 0.05 * 40, 1e-9); /* as sure as the limit is */
+    assert_true(slow.power_plus_minus > 0);
+    pass_estimate_release(&slow);
+    pass_estimate_release(&hot);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+static void test_what_a_device_does_not_state_is_unknown(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    one_product(&graph);
+    struct partition partition = cut(&graph);
+    device_round(&device);
+    device.memory.joules_per_byte.value = UNKNOWN;
+    struct pass_estimate e =
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    assert_true(is_known(e.latency_s));
+    assert_true(is_known(e.joules.compute));
+    assert_false(is_known(e.joules.memory));
+    assert_false(is_known(e.joules.total));
+    assert_false(is_known(e.average_w));
+    assert_false(is_known(e.peak_w));
+    assert_int_equal(e.confidence, CONFIDENCE_THEORETICAL);
+    pass_estimate_release(&e);
+    device_round(&device);
+    device.hardware.idle_w.value = UNKNOWN;
+    e = make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    assert_false(is_known(e.joules.idle));
+    assert_false(is_known(e.joules.total));
+    assert_true(is_known(e.joules.memory));
+    pass_estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+static void test_a_device_without_a_figure_that_is_needed(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct pass_estimate e;
+    struct error why = {0};
+    one_product(&graph);
+    struct partition partition = cut(&graph);
+    struct estimate_config setting = {.precision = PRECISION_FP64};
+    assert_int_equal(
+        pass_estimate_make(&partition, device_round(&device), &setting, true, &e, &why),
+        ERR_BAD_VALUE);
+    assert_contains(why.text, "round: no FLOP/s stated in fp64");
+    setting = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
+    device.hardware.link_bytes_per_s.value = UNKNOWN;
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
+                     ERR_BAD_VALUE);
+    assert_contains(why.text, "no link between devices stated");
+    setting.devices = -1;
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
+                     ERR_BAD_VALUE);
+    device_round(&device);
+    device.hardware.idle_w.value = 300;
+    setting.devices = 1;
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
+                     ERR_BAD_VALUE);
+    assert_contains(why.text, "not below the power limit");
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* ---- uncertainty and confidence ---- */
+
+static void test_confidence(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    one_product(&graph);
+    struct partition partition = cut(&graph);
+    struct estimate_config setting = {.precision = PRECISION_FP16};
+    device_round(&device);
+    device.hardware.is_calibrated = true;
+    struct pass_estimate best = make(&partition, &device.hardware, setting);
+    assert_int_equal(best.confidence, CONFIDENCE_CALIBRATED);
+    assert_true(best.latency_plus_minus > 0.05 * best.latency_s);
+    assert_true(best.latency_plus_minus < 0.2 * best.latency_s);
+    device.hardware.is_calibrated = false;
+    struct pass_estimate measured = make(&partition, &device.hardware, setting);
+    assert_int_equal(measured.confidence, CONFIDENCE_INTERPOLATED);
+    assert_true(measured.joules_plus_minus > best.joules_plus_minus);
+    device.hardware.matrix_joules[PRECISION_FP16].evidence = EVIDENCE_DERIVED;
+    device.hardware.matrix_joules[PRECISION_FP16].plus_minus = UNKNOWN;
+    struct pass_estimate derived = make(&partition, &device.hardware, setting);
+    assert_int_equal(derived.confidence, CONFIDENCE_THEORETICAL);
+    assert_contains(derived.confidence_reason, "derived");
+    assert_true(derived.joules_plus_minus > measured.joules_plus_minus);
+    assert_near(derived.latency_plus_minus, measured.latency_plus_minus, 0);
+    graph.is_guessed = true;
+    device_round(&device);
+    device.hardware.is_calibrated = true;
+    struct pass_estimate guessed = make(&partition, &device.hardware, setting);
+    assert_int_equal(guessed.confidence, CONFIDENCE_INTERPOLATED);
+    assert_contains(guessed.confidence_reason, "assumed");
+    assert_true(guessed.latency_plus_minus > best.latency_plus_minus);
+    pass_estimate_release(&best);
+    pass_estimate_release(&measured);
+    pass_estimate_release(&derived);
+    pass_estimate_release(&guessed);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+static void test_unknown_operators_cost_confidence(void **state)
+{
+    (void)state;
+    struct device device;
+    struct graph graph;
+    struct error why = {0};
+    struct build b = build_begin(&graph, "unknown", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    build_output(&b, build_op(&b, GRAPH_UNKNOWN, "frobnicate", x));
+    assert_int_equal(build_end(&b), ERR_OK);
+    struct partition partition = cut(&graph);
+    device_round(&device);
+    device.hardware.is_calibrated = true;
+    struct pass_estimate e =
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
+    assert_int_equal(e.confidence, CONFIDENCE_INTERPOLATED);
+    assert_contains(e.confidence_reason, "1 node has an unknown operator");
+    assert_near(e.bytes, 2 * 2 * 1000 * 1024, 0);    /* as if it moved them */
+    assert_true(e.latency_plus_minus > e.latency_s); /* it may as well take twice as long */
+    assert_true(e.joules_plus_minus > e.joules.total);
+    pass_estimate_release(&e);
+    partition_release(&partition);
+    graph_release(&graph);
+}
+
+/* ---- of any graph, on any device ---- */
+
+static double relative(double a, double b)
+{
+    return fabs(a - b) / fmax(fabs(a), 1e-300);
+}
+
+static void check_sums(const struct pass_estimate *e)
+{
+    double latency = 0, total = 0, peak = 0, flops = 0, bytes = 0;
+    size_t bounds = 0;
+    for (size_t i = 0; i < e->partition->count; i++) {
+        const struct subgraph_estimate *row = &e->rows[i];
+        const struct estimate_joules *joules = &row->joules;
+        latency += row->latency_s;
+        total += joules->total;
+        flops += row->flops;
+        bytes += row->bytes;
+        peak = fmax(peak, joules->total / row->latency_s);
+        assert_true(relative(joules->total, joules->compute + joules->memory + joules->idle +
+                                                joules->link) < 1e-12);
+        assert_true(row->utilisation >= 0 && row->utilisation <= 1 + 1e-12);
+        assert_true(row->latency_s >= fmax(row->compute_s, row->memory_s));
+    }
+    for (int i = 0; i < BOUND_COUNT; i++)
+        bounds += e->bound_counts[i];
+    assert_int_equal(bounds, e->partition->count);
+    assert_true(relative(e->joules.total, total) < 1e-9);
+    assert_true(relative(e->joules.total, e->joules.compute + e->joules.memory + e->joules.idle +
+                                              e->joules.link) < 1e-9);
+    assert_true(relative(e->latency_s, latency) < 1e-9);
+    assert_true(relative(e->flops, flops) < 1e-9 && relative(e->bytes, bytes) < 1e-9);
+    assert_true(relative(e->peak_w, peak) < 1e-9);
+}
+
+static void check_power(const struct pass_estimate *e)
+{
+    double idle = e->config.devices * e->hardware->idle_w.value;
+    double limit = e->config.devices * e->hardware->limit_w.value;
+    assert_true(e->average_w >= idle * (1 - 1e-9));
+    assert_true(e->average_w <= limit * (1 + 1e-9));
+    assert_true(e->peak_w <= limit * (1 + 1e-9));
+    assert_true(e->peak_w >= e->average_w * (1 - 1e-9));
+    assert_true(e->efficiency > 0 && e->efficiency < 1);
+    assert_true(e->wasted_j >= 0 && e->wasted_j <= e->joules.idle);
+    assert_true(e->latency_plus_minus > 0 && e->joules_plus_minus > 0 && e->power_plus_minus > 0);
+}
+
+/* More work of either kind is never cheaper or quicker. */
+static void check_monotone(struct partition *partition, const struct hardware *hardware,
+                           const struct pass_estimate *before, uint32_t index)
+{
+    /* The first of its kind stands for the others. */
+    struct subgraph *subgraph =
+        &partition->subgraphs[partition->unique[partition->unique_of[index]]];
+    struct graph_cost kept = subgraph->cost;
+    struct graph_cost more[3] = {kept, kept, kept};
+    more[0].macs += 1e9;
+    more[1].elementwise += 1e9;
+    more[2].in.activations += 1e9;
+    for (int i = 0; i < 3; i++) {
+        subgraph->cost = more[i];
+        struct pass_estimate after = make(partition, hardware, before->config);
+        assert_true(after.joules.total > before->joules.total);
+        assert_true(after.latency_s >= before->latency_s);
+        check_power(&after);
+        pass_estimate_release(&after);
+    }
+    subgraph->cost = kept;
+}
+
+static bool has(const struct hardware *hardware, enum precision precision)
+{
+    enum precision used;
+    return is_known(hardware_product_flops(hardware, precision, &used)) &&
+           is_known(product_joules(hardware, precision)) &&
+           is_known(other_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
+           is_known(hardware->limit_w.value) &&
+           is_known(hardware_main_memory(hardware)->joules_per_byte.value);
+}
+
+/* At equal time idle is equal, so what is left to compare is what moves.  Each by itself: bytes that are
+ * saved must not hide dear products. */
+static void check_precision(const struct pass_estimate *wide, const struct pass_estimate *narrow)
+{
+    assert_true(narrow->joules.compute <= wide->joules.compute * (1 + 1e-9));
+    assert_true(narrow->joules.memory <= wide->joules.memory * (1 + 1e-9));
+    assert_true(narrow->latency_s <= wide->latency_s * (1 + 1e-9));
+}
+
+static bool is_narrower(enum precision a, enum precision b)
+{
+    struct precision_widths x = precision_widths(a), y = precision_widths(b);
+    return x.weight < y.weight && x.activation <= y.activation;
+}
+
+static void check_device(struct partition *partition, const struct hardware *hardware,
+                         struct chance *chance)
+{
+    struct pass_estimate all[PRECISION_COUNT];
+    bool known[PRECISION_COUNT];
+    for (int i = 0; i < PRECISION_COUNT; i++) {
+        known[i] = has(hardware, (enum precision)i);
+        if (!known[i])
+            continue;
+        all[i] =
+            make(partition, hardware, (struct estimate_config){.precision = (enum precision)i});
+        check_sums(&all[i]);
+        check_power(&all[i]);
+    }
+    for (int wide = 0; wide < PRECISION_COUNT; wide++)
+        for (int narrow = 0; narrow < PRECISION_COUNT; narrow++)
+            if (known[wide] && known[narrow] &&
+                is_narrower((enum precision)narrow, (enum precision)wide))
+                check_precision(&all[wide], &all[narrow]);
+    if (known[PRECISION_FP16])
+        check_monotone(partition, hardware, &all[PRECISION_FP16],
+                       chance_below(chance, (uint32_t)partition->count));
+    for (int i = 0; i < PRECISION_COUNT; i++)
+        if (known[i])
+            pass_estimate_release(&all[i]);
+}
+
+/* ---- each by itself ---- */
+
+/* Are both unknown, or the same to the last bit? */
+static void assert_same(double a, double b)
+{
+    assert_true(a == b || (!is_known(a) && !is_known(b)));
+}
+
+/* Rows added one after the other are the whole, to the last bit; and so are sums without rows. */
+static void check_every_row(const struct partition *partition, const struct hardware *hardware,
+                            struct estimate_config setting)
+{
+    struct pass_estimate full = make(partition, hardware, setting);
+    struct pass_estimate sums;
+    struct error why = {0};
+    assert_int_equal(pass_estimate_make(partition, hardware, &setting, false, &sums, &why), ERR_OK);
+    double latency = 0, joules = 0, idle = 0, bytes = 0, wasted = 0, peak = 0;
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph_estimate *row = &full.rows[i];
+        double watts = row->joules.total / row->latency_s;
+        latency += row->latency_s;
+        joules += row->joules.total;
+        idle += row->joules.idle;
+        bytes += row->bytes;
+        wasted += row->joules.idle * (1 - row->utilisation);
+        peak = row->latency_s > 0 && watts > peak ? watts : peak;
+    }
+    assert_same(full.latency_s, latency);
+    assert_same(full.joules.total, joules);
+    assert_same(full.joules.idle, idle);
+    assert_same(full.bytes, bytes);
+    assert_same(full.wasted_j, wasted);
+    if (is_known(full.peak_w))
+        assert_same(full.peak_w, peak);
+    assert_null(sums.rows);
+    assert_null(sums.memory.timeline);
+    assert_same(sums.latency_s, full.latency_s);
+    assert_same(sums.latency_plus_minus, full.latency_plus_minus);
+    assert_same(sums.joules.total, full.joules.total);
+    assert_same(sums.joules_plus_minus, full.joules_plus_minus);
+    assert_same(sums.power_plus_minus, full.power_plus_minus);
+    assert_same(sums.peak_w, full.peak_w);
+    assert_same(sums.utilisation, full.utilisation);
+    assert_same(sums.memory.total_peak, full.memory.total_peak);
+    assert_memory_equal(sums.bound_counts, full.bound_counts, sizeof full.bound_counts);
+    pass_estimate_release(&full);
+    pass_estimate_release(&sums);
+}
+
+static void test_sums_are_of_the_rows(void **state)
+{
+    (void)state;
+    static const char *const IDS[] = {"h200", "l4", "xeon-8490h", "jetson-orin-nano-8gb"};
+    struct chance chance = {8};
+    for (size_t d = 0; d < sizeof IDS / sizeof *IDS; d++) {
+        struct hardware hardware;
+        struct error why = {0};
+        assert_int_equal(hardware_find(IDS[d], &hardware, &why), ERR_OK);
+        for (int i = 0; i < 40; i++) {
+            struct graph graph;
+            graphs_random(&chance, 5 + chance_below(&chance, 60), &graph);
+            struct partition partition = cut(&graph);
+            check_every_row(
+                &partition, &hardware,
+                (struct estimate_config){.precision = i % 2 ? PRECISION_FP16 : PRECISION_FP32});
+            partition_release(&partition);
+            graph_release(&graph);
+        }
+        hardware_release(&hardware);
+    }
+}
+
+/* Random graphs are small, and what they cost is bytes: as if their products were of large matrices. */
+static void make_products_large(struct partition *partition)
+{
+    for (size_t i = 0; i < partition->count; i++) {
+        partition->total.macs += 9999 * partition->subgraphs[i].cost.macs;
+        partition->subgraphs[i].cost.macs *= 10000;
+    }
+}
+
+static void test_any_graph_on_any_device(void **state)
+{
+    (void)state;
+    struct chance chance = {4};
+    size_t checked = 0;
+    for (size_t d = 0; d < hardware_catalogue_count(); d++) {
+        struct hardware hardware;
+        struct error why = {0};
+        assert_int_equal(hardware_find(hardware_catalogue_id(d), &hardware, &why), ERR_OK);
+        for (int i = 0; i < 8; i++) {
+            struct graph graph;
+            graphs_random(&chance, 5 + chance_below(&chance, 60), &graph);
+            struct partition partition = cut(&graph);
+            if (i % 2)
+                make_products_large(&partition);
+            if (partition.count > 0)
+                check_device(&partition, &hardware, &chance);
+            checked += has(&hardware, PRECISION_FP16);
+            partition_release(&partition);
+            graph_release(&graph);
+        }
+        hardware_release(&hardware);
+    }
+    assert_true(checked > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_product_by_hand),
+        cmocka_unit_test(test_a_softmax_by_hand),
+        cmocka_unit_test(test_recurrent_steps_by_hand),
+        cmocka_unit_test(test_launch_and_throttle),
+        cmocka_unit_test(test_what_a_device_does_not_state_is_unknown),
+        cmocka_unit_test(test_a_device_without_a_figure_that_is_needed),
+        cmocka_unit_test(test_confidence),
+        cmocka_unit_test(test_unknown_operators_cost_confidence),
+        cmocka_unit_test(test_sums_are_of_the_rows),
+        cmocka_unit_test(test_any_graph_on_any_device),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}
