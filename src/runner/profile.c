@@ -28,8 +28,7 @@
 static void take_share(void *context, const struct share *share)
 {
     struct profile_run *run = context;
-    struct pending *pending =
-        (struct pending *)(uintptr_t)share->trace->id; /* NOLINT(performance-no-int-to-ptr) */
+    struct pending *pending = share->trace->context;
     struct text line = {0};
     struct error why = {0};
     record_energy(&run->context, pending, share, &line);

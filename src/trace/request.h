@@ -9,8 +9,9 @@
 #include "core/units.h"
 
 struct request_trace {
-    uint64_t id; /* the caller's */
-    nanos from;  /* sent: prefill begins */
+    uint64_t id;   /* unique among the requests of a run */
+    void *context; /* the caller's, carried along; may be NULL */
+    nanos from;    /* sent: prefill begins */
     nanos
         first_token; /* prefill ends, decode begins; 0 when no token came (all of it is prefill) */
     nanos to;        /* ended */

@@ -230,7 +230,8 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
 {
     struct client_reply *reply = &worker->reply;
     struct request_trace trace = {
-        .id = (uint64_t)(uintptr_t)judgement,
+        .id = judgement->id,
+        .context = judgement,
         .from = reply->sent,
         .first_token = reply->first_token,
         .to = reply->done,
@@ -249,8 +250,7 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
 static enum err begin_judgement(struct judge_worker *worker, const struct judgement *judgement,
                                 struct error *why)
 {
-    enum err err =
-        sharing_begin(worker->judging->run->sharing, (uint64_t)(uintptr_t)judgement, clock_now());
+    enum err err = sharing_begin(worker->judging->run->sharing, judgement->id, clock_now());
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
@@ -260,7 +260,7 @@ static enum err end_judgement(struct judge_worker *worker, struct judgement *jud
 {
     struct profile_run *run = worker->judging->run;
     if (!worker->asked || broken_off) {
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
+        sharing_forget(run->sharing, judgement->id);
         free(judgement);
         return ERR_OK;
     }
@@ -288,6 +288,7 @@ static enum err do_job(struct judge_worker *worker, const struct job *job, struc
     struct grade grade;
     if (!judgement)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
+    judgement->id = atomic_fetch_add(&run->next_request, 1);
     str_copy(judgement->key, sizeof judgement->key, job->key);
     judgement->gpu_joules = job->gpu_joules;
     judgement->cpu_joules = job->cpu_joules;
@@ -330,8 +331,7 @@ static void *judge_main(void *argument)
 void judging_take_share(void *context, const struct share *share)
 {
     struct profile_run *run = context;
-    struct judgement *judgement =
-        (struct judgement *)(uintptr_t)share->trace->id; /* NOLINT(performance-no-int-to-ptr) */
+    struct judgement *judgement = share->trace->context;
     struct text line = {0};
     struct error why = {0};
     record_judge_energy(&run->context, judgement, share, &line);

@@ -26,9 +26,9 @@ struct answered {
     struct grade grade;
 };
 
-/* What attribution needs to know of a request until its energy is settled; freed by who takes it from
- * the trace's id. */
+/* A request until its energy is settled: the context of its trace, freed when its share is taken. */
 struct pending {
+    uint64_t id; /* for attribution */
     char key[40];
     unsigned attempt;                            /* from 1 */
     bool last;                                   /* the attempt that the query's record is about */
@@ -58,6 +58,7 @@ enum span_kind {
 
 /* A judgement, until its energy is settled. */
 struct judgement {
+    uint64_t id; /* for attribution */
     char key[40];
     double gpu_joules, cpu_joules; /* of the query, for the task's total */
     /* Of judgements before it that came to no verdict; unknown without. */

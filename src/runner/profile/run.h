@@ -31,8 +31,9 @@ struct profile_run {
     atomic_bool stop;   /* take no new query */
     atomic_bool cancel; /* break off those in flight */
     atomic_uint_fast64_t done, failed, output_tokens;
-    atomic_uint_fast64_t asked; /* attempts, those that were broken off included */
-    atomic_uint working;        /* workers that have not ended */
+    atomic_uint_fast64_t asked;        /* attempts, those that were broken off included */
+    atomic_uint_fast64_t next_request; /* id of the next request that attribution learns of */
+    atomic_uint working;               /* workers that have not ended */
 
     pthread_mutex_t lock; /* guards what follows */
     enum err err;         /* the first that ends the run: the disk is full, the dataset broke */

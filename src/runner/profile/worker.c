@@ -60,10 +60,12 @@ static double pause_before(unsigned attempt, const struct client_reply *reply)
 
 /* ---- one attempt ---- */
 
-static struct pending *new_pending(const struct query *query, unsigned attempt)
+static struct pending *new_pending(struct profile_run *run, const struct query *query,
+                                   unsigned attempt)
 {
     struct pending *pending = calloc(1, sizeof *pending);
     if (pending) {
+        pending->id = atomic_fetch_add(&run->next_request, 1);
         str_copy(pending->key, sizeof pending->key, query->key);
         pending->attempt = attempt;
     }
@@ -91,7 +93,8 @@ static enum err end_request(struct profile_run *run, struct pending *pending,
                             const struct client_reply *reply)
 {
     struct request_trace trace = {
-        .id = (uint64_t)(uintptr_t)pending,
+        .id = pending->id,
+        .context = pending,
         .from = reply->sent,
         .first_token = reply->first_token,
         .to = reply->done,
@@ -164,7 +167,7 @@ static enum err write_span(struct worker *worker, const struct pending *pending,
 /* Attribution must know of a request before it is sent. */
 static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
 {
-    enum err err = sharing_begin(worker->run->sharing, (uint64_t)(uintptr_t)pending, clock_now());
+    enum err err = sharing_begin(worker->run->sharing, pending->id, clock_now());
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
@@ -176,7 +179,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
 {
     *again = false;
     struct profile_run *run = worker->run;
-    struct pending *pending = new_pending(query, number);
+    struct pending *pending = new_pending(run, query, number);
     *broken = pending ? begin_request(worker, pending, broken_why)
                       : err_set(broken_why, ERR_NO_MEMORY, "out of memory");
     if (*broken) {
@@ -187,7 +190,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     atomic_fetch_add(&run->asked, 1);
     enum err err = ask(worker, query, reply, why);
     if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
+        sharing_forget(run->sharing, pending->id);
         free(pending);
         return err;
     }
