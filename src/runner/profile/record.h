@@ -1,4 +1,5 @@
-/* The lines of the journal.  Only what is known is written: a key that is missing is null. */
+/* The lines of the journal and of spans.jsonl.  Only what is known is written: a missing key is null.  The
+ * caller owns the text. */
 #ifndef IPW_RUNNER_PROFILE_RECORD_H
 #define IPW_RUNNER_PROFILE_RECORD_H
 
@@ -9,7 +10,7 @@
 #include "core/record.h"
 #include "graders/grader.h"
 
-struct profile_context;
+struct profile;
 struct query;
 struct share;
 struct text;
@@ -37,15 +38,14 @@ struct pending {
     bool completed;
 };
 
-/* Where the prefill ends and the decode begins is seen only in an answer that comes in pieces, one
- * after another; an answer of one token has no more than one. */
+/* Where prefill ends and decode begins is seen only in an answer that is streamed in several pieces; an
+ * answer of one token has one piece. */
 bool reply_has_phases(const struct client_reply *reply);
 
-void record_query(const struct profile_context *context, const struct answered *outcome,
-                  struct text *line);
+void record_query(const struct profile *profile, const struct answered *outcome, struct text *line);
 
 /* What the request spent; of an attempt that was tried again only that. */
-void record_energy(const struct profile_context *context, const struct pending *pending,
+void record_energy(const struct profile *profile, const struct pending *pending,
                    const struct share *given, struct text *line);
 
 /* Lines of spans.jsonl, times in seconds from the start's zero. */
@@ -67,13 +67,13 @@ struct judgement {
 };
 
 /* It has ended: prefill and decode, and when each piece arrived.  attempt counts from 1. */
-void record_span(const struct profile_context *context, enum span_kind kind, const char *key,
+void record_span(const struct profile *profile, enum span_kind kind, const char *key,
                  unsigned attempt, const struct client_reply *reply, struct text *line);
 
 /* A judge's finding, and what it cost with the judgements before it. */
-void record_grade(const struct profile_context *context, const char *key, const char *grader,
+void record_grade(const struct profile *profile, const char *key, const char *grader,
                   const struct grade *grade, struct text *line);
-void record_judge_energy(const struct profile_context *context, const struct judgement *judgement,
+void record_judge_energy(const struct profile *profile, const struct judgement *judgement,
                          const struct share *share, struct text *line);
 
 /* Of a query whose energy stays unknown, why. */

@@ -7,7 +7,7 @@
 #include "core/record.h"
 #include "core/text.h"
 #include "port/json_read.h"
-#include "runner/profile/energy_read.h"
+#include "runner/profile/run_energy.h"
 
 static void read_back(const struct energy *energy, struct energy *out)
 {
