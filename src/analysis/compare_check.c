@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "core/registry.h"
 #include "core/text.h"
 #include "core/units.h"
 

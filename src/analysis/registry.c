@@ -2,6 +2,7 @@
 
 #include "analysis/analysis.h"
 #include "analysis/unmeasured.h"
+#include "core/registry.h"
 #include "core/text.h"
 
 #define ANALYSIS(name) extern const struct analysis_driver analysis_##name;
@@ -15,23 +16,16 @@ const struct analysis_driver *const ANALYSIS_DRIVERS[] = {
     NULL,
 };
 
-enum { DRIVER_COUNT = sizeof ANALYSIS_DRIVERS / sizeof *ANALYSIS_DRIVERS - 1 };
+static const char *name_at(size_t index)
+{
+    return ANALYSIS_DRIVERS[index] ? ANALYSIS_DRIVERS[index]->name : NULL;
+}
 
 const struct analysis_driver *analysis_driver_find(const char *name, struct error *why)
 {
-    const char *names[DRIVER_COUNT];
-    for (size_t i = 0; i < DRIVER_COUNT; i++) {
-        names[i] = ANALYSIS_DRIVERS[i]->name;
-        if (strcmp(names[i], name) == 0)
-            return ANALYSIS_DRIVERS[i];
-    }
     const char *unmeasured = unmeasured_kind(name);
-    const char *near = nearest_name(name, names, DRIVER_COUNT);
-    if (unmeasured)
-        err_set(why, ERR_USAGE, "no analysis is called '%s': %s", name, unmeasured);
-    else if (near)
-        err_set(why, ERR_USAGE, "no analysis is called '%s': did you mean '%s'?", name, near);
-    else
-        err_set(why, ERR_USAGE, "no analysis is called '%s': see ipw list analyses", name);
-    return NULL;
+    long at = registry_find("analysis", name_at, name, ERR_USAGE, why);
+    if (at < 0 && unmeasured)
+        err_set(why, ERR_USAGE, "unknown analysis '%s': %s", name, unmeasured);
+    return at < 0 ? NULL : ANALYSIS_DRIVERS[at];
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/registry.h"
 #include "core/text.h"
 #include "catalog/device_peak.h"
 #include "catalog/hardware.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/plain.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "port/json_read.h"
 

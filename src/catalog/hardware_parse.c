@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "catalog/hardware.h"
 #include "catalog/hardware_entry.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/small_file.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
@@ -313,7 +313,7 @@ enum err hardware_read(const char *path, struct hardware *out, struct error *why
 {
     struct text bytes = {0};
     *out = (struct hardware){0};
-    enum err err = small_file_read(path, "a hardware file", &bytes, why);
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err)
         err = hardware_parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);

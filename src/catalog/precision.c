@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/registry.h"
 #include "core/text.h"
 
 static const struct {

@@ -17,7 +17,7 @@
 #include "core/log.h"
 #include "core/plain.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "report/text/analysis_report.h"
 #include "rundir/run_dir.h"
@@ -323,8 +323,8 @@ static int load_subject(struct analyzing *work, struct run_wanted wanted, struct
 {
     struct error why = {0};
     int code = EXIT_DONE;
-    bool is_directory = user_file_is_directory(subject->path);
-    subject->is_file = !is_directory && user_file_exists(subject->path);
+    bool is_directory = file_is_directory(subject->path);
+    subject->is_file = !is_directory && file_exists(subject->path);
     if ((subject->is_file || is_directory) && load_layers(work, subject, &why))
         code = complain("analyze", EXIT_FAILED, "%s", why.text);
     if (subject->is_file)

@@ -8,6 +8,7 @@
 #include "cli/common.h"
 #include "clients/client.h"
 #include "core/json.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "catalog/hardware.h"

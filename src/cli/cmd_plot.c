@@ -14,7 +14,7 @@
 #include "cli/reading_view.h"
 #include "core/plain.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
@@ -317,9 +317,9 @@ static size_t plot_layers(struct plotting *work, size_t source, bool is_file)
 static void plot_one(struct plotting *work, size_t source)
 {
     const char *path = work->sources[source];
-    if (user_file_is_directory(path))
+    if (file_is_directory(path))
         plot_run_directory(work, source, plot_layers(work, source, false) > 0);
-    else if (user_file_exists(path))
+    else if (file_exists(path))
         plot_layers(work, source, true);
     else
         plot_run_directory(work, source, false);

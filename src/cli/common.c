@@ -9,9 +9,10 @@
 #include <unistd.h>
 
 #include "cli/reading_view.h"
+#include "core/energy.h"
 #include "core/plain.h"
-#include "core/record.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "sampler/session.h"
 
 int complain(const char *command, int code, const char *format, ...)
@@ -64,31 +65,15 @@ enum err write_all(int fd, const struct text *text, struct error *why)
 {
     if (text->failed)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    const char *from = text_get(text);
-    size_t left = text->length;
-    while (left > 0) {
-        ssize_t n = write(fd, from, left);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_set(why, err_from_errno(errno), "%s", strerror(errno));
-        from += n;
-        left -= (size_t)n;
-    }
-    return ERR_OK;
+    enum err err = file_write_all(fd, text_get(text), text->length);
+    return err ? err_set(why, err, "%s", strerror(errno)) : ERR_OK;
 }
 
 enum err write_file(const char *path, const struct text *text, struct error *why)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot write %s: %s", path, strerror(errno));
-    struct error cause = {0};
-    enum err err = write_all(fd, text, &cause);
-    /* A file system may report a full disk or a lost server only now. */
-    if (close(fd) < 0 && !err)
-        err = err_set(&cause, err_from_errno(errno), "%s", strerror(errno));
-    return err ? err_set(why, err, "cannot write %s: %s", path, cause.text) : ERR_OK;
+    if (text->failed)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    return file_write(path, text_get(text), text->length, why);
 }
 
 int put_output(const char *command, const struct text *text)

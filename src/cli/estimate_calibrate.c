@@ -16,11 +16,11 @@
 #include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "datasets/file.h"
 #include "estimate/calibrate.h"
 #include "estimate/calibrate_layers.h"
 #include "catalog/hardware.h"
 #include "estimate/predictor.h"
+#include "port/file.h"
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/host_report.h"
@@ -134,8 +134,8 @@ static int read_runs(const struct calibrate_command *command, struct calibrate_w
     for (size_t i = 0; !err && i < command->runs.count; i++) {
         const char *path = command->runs.items[i];
         struct run_reading reading = {&counter, &work->rows};
-        err = user_file_is_directory(path) ? estimate_queries(path, add_query, &reading, &why)
-                                           : calibrate_layers(path, &counter, &work->rows, &why);
+        err = file_is_directory(path) ? estimate_queries(path, add_query, &reading, &why)
+                                      : calibrate_layers(path, &counter, &work->rows, &why);
         text_addf(&work->data, "%s%s", work->data.length ? ", " : "", path);
     }
     predictor_release(&counter);

@@ -4,7 +4,7 @@
 #include "cli/estimate_work.h"
 #include "core/text.h"
 #include "estimate/legacy.h"
-#include "port/small_file.h"
+#include "port/file.h"
 #include "report/text/estimate_compat.h"
 
 /* An option that changes nothing would be read as one that did. */
@@ -48,7 +48,7 @@ static enum err read_device(const struct estimate_options *options, struct legac
     const char *path = options->hardware_files.items[0];
     enum err err = check_options(options, why);
     if (!err)
-        err = small_file_read(path, "a device", &bytes, why);
+        err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err)
         err = legacy_hardware_parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);

@@ -13,7 +13,7 @@
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "catalog/hardware.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
@@ -76,7 +76,7 @@ static enum err add_measured(const struct validate_command *command, const char 
                              struct predictor *predictor, struct validation *out, struct error *why)
 {
     const char *dot = strrchr(word, '.');
-    if (user_file_is_directory(word))
+    if (file_is_directory(word))
         return estimate_queries(word, add_query, &(struct run_reading){predictor, out}, why);
     if (dot && !strcmp(dot, ".json"))
         return validate_layers(word, predictor, out, why);

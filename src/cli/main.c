@@ -6,6 +6,7 @@
 #include "cli/common.h"
 #include "cli/options.h"
 #include "core/log.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "port/proc.h"
 

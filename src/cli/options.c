@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/params.h"
+#include "core/registry.h"
 #include "core/text.h"
 
 static const struct option_row *find_long(const struct option_row *rows, const char *name,

@@ -1,6 +1,8 @@
+/* The list of client drivers, and opening one of them. */
 #include <string.h>
 
 #include "clients/client.h"
+#include "core/registry.h"
 
 #define CLIENT(name) extern const struct client_driver client_##name;
 #include "clients/clients.def"
@@ -13,28 +15,15 @@ const struct client_driver *const CLIENT_DRIVERS[] = {
     NULL,
 };
 
+static const char *name_at(size_t index)
+{
+    return CLIENT_DRIVERS[index] ? CLIENT_DRIVERS[index]->name : NULL;
+}
+
 const struct client_driver *client_driver_find(const char *name, struct error *why)
 {
-    enum { MOST = 64 };
-    const char *names[MOST] = {NULL};
-    size_t count = 0;
-    for (const struct client_driver *const *d = CLIENT_DRIVERS; *d; d++) {
-        if (strcmp((*d)->name, name) == 0)
-            return *d;
-        if (count < MOST)
-            names[count++] = (*d)->name;
-    }
-    const char *near = nearest_name(name, names, count);
-    if (near) {
-        err_set(why, ERR_NOT_FOUND, "there is no client '%s': did you mean '%s'?", name, near);
-        return NULL;
-    }
-    struct text list = {0};
-    for (size_t i = 0; i < count; i++)
-        text_addf(&list, "%s%s", i ? ", " : "", names[i]);
-    err_set(why, ERR_NOT_FOUND, "there is no client '%s'; there are: %s", name, text_get(&list));
-    text_release(&list);
-    return NULL;
+    long at = registry_find("client", name_at, name, ERR_NOT_FOUND, why);
+    return at < 0 ? NULL : CLIENT_DRIVERS[at];
 }
 
 enum err client_open(const struct client_driver *driver, const struct client_config *config,
@@ -49,7 +38,7 @@ enum err client_open(const struct client_driver *driver, const struct client_con
     if (err)
         return err;
     out->driver = driver;
-    out->patience = config->patience;
+    out->probe_timeout = config->probe_timeout;
     err = driver->open(config, out, why);
     if (err)
         *out = (struct client){0};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/registry.h"
 #include "core/text.h"
 
 static struct param *find(const struct params *params, const char *key)

@@ -5,20 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
-
-static uint32_t code_point(const unsigned char *s, size_t length)
-{
-    switch (length) {
-    case 1:
-        return s[0];
-    case 2:
-        return (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu);
-    case 3:
-        return (s[0] & 0x0fu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
-    default:
-        return (s[0] & 0x07u) << 18 | (s[1] & 0x3fu) << 12 | (s[2] & 0x3fu) << 6 | (s[3] & 0x3fu);
-    }
-}
+#include "core/utf8.h"
 
 static bool is_plain(uint32_t code)
 {
@@ -32,8 +19,9 @@ static bool is_plain(uint32_t code)
 /* Bytes of the plain character that the `left` bytes begin with; 0: it is none. */
 static size_t plain_length(const char *at, size_t left)
 {
-    size_t length = utf8_length(at, left);
-    return length && is_plain(code_point((const unsigned char *)at, length)) ? length : 0;
+    size_t length;
+    uint32_t code = utf8_decode(at, left, &length);
+    return code < UTF8_INVALID && is_plain(code) ? length : 0;
 }
 
 bool str_is_plain(const char *string)

@@ -112,27 +112,6 @@ bool str_format(char *to, size_t size, const char *format, ...)
     return length >= 0 && (size_t)length < size;
 }
 
-size_t utf8_length(const char *string, size_t left)
-{
-    const unsigned char *s = (const unsigned char *)string;
-    if (left == 0)
-        return 0;
-    size_t n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xC2 && s[0] < 0xE0 ? 2
-               : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-               : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
-                                             : 0;
-    if (n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
-    bool surrogate = s[0] == 0xED && n == 3 && s[1] >= 0xA0;
-    bool beyond = s[0] == 0xF4 && n == 4 && s[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : n;
-}
-
 char *str_trim(char *string)
 {
     while (isspace((unsigned char)*string))
@@ -228,44 +207,4 @@ enum err parse_double(const char *string, double *out)
         return ERR_BAD_VALUE;
     *out = value;
     return ERR_OK;
-}
-
-/* Edit distance over one row; words here are option and command names, so short. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    enum { LONGEST = 64 };
-    size_t row[LONGEST + 1];
-    size_t width = strlen(b);
-    if (strlen(a) > LONGEST || width > LONGEST)
-        return LONGEST;
-    for (size_t j = 0; j <= width; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= width; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            size_t least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            diagonal = row[j];
-            row[j] = change < least ? change : least;
-        }
-    }
-    return row[width];
-}
-
-const char *nearest_name(const char *word, const char *const *names, size_t count)
-{
-    const char *best = NULL;
-    size_t best_distance = strlen(word) / 3 + 2; /* farther than this is another word */
-    for (size_t i = 0; i < count; i++) {
-        size_t distance = edit_distance(word, names[i]);
-        bool is_prefix = strlen(word) >= 2 && str_starts(names[i], word);
-        if (is_prefix)
-            distance = distance ? 1 : 0;
-        if (distance < best_distance) {
-            best_distance = distance;
-            best = names[i];
-        }
-    }
-    return best;
 }

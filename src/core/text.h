@@ -31,10 +31,6 @@ bool str_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4
 /* Three behind each other, cut off as by str_copy: where names are made by the million. */
 bool str_join(char *to, size_t size, const char *first, const char *second, const char *third);
 
-/* Length in bytes of the UTF-8 character that the `left` bytes begin with; 0 when it is none: what a
- * machine hands us (a command line, a device name) may hold any bytes. */
-size_t utf8_length(const char *string, size_t left);
-
 /* Removes white space at both ends, in place; returns its argument's first kept byte. */
 char *str_trim(char *string);
 
@@ -47,8 +43,5 @@ bool str_contains_nocase(const char *haystack, const char *needle);
 enum err parse_u64(const char *string, uint64_t *out) MUST_USE;
 enum err parse_i64(const char *string, int64_t *out) MUST_USE;
 enum err parse_double(const char *string, double *out) MUST_USE; /* refuses nan and inf */
-
-/* The entry of names[] that the user most likely meant, or NULL when none is near. */
-const char *nearest_name(const char *word, const char *const *names, size_t count);
 
 #endif

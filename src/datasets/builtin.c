@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/json.h"
+#include "core/random.h"
+#include "core/registry.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/item.h"
-#include "datasets/random.h"
 #include "datasets/tasks/task.h"
 
 enum {
@@ -149,7 +151,7 @@ static enum err draw(struct builtin *builtin, const struct task *task, unsigned 
         task->make(&random, level, work);
         if (work->problem.failed || work->answer.failed)
             return err_set(why, ERR_NO_MEMORY, "out of memory");
-        uint64_t hash = random_hash(text_get(&work->problem));
+        uint64_t hash = hash_mix(hash_string(HASH_START, text_get(&work->problem)));
         bool is_test = hash % TEST_SHARE == 0;
         if (is_test == builtin->test && (!seen_before(builtin, hash) || i >= DRAWS_FRESH))
             return ERR_OK;

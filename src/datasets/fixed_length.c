@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "core/random.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/item.h"
-#include "datasets/random.h"
 
 #define LENGTH_MAX UINT64_C(4194304)
 

@@ -1,10 +1,11 @@
 /* From a name to a dataset: a driver, a preset, or a file or directory. */
 #include <string.h>
 
+#include "core/registry.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "datasets/file.h"
 #include "datasets/item.h"
+#include "port/file.h"
 
 #define DATASET(name) extern const struct dataset_driver dataset_##name;
 #include "datasets/datasets.def"
@@ -61,7 +62,7 @@ static const struct ending *find_ending(const char *path)
 
 static bool is_path(const char *name)
 {
-    return strchr(name, '/') || find_ending(name) || user_file_exists(name);
+    return strchr(name, '/') || find_ending(name) || file_exists(name);
 }
 
 /* A directory is a saved dataset; a file is what its name ends with, or else JSON lines. */
@@ -69,9 +70,9 @@ static enum err driver_of_path(const char *path, const struct dataset_driver **o
                                struct error *why)
 {
     const struct ending *ending = find_ending(path);
-    if (!user_file_exists(path))
+    if (!file_exists(path))
         return err_set(why, ERR_NOT_FOUND, "%s: no such file or directory", path);
-    const char *name = user_file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl";
+    const char *name = file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl";
     if (!name)
         return err_set(why, ERR_UNSUPPORTED,
                        "%s is not read by itself: give JSON lines, CSV or the directory of "
@@ -90,17 +91,7 @@ static enum err unknown_name(const char *name, struct error *why)
     for (const struct dataset_preset *preset = DATASET_PRESETS; preset->name && count < 64;
          preset++)
         names[count++] = preset->name;
-    const char *near = nearest_name(name, names, count);
-    if (near)
-        return err_set(why, ERR_NOT_FOUND, "no dataset '%s': did you mean '%s'?", name, near);
-    struct text known = {0};
-    for (size_t i = 0; i < count; i++)
-        text_addf(&known, "%s%s", i ? ", " : "", names[i]);
-    enum err err =
-        err_set(why, ERR_NOT_FOUND, "no dataset '%.60s', and no such file: there are %.220s", name,
-                text_get(&known));
-    text_release(&known);
-    return err;
+    return registry_unknown("dataset or file", name, names, count, ERR_NOT_FOUND, why);
 }
 
 /* ---- opening ---- */

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/csv_grid.h"
+#include "core/csv.h"
 #include "core/grow.h"
 #include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/small_file.h"
+#include "port/file.h"
 
 const char *calibrate_unit_name(enum calibrate_unit unit)
 {
@@ -217,7 +217,7 @@ enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, stru
     struct text bytes = {0};
     struct reading r = {.path = path};
     struct error inner = {0};
-    enum err err = small_file_read(path, "a CSV of measurements", &bytes, why);
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err) {
         err =
             csv_grid_read(bytes.bytes ? bytes.bytes : (char[]){""}, bytes.length, &r.grid, &inner);

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/small_file.h"
 
 static enum err refuse(const struct layers_file *file, const char *what, struct error *why)
 {
@@ -16,7 +16,7 @@ enum err layers_file_open(const char *path, struct layers_file *out, struct erro
     struct text bytes = {0};
     struct error inner = {0};
     *out = (struct layers_file){.path = path};
-    enum err err = small_file_read(path, "a report of ipw layers", &bytes, why);
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err) {
         err = jv_parse(text_get(&bytes), bytes.length, &out->report, &inner);
         if (err)

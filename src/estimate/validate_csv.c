@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "core/csv_grid.h"
+#include "core/csv.h"
 #include "core/params.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/small_file.h"
+#include "port/file.h"
 
 struct reading {
     const char *path;
@@ -295,7 +295,7 @@ enum err validate_csv(const char *path, const struct params *where, struct predi
     struct error inner = {0};
     struct reading r = {
         .path = path, .where = where, .predictor = predictor, .out = out, .why = why};
-    enum err err = small_file_read(path, "a CSV of measurements", &bytes, why);
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err && bytes.length == 0)
         err = err_set(why, ERR_BAD_VALUE, "%s: empty", path);
     else if (!err) {

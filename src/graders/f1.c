@@ -29,7 +29,7 @@ static enum err bag_fill(struct bag *bag, struct slice from)
         if (c < 0x80 && utf8_is_punctuation(c))
             continue;
         char bytes[UTF8_BYTES_MAX];
-        text_add_bytes(&bag->text, bytes, utf8_write(utf8_lower(c), bytes));
+        text_add_bytes(&bag->text, bytes, utf8_encode(utf8_lower(c), bytes));
     }
     if (bag->text.failed)
         return ERR_NO_MEMORY;

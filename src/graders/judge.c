@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "graders/grader.h"
 #include "graders/words/fold.h"
@@ -99,10 +100,9 @@ enum { PARTS = 3 };
 
 static uint64_t hash_of(const char *const parts[PARTS])
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = HASH_START;
     for (size_t i = 0; i < PARTS; i++)
-        for (const char *c = parts[i]; *c; c++)
-            hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+        hash = hash_string(hash, parts[i]);
     return hash;
 }
 

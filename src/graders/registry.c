@@ -1,9 +1,10 @@
 #include <string.h>
 
+#include "core/registry.h"
+#include "core/slice.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "graders/grader.h"
-#include "graders/slice.h"
 
 #define GRADER(name) extern const struct grader_driver grader_##name;
 #include "graders/graders.def"
@@ -16,23 +17,16 @@ const struct grader_driver *const GRADER_DRIVERS[] = {
     NULL,
 };
 
-enum { DRIVER_COUNT = sizeof GRADER_DRIVERS / sizeof *GRADER_DRIVERS - 1 };
+static const char *name_at(size_t index)
+{
+    return GRADER_DRIVERS[index] ? GRADER_DRIVERS[index]->name : NULL;
+}
 
 const struct grader_driver *grader_driver_find(const char *name, struct error *why)
 {
-    const char *names[DRIVER_COUNT];
-    const char *wanted = strcmp(name, "none") == 0 ? "null" : name; /* what users call it */
-    for (size_t i = 0; i < DRIVER_COUNT; i++) {
-        names[i] = GRADER_DRIVERS[i]->name;
-        if (strcmp(names[i], wanted) == 0)
-            return GRADER_DRIVERS[i];
-    }
-    const char *near = nearest_name(name, names, DRIVER_COUNT);
-    if (near)
-        err_set(why, ERR_USAGE, "no grader is called '%s': did you mean '%s'?", name, near);
-    else
-        err_set(why, ERR_USAGE, "no grader is called '%s': see ipw list", name);
-    return NULL;
+    const char *wanted = strcmp(name, "none") == 0 ? "null" : name; /* as users call it */
+    long at = registry_find("grader", name_at, wanted, ERR_USAGE, why);
+    return at < 0 ? NULL : GRADER_DRIVERS[at];
 }
 
 enum err grader_open(const struct grader_driver *driver, const struct grader_config *config,

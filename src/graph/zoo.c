@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/registry.h"
 #include "core/text.h"
 #include "graph/decoder_graph.h"
 #include "graph/zoo/family.h"

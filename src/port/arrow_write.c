@@ -9,8 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "port/json_read.h"
 
 /* A batch ends at either: what Hugging Face writes by default, and a bound on memory. */
@@ -44,14 +46,6 @@ static enum err told(const struct arrow_writer *writer, int code, const struct A
 }
 
 /* ---- the file ---- */
-
-/* FNV-1a: a name for the content, not a proof of it. */
-static uint64_t hash_bytes(uint64_t hash, const unsigned char *bytes, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001B3);
-    return hash;
-}
 
 static ArrowErrorCode write_bytes(struct ArrowIpcOutputStream *stream, const void *bytes,
                                   int64_t size, int64_t *written, struct ArrowError *error)
@@ -149,34 +143,18 @@ static int end_batch(struct arrow_writer *writer, struct ArrowError *said)
 
 /* ---- rows ---- */
 
-static bool is_utf8(const char *string, size_t length)
-{
-    for (size_t n; length > 0; string += n, length -= n)
-        if (!(n = utf8_length(string, length)))
-            return false;
-    return true;
-}
-
-static void add_repaired(struct text *out, const char *string)
-{
-    for (size_t left = strlen(string), n; left > 0; string += n, left -= n) {
-        n = utf8_length(string, left);
-        text_add_bytes(out, n ? string : "\xEF\xBF\xBD", n ? n : 3);
-        n = n ? n : 1;
-    }
-}
-
 static int append_text(struct arrow_writer *writer, struct ArrowArray *array,
                        const struct jv *value)
 {
     const char *string = jv_text(value);
     size_t length = string ? strlen(string) : 0;
-    if (!string || !is_utf8(string, length)) {
+    if (!string || utf8_valid_prefix(string, length) < length) {
         struct text whole = {0};
         if (!string && jv_print(value, &whole))
             writer->text.failed = true;
         text_clear(&writer->text);
-        add_repaired(&writer->text, string ? string : text_get(&whole));
+        utf8_repair(&writer->text, string ? string : text_get(&whole),
+                    string ? length : whole.length);
         text_release(&whole);
         if (writer->text.failed)
             return ENOMEM;
@@ -260,7 +238,7 @@ enum err arrow_writer_open(const char *path, const struct arrow_field *root, con
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     struct ArrowError said = {0};
     writer->root = root;
-    writer->fingerprint = UINT64_C(0xCBF29CE484222325);
+    writer->fingerprint = HASH_START;
     enum err err = ERR_OK;
     if (!str_copy(writer->path, sizeof writer->path, path))
         err = err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "core/watch.h"
@@ -116,11 +117,9 @@ static uint64_t start_of(const struct place *place)
 /* 128 bits of a key: two different ones of a run do not share them. */
 static void hash_key(const char *key, size_t length, uint64_t out[2])
 {
-    uint64_t a = UINT64_C(0xCBF29CE484222325), b = UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t a = hash_bytes(HASH_START, key, length), b = UINT64_C(0x9E3779B97F4A7C15);
     for (size_t i = 0; i < length; i++) {
-        unsigned char c = (unsigned char)key[i];
-        a = (a ^ c) * UINT64_C(0x100000001B3);
-        b = (b + c) * UINT64_C(0xD6E8FEB86659FD93);
+        b = (b + (unsigned char)key[i]) * UINT64_C(0xD6E8FEB86659FD93);
         b ^= b >> 29;
     }
     out[0] = a ^ (a >> 32);

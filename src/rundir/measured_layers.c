@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 
 #define FILE_MOST ((size_t)256 << 20)
@@ -50,7 +50,7 @@ static enum err parse(const char *path, struct jv **tree, struct error *why)
 {
     struct text bytes = {0};
     struct error where = {0};
-    enum err err = user_file_read(path, FILE_MOST, &bytes, why);
+    enum err err = file_read(path, FILE_MOST, &bytes, why);
     if (!err && (err = jv_parse(text_get(&bytes), bytes.length, tree, &where)))
         err_set(why, err, "%s is neither a run directory nor a result of ipw layers -o: %.120s",
                 path, where.text);
@@ -91,7 +91,7 @@ static enum err add_directory(struct measured_layers *into, const char *path, st
     if (code == GLOB_NOSPACE)
         err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     for (size_t i = 0; !code && !err && i < found.gl_pathc; i++)
-        if (user_file_is_regular(found.gl_pathv[i])) /* else who reads the run tells */
+        if (file_is_regular(found.gl_pathv[i])) /* else who reads the run tells */
             err = add_file(into, found.gl_pathv[i], why);
     globfree(&found);
     return err;
@@ -102,8 +102,7 @@ enum err measured_layers_load(const char *path, struct measured_layers *into, st
     enum err err = jv_available(why);
     if (err)
         return err;
-    return user_file_is_directory(path) ? add_directory(into, path, why)
-                                        : add_file(into, path, why);
+    return file_is_directory(path) ? add_directory(into, path, why) : add_file(into, path, why);
 }
 
 void measured_layers_release(struct measured_layers *layers)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "port/file.h"
 
 #define LOCK_FILE ".lock"
 
@@ -298,63 +299,13 @@ enum err run_dir_lock(const char *path, int *fd, struct error *why)
 
 /* ---- small files, whole or not at all ---- */
 
-static enum err write_all(int fd, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, bytes, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_from_errno(errno);
-        bytes += n;
-        length -= (size_t)n;
-    }
-    return ERR_OK;
-}
-
-static void sync_folder(const char *file)
-{
-    char folder[PATH_LONGEST];
-    str_copy(folder, sizeof folder, file);
-    *(strrchr(folder, '/') + 1) = '\0';
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    fsync(fd); /* some file systems cannot; the rename then holds when they choose */
-    close(fd);
-}
-
-static enum err write_file(const char *path, const struct text *content)
-{
-    unlink(path); /* of a process that had our number and died */
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return err_from_errno(errno);
-    enum err err = write_all(fd, text_get(content), content->length);
-    if (!err && fsync(fd))
-        err = err_from_errno(errno);
-    if (close(fd) && !err)
-        err = err_from_errno(errno);
-    return err;
-}
-
 enum err run_dir_put(const char *directory, const char *name, const struct text *content,
                      struct error *why)
 {
-    char path[PATH_LONGEST], temporary[PATH_LONGEST];
-    const char *leaf = strrchr(name, '/');
-    size_t parent = leaf ? (size_t)(leaf + 1 - name) : 0;
-    if (!str_format(path, sizeof path, "%s/%s", directory, name) ||
-        !str_format(temporary, sizeof temporary, "%s/%.*s.%s.%ld.tmp", directory, (int)parent, name,
-                    name + parent, (long)getpid()))
-        return err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", directory);
-    enum err err = content->failed ? ERR_NO_MEMORY : write_file(temporary, content);
-    if (!err && rename(temporary, path))
-        err = err_from_errno(errno);
-    if (err) {
-        unlink(temporary);
-        return err_set(why, err, "cannot write %s: %s", path, err_text(err));
-    }
-    sync_folder(path);
-    return ERR_OK;
+    char path[PATH_LONGEST];
+    if (!str_format(path, sizeof path, "%s/%s", directory, name))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.200s", directory);
+    if (content->failed)
+        return err_set(why, ERR_NO_MEMORY, "cannot write %s: out of memory", path);
+    return file_replace(path, text_get(content), content->length, why);
 }

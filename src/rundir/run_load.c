@@ -14,7 +14,7 @@
 #include "rundir/run_table_arrow.h"
 #include "rundir/run_table_journal.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
@@ -94,9 +94,9 @@ static void read_summary(struct run_table *table)
     char path[PATH_MOST];
     struct text text = {0};
     struct error why = {0};
-    if (join(table->directory, "summary.json", path, NULL) || !user_file_exists(path))
+    if (join(table->directory, "summary.json", path, NULL) || !file_exists(path))
         return;
-    enum err err = user_file_read(path, SUMMARY_MOST, &text, &why);
+    enum err err = file_read(path, SUMMARY_MOST, &text, &why);
     if (!err)
         err = jv_parse(text_get(&text), text.length, &table->summary, &why);
     if (err)
@@ -280,7 +280,7 @@ static enum err load_rows(struct run_table *table, const struct shards *shards, 
     enum err err = join(table->directory, "records.jsonl", journal, why);
     if (err)
         return err;
-    bool has_journal = user_file_exists(journal);
+    bool has_journal = file_exists(journal);
     if (!shards->count && !has_journal)
         return err_set(why, ERR_NOT_FOUND,
                        "%s holds no run: neither data-*.arrow nor records.jsonl", table->directory);

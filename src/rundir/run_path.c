@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 
 /* ---- hardware ---- */
 
@@ -138,15 +139,6 @@ static bool is_alnum(uint32_t code)
     return low < sizeof RANGES / sizeof *RANGES && code >= RANGES[low].first;
 }
 
-/* The code point of a character of `length` bytes. */
-static uint32_t utf8_decode(const unsigned char *s, size_t length)
-{
-    uint32_t code = length < 2 ? s[0] : s[0] & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++)
-        code = code << 6 | (s[i] & 0x3Fu);
-    return code;
-}
-
 /* Copies without the underscores at both ends, and never half a character. */
 static void copy_stripped(const char *from, char *to, size_t size)
 {
@@ -183,12 +175,12 @@ void model_slug(const char *model, char *to, size_t size)
     size_t kept = tell_apart(&model);
     const char *end = model + kept;
     for (const char *s = model; s < end;) {
-        size_t length = utf8_length(s, (size_t)(end - s));
-        if (length > 0 && is_alnum(utf8_decode((const unsigned char *)s, length)))
+        size_t length;
+        if (is_alnum(utf8_decode(s, (size_t)(end - s), &length)))
             text_add_bytes(&slug, s, length);
         else
             text_add(&slug, "_");
-        s += length ? length : 1; /* a byte that begins no character is one by itself */
+        s += length;
     }
     copy_stripped(text_get(&slug), to, size);
     if (!to[0])

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/grow.h"
+#include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
@@ -145,12 +146,12 @@ enum err builder_word(struct builder *builder, enum run_word column, const char 
 
 double builder_fingerprint(const char *bytes, size_t length)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; bytes && i < length; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    if (!bytes)
+        return UNKNOWN;
+    uint64_t hash = hash_bytes(HASH_START, bytes, length);
     hash ^= hash >> 32; /* the last bytes reach all bits */
     hash *= UINT64_C(0x9E3779B97F4A7C15);
-    return bytes ? (double)(hash >> 11) : UNKNOWN;
+    return (double)(hash >> 11);
 }
 
 /* ---- numbers and flags ---- */

@@ -6,7 +6,7 @@
 
 #include "core/grow.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 
@@ -38,7 +38,7 @@ enum err starts_read(const char *directory, struct starts *out, struct error *wh
     char path[FILE_PATH_MAX];
     uint64_t damaged;
     *out = (struct starts){0};
-    if (!str_format(path, sizeof path, "%s/records.jsonl", directory) || !user_file_exists(path))
+    if (!str_format(path, sizeof path, "%s/records.jsonl", directory) || !file_exists(path))
         return ERR_OK;
     enum err err = journal_read(path, take_line, out, &damaged, why);
     if (err)

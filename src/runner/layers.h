@@ -16,8 +16,8 @@
 
 #include "attribute/component_fit.h"
 #include "attribute/ledger.h"
+#include "core/energy.h"
 #include "core/err.h"
-#include "core/record.h"
 #include "core/units.h"
 #include "engine/engine.h"
 #include "graph/decoder.h"

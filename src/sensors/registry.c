@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/registry.h"
 #include "core/text.h"
 
 #define SENSOR(name) extern const struct sensor_driver sensor_##name;
@@ -16,12 +17,15 @@ const struct sensor_driver *const SENSOR_DRIVERS[] = {
     NULL,
 };
 
-const struct sensor_driver *sensor_driver_find(const char *name)
+static const char *name_at(size_t index)
 {
-    for (const struct sensor_driver *const *d = SENSOR_DRIVERS; *d; d++)
-        if (!strcmp((*d)->name, name))
-            return *d;
-    return NULL;
+    return SENSOR_DRIVERS[index] ? SENSOR_DRIVERS[index]->name : NULL;
+}
+
+const struct sensor_driver *sensor_driver_find(const char *name, struct error *why)
+{
+    long at = registry_find("sensor driver", name_at, name, ERR_USAGE, why);
+    return at < 0 ? NULL : SENSOR_DRIVERS[at];
 }
 
 void sensors_probe(const struct sensor_config *config, const char *only,

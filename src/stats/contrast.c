@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/random.h"
 #include "core/units.h"
-#include "stats/bootstrap.h"
 #include "stats/distribution.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
@@ -74,17 +74,17 @@ static const double *unit(const struct units *units, size_t i)
 
 static void draw_all(struct contrasting *work)
 {
-    struct draws draws = draws_from(work->question->seed);
+    struct random draws = random_seeded(work->question->seed);
     for (size_t d = 0; d < CONTRAST_DRAWS; d++) {
         double a[CONTRAST_SUMS] = {0}, b[CONTRAST_SUMS] = {0};
         for (size_t i = 0; i < work->a.count; i++) {
-            size_t picked = draw_below(&draws, work->a.count);
+            size_t picked = random_index(&draws, work->a.count);
             add_row(a, unit(&work->a, picked));
             if (work->question->paired)
                 add_row(b, unit(&work->b, picked));
         }
         for (size_t i = 0; !work->question->paired && i < work->b.count; i++)
-            add_row(b, unit(&work->b, draw_below(&draws, work->b.count)));
+            add_row(b, unit(&work->b, random_index(&draws, work->b.count)));
         double value_a = figure_of(work, a), value_b = figure_of(work, b);
         if (!is_known(value_a) || !is_known(value_b))
             continue;
@@ -212,7 +212,7 @@ static void move(const struct contrasting *work, size_t i, double *moved)
 /* Counts arrangements as large; an arrangement that makes no figure counts as one. */
 static void try_pairs(const struct contrasting *work, struct contrast *out)
 {
-    struct draws draws = draws_from(work->question->seed ^ UINT64_C(0x5bd1e995));
+    struct random draws = random_seeded(work->question->seed ^ UINT64_C(0x5bd1e995));
     size_t count = work->a.count;
     out->exact = count <= EXACT_PAIRS;
     uint64_t tries = out->exact ? UINT64_C(1) << count : CONTRAST_TRIES, large = 0;
@@ -221,7 +221,7 @@ static void try_pairs(const struct contrasting *work, struct contrast *out)
         uint64_t bits = t;
         for (size_t i = 0; i < count; i++) {
             if (!out->exact && i % 32 == 0)
-                bits = draw_below(&draws, (size_t)1 << 32);
+                bits = random_index(&draws, (size_t)1 << 32);
             if (bits >> i % 32 & 1)
                 move(work, i, moved);
         }
@@ -235,7 +235,7 @@ static void try_pairs(const struct contrasting *work, struct contrast *out)
 /* Who belongs to which side is drawn anew: the first steps of a shuffle, of the smaller side. */
 static enum err try_sides(const struct contrasting *work, struct contrast *out)
 {
-    struct draws draws = draws_from(work->question->seed ^ UINT64_C(0x5bd1e995));
+    struct random draws = random_seeded(work->question->seed ^ UINT64_C(0x5bd1e995));
     bool a_smaller = work->a.count <= work->b.count;
     const struct units *small = a_smaller ? &work->a : &work->b;
     size_t all = work->a.count + work->b.count, large = 0;
@@ -247,7 +247,7 @@ static enum err try_sides(const struct contrasting *work, struct contrast *out)
     for (size_t t = 0; t < CONTRAST_TRIES; t++) {
         double chosen[CONTRAST_SUMS] = {0}, rest[CONTRAST_SUMS];
         for (size_t i = 0; i < small->count; i++) {
-            size_t other = i + draw_below(&draws, all - i);
+            size_t other = i + random_index(&draws, all - i);
             const double *kept = rows[i];
             rows[i] = rows[other];
             rows[other] = kept;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats/bootstrap.h"
+#include "core/random.h"
 
 /* As large as what was seen, but for rounding: sums in another order differ in the last digits. */
 static bool is_as_large(double value, double seen)
@@ -28,13 +28,13 @@ static double signed_sum(const double *differences, size_t count, uint64_t signs
     return sum;
 }
 
-static double drawn_sum(const double *differences, size_t count, struct draws *draws)
+static double drawn_sum(const double *differences, size_t count, struct random *draws)
 {
     double sum = 0;
     uint64_t bits = 0;
     for (size_t i = 0; i < count; i++) {
         if (i % 32 == 0)
-            bits = draw_below(draws, (size_t)1 << 32);
+            bits = random_index(draws, (size_t)1 << 32);
         sum += bits >> i % 32 & 1 ? -differences[i] : differences[i];
     }
     return sum;
@@ -48,7 +48,7 @@ enum err permutation_paired(const double *a, const double *b, size_t count, uint
     double *differences = malloc(count * sizeof *differences);
     if (!differences)
         return ERR_NO_MEMORY;
-    struct draws draws = draws_from(seed);
+    struct random draws = random_seeded(seed);
     uint64_t as_large = 0;
     for (size_t i = 0; i < count; i++)
         differences[i] = a[i] - b[i];
@@ -93,10 +93,10 @@ static bool next_choice(size_t *chosen, size_t count, size_t all)
 }
 
 /* `count` of all at random, at the front: the first steps of a shuffle. */
-static void draw_front(double *values, size_t count, size_t all, struct draws *draws)
+static void draw_front(double *values, size_t count, size_t all, struct random *draws)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t other = i + draw_below(draws, all - i);
+        size_t other = i + random_index(draws, all - i);
         double kept = values[i];
         values[i] = values[other];
         values[other] = kept;
@@ -130,7 +130,7 @@ static uint64_t try_all(struct two_sets *sets, double seen)
 
 static uint64_t try_drawn(struct two_sets *sets, double seen, uint64_t tries, uint64_t seed)
 {
-    struct draws draws = draws_from(seed);
+    struct random draws = random_seeded(seed);
     uint64_t as_large = 0;
     for (uint64_t t = 0; t < tries; t++) {
         double sum = 0;

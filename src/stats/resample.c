@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "core/random.h"
 #include "core/units.h"
-#include "stats/bootstrap.h"
 #include "stats/distribution.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
@@ -36,11 +36,11 @@ static enum err fill_bag(const struct resample *what, struct bag *bag)
     return ERR_OK;
 }
 
-static double draw_figure(const struct resample *what, const struct bag *bag, struct draws *draws)
+static double draw_figure(const struct resample *what, const struct bag *bag, struct random *draws)
 {
     double sums[RESAMPLE_SUMS_MOST] = {0};
     for (size_t i = 0; i < bag->count; i++) {
-        const double *row = bag->rows + draw_below(draws, bag->count) * bag->sums;
+        const double *row = bag->rows + random_index(draws, bag->count) * bag->sums;
         for (size_t s = 0; s < bag->sums; s++)
             sums[s] += row[s];
     }
@@ -102,7 +102,7 @@ static void ends_of(const struct resample *what, const struct bag *bag, double *
 enum err resample_interval(const struct resample *what, struct resample_interval *out)
 {
     struct bag bag;
-    struct draws draws = draws_from(what->seed);
+    struct random draws = random_seeded(what->seed);
     *out = (struct resample_interval){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = fill_bag(what, &bag);
     double *drawn = malloc((what->draws + 1) * sizeof *drawn);

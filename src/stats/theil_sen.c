@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "core/random.h"
 #include "core/units.h"
-#include "stats/bootstrap.h"
 #include "stats/select.h"
 
 struct points {
@@ -43,10 +43,10 @@ static size_t all_slopes(const struct points *points, double *slopes)
 
 static size_t drawn_slopes(const struct points *points, double *slopes)
 {
-    struct draws draws = draws_from(points->count);
+    struct random draws = random_seeded(points->count);
     size_t count = 0;
     for (size_t i = 0; i < THEIL_SEN_DRAWN; i++) {
-        size_t a = draw_below(&draws, points->count), b = draw_below(&draws, points->count);
+        size_t a = random_index(&draws, points->count), b = random_index(&draws, points->count);
         add_slope(points, a, b, slopes, &count);
     }
     return count;

@@ -15,6 +15,7 @@
 #include "bench/bench.h"
 #include "core/clock.h"
 #include "core/json.h"
+#include "core/random.h"
 #include "core/text.h"
 #include "port/arrow_write.h"
 #include "port/filter.h"
@@ -88,12 +89,13 @@ static void put_metrics(struct json *json, double in, double out, double s, doub
     json_object_end(json);
 }
 
-static struct jv *make_record(unsigned number, struct draws *draws)
+static struct jv *make_record(unsigned number, struct random *draws)
 {
     struct text text = {0};
     struct json json;
     struct jv *record;
-    double in = floor(exp(4 + draw_normal(draws))), out = floor(exp(5 + draw_normal(draws))) + 1;
+    double in = floor(exp(4 + random_normal(draws))),
+           out = floor(exp(5 + random_normal(draws))) + 1;
     double s = 0.1 + 0.01 * out + 0.001 * in, joules = fabs(20 + 0.9 * out + 0.05 * in);
     json_init(&json, &text, false);
     json_object(&json, NULL);
@@ -139,7 +141,7 @@ static void make_run(const char *directory, unsigned count)
     struct error why = {0};
     struct store store;
     struct jv *metadata, *records[DIFFERENT];
-    struct draws draws = draws_from(1);
+    struct random draws = random_seeded(1);
     char path[PATH_MAX];
     const struct store_driver *const *driver = STORE_DRIVERS;
     while (*driver && strcmp((*driver)->name, "arrow") != 0)

@@ -198,7 +198,7 @@ class Fit(Files):
                            ("op,shape,latency_s,energy_j\nmatmul,4x4,1,1\n", ":2: op 'matmul'"),
                            ("op,shape,latency_s,energy_j\nmatmul,4x4x4,x,1\n", ":2: latency_s 'x'"),
                            ("op,shape,dtype,latency_s,energy_j\nmatmul,4x4x4,fp7,1,1\n", ":2: dtype"),
-                           ("op,latency_s,energy_j\nidle,1\n", "line 2: 2 fields where 3")):
+                           ("op,latency_s,energy_j\nidle,1\n", "line 2: 2 fields, but the header has 3")):
             path = self.root / "bad.csv"
             path.write_text(text)
             self.assertIn(says, self.ipw("calibrate", "--csv", path, code=1).stderr)

@@ -18,7 +18,7 @@ from program import PATIENCE_S, ipw  # noqa: E402
 
 # What must stand on each: axes with their units, and what tells series apart.
 OF_RUN = {
-    "ttft": ("prompt (tokens)", "time to the first token (s)"),
+    "ttft": ("prompt (tokens)", "time to first token (s)"),
     "latency": ("prompt and output (tokens)", "latency (s)"),
     "energy": ("prompt and output (tokens)", "energy (J per query)"),
     "power": ("prompt and output (tokens)", "mean power (W)", "ln x"),
@@ -31,7 +31,7 @@ OF_RUN = {
 }
 OF_RUNS = {
     "pareto": ("energy (J per query)", "accuracy (% of the graded answers)", "Pareto frontier"),
-    "concurrency": ("requests at once", "energy (J per output token)"),
+    "concurrency": ("concurrent requests", "energy (J per output token)"),
     "context": ("mean prompt (tokens)", "energy (J per output token)"),
     "models": ("J per query", "J per output token", "median latency, s", "accuracy, %"),
 }
@@ -43,7 +43,7 @@ OF_LAYERS = {
     "layers": ("layer", "energy (J)", "attention.qkv", "ffn.down"),
     "components": ("energy (J)", "prefill", "decode", "attention.scores"),
     "layer_heatmap": ("layer", "energy (J)", "prefill", "decode", "ffn.gate_up"),
-    "layer_power": ("time since the start (s)", "power (W)", "at rest", "prefill", "decode"),
+    "layer_power": ("time since the start (s)", "power (W)", "idle", "prefill", "decode"),
     "roofline": ("arithmetic intensity (FLOP per byte)", "performance (GFLOP/s)", "ffn.gate_up"),
 }
 FORMATS = ("png", "svg", "pdf")
@@ -264,7 +264,7 @@ class WhatIsDrawn(PlotTest):
         records.write_text(records.read_text().replace('"power_metrics"', '"nothing"'))
         self.assertIn("of the GPUs", self.svg(run, "energy").text)
         said = self.svg(run, "power").text
-        self.assertIn("of the machine: the records do not tell the GPUs' power", said)
+        self.assertIn("of the machine: GPU power is not in the records", said)
         self.assertNotIn("no GPU", said)
 
     def test_a_line_is_told_of_where_there_is_one(self):
@@ -462,7 +462,7 @@ class Frequency(PlotTest):
                 ((), "two runs are needed"),
                 ((other("m", model="tiny-2b"),), "differ in more than the clock: models tiny-1b and tiny-2b"),
                 ((other("d", dataset="tales"),), "differ in more than the clock: datasets sums and tales"),
-                ((other("c", concurrency=4),), "differ in more than the clock: requests at once, 1 and 4"),
+                ((other("c", concurrency=4),), "differ in more than the clock: concurrency 1 and 4"),
                 ((run_at(self.root / "same", 905),), "do not differ: 900 to 905 MHz, which is within 1 %"),
                 ((self.run_of(4, "no-clock"),),
                  "1 of 2 runs have a clock, and energy and time a query; no device's clock is among the samples: "
@@ -515,7 +515,7 @@ class TextsStayTexts(PlotTest):
     def test_a_long_name_keeps_its_end(self):
         """What tells two runs apart often stands there."""
         models = [f"a-model-with-a-really-long-name-ending-in-q{bits}" for bits in (4, 8)]
-        for concurrency, end in ((1, "in-q{}"), (2, "in-q{}, {} at once")):
+        for concurrency, end in ((1, "in-q{}"), (2, "in-q{}, concurrency {}")):
             runs = [self.run_of(4, f"{model}-{concurrency}", model=model, concurrency=i * (concurrency - 1) + 1)
                     for i, model in enumerate(models)]
             self.plot(*runs, "--plot", "models", "--format", "svg", "-o", self.root)
@@ -605,7 +605,7 @@ class WithoutData(PlotTest):
         path = self.root / "m.json"
         path.write_text(json.dumps(measured))
         done = self.plot(path)
-        self.assertIn("layers, layer_heatmap: the layers were not told apart", done.stderr)
+        self.assertIn("layers, layer_heatmap: layers were not measured separately", done.stderr)
         self.assertTrue((self.root / "m-plots/components.png").exists())
 
     def test_layers_without_energy(self):
@@ -616,8 +616,8 @@ class WithoutData(PlotTest):
         path = self.root / "m.json"
         path.write_text(json.dumps(measured))
         done = self.plot(path, "--format", "svg")
-        self.assertIn("the energy of no layer is known", done.stderr)
-        self.assertIn("components: the energy of no component is known", done.stderr)
+        self.assertIn("no layer has a known energy", done.stderr)
+        self.assertIn("components: no component has a known energy", done.stderr)
         self.assertEqual(done.stdout.split(), [f"{self.root}/m-plots/roofline.svg"])
         self.assertNotIn("nan", Picture(self.root / "m-plots/roofline.svg").text)
 

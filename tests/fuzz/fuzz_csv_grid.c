@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/csv_grid.h"
+#include "core/csv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

@@ -6,7 +6,7 @@
 
 #include "core/grow.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 
 /* Features of thousands of columns make these files long, but not longer. */
@@ -29,7 +29,7 @@ static enum err read_json(const char *directory, const char *name, struct jv **o
     *out = NULL;
     enum err err = join(directory, name, path, why);
     if (!err)
-        err = user_file_read(path, DESCRIPTION_MAX, &text, why);
+        err = file_read(path, DESCRIPTION_MAX, &text, why);
     if (!err) {
         err = jv_parse(text_get(&text), text.length, out, &reason);
         if (err)
@@ -42,7 +42,7 @@ static enum err read_json(const char *directory, const char *name, struct jv **o
 static bool has(const char *directory, const char *name)
 {
     char path[FILE_PATH_MAX];
-    return join(directory, name, path, NULL) == ERR_OK && user_file_exists(path);
+    return join(directory, name, path, NULL) == ERR_OK && file_exists(path);
 }
 
 /* ---- splits ---- */
@@ -136,7 +136,7 @@ enum err shards_find(const char *directory, const char *split, struct shards *ou
 {
     char path[FILE_PATH_MAX];
     *out = (struct shards){0};
-    if (!user_file_is_directory(directory))
+    if (!file_is_directory(directory))
         return err_set(why, ERR_NOT_FOUND, "%s is not a directory", directory);
     enum err err = join(directory, "", path, why);
     if (!err && has(directory, "dataset_dict.json"))

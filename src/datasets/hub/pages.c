@@ -6,7 +6,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 
 #define PAGE_MAX ((size_t)256 * 1024 * 1024)
@@ -33,7 +33,7 @@ static enum err find_folder(const struct hub_pages *pages, struct text *out, str
 static bool read_cached(const char *path, struct jv **out)
 {
     struct text body = {0};
-    bool found = user_file_read(path, PAGE_MAX, &body, NULL) == ERR_OK &&
+    bool found = file_read(path, PAGE_MAX, &body, NULL) == ERR_OK &&
                  jv_parse(text_get(&body), body.length, out, NULL) == ERR_OK;
     text_release(&body);
     return found;
@@ -61,7 +61,8 @@ static enum err get(struct hub_pages *pages, const char *file, const char *query
         err = err_set(why, ERR_IO, "%.60s: a reply without \"%s\" %s", pages->server.base, member,
                       reason.text);
     }
-    if (!err && user_file_write(file, text_get(&body), body.length, &reason) != ERR_OK)
+    if (!err && (file_make_parents(file, &reason) != ERR_OK ||
+                 file_replace(file, text_get(&body), body.length, &reason) != ERR_OK))
         log_warn("not kept for the next time: %s", reason.text);
     text_release(&body);
     return err;

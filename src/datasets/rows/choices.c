@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "core/text.h"
-#include "datasets/random.h"
 #include "datasets/rows/fields.h"
 #include "port/json_read.h"
 

@@ -3,11 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/json.h"
+#include "core/random.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/item.h"
-#include "datasets/random.h"
 #include "datasets/rows/fields.h"
 #include "datasets/rows/template.h"
 #include "port/json_read.h"
@@ -147,7 +148,8 @@ static struct random choices_order(const struct work *work)
 {
     struct text text = {0};
     field_add_text(field_find(work->row, work->mapping->problem), &text);
-    struct random random = random_from(work->mapping->seed, random_hash(text_get(&text)));
+    uint64_t problem = hash_mix(hash_string(HASH_START, text_get(&text)));
+    struct random random = random_from(work->mapping->seed, problem);
     text_release(&text);
     return random;
 }

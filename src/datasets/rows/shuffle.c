@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "core/grow.h"
+#include "core/random.h"
 #include "core/text.h"
-#include "datasets/random.h"
 #include "port/scratch.h"
 
 struct place {

@@ -6,22 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/csv.h"
 #include "core/err.h"
-#include "core/text.h"
 #include "datasets/rows/bytes.h"
 
-/* One record: its fields stand one after the other in `bytes`, each ended by a NUL. */
-struct record {
-    struct text bytes;
-    size_t fields;
-};
+struct text;
 
 struct table {
     struct bytes bytes;
-    size_t most; /* bytes of a record */
-    char separator;
-    struct record names;
-    struct record fields;
+    struct csv_reader reader; /* of those bytes: a struct table must not be moved */
 };
 
 enum err csv_table_open(const char *path, char separator, size_t most, struct table *out,

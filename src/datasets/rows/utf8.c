@@ -5,57 +5,18 @@
 #include <string.h>
 
 #include "core/text.h"
-
-#define REPLACEMENT "\xEF\xBF\xBD"
-
-/* Length of the valid sequence that begins here, or 0. */
-static size_t sequence(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80)
-        return s[0] ? 1 : 0;
-    size_t length = s[0] >= 0xC2 && s[0] < 0xE0   ? 2
-                    : s[0] >= 0xE0 && s[0] < 0xF0 ? 3
-                    : s[0] >= 0xF0 && s[0] < 0xF5 ? 4
-                                                  : 0;
-    if (length == 0 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    /* The second byte tells an overlong form, a surrogate, and what lies beyond U+10FFFF. */
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] >= 0xA0) ||
-        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] >= 0x90))
-        return 0;
-    return length;
-}
-
-/* How many bytes from here are valid. */
-static size_t valid_run(const char *bytes, size_t length)
-{
-    size_t at = 0;
-    while (at < length) {
-        size_t step = sequence((const unsigned char *)bytes + at, length - at);
-        if (step == 0)
-            break;
-        at += step;
-    }
-    return at;
-}
+#include "core/utf8.h"
 
 static void repair_bytes(struct text *text)
 {
-    if (valid_run(text_get(text), text->length) == text->length)
+    if (!memchr(text->bytes, '\0', text->length) &&
+        utf8_valid_prefix(text->bytes, text->length) == text->length)
         return; /* nearly always: no copy is made */
     struct text valid = {0};
-    for (size_t at = 0; at < text->length;) {
-        size_t good = valid_run(text->bytes + at, text->length - at);
-        text_add_bytes(&valid, text->bytes + at, good);
-        at += good;
-        if (at < text->length) {
-            text_add(&valid, REPLACEMENT);
-            at++;
-        }
-    }
+    for (size_t i = 0; i < text->length; i++)
+        if (!text->bytes[i])
+            text->bytes[i] = '\xFF'; /* a NUL is valid UTF-8, but no C string can contain it */
+    utf8_repair(&valid, text->bytes, text->length);
     text_release(text);
     *text = valid;
 }

@@ -1,5 +1,5 @@
 /* Sums, differences and products of whole numbers; no result is negative. */
-#include "datasets/random.h"
+#include "core/random.h"
 #include "datasets/tasks/task.h"
 
 static void ask(struct task_item *out, long long answer)

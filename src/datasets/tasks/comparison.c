@@ -1,7 +1,7 @@
 /* Which of some numbers is larger or smaller; from level 4 on with lettered choices. */
 #include <stdbool.h>
 
-#include "datasets/random.h"
+#include "core/random.h"
 #include "datasets/tasks/task.h"
 
 enum { MOST = 4 };

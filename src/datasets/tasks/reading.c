@@ -2,7 +2,7 @@
  * changed hands. */
 #include <stddef.h>
 
-#include "datasets/random.h"
+#include "core/random.h"
 #include "datasets/tasks/task.h"
 
 static const char *const NAMES[] = {"Ann", "Ben", "Eva", "Jim", "Kim", "Leo", "Mia", "Tom"};

@@ -1,5 +1,5 @@
 /* The next number of a row: equal steps up, larger steps, steps down, factors, growing steps. */
-#include "datasets/random.h"
+#include "core/random.h"
 #include "datasets/tasks/task.h"
 
 /* Shows `shown` numbers; the next one is the answer.  After each the step grows, then the number is

@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "datasets/random.h"
+#include "core/random.h"
 #include "datasets/tasks/task.h"
 
 enum { MOST = 7 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "core/units.h"
-#include "stats/bootstrap.h"
 #include "stats/least_squares.h"
 #include "stats/quantile.h"
 
@@ -14,7 +14,7 @@ struct drawing {
     const struct design *design;
     size_t classes;
     double *a, *b;
-    struct draws draws;
+    struct random draws;
 };
 
 /* As many lines of each class as it has, each drawn from all of its own. */
@@ -25,7 +25,7 @@ static enum err draw_once(struct drawing *d, double *x)
     for (size_t class = 0; class <= d->classes; class ++) {
         size_t from = design->first[class], to = design->first[class + 1];
         for (size_t i = from; i < to; i++) {
-            size_t line = from + draw_below(&d->draws, to - from);
+            size_t line = from + random_index(&d->draws, to - from);
             memcpy(&d->a[i * width], &design->a[line * width], width * sizeof *d->a);
             d->b[i] = design->b[line];
         }
@@ -78,7 +78,7 @@ enum err interval_take(const struct design *design, size_t classes,
                         .classes = classes,
                         .a = malloc(design->rows * design->columns * sizeof *d.a),
                         .b = malloc(design->rows * sizeof *d.b),
-                        .draws = draws_from(options->seed)};
+                        .draws = random_seeded(options->seed)};
     double *found = malloc(draws * design->columns * sizeof *found);
     enum err err = d.a && d.b && found ? draw_all(&d, draws, found, out) : ERR_NO_MEMORY;
     free(d.a);

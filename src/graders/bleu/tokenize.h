@@ -3,7 +3,7 @@
 #ifndef IPW_GRADERS_BLEU_TOKENIZE_H
 #define IPW_GRADERS_BLEU_TOKENIZE_H
 
-#include "graders/slice.h"
+#include "core/slice.h"
 
 struct text;
 

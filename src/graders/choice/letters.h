@@ -10,7 +10,7 @@
 #ifndef IPW_GRADERS_CHOICE_LETTERS_H
 #define IPW_GRADERS_CHOICE_LETTERS_H
 
-#include "graders/slice.h"
+#include "core/slice.h"
 
 struct letters {
     char first;  /* 'A'..'Z'; '\0' when none was found */

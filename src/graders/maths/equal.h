@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "core/err.h"
-#include "graders/slice.h"
+#include "core/slice.h"
 #include "graders/tolerance.h"
 
 /* ERR_BAD_VALUE when one of them is too long to be compared. */

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/hash.h"
+
 /* Constants that C17 does not name. */
 static const double PI = 3.14159265358979323846;
 static const double EULER = 2.71828182845904523536;
@@ -56,9 +58,7 @@ static bool is_name(const struct walk *walk, const char *name)
 
 static uint64_t mix(uint64_t hash, struct slice text)
 {
-    for (size_t i = 0; i < text.length; i++)
-        hash = (hash ^ (unsigned char)text.start[i]) * UINT64_C(1099511628211);
-    return hash;
+    return hash_bytes(hash, text.start, text.length);
 }
 
 /* 0.5 to 2.5, in the later points perhaps below zero. */
@@ -75,7 +75,7 @@ static double value_of_name(uint64_t hash, unsigned point)
 /* A variable with its index: x, x_1, a_{ij}. */
 static double variable(struct walk *walk)
 {
-    uint64_t hash = mix(UINT64_C(14695981039346656037), walk->at++->text);
+    uint64_t hash = mix(HASH_START, walk->at++->text);
     walk->variables = true;
     if (!take_sign(walk, '_'))
         return value_of_name(hash, walk->point);

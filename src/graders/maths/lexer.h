@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "core/err.h"
-#include "graders/slice.h"
+#include "core/slice.h"
 
 enum math_kind {
     MATH_NUMBER,

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "graders/slice.h"
+#include "core/slice.h"
 
 /* Do both texts consist of units that are known, and are they different ones?  Where a word is not
  * known nothing can be said, and they do not clash. */

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 #include "core/err.h"
-#include "graders/slice.h"
+#include "core/slice.h"
 
 struct params;
 

@@ -43,7 +43,7 @@ static uint32_t last_character(struct slice text, size_t *length)
     if (*length == back)
         return c;
     *length = 1; /* broken: its last byte alone */
-    return UTF8_BROKEN + (unsigned char)text.start[text.length - 1];
+    return UTF8_INVALID + (unsigned char)text.start[text.length - 1];
 }
 
 struct slice fold_edges(struct slice from)
@@ -80,7 +80,7 @@ void fold_add(struct text *out, const struct fold *fold, struct slice from)
             continue;
         c = utf8_plain(fold->keep_case ? c : utf8_lower(c));
         char bytes[UTF8_BYTES_MAX];
-        size_t length = utf8_write(c, bytes);
+        size_t length = utf8_encode(c, bytes);
         if (gap)
             text_add_bytes(out, " ", 1);
         text_add_bytes(out, bytes, length);

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "graders/slice.h"
+#include "core/slice.h"
 #include "graders/tolerance.h"
 
 struct number {

@@ -3,9 +3,9 @@
 #ifndef IPW_GRADERS_WORDS_REPLY_H
 #define IPW_GRADERS_WORDS_REPLY_H
 
+#include "core/slice.h"
 #include "core/text.h"
 #include "graders/grader.h"
-#include "graders/slice.h"
 
 struct reply {
     struct text text; /* NUL-terminated, without reasoning blocks, trimmed at both ends */

@@ -3,8 +3,8 @@
 #ifndef IPW_GRADERS_WORDS_SCORED_H
 #define IPW_GRADERS_WORDS_SCORED_H
 
+#include "core/slice.h"
 #include "graders/grader.h"
-#include "graders/slice.h"
 
 struct references;
 

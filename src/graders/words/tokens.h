@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "graders/slice.h"
+#include "core/slice.h"
 
 struct tokens {
     struct slice *words; /* they point into the text that was split, which must stay */

@@ -1,62 +1,10 @@
 #include "graders/words/utf8.h"
 
-/* How many bytes a lead byte announces, and its own bits; 0 for a byte that cannot lead. */
-static size_t lead(unsigned char byte, uint32_t *bits)
-{
-    if (byte >= 0xC2 && byte <= 0xDF) {
-        *bits = byte & 0x1Fu;
-        return 2;
-    }
-    if (byte >= 0xE0 && byte <= 0xEF) {
-        *bits = byte & 0x0Fu;
-        return 3;
-    }
-    if (byte >= 0xF0 && byte <= 0xF4) {
-        *bits = byte & 0x07u;
-        return 4;
-    }
-    return 0;
-}
+#include "core/utf8.h"
 
 uint32_t utf8_read(struct slice text, size_t *length)
 {
-    unsigned char first = (unsigned char)text.start[0];
-    *length = 1;
-    if (first < 0x80)
-        return first;
-    uint32_t c = 0;
-    size_t need = lead(first, &c);
-    if (need == 0 || need > text.length)
-        return UTF8_BROKEN + first;
-    for (size_t i = 1; i < need; i++) {
-        unsigned char byte = (unsigned char)text.start[i];
-        if ((byte & 0xC0) != 0x80)
-            return UTF8_BROKEN + first;
-        c = c << 6 | (byte & 0x3Fu);
-    }
-    bool too_long = (need == 3 && c < 0x800) || (need == 4 && c < 0x10000);
-    if (too_long || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF))
-        return UTF8_BROKEN + first;
-    *length = need;
-    return c;
-}
-
-size_t utf8_write(uint32_t c, char to[UTF8_BYTES_MAX])
-{
-    if (c >= UTF8_BROKEN) {
-        to[0] = (char)(c - UTF8_BROKEN);
-        return 1;
-    }
-    if (c < 0x80) {
-        to[0] = (char)c;
-        return 1;
-    }
-    size_t length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char LEADS[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = length; i-- > 1; c >>= 6)
-        to[i] = (char)(0x80 | (c & 0x3F));
-    to[0] = (char)(LEADS[length] | c);
-    return length;
+    return utf8_decode(text.start, text.length, length);
 }
 
 /* Blocks in which capitals and small letters alternate, the capital even (or odd). */
@@ -159,7 +107,7 @@ void utf8_show(char *to, size_t size, struct slice from)
             continue;
         }
         char bytes[UTF8_BYTES_MAX];
-        size_t length = utf8_write(c >= UTF8_BROKEN ? UTF8_REPLACEMENT : c, bytes);
+        size_t length = utf8_encode(c >= UTF8_INVALID ? UTF8_REPLACEMENT : c, bytes);
         if (used + gap + length >= size)
             break;
         if (gap)

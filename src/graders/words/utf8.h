@@ -1,5 +1,5 @@
 /* Code points: reading and writing UTF-8, and what the graders ask about a character.
- * A byte that is no UTF-8 is read as one character of its own, UTF8_BROKEN + the byte, so that any
+ * A byte that is no UTF-8 is read as one character of its own, UTF8_INVALID + the byte, so that any
  * bytes can be graded and broken ones equal only themselves.  Nothing here allocates or owns. */
 #ifndef IPW_GRADERS_WORDS_UTF8_H
 #define IPW_GRADERS_WORDS_UTF8_H
@@ -8,15 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "graders/slice.h"
-
-enum { UTF8_BROKEN = 0x110000, UTF8_REPLACEMENT = 0xFFFD, UTF8_BYTES_MAX = 4 };
+#include "core/slice.h"
+#include "core/utf8.h"
 
 /* The first character of a slice that is not empty; *length is how many bytes it took. */
 uint32_t utf8_read(struct slice text, size_t *length);
-
-/* Writes one character, broken bytes as they were; returns the number of bytes. */
-size_t utf8_write(uint32_t c, char to[UTF8_BYTES_MAX]);
 
 /* The small letter of a capital: Latin, Greek, Cyrillic, Armenian.  Others have none or stay. */
 uint32_t utf8_lower(uint32_t c);

@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/units.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "report/export/records.h"
 #include "rundir/journal.h"
@@ -35,21 +36,13 @@ struct exporting {
 
 static enum err write_away(struct export *export, struct error *why)
 {
-    const char *bytes = text_get(&export->out);
-    size_t left = export->out.length;
     if (export->out.failed)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    while (left) {
-        ssize_t written = write(export->fd, bytes, left);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return err_set(why, err_from_errno(errno), "cannot write %s: %s",
-                           export->run->output ? export->run->output : "to standard output",
-                           strerror(errno));
-        bytes += written;
-        left -= (size_t)written;
-    }
+    enum err err = file_write_all(export->fd, text_get(&export->out), export->out.length);
+    if (err)
+        return err_set(why, err, "cannot write %s: %s",
+                       export->run->output ? export->run->output : "to standard output",
+                       strerror(errno));
     text_clear(&export->out);
     return ERR_OK;
 }
@@ -100,9 +93,9 @@ static enum err read_summary(struct exporting *work, struct error *why)
     char path[FILE_PATH_MAX];
     struct text text = {0};
     if (!str_format(path, sizeof path, "%s/summary.json", work->request->directory) ||
-        !user_file_exists(path))
+        !file_exists(path))
         return ERR_OK;
-    enum err err = user_file_read(path, SUMMARY_MOST, &text, why);
+    enum err err = file_read(path, SUMMARY_MOST, &text, why);
     if (!err && (err = jv_parse(text_get(&text), text.length, &work->summary, why))) {
         struct error reason = *why;
         err_set(why, err, "%s: %.200s", path, reason.text);
@@ -277,4 +270,25 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
     free(work.model);
     free(work.name);
     return err;
+}
+
+/* ---- times of a record ---- */
+
+bool moments_of(const struct export_run *run, const struct jv *record, struct moments *out)
+{
+    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), run->model);
+    double from = jv_number(jv_path(record, "ipw.started_at"));
+    double latency = jv_number(jv_path(metrics, "latency_metrics.total_query_seconds"));
+    double prefill = jv_number(jv_path(record, "ipw.prefill_s"));
+    if (!is_known(latency)) /* a query that failed has no latency */
+        latency = fmax(jv_number(jv_path(record, "ipw.decode_s")), 0) + fmax(prefill, 0);
+    if (!(from > 0 && from < 9e9) || !(latency >= 0 && latency < 1e9))
+        return false;
+    *out = (struct moments){.from_ns = (int64_t)llround(from * 1e9)};
+    out->to_ns = out->from_ns + (int64_t)llround(latency * 1e9);
+    if (prefill >= 0 && prefill <= latency)
+        out->first_ns = out->from_ns + (int64_t)llround(prefill * 1e9);
+    if (out->first_ns > out->to_ns)
+        out->first_ns = out->to_ns;
+    return true;
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "core/registry.h"
 #include "report/export/export.h"
 
 #define EXPORT(name) extern const struct export_driver export_##name;
@@ -13,25 +14,13 @@ const struct export_driver *const EXPORT_DRIVERS[] = {
     NULL,
 };
 
+static const char *name_at(size_t index)
+{
+    return EXPORT_DRIVERS[index] ? EXPORT_DRIVERS[index]->name : NULL;
+}
+
 const struct export_driver *export_driver_find(const char *name, struct error *why)
 {
-    const char *names[sizeof EXPORT_DRIVERS / sizeof *EXPORT_DRIVERS];
-    struct text all = {0};
-    size_t count = 0;
-    for (; EXPORT_DRIVERS[count]; count++) {
-        if (strcmp(EXPORT_DRIVERS[count]->name, name) == 0) {
-            text_release(&all);
-            return EXPORT_DRIVERS[count];
-        }
-        names[count] = EXPORT_DRIVERS[count]->name;
-        text_addf(&all, "%s%s", count ? ", " : "", names[count]);
-    }
-    const char *near = nearest_name(name, names, count);
-    if (near)
-        err_set(why, ERR_NOT_FOUND, "no export is called '%.64s'; did you mean '%s'?", name, near);
-    else
-        err_set(why, ERR_NOT_FOUND, "no export is called '%.64s': there are %s", name,
-                text_get(&all));
-    text_release(&all);
-    return NULL;
+    long at = registry_find("export", name_at, name, ERR_NOT_FOUND, why);
+    return at < 0 ? NULL : EXPORT_DRIVERS[at];
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "datasets/file.h"
 #include "port/arrow_read.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 
@@ -47,7 +47,7 @@ enum err records_open(const char *directory, struct records *out, struct error *
         err = find_shards(out, why);
     if (!err && !str_format(journal, sizeof journal, "%s/records.jsonl", directory))
         err = err_set(why, ERR_BAD_VALUE, "the path is too long: %.100s...", directory);
-    if (!err && user_file_exists(journal))
+    if (!err && file_exists(journal))
         err = journal_index_new(&out->index, journal, 0, why);
     else if (!err && !out->shard_count)
         err = err_set(why, ERR_NOT_FOUND, "%s holds no run: neither records.jsonl nor data-*.arrow",

@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "datasets/file.h"
+#include "port/file.h"
 
 enum { FIELDS = 8 }; /* t_s, sensor, device, channel, scope, quantity, unit, value; others follow */
 
@@ -57,8 +57,7 @@ enum err samples_each(const char *directory, unsigned start,
     char path[FILE_PATH_MAX], number[16] = "";
     if (start > 1)
         str_format(number, sizeof number, "-%u", start);
-    if (!str_format(path, sizeof path, "%s/samples%s.csv", directory, number) ||
-        !user_file_exists(path))
+    if (!str_format(path, sizeof path, "%s/samples%s.csv", directory, number) || !file_exists(path))
         return ERR_OK;
     FILE *file = fopen(path, "re");
     if (!file)

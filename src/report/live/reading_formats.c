@@ -3,7 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/energy_json.h"
+#include "core/csv.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/csv.h"

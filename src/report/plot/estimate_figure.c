@@ -1,15 +1,18 @@
+/* Figures of an estimate: energy and time over batch sizes, context and prompt lengths, as `ipw estimate --plot`
+ * draws them. */
 #include "report/plot/estimate_figure.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/text.h"
 #include "core/units.h"
+#include "report/plot/figure.h"
 #include "report/text/estimate_consumers.h"
 #include "report/text/estimate_words.h"
-#include "report/plot/figure.h"
 
-/* ---- one ---- */
+/* ---- one estimate ---- */
 
 enum { BARS_MOST = 12, TIMELINE_HEIGHT = 220 };
 
@@ -115,14 +118,291 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
     return ERR_OK;
 }
 
-/* ---- many ---- */
+/* ---- many estimates against a length ---- */
 
-enum { DEVICES_NAMED = 14 };
+enum { LINES_MOST = 14, NAME_MOST = 128 };
+
+/* Where numbers lie this far apart, an axis of equal steps shows the large ones alone. */
+#define WIDE_X 8
+#define WIDE_Y 10
 
 static bool is_drawn(const struct grid_point *point)
 {
     return !point->missing[0] && workload_estimate_fits(&point->outcome);
 }
+
+static double length_of(const struct grid_point *point, bool of_context)
+{
+    struct workload_demand demand = workload_demand(&point->work->spec);
+    return (double)(of_context ? demand.context : demand.prompt);
+}
+
+/* ---- lines ---- */
+
+/* What is the same in two points of one line. */
+static int64_t other_length(const struct grid_point *point, bool of_context)
+{
+    return of_context ? workload_demand(&point->work->spec).prompt : 0;
+}
+
+static int compare(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_lines(const struct grid_point *a, const struct grid_point *b, bool of_context)
+{
+    const struct estimate_config *x = &a->outcome.choice, *y = &b->outcome.choice;
+    const double keys[][2] = {
+        {(double)a->device, (double)b->device},
+        {(double)x->precision, (double)y->precision},
+        {x->keeps_stored, y->keeps_stored},
+        {a->work->batch, b->work->batch},
+        {(double)other_length(a, of_context), (double)other_length(b, of_context)},
+    };
+    int order = 0;
+    for (size_t i = 0; !order && i < sizeof keys / sizeof *keys; i++)
+        order = compare(keys[i][0], keys[i][1]);
+    return order;
+}
+
+static int along_context(const void *left, const void *right)
+{
+    const struct grid_point *a = *(const struct grid_point *const *)left,
+                            *b = *(const struct grid_point *const *)right;
+    int by_line = compare_lines(a, b, true);
+    return by_line ? by_line : compare(length_of(a, true), length_of(b, true));
+}
+
+static int along_prompt(const void *left, const void *right)
+{
+    const struct grid_point *a = *(const struct grid_point *const *)left,
+                            *b = *(const struct grid_point *const *)right;
+    int by_line = compare_lines(a, b, false);
+    return by_line ? by_line : compare(length_of(a, false), length_of(b, false));
+}
+
+/* Points of one line stand together, from `first` on. */
+struct line {
+    const struct grid_point **first;
+    size_t count;
+    double joules; /* a unit, at its longest */
+};
+
+struct lines {
+    const struct points_report *report;
+    const struct grid_point **points;
+    struct line *items;
+    size_t point_count, count;
+    bool of_context;                        /* against the context; else against the prompt */
+    bool too_large;                         /* some do not fit, and are left out */
+    double unit;                            /* of the axis, in joules */
+    bool devices, formats, batches, others; /* differ, and so are named */
+};
+
+static void compare_all(struct lines *lines)
+{
+    const struct grid_point *first = lines->points[0];
+    for (size_t i = 1; i < lines->point_count; i++) {
+        const struct grid_point *point = lines->points[i];
+        const struct estimate_config *a = &point->outcome.choice, *b = &first->outcome.choice;
+        lines->devices |= point->device != first->device;
+        lines->formats |= a->precision != b->precision || a->keeps_stored != b->keeps_stored;
+        lines->batches |= point->work->batch != first->work->batch;
+        lines->others |=
+            other_length(point, lines->of_context) != other_length(first, lines->of_context);
+    }
+}
+
+static int by_joules(const void *left, const void *right)
+{
+    const struct line *a = left, *b = right;
+    return compare(b->joules, a->joules);
+}
+
+static enum err find_lines(const struct points_report *report, struct lines *out)
+{
+    const struct estimate_grid *points = report->points;
+    out->report = report;
+    out->points = calloc(points->count, sizeof *out->points);
+    out->items = calloc(points->count, sizeof *out->items);
+    if (!out->points || !out->items)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < points->count; i++)
+        if (is_drawn(&points->items[i]))
+            out->points[out->point_count++] = &points->items[i];
+        else
+            out->too_large |= !points->items[i].missing[0];
+    if (!out->point_count)
+        return ERR_OK;
+    qsort(out->points, out->point_count, sizeof *out->points,
+          out->of_context ? along_context : along_prompt);
+    for (size_t i = 0; i < out->point_count; i++) {
+        const struct grid_point **at = &out->points[i];
+        if (i == 0 || compare_lines(at[-1], at[0], out->of_context) != 0)
+            out->items[out->count++] = (struct line){.first = at};
+        struct line *line = &out->items[out->count - 1];
+        line->count++;
+        line->joules = workload_estimate_joules_per_unit(&at[0]->outcome);
+    }
+    compare_all(out);
+    out->unit = 1;
+    for (size_t i = 0; i < out->point_count; i++)
+        if (workload_estimate_joules_per_unit(&out->points[i]->outcome) < 1)
+            out->unit = 1e-3;
+    /* The legend then stands in the order of the lines. */
+    qsort(out->items, out->count, sizeof *out->items, by_joules);
+    return ERR_OK;
+}
+
+/* ---- drawing ---- */
+
+static void add_word(char *name, const char *word)
+{
+    char before[NAME_MOST];
+    str_copy(before, sizeof before, name);
+    str_format(name, NAME_MOST, "%s%s%.60s", before, before[0] ? ", " : "", word);
+}
+
+static const char *name_line(const struct lines *lines, const struct line *line, char *name)
+{
+    const struct grid_point *point = line->first[0];
+    const struct estimate_config *choice = &point->outcome.choice;
+    char word[NAME_MOST];
+    name[0] = '\0';
+    if (lines->devices)
+        add_word(name, lines->report->hardware[point->device].id);
+    if (lines->formats)
+        add_word(name, choice->keeps_stored ? "stored" : precision_name(choice->precision));
+    if (lines->batches) {
+        str_format(word, sizeof word, "batch %.0f", point->work->batch);
+        add_word(name, word);
+    }
+    if (lines->others) {
+        str_format(word, sizeof word, "prompt %" PRId64, other_length(point, lines->of_context));
+        add_word(name, word);
+    }
+    return name;
+}
+
+/* A single line has room for its ±. */
+static void put_band(const struct lines *lines, struct figure *figure, struct figure_panel *panel)
+{
+    const struct line *line = &lines->items[0];
+    struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "±");
+    for (size_t i = 0; i < line->count; i++) {
+        const struct workload_estimate *outcome = &line->first[i]->outcome;
+        double joules = workload_estimate_joules_per_unit(outcome);
+        double plus_minus = outcome->all.joules_plus_minus / outcome->work->units;
+        series_add3(band, length_of(line->first[i], lines->of_context),
+                    (joules - plus_minus) / lines->unit, (joules + plus_minus) / lines->unit);
+    }
+}
+
+static void put_line(const struct lines *lines, size_t index, size_t number, struct figure *figure,
+                     struct figure_panel *panel)
+{
+    const struct line *line = &lines->items[index];
+    char name[NAME_MOST];
+    struct figure_series *series =
+        figure_series(figure, panel, FIGURE_MARKED, (enum figure_colour)(number % FIGURE_INK),
+                      name_line(lines, line, name));
+    series->round = (unsigned)(number / FIGURE_INK);
+    for (size_t i = 0; i < line->count; i++)
+        series_add2(series, length_of(line->first[i], lines->of_context),
+                    workload_estimate_joules_per_unit(&line->first[i]->outcome) / lines->unit);
+}
+
+static void set_axes(const struct lines *lines, struct figure_panel *panel)
+{
+    double low = INFINITY, high = 0, least = INFINITY, most = 0;
+    for (size_t i = 0; i < lines->point_count; i++) {
+        double x = length_of(lines->points[i], lines->of_context);
+        double y = workload_estimate_joules_per_unit(&lines->points[i]->outcome);
+        low = fmin(low, x);
+        high = fmax(high, x);
+        least = fmin(least, y);
+        most = fmax(most, y);
+    }
+    if (high >= WIDE_X * low)
+        panel->x.log_base = 2;
+    else
+        panel->x.whole = true;
+    if (most >= WIDE_Y * least)
+        panel->y.log_base = 10;
+    else
+        panel->y.from_zero = true;
+}
+
+/* What all lines have in common: "h200, fp16, batch 8; ". */
+static void put_common(const struct lines *lines, char *to, size_t size)
+{
+    const struct grid_point *point = lines->points[0];
+    const struct estimate_config *choice = &point->outcome.choice;
+    const struct workload_spec *question = &point->work->spec;
+    char name[NAME_MOST] = "", word[NAME_MOST];
+    if (!lines->devices)
+        add_word(name, lines->report->hardware[point->device].id);
+    if (!lines->formats)
+        add_word(name, choice->keeps_stored ? "stored" : precision_name(choice->precision));
+    if (!lines->batches) {
+        str_format(word, sizeof word, "batch %.0f", point->work->batch);
+        add_word(name, word);
+    }
+    if (question->model->has_phases)
+        add_word(name, words_phase(question));
+    if (lines->count > LINES_MOST) {
+        str_format(word, sizeof word, "%d of %zu lines", LINES_MOST, lines->count);
+        add_word(name, word);
+    }
+    str_format(to, size, "%s%s; estimated, not measured", name,
+               lines->too_large ? "; left out is what does not fit" : "");
+}
+
+static void put_figure(const struct lines *lines, struct figure *figure)
+{
+    const struct workload *work = &lines->report->points->works[0];
+    const char *length = lines->of_context              ? "context"
+                         : work->spec.model->has_phases ? "prompt"
+                                                        : "length of the text";
+    char each[WORDS_MAX], x_label[WORDS_MAX], y_label[WORDS_MAX + 48];
+    str_format(y_label, sizeof y_label, "energy of %s (%s, estimated)",
+               words_each(each, work->unit), lines->unit < 1 ? "mJ" : "J");
+    str_format(x_label, sizeof x_label, "%s (tokens)", length);
+    struct figure_panel *panel = figure_panel(figure, x_label, y_label);
+    size_t shown = lines->count < LINES_MOST ? lines->count : LINES_MOST;
+    str_format(figure->title, sizeof figure->title, "%s: energy of %s against the %s",
+               work->spec.model->name, each, length);
+    put_common(lines, figure->note, sizeof figure->note);
+    set_axes(lines, panel);
+    if (lines->count == 1)
+        put_band(lines, figure, panel);
+    for (size_t i = 0; i < shown; i++) /* of too many: from the dearest to the cheapest, evenly */
+        put_line(lines, shown > 1 ? i * (lines->count - 1) / (shown - 1) : 0, i, figure, panel);
+    figure->height = 600;
+}
+
+/* A line per device, precision and batch; of_context: against the context, else against the prompt. */
+static enum err points_length_figure(const struct points_report *report, bool of_context,
+                                     struct figure *figure, struct error *why)
+{
+    struct lines lines = {.of_context = of_context};
+    enum err err = find_lines(report, &lines);
+    if (err)
+        err_set(why, err, "out of memory");
+    else if (!lines.count)
+        err = err_set(why, ERR_NO_DATA,
+                      "nothing fits on a device with known joules: there is nothing to draw");
+    else
+        put_figure(&lines, figure);
+    free(lines.points);
+    free(lines.items);
+    return err;
+}
+
+/* ---- many estimates: energy against latency ---- */
+
+enum { DEVICES_NAMED = 14 };
 
 /* Devices in the order of their best; those beyond the first ones share a faint series. */
 static size_t rank_devices(const struct estimate_grid *points, size_t *order, size_t most)

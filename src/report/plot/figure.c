@@ -1,10 +1,14 @@
 #include "report/plot/figure.h"
 
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "port/json_read.h"
+#include "rundir/run_table.h"
 
 /* Nothing that is measured is larger; and spans of what is smaller stay finite. */
 #define FIGURE_LARGEST 1e100
@@ -181,4 +185,54 @@ void figure_release(struct figure *figure)
     for (size_t i = 0; i < FIGURE_PANELS_MOST; i++)
         release_panel(&figure->panels[i]);
     *figure = (struct figure){0};
+}
+
+/* ---- headings ---- */
+
+void draw_heading(struct figure *figure, const struct run_table *table, const char *what)
+{
+    const char *hardware = run_fact_text(table, "hardware_label");
+    size_t completed = table->rows - table->failed;
+    str_format(figure->title, sizeof figure->title, "%s: %.100s%s%.60s", what, table->model,
+               hardware[0] ? " on " : "", hardware);
+    str_format(figure->note, sizeof figure->note, "%zu completed quer%s", completed,
+               completed == 1 ? "y" : "ies");
+}
+
+const char *short_name(const char *name)
+{
+    /* Letters beyond ASCII may stand in a path, too; quotes and brackets say that it is something else. */
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < 0x80 && !isalnum((unsigned char)*at) && !strchr("/._-+:@~ ", *at))
+            return name;
+    const char *slash = strrchr(name, '/');
+    return slash && slash[1] ? slash + 1 : name;
+}
+
+void draw_vertical(struct figure *figure, struct figure_panel *panel, enum figure_colour colour,
+                   double x, double top, const char *name)
+{
+    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, colour, name);
+    series_add2(line, x, 0);
+    series_add2(line, x, top);
+}
+
+static const char *text_or(const struct jv *value, const char *otherwise)
+{
+    const char *text = jv_text(value);
+    return text ? text : otherwise;
+}
+
+void layers_heading(struct figure *figure, const struct jv *layers, const char *what)
+{
+    const char *model = text_or(jv_get(layers, "model"), "a model");
+    double joules = jv_number(jv_path(layers, "energy.joules"));
+    double plus_minus = jv_number(jv_path(layers, "energy.plus_minus"));
+    str_format(figure->title, sizeof figure->title, "%s: %.160s", what, short_name(model));
+    if (is_known(joules))
+        str_format(figure->note, sizeof figure->note,
+                   "one pass of the workload, %.4g ± %.2g J in total%s; attributed by %s", joules,
+                   plus_minus,
+                   strcmp(text_or(jv_get(layers, "method"), ""), "estimated") ? "" : ", estimated",
+                   text_or(jv_get(layers, "attribution"), "an unknown method"));
 }

@@ -10,6 +10,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "report/plot/figure.h"
 
 enum { LEGEND_LETTERS = 50 };

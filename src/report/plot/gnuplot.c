@@ -1,21 +1,139 @@
 #define _GNU_SOURCE
+/* Drawing figures with gnuplot, a program found in PATH and never linked.  Characters that no font here has
+ * are replaced by their code points first: a picture would show them as large boxes over their neighbors. */
 #include "report/plot/gnuplot.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/log.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "port/filter.h"
-#include "report/plot/fonts.h"
+#include "report/plot/figure.h"
 #include "rundir/run_dir.h"
+
+/* ---- characters that no font has ---- */
+
+/* ---- what fontconfig tells ---- */
+
+static struct text covered; /* "20-7e a0-17f 6a21", of one font a line; "" where nobody tells */
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+
+static void ask(void)
+{
+    char program[1024], piece[4096];
+    const char *const argv[] = {program, "--format", "%{charset}\n", NULL};
+    struct text nothing = {0};
+    FILE *file = program_find("fc-list", program, sizeof program) ? NULL : tmpfile();
+    if (!file)
+        return;
+    if (!filter_run(argv, &nothing, fileno(file), NULL)) {
+        size_t got = fseek(file, 0, SEEK_SET) == 0 ? sizeof piece : 0;
+        while (got == sizeof piece) {
+            got = fread(piece, 1, sizeof piece, file);
+            text_add_bytes(&covered, piece, got);
+        }
+    }
+    fclose(file);
+}
+
+static bool some_font_has(uint32_t code)
+{
+    pthread_once(&asked, ask);
+    for (const char *at = text_get(&covered); *at;) {
+        char *end;
+        unsigned long low = strtoul(at, &end, 16), high = low;
+        if (end == at) {
+            at++;
+            continue;
+        }
+        if (*end == '-')
+            high = strtoul(end + 1, &end, 16);
+        if (code >= low && code <= high)
+            return true;
+        at = end;
+    }
+    return false;
+}
+
+/* ---- texts ---- */
+
+static uint32_t code_of(const char *character, size_t length)
+{
+    static const unsigned char FIRST[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t code = (unsigned char)character[0] & FIRST[length];
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | ((unsigned char)character[i] & 0x3F);
+    return code;
+}
+
+/* Latin, Greek, Cyrillic and the marks that go with them. */
+static bool is_common(uint32_t code)
+{
+    return code < 0x250 || (code >= 0x370 && code < 0x500) || (code >= 0x2010 && code < 0x2028);
+}
+
+static bool can_be_shown(uint32_t code)
+{
+    return is_common(code) || some_font_has(code);
+}
+
+static void replace(char text[static FIGURE_TEXT_MAX], void *unused)
+{
+    (void)unused;
+    struct text shown = {0};
+    size_t left = strlen(text), length;
+    for (const char *at = text; left > 0; at += length, left -= length) {
+        size_t character = utf8_length(at, left);
+        length = character ? character : 1;
+        if (!character || can_be_shown(code_of(at, character)))
+            text_add_bytes(&shown, at, length);
+        else
+            text_addf(&shown, "[U+%04X]", (unsigned)code_of(at, character));
+    }
+    if (!shown.failed)
+        str_copy(text, FIGURE_TEXT_MAX, text_get(&shown));
+    text_release(&shown);
+}
+
+static void keep(char text[static FIGURE_TEXT_MAX], void *kept)
+{
+    text_add_bytes(kept, text, FIGURE_TEXT_MAX);
+}
+
+static void restore(char text[static FIGURE_TEXT_MAX], void *from)
+{
+    const char **at = from;
+    memcpy(text, *at, FIGURE_TEXT_MAX);
+    *at += FIGURE_TEXT_MAX;
+}
+
+static void fonts_replace(struct figure *figure, struct text *kept)
+{
+    figure_each_text(figure, keep, kept);
+    if (!kept->failed)
+        figure_each_text(figure, replace, NULL);
+}
+
+static void fonts_restore(struct figure *figure, const struct text *kept)
+{
+    const char *at = text_get(kept);
+    if (!kept->failed && kept->length)
+        figure_each_text(figure, restore, &at);
+}
+
+/* ---- gnuplot ---- */
 
 enum { PATH_LONGEST = 1024 };
 
-static enum err find(char *path, struct error *why)
+static enum err find_gnuplot(char *path, struct error *why)
 {
     if (program_find("gnuplot", path, PATH_LONGEST))
         return err_set(why, ERR_UNSUPPORTED,
@@ -26,7 +144,7 @@ static enum err find(char *path, struct error *why)
 enum err gnuplot_available(struct error *why)
 {
     char path[PATH_LONGEST];
-    return find(path, why);
+    return find_gnuplot(path, why);
 }
 
 /* A PDF has the time it was made, near its end; the same figure shall give the same file. */
@@ -81,7 +199,7 @@ enum err gnuplot_draw(struct figure *figure, enum figure_format format, bool dar
 {
     char path[PATH_LONGEST], temporary[PATH_LONGEST], final[PATH_LONGEST];
     struct text script = {0}, kept = {0};
-    enum err err = find(path, why);
+    enum err err = find_gnuplot(path, why);
     if (err)
         return err;
     if (!str_format(temporary, sizeof temporary, "%s/.%s.%s.tmp", directory, name,

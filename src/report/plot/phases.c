@@ -5,7 +5,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/plot.h"
-#include "report/plot/drawing.h"
 #include "stats/select.h"
 
 /* More bars than this cannot be told apart: neighbours are put together. */
@@ -115,7 +114,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
 
 const struct plot_driver plot_phases = {
     .name = "phases",
-    .summary = "prefill and decode: energy of every query, and of a token",
+    .summary = "prefill and decode: energy per query and per token",
     .of = PLOT_OF_RUN,
     .needs = {RUN_WANT(RUN_PREFILL_JOULES) | RUN_WANT(RUN_DECODE_JOULES) |
                   RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS),

@@ -12,8 +12,8 @@
 
 #include "analysis/run_figures.h"
 #include "core/err.h"
+#include "report/plot/figure.h"
 
-struct figure;
 struct jv;
 
 /* What a driver can draw: bits. */

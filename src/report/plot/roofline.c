@@ -9,8 +9,9 @@
 #include "catalog/device_peak.h"
 #include "port/json_read.h"
 #include "report/plot/plot.h"
-#include "report/plot/drawing.h"
-#include "report/plot/of_layers.h"
+
+/* Of more queries every n-th is drawn. */
+enum { POINTS_MOST = 3000 };
 
 static struct figure_panel *begin(struct figure *figure)
 {
@@ -73,15 +74,14 @@ static enum err draw_layers(const struct plot_source *source, struct figure *fig
     }
     if (!known)
         return err_set(why, ERR_NO_DATA, "operations and bytes of no component are known");
-    layers_heading(figure, source, "Roofline of the components");
+    layers_heading(figure, source->layers, "Roofline of the components");
     if (on_gpu != 0 && gpu && device_peak_find(gpu, &peak) && is_known(peak.gb_per_s) &&
         is_known(peak.tflops))
         put_roof(figure, panel, &peak, low, high);
     else
         str_copy(
             figure->note, sizeof figure->note,
-            "operations and bytes counted from the model's shape; no roof: the peaks of what it "
-            "ran on are not known");
+            "operations and bytes counted from the model's shape; no roof: device peaks unknown");
     return ERR_OK;
 }
 
@@ -96,14 +96,14 @@ static enum err draw_run(const struct run_table *table, struct figure *figure, s
     double low = INFINITY, high = 0;
     size_t known = 0;
     if (!device_peak_find(gpu, &peak) || !is_known(peak.tflops) || !is_known(peak.gb_per_s))
-        return err_set(why, ERR_NO_DATA, "the peaks of %s are not known",
+        return err_set(why, ERR_NO_DATA, "peak figures of %s are unknown",
                        gpu[0] ? gpu : "what it ran on");
     if (!table->numbers[RUN_INTENSITY] || !table->numbers[RUN_MBU])
         return lacks(table, "operations and bytes are", why);
     struct figure_panel *panel = begin(figure);
     struct figure_series *series =
-        figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode of a query");
-    size_t step = table->rows / CLOUD_EXACT + 1;
+        figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "decode of one query");
+    size_t step = table->rows / POINTS_MOST + 1;
     for (size_t i = 0; i < table->rows; i += step) {
         double intensity = run_number(table, RUN_INTENSITY, i);
         double gflops = intensity * peak.gb_per_s * run_number(table, RUN_MBU, i);

@@ -6,10 +6,9 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "datasets/file.h"
+#include "port/file.h"
 #include "report/text/format.h"
 #include "report/plot/plot.h"
-#include "report/plot/drawing.h"
 #include "report/plot/samples.h"
 #include "rundir/starts.h"
 
@@ -299,8 +298,8 @@ static void mark_starts(struct figure *figure, const struct laps *laps)
                     panel->series[s]->rows[r][panel->series[s]->style == FIGURE_BOXES ? 3 : 1]);
         for (size_t i = 1; i < laps->count; i++) {
             double x = laps->items[i].from + laps->items[i].shift;
-            draw_upright(figure, panel, FIGURE_INK, x, top,
-                         p == 0 && i == 1 ? "another start" : "");
+            draw_vertical(figure, panel, FIGURE_INK, x, top,
+                          p == 0 && i == 1 ? "another start" : "");
             str_format(name, sizeof name, "start %u", laps->items[i].start);
             if (p == 0 && laps->count <= STARTS_NAMED)
                 figure_label(figure, panel, x, top, false, name);
@@ -328,8 +327,7 @@ static void note_starts(struct figure *figure, const char *directory, const stru
 static enum err check_samples(const char *directory, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    bool is_there =
-        str_format(path, sizeof path, "%s/samples.csv", directory) && user_file_exists(path);
+    bool is_there = str_format(path, sizeof path, "%s/samples.csv", directory) && file_exists(path);
     return is_there ? ERR_OK : err_set(why, ERR_NO_DATA, "the run has no samples.csv");
 }
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "graph/decoder_cost.h"

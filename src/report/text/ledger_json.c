@@ -1,7 +1,7 @@
 #include "report/text/ledger_json.h"
 
 #include "attribute/ledger.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "sensors/sensor.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "report/text/ledger_json.h"
@@ -12,6 +12,7 @@
 #include "runner/host_report.h"
 #include "report/text/table.h"
 #include "runner/exec.h"
+#include "runner/host_report.h"
 #include "stats/online.h"
 
 static void wall_stats(const struct exec_result *result, struct online *out)

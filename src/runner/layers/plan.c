@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "graph/decoder_cost.h"
 
@@ -18,10 +19,7 @@ size_t plan_slots(int layers)
 
 uint64_t plan_fingerprint(const char *node)
 {
-    uint64_t hash = UINT64_C(0xCBF29CE484222325); /* FNV-1a */
-    for (const unsigned char *s = (const unsigned char *)node; *s; s++)
-        hash = (hash ^ *s) * UINT64_C(0x100000001B3);
-    return hash;
+    return hash_string(HASH_START, node);
 }
 
 /* ---- names ---- */

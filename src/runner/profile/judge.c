@@ -29,7 +29,7 @@ struct judge_worker {
     struct client client;
     struct graders graders;
     struct judge judge;
-    struct client_reply reply; /* of the last question; sent is that of the first */
+    struct completion reply; /* of the last question; sent is that of the first */
     bool asked;
     struct text line;
     pthread_t thread;
@@ -208,8 +208,8 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->pool->profile->cancel,
     };
-    client_reply_release(&worker->reply);
-    client_reply_init(&worker->reply);
+    completion_release(&worker->reply);
+    completion_init(&worker->reply);
     enum err err = worker->client.driver->ask(&worker->client, &request, &worker->reply, why);
     if (worker->asked)
         worker->reply.sent = first_sent;
@@ -226,7 +226,7 @@ static double count_or_unknown(int64_t count)
 
 static enum err account(struct judge_worker *worker, struct judgement *judgement)
 {
-    struct client_reply *reply = &worker->reply;
+    struct completion *reply = &worker->reply;
     struct request_trace trace = {
         .id = judgement->id,
         .context = judgement,
@@ -347,9 +347,9 @@ static enum err open_worker(struct judge_pool *pool, const struct client_driver 
 {
     const struct profile_options *options = pool->profile->options;
     struct client_config config = {.base_url = options->judge_url,
-                                   .patience = from_seconds(options->timeout_s)};
+                                   .probe_timeout = from_seconds(options->timeout_s)};
     worker->pool = pool;
-    client_reply_init(&worker->reply);
+    completion_init(&worker->reply);
     enum err err = client_open(driver, &config, &worker->client, why);
     if (err)
         return err;
@@ -407,7 +407,7 @@ static void join_pool(struct judge_pool *pool)
         struct judge_worker *worker = &pool->workers[i];
         if (worker->started)
             pthread_join(worker->thread, NULL);
-        client_reply_release(&worker->reply);
+        completion_release(&worker->reply);
         graders_release(&worker->graders);
         text_release(&worker->line);
         if (worker->open)

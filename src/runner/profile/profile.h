@@ -15,7 +15,7 @@
 
 #include "core/err.h"
 #include "core/params.h"
-#include "core/record.h"
+#include "core/energy.h"
 #include "core/text.h"
 #include "core/units.h"
 

@@ -7,7 +7,7 @@
 
 #include "clients/client.h"
 #include "core/err.h"
-#include "core/record.h"
+#include "core/energy.h"
 #include "graders/grader.h"
 
 struct profile;
@@ -18,9 +18,9 @@ struct text;
 /* How one query went. */
 struct answered {
     const struct query *query;
-    const struct client_reply *reply; /* of the last attempt */
-    enum err err;                     /* of the last attempt */
-    const char *why;                  /* one line; "" when it went well */
+    const struct completion *reply; /* of the last attempt */
+    enum err err;                   /* of the last attempt */
+    const char *why;                /* one line; "" when it went well */
     unsigned attempts;
     nanos first_sent;   /* of the first attempt */
     const char *grader; /* NULL when it was not graded */
@@ -40,7 +40,7 @@ struct pending {
 
 /* Where prefill ends and decode begins is seen only in an answer that is streamed in several pieces; an
  * answer of one token has one piece. */
-bool reply_has_phases(const struct client_reply *reply);
+bool reply_has_phases(const struct completion *reply);
 
 void record_query(const struct profile *profile, const struct answered *outcome, struct text *line);
 
@@ -68,7 +68,7 @@ struct judgement {
 
 /* It has ended: prefill and decode, and when each piece arrived.  attempt counts from 1. */
 void record_span(const struct profile *profile, enum span_kind kind, const char *key,
-                 unsigned attempt, const struct client_reply *reply, struct text *line);
+                 unsigned attempt, const struct completion *reply, struct text *line);
 
 /* A judge's finding, and what it cost with the judgements before it. */
 void record_grade(const struct profile *profile, const char *key, const char *grader,

@@ -2,7 +2,7 @@
 #ifndef IPW_RUNNER_PROFILE_RUN_ENERGY_H
 #define IPW_RUNNER_PROFILE_RUN_ENERGY_H
 
-#include "core/record.h"
+#include "core/energy.h"
 #include "metrics/intelligence.h"
 
 struct jv;

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "core/clock.h"
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
 #include "port/thread.h"
 #include "runner/profile/state.h"

@@ -1,6 +1,5 @@
 /* Everything before the first query, in the order in which mistakes are cheapest to report: facts about the
  * model, dataset, graders, service, run directory; then idle power, warm-up and the files. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "metrics/prices.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
@@ -176,9 +176,10 @@ static enum err prepare_service(struct profile *profile, struct error *why)
     profile->client_driver = client_driver_find(options->client, why);
     if (!profile->client_driver)
         return ERR_USAGE;
-    profile->client_config = (struct client_config){.base_url = options->base_url,
-                                                    .params = &options->client_params,
-                                                    .patience = from_seconds(options->timeout_s)};
+    profile->client_config =
+        (struct client_config){.base_url = options->base_url,
+                               .params = &options->client_params,
+                               .probe_timeout = from_seconds(options->timeout_s)};
     profile_begin_phase(profile, "preparing", -1);
     struct preparation *work = calloc(1, sizeof *work);
     if (!work)
@@ -292,20 +293,11 @@ static enum err close_unsettled(struct profile *profile, struct error *why)
     return err;
 }
 
+/* A full disk must not end the run for its samples: they are noted as missing. */
 static enum err put_samples(const char *bytes, void *context)
 {
     struct profile *profile = context;
-    size_t length = strlen(bytes);
-    while (length > 0) {
-        ssize_t wrote = write(profile->samples_fd, bytes, length);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0) /* a full disk must not end the run for its samples */
-            return profile->samples_err = wrote < 0 ? err_from_errno(errno) : ERR_NO_SPACE;
-        bytes += wrote;
-        length -= (size_t)wrote;
-    }
-    return ERR_OK;
+    return profile->samples_err = file_write_all(profile->samples_fd, bytes, strlen(bytes));
 }
 
 static enum err open_files(struct profile *profile, struct error *why)

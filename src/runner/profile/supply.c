@@ -112,7 +112,7 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
         .max_items = options->max_items,
         .repeats = options->repeats,
         .rate = options->rate,
-        .random = options->seed,
+        .random = {options->seed},
         .total = -1,
     };
     enum err err = open_dataset(supply, why);
@@ -136,16 +136,6 @@ void supply_close(struct supply *supply)
     pthread_mutex_destroy(&supply->lock);
 }
 
-/* A uniform number in (0, 1), by splitmix64: the same seed gives the same arrivals everywhere. */
-static double uniform(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15U);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    z ^= z >> 31;
-    return ((double)(z >> 11) + 0.5) * 0x1p-53;
-}
-
 static nanos next_due(struct supply *supply)
 {
     if (supply->rate <= 0)
@@ -153,7 +143,7 @@ static nanos next_due(struct supply *supply)
     if (supply->due == 0)
         supply->due = clock_now();
     else
-        supply->due += from_seconds(-log(uniform(&supply->random)) / supply->rate);
+        supply->due += from_seconds(-log(random_unit(&supply->random)) / supply->rate);
     return supply->due;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/random.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
 
@@ -50,7 +51,7 @@ struct supply {
     uint64_t max_items; /* per repeat; UINT64_MAX for all */
     unsigned repeats;
     double rate;
-    uint64_t random; /* state of the generator of arrivals */
+    struct random random; /* of the arrivals */
     uint64_t index;
     unsigned repeat;
     nanos due;

@@ -52,7 +52,7 @@ static bool wait_until(const struct profile *profile, nanos when)
     }
 }
 
-static double backoff_s(unsigned attempt, const struct client_reply *reply)
+static double backoff_s(unsigned attempt, const struct completion *reply)
 {
     if (is_known(reply->retry_after_s))
         return fmin(fmax(reply->retry_after_s, 0), RETRY_MAX_S);
@@ -78,7 +78,7 @@ static double count_or_unknown(int64_t count)
     return count >= 0 ? (double)count : UNKNOWN;
 }
 
-static void fill_pending(struct pending *pending, const struct client_reply *reply, bool completed)
+static void fill_pending(struct pending *pending, const struct completion *reply, bool completed)
 {
     pending->input_tokens = count_or_unknown(reply->prompt_tokens);
     pending->output_tokens = count_or_unknown(reply->output_tokens);
@@ -91,7 +91,7 @@ static void fill_pending(struct pending *pending, const struct client_reply *rep
 
 /* Hands the request over to attribution; arrivals are copied, the record needs them too. */
 static enum err end_request(struct profile *profile, struct pending *pending,
-                            const struct client_reply *reply)
+                            const struct completion *reply)
 {
     struct request_trace trace = {
         .id = pending->id,
@@ -137,7 +137,7 @@ static const struct params *params_for(const struct profile_options *options,
 }
 
 static enum err send_request(struct worker *worker, const struct query *query,
-                             struct client_reply *reply, struct error *why)
+                             struct completion *reply, struct error *why)
 {
     const struct profile_options *options = worker->profile->options;
     struct params own;
@@ -150,7 +150,7 @@ static enum err send_request(struct worker *worker, const struct query *query,
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->profile->cancel,
     };
-    client_reply_init(reply);
+    completion_init(reply);
     *why = (struct error){0};
     enum err err = worker->client.driver->ask(&worker->client, &request, reply, why);
     params_release(&own);
@@ -158,7 +158,7 @@ static enum err send_request(struct worker *worker, const struct query *query,
 }
 
 static enum err write_span(struct worker *worker, const struct pending *pending,
-                           const struct client_reply *reply, struct error *why)
+                           const struct completion *reply, struct error *why)
 {
     record_span(worker->profile, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, pending->key,
                 pending->attempt, reply, &worker->line);
@@ -175,8 +175,8 @@ static enum err begin_request(struct worker *worker, struct pending *pending, st
 /* Sends the query once.  *again is set when another attempt should follow, *broken when the run itself
  * cannot go on; broken_why says why then. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
-                        struct client_reply *reply, struct error *why, bool *again,
-                        enum err *broken, struct error *broken_why)
+                        struct completion *reply, struct error *why, bool *again, enum err *broken,
+                        struct error *broken_why)
 {
     *again = false;
     struct profile *profile = worker->profile;
@@ -185,7 +185,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
                       : err_set(broken_why, ERR_NO_MEMORY, "out of memory");
     if (*broken) {
         free(pending);
-        client_reply_init(reply);
+        completion_init(reply);
         return *broken;
     }
     atomic_fetch_add(&profile->sent, 1);
@@ -232,7 +232,7 @@ static void grade(struct worker *worker, const struct query *query, struct answe
 static void record_without_texts(struct worker *worker, struct answered *outcome)
 {
     struct query query = *outcome->query;
-    struct client_reply reply = *outcome->reply;
+    struct completion reply = *outcome->reply;
     char none[] = "";
     query.item.problem = query.item.answer = query.item.metadata = none;
     reply.content = reply.reasoning = (struct text){0};
@@ -277,7 +277,7 @@ static enum err finish_query(struct worker *worker, struct answered *outcome, st
 /* Returns an error only when the run cannot go on; a query that fails is a record. */
 static enum err run_query(struct worker *worker, const struct query *query, struct error *why)
 {
-    struct client_reply reply;
+    struct completion reply;
     struct error reason = {0};
     struct answered outcome = {.query = query, .reply = &reply};
     enum err broken = ERR_OK;
@@ -291,14 +291,14 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
         if (!again || broken)
             break;
         double pause_s = backoff_s(outcome.attempts, &reply);
-        client_reply_release(&reply);
+        completion_release(&reply);
         if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s)))
             return ERR_OK; /* interrupted between attempts: as if never sent */
     }
     outcome.why = outcome.err ? (reason.text[0] ? reason.text : err_text(outcome.err)) : "";
     if (!broken && (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->profile->cancel)))
         broken = finish_query(worker, &outcome, why);
-    client_reply_release(&reply);
+    completion_release(&reply);
     return broken;
 }
 
@@ -311,7 +311,7 @@ static void *worker_main(void *argument)
     while (!atomic_load(&profile->stop)) {
         struct query query;
         bool end;
-        if (!sharing_has_room(profile->sharing, WORKERS_PENDING_MAX, NAP))
+        if (!sharing_has_capacity(profile->sharing, WORKERS_PENDING_MAX, NAP))
             continue;
         enum err err = supply_next(&profile->supply, &query, &end, &why);
         if (!err && end)
@@ -428,14 +428,14 @@ enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *ans
     err = worker_init(&worker, profile, why);
     for (unsigned i = 0; i < wanted && !err && !atomic_load(&profile->stop); i++) {
         struct query query;
-        struct client_reply reply;
+        struct completion reply;
         bool end;
         err = supply_next(&supply, &query, &end, why);
         if (err || end)
             break;
         if (send_request(&worker, &query, &reply, why) == ERR_OK)
             ++*answered;
-        client_reply_release(&reply);
+        completion_release(&reply);
         query_release(&query);
         atomic_store(&profile->done, i + 1);
     }

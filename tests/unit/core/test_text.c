@@ -63,23 +63,12 @@ static void fixed_buffers_are_cut_not_overrun(void **state)
     assert_string_equal(small, "abc");
 }
 
-static void the_nearest_name_is_suggested(void **state)
-{
-    (void)state;
-    static const char *const NAMES[] = {"doctor", "energy", "run", "demo"};
-    assert_string_equal(nearest_name("docter", NAMES, 4), "doctor");
-    assert_string_equal(nearest_name("enrgy", NAMES, 4), "energy");
-    assert_string_equal(nearest_name("doc", NAMES, 4), "doctor");
-    assert_null(nearest_name("frobnicate", NAMES, 4));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_parsed_strictly),
         cmocka_unit_test(text_grows_and_formats),
         cmocka_unit_test(fixed_buffers_are_cut_not_overrun),
-        cmocka_unit_test(the_nearest_name_is_suggested),
     };
     return RUN_TESTS(tests);
 }

@@ -32,7 +32,7 @@ static void names_that_are_nothing(void **state)
     (void)state;
     static const char *const CASES[][2] = {
         {"bultin", "did you mean 'builtin'"}, {"mmlu_pro", "did you mean 'mmlu-pro'"},
-        {"gpq", "did you mean 'gpqa'"},       {"qwertyuiop", "there are builtin, jsonl"},
+        {"gpq", "did you mean 'gpqa'"},       {"qwertyuiop", "known: builtin, jsonl"},
         {"nothing/here", "no such file"},     {"questions.csv", "no such file"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

@@ -1,9 +1,9 @@
 /* The fit of energy to measured windows: known coefficients come back, and what cannot tell them is
  * refused by its own reason. */
+#include "core/random.h"
 #include "estimate/calibrate.h"
 
 #include "core/units.h"
-#include "stats/bootstrap.h"
 #include "support/unit.h"
 
 /* A device that attains PEAK and WIDE and draws what the model says. */
@@ -21,7 +21,7 @@ struct truth {
 static const struct truth USUAL = {PER_FLOP, PER_BYTE, CONSTANT, 0.01};
 
 static struct calibrate_row load(double flops, double bytes, const struct truth *truth,
-                                 struct draws *draws)
+                                 struct random *draws)
 {
     double latency = fmax(flops / PEAK, bytes / WIDE) + 5e-6;
     double joules = truth->per_flop * flops + truth->per_byte * bytes + truth->constant * latency;
@@ -30,7 +30,7 @@ static struct calibrate_row load(double flops, double bytes, const struct truth 
         .flops = flops,
         .bytes = bytes,
         .latency_s = latency,
-        .energy_j = joules * (1 + truth->noise * draw_normal(draws)),
+        .energy_j = joules * (1 + truth->noise * random_normal(draws)),
         .window_s = UNKNOWN,
         .updates = UNKNOWN,
         .kernels = 1,
@@ -49,7 +49,7 @@ static void add(struct calibrate_rows *rows, const struct calibrate_row *row)
 static struct calibrate_rows many_loads(const struct truth *truth)
 {
     struct calibrate_rows rows = {0};
-    struct draws draws = draws_from(7);
+    struct random draws = random_seeded(7);
     for (int repeat = 0; repeat < 2; repeat++)
         for (int power = -2; power <= 9; power++) {
             struct calibrate_row row = load(ldexp(4e9, power), 4e9, truth, &draws);
@@ -122,7 +122,7 @@ static void test_each_format_has_its_own(void **state)
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
     const struct truth narrow = {PER_FLOP / 4, PER_BYTE, CONSTANT, 0.01};
-    struct draws draws = draws_from(3);
+    struct random draws = random_seeded(3);
     for (int power = 0; power <= 9; power++) {
         struct calibrate_row row = load(ldexp(4e9, power), 4e9, &narrow, &draws);
         row.precision = PRECISION_FP16;
@@ -181,7 +181,7 @@ static void test_small_loads_tell_the_launch(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
-    struct draws draws = draws_from(3);
+    struct random draws = random_seeded(3);
     for (int i = 0; i < 5; i++) {
         struct calibrate_row row = load(1000, 1000, &USUAL, &draws);
         row.energy_j = 0;
@@ -204,7 +204,7 @@ static void test_short_kernels_tell_more_than_empty_ones(void **state)
 {
     (void)state;
     struct calibrate_rows rows = many_loads(&USUAL);
-    struct draws draws = draws_from(3);
+    struct random draws = random_seeded(3);
     struct calibrate_row launch = {.kind = CALIBRATE_LAUNCH,
                                    .latency_s = 3e-6,
                                    .energy_j = UNKNOWN,
@@ -273,7 +273,7 @@ static void test_one_intensity_cannot_tell_flops_from_bytes(void **state)
 {
     (void)state;
     struct calibrate_rows rows = {0};
-    struct draws draws = draws_from(5);
+    struct random draws = random_seeded(5);
     for (int i = 1; i <= 24; i++) { /* launches make the power of small ones differ */
         struct calibrate_row row = load(i * 3e8, i * 1e8, &USUAL, &draws);
         row.latency_s *= 1 + 0.05 * i;

@@ -4,8 +4,8 @@
 
 #include "core/text.h"
 #include "graph/zoo.h"
+#include "port/file.h"
 #include "port/json_read.h"
-#include "port/small_file.h"
 #include "support/unit.h"
 
 #define A100   IPW_FIXTURES "/hardware/legacy-a100-like.json"
@@ -27,7 +27,7 @@ static struct legacy_hardware read_device(const char *path)
     struct legacy_hardware hardware;
     struct text bytes = {0};
     struct error why = {0};
-    assert_int_equal(small_file_read(path, "a device", &bytes, &why), ERR_OK);
+    assert_int_equal(file_read(path, FILE_SMALL, &bytes, &why), ERR_OK);
     assert_int_equal(legacy_hardware_parse(path, text_get(&bytes), bytes.length, &hardware, &why),
                      ERR_OK);
     text_release(&bytes);
@@ -145,10 +145,12 @@ static void test_fp16_saves_energy_by_the_default_model(void **state)
     struct error why = {0};
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
     assert_int_equal(hardware_find("a100-sxm-40gb", &hardware, &why), ERR_OK);
-    struct pass_options setting = {.precision = PRECISION_FP32, .batch = 1};
-    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, &wide, &why), ERR_OK);
+    struct estimate_config setting = {.precision = PRECISION_FP32};
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &wide, &why),
+                     ERR_OK);
     setting.precision = PRECISION_FP16;
-    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, &narrow, &why), ERR_OK);
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &narrow, &why),
+                     ERR_OK);
     assert_true(narrow.joules.total < 0.8 * wide.joules.total);
     assert_true(narrow.latency_s < wide.latency_s);
     assert_true(wide.average_w < hardware.limit_w.value);

@@ -1,5 +1,6 @@
 #include "support/unit.h"
 
+#include "core/random.h"
 #include "report/export/lanes.h"
 #include "stats/bootstrap.h"
 
@@ -24,12 +25,12 @@ static void spans_at_a_time_never_share_one(void **state)
 {
     (void)state;
     enum { WORKERS = 7 };
-    struct draws draws = draws_from(4);
+    struct random draws = random_seeded(4);
     struct lanes lanes = {0};
     int64_t free_at[WORKERS] = {0}, begun[WORKERS];
     for (size_t w = 0; w < WORKERS; w++) {
-        begun[w] = (int64_t)draw_below(&draws, 50);
-        free_at[w] = begun[w] + 1 + (int64_t)draw_below(&draws, 100);
+        begun[w] = (int64_t)random_index(&draws, 50);
+        free_at[w] = begun[w] + 1 + (int64_t)random_index(&draws, 100);
     }
     for (size_t i = 0; i < SPANS; i++) { /* in the order of their ends */
         size_t next = 0;
@@ -37,8 +38,8 @@ static void spans_at_a_time_never_share_one(void **state)
             next = free_at[w] < free_at[next] ? w : next;
         from[i] = begun[next];
         to[i] = free_at[next];
-        begun[next] = to[i] + (int64_t)draw_below(&draws, 3);
-        free_at[next] = begun[next] + 1 + (int64_t)draw_below(&draws, 100);
+        begun[next] = to[i] + (int64_t)random_index(&draws, 3);
+        free_at[next] = begun[next] + 1 + (int64_t)random_index(&draws, 100);
         assert_int_equal(lanes_take(&lanes, from[i], to[i], &lane[i]), ERR_OK);
     }
     assert_int_equal(lanes.count, WORKERS);

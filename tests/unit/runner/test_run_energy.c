@@ -2,9 +2,8 @@
 
 #include <math.h>
 
-#include "core/energy_json.h"
+#include "core/energy.h"
 #include "core/json.h"
-#include "core/record.h"
 #include "core/text.h"
 #include "port/json_read.h"
 #include "runner/profile/run_energy.h"

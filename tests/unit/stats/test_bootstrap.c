@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "core/random.h"
 #include "stats/bootstrap.h"
 #include "stats/online.h"
 
@@ -14,7 +15,7 @@ static void the_scatter_of_a_mean_is_the_known_one(void **state)
     (void)state;
     static const double VALUES[] = {3, 7, 8, 12, 20};
     static const unsigned STRATA[] = {0, 0, 0, 0, 0};
-    struct draws draws = draws_from(1);
+    struct random draws = random_seeded(1);
     struct online values = {0}, means = {0};
     for (int i = 0; i < 5; i++)
         online_add(&values, VALUES[i]);
@@ -34,7 +35,7 @@ static void every_stratum_keeps_its_own(void **state)
 {
     (void)state;
     static const unsigned STRATA[] = {4, 9, 4, 2, 9, 9};
-    struct draws draws = draws_from(5);
+    struct random draws = random_seeded(5);
     unsigned seen[6][6] = {{0}};
     for (int i = 0; i < 1000; i++) {
         size_t picked[6];
@@ -53,27 +54,27 @@ static void every_stratum_keeps_its_own(void **state)
 static void a_seed_is_a_sequence(void **state)
 {
     (void)state;
-    struct draws a = draws_from(3), b = draws_from(3), c = draws_from(4);
+    struct random a = random_seeded(3), b = random_seeded(3), c = random_seeded(4);
     int same = 0;
     for (int i = 0; i < 100; i++) {
-        size_t drawn = draw_below(&a, 1000);
+        size_t drawn = random_index(&a, 1000);
         assert_in_range(drawn, 0, 999);
-        assert_int_equal(drawn, draw_below(&b, 1000));
-        same += drawn == draw_below(&c, 1000);
+        assert_int_equal(drawn, random_index(&b, 1000));
+        same += drawn == random_index(&c, 1000);
     }
     assert_true(same < 5);
-    assert_int_equal(draw_below(&a, 0), 0);
-    assert_int_equal(draw_below(&a, 1), 0);
+    assert_int_equal(random_index(&a, 0), 0);
+    assert_int_equal(random_index(&a, 1), 0);
 }
 
 static void normal_draws_are_normal(void **state)
 {
     (void)state;
-    struct draws draws = draws_from(8);
+    struct random draws = random_seeded(8);
     struct online drawn = {0};
     int within = 0;
     for (int i = 0; i < DRAWS; i++) {
-        double value = draw_normal(&draws);
+        double value = random_normal(&draws);
         online_add(&drawn, value);
         within += fabs(value) < 1.959964;
     }

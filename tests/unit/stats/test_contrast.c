@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/random.h"
 #include "core/units.h"
-#include "stats/bootstrap.h"
 #include "stats/contrast.h"
 
 enum { MOST = 6000 };
@@ -33,13 +33,13 @@ static struct contrast ask(size_t a, size_t b, bool paired, uint64_t seed)
 }
 
 /* Skewed, as latencies and energies are; pairs share what the question costs. */
-static void draw_runs(size_t count, struct draws *draws, double spread, double shift, bool paired)
+static void draw_runs(size_t count, struct random *draws, double spread, double shift, bool paired)
 {
     for (size_t i = 0; i < count; i++) {
-        double question = exp(spread * draw_normal(draws));
-        double other = exp(spread * draw_normal(draws));
-        double a = question * exp(0.2 * draw_normal(draws));
-        double b = (paired ? question : other) * exp(0.2 * draw_normal(draws)) + shift;
+        double question = exp(spread * random_normal(draws));
+        double other = exp(spread * random_normal(draws));
+        double a = question * exp(0.2 * random_normal(draws));
+        double b = (paired ? question : other) * exp(0.2 * random_normal(draws)) + shift;
         set(&left, i, a, 1);
         set(&right, i, b, 1);
     }
@@ -64,7 +64,7 @@ static void without_a_difference_few_are_found(void **state)
     only_where_quick();
     enum { TRIES = 400, COUNT = 16 };
     for (int paired = 0; paired < 2; paired++) {
-        struct draws draws = draws_from(11 + (uint64_t)paired);
+        struct random draws = random_seeded(11 + (uint64_t)paired);
         size_t found = 0;
         for (size_t t = 0; t < TRIES; t++) {
             draw_runs(COUNT, &draws, 1, 0, paired);
@@ -79,13 +79,13 @@ static void holm_keeps_the_rate_of_many_questions(void **state)
 {
     (void)state;
     enum { TRIES = 2000, QUESTIONS = 11 };
-    struct draws draws = draws_from(5);
+    struct random draws = random_seeded(5);
     size_t plain = 0, corrected = 0;
     for (size_t t = 0; t < TRIES; t++) {
         double p[QUESTIONS];
         bool any = false;
         for (size_t i = 0; i < QUESTIONS; i++) {
-            p[i] = ((double)draw_below(&draws, 1000000) + 0.5) / 1e6;
+            p[i] = ((double)random_index(&draws, 1000000) + 0.5) / 1e6;
             any = any || p[i] < 0.05;
         }
         plain += any;
@@ -105,7 +105,7 @@ static void intervals_hold_the_truth(void **state)
     only_where_quick();
     enum { TRIES = 300, COUNT = 40 };
     for (int paired = 0; paired < 2; paired++) {
-        struct draws draws = draws_from(77 + (uint64_t)paired);
+        struct random draws = random_seeded(77 + (uint64_t)paired);
         size_t held = 0;
         for (size_t t = 0; t < TRIES; t++) {
             draw_runs(COUNT, &draws, 0.4, 0.5, paired);
@@ -120,7 +120,7 @@ static void intervals_hold_the_truth(void **state)
 static void a_difference_is_found(void **state)
 {
     (void)state;
-    struct draws draws = draws_from(3);
+    struct random draws = random_seeded(3);
     draw_runs(100, &draws, 1, 0.5, true);
     struct contrast found = ask(100, 100, true, 1);
     assert_true(found.p_value < 0.001);
@@ -174,7 +174,7 @@ static void products_have_two_factors(void **state)
 static void a_seed_gives_the_same(void **state)
 {
     (void)state;
-    struct draws draws = draws_from(9);
+    struct random draws = random_seeded(9);
     draw_runs(50, &draws, 1, 0.1, false);
     struct contrast one = ask(50, 40, false, 7), two = ask(50, 40, false, 7),
                     other = ask(50, 40, false, 8);
@@ -219,7 +219,7 @@ static void rounding_is_no_difference(void **state)
 static void many_queries_are_put_together(void **state)
 {
     (void)state;
-    struct draws draws = draws_from(21);
+    struct random draws = random_seeded(21);
     draw_runs(MOST, &draws, 1, 0, false);
     struct contrast found = ask(MOST, MOST, true, 0);
     double mean = 0, squares = 0;

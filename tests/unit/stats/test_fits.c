@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/random.h"
 #include "core/units.h"
-#include "stats/bootstrap.h"
 #include "stats/correlation.h"
 #include "stats/distribution.h"
 #include "stats/kde.h"
@@ -205,11 +205,11 @@ static void test_order(void **state)
     (void)state;
     static double values[MANY], sorted[MANY], copy[MANY];
     static const double PS[] = {0, 0.1, 0.5, 0.501, 0.99, 1};
-    struct draws draws = draws_from(9);
+    struct random draws = random_seeded(9);
     for (size_t count = 1; count <= MANY; count = count * 3 + 1) {
         double found[6];
         for (size_t i = 0; i < count; i++) /* many are equal */
-            values[i] = sorted[i] = copy[i] = (double)draw_below(&draws, count / 2 + 1);
+            values[i] = sorted[i] = copy[i] = (double)random_index(&draws, count / 2 + 1);
         qsort(sorted, count, sizeof *sorted, ascending);
         select_quantiles(values, count, PS, 6, found);
         for (size_t i = 0; i < 6; i++)

@@ -1,0 +1,24 @@
+/* Finding things by the name that a user typed: drivers, analyses, plots and other named entries, with the
+ * likeliest intended name in the error.  Nothing here owns anything. */
+#ifndef IPW_CORE_REGISTRY_H
+#define IPW_CORE_REGISTRY_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+
+/* The name of the entry at an index, NULL past the last. */
+typedef const char *registry_name(size_t index);
+
+/* The index of the entry of that name, or -1 with *why (which may be NULL) set as registry_unknown does. */
+long registry_find(const char *kind, registry_name *name_at, const char *name, enum err code,
+                   struct error *why);
+
+/* "unknown KIND 'NAME': did you mean 'OTHER'?", or the known names when none is similar; returns code. */
+enum err registry_unknown(const char *kind, const char *name, const char *const *names,
+                          size_t count, enum err code, struct error *why);
+
+/* The entry of names[] that the user most likely meant, or NULL when none is similar. */
+const char *nearest_name(const char *word, const char *const *names, size_t count);
+
+#endif

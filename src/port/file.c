@@ -1,0 +1,145 @@
+#define _GNU_SOURCE
+#include "port/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/text.h"
+
+bool file_exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+bool file_is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+bool file_is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static enum err failed(const char *path, const char *doing, struct error *why)
+{
+    int number = errno;
+    return err_set(why, err_from_errno(number), "cannot %s %s: %s", doing, path, strerror(number));
+}
+
+static enum err too_long(const char *path, struct error *why)
+{
+    return err_set(why, ERR_BAD_VALUE, "path too long: %.200s...", path);
+}
+
+enum err file_read(const char *path, size_t limit, struct text *out, struct error *why)
+{
+    char buffer[16384];
+    text_clear(out);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return failed(path, "open", why);
+    enum err err = ERR_OK;
+    for (ssize_t got; !err && (got = read(fd, buffer, sizeof buffer)) != 0;) {
+        if (got < 0 && errno != EINTR)
+            err = failed(path, "read", why);
+        if (got <= 0)
+            continue;
+        text_add_bytes(out, buffer, (size_t)got);
+        if (out->length > limit)
+            err = err_set(why, ERR_BAD_VALUE, "%s: longer than %zu bytes", path, limit);
+        else if (out->failed)
+            err = err_set(why, ERR_NO_MEMORY, "%s: out of memory", path);
+    }
+    close(fd);
+    return err;
+}
+
+enum err file_write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t done = write(fd, bytes, length);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0) {
+            errno = done < 0 ? errno : ENOSPC;
+            return err_from_errno(errno);
+        }
+        bytes += done;
+        length -= (size_t)done;
+    }
+    return ERR_OK;
+}
+
+/* Writes and closes; on failure errno says why. */
+static enum err write_and_close(int fd, const char *bytes, size_t length, bool sync)
+{
+    enum err err = file_write_all(fd, bytes, length);
+    if (!err && sync && fsync(fd))
+        err = err_from_errno(errno);
+    int number = errno;
+    /* A file system may report a full disk or a lost server only when the file is closed. */
+    if (close(fd) && !err)
+        return err_from_errno(errno);
+    errno = number;
+    return err;
+}
+
+enum err file_write(const char *path, const char *bytes, size_t length, struct error *why)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || write_and_close(fd, bytes, length, false))
+        return failed(path, "write", why);
+    return ERR_OK;
+}
+
+enum err file_make_parents(const char *path, struct error *why)
+{
+    char folder[FILE_PATH_MAX];
+    if (!str_copy(folder, sizeof folder, path))
+        return too_long(path, why);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            return failed(folder, "create", why);
+        *slash = '/';
+    }
+    return ERR_OK;
+}
+
+/* So that the rename itself survives a power cut. */
+static void sync_folder(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd); /* some file systems cannot, and keep the rename when they choose */
+    close(fd);
+}
+
+enum err file_replace(const char *path, const char *bytes, size_t length, struct error *why)
+{
+    char folder[FILE_PATH_MAX], temporary[FILE_PATH_MAX];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (!str_format(folder, sizeof folder, "%.*s", (int)(name - path), path) ||
+        !str_format(temporary, sizeof temporary, "%s.%s.%ld.tmp", folder, name, (long)getpid()))
+        return too_long(path, why);
+    unlink(temporary); /* of a process that had our number and died */
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return failed(path, "write", why);
+    if (write_and_close(fd, bytes, length, true) || rename(temporary, path)) {
+        enum err err = failed(path, "write", why);
+        unlink(temporary);
+        return err;
+    }
+    sync_folder(folder[0] ? folder : ".");
+    return ERR_OK;
+}

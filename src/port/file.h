@@ -1,0 +1,40 @@
+/* Files that a user names or that the program writes for one: whole reads with a limit, complete writes, atomic
+ * replacement.  No root prefix applies (port/fs.h has the machine's own files).  The caller owns the texts. */
+#ifndef IPW_PORT_FILE_H
+#define IPW_PORT_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/err.h"
+
+struct text;
+
+enum { FILE_PATH_MAX = 1024 };
+
+/* For files that a person writes: prices, a device description, a table of measurements. */
+#define FILE_SMALL ((size_t)1 << 20)
+
+bool file_exists(const char *path);
+bool file_is_regular(const char *path);
+bool file_is_directory(const char *path);
+
+/* Replaces *out with the file's bytes; more than `limit` of them is ERR_BAD_VALUE. */
+enum err file_read(const char *path, size_t limit, struct text *out, struct error *why) MUST_USE;
+
+/* Writes all bytes to a descriptor, however often write(2) stops short or is interrupted.  On failure errno says
+ * why. */
+enum err file_write_all(int fd, const char *bytes, size_t length) MUST_USE;
+
+/* Creates or truncates the file and writes all bytes; also for devices and pipes, which cannot be replaced. */
+enum err file_write(const char *path, const char *bytes, size_t length, struct error *why) MUST_USE;
+
+/* Replaces the file atomically: a reader sees the old or the new content, and a failed write leaves the old.
+ * The bytes go to a hidden file beside it (".NAME.PID.tmp"), which is synced and renamed. */
+enum err file_replace(const char *path, const char *bytes, size_t length, struct error *why)
+    MUST_USE;
+
+/* Creates the missing directories above a file. */
+enum err file_make_parents(const char *path, struct error *why) MUST_USE;
+
+#endif

@@ -1,0 +1,178 @@
+/* How the queries of a run are distributed: the density of output lengths, and a histogram of energy per
+ * query. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/columns.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "report/plot/plot.h"
+#include "stats/kde.h"
+#include "stats/online.h"
+#include "stats/select.h"
+
+/* ---- completion_tokens_kde: density of output lengths, 512 points, as the Python IPW draws it ---- */
+
+enum { POINTS = 512 };
+
+static enum err put_density(struct figure *figure, double *values, size_t count)
+{
+    double at[POINTS], density[POINTS], top = 0;
+    char name[FIGURE_TEXT_MAX];
+    struct online all = {0};
+    for (size_t i = 0; i < count; i++)
+        online_add(&all, values[i]);
+    for (int i = 0; i < POINTS; i++)
+        at[i] = all.min + (all.max - all.min) * i / (POINTS - 1);
+    enum err err = kde(values, count, at, POINTS, density);
+    if (err)
+        return err;
+    struct figure_panel *panel =
+        figure_panel(figure, "output (tokens)", "density (% of the queries per token)");
+    panel->y.from_zero = true;
+    struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "");
+    struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_BLUE, "density");
+    for (int i = 0; i < POINTS; i++) {
+        series_add3(band, at[i], 0, 100 * density[i]);
+        series_add2(line, at[i], 100 * density[i]);
+        top = fmax(top, 100 * density[i]);
+    }
+    double median = select_median(values, count);
+    str_format(name, sizeof name, "median %.4g tokens", median);
+    draw_vertical(figure, panel, FIGURE_VERMILION, median, top, name);
+    return ERR_OK;
+}
+
+static enum err draw_lengths(const struct plot_source *source, struct figure *figure,
+                             struct error *why)
+{
+    const struct run_table *table = source->table;
+    double *values;
+    size_t count;
+    enum err err = known_values(table, RUN_OUTPUT_TOKENS, &values, &count);
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
+    if (!count)
+        err = lacks(table, "output tokens are", why);
+    else if (!is_known(kde_bandwidth(values, count)))
+        err = err_set(why, ERR_NO_DATA, "a density needs two outputs of different length");
+    else {
+        draw_heading(figure, table, "Output tokens");
+        size_t length = strlen(figure->note);
+        str_format(figure->note + length, sizeof figure->note - length,
+                   "; Gaussian kernels, %.3g tokens wide (0.9 σ n^-1/5)",
+                   kde_bandwidth(values, count));
+        err = put_density(figure, values, count);
+    }
+    free(values);
+    return err;
+}
+
+const struct plot_driver plot_completion_tokens_kde = {
+    .name = "completion_tokens_kde",
+    .summary = "density of output lengths",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_OUTPUT_TOKENS), 0},
+    .draw = draw_lengths,
+};
+
+/* ---- energy_distribution: how many queries cost how much ---- */
+
+enum { BINS_MOST = 60, BINS_LEAST = 8 };
+
+/* Where one query costs many times another, bins are equal in proportion. */
+#define LOG_FROM 30.0
+
+struct bins {
+    double from, step; /* of the logarithms, where `is_log` */
+    size_t count, counts[BINS_MOST];
+    bool is_log;
+};
+
+static double bin_edge(const struct bins *bins, size_t i)
+{
+    double at = bins->from + bins->step * (double)i;
+    return bins->is_log ? exp(at) : at;
+}
+
+/* As wide as Freedman and Diaconis advise: by the middle half, so that a few outliers do not matter. */
+static void lay_bins(struct bins *bins, const double *values, size_t count, double low, double high,
+                     const double *quarters)
+{
+    bins->is_log = low > 0 && high / low > LOG_FROM;
+    double from = bins->is_log ? log(low) : low, to = bins->is_log ? log(high) : high;
+    double middle = bins->is_log ? log(quarters[2] / quarters[0]) : quarters[2] - quarters[0];
+    double width = 2 * middle / cbrt((double)count);
+    double wanted = width > 0 ? ceil((to - from) / width) : BINS_LEAST;
+    bins->count = wanted < BINS_LEAST  ? BINS_LEAST
+                  : wanted > BINS_MOST ? BINS_MOST
+                                       : (size_t)wanted;
+    if (to <= from) {
+        to = from + fmax(fabs(from) * 0.05, 1e-6);
+        from -= to - from;
+    }
+    bins->from = from;
+    bins->step = (to - from) / (double)bins->count;
+    for (size_t i = 0; i < count; i++) {
+        double place = ((bins->is_log ? log(values[i]) : values[i]) - from) / bins->step;
+        size_t at = place < (double)bins->count ? (size_t)place : bins->count - 1;
+        bins->counts[at]++;
+    }
+}
+
+static void put_bins(struct figure *figure, double *values, size_t count)
+{
+    static const double PS[] = {0.25, 0.5, 0.75, 0.95};
+    struct bins bins = {0};
+    struct online all = {0};
+    char name[FIGURE_TEXT_MAX];
+    double marks[4], top = 0;
+    for (size_t i = 0; i < count; i++)
+        online_add(&all, values[i]);
+    select_quantiles(values, count, PS, 4, marks);
+    lay_bins(&bins, values, count, all.min, all.max, marks);
+    struct figure_panel *panel = figure_panel(figure, "energy (J per query)", "queries");
+    panel->y.from_zero = true;
+    panel->x.log_base = bins.is_log ? 10 : 0;
+    struct figure_series *boxes = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "");
+    for (size_t i = 0; i < bins.count; i++) {
+        double low = bin_edge(&bins, i), gap = (bin_edge(&bins, i + 1) - low) * 0.04;
+        series_add4(boxes, low + gap, bin_edge(&bins, i + 1) - gap, 0, (double)bins.counts[i]);
+        top = fmax(top, (double)bins.counts[i]);
+    }
+    str_format(name, sizeof name, "median %.4g J", marks[1]);
+    draw_vertical(figure, panel, FIGURE_VERMILION, marks[1], top, name);
+    str_format(name, sizeof name, "mean %.4g J", online_mean(&all));
+    draw_vertical(figure, panel, FIGURE_GREEN, online_mean(&all), top, name);
+    str_format(name, sizeof name, "95 %% below %.4g J", marks[3]);
+    draw_vertical(figure, panel, FIGURE_PURPLE, marks[3], top, name);
+}
+
+static enum err draw_energy(const struct plot_source *source, struct figure *figure,
+                            struct error *why)
+{
+    double *values;
+    size_t count;
+    enum err err = known_values(source->table, RUN_JOULES, &values, &count);
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
+    if (!count)
+        err = lacks(source->table, "energy is", why);
+    else if (count < 3)
+        err = err_set(why, ERR_NO_DATA, "a distribution needs three queries of known energy");
+    else {
+        draw_heading(figure, source->table, "Energy per query");
+        put_bins(figure, values, count);
+    }
+    free(values);
+    return err;
+}
+
+const struct plot_driver plot_energy_distribution = {
+    .name = "energy_distribution",
+    .summary = "how many queries cost how much; median, mean, 95 %",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_JOULES), 0},
+    .draw = draw_energy,
+};

@@ -1,0 +1,309 @@
+/* Scatter plots of one run: a point per query, and the least-squares line through them with its 95 % band.
+ * Up to CLOUD_EXACT queries every point is drawn; of more, those that would cover each other are drawn once,
+ * the more solid the more there are, so that a million queries take as long as some thousands. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/columns.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "report/plot/figure.h"
+#include "report/plot/plot.h"
+#include "stats/linear_fit.h"
+#include "stats/online.h"
+
+enum { CLOUD_EXACT = 3000 };
+
+/* What is drawn of each query: two numbers, and the line through them. */
+struct pair_plot {
+    enum run_number x, y;
+    enum run_number instead; /* of y, where no query has y: the machine's; or y itself */
+    const char *what, *x_label, *y_label;
+    bool log_fit; /* also a line over the logarithm of x */
+};
+
+/* ---- clouds ---- */
+
+enum { CELLS_X = 260, CELLS_Y = 160 };
+
+struct cell {
+    size_t first, count;
+};
+
+static size_t cell_index(double value, const struct online *all, size_t cells)
+{
+    double span = all->max - all->min;
+    double place = span > 0 ? (value - all->min) / span * (double)cells : 0;
+    return place < (double)cells ? (size_t)place : cells - 1;
+}
+
+static void put_cells(struct figure_series *series, const struct cell *cells, const double *x,
+                      const double *y)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < (size_t)CELLS_X * CELLS_Y; i++)
+        most = cells[i].count > most ? cells[i].count : most;
+    for (size_t i = 0; i < (size_t)CELLS_X * CELLS_Y; i++)
+        if (cells[i].count)
+            series_add3(series, x[cells[i].first], y[cells[i].first],
+                        0.2 + 0.8 * log((double)cells[i].count) / log((double)most + 1));
+}
+
+/* Of more than CLOUD_EXACT points, those that would lie upon each other are drawn once, and the more
+ * there were the more solid: a million takes as long as some thousands. */
+static enum err draw_cloud(struct figure_series *series, const double *x, const double *y,
+                           size_t count)
+{
+    struct online all_x = {0}, all_y = {0};
+    if (count <= CLOUD_EXACT) {
+        for (size_t i = 0; i < count; i++)
+            series_add3(series, x[i], y[i], count > 300 ? 0.5 : 0.75);
+        return ERR_OK;
+    }
+    struct cell *cells = calloc((size_t)CELLS_X * CELLS_Y, sizeof *cells);
+    if (!cells)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        online_add(&all_x, x[i]);
+        online_add(&all_y, y[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!is_known(x[i]) || !is_known(y[i]))
+            continue;
+        struct cell *cell =
+            &cells[cell_index(x[i], &all_x, CELLS_X) * CELLS_Y + cell_index(y[i], &all_y, CELLS_Y)];
+        cell->first = cell->count++ ? cell->first : i;
+    }
+    put_cells(series, cells, x, y);
+    free(cells);
+    return ERR_OK;
+}
+
+/* ---- pairs with their line ---- */
+
+/* What lies under it is taken for no power at all, as the Python IPW does. */
+#define POWER_LEAST 1e-12
+
+enum { FIT_POINTS = 200 };
+
+struct pairs {
+    double *x, *y;
+    size_t count;
+    struct online x_all;
+};
+
+static enum err take_pairs(const struct run_table *table, const struct pair_plot *plot,
+                           enum run_number y_column, struct pairs *out)
+{
+    out->x = malloc((table->rows + 1) * sizeof *out->x);
+    out->y = malloc((table->rows + 1) * sizeof *out->y);
+    if (!out->x || !out->y)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < table->rows; i++) {
+        double x = run_number(table, plot->x, i), y = run_number(table, y_column, i);
+        if (!run_completed(table, i) || !is_known(x) || !is_known(y) ||
+            (plot->log_fit && fabs(y) < POWER_LEAST))
+            continue;
+        online_add(&out->x_all, x);
+        out->x[out->count] = x;
+        out->y[out->count++] = y;
+    }
+    return ERR_OK;
+}
+
+/* How far the line itself may be off at x, 95 %: by the fit's errors alone, which hold the spread of x. */
+static double line_error(const struct linear_fit *fit, double x, double x_mean)
+{
+    double t = (fit->slope_high - fit->slope) / fit->slope_error;
+    double at_mean = fit->residual / sqrt((double)fit->count);
+    return t * hypot(at_mean, fit->slope_error * (x - x_mean));
+}
+
+static void put_line(struct figure *figure, struct figure_panel *panel, const struct pairs *pairs,
+                     const struct linear_fit *fit, const char *unit)
+{
+    char name[FIGURE_TEXT_MAX];
+    double step = (pairs->x_all.max - pairs->x_all.min) / (FIT_POINTS - 1);
+    struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_VERMILION, "");
+    str_format(name, sizeof name, "%.3g %s/token · x %c %.3g %s, R² %.3f", fit->slope, unit,
+               fit->intercept < 0 ? '-' : '+', fabs(fit->intercept), unit, fit->r2);
+    struct figure_series *line = figure_series(figure, panel, FIGURE_LINE, FIGURE_VERMILION, name);
+    for (int i = 0; i < FIT_POINTS; i++) {
+        double x = pairs->x_all.min + step * i, y = fit->intercept + fit->slope * x;
+        double error = line_error(fit, x, online_mean(&pairs->x_all));
+        series_add3(band, x, y - error, y + error);
+        series_add2(line, x, y);
+    }
+}
+
+static void put_log_line(struct figure *figure, struct figure_panel *panel,
+                         const struct pairs *pairs, const char *unit)
+{
+    char name[FIGURE_TEXT_MAX];
+    struct linear_fit fit;
+    double least = INFINITY;
+    if (!linear_fit_logs(pairs->x, pairs->y, pairs->count, LINEAR_LOG_X, &fit))
+        return;
+    for (size_t i = 0; i < pairs->count; i++)
+        least = pairs->x[i] > 0 ? fmin(least, pairs->x[i]) : least;
+    str_format(name, sizeof name, "%.3g %s · ln x %c %.3g %s, R² %.3f", fit.slope, unit,
+               fit.intercept < 0 ? '-' : '+', fabs(fit.intercept), unit, fit.r2);
+    struct figure_series *line = figure_series(figure, panel, FIGURE_DOTTED, FIGURE_GREEN, name);
+    for (int i = 0; i < FIT_POINTS; i++) {
+        double x = least + (pairs->x_all.max - least) / (FIT_POINTS - 1) * i;
+        series_add2(line, x, fit.intercept + fit.slope * log(x));
+    }
+}
+
+static void add_note(struct figure *figure, const char *more)
+{
+    size_t length = strlen(figure->note);
+    if (more[0])
+        str_format(figure->note + length, sizeof figure->note - length, "; %s", more);
+}
+
+static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
+                          const struct pairs *pairs, struct figure *figure)
+{
+    struct linear_fit fit;
+    const char *unit = RUN_NUMBER_INFO[y].unit;
+    struct figure_panel *panel = figure_panel(figure, plot->x_label, plot->y_label);
+    panel->y.from_zero = true;
+    struct figure_series *cloud = figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "query");
+    enum err err = draw_cloud(cloud, pairs->x, pairs->y, pairs->count);
+    if (linear_fit(pairs->x, pairs->y, pairs->count, &fit)) {
+        add_note(figure,
+                 fit.count > 2 ? "least squares; shaded: 95 % of the line" : "least squares");
+        put_line(figure, panel, pairs, &fit, unit);
+    }
+    if (plot->log_fit)
+        put_log_line(figure, panel, pairs, unit);
+    return err;
+}
+
+/* Records may tell the GPUs' joules and not their watts. */
+static const char *whose(const struct pair_plot *plot, const struct run_table *table,
+                         enum run_number y)
+{
+    if (y == plot->y)
+        return y == RUN_BASIS_JOULES || y == RUN_BASIS_WATTS ? "of the GPUs, or the board" : "";
+    return y == RUN_WATTS && table->numbers[RUN_BASIS_JOULES]
+               ? "of the machine: GPU power is not in the records"
+               : "of the machine: no GPU or board was measured";
+}
+
+static enum err draw_pairs(const struct pair_plot *plot, const struct run_table *table,
+                           struct figure *figure, struct error *why)
+{
+    struct pairs pairs = {0};
+    char words[160];
+    enum run_number y = table->numbers[plot->y] ? plot->y : plot->instead;
+    enum err err = take_pairs(table, plot, y, &pairs);
+    str_format(words, sizeof words, "%s and %s together are", RUN_NUMBER_INFO[plot->x].label,
+               RUN_NUMBER_INFO[y].label);
+    if (!err && !pairs.count)
+        err = lacks(table, words, why);
+    if (!err) {
+        draw_heading(figure, table, plot->what);
+        add_note(figure, whose(plot, table, y));
+        err = put_pairs(plot, y, &pairs, figure);
+    }
+    free(pairs.x);
+    free(pairs.y);
+    return err;
+}
+
+/* ---- the plots, as the Python IPW draws them ---- */
+
+static const struct pair_plot TTFT = {
+    .x = RUN_INPUT_TOKENS,
+    .y = RUN_TTFT,
+    .instead = RUN_TTFT,
+    .what = "Time to first token",
+    .x_label = "prompt (tokens)",
+    .y_label = "time to first token (s)",
+};
+static const struct pair_plot LATENCY = {
+    .x = RUN_TOTAL_TOKENS,
+    .y = RUN_LATENCY,
+    .instead = RUN_LATENCY,
+    .what = "Latency",
+    .x_label = "prompt and output (tokens)",
+    .y_label = "latency (s)",
+};
+static const struct pair_plot ENERGY = {
+    .x = RUN_TOTAL_TOKENS,
+    .y = RUN_BASIS_JOULES,
+    .instead = RUN_JOULES,
+    .what = "Energy",
+    .x_label = "prompt and output (tokens)",
+    .y_label = "energy (J per query)",
+};
+static const struct pair_plot POWER = {
+    .x = RUN_TOTAL_TOKENS,
+    .y = RUN_BASIS_WATTS,
+    .instead = RUN_WATTS,
+    .what = "Power",
+    .x_label = "prompt and output (tokens)",
+    .y_label = "mean power (W)",
+    .log_fit = true,
+};
+
+static enum err draw_ttft(const struct plot_source *source, struct figure *figure,
+                          struct error *why)
+{
+    return draw_pairs(&TTFT, source->table, figure, why);
+}
+
+static enum err draw_latency(const struct plot_source *source, struct figure *figure,
+                             struct error *why)
+{
+    return draw_pairs(&LATENCY, source->table, figure, why);
+}
+
+static enum err draw_energy(const struct plot_source *source, struct figure *figure,
+                            struct error *why)
+{
+    return draw_pairs(&ENERGY, source->table, figure, why);
+}
+
+static enum err draw_power(const struct plot_source *source, struct figure *figure,
+                           struct error *why)
+{
+    return draw_pairs(&POWER, source->table, figure, why);
+}
+
+const struct plot_driver plot_ttft = {
+    .name = "ttft",
+    .summary = "time to first token against prompt tokens, with the fitted line",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT), 0},
+    .draw = draw_ttft,
+};
+
+const struct plot_driver plot_latency = {
+    .name = "latency",
+    .summary = "latency against tokens, with the fitted line",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_LATENCY), 0},
+    .draw = draw_latency,
+};
+
+const struct plot_driver plot_energy = {
+    .name = "energy",
+    .summary = "energy against tokens, with the fitted line",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_JOULES), 0},
+    .draw = draw_energy,
+};
+
+const struct plot_driver plot_power = {
+    .name = "power",
+    .summary = "power against tokens, with a line over tokens and one over their logarithm",
+    .of = PLOT_OF_RUN,
+    .needs = {RUN_WANT(RUN_TOTAL_TOKENS) | RUN_WANT(RUN_BASIS_WATTS) | RUN_WANT(RUN_WATTS) |
+                  RUN_WANT(RUN_BASIS_JOULES),
+              0},
+    .draw = draw_power,
+};

@@ -1,0 +1,151 @@
+#include "port/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "support/tree.h"
+#include "support/unit.h"
+
+static struct tree tree;
+static char path[256];
+
+static int set_up(void **state)
+{
+    (void)state;
+    tree_new(&tree);
+    snprintf(path, sizeof path, "%s/file", tree.root);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tree_free(&tree);
+    return 0;
+}
+
+static void assert_content(const char *expected)
+{
+    struct text text = {0};
+    struct error why;
+    assert_int_equal(file_read(path, 100, &text, &why), ERR_OK);
+    assert_string_equal(text_get(&text), expected);
+    text_release(&text);
+}
+
+static void files_are_read_up_to_a_limit(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    struct error why;
+    assert_int_equal(file_read(path, 100, &text, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, path);
+    tree_write_bytes(&tree, "/file", 0, "a\0bc", 4);
+    text_add(&text, "earlier");
+    assert_int_equal(file_read(path, 4, &text, &why), ERR_OK);
+    assert_int_equal(text.length, 4);
+    assert_memory_equal(text.bytes, "a\0bc", 4);
+    assert_int_equal(file_read(path, 3, &text, &why), ERR_BAD_VALUE);
+    assert_contains(why.text, "longer than 3 bytes");
+    assert_int_not_equal(file_read(tree.root, 3, &text, &why), ERR_OK);
+    text_release(&text);
+}
+
+static void kinds_are_told_apart(void **state)
+{
+    (void)state;
+    tree_write_bytes(&tree, "/file", 0, "x", 1);
+    assert_true(file_exists(path) && file_is_regular(path) && !file_is_directory(path));
+    assert_true(file_exists(tree.root) && file_is_directory(tree.root));
+    assert_false(file_is_regular(tree.root));
+    assert_false(file_exists("/nonexistent/file"));
+}
+
+static void writing_truncates(void **state)
+{
+    (void)state;
+    struct error why;
+    assert_int_equal(file_write(path, "longer", 6, &why), ERR_OK);
+    assert_int_equal(file_write(path, "short", 5, &why), ERR_OK);
+    assert_content("short");
+    assert_int_equal(file_write("/dev/full", "x", 1, &why), ERR_NO_SPACE);
+    assert_contains(why.text, "cannot write /dev/full");
+}
+
+static void replacing_is_all_or_nothing(void **state)
+{
+    (void)state;
+    struct error why;
+    struct stat before, after;
+    assert_int_equal(file_replace(path, "old", 3, &why), ERR_OK);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(before.st_mode & 0400, 0400);
+    assert_int_equal(file_replace(path, "new one", 7, &why), ERR_OK);
+    assert_int_equal(stat(path, &after), 0);
+    assert_true(before.st_ino != after.st_ino);
+    assert_content("new one");
+    char leftover[400];
+    snprintf(leftover, sizeof leftover, "%s/.file.%ld.tmp", tree.root, (long)getpid());
+    assert_false(file_exists(leftover));
+    /* A directory of that name stops the rename: the file beside it goes. */
+    char folder[300];
+    snprintf(folder, sizeof folder, "%s/folder/x", tree.root);
+    assert_int_equal(file_make_parents(folder, &why), ERR_OK);
+    assert_int_equal(file_make_parents(folder, &why), ERR_OK);
+    *strrchr(folder, '/') = '\0';
+    assert_true(file_is_directory(folder));
+    assert_int_not_equal(file_replace(folder, "x", 1, &why), ERR_OK);
+    snprintf(leftover, sizeof leftover, "%s/.folder.%ld.tmp", tree.root, (long)getpid());
+    assert_false(file_exists(leftover));
+    snprintf(path, sizeof path, "%s/missing/file", tree.root);
+    assert_int_equal(file_replace(path, "x", 1, &why), ERR_NOT_FOUND);
+}
+
+static void *drain(void *context)
+{
+    char buffer[1000];
+    size_t *all = context;
+    int fd = (int)*all;
+    *all = 0;
+    for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;)
+        *all += (size_t)n;
+    return NULL;
+}
+
+/* A pipe takes far less than this at a time. */
+static void all_bytes_are_written(void **state)
+{
+    (void)state;
+    enum { LENGTH = 1 << 20 };
+    static char bytes[LENGTH];
+    int ends[2];
+    pthread_t reader;
+    assert_int_equal(pipe(ends), 0);
+    size_t all = (size_t)ends[0];
+    assert_int_equal(pthread_create(&reader, NULL, drain, &all), 0);
+    assert_int_equal(file_write_all(ends[1], bytes, LENGTH), ERR_OK);
+    close(ends[1]);
+    pthread_join(reader, NULL);
+    close(ends[0]);
+    assert_int_equal(all, LENGTH);
+    int full = open("/dev/full", O_WRONLY);
+    assert_int_equal(file_write_all(full, "x", 1), ERR_NO_SPACE);
+    assert_int_equal(errno, ENOSPC);
+    close(full);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(files_are_read_up_to_a_limit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kinds_are_told_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(writing_truncates, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(replacing_is_all_or_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_bytes_are_written, set_up, tear_down),
+    };
+    return RUN_TESTS(tests);
+}
