@@ -11,7 +11,7 @@
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "rundir/record.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 /* More than rounding can explain. */
 #define CONSERVATION_MOST 1e-6
