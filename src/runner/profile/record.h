@@ -9,6 +9,7 @@
 #include "core/err.h"
 #include "core/energy.h"
 #include "graders/grader.h"
+#include "rundir/spans.h"
 
 struct profile;
 struct query;
@@ -48,14 +49,6 @@ void record_query(const struct profile *profile, const struct answered *outcome,
 void record_energy(const struct profile *profile, const struct pending *pending,
                    const struct share *given, struct text *line);
 
-/* Lines of spans.jsonl, times in seconds from the start's zero. */
-enum span_kind {
-    SPAN_REQUEST,        /* a query's last attempt has ended */
-    SPAN_FAILED_ATTEMPT, /* one before it */
-    SPAN_JUDGE,          /* a judgement */
-    SPAN_COUNT
-};
-
 /* A judgement, until its energy is settled. */
 struct judgement {
     uint64_t id; /* for attribution */
@@ -66,7 +59,7 @@ struct judgement {
     double earlier_gpu_joules, earlier_cpu_joules;
 };
 
-/* It has ended: prefill and decode, and when each piece arrived.  attempt counts from 1. */
+/* A line of spans.jsonl: a request has ended.  attempt counts from 1. */
 void record_span(const struct profile *profile, enum span_kind kind, const char *key,
                  unsigned attempt, const struct completion *reply, struct text *line);
 
