@@ -7,7 +7,7 @@
 #include "graph/decoder_cost.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "runner/layers.h"
+#include "runner/layers/layers.h"
 
 static const char *base_name(const char *path)
 {
