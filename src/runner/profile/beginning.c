@@ -15,7 +15,7 @@
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "port/thread.h"
-#include "runner/idle.h"
+#include "runner/baseline.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/whole.h"
 #include "runner/profile/worker.h"
@@ -152,7 +152,7 @@ static enum err watch_idle(struct profile *profile, struct profile_result *out, 
         return ERR_OK;
     profile_phase(profile, "idle", -1);
     enum err err =
-        idle_measure(profile->run.session, options->idle_s, &profile->idle, &out->signal);
+        baseline_measure(profile->run.session, options->idle_s, &profile->idle, &out->signal);
     profile->has_idle = !err;
     return err ? err_set(why, err, "while watching the machine at rest: %s", err_text(err))
                : ERR_OK;
