@@ -206,7 +206,7 @@ static void note_precision(const struct hardware *hardware, enum precision preci
         str_copy(row->note, sizeof row->note, "answers may change");
     else
         str_format(row->note, sizeof row->note, "weights alone, computed in %s; answers may change",
-                   precision_name(hardware_product_way(hardware, precision).used));
+                   precision_name(hardware_matmul_path(hardware, precision).used));
 }
 
 /* The least change that saves, and the one that saves most.  int4 of weights alone comes last, so that it
@@ -274,10 +274,10 @@ static enum err try_catalogue(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0}, fast = {0};
-    for (size_t i = 0; i < hardware_catalogue_count(); i++) {
+    for (size_t i = 0; i < hardware_count(); i++) {
         struct hardware other;
         struct trial trial = {0};
-        enum err err = hardware_find(hardware_catalogue_id(i), &other, search->why);
+        enum err err = hardware_find(hardware_at(i)->id, &other, search->why);
         if (err)
             return err;
         err = try_device(search, &other, &trial);
