@@ -18,7 +18,7 @@ enum {
     MAX_EXPERTS = 1 << 16,
 };
 
-static const struct family {
+static const struct gguf_family {
     const char *name;
     enum decoder_activation activation;
     uint64_t period, window;
@@ -87,7 +87,7 @@ static enum err read_layer_size(const struct reading *reading, const char *key, 
 
 /* ---- sizes: all that keys give ---- */
 
-static enum err read_architecture(const struct reading *reading, const struct family **family)
+static enum err read_architecture(const struct reading *reading, const struct gguf_family **family)
 {
     const struct gguf *gguf = reading->gguf;
     struct decoder *decoder = reading->decoder;
@@ -165,7 +165,7 @@ static enum err read_heads(const struct reading *reading, size_t number)
 }
 
 /* Which layers have a sliding window: a file gives the period, or a flag per layer. */
-static enum err read_windows(const struct reading *reading, const struct family *family)
+static enum err read_windows(const struct reading *reading, const struct gguf_family *family)
 {
     static const char PATTERN[] = "attention.sliding_window_pattern";
     struct decoder *decoder = reading->decoder;
@@ -194,7 +194,7 @@ static enum err read_windows(const struct reading *reading, const struct family 
 static enum err read_keys(const struct reading *reading)
 {
     struct decoder *decoder = reading->decoder;
-    const struct family *family;
+    const struct gguf_family *family;
     enum err err = read_architecture(reading, &family);
     if (!err)
         err = read_layer_count(reading);
