@@ -10,7 +10,10 @@
 #include "core/err.h"
 #include "core/quantity.h"
 #include "core/units.h"
+#include "report/text/table.h"
 
+struct reading;
+struct text;
 struct sampler;
 
 struct reading {
@@ -45,5 +48,28 @@ void reading_figure(char *to, double value, const char *unit, enum method method
 
 /* Is there more than one device to add up (or to leave out of the sum)? */
 bool reading_wants_total(const struct reading *reading);
+
+/* ---- as text: a table, CSV, JSON lines, and the totals at the end ---- */
+
+struct reading_table {
+    bool colour;
+    bool repeat_header; /* on a screen that scrolls it away; never in a file */
+    bool tenths;        /* of a second, where rows come faster than seconds */
+    unsigned blocks;    /* written so far */
+    size_t widths[TABLE_COLUMNS_MAX];
+};
+
+/* A row a device, and the total where there is something to add up. */
+void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out);
+
+/* RFC 4180, but for the line ends, which are the system's; an unknown figure is an empty field. */
+void reading_csv_header(struct text *out);
+void reading_to_csv(const struct reading *reading, struct text *out);
+
+/* One object in one line. */
+void reading_to_json(const struct reading *reading, struct text *out);
+
+/* Joules, mean and peak of each device since the start. */
+void reading_summary(const struct reading *reading, bool colour, struct text *out);
 
 #endif
