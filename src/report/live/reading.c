@@ -75,7 +75,8 @@ void reading_throttle(const struct reading *reading, size_t device, char *to, si
         str_copy(to, size, "none");
 }
 
-const char *reading_method(const struct reading *reading, size_t device)
+/* "counter" ...; of the interval, else since the start; "-" when nothing was measured. */
+static const char *reading_method(const struct reading *reading, size_t device)
 {
     const char *name = method_name(reading->now.devices[device].energy.method);
     if (!name)

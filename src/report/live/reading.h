@@ -12,7 +12,6 @@
 #include "core/units.h"
 #include "report/text/table.h"
 
-struct reading;
 struct text;
 struct sampler;
 
@@ -36,9 +35,6 @@ double reading_vital(const struct reading *reading, size_t device, enum quantity
 
 /* "power thermal", "none", or "-" when unknown. */
 void reading_throttle(const struct reading *reading, size_t device, char *to, size_t size);
-
-/* "counter" ...; of the interval, else since the start; "-" when nothing was measured. */
-const char *reading_method(const struct reading *reading, size_t device);
 
 /* Mean watts of the devices in the total; UNKNOWN when it has none. */
 double reading_total_power(const struct ledger *ledger);
