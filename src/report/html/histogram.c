@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "analysis/columns.h"
-#include "rundir/run_table.h"
 #include "core/json.h"
-#include "stats/select.h"
+#include "rundir/run_table.h"
+#include "stats/quantile.h"
 
 enum { BINS_LEAST = 8, BINS_MOST = 48 };
 

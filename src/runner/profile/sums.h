@@ -9,7 +9,7 @@
 
 #include "core/err.h"
 #include "metrics/intelligence.h"
-#include "stats/sketch.h"
+#include "stats/online.h"
 
 struct json;
 struct jv;
