@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/plain.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "port/json_read.h"

@@ -2,11 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/log.h"
-#include "core/plain.h"
-#include "core/text.h"
 #include "catalog/hardware.h"
 #include "catalog/hardware_entry.h"
+#include "core/log.h"
+#include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 

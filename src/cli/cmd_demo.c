@@ -15,9 +15,9 @@
 #include "clients/client.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "report/text/family_report.h"
-#include "report/plot/gnuplot.h"
 #include "report/html/html.h"
+#include "report/plot/gnuplot.h"
+#include "report/text/family_report.h"
 #include "runner/family.h"
 #include "runner/host_report.h"
 #include "runner/profile.h"
@@ -210,7 +210,7 @@ static int run_family(const struct demo_command *command, const struct client_mo
     };
     struct family family;
     struct error why = {0};
-    proc_take_signals();
+    proc_block_signals();
     int code = open_session("demo", &command->measure, &session);
     if (code)
         return code;

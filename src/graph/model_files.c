@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 #include "port/json_read.h"
 

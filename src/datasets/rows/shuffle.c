@@ -7,7 +7,7 @@
 #include "core/grow.h"
 #include "core/random.h"
 #include "core/text.h"
-#include "port/scratch.h"
+#include "port/file.h"
 
 struct place {
     long long offset;
@@ -40,7 +40,7 @@ static enum err keep(struct shuffled *shuffled, const char *bytes, struct place 
     if (!places)
         return err_set(why, ERR_NO_MEMORY, "shuffle: out of memory");
     shuffled->places = places;
-    enum err err = scratch_write(shuffled->fd, bytes, place.length, place.offset);
+    enum err err = file_write_at(shuffled->fd, bytes, place.length, place.offset);
     if (err)
         return err_set(why, err, "shuffle: the scratch file: %s", err_text(err));
     places[shuffled->count++] = place;
@@ -87,7 +87,7 @@ static enum err shuffled_next(void *state, struct text *row, uint64_t *number, b
     char *bytes = malloc(place->length + 1);
     if (!bytes)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    enum err err = scratch_read(shuffled->fd, bytes, place->length, place->offset);
+    enum err err = file_read_at(shuffled->fd, bytes, place->length, place->offset);
     bytes[place->length] = '\0';
     if (err)
         err_set(why, err, "the scratch file: %s", err_text(err));
@@ -114,7 +114,7 @@ enum err row_shuffle(struct row_source *source, uint64_t seed, struct error *why
     if (!shuffled)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     shuffled->fd = -1;
-    enum err err = scratch_open(&shuffled->fd, why);
+    enum err err = file_open_scratch(&shuffled->fd, why);
     if (!err)
         err = keep_all(shuffled, source, why);
     if (err) {

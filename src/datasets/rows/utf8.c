@@ -16,7 +16,7 @@ static void repair_bytes(struct text *text)
     for (size_t i = 0; i < text->length; i++)
         if (!text->bytes[i])
             text->bytes[i] = '\xFF'; /* a NUL is valid UTF-8, but no C string can contain it */
-    utf8_repair(&valid, text->bytes, text->length);
+    text_add_repaired(&valid, text->bytes, text->length);
     text_release(text);
     *text = valid;
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 
 /* Beyond any model; so bounded, products of three sizes fit into 64 bits. */

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 
 enum {

@@ -11,7 +11,6 @@
 
 #include "core/grow.h"
 #include "core/hash.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "graph/onnx/tensor.h"
 

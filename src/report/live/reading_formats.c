@@ -7,10 +7,9 @@
 #include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "core/csv.h"
-#include "report/text/ledger_json.h"
-#include "report/text/format.h"
 #include "report/live/reading.h"
+#include "report/text/format.h"
+#include "report/text/ledger_json.h"
 #include "sensors/sensor.h"
 
 /* ---- time ---- */

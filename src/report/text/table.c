@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/grow.h"
-#include "core/plain.h"
 #include "core/text.h"
 
 void table_init(struct table *table, const struct table_column *columns, size_t width)

@@ -7,7 +7,6 @@
 #include "attribute/ledger.h"
 #include "core/energy.h"
 #include "core/err.h"
-#include "core/energy.h"
 #include "metrics/intelligence.h"
 #include "port/proc.h"
 #include "runner/profile.h"

@@ -5,7 +5,6 @@
 
 #include "core/energy.h"
 #include "core/err.h"
-#include "core/energy.h"
 #include "metrics/intelligence.h"
 #include "runner/profile.h"
 #include "runner/profile/supply.h"
