@@ -238,7 +238,7 @@ enum err legacy_estimate_make(const struct graph *graph, const struct legacy_har
     out->estimate = (struct pass_estimate){
         .partition = &out->partition,
         .hardware = &out->device,
-        .setting = {.precision = precision, .devices = 1},
+        .config = {.precision = precision, .devices = 1},
         .used = precision,
         .rows = calloc(graph->node_count + 1, sizeof(struct subgraph_estimate))};
     if (!out->partition.subgraphs || !out->partition.nodes || !out->estimate.rows) {

@@ -1,22 +1,24 @@
+/* Builds the partition in one pass per question: which kernel a node belongs to (fusion.c), edges, traffic at
+ * the boundaries, what each subgraph is called and how it is sharded, which tensors are alive when, and which
+ * subgraphs are alike. */
 #include "estimate/partition.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimate/partition/describe.h"
-#include "estimate/partition/flow.h"
-#include "estimate/partition/fuse.h"
-#include "estimate/partition/kinds.h"
-#include "estimate/partition/sharing.h"
+#include "core/text.h"
+#include "estimate/dataflow.h"
+#include "estimate/fusion.h"
+#include "estimate/sharding.h"
 
-struct making {
+struct builder {
     struct partition *out;
-    const struct flow *flow;
-    const struct sharing *sharing;
-    int32_t *of;   /* of each node: its subgraph; GRAPH_NONE of views */
-    int32_t *seen; /* of each tensor: the last subgraph that counted it */
-    double *part;  /* of each root: how much of it that subgraph has counted */
+    const struct dataflow *flow;
+    const struct sharding *sharding;
+    const int32_t *of; /* by node: its subgraph; GRAPH_NONE for views */
+    int32_t *seen;     /* by tensor: the last subgraph that counted it */
+    double *part;      /* by root: how much of it that subgraph has counted */
 };
 
 static const struct graph_node *node_of(const struct partition *partition,
@@ -27,46 +29,43 @@ static const struct graph_node *node_of(const struct partition *partition,
 
 /* ---- nodes into subgraphs ---- */
 
-/* Pieces in the order of their places, their nodes in the order of the graph.  Both orders come from one
- * walk over the nodes each, so no sorting is needed. */
-static void arrange(struct making *making, const struct pieces *pieces)
+static void assign_nodes(struct builder *builder, size_t count)
 {
-    struct partition *out = making->out;
-    size_t nodes = out->graph->node_count;
+    struct partition *out = builder->out;
     uint32_t used = 0;
-    for (size_t i = 0; i < nodes; i++) {
-        const struct piece *piece = pieces->of[i] >= 0 ? &pieces->items[pieces->of[i]] : NULL;
-        if (!piece || piece->place != (node_id)i)
-            continue;
-        out->subgraphs[out->count] = (struct subgraph){.first_node = used};
-        used += piece->size;
-        for (node_id node = piece->head; node >= 0; node = pieces->next[node])
-            making->of[node] = (int32_t)out->count;
-        out->count++;
+    memset(out->subgraphs, 0, count * sizeof *out->subgraphs);
+    out->count = count;
+    for (size_t i = 0; i < out->graph->node_count; i++)
+        if (builder->of[i] >= 0)
+            out->subgraphs[builder->of[i]].node_count++;
+    for (size_t i = 0; i < count; i++) {
+        out->subgraphs[i].first_node = used;
+        used += out->subgraphs[i].node_count;
+        out->subgraphs[i].node_count = 0;
     }
-    for (size_t i = 0; i < nodes; i++) {
-        if (making->of[i] < 0)
+    for (size_t i = 0; i < out->graph->node_count; i++) {
+        if (builder->of[i] < 0)
             continue;
-        struct subgraph *subgraph = &out->subgraphs[making->of[i]];
+        struct subgraph *subgraph = &out->subgraphs[builder->of[i]];
         out->nodes[subgraph->first_node + subgraph->node_count++] = (node_id)i;
     }
 }
 
 /* ---- edges ---- */
 
-/* The subgraph that makes what an input shows; GRAPH_NONE: it comes from outside, or from this one. */
-static int32_t needed_of(const struct making *making, const struct graph_node *node, size_t input,
+/* The subgraph that makes an input; GRAPH_NONE: none does, or this one itself. */
+static int32_t needed_of(const struct builder *builder, const struct graph_node *node, size_t input,
                          int32_t self)
 {
-    tensor_id root = flow_input(making->flow, node, input);
-    node_id maker = root >= 0 ? making->out->graph->tensors[root].maker : GRAPH_NONE;
-    int32_t needed = maker >= 0 ? making->of[maker] : GRAPH_NONE;
+    tensor_id root = dataflow_input(builder->flow, node, input);
+    node_id maker = root >= 0 ? builder->out->graph->tensors[root].maker : GRAPH_NONE;
+    int32_t needed = maker >= 0 ? builder->of[maker] : GRAPH_NONE;
     return needed == self ? GRAPH_NONE : needed;
 }
 
-static void find_edges(struct making *making, int32_t *last)
+static void find_edges(struct builder *builder, int32_t *last)
 {
-    struct partition *out = making->out;
+    struct partition *out = builder->out;
     for (size_t i = 0; i < out->count; i++)
         last[i] = GRAPH_NONE;
     for (size_t i = 0; i < out->count; i++) {
@@ -75,7 +74,7 @@ static void find_edges(struct making *making, int32_t *last)
         for (uint32_t n = 0; n < subgraph->node_count; n++) {
             const struct graph_node *node = node_of(out, subgraph, n);
             for (size_t k = 0; k < node->input_count; k++) {
-                int32_t needed = needed_of(making, node, k, (int32_t)i);
+                int32_t needed = needed_of(builder, node, k, (int32_t)i);
                 if (needed < 0 || last[needed] == (int32_t)i)
                     continue;
                 last[needed] = (int32_t)i;
@@ -89,15 +88,15 @@ static void find_edges(struct making *making, int32_t *last)
     }
 }
 
-/* ---- what goes over the border ---- */
+/* ---- traffic at the boundary ---- */
 
-static bool is_made_inside(const struct making *making, tensor_id root, int32_t self)
+static bool is_made_inside(const struct builder *builder, tensor_id root, int32_t self)
 {
-    node_id maker = making->out->graph->tensors[root].maker;
-    return maker >= 0 && making->of[maker] == self;
+    node_id maker = builder->out->graph->tensors[root].maker;
+    return maker >= 0 && builder->of[maker] == self;
 }
 
-/* Of a tensor, what one that shows it has: less of a slice. */
+/* The share of a root that a view of it covers: below 1 for a slice. */
 static double share_of(const struct graph *graph, tensor_id id, tensor_id root)
 {
     double shown = graph_elements(&graph->tensors[id]);
@@ -105,12 +104,12 @@ static double share_of(const struct graph *graph, tensor_id id, tensor_id root)
     return whole > shown ? shown / whole : 1;
 }
 
-/* What a node reads through a view is of the kind of what the view shows, and as large a part of it. */
-static struct graph_amount read_amount(const struct making *making, const struct graph_node *node,
+/* What a node reads through a view counts as the kind of the root, in proportion to the view. */
+static struct graph_amount read_amount(const struct builder *builder, const struct graph_node *node,
                                        size_t index, tensor_id root)
 {
     static const struct precision_widths ONE = {.weight = 1, .activation = 1, .cache = 1};
-    const struct graph *graph = making->out->graph;
+    const struct graph *graph = builder->out->graph;
     tensor_id id = graph_inputs(graph, node)[index];
     struct graph_amount read = graph_input_amount(graph, node, index);
     if (id == root)
@@ -124,56 +123,56 @@ static struct graph_amount read_amount(const struct making *making, const struct
     return amount;
 }
 
-/* Of a tensor that a subgraph reads in several slices, what this one adds as a part of itself: all of it,
- * unless they are more than the whole together, or it was counted before. */
-static double unread_part(struct making *making, const struct graph_node *node, tensor_id id,
+/* For a tensor that a subgraph reads in several slices: the share of this slice that was not counted before.
+ * Slices that overlap count once. */
+static double unread_part(struct builder *builder, const struct graph_node *node, tensor_id id,
                           tensor_id root, int32_t self)
 {
-    bool is_first = making->seen[root] != self, is_cut = node->weight_share < 1;
-    bool is_repeated = !is_first && id != root && making->seen[id] == self;
-    bool is_weight = !flow_is_computed(making->flow, root);
+    bool is_first = builder->seen[root] != self, is_cut = node->weight_share < 1;
+    bool is_repeated = !is_first && id != root && builder->seen[id] == self;
+    bool is_weight = !dataflow_is_computed(builder->flow, root);
     if (is_first)
-        making->part[root] = 0;
-    making->seen[root] = making->seen[id] = self;
+        builder->part[root] = 0;
+    builder->seen[root] = builder->seen[id] = self;
     double share =
-        is_weight && is_cut ? node->weight_share : share_of(making->out->graph, id, root);
-    double left = 1 - making->part[root], taken = share < left ? share : left;
+        is_weight && is_cut ? node->weight_share : share_of(builder->out->graph, id, root);
+    double left = 1 - builder->part[root], taken = share < left ? share : left;
     if (is_repeated || share <= 0)
         return 0;
-    making->part[root] += taken;
+    builder->part[root] += taken;
     return taken / share;
 }
 
-static void count_inputs(struct making *making, struct subgraph *subgraph,
+static void count_inputs(struct builder *builder, struct subgraph *subgraph,
                          const struct graph_node *node, int32_t self)
 {
-    const struct graph *graph = making->out->graph;
+    const struct graph *graph = builder->out->graph;
     for (size_t k = 0; k < node->input_count; k++) {
-        tensor_id root = flow_input(making->flow, node, k);
-        if (root < 0 || is_made_inside(making, root, self))
+        tensor_id root = dataflow_input(builder->flow, node, k);
+        if (root < 0 || is_made_inside(builder, root, self))
             continue;
-        struct graph_amount amount = read_amount(making, node, k, root);
-        bool is_weight = !flow_is_computed(making->flow, root);
+        struct graph_amount amount = read_amount(builder, node, k, root);
+        bool is_weight = !dataflow_is_computed(builder->flow, root);
         graph_amount_scale(&amount,
-                           unread_part(making, node, graph_inputs(graph, node)[k], root, self));
+                           unread_part(builder, node, graph_inputs(graph, node)[k], root, self));
         graph_amount_add(is_weight ? &subgraph->cost.weights : &subgraph->cost.in, &amount);
     }
 }
 
-static void count_outputs(struct making *making, struct subgraph *subgraph,
+static void count_outputs(struct builder *builder, struct subgraph *subgraph,
                           const struct graph_node *node, int32_t self)
 {
-    const struct flow *flow = making->flow;
+    const struct dataflow *flow = builder->flow;
     for (size_t k = 0; k < node->output_count; k++) {
         tensor_id id = graph_outputs(flow->graph, node)[k];
         if (id < 0)
             continue;
         tensor_id root = flow->root[id];
         struct graph_amount amount = graph_tensor_amount(&flow->graph->tensors[root]);
-        uint32_t inside = 0, readers = flow_reader_count(flow, root);
+        uint32_t inside = 0, readers = dataflow_reader_count(flow, root);
         for (uint32_t r = 0; r < readers; r++)
-            inside += making->of[flow->readers[flow->first_reader[root] + r]] == self;
-        bool leaves = flow->goes_out[root] || inside < readers || readers == 0;
+            inside += builder->of[flow->readers[flow->first_reader[root] + r]] == self;
+        bool leaves = flow->is_output[root] || inside < readers || readers == 0;
         if (leaves)
             graph_amount_add(&subgraph->cost.out, &amount);
         else
@@ -183,11 +182,106 @@ static void count_outputs(struct making *making, struct subgraph *subgraph,
     }
 }
 
-static void count_borders(struct making *making)
+/* ---- description of a subgraph ---- */
+
+/* "linear x3", "conv+batch_norm+relu"; what does not fit is counted. */
+static void write_pattern(const struct partition *partition, struct subgraph *subgraph)
 {
-    struct partition *out = making->out;
+    size_t used = 0, room = sizeof subgraph->pattern - sizeof "+15 more";
+    for (uint32_t i = 0, run; i < subgraph->node_count; i += run) {
+        enum graph_op op = node_of(partition, subgraph, i)->op;
+        char part[48], times[16] = "";
+        for (run = 1; i + run < subgraph->node_count; run++)
+            if (node_of(partition, subgraph, i + run)->op != op)
+                break;
+        if (run > 1)
+            str_format(times, sizeof times, " x%u", run);
+        str_join(part, sizeof part, used ? "+" : "", graph_op_name(op), times);
+        if (used + strlen(part) > room) {
+            str_format(subgraph->pattern + used, sizeof subgraph->pattern - used, "+%u more",
+                       subgraph->node_count - i);
+            return;
+        }
+        str_copy(subgraph->pattern + used, sizeof subgraph->pattern - used, part);
+        used += strlen(part);
+    }
+}
+
+/* Columns of the result of a product: channels of a convolution, otherwise the last dimension. */
+static double columns_of(const struct graph_tensor *out, enum graph_op op)
+{
+    bool is_conv = op == GRAPH_CONV || op == GRAPH_CONV_TRANSPOSE;
+    if (out->rank == 0)
+        return 1;
+    return (double)(is_conv && out->rank > 1 ? out->dims[1] : out->dims[out->rank - 1]);
+}
+
+static void measure_outputs(const struct partition *partition, struct subgraph *subgraph,
+                            const struct graph_node *main_node)
+{
+    bool has_linears = main_node->op == GRAPH_LINEAR;
+    for (uint32_t i = 0; i < subgraph->node_count; i++) {
+        const struct graph_node *node = node_of(partition, subgraph, i);
+        const struct graph_tensor *out = graph_output(partition->graph, node, 0);
+        if (!out || !(node == main_node || (has_linears && node->op == GRAPH_LINEAR)))
+            continue;
+        double elements = graph_elements(out), columns = columns_of(out, node->op);
+        subgraph->outputs += elements;
+        if (columns > 0 && elements / columns > subgraph->rows)
+            subgraph->rows = elements / columns;
+    }
+}
+
+/* Sharded are products, and whatever else is computed on some heads or on some columns of a column-parallel
+ * matrix.  Row-parallel matrices are all-reduced, two per layer.  Logits are gathered; so is every product of
+ * a model that does not state the role of its matrices. */
+static void describe_sharding(const struct partition *partition, const struct sharding *sharding,
+                              const struct graph_node *main_node, struct subgraph *subgraph)
+{
+    bool is_gathered = subgraph->op == GRAPH_LINEAR &&
+                       (subgraph->component == DECODER_HEAD || !sharding->is_decoder);
+    subgraph->is_sharded = sharding_is_sharded_matrix(sharding, main_node) ||
+                           main_node->op == GRAPH_ATTENTION || main_node->op == GRAPH_MATMUL ||
+                           sharding_is_sharded(sharding, main_node);
+    subgraph->all_gathered = is_gathered ? subgraph->outputs : 0;
+    for (uint32_t i = 0; i < subgraph->node_count; i++) {
+        const struct graph_node *node = node_of(partition, subgraph, i);
+        subgraph->is_row_parallel |= sharding_is_row_parallel(node);
+        subgraph->all_reduced += sharding_all_reduced(sharding, node);
+    }
+}
+
+/* Fills in everything that follows from the nodes of a subgraph. */
+static void describe_subgraph(const struct partition *partition, const struct sharding *sharding,
+                              struct subgraph *subgraph)
+{
+    const struct graph_node *main_node = node_of(partition, subgraph, 0);
+    double most = 0;
+    for (uint32_t i = 0; i < subgraph->node_count; i++) {
+        const struct graph_node *node = node_of(partition, subgraph, i);
+        double macs = graph_node_cost(partition->graph, node).macs;
+        if (macs > most) {
+            most = macs;
+            main_node = node;
+        }
+    }
+    subgraph->name = main_node->name;
+    subgraph->op = main_node->op;
+    subgraph->layer = main_node->layer;
+    subgraph->component = main_node->component;
+    bool is_recurrent = graph_op_kind(main_node->op) == GRAPH_KIND_RECURRENT;
+    int64_t steps = is_recurrent ? main_node->as.recurrent.steps : 1;
+    subgraph->steps = steps > 1 ? (double)steps : 1;
+    write_pattern(partition, subgraph);
+    measure_outputs(partition, subgraph, main_node);
+    describe_sharding(partition, sharding, main_node, subgraph);
+}
+
+static void count_boundaries(struct builder *builder)
+{
+    struct partition *out = builder->out;
     for (size_t i = 0; i < out->graph->tensor_count; i++)
-        making->seen[i] = GRAPH_NONE;
+        builder->seen[i] = GRAPH_NONE;
     for (size_t i = 0; i < out->count; i++) {
         struct subgraph *subgraph = &out->subgraphs[i];
         for (uint32_t n = 0; n < subgraph->node_count; n++) {
@@ -195,88 +289,89 @@ static void count_borders(struct making *making)
             struct graph_cost cost = graph_node_cost(out->graph, node);
             subgraph->cost.macs += cost.macs;
             subgraph->cost.elementwise += cost.elementwise;
-            count_inputs(making, subgraph, node, (int32_t)i);
-            count_outputs(making, subgraph, node, (int32_t)i);
+            count_inputs(builder, subgraph, node, (int32_t)i);
+            count_outputs(builder, subgraph, node, (int32_t)i);
         }
         graph_cost_add(&out->total, &subgraph->cost);
-        describe_subgraph(out, making->sharing, subgraph);
-        out->shared_macs += subgraph->is_shared ? subgraph->cost.macs : 0;
+        describe_subgraph(out, builder->sharding, subgraph);
+        out->sharded_macs += subgraph->is_sharded ? subgraph->cost.macs : 0;
     }
 }
 
-/* ---- what lies in memory ---- */
+/* ---- memory ---- */
 
-/* Devices share the matrices of linears; everything else of the model each has whole. */
-static bool is_shared_weight(const struct making *making, tensor_id root)
+/* Matrices of linears are sharded; the rest of the model is replicated. */
+static bool is_sharded_weight(const struct builder *builder, tensor_id root)
 {
-    const struct flow *flow = making->flow;
-    uint32_t first = flow->first_reader[root], count = flow_reader_count(flow, root);
+    const struct dataflow *flow = builder->flow;
+    uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
     for (uint32_t r = 0; r < count; r++)
-        if (sharing_is_shared_matrix(making->sharing,
-                                     &flow->graph->nodes[flow->readers[first + r]]))
+        if (sharding_is_sharded_matrix(builder->sharding,
+                                       &flow->graph->nodes[flow->readers[first + r]]))
             return flow->graph->tensors[root].rank > 1;
     return false;
 }
 
-static void place_activation(struct making *making, tensor_id root)
+static void place_activation(struct builder *builder, tensor_id root)
 {
-    struct partition *out = making->out;
-    const struct flow *flow = making->flow;
+    struct partition *out = builder->out;
+    const struct dataflow *flow = builder->flow;
     const struct graph_tensor *tensor = &out->graph->tensors[root];
-    int32_t from = tensor->maker >= 0 ? making->of[tensor->maker] : 0, to = from;
-    uint32_t first = flow->first_reader[root], count = flow_reader_count(flow, root);
-    bool is_read_outside = tensor->maker < 0 || flow->goes_out[root] || count == 0;
+    int32_t from = tensor->maker >= 0 ? builder->of[tensor->maker] : 0, to = from;
+    uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
+    bool is_read_outside = tensor->maker < 0 || flow->is_output[root] || count == 0;
     for (uint32_t r = 0; r < count; r++) {
-        int32_t reader = making->of[flow->readers[first + r]];
+        int32_t reader = builder->of[flow->readers[first + r]];
         is_read_outside |= reader != from;
         to = reader > to ? reader : to;
     }
     if (from < 0 || !is_read_outside || (tensor->maker < 0 && count == 0))
         return;
-    if (flow->goes_out[root])
+    if (flow->is_output[root])
         to = (int32_t)out->count - 1;
     out->tensors[out->tensor_count++] = (struct partition_tensor){
         .tensor = root,
         .from = (uint32_t)from,
         .to = (uint32_t)to,
         .amount = graph_tensor_amount(tensor),
-        .columns = making->sharing->divided[root].columns,
-        .heads_kv = making->sharing->divided[root].heads_kv,
+        .columns = builder->sharding->split[root].columns,
+        .heads_kv = builder->sharding->split[root].heads_kv,
     };
 }
 
-static void place_tensors(struct making *making)
+static void place_tensors(struct builder *builder)
 {
-    struct partition *out = making->out;
+    struct partition *out = builder->out;
     for (size_t i = 0; i < out->graph->tensor_count; i++) {
         const struct graph_tensor *tensor = &out->graph->tensors[i];
-        if (making->flow->root[i] != (tensor_id)i)
+        if (builder->flow->root[i] != (tensor_id)i)
             continue;
         struct graph_amount amount = graph_tensor_amount(tensor);
         if (graph_is_of_model(tensor)) {
             graph_amount_add(&out->model, &amount);
-            if (is_shared_weight(making, (tensor_id)i))
-                graph_amount_add(&out->model_shared, &amount);
+            if (is_sharded_weight(builder, (tensor_id)i))
+                graph_amount_add(&out->model_sharded, &amount);
         } else if (tensor->role == GRAPH_CACHE) {
             graph_amount_add(&out->cache, &amount);
         } else {
-            place_activation(making, (tensor_id)i);
+            place_activation(builder, (tensor_id)i);
         }
     }
 }
 
 static void add_alive(struct partition_alive *to, const struct partition_tensor *tensor, int sign)
 {
-    double numbers = sign * tensor->amount.activations;
-    double columns = round(numbers * tensor->columns), heads = round(numbers * tensor->heads_kv);
-    to->activations += numbers - columns - heads;
+    double elements = sign * tensor->amount.activations;
+    double columns = round(elements * tensor->columns);
+    double heads = round(elements * tensor->heads_kv);
+    to->activations += elements - columns - heads;
     to->columns += columns;
     to->heads_kv += heads;
     to->fixed_bytes += sign * tensor->amount.fixed_bytes;
 }
 
-/* What a tensor adds where it is made, it takes away after its last use; the sums in between are what is alive.
- * Counts of numbers are whole, so that nothing is lost on the way. */
+/* A tensor is added where it is made and subtracted after its last use; the running sum is what is alive.
+ * Counts are rounded to integers, so that the sums are exact. */
 static void sum_alive(struct partition *out)
 {
     for (size_t i = 0; i < out->tensor_count; i++) {
@@ -292,9 +387,88 @@ static void sum_alive(struct partition *out)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- subgraphs that are alike ---- */
 
-static void look_at_nodes(struct partition *out)
+/* A direct-mapped table: a collision evicts the earlier entry, and its subgraph is then listed as unique once
+ * more, which costs time and changes no result. */
+enum { SLOTS = 1024, FIGURES = 25 };
+
+struct figures {
+    double values[FIGURES];
+};
+
+static size_t put_amount(const struct graph_amount *amount, double *to)
+{
+    const double all[] = {amount->weights,        amount->activations,  amount->cached,
+                          amount->stored_weights, amount->stored_bytes, amount->fixed_bytes};
+    memcpy(to, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+/* Everything that time and energy depend on. */
+static void figures_of(const struct subgraph *subgraph, struct figures *out)
+{
+    const struct graph_cost *cost = &subgraph->cost;
+    const double own[] = {
+        cost->macs,      cost->elementwise,     subgraph->outputs,     subgraph->rows,
+        subgraph->steps, subgraph->all_reduced, subgraph->all_gathered};
+    double *to = out->values;
+    to += put_amount(&cost->in, to);
+    to += put_amount(&cost->out, to);
+    to += put_amount(&cost->weights, to);
+    memcpy(to, own, sizeof own);
+}
+
+static uint64_t hash(const struct figures *figures)
+{
+    uint64_t sum = 0, bits;
+    for (size_t i = 0; i < FIGURES; i++) {
+        memcpy(&bits, &figures->values[i], sizeof bits);
+        sum = (sum ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
+static bool is_alike(const struct subgraph *a, const struct subgraph *b,
+                     const struct figures *figures)
+{
+    struct figures others;
+    bool same = true;
+    if (a->op != b->op || a->is_sharded != b->is_sharded ||
+        a->is_row_parallel != b->is_row_parallel)
+        return false;
+    figures_of(b, &others);
+    for (size_t i = 0; i < FIGURES && same; i++)
+        same = figures->values[i] == others.values[i];
+    return same;
+}
+
+/* In linear time.  Layers of a decoder are alike, so their time and energy are computed once. */
+static enum err find_unique(struct partition *out)
+{
+    uint32_t table[SLOTS] = {0}; /* index in unique + 1; 0: empty */
+    out->unique = malloc((out->count + 1) * sizeof *out->unique);
+    out->unique_of = malloc((out->count + 1) * sizeof *out->unique_of);
+    if (!out->unique || !out->unique_of)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < out->count; i++) {
+        const struct subgraph *subgraph = &out->subgraphs[i];
+        struct figures figures;
+        figures_of(subgraph, &figures);
+        uint32_t *slot = &table[hash(&figures) % SLOTS];
+        if (!*slot || !is_alike(subgraph, &out->subgraphs[out->unique[*slot - 1]], &figures)) {
+            out->unique[out->unique_count++] = (uint32_t)i;
+            *slot = (uint32_t)out->unique_count;
+        }
+        out->unique_of[i] = *slot - 1;
+    }
+    return ERR_OK;
+}
+
+/* ---- public ---- */
+
+static void inspect_nodes(struct partition *out)
 {
     for (size_t i = 0; i < out->graph->node_count; i++) {
         const struct graph_node *node = &out->graph->nodes[i];
@@ -307,65 +481,62 @@ static void look_at_nodes(struct partition *out)
     }
 }
 
-static enum err assemble(const struct flow *flow, const struct sharing *sharing,
-                         const struct pieces *pieces, struct partition *out)
+static enum err assemble(const struct dataflow *flow, const struct sharding *sharding,
+                         const struct fusion *fusion, struct partition *out)
 {
     size_t nodes = flow->graph->node_count + 1, tensors = flow->graph->tensor_count + 1;
-    struct making making = {.out = out,
-                            .flow = flow,
-                            .sharing = sharing,
-                            .of = malloc(nodes * sizeof *making.of),
-                            .seen = malloc((tensors + nodes) * sizeof *making.seen),
-                            .part = malloc(tensors * sizeof *making.part)};
+    struct builder builder = {.out = out,
+                              .flow = flow,
+                              .sharding = sharding,
+                              .of = fusion->kernel_of,
+                              .seen = malloc((tensors + nodes) * sizeof *builder.seen),
+                              .part = malloc(tensors * sizeof *builder.part)};
     out->subgraphs = malloc(nodes * sizeof *out->subgraphs);
     out->nodes = malloc(nodes * sizeof *out->nodes);
     out->before = malloc((flow->graph->link_count + 1) * sizeof *out->before);
     out->tensors = malloc(tensors * sizeof *out->tensors);
     out->alive = calloc(nodes + 1, sizeof *out->alive);
-    bool has_room = making.of && making.seen && making.part && out->subgraphs && out->nodes &&
-                    out->before && out->tensors && out->alive;
-    if (has_room) {
-        for (size_t i = 0; i < nodes; i++)
-            making.of[i] = GRAPH_NONE;
-        arrange(&making, pieces);
-        find_edges(&making, making.seen);
-        count_borders(&making);
-        place_tensors(&making);
+    bool is_allocated = builder.seen && builder.part && out->subgraphs && out->nodes &&
+                        out->before && out->tensors && out->alive;
+    if (is_allocated) {
+        assign_nodes(&builder, fusion->count);
+        find_edges(&builder, builder.seen);
+        count_boundaries(&builder);
+        place_tensors(&builder);
         sum_alive(out);
     }
-    free(making.of);
-    free(making.seen);
-    free(making.part);
-    return has_room ? find_kinds(out) : ERR_NO_MEMORY;
+    free(builder.seen);
+    free(builder.part);
+    return is_allocated ? find_unique(out) : ERR_NO_MEMORY;
 }
 
-static enum err share_and_assemble(const struct flow *flow, const struct pieces *pieces,
+static enum err shard_and_assemble(const struct dataflow *flow, const struct fusion *fusion,
                                    struct partition *out)
 {
-    struct sharing sharing;
-    enum err err = sharing_make(flow, out->is_decoder, &sharing);
+    struct sharding sharding;
+    enum err err = sharding_make(flow, out->is_decoder, &sharding);
     if (!err) {
-        err = assemble(flow, &sharing, pieces, out);
-        sharing_release(&sharing);
+        err = assemble(flow, &sharding, fusion, out);
+        sharding_release(&sharding);
     }
     return err;
 }
 
-enum err partition_make(const struct graph *graph, enum partition_fusion fusion,
+enum err partition_make(const struct graph *graph, enum partition_fusion mode,
                         struct partition *out, struct error *why)
 {
-    struct flow flow;
-    struct pieces pieces;
+    struct dataflow flow;
+    struct fusion fusion;
     *out = (struct partition){.graph = graph, .parameters = graph_parameters(graph)};
-    enum err err = flow_make(graph, fusion == PARTITION_FUSED, &flow);
+    enum err err = dataflow_make(graph, mode == PARTITION_FUSED, &flow);
     if (!err) {
-        look_at_nodes(out);
-        err = fuse_nodes(&flow, fusion == PARTITION_FUSED, &pieces);
+        inspect_nodes(out);
+        err = fusion_make(&flow, mode == PARTITION_FUSED, &fusion);
         if (!err) {
-            err = share_and_assemble(&flow, &pieces, out);
-            pieces_release(&pieces);
+            err = shard_and_assemble(&flow, &fusion, out);
+            fusion_release(&fusion);
         }
-        flow_release(&flow);
+        dataflow_release(&flow);
     }
     if (err) {
         partition_release(out);
@@ -381,7 +552,7 @@ void partition_release(struct partition *partition)
     free(partition->before);
     free(partition->tensors);
     free(partition->alive);
-    free(partition->kinds);
-    free(partition->kind_of);
+    free(partition->unique);
+    free(partition->unique_of);
     *partition = (struct partition){0};
 }

@@ -1,9 +1,9 @@
-/* A graph cut into subgraphs: what runs as one kernel, with what it reads and writes at its border.
- * Subgraphs stand in an order in which each comes after those that it needs, and the edges between them
- * are those of the graph, through views too: nothing is cut at a residual addition.
+/* A graph partitioned into subgraphs, each of which runs as one kernel, with the data it reads and writes at
+ * its boundary.  Subgraphs are in an order in which each comes after those it depends on, and the edges
+ * between them are those of the graph, through views too: residual additions do not cut anything.
  *
- * Ownership: partition_make fills a struct that partition_release takes back; it points into the graph,
- * which must last as long. */
+ * Ownership: partition_make fills a struct that partition_release frees; it points into the graph, which must
+ * outlive it. */
 #ifndef IPW_ESTIMATE_PARTITION_H
 #define IPW_ESTIMATE_PARTITION_H
 
@@ -16,41 +16,39 @@
 #include "graph/graph.h"
 
 struct subgraph {
-    const char *name; /* of the node that decides: "layer1.0.conv1" */
+    const char *name; /* of its main node: "layer1.0.conv1" */
     char pattern[48]; /* "conv+batch_norm+relu" */
-    enum graph_op op; /* of that node: the one with most MACs, else the first */
-    int32_t layer;    /* GRAPH_NONE outside */
+    enum graph_op op; /* of its main node: the one with the most MACs, else the first */
+    int32_t layer;    /* GRAPH_NONE: outside of the layers */
     enum decoder_component component;
-    uint32_t first_node, node_count; /* in partition.nodes */
-    uint32_t first_before,
-        before_count; /* in partition.before: subgraphs that must be done first */
+    uint32_t first_node, node_count;     /* in partition.nodes */
+    uint32_t first_before, before_count; /* in partition.before: subgraphs that must run first */
     struct graph_cost
-        cost; /* operations of all its nodes; in, out and weights at its border only, each
-                               tensor once */
-    struct graph_amount inside; /* that fusion saves: written and read again otherwise */
-    double outputs; /* numbers that its deciding nodes make: how much there is to deal out */
-    double rows;  /* of the matrix that they are: its columns are the last dimension or channels */
-    double steps; /* that wait for each other, of a recurrent layer; 1 of anything else */
-    double link_summed;   /* numbers that devices which share it must add up; 0: none */
-    double link_gathered; /* numbers of which each has some, and all are needed */
-    bool is_shared;       /* devices may share it: products with weights, attention */
-    bool is_summed;       /* and each then has a part of every sum, not all of some */
-    uint32_t level;       /* the longest way from the start, in subgraphs */
+        cost; /* operations of all nodes; in, out and weights at the boundary, each tensor once */
+    struct graph_amount inside; /* traffic that fusion saves: written and read again otherwise */
+    double outputs;  /* elements made by its main nodes: the work to distribute over units */
+    double rows;     /* of the matrix they form; its columns are the last dimension, or channels */
+    double steps;    /* sequential steps of a recurrent layer; otherwise 1 */
+    bool is_sharded; /* tensor parallelism divides it: products with weights, attention */
+    bool is_row_parallel; /* each device then has a partial sum of every result */
+    double all_reduced;   /* elements all-reduced between devices that share it; 0: none */
+    double all_gathered;  /* elements all-gathered; 0: none */
+    uint32_t level;       /* longest path from the start, in subgraphs */
 };
 
-/* A tensor that lies in memory between subgraphs, or comes in or goes out: once, whatever views it has. */
+/* A tensor held in memory between subgraphs, or an input or output: once, whatever views it has. */
 struct partition_tensor {
     tensor_id tensor;
-    uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for what goes out */
+    uint32_t from, to; /* subgraphs that make it and use it last; count - 1 for an output */
     struct graph_amount amount;
     double columns, heads_kv; /* shares of it that devices divide, see partition_alive */
 };
 
-/* What lies in memory between subgraphs while one of them runs. */
+/* Activations in memory while one subgraph runs. */
 struct partition_alive {
-    double activations; /* numbers that each device has */
-    double columns;     /* numbers that devices which share the model divide by their count */
-    double heads_kv;    /* numbers that they divide by no more than the heads of keys and values */
+    double activations; /* elements replicated on each device */
+    double columns;     /* elements divided by the number of devices */
+    double heads_kv;    /* elements divided by at most the number of KV heads */
     double fixed_bytes; /* integers */
 };
 
@@ -62,25 +60,26 @@ struct partition {
     uint32_t *before;
     size_t before_count;
     struct graph_cost total; /* the sum over subgraphs */
-    double shared_macs;      /* of it, what devices may share */
+    double sharded_macs;     /* of it, MACs that tensor parallelism divides */
     struct partition_tensor *tensors;
     size_t tensor_count;
-    struct partition_alive *alive;    /* while each subgraph runs */
-    struct graph_amount model;        /* parameters, buffers, constants, each whole and once */
-    struct graph_amount model_shared; /* of it, what devices may share */
-    struct graph_amount cache;        /* keys and values of earlier tokens and of this pass */
-    int64_t heads_kv;  /* the fewest of an attention: the cache can be shared by no more devices */
-    bool is_decoder;   /* its nodes say which component they are of */
+    struct partition_alive *alive;     /* by subgraph */
+    struct graph_amount model;         /* parameters, buffers and constants, each once */
+    struct graph_amount model_sharded; /* of it, what tensor parallelism divides */
+    struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
+    int64_t
+        heads_kv; /* the fewest of any attention: the KV cache is divided by at most this many devices */
+    bool is_decoder;   /* its nodes state their component */
     double parameters; /* of the graph */
-    /* Subgraphs of one kind differ in nothing that time or joules depend on: kinds has the first of each,
-     * kind_of the kind of every subgraph. */
-    uint32_t *kinds, *kind_of;
-    size_t kind_count;
+    /* Subgraphs that agree in everything time and energy depend on: unique has the first of each set,
+     * unique_of the index of its set for every subgraph. */
+    uint32_t *unique, *unique_of;
+    size_t unique_count;
 };
 
 enum partition_fusion {
-    PARTITION_FUSED, /* convolution + norm + activation, linear + activation, attention, qkv, ... */
-    PARTITION_PLAIN, /* every node that does something is its own */
+    PARTITION_FUSED, /* convolution + norm + activation, linear + activation, attention, QKV, ... */
+    PARTITION_PLAIN, /* every node that computes is a kernel of its own */
 };
 
 enum err partition_make(const struct graph *graph, enum partition_fusion fusion,

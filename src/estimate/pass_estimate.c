@@ -1,20 +1,18 @@
+/* Sums the estimates of all subgraphs of a pass, and adds what only the pass as a whole has: memory over time,
+ * how much of it could run concurrently, and the uncertainty of the result. */
 #include "estimate/pass_estimate.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "estimate/certainty.h"
-#include "estimate/concurrency.h"
-#include "estimate/energy.h"
-#include "estimate/memory.h"
-#include "estimate/roofline.h"
+#include "core/text.h"
 
-const char *estimate_bound_name(enum estimate_bound bound)
-{
-    static const char *const NAMES[BOUND_COUNT] = {"compute", "memory", "launch", "link",
-                                                   "balanced"};
-    return NAMES[bound];
-}
+/* Relative errors beside those of the device's figures: of the model where it was fitted to this device and
+ * where it was not, of a node whose operator is unknown, of a graph whose shapes were assumed. */
+#define MODEL_CALIBRATED 0.10
+#define MODEL_THEORETIC  0.25
+#define NODE_UNKNOWN     1.0
+#define GRAPH_GUESSED    0.3
 
 const char *estimate_confidence_name(enum estimate_confidence confidence)
 {
@@ -22,44 +20,275 @@ const char *estimate_confidence_name(enum estimate_confidence confidence)
     return NAMES[confidence];
 }
 
-/* ---- rows ---- */
+/* ---- memory ---- */
 
-/* What a subgraph adds to the whole. */
-struct addend {
-    double latency_s, macs, flops, bytes, wasted_j;
-    double weighted; /* utilisation times joules */
-    struct estimate_joules joules;
-    struct estimate_traffic traffic;
-    struct certainty_shares shares;
+static double batch_of(const struct partition *partition)
+{
+    return partition->graph->batch > 0 ? partition->graph->batch : 1;
+}
+
+/* The number of devices that the KV cache is divided by: at most its heads. */
+static double kv_devices(const struct partition *partition, int devices)
+{
+    double heads = partition->heads_kv > 0 ? (double)partition->heads_kv : devices;
+    return fmin(devices, heads);
+}
+
+/* Activations on each device while a subgraph runs. */
+static double alive_bytes(const struct partition *partition, size_t subgraph,
+                          const struct precision_widths *widths, int devices)
+{
+    const struct partition_alive *alive = &partition->alive[subgraph];
+    double elements = alive->activations + alive->columns / devices +
+                      alive->heads_kv / kv_devices(partition, devices);
+    return elements * widths->activation + alive->fixed_bytes;
+}
+
+/* The weights do not depend on the batch; everything else grows with it. */
+static double largest_batch(const struct estimate_memory *memory, double batch)
+{
+    double one = (memory->activations_peak + memory->workspace_peak + memory->kv_cache) / batch;
+    double left = memory->capacity - memory->weights;
+    if (!is_known(memory->capacity) || !is_known(one) || one <= 0)
+        return UNKNOWN;
+    return left > 0 ? floor(left / one) : 0;
+}
+
+/* Everything but the timeline. */
+static void estimate_memory(const struct partition *partition, const struct rates *rates,
+                            int devices, struct estimate_memory *out)
+{
+    const struct precision_widths *widths = &rates->widths;
+    double sharded = graph_bytes(&partition->model_sharded, widths);
+    *out = (struct estimate_memory){
+        .weights = graph_bytes(&partition->model, widths) - sharded + sharded / devices,
+        .kv_cache = graph_bytes(&partition->cache, widths) / kv_devices(partition, devices),
+        .capacity = rates->capacity,
+    };
+    for (size_t i = 0; i < partition->count; i++) {
+        double bytes = alive_bytes(partition, i, widths, devices);
+        if (bytes > out->activations_peak) {
+            out->activations_peak = bytes;
+            out->peak_subgraph = i;
+        }
+    }
+    out->total_peak = out->weights + out->activations_peak + out->workspace_peak + out->kv_cache;
+    out->fits = !(out->total_peak > out->capacity);
+    out->largest_batch = largest_batch(out, batch_of(partition));
+}
+
+/* ---- concurrency ---- */
+
+/* FLOPs of the critical path; `until` holds those of the longest path that ends with each subgraph. */
+static double critical_path(const struct partition *partition, double *until)
+{
+    double longest = 0;
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph *subgraph = &partition->subgraphs[i];
+        double before = 0;
+        for (uint32_t k = 0; k < subgraph->before_count; k++) {
+            double one = until[partition->before[subgraph->first_before + k]];
+            before = one > before ? one : before;
+        }
+        until[i] = before + graph_flops(&subgraph->cost);
+        longest = until[i] > longest ? until[i] : longest;
+    }
+    return longest;
+}
+
+struct level {
+    size_t width;
+    double largest; /* FLOPs of one subgraph */
 };
 
-/* A kind of subgraph on this device. */
-struct kind {
+static void sum_levels(const struct partition *partition, struct level *levels,
+                       struct estimate_concurrency *out)
+{
+    double largest = 0, all = graph_flops(&partition->total);
+    for (size_t i = 0; i < partition->count; i++) {
+        const struct subgraph *subgraph = &partition->subgraphs[i];
+        struct level *level = &levels[subgraph->level];
+        double flops = graph_flops(&subgraph->cost);
+        level->width++;
+        level->largest = flops > level->largest ? flops : level->largest;
+        out->levels = subgraph->level + 1 > out->levels ? subgraph->level + 1 : out->levels;
+        out->max_width = level->width > out->max_width ? level->width : out->max_width;
+    }
+    for (size_t i = 0; i < out->levels; i++) {
+        largest += levels[i].largest;
+        out->wide_levels += levels[i].width > 1;
+    }
+    out->stage_parallelism = largest > 0 ? all / largest : 1;
+}
+
+/* Samples of a batch are independent, so the critical path of a batch is that of one sample. */
+static enum err estimate_concurrency(const struct partition *partition, double batch,
+                                     struct estimate_concurrency *out)
+{
+    double *until = malloc((partition->count + 1) * sizeof *until);
+    struct level *levels = calloc(partition->count + 1, sizeof *levels);
+    enum err err = until && levels ? ERR_OK : ERR_NO_MEMORY;
+    *out = (struct estimate_concurrency){0};
+    if (!err) {
+        double all = graph_flops(&partition->total);
+        sum_levels(partition, levels, out);
+        out->critical_path_flops = critical_path(partition, until);
+        out->parallelism = out->critical_path_flops > 0 ? all / out->critical_path_flops : 1;
+        out->batch_parallelism = out->parallelism * batch;
+    }
+    free(until);
+    free(levels);
+    return err;
+}
+
+/* ---- uncertainty ---- */
+
+/* Seconds by what they depend on, and seconds and joules of unknown operators. */
+struct time_shares {
+    double compute_s, memory_s, launch_s, link_s, limit_s, unknown_s, unknown_j;
+};
+
+static double square(double x)
+{
+    return x * x;
+}
+
+static struct time_shares shares_of(const struct subgraph *subgraph,
+                                    const struct subgraph_estimate *row)
+{
+    struct time_shares shares = {0};
+    if (row->stretch > 1) {
+        shares.limit_s = row->latency_s;
+    } else {
+        *(row->compute_s > row->memory_s ? &shares.compute_s : &shares.memory_s) =
+            fmax(row->compute_s, row->memory_s);
+        shares.launch_s = row->launch_s;
+        shares.link_s = row->link_s;
+    }
+    if (subgraph->op == GRAPH_UNKNOWN) {
+        shares.unknown_s = row->latency_s;
+        shares.unknown_j = row->joules.total;
+    }
+    return shares;
+}
+
+/* Relative uncertainty of a product of two rates. */
+static double both(struct rate a, struct rate b)
+{
+    return sqrt(square(a.relative) + square(b.relative));
+}
+
+/* Variance that the graph and the model add to that of the device's figures. */
+static double graph_variance(const struct pass_estimate *estimate, double all, double of_unknown)
+{
+    double model = estimate->hardware->is_calibrated ? MODEL_CALIBRATED : MODEL_THEORETIC;
+    double guessed = estimate->partition->graph->is_guessed ? GRAPH_GUESSED : 0;
+    return square(model * all) + square(guessed * all) + square(NODE_UNKNOWN * of_unknown);
+}
+
+static void set_plus_minus(const struct rates *rates, const struct time_shares *shares,
+                           struct pass_estimate *estimate)
+{
+    const struct estimate_joules *joules = &estimate->joules;
+    double active = joules->compute + joules->memory + joules->link;
+    double active_variance =
+        square(joules->compute * rates->product_joules.relative) +
+        square((joules->memory + joules->link) * rates->joules_per_byte.relative) +
+        graph_variance(estimate, active, shares->unknown_j);
+    double time_variance =
+        square(shares->compute_s * both(rates->product_flops, rates->compute_share)) +
+        square(shares->memory_s * both(rates->bytes_per_s, rates->memory_share)) +
+        square(shares->launch_s * rates->launch_s.relative) +
+        square(shares->link_s * both(rates->link_bytes_per_s, rates->link_latency_s)) +
+        graph_variance(estimate, estimate->latency_s, shares->unknown_s);
+    if (shares->limit_s > 0 &&
+        active > 0) /* then time is energy over the power that the limit leaves */
+        time_variance += square(shares->limit_s) * active_variance / square(active);
+    double time = estimate->latency_s, relative_time = time > 0 ? time_variance / square(time) : 0;
+    double idle_variance = square(joules->idle) * (square(rates->idle_w.relative) + relative_time);
+    estimate->latency_plus_minus = sqrt(time_variance);
+    estimate->joules_plus_minus = sqrt(active_variance + idle_variance);
+    /* Where the power limit binds, power is the limit and as uncertain as that. */
+    double limited = time > 0 ? shares->limit_s / time : 0;
+    double power_variance = square(joules->idle * rates->idle_w.relative) + active_variance +
+                            square(active) * relative_time;
+    double limit_variance =
+        limited > 0 ? square(limited * joules->total * rates->limit_w.relative) : 0;
+    estimate->power_plus_minus =
+        time > 0 ? sqrt(square(1 - limited) * power_variance + limit_variance) / time : UNKNOWN;
+}
+
+/* How well the device is known, and what keeps it from being known better. */
+static enum estimate_confidence device_confidence(const struct pass_estimate *estimate,
+                                                  char *reason, size_t room)
+{
+    const struct hardware *hardware = estimate->hardware;
+    struct hardware_weakest weakest = hardware_weakest(hardware, estimate->config.precision);
+    enum precision wanted = estimate->config.precision, used;
+    (void)hardware_product_flops(hardware, wanted, &used);
+    /* Peaks are published figures even where everything measurable was measured. */
+    bool is_measured = weakest.evidence <= EVIDENCE_PUBLISHED && used == wanted;
+    if (hardware->is_calibrated && is_measured)
+        str_format(reason, room, "%s was calibrated by measurement%s", hardware->id,
+                   is_known(hardware->limit_w.value) ? "" : "; no power limit stated");
+    else if (hardware->is_calibrated && used != wanted)
+        str_format(reason, room, "%s was calibrated, but not in %s", hardware->id,
+                   precision_name(wanted));
+    else if (hardware->is_calibrated)
+        str_format(reason, room, "%s was calibrated, but not %s: %s", hardware->id, weakest.figure,
+                   weakest.is_stated ? evidence_name(weakest.evidence) : "not stated");
+    else
+        str_format(reason, room, "some figures of %s are %s", hardware->id,
+                   evidence_name(weakest.evidence));
+    return hardware->is_calibrated && is_measured   ? CONFIDENCE_CALIBRATED
+           : hardware->is_calibrated || is_measured ? CONFIDENCE_INTERPOLATED
+                                                    : CONFIDENCE_THEORETICAL;
+}
+
+static void set_confidence(struct pass_estimate *estimate)
+{
+    const struct graph *graph = estimate->partition->graph;
+    const struct hardware *hardware = estimate->hardware;
+    char *reason = estimate->confidence_reason;
+    size_t room = sizeof estimate->confidence_reason;
+    estimate->confidence = device_confidence(estimate, reason, room);
+    if (!graph->is_guessed && graph->unknown_count == 0 && !hardware->doubt[0])
+        return;
+    if (estimate->confidence < CONFIDENCE_THEORETICAL)
+        estimate->confidence++;
+    if (graph->is_guessed)
+        str_copy(reason, room, "the file does not state all shapes: some are assumed");
+    else if (graph->unknown_count)
+        str_format(reason, room, "%zu node%s an unknown operator", graph->unknown_count,
+                   graph->unknown_count == 1 ? " has" : "s have");
+    else
+        str_format(reason, room, "contradictory figures of the device: %s", hardware->doubt);
+}
+
+/* ---- subgraphs ---- */
+
+/* What a subgraph adds to the pass. */
+struct addend {
+    double latency_s, macs, flops, bytes, wasted_j;
+    double weighted; /* utilization times joules */
+    struct estimate_joules joules;
+    struct estimate_traffic traffic;
+    struct time_shares shares;
+};
+
+/* A unique subgraph on this device. */
+struct unique {
     struct subgraph_estimate row;
     struct addend addend;
 };
 
-static struct estimate_traffic times(const struct estimate_traffic *one, int devices)
+static void estimate_unique(const struct partition *partition, size_t number,
+                            const struct rates *rates, int devices, struct unique *out)
 {
-    return (struct estimate_traffic){
-        .weights = devices * one->weights,
-        .activations = devices * one->activations,
-        .cache_read = devices * one->cache_read,
-        .cache_written = devices * one->cache_written,
-        .link = devices * one->link,
-    };
-}
-
-static void estimate_kind(const struct partition *partition, size_t number,
-                          const struct rates *rates, int devices, struct kind *out)
-{
-    const struct subgraph *subgraph = &partition->subgraphs[partition->kinds[number]];
+    const struct subgraph *subgraph = &partition->subgraphs[partition->unique[number]];
     struct subgraph_estimate *row = &out->row;
     struct roofline_work work = roofline_work(subgraph, partition, &rates->widths, devices);
-    roofline_row(subgraph, &work, rates, row);
-    energy_row(&work, rates, devices, row);
-    row->flops = devices * (2 * work.macs + work.elementwise);
-    row->bytes = devices * work.bytes;
+    roofline_estimate(subgraph, &work, rates, devices, row);
     out->addend = (struct addend){
         .latency_s = row->latency_s,
         .macs = devices * work.macs,
@@ -68,30 +297,12 @@ static void estimate_kind(const struct partition *partition, size_t number,
         .wasted_j = row->joules.idle * (1 - row->utilisation),
         .weighted = row->joules.total * row->utilisation,
         .joules = row->joules,
-        .traffic = times(&work.traffic, devices),
-        .shares = certainty_shares(subgraph, row),
+        .shares = shares_of(subgraph, row),
     };
+    estimate_traffic_add(&out->addend.traffic, &work.traffic, devices);
 }
 
-static void add_joules(struct estimate_joules *sum, const struct estimate_joules *more)
-{
-    sum->compute += more->compute;
-    sum->memory += more->memory;
-    sum->idle += more->idle;
-    sum->link += more->link;
-    sum->total += more->total;
-}
-
-static void add_traffic(struct estimate_traffic *sum, const struct estimate_traffic *more)
-{
-    sum->weights += more->weights;
-    sum->activations += more->activations;
-    sum->cache_read += more->cache_read;
-    sum->cache_written += more->cache_written;
-    sum->link += more->link;
-}
-
-static void add_shares(struct certainty_shares *sum, const struct certainty_shares *more)
+static void add_shares(struct time_shares *sum, const struct time_shares *more)
 {
     sum->compute_s += more->compute_s;
     sum->memory_s += more->memory_s;
@@ -110,17 +321,17 @@ static void add(struct addend *sum, const struct addend *more)
     sum->bytes += more->bytes;
     sum->wasted_j += more->wasted_j;
     sum->weighted += more->weighted;
-    add_joules(&sum->joules, &more->joules);
-    add_traffic(&sum->traffic, &more->traffic);
+    estimate_joules_add(&sum->joules, &more->joules, 1);
+    estimate_traffic_add(&sum->traffic, &more->traffic, 1);
     add_shares(&sum->shares, &more->shares);
 }
 
-/* The most watts of a subgraph; unknown stays unknown. */
-static double peak_of(const struct kind *kinds, size_t count)
+/* The highest power of a subgraph; UNKNOWN if that of one is unknown. */
+static double peak_power(const struct unique *unique, size_t count)
 {
     double peak = 0;
     for (size_t k = 0; k < count; k++) {
-        const struct subgraph_estimate *row = &kinds[k].row;
+        const struct subgraph_estimate *row = &unique[k].row;
         double watts = row->joules.total / row->latency_s;
         if (row->latency_s > 0 && is_known(peak) && !(watts <= peak))
             peak = watts;
@@ -128,24 +339,24 @@ static double peak_of(const struct kind *kinds, size_t count)
     return peak;
 }
 
-/* Each kind is computed once.  Subgraphs are still added one by one and in their order: the sums are to the
- * last bit those of a list of all rows. */
-static enum err estimate_rows(const struct rates *rates, int devices,
-                              struct certainty_shares *shares, struct pass_estimate *out)
+/* Each unique subgraph is computed once.  Subgraphs are still added one by one and in order, so that the sums
+ * equal those over a list of all rows to the last bit. */
+static enum err sum_subgraphs(const struct rates *rates, int devices, struct time_shares *shares,
+                              struct pass_estimate *out)
 {
     const struct partition *partition = out->partition;
     struct addend sum = {0};
-    struct kind *kinds = malloc((partition->kind_count + 1) * sizeof *kinds);
-    if (!kinds)
+    struct unique *unique = malloc((partition->unique_count + 1) * sizeof *unique);
+    if (!unique)
         return ERR_NO_MEMORY;
-    for (size_t k = 0; k < partition->kind_count; k++)
-        estimate_kind(partition, k, rates, devices, &kinds[k]);
+    for (size_t k = 0; k < partition->unique_count; k++)
+        estimate_unique(partition, k, rates, devices, &unique[k]);
     for (size_t i = 0; i < partition->count; i++) {
-        const struct kind *kind = &kinds[partition->kind_of[i]];
-        add(&sum, &kind->addend);
-        out->bound_counts[kind->row.bound]++;
+        const struct unique *one = &unique[partition->unique_of[i]];
+        add(&sum, &one->addend);
+        out->bound_counts[one->row.bound]++;
         if (out->rows)
-            out->rows[i] = kind->row;
+            out->rows[i] = one->row;
     }
     out->latency_s = sum.latency_s;
     out->macs = sum.macs;
@@ -155,9 +366,9 @@ static enum err estimate_rows(const struct rates *rates, int devices,
     out->utilisation = sum.weighted; /* divided by set_ratios */
     out->joules = sum.joules;
     out->traffic = sum.traffic;
-    out->peak_w = peak_of(kinds, partition->kind_count);
+    out->peak_w = peak_power(unique, partition->unique_count);
     *shares = sum.shares;
-    free(kinds);
+    free(unique);
     return ERR_OK;
 }
 
@@ -167,7 +378,7 @@ static void set_ratios(const struct rates *rates, int devices, struct pass_estim
     out->average_w = out->latency_s > 0 ? total / out->latency_s : UNKNOWN;
     out->utilisation = total > 0 ? out->utilisation / total : UNKNOWN;
     out->efficiency = total > 0 ? (total - out->joules.idle) / total : UNKNOWN;
-    double macs = out->partition->total.macs; /* what devices repeat is no use to anybody */
+    double macs = out->partition->total.macs; /* replicated work does not count */
     out->mfu = all > 0 ? 2 * macs / (all * rates->product_flops.value) : UNKNOWN;
     out->mbu = all > 0 ? out->bytes / (all * rates->bytes_per_s.value) : UNKNOWN;
     if (out->partition->count == 0)
@@ -178,62 +389,60 @@ static enum err check_devices(const struct partition *partition, const struct ha
                               const struct rates *rates, int devices, struct error *why)
 {
     if (devices < 1)
-        return err_set(why, ERR_BAD_VALUE, "%d devices: give at least 1", devices);
+        return err_set(why, ERR_BAD_VALUE, "%d devices: at least 1 is needed", devices);
     if (devices > 1 && !is_known(rates->link_bytes_per_s.value))
         return err_set(why, ERR_BAD_VALUE,
-                       "%s states no link to a neighbour: it cannot share a model", hardware->id);
-    if (devices > 1 && !(partition->shared_macs > 0))
-        return err_set(why, ERR_BAD_VALUE,
-                       "nothing of %.100s can be shared over devices by tensor parallelism",
+                       "%s: no link between devices stated: it cannot share a model", hardware->id);
+    if (devices > 1 && !(partition->sharded_macs > 0))
+        return err_set(why, ERR_BAD_VALUE, "%.100s: tensor parallelism divides none of it",
                        partition->graph->name);
     return ERR_OK;
 }
 
-/* With what nobody needs who asks for sums only. */
-static enum err estimate_memory(const struct partition *partition, const struct rates *rates,
-                                struct pass_estimate *out)
+static enum err estimate_detail(const struct rates *rates, int devices, struct pass_estimate *out)
 {
-    const struct pass_options *setting = &out->setting;
-    double batch = setting->batch > 0 ? setting->batch : partition->graph->batch;
-    if (setting->sums_only) {
-        memory_sums(partition, rates, setting->devices, batch, &out->memory);
-        return ERR_OK;
-    }
+    const struct partition *partition = out->partition;
+    struct estimate_memory *memory = &out->memory;
     out->rows = malloc((partition->count + 1) * sizeof *out->rows);
-    if (!out->rows || concurrency_of(partition, batch > 0 ? batch : 1, &out->concurrency))
+    memory->timeline = malloc((partition->count + 1) * sizeof *memory->timeline);
+    if (!out->rows || !memory->timeline)
         return ERR_NO_MEMORY;
-    return memory_of(partition, rates, setting->devices, batch, &out->memory);
+    for (size_t i = 0; i < partition->count; i++)
+        memory->timeline[i] = alive_bytes(partition, i, &rates->widths, devices);
+    return estimate_concurrency(partition, batch_of(partition), &out->concurrency);
 }
 
 enum err pass_estimate_make(const struct partition *partition, const struct hardware *hardware,
-                            const struct pass_options *setting, struct pass_estimate *out,
-                            struct error *why)
+                            const struct estimate_config *config, bool has_detail,
+                            struct pass_estimate *out, struct error *why)
 {
     struct rates rates;
-    struct certainty_shares shares;
-    int devices = setting->devices ? setting->devices : 1;
-    *out =
-        (struct pass_estimate){.partition = partition, .hardware = hardware, .setting = *setting};
-    enum err err = rates_of(hardware, setting->precision, &rates, why);
+    struct time_shares shares;
+    int devices = config->devices ? config->devices : 1;
+    *out = (struct pass_estimate){.partition = partition, .hardware = hardware, .config = *config};
+    enum err err = rates_of(hardware, config->precision, &rates, why);
     if (!err)
         err = check_devices(partition, hardware, &rates, devices, why);
     if (err)
         return err;
     if (!is_known(rates.link_latency_s.value))
         rates.link_latency_s.value = 0;
-    rates.widths.keeps_stored = setting->keeps_stored;
-    out->setting.devices = devices;
+    rates.widths.keeps_stored = config->keeps_stored;
+    out->config.devices = devices;
     out->used = rates.used;
     out->params = partition->parameters;
-    err = estimate_memory(partition, &rates, out);
+    estimate_memory(partition, &rates, devices, &out->memory);
+    if (has_detail)
+        err = estimate_detail(&rates, devices, out);
     if (!err)
-        err = estimate_rows(&rates, devices, &shares, out);
+        err = sum_subgraphs(&rates, devices, &shares, out);
     if (err) {
         pass_estimate_release(out);
         return err_set(why, err, "%s", err_text(err));
     }
     set_ratios(&rates, devices, out);
-    certainty_of(&rates, &shares, out);
+    set_plus_minus(&rates, &shares, out);
+    set_confidence(out);
     return ERR_OK;
 }
 

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "estimate/energy.h"
 #include "estimate/workload_estimate.h"
 #include "estimate/roofline.h"
 #include "estimate/workload.h"
@@ -136,8 +135,7 @@ enum err predictor_predict_load(const struct predictor *predictor, const struct 
         return err;
     if (row->kind == CALIBRATE_GRAPH || row->kind == CALIBRATE_LAUNCH)
         rates.launch_s.value *= row->kernels;
-    roofline_row(&whole, &work, &rates, &found);
-    energy_row(&work, &rates, 1, &found);
+    roofline_estimate(&whole, &work, &rates, 1, &found);
     *out = (struct prediction){
         .latency_s = found.latency_s, .joules = found.joules.total, .regime = found.bound};
     return ERR_OK;

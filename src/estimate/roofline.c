@@ -1,19 +1,152 @@
+/* Three steps: the figures of a device in one precision (rates), the work of one device in a subgraph under
+ * tensor parallelism, and from both its time by the roofline and its energy. */
 #include "estimate/roofline.h"
 
 #include <math.h>
 
 enum {
-    TILE_SIDE = 64,      /* a unit is dealt 64 x 64 numbers of a product */
-    PIECE_NUMBERS = 1024 /* and 1024 of anything else */
+    TILE_SIDE = 64,        /* of the tiles of a product, per unit: 64 x 64 */
+    PIECE_ELEMENTS = 1024, /* per unit, for anything else */
+    LINK_ENDS = 2,         /* a message is read from one memory and written to another */
 };
-#define BALANCED_BAND 1.1
+#define BALANCED_BAND 1.1 /* within which the two largest times count as balanced */
 
-/* ---- what one device does ---- */
+const char *estimate_bound_name(enum estimate_bound bound)
+{
+    static const char *const NAMES[BOUND_COUNT] = {"compute", "memory", "launch", "link",
+                                                   "balanced"};
+    return NAMES[bound];
+}
 
-/* Of what goes in and comes out of a shared matrix, one of the two is whole on each device and the other
- * in parts.  Everything else is shared by heads, of which keys and values may have fewer than there are
- * devices. */
-static void share(const struct subgraph *subgraph, const struct partition *partition, double in,
+void estimate_joules_add(struct estimate_joules *sum, const struct estimate_joules *more,
+                         double times)
+{
+    sum->compute += times * more->compute;
+    sum->memory += times * more->memory;
+    sum->idle += times * more->idle;
+    sum->link += times * more->link;
+    sum->total += times * more->total;
+}
+
+void estimate_traffic_add(struct estimate_traffic *sum, const struct estimate_traffic *more,
+                          double times)
+{
+    sum->weights += times * more->weights;
+    sum->activations += times * more->activations;
+    sum->cache_read += times * more->cache_read;
+    sum->cache_written += times * more->cache_written;
+    sum->link += times * more->link;
+}
+
+/* ---- rates ---- */
+
+/* Relative uncertainty of a figure that does not state its own, by evidence. */
+static const double BY_EVIDENCE[EVIDENCE_COUNT] = {
+    [EVIDENCE_MEASURED] = 0.05, [EVIDENCE_FITTED] = 0.10,  [EVIDENCE_PUBLISHED] = 0.10,
+    [EVIDENCE_DERIVED] = 0.25,  [EVIDENCE_ASSUMED] = 0.50,
+};
+
+/* Defaults by class: what good code attains, and the cost of a launch. */
+static const struct {
+    double compute_share, memory_share, launch_s;
+    const char *source;
+} OF_CLASS[HARDWARE_CLASS_COUNT] = {
+    [HARDWARE_GPU] = {0.70, 0.80, 4e-6, "not stated: assumed for GPUs"},
+    [HARDWARE_CPU] = {0.70, 0.75, 2e-6, "not stated: assumed for CPUs"},
+    [HARDWARE_TPU] = {0.60, 0.80, 2e-6, "not stated: assumed for TPUs"},
+    [HARDWARE_NPU] = {0.50, 0.70, 5e-6, "not stated: assumed for NPUs"},
+};
+
+static struct rate rate_of(const struct hardware_figure *figure)
+{
+    bool is_stated = is_known(figure->plus_minus) && figure->value > 0;
+    return (struct rate){figure->value, is_stated ? figure->plus_minus / figure->value
+                                                  : BY_EVIDENCE[figure->evidence]};
+}
+
+static struct hardware_figure figure_or(const struct hardware_figure *figure, double assumed,
+                                        const char *source)
+{
+    if (is_known(figure->value))
+        return *figure;
+    return (struct hardware_figure){.value = assumed,
+                                    .evidence = EVIDENCE_ASSUMED,
+                                    .plus_minus = BY_EVIDENCE[EVIDENCE_ASSUMED] * assumed,
+                                    .source = source};
+}
+
+struct rates_stated rates_stated_or_assumed(const struct hardware *hardware)
+{
+    enum hardware_class class = hardware->class;
+    const char *source = OF_CLASS[class].source;
+    return (struct rates_stated){
+        .compute_share = figure_or(&hardware->compute_share, OF_CLASS[class].compute_share, source),
+        .memory_share = figure_or(&hardware->memory_share, OF_CLASS[class].memory_share, source),
+        .launch_s = figure_or(&hardware->launch_s, OF_CLASS[class].launch_s, source),
+    };
+}
+
+static struct rate rate_at(const struct hardware_figure *figure)
+{
+    return figure ? rate_of(figure) : (struct rate){UNKNOWN, BY_EVIDENCE[EVIDENCE_ASSUMED]};
+}
+
+static void look_up_units(const struct hardware *hardware, enum precision precision,
+                          struct rates *out)
+{
+    struct hardware_way products = hardware_product_way(hardware, precision);
+    struct hardware_way others = hardware_other_way(hardware, precision);
+    out->used = products.flops ? products.used : precision;
+    out->product_flops = rate_at(products.flops);
+    out->product_joules = rate_at(products.joules);
+    out->other_flops = rate_at(others.flops);
+    out->other_joules = rate_at(others.joules);
+}
+
+static bool is_positive(double value)
+{
+    return is_known(value) && value > 0;
+}
+
+enum err rates_of(const struct hardware *hardware, enum precision precision, struct rates *out,
+                  struct error *why)
+{
+    *out = (struct rates){.widths = precision_widths(precision)};
+    if (hardware->memory_count == 0)
+        return err_set(why, ERR_BAD_VALUE, "%s: no memory stated in its hardware file",
+                       hardware->id);
+    const struct hardware_memory *memory = hardware_main_memory(hardware);
+    struct rates_stated stated = rates_stated_or_assumed(hardware);
+    look_up_units(hardware, precision, out);
+    out->bytes_per_s = rate_of(&memory->bytes_per_s);
+    out->joules_per_byte = rate_of(&memory->joules_per_byte);
+    out->capacity = memory->capacity_bytes.value;
+    out->compute_share = rate_of(&stated.compute_share);
+    out->memory_share = rate_of(&stated.memory_share);
+    out->launch_s = rate_of(&stated.launch_s);
+    out->limit_w = rate_of(&hardware->limit_w);
+    out->idle_w = rate_of(&hardware->idle_w);
+    out->link_bytes_per_s = rate_of(&hardware->link_bytes_per_s);
+    out->link_latency_s = rate_of(&hardware->link_latency_s);
+    out->units = hardware->units.value;
+    if (!is_positive(out->product_flops.value))
+        return err_set(why, ERR_BAD_VALUE, "%s: no FLOP/s stated in %s or a wider precision",
+                       hardware->id, precision_name(precision));
+    if (!is_positive(out->bytes_per_s.value))
+        return err_set(why, ERR_BAD_VALUE, "%s: no bandwidth stated for its memory %s",
+                       hardware->id, memory->name);
+    if (out->limit_w.value <= out->idle_w.value)
+        return err_set(why, ERR_BAD_VALUE,
+                       "%s: idle power of %g W is not below the power limit of %g W", hardware->id,
+                       out->idle_w.value, out->limit_w.value);
+    return ERR_OK;
+}
+
+/* ---- work of one device ---- */
+
+/* Of the input and output of a sharded matrix, one is complete on each device and the other sharded.
+ * Everything else is sharded by heads; there may be fewer KV heads than devices. */
+static void shard(const struct subgraph *subgraph, const struct partition *partition, double in,
                   double out, double devices, struct roofline_work *work)
 {
     struct estimate_traffic *traffic = &work->traffic;
@@ -23,14 +156,14 @@ static void share(const struct subgraph *subgraph, const struct partition *parti
     traffic->weights /= devices;
     traffic->cache_read /= fmin(devices, heads);
     traffic->cache_written /= fmin(devices, heads);
-    if (!subgraph->is_summed)
-        work->outputs /= devices; /* heads or columns; of sums each has a part of every number */
+    if (!subgraph->is_row_parallel)
+        work->outputs /= devices; /* heads or columns; of a partial sum each has every element */
     if (subgraph->op != GRAPH_LINEAR) {
         work->rows /= devices;
         traffic->activations /= devices;
         return;
     }
-    traffic->activations = subgraph->is_summed ? in / devices + out : in + out / devices;
+    traffic->activations = subgraph->is_row_parallel ? in / devices + out : in + out / devices;
 }
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
@@ -49,11 +182,11 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
                                              .activations = in + out,
                                              .cache_read = read,
                                              .cache_written = written}};
-    if (devices > 1 && subgraph->is_shared)
-        share(subgraph, partition, in, out, devices, &work);
-    if (devices > 1) { /* sums go around the ring twice: to be added up, then to all */
-        double sent = 2 * subgraph->link_summed + subgraph->link_gathered;
-        double ways = 2 * (subgraph->link_summed > 0) + (subgraph->link_gathered > 0);
+    if (devices > 1 && subgraph->is_sharded)
+        shard(subgraph, partition, in, out, devices, &work);
+    if (devices > 1) { /* a ring all-reduce is a reduce-scatter and an all-gather */
+        double sent = 2 * subgraph->all_reduced + subgraph->all_gathered;
+        double ways = 2 * (subgraph->all_reduced > 0) + (subgraph->all_gathered > 0);
         work.traffic.link = sent * widths->activation * (devices - 1) / devices;
         work.link_steps = ways * (devices - 1);
     }
@@ -64,14 +197,14 @@ struct roofline_work roofline_work(const struct subgraph *subgraph,
 
 /* ---- time ---- */
 
-/* Work is dealt out in tiles, as many at a time as there are units; those of the last wave that have none
- * wait, and little work leaves most of them waiting. */
+/* Wave quantization: work is distributed in tiles, as many at a time as there are units; in the last wave, and
+ * for small work, units stay idle. */
 static double wave_share(const struct subgraph *subgraph, const struct roofline_work *work,
                          double units)
 {
     if (!is_known(units) || units <= 1 || work->outputs <= 0)
         return 1;
-    double tiles = ceil(work->outputs / fmax(1, subgraph->steps) / PIECE_NUMBERS);
+    double tiles = ceil(work->outputs / fmax(1, subgraph->steps) / PIECE_ELEMENTS);
     if (graph_op_kind(subgraph->op) == GRAPH_KIND_PRODUCT && work->rows > 0)
         tiles = ceil(work->rows / TILE_SIDE) * ceil(work->outputs / work->rows / TILE_SIDE);
     double waves = ceil(tiles / units);
@@ -95,20 +228,21 @@ static enum estimate_bound bound_of(const struct subgraph_estimate *row)
     return times[largest] > BALANCED_BAND * second ? (enum estimate_bound)largest : BOUND_BALANCED;
 }
 
-double roofline_utilisation(const struct roofline_work *work, const struct rates *rates,
-                            double latency_s)
+static double utilisation_of(const struct roofline_work *work, const struct rates *rates,
+                             double latency_s)
 {
     double busy =
         2 * work->macs / rates->product_flops.value + work->elementwise / rates->other_flops.value;
     return latency_s > 0 ? busy / latency_s : 0;
 }
 
-void roofline_row(const struct subgraph *subgraph, const struct roofline_work *work,
-                  const struct rates *rates, struct subgraph_estimate *row)
+/* As if power had no limit. */
+static void estimate_time(const struct subgraph *subgraph, const struct roofline_work *work,
+                          const struct rates *rates, struct subgraph_estimate *row)
 {
     row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
-    row->compute_s = roofline_utilisation(work, rates, 1) / reached;
+    row->compute_s = utilisation_of(work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
     row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
     row->link_s = work->link_steps > 0 ? work->traffic.link / rates->link_bytes_per_s.value +
@@ -116,6 +250,43 @@ void roofline_row(const struct subgraph *subgraph, const struct roofline_work *w
                                        : 0;
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
     row->stretch = 1;
-    row->utilisation = roofline_utilisation(work, rates, row->latency_s);
+    row->utilisation = utilisation_of(work, rates, row->latency_s);
     row->bound = bound_of(row);
+}
+
+/* Joules, and the time stretched to the power limit. */
+static void estimate_energy(const struct roofline_work *work, const struct rates *rates,
+                            int devices, struct subgraph_estimate *row)
+{
+    double per_byte = rates->joules_per_byte.value;
+    struct estimate_joules one = {
+        .compute = 2 * work->macs * rates->product_joules.value,
+        .memory = work->bytes * per_byte,
+        .link = work->traffic.link > 0 ? LINK_ENDS * work->traffic.link * per_byte : 0,
+    };
+    if (work->elementwise > 0)
+        one.compute += work->elementwise * rates->other_joules.value;
+    double active = one.compute + one.memory + one.link;
+    /* Comparisons with an unknown limit or unknown joules are false, and nothing is stretched. */
+    double least_s = active / (rates->limit_w.value - rates->idle_w.value);
+    if (least_s > row->latency_s) {
+        row->stretch = least_s / row->latency_s;
+        row->latency_s = least_s;
+        row->utilisation = utilisation_of(work, rates, least_s);
+    }
+    one.idle = rates->idle_w.value * row->latency_s;
+    row->joules = (struct estimate_joules){.compute = devices * one.compute,
+                                           .memory = devices * one.memory,
+                                           .link = devices * one.link,
+                                           .idle = devices * one.idle,
+                                           .total = devices * (active + one.idle)};
+}
+
+void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
+                       const struct rates *rates, int devices, struct subgraph_estimate *out)
+{
+    estimate_time(subgraph, work, rates, out);
+    estimate_energy(work, rates, devices, out);
+    out->flops = devices * (2 * work->macs + work->elementwise);
+    out->bytes = devices * work->bytes;
 }

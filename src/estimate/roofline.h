@@ -1,30 +1,103 @@
-/* How long a subgraph takes on a device and what it waits for: arithmetic, memory, the start of a kernel,
- * the other devices.  A pure function; docs/estimate.md, "Time", has the formulas. */
+/* Time and energy of one subgraph on a device (docs/estimate.md, "Time" and "Energy"): the roofline model with
+ * wave quantization, kernel launches and links between devices; idle power runs for as long as it takes, and
+ * beyond the power limit the device is slower, not hungrier.  Pure functions; nothing is owned. */
 #ifndef IPW_ESTIMATE_ROOFLINE_H
 #define IPW_ESTIMATE_ROOFLINE_H
 
-#include "estimate/pass_estimate.h"
-#include "estimate/rates.h"
+#include "catalog/hardware.h"
+#include "core/err.h"
+#include "estimate/partition.h"
 
-/* What one of several devices does of a subgraph. */
+/* ---- a device in one precision ---- */
+
+/* A value and its relative standard uncertainty. */
+struct rate {
+    double value, relative;
+};
+
+/* What a device states, as plain numbers; UNKNOWN where it does not.  Shares, launch and units then default to
+ * what docs/estimate.md assumes for its class. */
+struct rates {
+    struct precision_widths widths;
+    enum precision used;                      /* in which products are computed */
+    struct rate product_flops, other_flops;   /* peak per second */
+    struct rate product_joules, other_joules; /* per operation, above idle */
+    struct rate bytes_per_s, joules_per_byte; /* of the memory that holds the model */
+    struct rate compute_share, memory_share;  /* of the peaks that good code attains */
+    struct rate launch_s;
+    struct rate limit_w, idle_w;
+    struct rate link_bytes_per_s, link_latency_s;
+    double units;    /* UNKNOWN: no wave quantization */
+    double capacity; /* bytes; UNKNOWN: not stated */
+};
+
+/* ERR_BAD_VALUE names the figure without which nothing can be estimated. */
+enum err rates_of(const struct hardware *hardware, enum precision precision, struct rates *out,
+                  struct error *why) MUST_USE;
+
+/* The figures that default by class, as stated or assumed. */
+struct rates_stated {
+    struct hardware_figure compute_share, memory_share, launch_s;
+};
+struct rates_stated rates_stated_or_assumed(const struct hardware *hardware);
+
+/* ---- a subgraph on it ---- */
+
+enum estimate_bound {
+    BOUND_COMPUTE,
+    BOUND_MEMORY,
+    BOUND_LAUNCH,
+    BOUND_LINK,
+    BOUND_BALANCED,
+    BOUND_COUNT
+};
+const char *estimate_bound_name(enum estimate_bound bound);
+
+struct estimate_joules {
+    double compute, memory, idle; /* idle is "static" in files */
+    double link;                  /* between devices; 0 for one */
+    double total;
+};
+
+/* Bytes moved in one pass. */
+struct estimate_traffic {
+    double weights, activations;
+    double cache_read, cache_written; /* KV cache */
+    double link;                      /* sent between devices; not part of `bytes` */
+};
+
+/* *sum += times x *more */
+void estimate_joules_add(struct estimate_joules *sum, const struct estimate_joules *more,
+                         double times);
+void estimate_traffic_add(struct estimate_traffic *sum, const struct estimate_traffic *more,
+                          double times);
+
+/* The work of one of the devices that share a subgraph. */
 struct roofline_work {
     double macs, elementwise;
-    double outputs, rows; /* numbers to deal out to its units, as in struct subgraph */
+    double outputs, rows; /* elements to distribute over its units, as in struct subgraph */
     struct estimate_traffic traffic;
-    double bytes;      /* of the traffic with its own memory */
+    double bytes;      /* of the traffic, those of its own memory */
     double link_steps; /* messages, one after the other */
+};
+
+struct subgraph_estimate {
+    double compute_s, memory_s, launch_s, link_s;
+    double stretch;   /* factor by which the power limit lengthened it; 1: not at all */
+    double latency_s; /* of the subgraph, stretched */
+    double flops, bytes;
+    double utilisation;            /* of the peak in this precision */
+    double wave_share;             /* share of the units busy, averaged over waves; 1: all */
+    struct estimate_joules joules; /* of all devices; UNKNOWN where the device states no figure */
+    enum estimate_bound bound;
 };
 
 struct roofline_work roofline_work(const struct subgraph *subgraph,
                                    const struct partition *partition,
                                    const struct precision_widths *widths, int devices);
 
-/* Fills all but the joules of a row, as if power had no limit. */
-void roofline_row(const struct subgraph *subgraph, const struct roofline_work *work,
-                  const struct rates *rates, struct subgraph_estimate *row);
-
-/* Of the time that a stretched row takes, the share in which its units are busy at their peak. */
-double roofline_utilisation(const struct roofline_work *work, const struct rates *rates,
-                            double latency_s);
+/* Time and energy on `devices` devices that each do `work`; figures of all devices together. */
+void roofline_estimate(const struct subgraph *subgraph, const struct roofline_work *work,
+                       const struct rates *rates, int devices, struct subgraph_estimate *out);
 
 #endif

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "graph/arena.h"
 #include "graph/decoder.h"
-#include "graph/names.h"
 
 enum graph_op {
 #define OP(constant, name, kind, elementwise) GRAPH_##constant,
@@ -127,7 +127,7 @@ struct graph {
         is_guessed; /* some shapes were assumed (a safetensors header says no more): low confidence */
     double tokens; /* that one pass computes, of all sequences: 0 for what has none (an image) */
     double batch;  /* sequences or samples */
-    struct names names; /* where the strings are */
+    struct arena names; /* owns the strings */
 };
 
 void graph_release(struct graph *graph);

@@ -28,7 +28,7 @@ bool model_path_is_file(const char *path)
 bool model_path_ends(const char *path, const char *end)
 {
     size_t length = strlen(path), wanted = strlen(end);
-    return length >= wanted && strcmp(path + length - wanted, end) == 0;
+    return length >= wanted && str_equal_nocase(path + length - wanted, end);
 }
 
 bool model_path_beside(const char *path, const char *name, char *to, size_t size)

@@ -104,7 +104,7 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     if (!tensors)
         return no_memory(reading->why);
     out->tensors = tensors;
-    tensor.name = names_keep(&out->names, name, strlen(name));
+    tensor.name = arena_string(&out->names, name, strlen(name));
     if (!tensor.name)
         return no_memory(reading->why);
     tensors[out->count++] = tensor;
@@ -287,6 +287,6 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *tens
 void safetensors_release(struct safetensors *tensors)
 {
     free(tensors->tensors);
-    names_release(&tensors->names);
+    arena_release(&tensors->names);
     *tensors = (struct safetensors){0};
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "graph/names.h"
+#include "graph/arena.h"
 
 enum { SAFETENSORS_MOST_DIMENSIONS = 8 };
 
@@ -29,7 +29,7 @@ struct safetensors_tensor {
 struct safetensors {
     struct safetensors_tensor *tensors; /* sorted by name after safetensors_sort */
     size_t count, room;
-    struct names names;
+    struct arena names;
 };
 
 /* `bytes` are the first `length` of a file of `file_length`, and hold at least its header.  Adds to *out; on

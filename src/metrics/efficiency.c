@@ -2,8 +2,7 @@
 
 #include "core/units.h"
 
-/* a / b, where both are known and there is something to divide by.  A NaN or an infinity in either
- * makes the answer unknown, and so does a quotient too large to write down. */
+/* a / b when both are known and b is above 0; UNKNOWN also for a quotient that overflows. */
 static double over(double a, double b)
 {
     if (!is_known(a) || !is_known(b) || b <= 0)
@@ -11,48 +10,43 @@ static double over(double a, double b)
     return is_known(a / b) ? a / b : UNKNOWN;
 }
 
-/* A count or an amount that cannot be negative; anything else was not measured. */
-static double amount(double value)
+/* Counts and amounts cannot be negative: a negative value was not measured. */
+static double non_negative(double value)
 {
     return is_known(value) && value >= 0 ? value : UNKNOWN;
 }
 
-static double more_than_none(double value)
+static double positive(double value)
 {
     return is_known(value) && value > 0 ? value : UNKNOWN;
 }
 
-double kv_bytes(double layers, double kv_heads, double head_size, double bytes_per_number)
-{
-    return 2 * more_than_none(layers) * more_than_none(kv_heads) * more_than_none(head_size) *
-           more_than_none(bytes_per_number);
-}
-
-/* Steps of the decode phase: the first token is the prefill's. */
+/* The first output token comes from the prefill; UNKNOWN when no decode step was made. */
 static double decode_steps(double output_tokens)
 {
     return is_known(output_tokens) && output_tokens >= 2 ? output_tokens - 1 : UNKNOWN;
 }
 
-double decode_bytes(const struct decode_work *work)
+/* Bytes that the decode phase must read: every step reads the weights once and, for each sequence of the
+ * batch, the KV cache of the prompt and of the tokens written so far. */
+static double decode_bytes(const struct efficiency_inputs *in)
 {
-    double steps = decode_steps(work->output_tokens);
-    /* Step i reads the keys and values of the prompt and of the i tokens written so far. */
-    double tokens_read = steps * amount(work->prompt_tokens) + work->output_tokens * steps / 2;
-    return steps * more_than_none(work->weight_bytes) +
-           more_than_none(work->batch) * amount(work->kv_bytes_per_token) * tokens_read;
+    double steps = decode_steps(in->output_tokens);
+    double tokens_read = steps * non_negative(in->prompt_tokens) + in->output_tokens * steps / 2;
+    return steps * positive(in->weight_bytes) +
+           positive(in->batch) * non_negative(in->kv_bytes_per_token) * tokens_read;
 }
 
 double efficiency_mfu(double flops, double seconds, const struct device_peak *peak, double devices)
 {
-    double rate = over(amount(flops), seconds);
-    return over(rate, more_than_none(peak->tflops) * 1e12 * more_than_none(devices));
+    double rate = over(non_negative(flops), seconds);
+    return over(rate, positive(peak->tflops) * 1e12 * positive(devices));
 }
 
-double efficiency_mbu(double bytes, double seconds, const struct device_peak *peak, double devices)
+static double mbu(double bytes, double seconds, const struct device_peak *peak, double devices)
 {
-    double rate = over(amount(bytes), seconds);
-    return over(rate, more_than_none(peak->gb_per_s) * 1e9 * more_than_none(devices));
+    double rate = over(non_negative(bytes), seconds);
+    return over(rate, positive(peak->gb_per_s) * 1e9 * positive(devices));
 }
 
 struct efficiency_inputs efficiency_inputs_unknown(void)
@@ -74,38 +68,27 @@ struct efficiency_inputs efficiency_inputs_unknown(void)
     };
 }
 
-static void derive_decode(const struct efficiency_inputs *facts, struct efficiency *out)
+void efficiency_of(const struct efficiency_inputs *in, struct efficiency *out)
 {
-    struct decode_work work = {
-        .weight_bytes = facts->weight_bytes,
-        .kv_bytes_per_token = facts->kv_bytes_per_token,
-        .prompt_tokens = facts->prompt_tokens,
-        .output_tokens = facts->output_tokens,
-        .batch = facts->batch,
-    };
-    double bytes = decode_bytes(&work);
-    double flops = out->flops_per_token * decode_steps(facts->output_tokens) * facts->batch;
-    out->mbu = efficiency_mbu(bytes, facts->decode_seconds, &facts->peak, facts->devices);
-    out->arithmetic_intensity = over(flops, bytes);
-}
-
-void efficiency_of(const struct efficiency_inputs *facts, struct efficiency *out)
-{
-    double prompt = amount(facts->prompt_tokens), output = amount(facts->output_tokens);
+    double prompt = non_negative(in->prompt_tokens), output = non_negative(in->output_tokens);
     double tokens = prompt + output;
-    double per_token = model_flops_per_token(&facts->model);
+    double flops_per_token = model_flops_per_token(&in->model);
+    double flops = flops_per_token * tokens;
+    double decode_flops = flops_per_token * decode_steps(in->output_tokens) * in->batch;
+    double bytes = decode_bytes(in);
     *out = (struct efficiency){
-        .flops_per_token = per_token,
-        .flops = per_token * tokens,
-        .tokens_per_s = over(more_than_none(output), facts->seconds),
-        .ms_per_output_token = 1e3 * over(more_than_none(facts->seconds), output),
-        .tokens_per_joule = over(more_than_none(output), facts->joules),
-        .joules_per_output_token = over(facts->joules, output),
-        .joules_per_token = over(facts->joules, tokens),
-        .prefill_joules_per_token = over(facts->prefill_joules, prompt),
-        .decode_joules_per_token = over(facts->decode_joules, output),
-        .flops_per_joule = over(per_token * tokens, facts->joules),
-        .mfu = efficiency_mfu(per_token * tokens, facts->seconds, &facts->peak, facts->devices),
+        .flops_per_token = flops_per_token,
+        .flops = flops,
+        .tokens_per_s = over(positive(output), in->seconds),
+        .ms_per_output_token = 1e3 * over(positive(in->seconds), output),
+        .tokens_per_joule = over(positive(output), in->joules),
+        .joules_per_output_token = over(in->joules, output),
+        .joules_per_token = over(in->joules, tokens),
+        .prefill_joules_per_token = over(in->prefill_joules, prompt),
+        .decode_joules_per_token = over(in->decode_joules, output),
+        .flops_per_joule = over(flops, in->joules),
+        .mfu = efficiency_mfu(flops, in->seconds, &in->peak, in->devices),
+        .mbu = mbu(bytes, in->decode_seconds, &in->peak, in->devices),
+        .arithmetic_intensity = over(decode_flops, bytes),
     };
-    derive_decode(facts, out);
 }

@@ -4,7 +4,7 @@
 
 #include "core/units.h"
 
-/* The Python IPW takes a figure at or below this for missing. */
+/* The Python IPW treats a figure at or below this as missing. */
 #define UPSTREAM_LEAST 1e-12
 
 #define Z_95           1.959963984540054
@@ -19,8 +19,8 @@ static bool upstream_has(double value)
     return is_known(value) && value > UPSTREAM_LEAST;
 }
 
-/* Its analysis looks at graded queries alone: an energy given as zero or less is power x time, one
- * that is not given stays unknown, and a query's power is energy / time, else the sampled mean. */
+/* The Python analysis uses graded queries only: an energy of zero or less is replaced by power x time,
+ * a missing one stays unknown, and the power of a query is energy / time, else the sampled mean. */
 static void add_upstream_graded(struct intelligence_tally *tally,
                                 const struct intelligence_query *query)
 {
@@ -36,7 +36,7 @@ static void add_upstream_graded(struct intelligence_tally *tally,
         online_add(&tally->upstream_graded_watts, watts);
 }
 
-/* Its exporter and its panel add up what every query has. */
+/* The Python exporter and dashboard sum over all answered queries. */
 static void add_upstream(struct intelligence_tally *tally, const struct intelligence_query *query)
 {
     double joules = query->gpu_joules, watts = query->gpu_watts, seconds = query->seconds;
@@ -98,28 +98,28 @@ static void fill_accuracy(const struct intelligence_tally *tally, struct intelli
     out->accuracy_high = is_known(p) ? fmin(1, middle + half) : UNKNOWN;
 }
 
-/* Of the accuracy; UNKNOWN under two graded queries.  All or none right do not scatter, and are no surer
- * for that: a run of other questions might have the odd one.  Wilson's interval tells how odd. */
+/* Standard error of the accuracy; UNKNOWN below two graded queries.  When all or none are correct the
+ * sample variance is 0, which understates the uncertainty: Wilson's interval is used instead. */
 static double accuracy_error(const struct intelligence_tally *tally, const struct intelligence *out)
 {
     double accuracy = out->accuracy, graded = (double)(tally->correct + tally->incorrect);
-    double apart = sqrt(over(accuracy * (1 - accuracy), graded - 1));
+    double sampled = sqrt(over(accuracy * (1 - accuracy), graded - 1));
     if (accuracy == 0 || accuracy == 1)
-        return is_known(apart) ? (out->accuracy_high - out->accuracy_low) / (2 * Z_95) : UNKNOWN;
-    return tally->repeats.questions ? tally->repeats.accuracy_error : apart;
+        return is_known(sampled) ? (out->accuracy_high - out->accuracy_low) / (2 * Z_95) : UNKNOWN;
+    return tally->repeats.questions ? tally->repeats.accuracy_error : sampled;
 }
 
-/* Covariance of the accuracy and the mean of the joules: only queries that are in both add to it. */
+/* Covariance of the accuracy and the mean energy: only queries that are in both contribute. */
 static double mean_covariance(const struct intelligence_tally *tally)
 {
     double pairs = (double)tally->graded_right.count;
     double graded = (double)(tally->correct + tally->incorrect);
-    double of_one = over(tally->right_by_joules, pairs - 1);
-    return of_one * over(over(pairs, graded), (double)tally->joules.count);
+    double covariance = over(tally->right_by_joules, pairs - 1);
+    return covariance * over(over(pairs, graded), (double)tally->joules.count);
 }
 
-/* First order.  Right answers and joules vary from query to query, and together: a long answer costs
- * more, and is right more or less often. */
+/* First-order error propagation of accuracy / joules, with their covariance: a longer answer costs more
+ * and is correct more or less often. */
 static double ipj_error(const struct intelligence_tally *tally, const struct intelligence *out)
 {
     bool repeats = tally->repeats.questions, edge = out->accuracy == 0 || out->accuracy == 1;

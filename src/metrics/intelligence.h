@@ -1,8 +1,9 @@
-/* Intelligence per joule and per watt of a run, from its queries.  Plain data, pure; zero-initialise
- * a tally, add every query, ask.  docs/metrics.md has the definitions.
+/* Intelligence per joule and per watt of a run, computed from its queries; docs/metrics.md has the
+ * definitions.  Zero-initialize a tally, add every query, then call intelligence_of.  Pure functions over
+ * plain data: nothing is allocated.
  *
- * There is one `ipj` and one `ipw`.  The Python IPW has two and three of them, which disagree; they
- * are here under names of their own, to compare with its reports. */
+ * There is one `ipj` and one `ipw`.  The Python IPW computes two and three variants of them, which
+ * disagree; the upstream_* figures reproduce those, for comparison with its reports. */
 #ifndef IPW_METRICS_INTELLIGENCE_H
 #define IPW_METRICS_INTELLIGENCE_H
 
@@ -14,57 +15,57 @@
 enum query_outcome {
     OUTCOME_CORRECT,
     OUTCOME_INCORRECT,
-    OUTCOME_UNGRADED, /* answered, but nobody could say whether right */
-    OUTCOME_FAILED,   /* no whole answer came */
+    OUTCOME_UNGRADED, /* answered, but not graded */
+    OUTCOME_FAILED,   /* no complete answer */
 };
 
-/* One query; UNKNOWN where a figure is not known. */
+/* One query; unknown figures are UNKNOWN. */
 struct intelligence_query {
     enum query_outcome outcome;
-    double joules;        /* its share of all counted devices, idle included */
+    double joules;        /* energy attributed to it on all counted devices, idle power included */
     double active_joules; /* the same above the idle baseline */
-    double seconds;       /* from the request to its end */
-    double gpu_joules;    /* of the GPUs alone, and their mean power: what the Python IPW counts */
-    double gpu_watts;
+    double seconds;       /* from request to completion */
+    double gpu_joules;    /* GPUs only, as the Python IPW counts */
+    double gpu_watts;     /* mean power of the GPUs */
 };
 
 struct intelligence_tally {
     uint64_t correct, incorrect, ungraded, failed;
-    struct online joules, active_joules; /* of queries that were answered */
-    struct online failed_joules;         /* of those that were not: told, and in no mean */
-    /* Graded queries of known energy: how being right goes along with energy. */
+    struct online joules, active_joules; /* of answered queries */
+    struct online failed_joules;         /* of failed queries: reported, but part of no mean */
+    /* Graded queries with known energy: the covariance of correctness and energy. */
     struct online graded_right, graded_joules;
-    double right_by_joules;        /* sum of products of both distances from their means */
+    double right_by_joules;        /* sum of the products of both deviations from their means */
     struct online upstream_joules; /* of all answered queries */
     double upstream_seconds;
     struct online upstream_graded_joules, upstream_graded_watts;
-    struct repeats repeats; /* the caller's to fill in where questions were asked several times */
+    struct repeats repeats; /* filled in by the caller when questions were repeated */
 };
 
 void intelligence_add(struct intelligence_tally *tally, const struct intelligence_query *query);
 
-/* The counted devices while at least one query was under way. */
+/* Energy of the counted devices while at least one query was in flight. */
 struct busy_energy {
     double joules;
     double plus_minus; /* standard uncertainty of joules */
-    double seconds;    /* the time covered; overlapping queries count once */
+    double seconds;    /* time covered; overlapping queries count once */
 };
 
 struct intelligence {
     uint64_t answered;       /* correct + incorrect + ungraded */
-    uint64_t energy_queries; /* answered queries of known energy: what the means are over */
+    uint64_t energy_queries; /* answered queries with known energy: those the means are over */
     double accuracy;         /* correct / (correct + incorrect) */
     double accuracy_low, accuracy_high; /* 95 % interval (Wilson), over questions */
-    double accuracy_error; /* standard error; of all or none right, by Wilson's interval */
+    double accuracy_error; /* standard error; from Wilson's interval when all or none are correct */
     double joules_per_query, active_joules_per_query;
     double ipj;             /* accuracy / joules_per_query */
-    double ipj_statistical; /* standard error of ipj: other queries would give another figure */
-    double ipj_plus_minus;  /* the same with the calibration of the sensors */
+    double ipj_statistical; /* standard error of ipj over queries (sampling error) */
+    double ipj_plus_minus;  /* with the calibration uncertainty of the sensors added */
     double ipj_active;      /* accuracy / active_joules_per_query */
     double busy_watts;      /* busy.joules / busy.seconds */
     double ipw;             /* accuracy / busy_watts */
     double ipw_plus_minus;
-    double failed_joules; /* spent on queries that failed; UNKNOWN when none is known */
+    double failed_joules; /* energy of failed queries; UNKNOWN when none is known */
 
     double upstream_ipj_mean_query; /* accuracy / mean GPU joules of a query: its analysis */
     double upstream_ipj_total;      /* accuracy / GPU joules of all queries: exporter, panel */
@@ -72,8 +73,8 @@ struct intelligence {
     double upstream_ipw_total;      /* accuracy / (all GPU joules / all seconds): panel */
 };
 
-/* calibration: the relative standard uncertainty that the sensors have in every run; UNKNOWN when it
- * is not known, and then ipj_plus_minus is too. */
+/* calibration: relative standard uncertainty of the sensors, common to all runs; when it is UNKNOWN,
+ * ipj_plus_minus is too. */
 void intelligence_of(const struct intelligence_tally *tally, const struct busy_energy *busy,
                      double calibration, struct intelligence *out);
 

@@ -25,53 +25,54 @@ struct prices {
     size_t count;
 };
 
-/* Where in which file we are, for errors. */
-struct place {
+/* Position in the file, for errors. */
+struct position {
     const char *file;
-    const char *model; /* NULL at the top */
+    const char *model; /* NULL: at the top level */
     struct error *why;
 };
 
-static enum err refuse(const struct place *at, const char *key, const char *problem)
+static enum err refuse(const struct position *at, const char *key, const char *problem)
 {
     return err_set(at->why, ERR_BAD_VALUE, "%s: %s%s%s%s: %s", at->file, at->model ? "models." : "",
                    at->model ? at->model : "", at->model && key[0] ? "." : "", key, problem);
 }
 
-/* Every key known, none twice, and remarks are text: a misspelt price must not count as missing. */
-static enum err check_keys(const struct place *at, const struct jv *object,
+/* Rejects unknown and duplicate keys: a misspelled price must not count as missing.  Remarks are text. */
+static enum err check_keys(const struct position *at, const struct jv *object,
                            const char *const *known)
 {
     static const char *const REMARKS[] = {"source", "date", "note"};
     for (const struct jv *child = jv_first(object); child; child = jv_next(child)) {
         const char *key = jv_key(child);
         if (jv_get(object, key) != child)
-            return refuse(at, key, "stands twice");
+            return refuse(at, key, "given more than once");
         bool found = false;
         for (size_t i = 0; known[i] && !found; i++)
             found = !strcmp(key, known[i]);
         for (size_t i = 0; i < 3 && !found; i++)
             found = !strcmp(key, REMARKS[i]) && jv_text(child);
         if (!found)
-            return refuse(at, key, "is not a key of a price file, or not of this type");
+            return refuse(at, key, "unknown key, or wrong type");
     }
     return ERR_OK;
 }
 
-/* A price that is missing or null is UNKNOWN; one that is there must be a number from 0 up. */
-static enum err read_price(const struct place *at, const struct jv *object, const char *key,
+/* A missing or null price is UNKNOWN; any other must be a number of 0 or more. */
+static enum err read_price(const struct position *at, const struct jv *object, const char *key,
                            bool required, double *out)
 {
     const struct jv *value = jv_get(object, key);
     *out = jv_number(value);
     if (jv_is_null(value))
-        return required ? refuse(at, key, "is missing") : ERR_OK;
+        return required ? refuse(at, key, "missing") : ERR_OK;
     if (!is_known(*out) || *out < 0)
         return refuse(at, key, "must be a number, 0 or more");
     return ERR_OK;
 }
 
-static enum err read_model(const struct place *at, const struct jv *object, struct model_price *out)
+static enum err read_model(const struct position *at, const struct jv *object,
+                           struct model_price *out)
 {
     static const char *const KEYS[] = {"input_per_million", "output_per_million",
                                        "cached_input_per_million", NULL};
@@ -88,7 +89,8 @@ static enum err read_model(const struct place *at, const struct jv *object, stru
     return err;
 }
 
-static enum err read_models(const struct place *top, const struct jv *models, struct prices *prices)
+static enum err read_models(const struct position *top, const struct jv *models,
+                            struct prices *prices)
 {
     if (jv_is_null(models))
         return ERR_OK;
@@ -99,9 +101,9 @@ static enum err read_models(const struct place *top, const struct jv *models, st
     if (!prices->models)
         return err_set(top->why, ERR_NO_MEMORY, "%s: out of memory", top->file);
     for (const struct jv *child = jv_first(models); child; child = jv_next(child)) {
-        struct place at = {top->file, jv_key(child), top->why};
+        struct position at = {top->file, jv_key(child), top->why};
         if (jv_get(models, at.model) != child)
-            return refuse(&at, "", "stands twice");
+            return refuse(&at, "", "given more than once");
         enum err err = read_model(&at, child, &prices->models[prices->count]);
         if (err)
             return err;
@@ -110,7 +112,7 @@ static enum err read_models(const struct place *top, const struct jv *models, st
     return ERR_OK;
 }
 
-static enum err read_top(const struct place *at, struct prices *prices)
+static enum err read_top(const struct position *at, struct prices *prices)
 {
     static const char *const KEYS[] = {"currency", "electricity_per_kwh", "models", NULL};
     if (!jv_is_object(prices->tree))
@@ -120,22 +122,20 @@ static enum err read_top(const struct place *at, struct prices *prices)
         return err;
     prices->currency = jv_text(jv_get(prices->tree, "currency"));
     if (!prices->currency || !prices->currency[0])
-        return refuse(at, "currency", "is missing: write \"USD\", say");
+        return refuse(at, "currency", "missing (for example \"USD\")");
     err = read_price(at, prices->tree, "electricity_per_kwh", false, &prices->electricity);
     if (!err)
         err = read_models(at, jv_get(prices->tree, "models"), prices);
     if (!err && prices->count == 0 && !is_known(prices->electricity))
         return err_set(at->why, ERR_BAD_VALUE,
-                       "%s: has no prices: neither models nor "
-                       "electricity_per_kwh",
-                       at->file);
+                       "%s: no prices: neither models nor electricity_per_kwh", at->file);
     return err;
 }
 
-enum err prices_parse(const char *name, const char *bytes, size_t length, struct prices **out,
+static enum err parse(const char *name, const char *bytes, size_t length, struct prices **out,
                       struct error *why)
 {
-    struct place top = {name, NULL, why};
+    struct position top = {name, NULL, why};
     struct error reason = {0};
     *out = NULL;
     struct prices *prices = calloc(1, sizeof *prices);
@@ -160,7 +160,7 @@ enum err prices_load(const char *path, struct prices **out, struct error *why)
     *out = NULL;
     enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err)
-        err = prices_parse(path, text_get(&bytes), bytes.length, out, why);
+        err = parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);
     return err;
 }

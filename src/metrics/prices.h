@@ -1,37 +1,32 @@
-/* What tokens and electricity cost, by the user's own price file; the program ships no prices.
+/* Cost of tokens and electricity according to the user's price file; the program ships no prices.
  *
  *     {"currency": "USD", "electricity_per_kwh": 0.25,
  *      "models": {"gpt-4o": {"input_per_million": 2.5, "output_per_million": 10,
  *                            "cached_input_per_million": 1.25}}}
  *
- * electricity_per_kwh, models and cached_input_per_million may be missing; "source", "date" and
- * "note" may be added at either level.  A struct prices owns all of it: prices_free takes it back. */
+ * electricity_per_kwh, models and cached_input_per_million are optional; "source", "date" and "note" are
+ * allowed at either level.  prices_load allocates a struct prices, which prices_free frees. */
 #ifndef IPW_METRICS_PRICES_H
 #define IPW_METRICS_PRICES_H
-
-#include <stddef.h>
 
 #include "core/err.h"
 
 struct prices;
 
-/* A file that cannot be read or does not have this form is an error that names the place. */
+/* ERR_BAD_VALUE names the file and the key that is wrong. */
 enum err prices_load(const char *path, struct prices **out, struct error *why) MUST_USE;
-
-/* The same from bytes in memory; `name` stands for the file in errors. */
-enum err prices_parse(const char *name, const char *bytes, size_t length, struct prices **out,
-                      struct error *why) MUST_USE;
-void prices_free(struct prices *prices); /* NULL is fine */
+void prices_free(struct prices *prices); /* NULL is allowed */
 
 const char *prices_currency(const struct prices *prices);
 
 struct token_cost {
-    double input, output, total; /* in the file's currency; UNKNOWN for a model it does not have */
+    double input, output,
+        total; /* in the currency of the file; UNKNOWN for a model without a price */
 };
 
-/* The model's exact id, or else the one entry that normalises to the same name (model_name.h); with
- * several of those the cost is unknown.  cached_tokens are part of the prompt: UNKNOWN counts as none,
- * and without a price of their own they cost what the others do. */
+/* Matches the exact model id, else the only entry with the same normalized name (catalog/model.h); when
+ * several match, the cost is unknown.  cached_tokens are part of the prompt: UNKNOWN counts as 0, and
+ * without a cached price they cost the same as other prompt tokens. */
 struct token_cost prices_tokens(const struct prices *prices, const char *model,
                                 double prompt_tokens, double cached_tokens, double output_tokens);
 

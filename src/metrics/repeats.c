@@ -40,14 +40,14 @@ static struct question total_of(const struct question *questions, size_t count)
     return total;
 }
 
-/* Without repeats it is the number of graded questions, so that Wilson's interval is what it was. */
+/* Without repeats this is the number of graded questions, which leaves Wilson's interval unchanged. */
 static double effective_of(const struct question *questions, size_t count,
                            const struct question *total)
 {
     double share = total->right / total->graded, squares = 0, asked = 0;
     for (size_t i = 0; i < count; i++) {
-        double beyond = questions[i].right - share * questions[i].graded;
-        squares += beyond * beyond;
+        double residual = questions[i].right - share * questions[i].graded;
+        squares += residual * residual;
         asked += questions[i].graded > 0;
     }
     double variance = squares / (total->graded * total->graded);
@@ -56,28 +56,28 @@ static double effective_of(const struct question *questions, size_t count,
     return fmin(share * (1 - share) / variance, total->graded);
 }
 
-/* Of ratios of sums, to first order: by what each question adds beyond its due. */
+/* First-order (delta method) errors of ratios of sums, from the residual of each question. */
 struct repeats repeats_of(const struct question *questions, size_t count)
 {
     struct question total = total_of(questions, count);
     struct repeats out = {count, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     double accuracy = total.right / total.graded, joules = total.joules / total.known;
-    double of_accuracy = 0, of_joules = 0, of_ipj = 0;
+    double accuracy_squares = 0, joules_squares = 0, ipj_squares = 0;
     if (total.graded > 0)
         out.effective = effective_of(questions, count, &total);
     for (size_t i = 0; i < count; i++) {
         double right = (questions[i].right - accuracy * questions[i].graded) / total.graded;
         double spent = (questions[i].joules - joules * questions[i].known) / total.known;
         double both = right / joules - accuracy / (joules * joules) * spent;
-        of_accuracy += right * right;
-        of_joules += spent * spent;
-        of_ipj += both * both;
+        accuracy_squares += right * right;
+        joules_squares += spent * spent;
+        ipj_squares += both * both;
     }
     if (count < 2)
         return out;
     double scale = (double)count / (double)(count - 1);
-    out.accuracy_error = sqrt(scale * of_accuracy);
-    out.joules_error = sqrt(scale * of_joules);
-    out.ipj_error = sqrt(scale * of_ipj);
+    out.accuracy_error = sqrt(scale * accuracy_squares);
+    out.joules_error = sqrt(scale * joules_squares);
+    out.ipj_error = sqrt(scale * ipj_squares);
     return out;
 }

@@ -1,5 +1,5 @@
-/* How sure figures are where questions were asked several times: the unit of chance is the question, and
- * its repeats are no new ones.  Pure; nothing is owned. */
+/* Standard errors when questions were asked several times: the sampling unit is the question, and its
+ * repeats are not independent samples.  Pure functions; nothing is owned. */
 #ifndef IPW_METRICS_REPEATS_H
 #define IPW_METRICS_REPEATS_H
 
@@ -7,22 +7,22 @@
 
 /* One question: sums over its answered repeats. */
 struct question {
-    double index; /* which */
-    double right, graded;
-    double joules, known; /* of those whose energy is known, and how many they are */
+    double index;         /* which question */
+    double right, graded; /* correct and graded answers */
+    double joules, known; /* energy of the answers whose energy is known, and their number */
 };
 
 struct repeats {
-    size_t questions; /* 0: each was asked once, and there is nothing to heed */
-    /* As many independent answers would make the accuracy as uncertain: the graded ones over their design
-     * effect.  The number of questions where all or none are right. */
+    size_t questions; /* 0: each was asked once, so repeats need no correction */
+    /* Effective sample size of the accuracy: the graded answers over their design effect, or the number
+     * of questions when all or none are correct. */
     double effective;
-    double accuracy_error, joules_error,
-        ipj_error; /* standard errors; UNKNOWN under two questions */
+    /* Standard errors; UNKNOWN below two questions. */
+    double accuracy_error, joules_error, ipj_error;
 };
 
-/* Answers, each as a question of its own, become questions, in the order of their indices; returns how many
- * there are, at the front. */
+/* Merges answers, each given as a question of its own, into questions sorted by index at the front of the
+ * array; returns the number of questions. */
 size_t questions_merge(struct question *answers, size_t count);
 
 struct repeats repeats_of(const struct question *questions, size_t count);

@@ -78,7 +78,7 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
                        "opens, but every reading failed: %s", err_text(last.last_error));
         else
             str_format(finding->reason, sizeof finding->reason,
-                       "opens, but did not move in %.1f s under load", seconds(to - from));
+                       "opens, but its counter did not change in %.1f s under load", seconds(to - from));
     }
 }
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "attribute/mean.h"
+#include "attribute/ledger.h"
 #include "core/clock.h"
 #include "runner/idle.h"
 #include "sampler/sampler.h"

@@ -30,7 +30,8 @@ static void give(struct writer *writer)
 
 /* How much of the time since the point before is covered: all of it or, after a gap, nothing; something
  * between where the history was thinned. */
-static double covered_share(const struct samples_written *before, const struct point *point)
+static double covered_share(const struct samples_written *before,
+                            const struct timeline_point *point)
 {
     if (before->t == INT64_MIN)
         return 0;
@@ -38,7 +39,7 @@ static double covered_share(const struct samples_written *before, const struct p
     return covered == passed ? 1 : (double)covered / (double)passed;
 }
 
-static bool write_points(const struct point *points, size_t count, void *context)
+static bool write_points(const struct timeline_point *points, size_t count, void *context)
 {
     struct writer *writer = context;
     const struct sensor_channel *channel = writer->channel;

@@ -18,7 +18,7 @@ struct sampler;
 /* A channel's newest point that was written. */
 struct samples_written {
     nanos t;       /* INT64_MIN before the first */
-    nanos covered; /* as in struct point */
+    nanos covered; /* as in struct timeline_point */
 };
 
 struct samples_log {

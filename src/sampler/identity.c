@@ -44,7 +44,7 @@ static bool is_taken(const struct sensor *const *others, size_t count, const cha
     return false;
 }
 
-/* Gives the card the first free number, for its name and its place in sums. */
+/* Gives the card the first free number, for its name and its location in sums. */
 static void renumber(const struct sensor *const *others, size_t count, struct sensor *added)
 {
     char old[sizeof added->channels[0].device], device[sizeof old];
@@ -62,8 +62,8 @@ static void renumber(const struct sensor *const *others, size_t count, struct se
     }
 }
 
-enum err identity_settle(const struct sensor *const *others, size_t count, struct sensor *added,
-                         struct error *why)
+enum err identity_check(const struct sensor *const *others, size_t count, struct sensor *added,
+                        struct error *why)
 {
     if (added->kind != SENSOR_GPU || added->channel_count == 0)
         return ERR_OK;
@@ -83,7 +83,7 @@ static bool same_channel(const struct sensor_channel *a, const struct sensor_cha
            fabs(a->joules_per_count - b->joules_per_count) <= 1e-9 * a->joules_per_count;
 }
 
-/* Do both say the same of what a device is known by?  Silence contradicts nothing. */
+/* Whether both report the same identifying facts.  A missing fact contradicts nothing. */
 static bool same_identity(const struct sensor *a, const struct sensor *b)
 {
     static const char *const KEYS[] = {"uuid", "pci_bus_id", "chip", "label"};
@@ -95,7 +95,7 @@ static bool same_identity(const struct sensor *a, const struct sensor *b)
     return true;
 }
 
-/* Device names are not compared: the sampler may have given the first one another. */
+/* Device names are not compared: the sampler may have renamed the first one. */
 bool identity_continues(const struct sensor *before, const struct sensor *now)
 {
     if (before->channel_count != now->channel_count || strcmp(before->name, now->name) != 0 ||

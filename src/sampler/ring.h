@@ -1,5 +1,6 @@
-/* A ring of samples between one producer (a source's thread) and one consumer (whoever holds the
- * sampler's lock).  Preallocated; pushing never blocks, allocates or calls the kernel. */
+/* A ring of samples between one producer (a source's thread) and one consumer (the holder of the
+ * sampler's lock).  Preallocated; pushing never blocks, allocates or calls the kernel.  ring_init
+ * allocates what ring_release frees. */
 #ifndef IPW_SAMPLER_RING_H
 #define IPW_SAMPLER_RING_H
 
@@ -13,7 +14,7 @@
 
 enum sample_kind {
     SAMPLE_GOOD,
-    SAMPLE_MISSING, /* the channel gave no reading at t */
+    SAMPLE_MISSING, /* the channel had no reading at t */
     SAMPLE_GAP,     /* what happened on this channel before t is unknown: lost, reset, suspend */
 };
 
@@ -32,8 +33,8 @@ struct sample {
 struct ring {
     struct sample *items;
     size_t mask;         /* capacity - 1, capacity a power of two */
-    _Atomic size_t head; /* next to write; the producer's */
-    _Atomic size_t tail; /* next to read; the consumer's */
+    _Atomic size_t head; /* next to write; owned by the producer */
+    _Atomic size_t tail; /* next to read; owned by the consumer */
     _Atomic size_t dropped;
 };
 

@@ -7,23 +7,22 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "sampler/identity.h"
-#include "sampler/shape.h"
 #include "sampler/source.h"
 
-/* Rings are emptied this often; they hold several times what the fastest source makes in it. */
+/* Rings are drained this often; they hold several times what the fastest source produces in it. */
 #define DRAIN_PERIOD (100 * NS_PER_MS)
 
 /* How long to wait for the first two updates: of cheap counters, which tick every millisecond, and
  * of those whose ticks are followed, which may take a tenth of a second each. */
 #define READY_CHEAP  (40 * NS_PER_MS)
 #define READY_FOLLOW (330 * NS_PER_MS)
-/* What a followed sensor's period is taken for until it is learned: the slowest common one. */
+/* The assumed period of a followed sensor until it is learned: the slowest common one. */
 #define UPDATE_UNKNOWN (100 * NS_PER_MS)
 #define SETTLE_MOST    (400 * NS_PER_MS)
 #define SETTLE_LEAST   (10 * NS_PER_MS)
 #define MARK_MOST      (15 * NS_PER_MS)
-#define NAP_FIRST      (500 * NS_PER_US)
-#define NAP_LAST       (10 * NS_PER_MS)
+#define SLEEP_FIRST    (500 * NS_PER_US)
+#define SLEEP_LAST     (10 * NS_PER_MS)
 
 struct sampler {
     struct source **sources;
@@ -32,7 +31,7 @@ struct sampler {
     struct spill spill;
     pthread_mutex_t lock; /* guards every series, the spill and popping from the rings */
     struct deadline deadline;
-    pthread_t keeper;
+    pthread_t drainer;
     bool running;
     atomic_bool stopping;
     bool spill_reported;
@@ -65,14 +64,14 @@ void sampler_free(struct sampler *sampler)
     free(sampler);
 }
 
-static enum err settle_identity(struct sampler *sampler, struct source *source, struct error *why)
+static enum err check_identity(struct sampler *sampler, struct source *source, struct error *why)
 {
     const struct sensor **others = calloc(sampler->count + 1, sizeof *others);
     if (!others)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; i < sampler->count; i++)
         others[i] = &sampler->sources[i]->described;
-    enum err err = identity_settle(others, sampler->count, &source->described, why);
+    enum err err = identity_check(others, sampler->count, &source->described, why);
     free(others);
     return err;
 }
@@ -89,7 +88,7 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     enum err err = source_init(source, finding, &sampler->spill, sampler->period, why);
     if (!err) {
-        err = settle_identity(sampler, source, why);
+        err = check_identity(sampler, source, why);
         if (err)
             source_release(source);
     }
@@ -125,10 +124,10 @@ static void drain(struct sampler *sampler)
     }
 }
 
-static void *keeper_main(void *argument)
+static void *drain_main(void *argument)
 {
     struct sampler *sampler = argument;
-    thread_settle("ipw-keeper", -1);
+    thread_settle("ipw-drain", -1);
     nanos next = clock_now();
     while (!atomic_load(&sampler->stopping)) {
         next += DRAIN_PERIOD;
@@ -143,7 +142,7 @@ static void *keeper_main(void *argument)
 enum err sampler_start(struct sampler *sampler, struct error *why)
 {
     atomic_store(&sampler->stopping, false);
-    enum err err = thread_start(&sampler->keeper, keeper_main, sampler);
+    enum err err = thread_start(&sampler->drainer, drain_main, sampler);
     sampler->running = !err;
     for (size_t i = 0; i < sampler->count && !err; i++)
         err = source_start(sampler->sources[i]);
@@ -161,7 +160,7 @@ void sampler_stop(struct sampler *sampler)
         source_stop(sampler->sources[i]);
     atomic_store(&sampler->stopping, true);
     deadline_poke(&sampler->deadline);
-    pthread_join(sampler->keeper, NULL);
+    pthread_join(sampler->drainer, NULL);
     sampler->running = false;
     pthread_mutex_lock(&sampler->lock);
     drain(sampler);
@@ -178,11 +177,11 @@ static bool follows_ticks(const struct source *source, size_t channel)
 static bool has_begun(const struct source *source, size_t channel, nanos waited)
 {
     const struct series *series = &source->series[channel];
-    /* A counter's first point stands at a tick whose time is known: a beginning. */
+    /* A counter's first point is at a tick whose time is known: a beginning. */
     if (timeline_count(&series->timeline) > 0)
         return true;
     if (series->channel->secondary)
-        return true; /* only the figure itself is worth waiting for */
+        return true; /* only the primary channel is worth waiting for */
     if (series->channel->quantity != QTY_ENERGY)
         return series->missing > 0 || waited > READY_FOLLOW;
     return waited > (follows_ticks(source, channel) ? READY_FOLLOW : READY_CHEAP);
@@ -197,7 +196,7 @@ static nanos patience(const struct source *source, size_t channel)
     unsigned group = source->described.channels[channel].group;
     nanos reads = source->reader.schedules[group].period;
     nanos limit = 2 * update + (follows_ticks(source, channel) ? update : 0);
-    limit += source->described.groups[group].period_min; /* a poke may not be answered sooner */
+    limit += source->described.groups[group].period_min; /* a poke may not lead to a read sooner */
     if (source->series[channel].channel->quantity == QTY_POWER)
         limit += reads;
     limit += SETTLE_LEAST;
@@ -205,12 +204,12 @@ static nanos patience(const struct source *source, size_t channel)
 }
 
 /* The first tick at or after t of a counter of this source; t while there is none.  Power samples
- * must reach that far to lay out the joules of the interval that t falls into. */
+ * must reach that far to shape the joules of the interval that contains t. */
 static nanos tick_after(const struct source *source, nanos t)
 {
     for (size_t i = 0; i < source->described.channel_count; i++) {
         const struct timeline *timeline = &source->series[i].timeline;
-        struct point point;
+        struct timeline_point point;
         size_t index;
         if (source->described.channels[i].quantity == QTY_ENERGY &&
             timeline_after(timeline, t - 1, &index) == ERR_OK &&
@@ -223,23 +222,23 @@ static nanos tick_after(const struct source *source, nanos t)
 static bool reaches(const struct source *source, size_t channel, nanos t, nanos waited)
 {
     const struct series *series = &source->series[channel];
-    const struct point *last = timeline_last(&series->timeline);
+    const struct timeline_point *last = timeline_last(&series->timeline);
     if (series->channel->secondary)
         t = tick_after(source, t);
     if (last && last->t >= t)
         return true;
-    /* A device that is gone has said what it had to say. */
+    /* A lost device has no more readings to give. */
     if (atomic_load(&source->counts.lost) > atomic_load(&source->counts.back))
         return true;
     if (!last || waited > SETTLE_MOST)
         return true;
-    /* On a busy machine the reader may not have had its turn yet: that is not the sensor's silence. */
+    /* On a busy machine the reader thread may not have run yet: the sensor is not at fault. */
     return waited > patience(source, channel) && atomic_load(&source->counts.last_read) >= t;
 }
 
-/* Does this channel answer a poke at once?  Ticks that are followed come when they come, and a
- * momentary power reading needs no sharp edge. */
-static bool answers_at_once(const struct source *source, size_t channel)
+/* Whether this channel responds to a poke at once.  Followed ticks come at their own time, and an
+ * instantaneous power reading needs no sharp edge. */
+static bool responds_at_once(const struct source *source, size_t channel)
 {
     const struct sensor_channel *row = &source->described.channels[channel];
     return !follows_ticks(source, channel) && (row->quantity == QTY_ENERGY || row->interval_mean);
@@ -254,17 +253,17 @@ static bool is_done(const struct source *source, size_t channel, enum wait_kind 
     case WAIT_BEGIN:
         return has_begun(source, channel, waited);
     case WAIT_MARK:
-        return !answers_at_once(source, channel) || waited > MARK_MOST ||
+        return !responds_at_once(source, channel) || waited > MARK_MOST ||
                reaches(source, channel, t, waited);
     default:
         return reaches(source, channel, t, waited);
     }
 }
 
-/* Naps until every energy channel is done, poking the sources that are not. */
+/* Sleeps until every energy channel is done, poking the sources that are not. */
 static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
 {
-    nanos began = clock_now(), nap = NAP_FIRST;
+    nanos began = clock_now(), pause = SLEEP_FIRST;
     for (;;) {
         nanos waited = clock_now() - began;
         bool all = true;
@@ -286,10 +285,10 @@ static void wait_for(struct sampler *sampler, enum wait_kind kind, nanos t)
             log_debug("%s after %.1f ms", WHAT[kind], 1e3 * seconds(waited));
             return;
         }
-        /* Millisecond counters answer within the first naps; for the slow ones a read at every
-         * nap would be work without news. */
-        thread_sleep(nap);
-        nap = nap < NAP_LAST ? nap + nap / 2 : nap;
+        /* Millisecond counters respond within the first pauses; for the slow ones a read at every
+         * pause would cost work and bring nothing new. */
+        thread_sleep(pause);
+        pause = pause < SLEEP_LAST ? pause + pause / 2 : pause;
     }
 }
 
@@ -310,9 +309,25 @@ void sampler_settle(struct sampler *sampler, nanos t)
 
 /* ---- questions ---- */
 
+/* Takes the lock, with every sample of the source in its timelines; the caller unlocks. */
+static struct source *lock_drained(struct sampler *sampler, size_t source)
+{
+    pthread_mutex_lock(&sampler->lock);
+    drain_source(sampler->sources[source]);
+    return sampler->sources[source];
+}
+
 size_t sampler_count(const struct sampler *sampler)
 {
     return sampler->count;
+}
+
+size_t sampler_channel_count(const struct sampler *sampler)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sampler->count; i++)
+        count += sampler->sources[i]->described.channel_count;
+    return count;
 }
 
 const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source)
@@ -323,13 +338,11 @@ const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
                      struct channel_state *out)
 {
-    struct source *from = sampler->sources[source];
-    struct series *series = &from->series[channel];
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(from);
-    const struct point *last = timeline_last(&series->timeline);
+    struct source *locked = lock_drained(sampler, source);
+    const struct series *series = &locked->series[channel];
+    const struct timeline_point *last = timeline_last(&series->timeline);
     *out = (struct channel_state){
-        .period = atomic_load(&from->periods[channel]),
+        .period = atomic_load(&locked->periods[channel]),
         .updates = series->updates,
         .missing = series->missing,
         .gaps = series->gaps,
@@ -363,10 +376,8 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out)
 {
-    struct source *asked = sampler->sources[source];
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(asked);
-    enum err err = timeline_window(&asked->series[channel].timeline, from, to, out);
+    struct source *locked = lock_drained(sampler, source);
+    enum err err = window_read(&locked->series[channel].timeline, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -374,11 +385,9 @@ enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, 
 enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
                                size_t power_channel, nanos from, nanos to, struct window *out)
 {
-    struct source *asked = sampler->sources[source];
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(asked);
-    enum err err = shaped_window(&asked->series[channel].timeline,
-                                 &asked->series[power_channel].timeline, from, to, out);
+    struct source *locked = lock_drained(sampler, source);
+    enum err err = window_read_shaped(&locked->series[channel].timeline,
+                                      &locked->series[power_channel].timeline, from, to, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -386,10 +395,8 @@ enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t ch
 enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel, nanos from,
                           nanos to, double *low, double *high)
 {
-    struct source *asked = sampler->sources[source];
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(asked);
-    enum err err = timeline_extremes(&asked->series[channel].timeline, from, to, low, high);
+    struct source *locked = lock_drained(sampler, source);
+    enum err err = window_extremes(&locked->series[channel].timeline, from, to, low, high);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -397,17 +404,15 @@ enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel
 enum err sampler_running(struct sampler *sampler, size_t source, size_t channel, long power_channel,
                          const nanos *times, size_t count, double *sums, nanos *covered)
 {
-    struct source *asked = sampler->sources[source];
-    const struct timeline *timeline = &asked->series[channel].timeline;
+    struct source *locked = lock_drained(sampler, source);
+    const struct timeline *timeline = &locked->series[channel].timeline;
     struct shaped_cursor cursor = {0};
     enum err err = ERR_OK;
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(asked);
     for (size_t i = 0; i < count && !err; i++)
         err = power_channel < 0
-                  ? timeline_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
-                  : shaped_running(timeline, &asked->series[power_channel].timeline, &cursor,
-                                   times[i], &sums[i], &covered[i]);
+                  ? window_running(timeline, &cursor.counter, times[i], &sums[i], &covered[i])
+                  : window_running_shaped(timeline, &locked->series[power_channel].timeline,
+                                          &cursor, times[i], &sums[i], &covered[i]);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
@@ -415,27 +420,25 @@ enum err sampler_running(struct sampler *sampler, size_t source, size_t channel,
 enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct value_stats *out)
 {
-    struct source *asked = sampler->sources[source];
-    const struct series *series = &asked->series[channel];
-    pthread_mutex_lock(&sampler->lock);
-    drain_source(asked);
-    enum err err = values_of(&series->timeline, from, to, series->gap_limit, out);
+    struct source *locked = lock_drained(sampler, source);
+    const struct series *series = &locked->series[channel];
+    enum err err = window_values(&series->timeline, from, to, series->gap_limit, out);
     pthread_mutex_unlock(&sampler->lock);
     return err;
 }
 
 /* The points of (after, until], as many as fit. */
 static enum err next_points(struct sampler *sampler, const struct timeline *timeline, nanos after,
-                            nanos until, struct point *out, size_t *count)
+                            nanos until, struct timeline_point *out, size_t *count)
 {
-    size_t first = 0, end = 0, room = *count;
+    size_t first = 0, end = 0, capacity = *count;
     *count = 0;
     pthread_mutex_lock(&sampler->lock);
     enum err err = timeline_after(timeline, after, &first);
     if (!err)
         err = timeline_after(timeline, until, &end);
     if (!err && first < end) {
-        *count = end - first < room ? end - first : room;
+        *count = end - first < capacity ? end - first : capacity;
         err = timeline_read(timeline, first, *count, out);
     }
     pthread_mutex_unlock(&sampler->lock);
@@ -443,11 +446,12 @@ static enum err next_points(struct sampler *sampler, const struct timeline *time
 }
 
 enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, nanos after,
-                        bool (*take)(const struct point *points, size_t count, void *context),
+                        bool (*take)(const struct timeline_point *points, size_t count,
+                                     void *context),
                         void *context)
 {
     enum { CHUNK = 256 };
-    struct point chunk[CHUNK];
+    struct timeline_point chunk[CHUNK];
     const struct timeline *timeline = &sampler->sources[source]->series[channel].timeline;
     struct channel_state newest;
     sampler_channel(sampler, source, channel, &newest);

@@ -1,4 +1,4 @@
-/* The sampler: reads every sensor it was given, each in a thread of its own, and answers questions
+/* The sampler: reads every sensor that was added, each in a thread of its own, and answers questions
  * about any window of time since.
  *
  * Life: sampler_new, sampler_add..., sampler_start, (ready, settle, window...), sampler_stop,
@@ -12,12 +12,12 @@
 #include "core/err.h"
 #include "core/units.h"
 #include "sampler/timeline.h"
-#include "sampler/values.h"
+#include "sampler/window.h"
 #include "sensors/sensor.h"
 
 struct sampler;
 
-/* Allocates; sampler_free gives all back.  period: between reads, 0 for each sensor's own. */
+/* Allocates; sampler_free frees it.  period: between reads, 0 for each sensor's own default. */
 struct sampler *sampler_new(nanos period);
 void sampler_free(struct sampler *sampler);
 
@@ -28,21 +28,22 @@ enum err sampler_start(struct sampler *sampler, struct error *why) MUST_USE;
 
 void sampler_stop(struct sampler *sampler);
 
-/* Waits until every sensor has given a first reading and, where it can be had soon, its first two
- * updates: what is measured after this has a known beginning.  At most a third of a second. */
+/* Waits until every sensor has a first reading and, where they come soon, its first two updates: what
+ * is measured after this has a known beginning.  At most a third of a second. */
 void sampler_ready(struct sampler *sampler);
 
-/* Asks the sensors to read now and waits, a few milliseconds at most, until those that answer at
- * once have: right before something begins, this gives it a sharp edge. */
+/* Requests a read now and waits, a few milliseconds at most, for the sensors that respond at once:
+ * right before something begins, this gives it a sharp edge. */
 void sampler_mark(struct sampler *sampler);
 
-/* Asks the sensors to read now and waits until each has readings up to `t`, or until it is plain
- * that one will not: what was measured before t has a known end. */
+/* Requests a read now and waits until each sensor has readings up to `t`, or until it is clear that
+ * one will not: what was measured before t has a known end. */
 void sampler_settle(struct sampler *sampler, nanos t);
 
 /* ---- what there is ---- */
 
 size_t sampler_count(const struct sampler *sampler);
+size_t sampler_channel_count(const struct sampler *sampler); /* of all sources together */
 const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source);
 
 struct channel_state {
@@ -53,15 +54,15 @@ struct channel_state {
     bool has_value;
     double value;     /* newest; for counters the mean power over the newest interval */
     nanos t;          /* of value */
-    unsigned thinned; /* times that its history had to be thinned for want of scratch space */
+    unsigned thinned; /* times that its history had to be thinned for lack of scratch space */
 };
 void sampler_channel(struct sampler *sampler, size_t source, size_t channel,
                      struct channel_state *out);
 
 struct source_state {
     unsigned long reads, failed, late, lost, back, dropped;
-    double read_s;  /* spent reading, altogether */
-    double read_us; /* the quickest read of group 0 */
+    double read_s;  /* spent reading, in total */
+    double read_us; /* the fastest read of group 0 */
     bool is_lost;   /* gone at the moment */
 };
 void sampler_source(struct sampler *sampler, size_t source, struct source_state *out);
@@ -70,7 +71,7 @@ void sampler_source(struct sampler *sampler, size_t source, struct source_state 
 
 enum err sampler_window(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct window *out) MUST_USE;
-/* A counter's window with its edges laid out by a power channel of the same source (shape.h). */
+/* A counter's window with its edges shaped by a power channel of the same source (window.h). */
 enum err sampler_window_shaped(struct sampler *sampler, size_t source, size_t channel,
                                size_t power_channel, nanos from, nanos to, struct window *out)
     MUST_USE;
@@ -78,22 +79,23 @@ enum err sampler_extremes(struct sampler *sampler, size_t source, size_t channel
                           nanos to, double *low, double *high) MUST_USE;
 
 /* The running sum and the covered time of a channel at each of `count` ascending instants, under one
- * lock: the differences are the windows between them.  power_channel lays out a counter's joules as
- * in sampler_window_shaped; -1 for none. */
+ * lock: the differences are the windows between them.  power_channel shapes a counter's joules as in
+ * sampler_window_shaped; -1 for none. */
 enum err sampler_running(struct sampler *sampler, size_t source, size_t channel, long power_channel,
                          const nanos *times, size_t count, double *sums, nanos *covered) MUST_USE;
 
-/* Mean, extremes and median of a channel's values in a window (values.h). */
+/* Mean, extremes and median of a channel's values in a window (window.h). */
 enum err sampler_values(struct sampler *sampler, size_t source, size_t channel, nanos from,
                         nanos to, struct value_stats *out) MUST_USE;
 
 /* Walks the points later than `after` that a channel has by now, oldest first, in chunks; stops when
- * the callback returns false.  The callback may take its time and ask the sampler questions. */
+ * the callback returns false.  The callback may block, and may call the sampler. */
 enum err sampler_points(struct sampler *sampler, size_t source, size_t channel, nanos after,
-                        bool (*take)(const struct point *points, size_t count, void *context),
+                        bool (*take)(const struct timeline_point *points, size_t count,
+                                     void *context),
                         void *context) MUST_USE;
 
-/* Reads made by all sources. */
+/* Reads made by all sources together. */
 unsigned long sampler_reads(struct sampler *sampler);
 
 #endif

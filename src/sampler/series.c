@@ -20,12 +20,12 @@ void series_release(struct series *series)
 /* The next interval starts here; the one that ends here is not covered. */
 static enum err begin_after_gap(struct series *series, const struct sample *sample, double value)
 {
-    const struct point *last = timeline_last(&series->timeline);
-    struct point point = {
+    const struct timeline_point *last = timeline_last(&series->timeline);
+    struct timeline_point point = {
         .t = sample->t, .value = value, .t_sigma = (double)sample->sigma_us * 1e-6};
     if (last) {
         if (sample->t <= last->t)
-            return ERR_OK; /* a gap known before any new reading: the last point stands */
+            return ERR_OK; /* a gap known before any new reading: the last point remains */
         point.covered = last->covered;
         point.sum = last->sum;
         point.variance = last->variance;
@@ -45,8 +45,8 @@ static enum err append_covered(struct series *series, const struct sample *sampl
                                double variance, double value)
 {
     nanos t = sample->t;
-    const struct point *last = timeline_last(&series->timeline);
-    struct point point = {
+    const struct timeline_point *last = timeline_last(&series->timeline);
+    struct timeline_point point = {
         .t = t,
         .covered = last->covered + (t - last->t),
         .sum = last->sum + added,
@@ -61,10 +61,10 @@ static enum err append_covered(struct series *series, const struct sample *sampl
 
 /* ---- counters ---- */
 
-/* What a counter advanced by, in J; UNKNOWN when it was reset or cannot be told.
+/* What a counter advanced by, in J; UNKNOWN when it was reset or that is unclear.
  *
  * A counter with a modulus that goes down has wrapped or was reset; one without has been reset.
- * The device's largest power decides: what it cannot have drawn in the time was a reset.  The
+ * The device's largest power decides: more than it can have drawn in the time was a reset.  The
  * period is added to the time because a read just before a tick and one just after it are close
  * together and yet see a whole tick's energy. */
 static double advance(const struct series *series, uint64_t count, nanos elapsed)
@@ -80,16 +80,16 @@ static double advance(const struct series *series, uint64_t count, nanos elapsed
     double most = channel->watts_max * (seconds(elapsed) + 0.1);
     if (channel->watts_max > 0 && joules > most)
         return UNKNOWN;
-    double whole_turn = (double)channel->wraps_at * channel->joules_per_count;
+    double full_wrap = (double)channel->wraps_at * channel->joules_per_count;
     if (channel->wraps_at && channel->watts_max > 0 &&
-        channel->watts_max * seconds(elapsed) > whole_turn)
+        channel->watts_max * seconds(elapsed) > full_wrap)
         return UNKNOWN; /* so long unread that it may have wrapped unseen */
     return joules;
 }
 
 static enum err take_count(struct series *series, const struct sample *sample)
 {
-    const struct point *last = timeline_last(&series->timeline);
+    const struct timeline_point *last = timeline_last(&series->timeline);
     if (!series->has_last || !last) {
         series->has_last = true;
         series->last_count = sample->count;
@@ -107,7 +107,7 @@ static enum err take_count(struct series *series, const struct sample *sample)
     }
     enum err err = append_covered(series, sample, joules, 0, joules / seconds(elapsed));
     if (!err)
-        series->last_count = sample->count; /* else the next one brings these joules too */
+        series->last_count = sample->count; /* else the next one includes these joules too */
     return err;
 }
 
@@ -140,7 +140,7 @@ static enum err take_value(struct series *series, const struct sample *sample)
     double value = sample->value;
     if (!is_plausible(series->channel, value))
         return refuse(series, sample);
-    const struct point *last = timeline_last(&series->timeline);
+    const struct timeline_point *last = timeline_last(&series->timeline);
     if (last && sample->t <= last->t)
         return ERR_OK;
     bool covers = series->has_last && last && sample->t - last->t <= series->gap_limit;
@@ -166,12 +166,12 @@ static enum err take_missing(struct series *series, const struct sample *sample)
     series->last_error = sample->why;
     /* The first read of a mean-since-the-last-read has no value, but its time is where the first
      * mean begins; so again after a gap. */
-    const struct point *last = timeline_last(&series->timeline);
+    const struct timeline_point *last = timeline_last(&series->timeline);
     bool none_yet = !series->has_last || !last || !is_known(last->value);
     if (!series->channel->interval_mean || (!none_yet && sample->why != ERR_NO_DATA))
         return ERR_OK;
     if (!none_yet)
-        note_gap(series, ERR_NO_DATA); /* the driver starts anew: this interval stays open */
+        note_gap(series, ERR_NO_DATA); /* the driver starts again: this interval stays uncovered */
     series->has_last = true;
     return begin_after_gap(series, sample, UNKNOWN);
 }

@@ -1,5 +1,5 @@
-/* A series: one channel's samples turned into a timeline.  Here counters are unwrapped, resets and
- * lies become gaps, power is integrated, and nothing unknown is ever counted as zero.
+/* A series: one channel's samples turned into a timeline.  Counters are unwrapped, resets and
+ * impossible readings become gaps, power is integrated, and nothing unknown is ever counted as zero.
  * Owned by the sampler and used under its lock. */
 #ifndef IPW_SAMPLER_SERIES_H
 #define IPW_SAMPLER_SERIES_H
@@ -19,17 +19,17 @@ struct series {
     double last_value;
     nanos last_interval;   /* newest distance between two readings */
     unsigned long updates; /* new values */
-    unsigned long missing; /* reads that gave nothing */
-    unsigned long gaps;    /* times that what happened between two readings is unknown */
+    unsigned long missing; /* reads without a value */
+    unsigned long gaps;    /* intervals between two readings of which nothing is known */
     unsigned long refused; /* readings that cannot be true */
-    enum err last_error;   /* why the newest missing one was */
+    enum err last_error;   /* of the newest missing one */
 };
 
 void series_init(struct series *series, const struct sensor_channel *channel, struct spill *spill,
                  nanos gap_limit);
 void series_release(struct series *series);
 
-/* Takes one sample.  ERR_NO_MEMORY only; a bad sample is counted, not an error. */
+/* Adds one sample.  ERR_NO_MEMORY only; a bad sample is counted, not an error. */
 enum err series_take(struct series *series, const struct sample *sample) MUST_USE;
 
 #endif

@@ -6,13 +6,12 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/registry.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "sampler/sampler.h"
 #include "sensors/registry.h"
 
-/* Is name one of the comma-separated words? */
+/* Whether name is one of the comma-separated words. */
 static bool is_listed(const char *list, const char *name)
 {
     size_t length = strlen(name);
@@ -29,19 +28,9 @@ static enum err check_names(const char *list, struct error *why)
     char copy[256], *rest = copy, *word;
     if (!str_copy(copy, sizeof copy, list))
         return err_set(why, ERR_USAGE, "the list of sensors is too long");
-    while ((word = strsep(&rest, ","))) {
-        if (sensor_driver_find(word))
-            continue;
-        const char *names[32];
-        size_t count = 0;
-        while (count < 32 && SENSOR_DRIVERS[count]) {
-            names[count] = SENSOR_DRIVERS[count]->name;
-            count++;
-        }
-        const char *near = nearest_name(word, names, count);
-        return err_set(why, ERR_USAGE, "no sensor driver is called '%s'%s%s%s", word,
-                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    }
+    while ((word = strsep(&rest, ",")))
+        if (!sensor_driver_find(word, why))
+            return ERR_USAGE;
     return ERR_OK;
 }
 
@@ -67,7 +56,7 @@ static enum sensor_status status_of(enum err err)
     }
 }
 
-/* Opens every readable finding; one that turns out not to be says so in its place. */
+/* Opens every readable finding; one that fails to open gets the reason. */
 static enum err add_sources(struct session *session)
 {
     session->source_of = malloc((session->findings.count + 1) * sizeof *session->source_of);
@@ -95,24 +84,24 @@ static enum err add_sources(struct session *session)
     return ERR_OK;
 }
 
-/* Which GPUs are meant must never be a matter of luck: a name that met none is said, unless another
- * maker's driver, which cannot be asked, may have met it. */
-static void warn_unmet(const struct session *session, const char *devices)
+/* Which GPUs are measured must never be left to chance: a name that matched none is reported, unless
+ * another vendor's driver may have matched it. */
+static void warn_unmatched(const struct session *session, const char *devices)
 {
-    const struct sensor_finding *unmet = NULL;
-    const struct sensor_driver *met_by = NULL;
+    const struct sensor_finding *unmatched = NULL;
+    const struct sensor_driver *matched_by = NULL;
     for (size_t i = 0; i < session->findings.count; i++) {
         const struct sensor_finding *finding = &session->findings.items[i];
         if (finding->kind != SENSOR_GPU)
             continue;
         if (session->source_of[i] >= 0)
-            met_by = finding->driver;
+            matched_by = finding->driver;
         else if (finding->status == SENSOR_ABSENT && strchr(finding->id, ':'))
-            unmet = finding;
+            unmatched = finding;
     }
-    if (unmet && (!met_by || met_by == unmet->driver))
-        log_warn("--devices: %s", unmet->reason);
-    else if (!met_by)
+    if (unmatched && (!matched_by || matched_by == unmatched->driver))
+        log_warn("--devices: %s", unmatched->reason);
+    else if (!matched_by)
         log_warn("--devices: no readable GPU matches \"%s\"", devices);
 }
 
@@ -138,7 +127,7 @@ enum err session_open(struct session *session, const struct session_options *opt
     log_debug("probed in %.1f ms, opened %zu sensors in %.1f ms", 1e3 * seconds(probed - began),
               sampler_count(session->sampler), 1e3 * seconds(clock_now() - probed));
     if (!err && options->sensors.devices && *options->sensors.devices)
-        warn_unmet(session, options->sensors.devices);
+        warn_unmatched(session, options->sensors.devices);
     if (err)
         err_set(why, err, "cannot start sampling: %s", err_text(err));
     else

@@ -1,5 +1,5 @@
-/* A session: what was found on this machine, and a sampler over all of it that can be read.
- * session_open gives a session that session_close gives back whole. */
+/* A session: what was found on this machine, and a sampler over everything that can be read.
+ * session_open fills what session_close frees. */
 #ifndef IPW_SAMPLER_SESSION_H
 #define IPW_SAMPLER_SESSION_H
 
@@ -22,7 +22,7 @@ struct session {
     nanos started;
 };
 
-/* Takes IPW_SYSROOT from the environment, probes, opens all that can be opened and starts
+/* Reads IPW_SYSROOT from the environment, probes, opens everything that can be opened and starts
  * sampling.  A machine with no sensor at all is not an error: the session is then empty. */
 enum err session_open(struct session *session, const struct session_options *options,
                       struct error *why) MUST_USE;

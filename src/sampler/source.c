@@ -12,7 +12,7 @@
 #define LEARN_COARSE_STEP (4 * NS_PER_MS)
 #define LEARN_COARSE_TIME (1000 * NS_PER_MS)
 #define LEARN_AGAIN       (30 * NS_PER_S)
-#define CLOSE_LOOKS       16
+#define CLOSE_READS       16
 #define CHEAP_READ        (100 * NS_PER_US)
 
 /* Doubtful readings in a row that are held back for a better one. */
@@ -24,9 +24,9 @@
 /* A suspend shorter than this cannot be told from the skew of two clock reads. */
 #define SUSPEND_LEAST (100 * NS_PER_MS)
 
-/* ---- setting up ---- */
+/* ---- setup ---- */
 
-/* The channel whose updates say when to read: a counter, or where ticks are to be followed and
+/* The channel whose updates determine when to read: a counter, or where ticks are followed and
  * there is none, power. */
 static int find_guide(const struct sensor *sensor, unsigned group)
 {
@@ -49,7 +49,7 @@ static nanos group_period(const struct sensor_group *group, nanos wanted)
     return period < group->period_min ? group->period_min : period;
 }
 
-/* How far apart two readings of a channel may stand and still be joined by a line. */
+/* How far apart two readings of a channel may be and still be joined by a line. */
 static nanos gap_limit(nanos period)
 {
     nanos limit = 5 * period;
@@ -103,8 +103,8 @@ void source_release(struct source *source)
 
 /* ---- reading ---- */
 
-/* A sample that a full ring does not take costs resolution, a gap would cost the truth: it goes
- * before the channel's next sample. */
+/* A sample that does not fit into a full ring costs resolution; a lost gap would falsify the result,
+ * so it goes before the channel's next sample. */
 static void push(struct source *source, struct sample sample)
 {
     uint8_t *owed = &source->reader.gap_owed[sample.channel];
@@ -136,9 +136,9 @@ static void push_gaps(struct source *source, enum err why)
         source->reader.schedules[g].learn_until = source->reader.schedules[g].learn_again = 0;
 }
 
-/* A counter's first reading is as old as its period, of unknown age: joined to the first update it
- * would put a whole tick's joules into less than a tick.  It serves as a beginning only where that
- * age is known to be small against the distance of reads. */
+/* A counter's first reading may be as old as its period: joined to the first update it would put a
+ * whole tick's joules into less than a tick.  It serves as a beginning only where that age is known
+ * to be small against the distance between reads. */
 static bool dates_first(const struct source *source, unsigned channel)
 {
     nanos period = source->reader.ticks[channel].period;
@@ -146,9 +146,9 @@ static bool dates_first(const struct source *source, unsigned channel)
     return period > 0 && period <= source->reader.schedules[group].period / 4;
 }
 
-/* A value found so near to a tick that it may be that tick's or the one's before is dated to the
- * period only.  The next read decides which it was and brings these joules too, so this one is
- * held back; but not for ever. */
+/* A value found so close to a tick that it may belong to that tick or to the one before is dated to
+ * the period only.  The next read decides which it was and includes these joules too, so this one is
+ * held back; but not forever. */
 static bool is_doubtful(struct reader *reader, unsigned channel, const struct tick_time *when)
 {
     const struct tick *tick = &reader->ticks[channel];
@@ -219,10 +219,10 @@ static void pass_on(struct source *source, const struct observation *o, nanos wi
         atomic_store_explicit(&source->periods[o->channel], learned, memory_order_relaxed);
 }
 
-static void lose(struct source *source)
+static void handle_loss(struct source *source)
 {
     struct reader *reader = &source->reader;
-    log_warn("%s: device lost; trying to get it back", source->finding.id);
+    log_warn("%s: device lost; trying to reopen it", source->finding.id);
     atomic_fetch_add(&source->counts.lost, 1);
     push_gaps(source, ERR_LOST);
     sensor_close(&reader->sensor);
@@ -248,8 +248,8 @@ void source_read_group(struct source *source, unsigned group)
 {
     struct reader *reader = &source->reader;
     struct observations seen = {
-        .items = reader->room,
-        .capacity = sizeof reader->room / sizeof *reader->room,
+        .items = reader->buffer,
+        .capacity = sizeof reader->buffer / sizeof *reader->buffer,
     };
     nanos before = clock_now();
     enum err err = reader->sensor.driver->read(&reader->sensor, group, &seen);
@@ -264,7 +264,7 @@ void source_read_group(struct source *source, unsigned group)
     if (err)
         atomic_fetch_add(&source->counts.failed, 1);
     if (err == ERR_LOST)
-        lose(source);
+        handle_loss(source);
 }
 
 /* ---- scheduling ---- */
@@ -275,7 +275,7 @@ static void begin_learning(struct source *source, struct schedule *schedule, uns
     bool follows = source->described.groups[group].follow_ticks;
     bool cheap = schedule->best < CHEAP_READ;
     schedule->learn_again = now + LEARN_AGAIN;
-    schedule->close_looks = 0;
+    schedule->close_reads = 0;
     if (follows)
         schedule->learn_until = now + LEARN_COARSE_TIME;
     else if (cheap)
@@ -293,8 +293,8 @@ static nanos next_while_learning(struct source *source, struct schedule *schedul
         schedule->learn_until = 0;
         return 0;
     }
-    /* A read that costs much (an NVIDIA counter burns 5 ms of CPU) is made more sparingly: the
-     * phase is then known less well at first, and later reads narrow it. */
+    /* An expensive read (an NVIDIA counter takes 5 ms of CPU) is made less often: the phase is
+     * then known less well at first, and later reads narrow it. */
     nanos cost = schedule->best;
     nanos coarse = 4 * cost > LEARN_COARSE_STEP ? 4 * cost : LEARN_COARSE_STEP;
     return now + (follows ? coarse : LEARN_FINE_STEP);
@@ -312,15 +312,15 @@ static nanos next_by_period(struct source *source, struct schedule *schedule, na
     return next + behind * schedule->period;
 }
 
-/* As sparingly as was asked; but at first not so far ahead that the tick would not be known there:
- * each look makes the period more precise, and the next one may be farther away.  Looks cost CPU,
- * so this has an end where a slow read keeps the phase from becoming sharp. */
+/* As seldom as requested; but at first not so far ahead that the tick would not be known there: each
+ * read makes the period more precise, and the next one may be farther away.  Reads cost CPU, so this
+ * has an end where a slow read keeps the phase from becoming sharp. */
 static nanos follow_gap(const struct tick *tick, struct schedule *schedule)
 {
     nanos wanted = schedule->period * 3 / 4, reach = tick_reach(tick);
-    if (reach >= wanted || schedule->close_looks >= CLOSE_LOOKS)
+    if (reach >= wanted || schedule->close_reads >= CLOSE_READS)
         return wanted;
-    schedule->close_looks++;
+    schedule->close_reads++;
     return reach;
 }
 
@@ -374,7 +374,7 @@ static void read_due(struct source *source, bool poked)
         nanos now = clock_now();
         bool follows = schedule->guide >= 0 && reader->ticks[schedule->guide].locked &&
                        source->described.groups[g].follow_ticks;
-        /* Asked for, a followed counter is read at its next tick, not at the next planned one. */
+        /* On request, a followed counter is read at its next tick, not at the next planned one. */
         if (poked && follows)
             bring_forward(&reader->ticks[schedule->guide], schedule, now);
         bool on_demand =
@@ -402,7 +402,7 @@ static void try_reopen(struct source *source)
         return;
     if (!identity_continues(&source->described, &reader->sensor)) {
         if (!reader->changed)
-            log_warn("%s: came back as another device; left alone", source->finding.id);
+            log_warn("%s: came back as another device; not used", source->finding.id);
         reader->changed = true;
         sensor_close(&reader->sensor);
         return;
@@ -426,7 +426,7 @@ static void notice_suspend(struct source *source)
     source->reader.suspended = suspended;
 }
 
-/* Reads that take long must take their turn with the work that is measured. */
+/* Slow reads must not take priority over the work that is measured. */
 static bool is_cheap(const struct source *source)
 {
     bool cheap = true;
@@ -442,7 +442,7 @@ static void *source_main(void *argument)
     struct source *source = argument;
     thread_settle("ipw-sampler", source->described.pin_cpu);
     source->reader.suspended = clock_suspended();
-    bool poked = false, hurries = false;
+    bool poked = false, has_priority = false;
     while (!atomic_load(&source->stopping)) {
         if (!source->reader.open) {
             try_reopen(source);
@@ -450,7 +450,7 @@ static void *source_main(void *argument)
         }
         notice_suspend(source);
         read_due(source, poked);
-        if (!hurries && (hurries = is_cheap(source)))
+        if (!has_priority && (has_priority = is_cheap(source)))
             thread_hurry();
         poked = deadline_wait(&source->deadline, earliest_deadline(source));
     }

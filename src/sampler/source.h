@@ -1,4 +1,4 @@
-/* A source: one sensor, the thread that reads it, and the ring its samples leave by.
+/* A source: one sensor, the thread that reads it, and the ring that takes its samples.
  * Private to the sampler.  The thread owns everything in `struct reader`; the rest is set before
  * it starts, atomic, or guarded by the sampler's lock. */
 #ifndef IPW_SAMPLER_SOURCE_H
@@ -20,26 +20,27 @@ struct schedule {
     nanos last;
     nanos learn_until;    /* polling fast to find the sensor's period until then; 0: not learning */
     nanos learn_again;    /* not before this */
-    unsigned close_looks; /* reads made nearer than asked, to know the phase better */
+    unsigned close_reads; /* reads made sooner than requested, to know the phase better */
     int guide;            /* channel whose ticks are followed; -1 none */
-    nanos best;           /* the quickest read so far; 0 none */
+    nanos best;           /* the fastest read so far; 0 none */
 };
 
 struct reader {
     struct sensor sensor;
     bool open;
-    struct observation room[512];
+    struct observation buffer[512];
     struct tick ticks[SENSOR_CHANNELS_MAX];
     uint64_t last_count[SENSOR_CHANNELS_MAX];
     double last_value[SENSOR_CHANNELS_MAX];
     bool has_last[SENSOR_CHANNELS_MAX];
-    uint8_t held[SENSOR_CHANNELS_MAX];     /* doubtful readings held back in a row */
-    uint8_t gap_owed[SENSOR_CHANNELS_MAX]; /* why there is a gap that the full ring did not take */
+    uint8_t held[SENSOR_CHANNELS_MAX]; /* doubtful readings held back in a row */
+    uint8_t
+        gap_owed[SENSOR_CHANNELS_MAX]; /* why there is a gap that did not fit into the full ring */
     struct schedule schedules[SENSOR_GROUPS_MAX];
     nanos suspended; /* clock_suspended() at the last read */
     nanos reopen_at; /* while lost: when to try next */
     nanos reopen_wait;
-    bool changed; /* came back as something else, and that was said */
+    bool changed; /* came back as another device, and that was reported */
 };
 
 struct source_counts {
@@ -49,8 +50,8 @@ struct source_counts {
     _Atomic unsigned long late;   /* deadlines that passed before their read */
     _Atomic unsigned long lost;   /* times the device went away */
     _Atomic unsigned long back;   /* times it came back */
-    _Atomic int64_t read_ns;      /* time spent reading, altogether */
-    _Atomic int64_t read_ns_best; /* the quickest read of group 0 */
+    _Atomic int64_t read_ns;      /* time spent reading, in total */
+    _Atomic int64_t read_ns_best; /* the fastest read of group 0 */
 };
 
 struct source {
@@ -74,10 +75,10 @@ enum err source_start(struct source *source) MUST_USE;
 void source_stop(struct source *source);
 void source_release(struct source *source);
 
-/* Asks for a read now rather than at the next deadline. */
+/* Requests a read now rather than at the next deadline. */
 void source_poke(struct source *source);
 
-/* One read of a group, as the thread does it: for tests and for the benchmark of its cost. */
+/* One read of a group, as the thread does it: for the benchmark of its cost. */
 void source_read_group(struct source *source, unsigned group);
 
 #endif

@@ -6,11 +6,11 @@
 #define KNOWN_SHARE 32
 /* A sensor's clock wanders by up to this share of the period: 50 ppm. */
 #define WANDER_SHARE 20000
-/* Every so many ticks one is looked at from both sides. */
+/* Every so many ticks one is read on both sides. */
 #define CHECK_EVERY 16
 /* The base line over which the period is measured, in ticks. */
 #define BASELINE 256
-/* So many predicted ticks missing in a row, and the phase is lost. */
+/* After so many missing predicted ticks in a row the phase is lost. */
 #define MISSES_MOST 3
 
 /* 1/sqrt(3): the standard deviation of a uniform error is its half-width times this. */
@@ -50,7 +50,7 @@ void tick_init(struct tick *tick)
 
 void tick_unlock(struct tick *tick)
 {
-    *tick = (struct tick){.period = tick->period, .told = tick->told};
+    *tick = (struct tick){.period = tick->period, .dated = tick->dated};
 }
 
 /* ---- learning ---- */
@@ -83,7 +83,7 @@ static void set_anchor(struct tick *tick)
     tick->anchor_steps = 0;
 }
 
-/* Locks when the run tells the period well enough to find the next ticks by it. */
+/* Locks when the run gives the period well enough to predict the next ticks. */
 static void try_lock(struct tick *tick, nanos low, nanos high)
 {
     nanos middle = low + (high - low) / 2, slack = (high - low) / 2;
@@ -154,13 +154,13 @@ static struct tick_time follow(struct tick *tick, nanos low, nanos high)
     tick->misses = 0;
     tick->doubt = 0;
     if (slack >= tick->period / 2) {
-        tick_unlock(tick); /* not looked at for so long that it may be any tick */
+        tick_unlock(tick); /* not read for so long that it may be any tick */
         return (struct tick_time){middle, uniform_sigma((high - from) / 2)};
     }
     bool skipped = high - low > tick->period;
     if (skipped && (edge + slack > high || edge - slack < from)) {
-        /* The read came so near to a tick that the value may be that one's or the one's before:
-         * the date is anywhere in the period.  The next read may decide it. */
+        /* The read came so close to a tick that the value may belong to that one or to the one
+         * before: the date is anywhere in the period.  The next read may decide it. */
         bool earlier = edge - slack >= from;
         tick->edge = earlier ? edge - tick->period : edge;
         tick->anchor_steps += earlier ? steps - 1 : steps;
@@ -196,7 +196,7 @@ static void resolve_doubt(struct tick *tick)
     refine_period(tick, 1);
 }
 
-/* A read that saw nothing new although a tick was due: the tick is late, or the value happened to
+/* A read without a new value although a tick was due: the tick is late, or the value happened to
  * repeat.  Several ticks in a row mean that the phase is lost. */
 static void note_unchanged(struct tick *tick, nanos t)
 {
@@ -233,8 +233,8 @@ void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct 
     *when = (struct tick_time){.t = t, .sigma = 0};
     if (is_new) {
         *when = date(tick, low, high);
-        when->t = min_nanos(t, max_nanos(when->t, tick->told + 1));
-        tick->told = when->t;
+        when->t = min_nanos(t, max_nanos(when->t, tick->dated + 1));
+        tick->dated = when->t;
         tick->seen_change = tick->seen_read;
         tick->change_low = low;
         tick->change_high = high;
@@ -259,8 +259,8 @@ nanos tick_reach(const struct tick *tick)
     return (good - tick->slack) / max_nanos(1, widens) * tick->period;
 }
 
-/* The value is still the old one: wait for the tick's latest moment; when that has passed, look
- * once more a little later, and then leave it: the next tick is looked at from both sides. */
+/* The value is still the old one: wait for the tick's latest moment; when that has passed, read
+ * once more a little later, and then leave it: the next tick is read on both sides. */
 static nanos next_while_due(const struct tick *tick, nanos now)
 {
     nanos margin = max_nanos(1, tick->period / KNOWN_SHARE);
@@ -276,9 +276,9 @@ static nanos next_while_due(const struct tick *tick, nanos now)
     return before > now ? before : before + 2 * slack + margin;
 }
 
-/* When to look before the tick: where it is not known well, to split the interval; now and then
- * just before it, to prove that it still holds.  0 for neither.  A read that takes long says little
- * about the time it takes, so it is made to end where it matters. */
+/* When to read before the tick: where it is not known well, to split the interval; now and then
+ * just before it, to verify the prediction.  0 for neither.  A slow read says little about the time
+ * it takes, so it is made to end where it matters. */
 static nanos probe_time(struct tick *tick, nanos edge, nanos slack)
 {
     nanos blur = 2 * tick->read_within;

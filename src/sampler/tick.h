@@ -1,8 +1,8 @@
 /* Learning when a sensor updates.
  *
  * A sensor shows a new value every T (1 ms for RAPL, 100 ms for an NVIDIA energy counter) and the
- * same one in between.  Fed with every read - was the value new? - this finds T and the phase,
- * says when the next read is worth making, and dates each new value to the tick that made it
+ * same one in between.  Given every read - was the value new? - this finds T and the phase,
+ * predicts when the next read is worth making, and dates each new value to the tick that produced it
  * rather than to the read that found it.
  *
  * What is known of a tick is an interval, edge +- slack.  It widens with every predicted tick (T is
@@ -27,12 +27,12 @@ struct tick {
     nanos anchor_slack;
     nanos anchor_steps; /* ticks from there to edge */
     nanos doubt; /* a read up to here may or may not have seen the tick after `edge`; 0 none */
-    nanos told;  /* the last time given to a new value */
+    nanos dated; /* the last time given to a new value */
 
     /* the last read, and the last change */
     nanos read_t, read_within;
     nanos change_low, change_high; /* the last new value appeared in (low, high] */
-    unsigned unchanged;            /* reads since then that saw nothing new */
+    unsigned unchanged;            /* reads since then without a new value */
     bool seen_read, seen_change;
 
     /* planning */
@@ -55,7 +55,7 @@ struct tick_time {
 
 void tick_init(struct tick *tick);
 
-/* Tells of a read at t and whether the value was new.  The read took a while: the value was taken
+/* Reports a read at t and whether the value was new.  The read took a while: the value was taken
  * in t - within .. t + within.  For a new value *when says when it appeared; such times never
  * decrease and are never after t.  The first read dates nothing: its value may be as old as T. */
 void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct tick_time *when);
@@ -65,7 +65,7 @@ void tick_observe(struct tick *tick, nanos t, nanos within, bool is_new, struct 
  * before that splits the interval in which it is expected.  0 when not locked: poll. */
 nanos tick_next_read(struct tick *tick, nanos now, nanos gap);
 
-/* How far ahead ticks are predicted well: a read farther away than this would meet a tick that it
+/* How far ahead ticks are predicted well: a read farther away than this would find a tick that it
  * cannot date. */
 nanos tick_reach(const struct tick *tick);
 

@@ -37,8 +37,8 @@ static void estimate_once(const struct partition *partition, const struct hardwa
 {
     struct pass_estimate estimate;
     struct error why = {0};
-    struct pass_options setting = {.precision = precision, .batch = 1};
-    must(pass_estimate_make(partition, hardware, &setting, &estimate, &why), &why);
+    struct estimate_config setting = {.precision = precision};
+    must(pass_estimate_make(partition, hardware, &setting, true, &estimate, &why), &why);
     sink += estimate.joules.total;
     pass_estimate_release(&estimate);
 }

@@ -5,7 +5,7 @@
 
 #include "bench/bench.h"
 #include "core/clock.h"
-#include "sampler/timeline.h"
+#include "sampler/window.h"
 
 enum { QUERIES = 100000, SMALL = 1000 * 1000, LARGE = 10 * SMALL, ROUNDS = 5 };
 
@@ -23,7 +23,7 @@ static void fill(struct timeline *timeline, struct spill *spill, long samples)
 {
     spill_init(spill);
     timeline_init(timeline, spill, SHAPE_MEANS);
-    struct point p = {.t = 1, .value = UNKNOWN};
+    struct timeline_point p = {.t = 1, .value = UNKNOWN};
     for (long i = 0; i < samples; i++) {
         if (timeline_append(timeline, &p))
             abort();
@@ -42,7 +42,7 @@ static double query_seconds(const struct timeline *timeline)
         struct window window;
         nanos from = (nanos)(next_random() % (uint64_t)span);
         nanos length = 1 + (nanos)(next_random() % (uint64_t)(10 * NS_PER_S));
-        if (timeline_window(timeline, from, from + length, &window))
+        if (window_read(timeline, from, from + length, &window))
             continue; /* past the end */
         sink += window.sum;
     }

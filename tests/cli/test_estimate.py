@@ -636,7 +636,7 @@ class Sharing(EstimateTest):
     def test_what_nothing_of_is_shared(self):
         done = self.run_ipw("--model", "squeezenet1_1", "--hardware", "t4", "--devices", "2", code=1)
         self.assertEqual(done.stderr.count("\n"), 1)
-        self.assertIn("nothing of squeezenet1_1 can be shared over devices by tensor parallelism",
+        self.assertIn("squeezenet1_1: tensor parallelism divides none of it",
                       done.stderr)
 
     def test_a_decoder_is_divided(self):

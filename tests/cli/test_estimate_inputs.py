@@ -65,7 +65,7 @@ class Shapeless(FileTest):
 
     def test_a_whole_shape_is_for_those_alone(self):
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4])], [info("y")])
-        self.assertIn("no open dimension", self.refused("--model", path, "--hardware", GPU, "--dim",
+        self.assertIn("no dynamic dimension", self.refused("--model", path, "--hardware", GPU, "--dim",
                                                         "x=1x4"))
 
 

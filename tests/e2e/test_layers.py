@@ -220,7 +220,7 @@ class Kinds(LayersTest):
     def test_layers_on_a_gpu_that_is_not_there_are_refused(self):
         done = ipw(self.machine(Working), "layers", "-m", models["small"], "--gpu-layers", 1, *QUICK)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("can use no GPU here", done.stderr)
+        self.assertIn("cannot use a GPU here", done.stderr)
 
     def test_several_models_are_compared(self):
         machine = self.machine(Working)

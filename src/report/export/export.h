@@ -81,4 +81,13 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
 /* For an exporter that writes much at once: what has gathered goes out when it is enough. */
 enum err export_pass_on(struct export *export, struct error *why) MUST_USE;
 
+/* When a query was sent, had its first token and ended, on the wall clock. */
+struct moments {
+    int64_t from_ns, to_ns; /* since 1970 */
+    int64_t first_ns;       /* the first token; between the two, or 0 where there was none */
+};
+
+/* False where the record does not have them. */
+bool moments_of(const struct export_run *run, const struct jv *record, struct moments *out);
+
 #endif

@@ -45,7 +45,7 @@ void compat_text(const struct legacy_estimate *compat, struct text *out)
               "\n %s on %s\n   %s, by the legacy model: not what we believe, see "
               "docs/estimate.md\n\n",
               compat->partition.graph->name, compat->device.name,
-              precision_name(estimate->setting.precision));
+              precision_name(estimate->config.precision));
     text_addf(out, "   energy       ~%.2f mJ\n", 1e3 * joules->total);
     text_addf(out, "   compute      ~%.0f µJ\n", 1e6 * joules->compute);
     text_addf(out, "   memory       ~%.0f µJ\n", 1e6 * joules->memory);
@@ -93,7 +93,7 @@ static void head_to_json(struct json *json, const struct legacy_estimate *compat
     json_string(json, "model", compat->partition.graph->name);
     json_string(json, "hardware", compat->device.id);
     json_string(json, "hardware_name", compat->device.name);
-    json_string(json, "precision", precision_name(estimate->setting.precision));
+    json_string(json, "precision", precision_name(estimate->config.precision));
     json_number(json, "batch", compat->partition.graph->batch);
     json_number(json, "params", graph_parameters(compat->partition.graph));
     json_number(json, "macs", compat->partition.total.macs);

@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/rates.h"
+#include "estimate/roofline.h"
 #include "report/text/format.h"
 
 static void add(char *to, const char *format, ...) PRINTF_LIKE(2, 3);

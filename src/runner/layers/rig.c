@@ -59,8 +59,8 @@ static enum err open_contexts(struct rig *rig, const atomic_bool *cancel, struct
     err = engine_context_open(rig->model, &options, &rig->watched, why);
     if (err)
         return err;
-    engine_end_by(rig->plain, cancel, 0);
-    engine_end_by(rig->watched, cancel, 0);
+    engine_set_abort(rig->plain, cancel, 0);
+    engine_set_abort(rig->watched, cancel, 0);
     rig->ubatch = engine_context_facts(rig->plain)->ubatch;
     return ERR_OK;
 }
@@ -100,7 +100,7 @@ static enum err compute(struct rig *rig, bool watched, size_t from, size_t count
     if (watched)
         stopwatch_begin(&rig->watch, stride);
     nanos began = clock_now();
-    enum err err = engine_compute(watched ? rig->watched : rig->plain, rig->tokens + from, count,
+    enum err err = engine_decode(watched ? rig->watched : rig->plain, rig->tokens + from, count,
                                   rig->options->batch, why);
     if (!err && rig->lengths)
         rig->lengths->seconds[rig->lengths->count++ % RIG_LENGTHS] = seconds(clock_now() - began);
@@ -112,12 +112,12 @@ enum err rig_learn(struct rig *rig, enum layers_granularity granularity, struct 
     const struct layers_options *options = rig->options;
     enum err err = ERR_OK;
     stopwatch_forget_plans(&rig->watch, granularity);
-    engine_forget(rig->watched);
+    engine_clear(rig->watched);
     for (size_t i = 0; i <= options->prompt_count && !err; i++) {
         bool decodes = i == options->prompt_count; /* after the longest prompt, one token */
         stopwatch_learn(&rig->watch);
         if (!decodes)
-            engine_forget(rig->watched);
+            engine_clear(rig->watched);
         err = compute(rig, true, decodes ? options->prompts[i - 1] : 0,
                       decodes ? 1 : options->prompts[i], 1, why);
         enum err learned = stopwatch_learned(&rig->watch);
@@ -132,7 +132,7 @@ enum err rig_prepare(struct rig *rig, bool watched, const struct layers_setting 
                      struct error *why)
 {
     struct engine_context *context = watched ? rig->watched : rig->plain;
-    engine_forget(context);
+    engine_clear(context);
     if (setting->phase == LAYERS_PREFILL)
         return ERR_OK;
     stopwatch_reset(&rig->watch, NULL);
@@ -155,6 +155,6 @@ enum err rig_pass(struct rig *rig, bool watched, const struct layers_setting *se
 {
     if (setting->phase == LAYERS_DECODE)
         return generate(rig, watched, setting, why);
-    engine_forget(watched ? rig->watched : rig->plain);
+    engine_clear(watched ? rig->watched : rig->plain);
     return compute(rig, watched, 0, setting->prompt, setting->stride, why);
 }

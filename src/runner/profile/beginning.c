@@ -89,7 +89,7 @@ static enum err find_service(struct profile *profile, struct profile_result *out
         return ERR_USAGE;
     run->client_config = (struct client_config){.base_url = options->base_url,
                                                 .params = &options->client_params,
-                                                .patience = from_seconds(options->timeout_s)};
+                                                .probe_timeout = from_seconds(options->timeout_s)};
     profile_phase(profile, "preparing", -1);
     return service_prepare(run->client_driver, &run->client_config, options->model,
                            options->timeout_s, &profile->service, &out->signal, tick, profile, why);

@@ -29,7 +29,7 @@ struct judge_worker {
     struct client client;
     struct graders graders;
     struct judge judge;
-    struct client_reply reply; /* of the last question; sent is that of the first */
+    struct completion reply; /* of the last question; sent is that of the first */
     bool asked;
     struct text line;
     pthread_t thread;
@@ -210,8 +210,8 @@ static enum err ask_judge(void *context, const char *prompt, struct text *reply,
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->judging->run->cancel,
     };
-    client_reply_release(&worker->reply);
-    client_reply_init(&worker->reply);
+    completion_release(&worker->reply);
+    completion_init(&worker->reply);
     enum err err = worker->client.driver->ask(&worker->client, &request, &worker->reply, why);
     if (worker->asked)
         worker->reply.sent = first_sent;
@@ -228,7 +228,7 @@ static double count_or_unknown(int64_t count)
 
 static enum err account(struct judge_worker *worker, struct judgement *judgement)
 {
-    struct client_reply *reply = &worker->reply;
+    struct completion *reply = &worker->reply;
     struct request_trace trace = {
         .id = (uint64_t)(uintptr_t)judgement,
         .from = reply->sent,
@@ -349,9 +349,9 @@ static enum err open_worker(struct judging *judging, const struct client_driver 
 {
     const struct profile_options *options = judging->run->context.options;
     struct client_config config = {.base_url = options->judge_url,
-                                   .patience = from_seconds(options->timeout_s)};
+                                   .probe_timeout = from_seconds(options->timeout_s)};
     worker->judging = judging;
-    client_reply_init(&worker->reply);
+    completion_init(&worker->reply);
     enum err err = client_open(driver, &config, &worker->client, why);
     if (err)
         return err;
@@ -437,7 +437,7 @@ void judging_join(struct judging *judging)
         struct judge_worker *worker = &judging->workers[i];
         if (worker->started)
             pthread_join(worker->thread, NULL);
-        client_reply_release(&worker->reply);
+        completion_release(&worker->reply);
         graders_release(&worker->graders);
         text_release(&worker->line);
         if (worker->open)

@@ -2,7 +2,7 @@
 
 #include "sensors/sensor.h"
 
-static const struct gauge_stats NO_STATS = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+static const struct value_stats NO_STATS = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
 
 /* An unknown sum becomes its first known part. */
 static double add(double sum, double part)
@@ -13,7 +13,7 @@ static double add(double sum, double part)
 }
 
 /* Of several devices the averages add up; their extremes and medians fall at different times. */
-static void add_stats(struct gauge_stats *sum, const struct gauge_stats *part)
+static void add_stats(struct value_stats *sum, const struct value_stats *part)
 {
     if (!is_known(part->avg))
         return;
@@ -21,7 +21,7 @@ static void add_stats(struct gauge_stats *sum, const struct gauge_stats *part)
         *sum = *part;
         return;
     }
-    *sum = (struct gauge_stats){sum->avg + part->avg, UNKNOWN, UNKNOWN, UNKNOWN};
+    *sum = (struct value_stats){sum->avg + part->avg, UNKNOWN, UNKNOWN, UNKNOWN};
 }
 
 static void add_energy(struct kind_sum *kind, const struct device_share *share)
@@ -58,7 +58,7 @@ static void add_device(const struct device_share *share, struct kinds *out)
 
 static void add_gauges(const struct device_share *share, struct kinds *out, unsigned counts[4])
 {
-    const struct gauge_stats *gauges = share->gauges;
+    const struct value_stats *gauges = share->gauges;
     enum sensor_kind kind = share->device->sensor->kind;
     if (kind == SENSOR_HOST)
         add_stats(&out->host_memory, &gauges[QTY_MEMORY_USED]);

@@ -8,14 +8,14 @@
 struct kind_sum {
     double joules;            /* the request's */
     double window_joules;     /* the whole devices' in its window */
-    struct gauge_stats watts; /* the whole devices'; of several devices only the average is known */
+    struct value_stats watts; /* the whole devices'; of several devices only the average is known */
     unsigned devices;
 };
 
 struct kinds {
     struct kind_sum gpu, cpu, soc;
     double window_joules;                                       /* of all counted devices */
-    struct gauge_stats gpu_memory, host_memory, temperature;    /* B, B, C */
+    struct value_stats gpu_memory, host_memory, temperature;    /* B, B, C */
     double gpu_memory_total;                                    /* B */
     double utilisation, memory_utilisation, tensor_utilisation; /* %, mean over the GPUs */
 };

@@ -45,7 +45,7 @@ static double known_count(int64_t count)
 
 /* ---- the query ---- */
 
-bool reply_has_phases(const struct client_reply *reply)
+bool reply_has_phases(const struct completion *reply)
 {
     return reply->first_token &&
            (reply->last_token > reply->first_token || reply->output_tokens == 1);
@@ -75,7 +75,7 @@ static void put_gaps(struct json *json, const struct arrivals *arrivals)
     put_known(json, "itl_std_ms", online_stddev(&spread));
 }
 
-static void put_latency(struct json *json, const struct client_reply *reply)
+static void put_latency(struct json *json, const struct completion *reply)
 {
     double total_s = span_s(reply->sent, reply->done);
     double output = known_count(reply->output_tokens);
@@ -88,7 +88,7 @@ static void put_latency(struct json *json, const struct client_reply *reply)
     json_object_end(json);
 }
 
-static void put_tokens(struct json *json, const struct client_reply *reply)
+static void put_tokens(struct json *json, const struct completion *reply)
 {
     json_object(json, "token_metrics");
     put_count(json, "input", reply->prompt_tokens);
@@ -99,7 +99,7 @@ static void put_tokens(struct json *json, const struct client_reply *reply)
 }
 
 static void put_compute(struct json *json, const struct profile_context *context,
-                        const struct client_reply *reply)
+                        const struct completion *reply)
 {
     struct efficiency_inputs facts = context->facts;
     struct efficiency figures;
@@ -117,7 +117,7 @@ static void put_compute(struct json *json, const struct profile_context *context
 }
 
 static void put_cost(struct json *json, const struct profile_context *context,
-                     const struct client_reply *reply)
+                     const struct completion *reply)
 {
     if (!context->prices)
         return;
@@ -183,7 +183,7 @@ static void begin_line(struct json *json, struct text *line, const char *kind, c
 static void put_own(struct json *json, const struct profile_context *context,
                     const struct answered *outcome)
 {
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     const struct query *query = outcome->query;
     json_object(json, "ipw");
     json_string(json, "key", query->key);
@@ -218,7 +218,7 @@ void record_query(const struct profile_context *context, const struct answered *
                   struct text *line)
 {
     const struct query *query = outcome->query;
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     struct json json;
     begin_line(&json, line, "query", query->key);
     json_string(&json, "problem", query->item.problem);
@@ -253,7 +253,7 @@ static const char *const SPAN_NAMES[SPAN_COUNT] = {
 };
 
 void record_span(const struct profile_context *context, enum span_kind kind, const char *key,
-                 unsigned attempt, const struct client_reply *reply, struct text *line)
+                 unsigned attempt, const struct completion *reply, struct text *line)
 {
     struct json json;
     text_clear(line);

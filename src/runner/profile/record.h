@@ -17,7 +17,7 @@ struct text;
 /* How one query went. */
 struct answered {
     const struct query *query;
-    const struct client_reply *reply; /* of the last attempt */
+    const struct completion *reply; /* of the last attempt */
     enum err err;                     /* of the last attempt */
     const char *why;                  /* one line; "" when it went well */
     unsigned attempts;
@@ -39,7 +39,7 @@ struct pending {
 
 /* Where the prefill ends and the decode begins is seen only in an answer that comes in pieces, one
  * after another; an answer of one token has no more than one. */
-bool reply_has_phases(const struct client_reply *reply);
+bool reply_has_phases(const struct completion *reply);
 
 void record_query(const struct profile_context *context, const struct answered *outcome,
                   struct text *line);
@@ -67,7 +67,7 @@ struct judgement {
 
 /* It has ended: prefill and decode, and when each piece arrived.  attempt counts from 1. */
 void record_span(const struct profile_context *context, enum span_kind kind, const char *key,
-                 unsigned attempt, const struct client_reply *reply, struct text *line);
+                 unsigned attempt, const struct completion *reply, struct text *line);
 
 /* A judge's finding, and what it cost with the judgements before it. */
 void record_grade(const struct profile_context *context, const char *key, const char *grader,

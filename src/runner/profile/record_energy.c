@@ -31,11 +31,11 @@ static void derive(const struct profile_context *context, const struct pending *
     facts.joules = share->total.joules;
     facts.prefill_joules = share->prefill_joules;
     facts.decode_joules = share->decode_joules;
-    facts.batch = share->company;
+    facts.batch = share->concurrency;
     efficiency_of(&facts, out);
 }
 
-static void put_stats(struct json *json, const char *key, const struct gauge_stats *stats,
+static void put_stats(struct json *json, const char *key, const struct value_stats *stats,
                       double scale)
 {
     if (!is_known(stats->avg))
@@ -73,7 +73,7 @@ static void put_kind_power(struct json *json, const char *key, const struct kind
         return;
     /* The query's own watts are its joules over its time; how they rose and fell inside is known only
      * while it had the device to itself. */
-    struct gauge_stats own = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    struct value_stats own = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     own.avg = ratio(kind->joules, query_s);
     if (kind->joules >= 0.999 * kind->window_joules) {
         own.max = kind->watts.max;
@@ -191,7 +191,7 @@ static void put_own(struct json *json, const struct share *share, const struct k
     put_known(json, "window_joules", kinds->window_joules);
     put_known(json, "prefill_plus_minus", share->prefill.plus_minus);
     put_known(json, "decode_plus_minus", share->decode.plus_minus);
-    put_known(json, "company", share->company);
+    put_known(json, "company", share->concurrency);
     put_known(json, "alone_s", share->alone_s);
     put_devices(json, share, phases);
     json_object_end(json);

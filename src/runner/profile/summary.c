@@ -253,7 +253,7 @@ static void put_config(struct json *json, const struct profile_context *context,
     json_number(json, "decode_weight", options->decode_weight);
     json_string(json, "judge_client", options->judge_model ? options->judge_client : NULL);
     if (options->judge_model && options->judge_url)
-        client_url_shown(options->judge_url, judge_url, sizeof judge_url);
+        client_url_redact(options->judge_url, judge_url, sizeof judge_url);
     json_string(json, "judge_base_url", or_null(judge_url));
     json_string(json, "judge_model", options->judge_model);
     json_object_end(json);

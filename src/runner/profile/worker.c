@@ -51,7 +51,7 @@ static bool wait_until(struct profile_run *run, nanos when)
     }
 }
 
-static double pause_before(unsigned attempt, const struct client_reply *reply)
+static double pause_before(unsigned attempt, const struct completion *reply)
 {
     if (is_known(reply->retry_after_s))
         return fmin(fmax(reply->retry_after_s, 0), RETRY_MOST_S);
@@ -75,7 +75,7 @@ static double count_or_unknown(int64_t count)
     return count >= 0 ? (double)count : UNKNOWN;
 }
 
-static void fill_pending(struct pending *pending, const struct client_reply *reply, bool completed)
+static void fill_pending(struct pending *pending, const struct completion *reply, bool completed)
 {
     pending->input_tokens = count_or_unknown(reply->prompt_tokens);
     pending->output_tokens = count_or_unknown(reply->output_tokens);
@@ -88,7 +88,7 @@ static void fill_pending(struct pending *pending, const struct client_reply *rep
 
 /* Hands the request over to attribution; arrivals are copied, the record needs them too. */
 static enum err end_request(struct profile_run *run, struct pending *pending,
-                            const struct client_reply *reply)
+                            const struct completion *reply)
 {
     struct request_trace trace = {
         .id = (uint64_t)(uintptr_t)pending,
@@ -132,7 +132,7 @@ static const struct params *params_for(const struct profile_options *options,
     return own;
 }
 
-static enum err ask(struct worker *worker, const struct query *query, struct client_reply *reply,
+static enum err ask(struct worker *worker, const struct query *query, struct completion *reply,
                     struct error *why)
 {
     const struct profile_options *options = worker->run->context.options;
@@ -146,7 +146,7 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
         .timeout = from_seconds(options->timeout_s),
         .cancel = &worker->run->cancel,
     };
-    client_reply_init(reply);
+    completion_init(reply);
     *why = (struct error){0};
     enum err err = worker->client.driver->ask(&worker->client, &request, reply, why);
     params_release(&own);
@@ -154,7 +154,7 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
 }
 
 static enum err write_span(struct worker *worker, const struct pending *pending,
-                           const struct client_reply *reply, struct error *why)
+                           const struct completion *reply, struct error *why)
 {
     record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT,
                 pending->key, pending->attempt, reply, &worker->line);
@@ -171,7 +171,7 @@ static enum err begin_request(struct worker *worker, struct pending *pending, st
 /* Asks once, and tells attribution.  *again is set when another attempt is to follow, *broken when the
  * run itself cannot go on; broken_why says why then. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
-                        struct client_reply *reply, struct error *why, bool *again,
+                        struct completion *reply, struct error *why, bool *again,
                         enum err *broken, struct error *broken_why)
 {
     *again = false;
@@ -181,7 +181,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
                       : err_set(broken_why, ERR_NO_MEMORY, "out of memory");
     if (*broken) {
         free(pending);
-        client_reply_init(reply);
+        completion_init(reply);
         return *broken;
     }
     atomic_fetch_add(&run->asked, 1);
@@ -228,7 +228,7 @@ static void grade(struct worker *worker, const struct query *query, struct answe
 static void record_without_texts(struct worker *worker, struct answered *outcome)
 {
     struct query query = *outcome->query;
-    struct client_reply reply = *outcome->reply;
+    struct completion reply = *outcome->reply;
     char none[] = "";
     query.item.problem = query.item.answer = query.item.metadata = none;
     reply.content = reply.reasoning = (struct text){0};
@@ -273,7 +273,7 @@ static enum err finish_query(struct worker *worker, struct answered *outcome, st
 /* Returns an error only when the run cannot go on; a query that fails is a record. */
 static enum err do_query(struct worker *worker, const struct query *query, struct error *why)
 {
-    struct client_reply reply;
+    struct completion reply;
     struct error reason = {0};
     struct answered outcome = {.query = query, .reply = &reply};
     enum err broken = ERR_OK;
@@ -287,14 +287,14 @@ static enum err do_query(struct worker *worker, const struct query *query, struc
         if (!again || broken)
             break;
         double pause_s = pause_before(outcome.attempts, &reply);
-        client_reply_release(&reply);
+        completion_release(&reply);
         if (!wait_until(worker->run, clock_now() + from_seconds(pause_s)))
             return ERR_OK; /* interrupted between attempts: as if never asked */
     }
     outcome.why = outcome.err ? (reason.text[0] ? reason.text : err_text(outcome.err)) : "";
     if (!broken && (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->run->cancel)))
         broken = finish_query(worker, &outcome, why);
-    client_reply_release(&reply);
+    completion_release(&reply);
     return broken;
 }
 
@@ -307,7 +307,7 @@ static void *worker_main(void *argument)
     while (!atomic_load(&run->stop)) {
         struct query query;
         bool end;
-        if (!sharing_has_room(run->sharing, PENDING_MOST, NAP))
+        if (!sharing_has_capacity(run->sharing, PENDING_MOST, NAP))
             continue;
         enum err err = supply_next(&run->supply, &query, &end, &why);
         if (!err && end)
@@ -408,14 +408,14 @@ enum err warm_up_queries(struct profile_run *run, unsigned wanted,
     err = worker_init(&worker, run, why);
     for (unsigned i = 0; i < wanted && !err && !atomic_load(&run->stop); i++) {
         struct query query;
-        struct client_reply reply;
+        struct completion reply;
         bool end;
         err = supply_next(&supply, &query, &end, why);
         if (err || end)
             break;
         if (ask(&worker, &query, &reply, why) == ERR_OK)
             ++*asked;
-        client_reply_release(&reply);
+        completion_release(&reply);
         query_release(&query);
         each(context, i + 1);
     }

@@ -143,12 +143,12 @@ static void test_dead_counter_is_unknown(void **state)
     take(&f, (const struct scripted_channel[]){
                  {COUNTER("psys", "psys", PLATFORM, -1, 1), .dead = true}, {0}});
     assert_unknown(&device(&f, "psys")->energy);
-    assert_says(device(&f, "psys")->energy.note, "did not move");
+    assert_says(device(&f, "psys")->energy.note, "counter did not change");
     assert_true(device(&f, "psys")->has_energy);
     assert_false(device(&f, "psys")->counted);
     assert_true(isnan(device(&f, "psys")->power_mean) && isnan(device(&f, "psys")->power_max));
     assert_unknown(&f.ledger.total);
-    assert_says(f.ledger.total.note, "did not move");
+    assert_says(f.ledger.total.note, "counter did not change");
     assert_false(energy_is_measured(&f.ledger.total));
     release(&f);
 }
@@ -240,7 +240,7 @@ static void test_part_says_that_it_is_alone(void **state)
                  {COUNTER("core", "cpu0", CORE, 0, 30)},
                  {0}});
     assert_near(device(&f, "cpu0")->energy.joules, 60, 0.01);
-    assert_says(device(&f, "cpu0")->energy.note, "core alone");
+    assert_says(device(&f, "cpu0")->energy.note, "core only");
     release(&f);
 }
 
@@ -442,7 +442,7 @@ static const struct {
       {COUNTER("energy", "gpu0", GPU, 0, 1), .dead = true}},
      "cpu0",
      50,
-     "without gpu0: test:0 energy did not move"},
+     "without gpu0: test:0 energy: counter did not change"},
     {"several missing ones are counted",
      {{COUNTER("package", "cpu0", PACKAGE, 0, 50)},
       {COUNTER("energy", "gpu0", GPU, 0, 1), .missing = true},

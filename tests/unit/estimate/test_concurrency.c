@@ -1,9 +1,10 @@
 /* Levels and the critical path, against a search over all pairs of nodes of the graph itself. */
-#include "estimate/concurrency.h"
+#include "estimate/pass_estimate.h"
 
 #include <stdlib.h>
 
 #include "graph/build.h"
+#include "support/devices.h"
 #include "support/graphs.h"
 #include "support/unit.h"
 
@@ -83,10 +84,22 @@ static double longest_of_levels(const struct graph *graph, const double *steps, 
     return sum;
 }
 
+static struct estimate_concurrency concurrency_of(const struct partition *partition)
+{
+    struct device device;
+    struct pass_estimate pass;
+    struct error why = {0};
+    struct estimate_config config = {.precision = PRECISION_FP32};
+    assert_int_equal(
+        pass_estimate_make(partition, device_round(&device), &config, true, &pass, &why), ERR_OK);
+    struct estimate_concurrency concurrency = pass.concurrency;
+    pass_estimate_release(&pass);
+    return concurrency;
+}
+
 static void check(const struct graph *graph)
 {
     struct partition partition = cut(graph, PARTITION_PLAIN);
-    struct estimate_concurrency concurrency;
     double flops[MOST_NODES], steps[MOST_NODES], all = 0;
     for (size_t i = 0; i < graph->node_count; i++) {
         struct graph_cost cost = graph_node_cost(graph, &graph->nodes[i]);
@@ -94,7 +107,7 @@ static void check(const struct graph *graph)
         steps[i] = graph->nodes[i].op != GRAPH_VIEW;
         all += flops[i];
     }
-    assert_int_equal(concurrency_of(&partition, 7, &concurrency), ERR_OK);
+    struct estimate_concurrency concurrency = concurrency_of(&partition);
     double path = longest_way(graph, flops);
     assert_near(concurrency.critical_path_flops, path, 1e-9 * path);
     assert_int_equal(concurrency.levels, (size_t)longest_way(graph, steps));
@@ -116,6 +129,7 @@ static void test_any_graph(void **state)
     for (int i = 0; i < GRAPHS; i++) {
         struct graph graph;
         graphs_random(&chance, 1 + chance_below(&chance, MOST_NODES - 1), &graph);
+        graph.batch = 7;
         check(&graph);
         graph_release(&graph);
     }
@@ -135,8 +149,7 @@ static void test_branches_by_hand(void **state)
     build_output(&b, build_concat(&b, "join", 1, (tensor_id[]){a, c, d}, 3));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph, PARTITION_FUSED);
-    struct estimate_concurrency concurrency;
-    assert_int_equal(concurrency_of(&partition, 1, &concurrency), ERR_OK);
+    struct estimate_concurrency concurrency = concurrency_of(&partition);
     assert_int_equal(concurrency.levels, 3);
     assert_int_equal(concurrency.wide_levels, 1);
     assert_int_equal(concurrency.max_width, 3);

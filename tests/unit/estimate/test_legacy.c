@@ -145,10 +145,12 @@ static void test_fp16_saves_energy_by_the_default_model(void **state)
     struct error why = {0};
     assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
     assert_int_equal(hardware_find("a100-sxm-40gb", &hardware, &why), ERR_OK);
-    struct pass_options setting = {.precision = PRECISION_FP32, .batch = 1};
-    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, &wide, &why), ERR_OK);
+    struct estimate_config setting = {.precision = PRECISION_FP32};
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &wide, &why),
+                     ERR_OK);
     setting.precision = PRECISION_FP16;
-    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, &narrow, &why), ERR_OK);
+    assert_int_equal(pass_estimate_make(&partition, &hardware, &setting, true, &narrow, &why),
+                     ERR_OK);
     assert_true(narrow.joules.total < 0.8 * wide.joules.total);
     assert_true(narrow.latency_s < wide.latency_s);
     assert_true(wide.average_w < hardware.limit_w.value);

@@ -1,5 +1,5 @@
 /* What is alive when: against a run over the graph that allocates, and frees after the last use. */
-#include "estimate/memory.h"
+#include "estimate/pass_estimate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,13 +21,19 @@ static struct partition cut(const struct graph *graph, enum partition_fusion fus
     return partition;
 }
 
-static struct rates rates_in(enum precision precision)
+/* On so many devices of round figures, with another capacity where one is given. */
+static struct pass_estimate estimate(const struct partition *partition,
+                                     struct estimate_config config, const double *capacity)
 {
     struct device device;
-    struct rates rates;
+    struct pass_estimate out;
     struct error why = {0};
-    assert_int_equal(rates_of(device_round(&device), precision, &rates, &why), ERR_OK);
-    return rates;
+    device_round(&device);
+    if (capacity)
+        device.memory.capacity_bytes.value = *capacity;
+    assert_int_equal(pass_estimate_make(partition, &device.hardware, &config, true, &out, &why),
+                     ERR_OK);
+    return out;
 }
 
 /* ---- the oracle ---- */
@@ -106,22 +112,23 @@ static double alive_at(const struct partition *partition, bool in_place,
 static void check_timeline(const struct graph *graph, enum partition_fusion fusion,
                            enum precision precision)
 {
-    struct rates rates = rates_in(precision);
+    struct precision_widths widths = precision_widths(precision);
     struct partition partition = cut(graph, fusion);
-    struct estimate_memory memory;
-    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    struct pass_estimate pass =
+        estimate(&partition, (struct estimate_config){.precision = precision}, NULL);
+    struct estimate_memory memory = pass.memory;
     double peak = 0, weights = 0, cache = 0;
     for (size_t i = 0; i < partition.count; i++) {
-        double alive = alive_at(&partition, fusion == PARTITION_FUSED, &rates.widths, (int)i);
+        double alive = alive_at(&partition, fusion == PARTITION_FUSED, &widths, (int)i);
         assert_near(memory.timeline[i], alive, 1e-6);
         peak = alive > peak ? alive : peak;
     }
     for (size_t t = 0; t < graph->tensor_count; t++) {
         struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
         if (graph->tensors[t].role == GRAPH_PARAMETER)
-            weights += graph_bytes(&amount, &rates.widths);
+            weights += graph_bytes(&amount, &widths);
         if (graph->tensors[t].role == GRAPH_CACHE)
-            cache += graph_bytes(&amount, &rates.widths);
+            cache += graph_bytes(&amount, &widths);
     }
     assert_near(memory.activations_peak, peak, 1e-6);
     assert_near(memory.weights, weights, 1e-6);
@@ -129,7 +136,7 @@ static void check_timeline(const struct graph *graph, enum partition_fusion fusi
     assert_near(memory.total_peak, peak + weights + cache, 1e-6);
     if (partition.count > 0)
         assert_near(memory.timeline[memory.peak_subgraph], peak, 1e-6);
-    free(memory.timeline);
+    pass_estimate_release(&pass);
     partition_release(&partition);
 }
 
@@ -165,9 +172,9 @@ static void test_a_residual_is_kept(void **state)
     build_output(&b, build_binary(&b, GRAPH_ADD, "sum", y, kept));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph, PARTITION_PLAIN);
-    struct rates rates = rates_in(PRECISION_FP32);
-    struct estimate_memory memory;
-    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
+    struct estimate_config config = {.precision = PRECISION_FP32};
+    struct pass_estimate pass = estimate(&partition, config, NULL);
+    struct estimate_memory memory = pass.memory;
     const double expected[] = {8000, 8000, 12000, 12000}; /* x+a, a+b, a+b+c, a+c+sum */
     assert_int_equal(partition.count, 4);
     for (size_t i = 0; i < 4; i++)
@@ -175,17 +182,15 @@ static void test_a_residual_is_kept(void **state)
     assert_int_equal(memory.peak_subgraph, 2);
     assert_true(memory.fits);
     assert_near(memory.largest_batch, 1333333, 0); /* 16 GB over 12 000 bytes */
-    free(memory.timeline);
-    rates.capacity = 11999;
-    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
-    assert_false(memory.fits);
-    assert_near(memory.largest_batch, 0, 0);
-    free(memory.timeline);
-    rates.capacity = UNKNOWN;
-    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
-    assert_true(memory.fits);
-    assert_false(is_known(memory.largest_batch));
-    free(memory.timeline);
+    pass_estimate_release(&pass);
+    pass = estimate(&partition, config, &(double){11999});
+    assert_false(pass.memory.fits);
+    assert_near(pass.memory.largest_batch, 0, 0);
+    pass_estimate_release(&pass);
+    pass = estimate(&partition, config, &(double){UNKNOWN});
+    assert_true(pass.memory.fits);
+    assert_false(is_known(pass.memory.largest_batch));
+    pass_estimate_release(&pass);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -204,15 +209,14 @@ static void test_shared_and_stored_weights(void **state)
     assert_int_equal(build_end(&b), ERR_OK);
     graph.tensors[table].stored_bytes = 450; /* 4.5 bits a number */
     struct partition partition = cut(&graph, PARTITION_FUSED);
-    struct rates rates = rates_in(PRECISION_FP16);
-    struct estimate_memory memory;
-    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
-    assert_near(memory.weights, 1600, 0);
-    free(memory.timeline);
-    rates.widths.keeps_stored = true;
-    assert_int_equal(memory_of(&partition, &rates, 1, 1, &memory), ERR_OK);
-    assert_near(memory.weights, 450, 0);
-    free(memory.timeline);
+    struct estimate_config config = {.precision = PRECISION_FP16};
+    struct pass_estimate pass = estimate(&partition, config, NULL);
+    assert_near(pass.memory.weights, 1600, 0);
+    pass_estimate_release(&pass);
+    config.keeps_stored = true;
+    pass = estimate(&partition, config, NULL);
+    assert_near(pass.memory.weights, 450, 0);
+    pass_estimate_release(&pass);
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -249,8 +253,7 @@ static double part_of(const struct shared_case *which, const char *name, double 
 static void check_shared(const struct shared_case *which, const struct partition *partition,
                          int devices)
 {
-    struct rates rates = rates_in(PRECISION_FP16);
-    struct estimate_memory memory;
+    struct precision_widths widths = precision_widths(PRECISION_FP16);
     const struct graph *graph = partition->graph;
     double peak = 0, *alive = calloc(partition->count, sizeof *alive);
     assert_non_null(alive);
@@ -261,11 +264,13 @@ static void check_shared(const struct shared_case *which, const struct partition
         struct needs needs = needs_of(partition, true, (tensor_id)t);
         struct graph_amount amount = graph_tensor_amount(&graph->tensors[t]);
         double bytes =
-            graph_bytes(&amount, &rates.widths) * part_of(which, graph->tensors[t].name, devices);
+            graph_bytes(&amount, &widths) * part_of(which, graph->tensors[t].name, devices);
         for (int i = needs.first; needs.is_stored && i <= needs.last; i++)
             alive[i] += bytes;
     }
-    assert_int_equal(memory_of(partition, &rates, devices, 1, &memory), ERR_OK);
+    struct estimate_config config = {.precision = PRECISION_FP16, .devices = devices};
+    struct pass_estimate pass = estimate(partition, config, NULL);
+    struct estimate_memory memory = pass.memory;
     for (size_t i = 0; i < partition->count; i++) {
         assert_near(memory.timeline[i], alive[i], 1e-9 * alive[i]);
         peak = alive[i] > peak ? alive[i] : peak;
@@ -273,7 +278,7 @@ static void check_shared(const struct shared_case *which, const struct partition
     assert_near(memory.activations_peak, peak, 1e-9 * peak);
     double rest = memory.weights + memory.kv_cache;
     assert_near(memory.total_peak, rest + peak, 1e-9 * rest);
-    free(memory.timeline);
+    pass_estimate_release(&pass);
     free(alive);
 }
 

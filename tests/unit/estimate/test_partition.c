@@ -589,20 +589,20 @@ static bool same_cost(const struct subgraph *a, const struct subgraph *b)
     return a->cost.macs == b->cost.macs && a->cost.elementwise == b->cost.elementwise &&
            same_amount(&a->cost.in, &b->cost.in) && same_amount(&a->cost.out, &b->cost.out) &&
            same_amount(&a->cost.weights, &b->cost.weights) && a->outputs == b->outputs &&
-           a->rows == b->rows && a->steps == b->steps && a->link_summed == b->link_summed &&
-           a->link_gathered == b->link_gathered && a->op == b->op && a->is_shared == b->is_shared &&
-           a->is_summed == b->is_summed;
+           a->rows == b->rows && a->steps == b->steps && a->all_reduced == b->all_reduced &&
+           a->all_gathered == b->all_gathered && a->op == b->op && a->is_sharded == b->is_sharded &&
+           a->is_row_parallel == b->is_row_parallel;
 }
 
 static void check_kinds(const struct partition *partition)
 {
     for (size_t i = 0; i < partition->count; i++) {
-        uint32_t kind = partition->kind_of[i];
-        assert_true(kind < partition->kind_count);
-        assert_true(partition->kinds[kind] <= i);
-        assert_int_equal(partition->kind_of[partition->kinds[kind]], kind);
+        uint32_t kind = partition->unique_of[i];
+        assert_true(kind < partition->unique_count);
+        assert_true(partition->unique[kind] <= i);
+        assert_int_equal(partition->unique_of[partition->unique[kind]], kind);
         assert_true(
-            same_cost(&partition->subgraphs[i], &partition->subgraphs[partition->kinds[kind]]));
+            same_cost(&partition->subgraphs[i], &partition->subgraphs[partition->unique[kind]]));
     }
 }
 
@@ -631,7 +631,7 @@ static void test_layers_of_a_decoder_are_alike(void **state)
     struct partition partition = cut(&graph, PARTITION_FUSED);
     check_kinds(&partition);
     assert_true(partition.count > 16 * 6);
-    assert_true(partition.kind_count < 16);
+    assert_true(partition.unique_count < 16);
     assert_near(partition.parameters, graph_parameters(&graph), 0);
     partition_release(&partition);
     graph_release(&graph);

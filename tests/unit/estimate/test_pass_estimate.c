@@ -20,11 +20,12 @@ static struct partition cut(const struct graph *graph)
 }
 
 static struct pass_estimate make(const struct partition *partition, const struct hardware *hardware,
-                                 struct pass_options setting)
+                                 struct estimate_config setting)
 {
     struct pass_estimate estimate;
     struct error why = {0};
-    assert_int_equal(pass_estimate_make(partition, hardware, &setting, &estimate, &why), ERR_OK);
+    assert_int_equal(pass_estimate_make(partition, hardware, &setting, true, &estimate, &why),
+                     ERR_OK);
     return estimate;
 }
 
@@ -47,8 +48,8 @@ static void test_a_product_by_hand(void **state)
     struct graph graph;
     one_product(&graph);
     struct partition partition = cut(&graph);
-    struct pass_estimate e =
-        make(&partition, device_round(&device), (struct pass_options){.precision = PRECISION_FP16});
+    struct pass_estimate e = make(&partition, device_round(&device),
+                                  (struct estimate_config){.precision = PRECISION_FP16});
     double flops = 2.0 * 1024 * 1024 * 1024, bytes = 3 * 2 * 1024.0 * 1024;
     double waves = 26 * 10 / 256.0; /* 16 x 16 tiles over 10 units: the last wave has 6 */
     assert_near(e.flops, flops, 0);
@@ -87,8 +88,8 @@ static void test_a_softmax_by_hand(void **state)
     build_output(&b, build_op(&b, GRAPH_SOFTMAX, "softmax", x));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
-    struct pass_estimate e =
-        make(&partition, device_round(&device), (struct pass_options){.precision = PRECISION_FP32});
+    struct pass_estimate e = make(&partition, device_round(&device),
+                                  (struct estimate_config){.precision = PRECISION_FP32});
     double flops = 5 * 1000 * 1024.0, bytes = 2 * 4 * 1000 * 1024.0;
     assert_near(e.rows[0].wave_share, 1, 0); /* 1000 pieces over 10 units */
     assert_near(e.rows[0].compute_s, flops / 10e12, 1e-15);
@@ -118,7 +119,7 @@ static void test_recurrent_steps_by_hand(void **state)
     device_round(&device);
     device.hardware.launch_s = device_figure(1e-6);
     struct pass_estimate e =
-        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     double macs = 16.0 * 100 * 4 * 256 * (128 + 256), other = 16.0 * 100 * 256 * 14;
     assert_near(e.rows[0].launch_s, 100e-6, 1e-12);
     assert_near(e.rows[0].wave_share, 0.4, 1e-12); /* 16 x 256 states: 4 pieces on 10 units */
@@ -139,13 +140,13 @@ static void test_launch_and_throttle(void **state)
     device_round(&device);
     device.hardware.launch_s = device_figure(1e-3);
     struct pass_estimate slow =
-        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_int_equal(slow.rows[0].bound, BOUND_LAUNCH);
     assert_near(slow.latency_s, 1e-3 + slow.rows[0].compute_s, 1e-12);
     device_round(&device);
     device.hardware.limit_w = device_figure(40);
     struct pass_estimate hot =
-        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     double moving = hot.joules.compute + hot.joules.memory;
     assert_near(hot.average_w, 40, 1e-9);
     assert_near(hot.peak_w, 40, 1e-9);
@@ -170,7 +171,7 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     device_round(&device);
     device.memory.joules_per_byte.value = UNKNOWN;
     struct pass_estimate e =
-        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_true(is_known(e.latency_s));
     assert_true(is_known(e.joules.compute));
     assert_false(is_known(e.joules.memory));
@@ -181,7 +182,7 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     pass_estimate_release(&e);
     device_round(&device);
     device.hardware.idle_w.value = UNKNOWN;
-    e = make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
+    e = make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_false(is_known(e.joules.idle));
     assert_false(is_known(e.joules.total));
     assert_true(is_known(e.joules.memory));
@@ -199,24 +200,25 @@ static void test_a_device_without_a_figure_that_is_needed(void **state)
     struct error why = {0};
     one_product(&graph);
     struct partition partition = cut(&graph);
-    struct pass_options setting = {.precision = PRECISION_FP64};
-    assert_int_equal(pass_estimate_make(&partition, device_round(&device), &setting, &e, &why),
-                     ERR_BAD_VALUE);
-    assert_contains(why.text, "round states no operations a second in fp64");
-    setting = (struct pass_options){.precision = PRECISION_FP16, .devices = 2};
+    struct estimate_config setting = {.precision = PRECISION_FP64};
+    assert_int_equal(
+        pass_estimate_make(&partition, device_round(&device), &setting, true, &e, &why),
+        ERR_BAD_VALUE);
+    assert_contains(why.text, "round: no FLOP/s stated in fp64");
+    setting = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
     device.hardware.link_bytes_per_s.value = UNKNOWN;
-    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, &e, &why),
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
                      ERR_BAD_VALUE);
-    assert_contains(why.text, "states no link");
+    assert_contains(why.text, "no link between devices stated");
     setting.devices = -1;
-    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, &e, &why),
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
                      ERR_BAD_VALUE);
     device_round(&device);
     device.hardware.idle_w.value = 300;
     setting.devices = 1;
-    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, &e, &why),
+    assert_int_equal(pass_estimate_make(&partition, &device.hardware, &setting, true, &e, &why),
                      ERR_BAD_VALUE);
-    assert_contains(why.text, "not below its limit");
+    assert_contains(why.text, "not below the power limit");
     partition_release(&partition);
     graph_release(&graph);
 }
@@ -230,7 +232,7 @@ static void test_confidence(void **state)
     struct graph graph;
     one_product(&graph);
     struct partition partition = cut(&graph);
-    struct pass_options setting = {.precision = PRECISION_FP16};
+    struct estimate_config setting = {.precision = PRECISION_FP16};
     device_round(&device);
     device.hardware.is_calibrated = true;
     struct pass_estimate best = make(&partition, &device.hardware, setting);
@@ -277,9 +279,9 @@ static void test_unknown_operators_cost_confidence(void **state)
     device_round(&device);
     device.hardware.is_calibrated = true;
     struct pass_estimate e =
-        make(&partition, &device.hardware, (struct pass_options){.precision = PRECISION_FP16});
+        make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_int_equal(e.confidence, CONFIDENCE_INTERPOLATED);
-    assert_contains(e.confidence_reason, "1 node is of no known operator");
+    assert_contains(e.confidence_reason, "1 node has an unknown operator");
     assert_near(e.bytes, 2 * 2 * 1000 * 1024, 0);    /* as if it moved them */
     assert_true(e.latency_plus_minus > e.latency_s); /* it may as well take twice as long */
     assert_true(e.joules_plus_minus > e.joules.total);
@@ -325,8 +327,8 @@ static void check_sums(const struct pass_estimate *e)
 
 static void check_power(const struct pass_estimate *e)
 {
-    double idle = e->setting.devices * e->hardware->idle_w.value;
-    double limit = e->setting.devices * e->hardware->limit_w.value;
+    double idle = e->config.devices * e->hardware->idle_w.value;
+    double limit = e->config.devices * e->hardware->limit_w.value;
     assert_true(e->average_w >= idle * (1 - 1e-9));
     assert_true(e->average_w <= limit * (1 + 1e-9));
     assert_true(e->peak_w <= limit * (1 + 1e-9));
@@ -341,7 +343,8 @@ static void check_monotone(struct partition *partition, const struct hardware *h
                            const struct pass_estimate *before, uint32_t index)
 {
     /* The first of its kind stands for the others. */
-    struct subgraph *subgraph = &partition->subgraphs[partition->kinds[partition->kind_of[index]]];
+    struct subgraph *subgraph =
+        &partition->subgraphs[partition->unique[partition->unique_of[index]]];
     struct graph_cost kept = subgraph->cost;
     struct graph_cost more[3] = {kept, kept, kept};
     more[0].macs += 1e9;
@@ -349,7 +352,7 @@ static void check_monotone(struct partition *partition, const struct hardware *h
     more[2].in.activations += 1e9;
     for (int i = 0; i < 3; i++) {
         subgraph->cost = more[i];
-        struct pass_estimate after = make(partition, hardware, before->setting);
+        struct pass_estimate after = make(partition, hardware, before->config);
         assert_true(after.joules.total > before->joules.total);
         assert_true(after.latency_s >= before->latency_s);
         check_power(&after);
@@ -392,7 +395,8 @@ static void check_device(struct partition *partition, const struct hardware *har
         known[i] = has(hardware, (enum precision)i);
         if (!known[i])
             continue;
-        all[i] = make(partition, hardware, (struct pass_options){.precision = (enum precision)i});
+        all[i] =
+            make(partition, hardware, (struct estimate_config){.precision = (enum precision)i});
         check_sums(&all[i]);
         check_power(&all[i]);
     }
@@ -419,11 +423,12 @@ static void assert_same(double a, double b)
 
 /* Rows added one after the other are the whole, to the last bit; and so are sums without rows. */
 static void check_every_row(const struct partition *partition, const struct hardware *hardware,
-                            struct pass_options setting)
+                            struct estimate_config setting)
 {
     struct pass_estimate full = make(partition, hardware, setting);
-    setting.sums_only = true;
-    struct pass_estimate sums = make(partition, hardware, setting);
+    struct pass_estimate sums;
+    struct error why = {0};
+    assert_int_equal(pass_estimate_make(partition, hardware, &setting, false, &sums, &why), ERR_OK);
     double latency = 0, joules = 0, idle = 0, bytes = 0, wasted = 0, peak = 0;
     for (size_t i = 0; i < partition->count; i++) {
         const struct subgraph_estimate *row = &full.rows[i];
@@ -472,7 +477,7 @@ static void test_sums_are_of_the_rows(void **state)
             struct partition partition = cut(&graph);
             check_every_row(
                 &partition, &hardware,
-                (struct pass_options){.precision = i % 2 ? PRECISION_FP16 : PRECISION_FP32});
+                (struct estimate_config){.precision = i % 2 ? PRECISION_FP16 : PRECISION_FP32});
             partition_release(&partition);
             graph_release(&graph);
         }

@@ -36,11 +36,11 @@ static void run(enum graph_phase phase, int64_t batch, int64_t tokens, int64_t c
     struct error why = {0};
     struct graph_setting setting = {
         .phase = phase, .batch = batch, .tokens = tokens, .context = context};
-    struct pass_options how = {.precision = PRECISION_FP16, .batch = (double)batch};
+    struct estimate_config how = {.precision = PRECISION_FP16};
     assert_int_equal(zoo_build(zoo_find("gpt2"), &setting, &out->graph, &why), ERR_OK);
     assert_int_equal(partition_make(&out->graph, PARTITION_FUSED, &out->partition, &why), ERR_OK);
-    assert_int_equal(pass_estimate_make(&out->partition, &hardware, &how, &out->estimate, &why),
-                     ERR_OK);
+    assert_int_equal(
+        pass_estimate_make(&out->partition, &hardware, &how, true, &out->estimate, &why), ERR_OK);
 }
 
 static void release(struct phase *phase)

@@ -1,5 +1,7 @@
 #include "support/unit.h"
 
+#include "support/tree.h"
+
 #include "core/units.h"
 #include "metrics/prices.h"
 #include "port/json_read.h"
@@ -15,11 +17,24 @@
     "  \"mix-7b-chat\": {\"input_per_million\": 1, \"output_per_million\": 2},\n"                  \
     "  \"mix-7b-base\": {\"input_per_million\": 3, \"output_per_million\": 4}}}"
 
+/* From a file p.json with these bytes. */
+static enum err load(const char *json, struct prices **out, struct error *why)
+{
+    struct tree tree;
+    char path[160];
+    tree_new(&tree);
+    tree_write(&tree, "/p.json", "%s", json);
+    snprintf(path, sizeof path, "%s/p.json", tree.root);
+    enum err err = prices_load(path, out, why);
+    tree_free(&tree);
+    return err;
+}
+
 static struct prices *parse(const char *json)
 {
     struct prices *prices;
     struct error why = {0};
-    if (prices_parse("p.json", json, strlen(json), &prices, &why))
+    if (load(json, &prices, &why))
         fail_msg("%s", why.text);
     return prices;
 }
@@ -97,19 +112,20 @@ static void a_bad_file_is_refused_with_the_place(void **state)
         {"", "p.json: not JSON at byte 0"},
         {"{\"currency\": \"USD\",", "p.json: not JSON at byte"},
         {"[]", "p.json: must be one JSON object"},
-        {"{}", "p.json: currency: is missing"},
-        {"{\"currency\": 1}", "p.json: currency: is missing"},
-        {"{\"currency\": \"USD\"}", "p.json: has no prices"},
-        {"{\"currency\": \"USD\", \"models\": {}}", "p.json: has no prices"},
+        {"{}", "p.json: currency: missing"},
+        {"{\"currency\": 1}", "p.json: currency: missing"},
+        {"{\"currency\": \"USD\"}", "p.json: no prices"},
+        {"{\"currency\": \"USD\", \"models\": {}}", "p.json: no prices"},
         {"{\"currency\": \"USD\", \"models\": []}", "p.json: models: must be an object"},
-        {"{\"currency\": \"USD\", \"model\": {}}", "p.json: model: is not a key"},
-        {"{\"currency\": \"USD\", \"note\": 1}", "p.json: note: is not a key"},
-        {"{\"currency\": \"USD\", \"currency\": \"EUR\"}", "p.json: currency: stands twice"},
+        {"{\"currency\": \"USD\", \"model\": {}}", "p.json: model: unknown key"},
+        {"{\"currency\": \"USD\", \"note\": 1}", "p.json: note: unknown key"},
+        {"{\"currency\": \"USD\", \"currency\": \"EUR\"}",
+         "p.json: currency: given more than once"},
         {"{\"currency\": \"USD\", \"electricity_per_kwh\": \"0.25\"}",
          "p.json: electricity_per_kwh: must be a number"},
         {"{\"currency\": \"USD\", \"models\": {\"m\": 3}}", "p.json: models.m: must be an object"},
-        {MODEL_WITH(""), "p.json: models.m.input_per_million: is missing"},
-        {MODEL_WITH("\"input_per_million\": 1"), "p.json: models.m.output_per_million: is missing"},
+        {MODEL_WITH(""), "p.json: models.m.input_per_million: missing"},
+        {MODEL_WITH("\"input_per_million\": 1"), "p.json: models.m.output_per_million: missing"},
         {MODEL_WITH("\"input_per_million\": -1, \"output_per_million\": 1"),
          "p.json: models.m.input_per_million: must be a number, 0 or more"},
         {MODEL_WITH("\"input_per_million\": 1e999, \"output_per_million\": 1"),
@@ -117,20 +133,19 @@ static void a_bad_file_is_refused_with_the_place(void **state)
         {MODEL_WITH("\"input_per_million\": 1, \"output_per_million\": true"),
          "p.json: models.m.output_per_million: must be a number"},
         {MODEL_WITH("\"input_per_million\": 1, \"output_per_million\": 1, \"cached\": 1"),
-         "p.json: models.m.cached: is not a key"},
+         "p.json: models.m.cached: unknown key"},
         {MODEL_WITH("\"input_per_million\": 1, \"output_per_million\": 1,"
                     " \"cached_input_per_million\": \"1\""),
          "p.json: models.m.cached_input_per_million: must be a number"},
         {"{\"currency\": \"USD\", \"models\": {"
          "\"m\": {\"input_per_million\": 1, \"output_per_million\": 1},"
          "\"m\": {\"input_per_million\": 2, \"output_per_million\": 2}}}",
-         "p.json: models.m: stands twice"},
+         "p.json: models.m: given more than once"},
     };
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         struct prices *prices = NULL;
         struct error why = {0};
-        assert_int_equal(prices_parse("p.json", BAD[i].json, strlen(BAD[i].json), &prices, &why),
-                         ERR_BAD_VALUE);
+        assert_int_equal(load(BAD[i].json, &prices, &why), ERR_BAD_VALUE);
         assert_null(prices);
         assert_contains(why.text, BAD[i].says);
     }

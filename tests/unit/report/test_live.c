@@ -195,7 +195,7 @@ static void no_size_is_overrun(void **state)
                 view.paused = columns % 3 == 0;
                 view.help = columns % 5 == 0;
                 view.first = columns;
-                view.notice = rows % 3 ? "" : "nvml:0: device lost; trying to get it back";
+                view.notice = rows % 3 ? "" : "nvml:0: device lost; trying to reopen it";
                 render(&machine, &view);
             }
         machine_release(&machine);

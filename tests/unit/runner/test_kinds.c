@@ -36,9 +36,9 @@ static void set(struct scene *scene, const struct part *parts, size_t count)
         scene->shares[i].counted = parts[i].counted;
         scene->shares[i].energy.joules = parts[i].joules;
         scene->shares[i].window_joules = parts[i].window;
-        scene->shares[i].watts = (struct gauge_stats)NO_STATS;
+        scene->shares[i].watts = (struct value_stats)NO_STATS;
         for (unsigned q = 0; q < QTY_COUNT; q++)
-            scene->shares[i].gauges[q] = (struct gauge_stats)NO_STATS;
+            scene->shares[i].gauges[q] = (struct value_stats)NO_STATS;
     }
     scene->share.devices = scene->shares;
     scene->share.count = count;
@@ -110,13 +110,13 @@ static void powers_add_up_but_not_their_extremes(void **state)
     struct scene scene;
     struct kinds kinds;
     set(&scene, parts, 1);
-    scene.shares[0].watts = (struct gauge_stats){300, 400, 310, 100};
+    scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
     kinds_of(&scene.share, &kinds);
     same(kinds.gpu.watts.max, 400);
     same(kinds.gpu.watts.median, 310);
     set(&scene, parts, 2);
-    scene.shares[0].watts = (struct gauge_stats){300, 400, 310, 100};
-    scene.shares[1].watts = (struct gauge_stats){200, 250, 210, 50};
+    scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
+    scene.shares[1].watts = (struct value_stats){200, 250, 210, 50};
     kinds_of(&scene.share, &kinds);
     same(kinds.gpu.watts.avg, 500);
     same(kinds.gpu.watts.max, UNKNOWN);
@@ -137,8 +137,8 @@ static void gauges_of_gpus(void **state)
     scene.shares[0].gauges[QTY_MEMORY_USED].avg = 1e9;
     scene.shares[1].gauges[QTY_MEMORY_USED].avg = 2e9;
     scene.shares[2].gauges[QTY_MEMORY_USED].avg = 5e9;
-    scene.shares[0].gauges[QTY_TEMPERATURE] = (struct gauge_stats){60, 70, 61, 50};
-    scene.shares[1].gauges[QTY_TEMPERATURE] = (struct gauge_stats){40, 45, 41, 35};
+    scene.shares[0].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
+    scene.shares[1].gauges[QTY_TEMPERATURE] = (struct value_stats){40, 45, 41, 35};
     kinds_of(&scene.share, &kinds);
     same(kinds.utilisation, 60);
     same(kinds.memory_utilisation, UNKNOWN);
@@ -157,7 +157,7 @@ static void one_thermometer_of_two(void **state)
     struct kinds kinds;
     for (size_t with = 0; with < 2; with++) {
         set(&scene, parts, 2);
-        scene.shares[with].gauges[QTY_TEMPERATURE] = (struct gauge_stats){60, 70, 61, 50};
+        scene.shares[with].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
         kinds_of(&scene.share, &kinds);
         same(kinds.temperature.avg, 60);
         same(kinds.temperature.max, 70);

@@ -30,7 +30,7 @@ static void one_card_is_measured_once(void **state)
     struct sensor again = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:0C:00.0");
     const struct sensor *others[] = {&first};
     struct error why;
-    assert_int_equal(identity_settle(others, 1, &again, &why), ERR_UNSUPPORTED);
+    assert_int_equal(identity_check(others, 1, &again, &why), ERR_UNSUPPORTED);
     assert_non_null(strstr(why.text, "amdsmi:0"));
 }
 
@@ -40,7 +40,7 @@ static void the_bus_is_compared_however_it_is_written(void **state)
     struct sensor first = card(&NVML, "nvml:0", "gpu0", 0, "00000000:0C:00.0");
     struct sensor again = card(&HWMON, "hwmon:nouveau0", "gpu0", 0, "0000:0c:00.0");
     const struct sensor *others[] = {&first};
-    assert_int_equal(identity_settle(others, 1, &again, NULL), ERR_UNSUPPORTED);
+    assert_int_equal(identity_check(others, 1, &again, NULL), ERR_UNSUPPORTED);
 }
 
 /* A card and the processor's own graphics: both came as gpu0, and must not be summed as one. */
@@ -51,7 +51,7 @@ static void two_cards_of_one_name_get_their_own(void **state)
     struct sensor second = card(&NVML, "nvml:1", "gpu1", 1, "00000000:02:00.0");
     struct sensor third = card(&HWMON, "hwmon:amdgpu0", "gpu0", 0, "0000:c5:00.0");
     const struct sensor *others[] = {&first, &second};
-    assert_int_equal(identity_settle(others, 2, &third, NULL), ERR_OK);
+    assert_int_equal(identity_check(others, 2, &third, NULL), ERR_OK);
     assert_string_equal(third.channels[0].device, "gpu2");
     assert_int_equal(third.channels[0].location, 2);
     assert_string_equal(third.channels[1].device, "gpu2");
@@ -66,9 +66,9 @@ static void others_are_left_alone(void **state)
     struct sensor cpu = {.driver = &HWMON, .kind = SENSOR_CPU};
     sensor_add_channel(&cpu, "power", "cpu0", QTY_POWER);
     const struct sensor *others[] = {&first};
-    assert_int_equal(identity_settle(others, 1, &second, NULL), ERR_OK);
+    assert_int_equal(identity_check(others, 1, &second, NULL), ERR_OK);
     assert_string_equal(second.channels[0].device, "gpu1");
-    assert_int_equal(identity_settle(others, 1, &cpu, NULL), ERR_OK);
+    assert_int_equal(identity_check(others, 1, &cpu, NULL), ERR_OK);
     assert_string_equal(cpu.channels[0].device, "cpu0");
 }
 

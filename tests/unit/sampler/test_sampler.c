@@ -409,7 +409,7 @@ struct walk {
     nanos last;
 };
 
-static bool take_points(const struct point *points, size_t count, void *context)
+static bool take_points(const struct timeline_point *points, size_t count, void *context)
 {
     struct walk *walk = context;
     for (size_t i = 0; i < count; i++) {
@@ -454,11 +454,11 @@ static void long_history_takes_bounded_memory(void **state)
         assert_int_equal(series_take(&series, &sample), ERR_OK);
     }
     assert_int_equal(series.timeline.thinned, 0);
-    size_t bytes = series.timeline.tail_capacity * sizeof(struct point) +
+    size_t bytes = series.timeline.tail_capacity * sizeof(struct timeline_point) +
                    series.timeline.block_capacity * sizeof(struct timeline_block);
     assert_true(bytes < 512 * 1024);
     struct window w;
-    assert_int_equal(timeline_window(&series.timeline, NS_PER_S, NS_PER_S + (SAMPLES - 1) * MS, &w),
+    assert_int_equal(window_read(&series.timeline, NS_PER_S, NS_PER_S + (SAMPLES - 1) * MS, &w),
                      ERR_OK);
     assert_near(w.sum, 0.1 * (SAMPLES - 1), 1e-4);
     assert_near(w.coverage, 1, 0);

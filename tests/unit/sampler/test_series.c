@@ -2,6 +2,7 @@
 #include "support/unit.h"
 
 #include "sampler/series.h"
+#include "sampler/window.h"
 
 #define MS NS_PER_MS
 
@@ -52,7 +53,7 @@ static void nothing_at(nanos t, enum sample_kind kind, enum err why)
 static double joules(nanos from, nanos to, double *coverage)
 {
     struct window w;
-    enum err err = timeline_window(&series.timeline, from, to, &w);
+    enum err err = window_read(&series.timeline, from, to, &w);
     if (coverage)
         *coverage = w.coverage;
     assert_int_equal(err == ERR_OK, is_known(w.sum));
@@ -91,7 +92,7 @@ static void last_digit_of_a_counter_is_uncertain(void **state)
     for (int i = 1; i < 10; i++)
         count_at(i * NS_PER_S, (uint64_t)i * 100);
     struct window w;
-    assert_int_equal(timeline_window(&series.timeline, 2 * NS_PER_S, 5 * NS_PER_S, &w), ERR_OK);
+    assert_int_equal(window_read(&series.timeline, 2 * NS_PER_S, 5 * NS_PER_S, &w), ERR_OK);
     assert_near(w.sum, 300, 1e-9);
     assert_near(w.variance, 2.0 / 12, 1e-9);
     end();
@@ -245,7 +246,7 @@ static void power_is_integrated(void **state)
     value_at(2 * NS_PER_S, 200);
     assert_joules(NS_PER_S, 2 * NS_PER_S, 75 + 100, 1);
     struct window w;
-    assert_int_equal(timeline_window(&series.timeline, NS_PER_S, 2 * NS_PER_S, &w), ERR_OK);
+    assert_int_equal(window_read(&series.timeline, NS_PER_S, 2 * NS_PER_S, &w), ERR_OK);
     assert_near(sqrt(w.variance), 100 * 0.5 / sqrt(12), 1e-9);
     end();
 }

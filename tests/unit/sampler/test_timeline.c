@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sampler/timeline.h"
+#include "sampler/window.h"
 
 #define MS NS_PER_MS
 
@@ -22,7 +22,7 @@ static double uniform(double low, double high)
 struct history {
     struct spill spill;
     struct timeline timeline;
-    struct point *copy;
+    struct timeline_point *copy;
     size_t count;
 };
 
@@ -34,7 +34,7 @@ static void make_history(struct history *h, enum timeline_shape shape, size_t co
     timeline_init(&h->timeline, &h->spill, shape);
     h->copy = calloc(count + 1, sizeof *h->copy);
     h->count = count;
-    struct point p = {.t = NS_PER_S, .value = shape == SHAPE_MEANS ? UNKNOWN : 100};
+    struct timeline_point p = {.t = NS_PER_S, .value = shape == SHAPE_MEANS ? UNKNOWN : 100};
     for (size_t i = 0; i < count; i++) {
         h->copy[i] = p;
         assert_int_equal(timeline_append(&h->timeline, &p), ERR_OK);
@@ -63,8 +63,9 @@ struct truth {
 };
 
 /* What of [from, to] lies in the interval a..b. */
-static void add_interval(struct truth *truth, enum timeline_shape shape, const struct point *a,
-                         const struct point *b, nanos from, nanos to)
+static void add_interval(struct truth *truth, enum timeline_shape shape,
+                         const struct timeline_point *a, const struct timeline_point *b, nanos from,
+                         nanos to)
 {
     nanos start = a->t > from ? a->t : from, end = b->t < to ? b->t : to;
     if (start >= end || b->covered == a->covered)
@@ -90,7 +91,7 @@ static struct truth brute_force(const struct history *h, nanos from, nanos to)
 {
     struct truth truth = {.low = INFINITY, .high = -INFINITY};
     for (size_t i = 0; i < h->count; i++) {
-        const struct point *p = &h->copy[i];
+        const struct timeline_point *p = &h->copy[i];
         if (p->t > from && p->t <= to) {
             truth.updates++;
             if (h->timeline.shape == SHAPE_POINTS) {
@@ -108,7 +109,7 @@ static void check_window(const struct history *h, nanos from, nanos to)
 {
     struct truth truth = brute_force(h, from, to);
     struct window window;
-    enum err err = timeline_window(&h->timeline, from, to, &window);
+    enum err err = window_read(&h->timeline, from, to, &window);
     assert_near(window.covered_s, truth.covered_s, 1e-9);
     assert_near(window.coverage, truth.covered_s / seconds(to - from), 1e-9);
     assert_int_equal(window.updates, truth.updates);
@@ -122,7 +123,7 @@ static void check_window(const struct history *h, nanos from, nanos to)
         assert_false(is_known(window.variance));
     }
     double low, high;
-    err = timeline_extremes(&h->timeline, from, to, &low, &high);
+    err = window_extremes(&h->timeline, from, to, &low, &high);
     assert_int_equal(err, truth.high >= truth.low ? ERR_OK : ERR_NO_DATA);
     if (!err) {
         assert_near(low, truth.low, 0);
@@ -186,7 +187,7 @@ static void spilled_windows_equal_the_oracle(void **state)
                 check_window(&h, h.copy[at].t - 1, h.copy[at].t);
                 check_window(&h, h.copy[at].t + 1, h.copy[at].t + 900 * MS);
             }
-        struct point *all = malloc(h.count * sizeof *all);
+        struct timeline_point *all = malloc(h.count * sizeof *all);
         assert_int_equal(timeline_read(&h.timeline, 0, h.count, all), ERR_OK);
         assert_memory_equal(all, h.copy, h.count * sizeof *all);
         assert_int_equal(timeline_read(&h.timeline, 1, h.count, all), ERR_NO_DATA);
@@ -205,12 +206,13 @@ static void two_timelines_share_one_file(void **state)
         timeline_init(&lines[i], &spill, SHAPE_MEANS);
     for (int n = 0; n < 4 * TIMELINE_BLOCK; n++)
         for (int i = 0; i < 2; i++) {
-            struct point p = {.t = 1 + n * MS, .covered = n * MS, .sum = n * (i + 1), .value = 1};
+            struct timeline_point p = {
+                .t = 1 + n * MS, .covered = n * MS, .sum = n * (i + 1), .value = 1};
             assert_int_equal(timeline_append(&lines[i], &p), ERR_OK);
         }
     for (int i = 0; i < 2; i++) {
         struct window w;
-        assert_int_equal(timeline_window(&lines[i], 1 + 100 * MS, 1 + 600 * MS, &w), ERR_OK);
+        assert_int_equal(window_read(&lines[i], 1 + 100 * MS, 1 + 600 * MS, &w), ERR_OK);
         assert_near(w.sum, 500.0 * (i + 1), 1e-9);
         timeline_release(&lines[i]);
     }
@@ -227,17 +229,17 @@ static void nothing_gives_nothing(void **state)
     spill_init(&spill);
     timeline_init(&line, &spill, SHAPE_MEANS);
     assert_null(timeline_last(&line));
-    assert_int_equal(timeline_window(&line, 0, 100, &w), ERR_NO_DATA);
+    assert_int_equal(window_read(&line, 0, 100, &w), ERR_NO_DATA);
     assert_false(is_known(w.sum));
-    assert_int_equal(timeline_extremes(&line, 0, 100, &low, &high), ERR_NO_DATA);
+    assert_int_equal(window_extremes(&line, 0, 100, &low, &high), ERR_NO_DATA);
     assert_false(is_known(low));
-    struct point p = {.t = 50, .value = UNKNOWN};
+    struct timeline_point p = {.t = 50, .value = UNKNOWN};
     assert_int_equal(timeline_append(&line, &p), ERR_OK);
-    assert_int_equal(timeline_window(&line, 0, 100, &w), ERR_NO_DATA);
+    assert_int_equal(window_read(&line, 0, 100, &w), ERR_NO_DATA);
     assert_int_equal(w.updates, 1);
-    assert_int_equal(timeline_extremes(&line, 0, 100, &low, &high), ERR_NO_DATA);
-    assert_int_equal(timeline_window(&line, 100, 100, &w), ERR_NO_DATA);
-    assert_int_equal(timeline_window(&line, 100, 0, &w), ERR_NO_DATA);
+    assert_int_equal(window_extremes(&line, 0, 100, &low, &high), ERR_NO_DATA);
+    assert_int_equal(window_read(&line, 100, 100, &w), ERR_NO_DATA);
+    assert_int_equal(window_read(&line, 100, 0, &w), ERR_NO_DATA);
     timeline_release(&line);
 }
 
@@ -246,7 +248,7 @@ static void time_must_advance(void **state)
     (void)state;
     struct history h;
     make_history(&h, SHAPE_MEANS, 10, 0);
-    struct point p = h.copy[9];
+    struct timeline_point p = h.copy[9];
     assert_int_equal(timeline_append(&h.timeline, &p), ERR_BAD_VALUE);
     p.t--;
     assert_int_equal(timeline_append(&h.timeline, &p), ERR_BAD_VALUE);
@@ -268,7 +270,7 @@ static void without_scratch_space_energy_is_kept(void **state)
         assert_true(h.timeline.thinned >= 10);
         size_t count = timeline_count(&h.timeline);
         assert_true(count <= 2 * TIMELINE_BLOCK);
-        struct point *kept = malloc(count * sizeof *kept);
+        struct timeline_point *kept = malloc(count * sizeof *kept);
         assert_int_equal(timeline_read(&h.timeline, 0, count, kept), ERR_OK);
         for (size_t i = 1; i < count; i++) {
             assert_true(kept[i].t > kept[i - 1].t);
@@ -279,7 +281,7 @@ static void without_scratch_space_energy_is_kept(void **state)
         assert_int_equal(kept[count - 1].t, last);
         struct truth truth = brute_force(&h, first, last);
         struct window w, part;
-        assert_int_equal(timeline_window(&h.timeline, first, last, &w), ERR_OK);
+        assert_int_equal(window_read(&h.timeline, first, last, &w), ERR_OK);
         assert_near(w.sum, truth.sum, 1e-9 * truth.sum);
         assert_near(w.covered_s, truth.covered_s, 1e-6);
         /* Between kept points the sum still runs without a jump or a step back. */
@@ -287,8 +289,8 @@ static void without_scratch_space_energy_is_kept(void **state)
             nanos dt = kept[i].t - kept[i - 1].t;
             double sum = 0;
             for (int n = 0; n < 4; n++) {
-                enum err err = timeline_window(&h.timeline, kept[i - 1].t + dt * n / 4,
-                                               kept[i - 1].t + dt * (n + 1) / 4, &part);
+                enum err err = window_read(&h.timeline, kept[i - 1].t + dt * n / 4,
+                                           kept[i - 1].t + dt * (n + 1) / 4, &part);
                 assert_true(err == ERR_OK ? part.sum >= 0 : kept[i].covered == kept[i - 1].covered);
                 sum += err == ERR_OK ? part.sum : 0;
             }
@@ -309,7 +311,7 @@ static double sigma_of(const double *watts, size_t count, nanos from, nanos to, 
     struct timeline line;
     spill_init(&spill);
     timeline_init(&line, &spill, SHAPE_MEANS);
-    struct point p = {.t = 1, .value = UNKNOWN, .t_sigma = t_sigma};
+    struct timeline_point p = {.t = 1, .value = UNKNOWN, .t_sigma = t_sigma};
     for (size_t i = 0; i <= count; i++) {
         assert_int_equal(timeline_append(&line, &p), ERR_OK);
         if (i == count)
@@ -320,7 +322,7 @@ static double sigma_of(const double *watts, size_t count, nanos from, nanos to, 
         p.sum += watts[i] * 0.1;
     }
     struct window w;
-    assert_int_equal(timeline_window(&line, 1 + from, 1 + to, &w), ERR_OK);
+    assert_int_equal(window_read(&line, 1 + from, 1 + to, &w), ERR_OK);
     timeline_release(&line);
     return sqrt(w.variance);
 }
@@ -366,7 +368,7 @@ static double power_at(const struct wave *w, double t)
 static void fill_from_wave(struct timeline *line, const struct wave *wave, double step)
 {
     const double t_sigma = 1e-3;
-    struct point p = {.value = UNKNOWN, .t_sigma = t_sigma};
+    struct timeline_point p = {.value = UNKNOWN, .t_sigma = t_sigma};
     double offset = uniform(0, step), before = 0;
     for (int i = 0; i < 60; i++) {
         double t = i * step + offset;
@@ -409,7 +411,7 @@ static void monte_carlo(enum timeline_shape shape, double shortest, double longe
         double from = uniform(0.5, 2.5), to = from + uniform(0.2, 2.5);
         struct window w;
         assert_int_equal(
-            timeline_window(&line, from_seconds(from) + NS_PER_S, from_seconds(to) + NS_PER_S, &w),
+            window_read(&line, from_seconds(from) + NS_PER_S, from_seconds(to) + NS_PER_S, &w),
             ERR_OK);
         double error = fabs(w.sum - (energy_until(&wave, to) - energy_until(&wave, from)));
         within_1 += error <= sqrt(w.variance) + rounding;

@@ -1,0 +1,458 @@
+#include "sampler/window.h"
+
+#include <math.h>
+
+#include "stats/quantile.h"
+
+/* ---- plain windows ---- */
+
+/* The running sums at one instant, and their uncertainty. */
+struct edge {
+    double sum;
+    nanos covered;
+    double variance;      /* gathered up to here */
+    double edge_variance; /* of the interpolation itself */
+    size_t index;         /* first point after the instant */
+};
+
+static double sum_between(const struct timeline *timeline, const struct timeline_point *a,
+                          const struct timeline_point *b, double f)
+{
+    double straight = a->sum + (b->sum - a->sum) * f;
+    if (timeline->shape == SHAPE_MEANS || b->covered == a->covered)
+        return straight;
+    double dt = seconds(b->t - a->t), whole = b->sum - a->sum;
+    /* Where thinning has removed the readings between, the line from a to b is no longer what
+     * was summed. */
+    double line = dt * (a->value + b->value) / 2;
+    if (fabs(line - whole) > 1e-9 * (fabs(line) + fabs(b->sum)))
+        return straight;
+    return straight - dt * (b->value - a->value) * f * (1 - f) / 2;
+}
+
+static nanos covered_between(const struct timeline_point *a, const struct timeline_point *b,
+                             nanos t, double f)
+{
+    if (b->covered - a->covered == b->t - a->t)
+        return a->covered + (t - a->t); /* exact: a window without gaps is covered to 1.0 */
+    return a->covered + (nanos)((double)(b->covered - a->covered) * f);
+}
+
+/* Inside an interval a counter does not say when its joules were spent.  What it spent beyond its
+ * neighbors' power may have come in one burst anywhere in it: before the edge with probability f,
+ * when a straight line misses 1-f of it, or after, when the line has f of it too much.  That is a
+ * variance of f(1-f) times the burst squared.  The time of a tick is uncertain too: that times
+ * the power is the second part; the counter's last digit is the third (a whole joule on some
+ * platforms).  Readings of power need none of this: their timestamps are good, and what they leave
+ * uncertain between them is in the running variance. */
+static double edge_variance(const struct timeline *timeline, const struct timeline_point *around,
+                            double f)
+{
+    if (timeline->shape == SHAPE_POINTS)
+        return 0;
+    const struct timeline_point *a = &around[1], *b = &around[2], *next = &around[3];
+    /* A point after a gap has no value: fmax ignores that side. */
+    double step = fmax(0, fmax(fabs(next->value - b->value), fabs(b->value - a->value)));
+    double burst = step * seconds(b->t - a->t);
+    double power = fmax(b->value, fmax(a->value, next->value));
+    double timing = power * (a->t_sigma * (1 - f) + b->t_sigma * f);
+    double rounding = timeline->resolution * timeline->resolution / 12;
+    return burst * burst * f * (1 - f) + timing * timing + rounding;
+}
+
+static enum err edge_at(const struct timeline *timeline, nanos t, struct edge *out)
+{
+    size_t count = timeline_count(timeline), after;
+    enum err err = timeline_after(timeline, t, &after);
+    if (err)
+        return err;
+    struct timeline_point p[4];
+    if (after == 0 || after == count) {
+        /* Before the first or after the last point nothing is covered. */
+        err = timeline_read(timeline, after == 0 ? 0 : count - 1, 1, p);
+        if (!err)
+            *out = (struct edge){p->sum, p->covered, p->variance, 0, after};
+        return err;
+    }
+    size_t first = after >= 2 ? after - 2 : after - 1;
+    size_t n = (after + 2 <= count ? after + 2 : count) - first;
+    err = timeline_read(timeline, first, n, p + (after >= 2 ? 0 : 1));
+    if (err)
+        return err;
+    if (after < 2)
+        p[0] = p[1];
+    if (after + 2 > count)
+        p[3] = p[2];
+    double f = (double)(t - p[1].t) / (double)(p[2].t - p[1].t);
+    *out = (struct edge){
+        .sum = sum_between(timeline, &p[1], &p[2], f),
+        .covered = covered_between(&p[1], &p[2], t, f),
+        .variance = p[1].variance + (p[2].variance - p[1].variance) * f,
+        .edge_variance = p[2].covered > p[1].covered ? edge_variance(timeline, p, f) : 0,
+        .index = after,
+    };
+    return ERR_OK;
+}
+
+enum err window_read(const struct timeline *timeline, nanos from, nanos to, struct window *out)
+{
+    *out = (struct window){.sum = UNKNOWN, .variance = UNKNOWN, .coverage = 0};
+    if (timeline_count(timeline) == 0 || to <= from)
+        return ERR_NO_DATA;
+    struct edge start, end;
+    enum err err = edge_at(timeline, from, &start);
+    if (!err)
+        err = edge_at(timeline, to, &end);
+    if (err)
+        return err;
+    out->covered_s = seconds(end.covered - start.covered);
+    out->coverage = fmin(1.0, out->covered_s / seconds(to - from));
+    out->updates = end.index - start.index;
+    if (out->covered_s <= 0)
+        return ERR_NO_DATA;
+    out->sum = end.sum - start.sum;
+    out->edge_variance[0] = start.edge_variance;
+    out->edge_variance[1] = end.edge_variance;
+    out->variance =
+        fmax(0, end.variance - start.variance) + start.edge_variance + end.edge_variance;
+    return ERR_OK;
+}
+
+enum err window_running(const struct timeline *timeline, struct running_cursor *cursor, nanos t,
+                        double *sum, nanos *covered)
+{
+    struct timeline_point *a = &cursor->before, *b = &cursor->after;
+    if (!cursor->between || t < a->t || t >= b->t) {
+        size_t count = timeline_count(timeline), index;
+        cursor->between = false;
+        if (count == 0)
+            return ERR_NO_DATA;
+        enum err err = timeline_after(timeline, t, &index);
+        if (err)
+            return err;
+        if (index == 0 || index == count) {
+            err = timeline_read(timeline, index == 0 ? 0 : count - 1, 1, a);
+            *sum = a->sum;
+            *covered = a->covered;
+            return err;
+        }
+        struct timeline_point around[2];
+        err = timeline_read(timeline, index - 1, 2, around);
+        if (err)
+            return err;
+        *a = around[0];
+        *b = around[1];
+        cursor->between = true;
+    }
+    double f = (double)(t - a->t) / (double)(b->t - a->t);
+    *sum = sum_between(timeline, a, b, f);
+    *covered = covered_between(a, b, t, f);
+    return ERR_OK;
+}
+
+/* Whether the time between point index-1 and point index is covered. */
+static enum err is_covered(const struct timeline *timeline, size_t index, bool *out)
+{
+    struct timeline_point p[2];
+    *out = false;
+    if (index == 0 || index >= timeline_count(timeline))
+        return ERR_OK;
+    enum err err = timeline_read(timeline, index - 1, 2, p);
+    *out = !err && p[1].covered > p[0].covered;
+    return err;
+}
+
+enum err window_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
+                         double *high)
+{
+    size_t count = timeline_count(timeline), first, last;
+    bool includes_previous = false;
+    *low = *high = UNKNOWN;
+    if (count == 0 || to <= from)
+        return ERR_NO_DATA;
+    /* The interval that contains the end counts too: its mean is at the point after it. */
+    bool means = timeline->shape == SHAPE_MEANS;
+    enum err err = timeline_after(timeline, from, &first);
+    if (!err)
+        err = timeline_after(timeline, means ? to - 1 : to, &last);
+    if (!err && !means)
+        err = is_covered(timeline, first, &includes_previous);
+    if (err)
+        return err;
+    if (means && last < count)
+        last++;
+    if (includes_previous)
+        first--;
+    double least, most;
+    err = timeline_range(timeline, first, last, &least, &most);
+    if (err || most < least)
+        return err ? err : ERR_NO_DATA;
+    *low = least;
+    *high = most;
+    return ERR_OK;
+}
+
+/* ---- windows shaped by power samples ---- */
+
+/* Samples that cover less than this of a counter's interval say too little about its shape. */
+#define COVERS_ENOUGH 0.98
+
+struct shaped_edge {
+    double shift;    /* what the shape adds to the straight line's sum, J */
+    double variance; /* of the shaped edge */
+};
+
+/* The two points of the counter around t. */
+static enum err find_interval(const struct timeline *counter, nanos t,
+                              struct timeline_point around[2])
+{
+    size_t after;
+    enum err err = timeline_after(counter, t, &after);
+    if (err)
+        return err;
+    if (after == 0 || after == timeline_count(counter))
+        return ERR_NO_DATA;
+    return timeline_read(counter, after - 1, 2, around);
+}
+
+/* What stays uncertain once the samples give the shape: their own sampling error over the shorter
+ * side; that they and the counter disagree (the ratio is applied evenly over the interval, and may
+ * not be even); and when the counter's ticks were, at the power of that moment. */
+static double remaining_variance(const struct timeline_point around[2], const struct window *whole,
+                                 const struct window *part, double joules)
+{
+    double ratio = joules / whole->sum;
+    double share = part->sum / whole->sum;
+    double lesser = fmin(share, 1 - share);
+    double sampling = fmin(part->variance, fmax(0, whole->variance - part->variance));
+    double uneven = (ratio - 1) * whole->sum * lesser;
+    double power = joules / seconds(around[1].t - around[0].t);
+    double timing = power * (around[0].t_sigma * (1 - share) + around[1].t_sigma * share);
+    return sampling * ratio * ratio + uneven * uneven / 3 + timing * timing;
+}
+
+static bool shape_edge(const struct timeline *counter, const struct timeline *power, nanos t,
+                       struct shaped_edge *out)
+{
+    struct timeline_point around[2];
+    struct window whole, part;
+    if (find_interval(counter, t, around) != ERR_OK || around[1].covered == around[0].covered)
+        return false;
+    if (t == around[0].t)
+        return false; /* on a tick there is nothing to distribute */
+    if (window_read(power, around[0].t, around[1].t, &whole) != ERR_OK ||
+        window_read(power, around[0].t, t, &part) != ERR_OK)
+        return false;
+    if (whole.coverage < COVERS_ENOUGH || part.coverage < COVERS_ENOUGH || whole.sum <= 0)
+        return false;
+    double joules = around[1].sum - around[0].sum;
+    double straight = (double)(t - around[0].t) / (double)(around[1].t - around[0].t);
+    out->shift = joules * (part.sum / whole.sum - straight);
+    out->variance = remaining_variance(around, &whole, &part, joules) +
+                    counter->resolution * counter->resolution / 12;
+    return true;
+}
+
+/* A window inside one interval of the counter: its share of the interval's joules.  The uncertainty
+ * of the interval (when its ticks were, its last digits) then counts by that share only, where two
+ * separate edges would count it twice in full. */
+static bool shape_inside(const struct timeline *counter, const struct timeline *power, nanos from,
+                         nanos to, struct window *out)
+{
+    struct timeline_point around[2];
+    struct window whole, part;
+    if (find_interval(counter, from, around) != ERR_OK || to > around[1].t ||
+        around[1].covered == around[0].covered)
+        return false;
+    if (window_read(power, around[0].t, around[1].t, &whole) != ERR_OK ||
+        window_read(power, from, to, &part) != ERR_OK)
+        return false;
+    if (whole.coverage < COVERS_ENOUGH || part.coverage < COVERS_ENOUGH || whole.sum <= 0)
+        return false;
+    double joules = around[1].sum - around[0].sum;
+    double ratio = joules / whole.sum, share = part.sum / whole.sum;
+    double length = seconds(around[1].t - around[0].t);
+    double timing = hypot(around[0].t_sigma, around[1].t_sigma) * joules / length;
+    double digits = counter->resolution * counter->resolution / 6;
+    double uneven = (ratio - 1) * part.sum;
+    out->sum = ratio * part.sum;
+    out->variance = ratio * ratio * part.variance + uneven * uneven / 3 +
+                    share * share * (timing * timing + digits);
+    if (part.updates > out->updates)
+        out->updates = part.updates;
+    return true;
+}
+
+enum err window_read_shaped(const struct timeline *counter, const struct timeline *power,
+                            nanos from, nanos to, struct window *out)
+{
+    enum err err = window_read(counter, from, to, out);
+    if (err || shape_inside(counter, power, from, to, out))
+        return err;
+    struct shaped_edge edge;
+    bool from_shaped = shape_edge(counter, power, from, &edge);
+    if (from_shaped) {
+        out->sum -= edge.shift;
+        out->variance += edge.variance - out->edge_variance[0];
+    }
+    bool to_shaped = shape_edge(counter, power, to, &edge);
+    if (to_shaped) {
+        out->sum += edge.shift;
+        out->variance += edge.variance - out->edge_variance[1];
+    }
+    out->variance = fmax(0, out->variance);
+    /* With both edges shaped by the samples, their updates are the ones that count. */
+    struct window fine;
+    if (from_shaped && to_shaped && window_read(power, from, to, &fine) == ERR_OK &&
+        fine.updates > out->updates)
+        out->updates = fine.updates;
+    return ERR_OK;
+}
+
+/* Finds out once for each interval of the counter whether samples shape it. */
+static bool is_shaped(const struct timeline *power, struct shaped_cursor *cursor)
+{
+    const struct timeline_point *a = &cursor->counter.before, *b = &cursor->counter.after;
+    if (cursor->known && cursor->interval_from == a->t)
+        return cursor->shaped;
+    struct window whole;
+    cursor->known = true;
+    cursor->interval_from = a->t;
+    cursor->shaped = false;
+    if (a->covered == b->covered || window_read(power, a->t, b->t, &whole) != ERR_OK ||
+        whole.coverage < COVERS_ENOUGH || whole.sum <= 0)
+        return false;
+    cursor->power_whole = whole.sum;
+    cursor->shaped = window_running(power, &cursor->power, a->t, &cursor->power_sum,
+                                    &cursor->power_covered) == ERR_OK;
+    return cursor->shaped;
+}
+
+enum err window_running_shaped(const struct timeline *counter, const struct timeline *power,
+                               struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
+{
+    enum err err = window_running(counter, &cursor->counter, t, sum, covered);
+    const struct timeline_point *a = &cursor->counter.before, *b = &cursor->counter.after;
+    if (err || !cursor->counter.between || t == a->t || !is_shaped(power, cursor))
+        return err;
+    double power_sum;
+    nanos power_covered;
+    if (window_running(power, &cursor->power, t, &power_sum, &power_covered) != ERR_OK)
+        return ERR_OK;
+    double part = power_sum - cursor->power_sum;
+    double reach = (double)(power_covered - cursor->power_covered);
+    if (reach <= 0 || reach < COVERS_ENOUGH * (double)(t - a->t))
+        return ERR_OK; /* as for a window: too little is known about this side of it */
+    double straight = (double)(t - a->t) / (double)(b->t - a->t);
+    *sum += (b->sum - a->sum) * (part / cursor->power_whole - straight);
+    return ERR_OK;
+}
+
+/* ---- values ---- */
+
+/* The median of this many values, evenly chosen, is as good as that of all. */
+enum { MEDIAN_OF = 255 };
+
+struct range {
+    size_t first, end; /* points [first, end) */
+};
+
+/* Whether the reading before the window was still current when it began. */
+static bool is_current(const struct timeline *timeline, size_t index, nanos from, nanos stale)
+{
+    struct timeline_point p[2];
+    size_t n = index + 1 < timeline_count(timeline) ? 2 : 1;
+    if (timeline_read(timeline, index, n, p) != ERR_OK)
+        return false;
+    return from - p[0].t <= stale || (n == 2 && p[1].covered > p[0].covered);
+}
+
+static enum err find_values(const struct timeline *timeline, nanos from, nanos to, nanos stale,
+                            struct range *out)
+{
+    size_t count = timeline_count(timeline);
+    bool means = timeline->shape == SHAPE_MEANS;
+    enum err err = timeline_after(timeline, means ? from : from - 1, &out->first);
+    if (!err)
+        err = timeline_after(timeline, means ? to - 1 : to, &out->end);
+    if (err)
+        return err;
+    /* The interval that contains the end has its mean at the point after it. */
+    if (means && out->end < count)
+        out->end++;
+    if (!means && out->first == out->end && out->first > 0 &&
+        is_current(timeline, out->first - 1, from, stale))
+        out->first--;
+    return out->first < out->end ? ERR_OK : ERR_NO_DATA;
+}
+
+/* By insertion: most windows hold a handful of values. */
+static void sort_values(double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        double value = values[i];
+        size_t at = i;
+        for (; at > 0 && values[at - 1] > value; at--)
+            values[at] = values[at - 1];
+        values[at] = value;
+    }
+}
+
+/* The known ones of at most MEDIAN_OF values, evenly chosen, ascending. */
+static enum err choose_values(const struct timeline *timeline, const struct range *range,
+                              double *values, size_t *kept)
+{
+    enum { CHUNK = 16 };
+    struct timeline_point chunk[CHUNK];
+    size_t all = range->end - range->first, wanted = all < MEDIAN_OF ? all : MEDIAN_OF;
+    *kept = 0;
+    for (size_t i = 0, n; i < wanted; i += n) {
+        n = 1;
+        if (all == wanted)
+            n = wanted - i < CHUNK ? wanted - i : CHUNK;
+        enum err err = timeline_read(timeline, range->first + i * all / wanted, n, chunk);
+        if (err)
+            return err;
+        for (size_t k = 0; k < n; k++)
+            if (is_known(chunk[k].value))
+                values[(*kept)++] = chunk[k].value;
+    }
+    sort_values(values, *kept);
+    return *kept ? ERR_OK : ERR_NO_DATA;
+}
+
+static double mean_of(const double *values, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    return sum / (double)count;
+}
+
+enum err window_values(const struct timeline *timeline, nanos from, nanos to, nanos stale,
+                       struct value_stats *out)
+{
+    struct range range;
+    struct window window;
+    double values[MEDIAN_OF];
+    size_t kept = 0;
+    *out = (struct value_stats){UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    if (timeline_count(timeline) == 0 || to <= from)
+        return ERR_NO_DATA;
+    enum err err = find_values(timeline, from, to, stale, &range);
+    if (!err)
+        err = choose_values(timeline, &range, values, &kept);
+    if (err)
+        return err;
+    *out = (struct value_stats){
+        .avg = mean_of(values, kept),
+        .max = values[kept - 1],
+        .median = quantile_sorted(values, kept, 0.5),
+        .min = values[0],
+    };
+    if (range.end - range.first > MEDIAN_OF)
+        err = window_extremes(timeline, from, to, &out->min, &out->max);
+    if (!err && window_read(timeline, from, to, &window) == ERR_OK)
+        out->avg = window.sum / window.covered_s;
+    return err;
+}

@@ -1,0 +1,85 @@
+/* Questions about windows of time: the integral of a channel, its running sum, its values.
+ *
+ * A counter says how many joules were spent between two of its ticks, not when.  Where finer power
+ * samples of the same thing cover that interval, a shaped window distributes the joules as the
+ * samples do: the counter gives the amount, the samples the shape, and the sum over adjacent windows
+ * is still the counter's.
+ *
+ * Pure over timelines; the caller owns every struct. */
+#ifndef IPW_SAMPLER_WINDOW_H
+#define IPW_SAMPLER_WINDOW_H
+
+#include <stdbool.h>
+
+#include "core/err.h"
+#include "core/units.h"
+#include "sampler/timeline.h"
+
+/* ---- integrals ---- */
+
+struct window {
+    double sum;              /* integral over the covered part; UNKNOWN when nothing is covered */
+    double variance;         /* of sum: sampling inside, interpolation and timing at both edges */
+    double edge_variance[2]; /* the part of it that each edge adds */
+    double coverage;         /* 0..1 */
+    double covered_s;
+    unsigned long updates; /* points after the window's start, up to its end */
+};
+
+/* Integral over [from, to], edges interpolated.  ERR_NO_DATA when no reading covers any of it. */
+enum err window_read(const struct timeline *timeline, nanos from, nanos to, struct window *out)
+    MUST_USE;
+
+/* Like window_read(counter, ...); an edge that the samples do not cover stays a straight line. */
+enum err window_read_shaped(const struct timeline *counter, const struct timeline *power,
+                            nanos from, nanos to, struct window *out) MUST_USE;
+
+/* ---- running sums ---- */
+
+/* The position of the last call of window_running: zero it before the first. */
+struct running_cursor {
+    struct timeline_point before, after;
+    bool between; /* the two hold points with nothing between them */
+};
+
+/* The running sum and the covered time at one instant: a window's sum is the difference of two of
+ * these.  Before the first and after the last point they are constant.  Fast where the instant is
+ * between the same two points as the last one. */
+enum err window_running(const struct timeline *timeline, struct running_cursor *cursor, nanos t,
+                        double *sum, nanos *covered) MUST_USE;
+
+/* The position of the last call of window_running_shaped: zero it before the first. */
+struct shaped_cursor {
+    struct running_cursor counter, power;
+    bool known, shaped;            /* whether samples shape the counter's interval, once known */
+    nanos interval_from;           /* the interval that this is known for */
+    double power_sum, power_whole; /* the samples' sum where it begins, and over all of it */
+    nanos power_covered;           /* what they cover before it begins */
+};
+
+/* Like window_running(counter, ...): a shaped window's sum is the difference of two of these. */
+enum err window_running_shaped(const struct timeline *counter, const struct timeline *power,
+                               struct shaped_cursor *cursor, nanos t, double *sum, nanos *covered)
+    MUST_USE;
+
+/* ---- values ---- */
+
+/* Smallest and largest value in the covered part of the window: of the means of every interval that
+ * reaches into it; of the readings inside and the one that was current when it began. */
+enum err window_extremes(const struct timeline *timeline, nanos from, nanos to, double *low,
+                         double *high) MUST_USE;
+
+/* UNKNOWN where nothing was read. */
+struct value_stats {
+    double avg; /* over the covered time, or of the values where no time is covered */
+    double max, median, min;
+};
+
+/* Values are the readings inside the window, or, where none fell inside, the one that was current when
+ * it began and is not older than `stale`; of means (counters), every interval that reaches into it.
+ * The median of very many values is that of a few hundred of them, evenly chosen; extremes are
+ * always of all.  ERR_NO_DATA when there is no value. */
+enum err window_values(const struct timeline *timeline, nanos from, nanos to, nanos stale,
+                       struct value_stats *out) MUST_USE;
+
+#endif

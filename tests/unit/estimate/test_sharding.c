@@ -1,0 +1,234 @@
+/* A model that several devices share: what each does, what they send each other, and keys and values that
+ * no more devices can share than there are heads of them. */
+#include "estimate/pass_estimate.h"
+
+#include "graph/build.h"
+#include "graph/reader.h"
+#include "support/devices.h"
+#include "support/unit.h"
+
+enum { TOKENS = 32, FEATURES = 256, WIDE = 1024, HEADS = 8, HEADS_KV = 2, BEFORE = 100, SIZE = 32 };
+
+static tensor_id in(struct build *b, enum decoder_component component, tensor_id x)
+{
+    b->component = component;
+    return x;
+}
+
+/* One layer of a decoder with keys and values of earlier tokens, and a head. */
+static void build_layer(struct graph *graph)
+{
+    struct error why = {0};
+    struct build b = build_begin(graph, "layer", &why);
+    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){1, TOKENS, FEATURES});
+    int64_t cache[] = {1, BEFORE, HEADS_KV * SIZE};
+    tensor_id keys = build_tensor(&b, GRAPH_CACHE, "keys", 3, cache);
+    tensor_id values = build_tensor(&b, GRAPH_CACHE, "values", 3, cache);
+    b.layer = 0;
+    tensor_id n = build_norm(&b, GRAPH_RMS_NORM, "norm", in(&b, DECODER_NORM, x), false);
+    in(&b, DECODER_ATTN_QKV, x);
+    tensor_id q = build_linear(&b, "q", n, HEADS * SIZE, false);
+    tensor_id k = build_linear(&b, "k", n, HEADS_KV * SIZE, false);
+    tensor_id v = build_linear(&b, "v", n, HEADS_KV * SIZE, false);
+    struct graph_attention attention = {.heads = HEADS,
+                                        .heads_kv = HEADS_KV,
+                                        .key_size = SIZE,
+                                        .value_size = SIZE,
+                                        .tokens = TOKENS,
+                                        .before = BEFORE,
+                                        .sequences = 1,
+                                        .is_causal = true};
+    in(&b, DECODER_ATTN_SCORES, x);
+    tensor_id a = build_attention(&b, "scores", q, k, v, keys, values, attention);
+    a = build_linear(&b, "o", in(&b, DECODER_ATTN_OUT, a), FEATURES, false);
+    x = build_binary(&b, GRAPH_ADD, "add", x, a);
+    n = build_norm(&b, GRAPH_RMS_NORM, "norm2", in(&b, DECODER_NORM, x), false);
+    in(&b, DECODER_FFN_GATE_UP, x);
+    tensor_id g = build_op(&b, GRAPH_SILU, "silu", build_linear(&b, "gate", n, WIDE, false));
+    g = build_binary(&b, GRAPH_MUL, "mul", g, build_linear(&b, "up", n, WIDE, false));
+    g = build_linear(&b, "down", in(&b, DECODER_FFN_DOWN, g), FEATURES, false);
+    x = build_binary(&b, GRAPH_ADD, "add2", x, g);
+    build_output(&b, build_linear(&b, "head", in(&b, DECODER_HEAD, x), 1000, false));
+    assert_int_equal(build_end(&b), ERR_OK);
+}
+
+struct shared {
+    struct device device;
+    struct graph graph;
+    struct partition partition;
+};
+
+static int set_up(void **state)
+{
+    static struct shared shared;
+    struct error why = {0};
+    build_layer(&shared.graph);
+    assert_int_equal(partition_make(&shared.graph, PARTITION_FUSED, &shared.partition, &why),
+                     ERR_OK);
+    device_round(&shared.device);
+    *state = &shared;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct shared *shared = *state;
+    partition_release(&shared->partition);
+    graph_release(&shared->graph);
+    return 0;
+}
+
+static struct pass_estimate on(const struct shared *shared, int devices)
+{
+    struct pass_estimate estimate;
+    struct error why = {0};
+    struct estimate_config setting = {.precision = PRECISION_FP16, .devices = devices};
+    assert_int_equal(pass_estimate_make(&shared->partition, &shared->device.hardware, &setting,
+                                        true, &estimate, &why),
+                     ERR_OK);
+    return estimate;
+}
+
+static void test_products_are_shared_and_sums_are_sent(void **state)
+{
+    const struct shared *shared = *state;
+    struct pass_estimate one = on(shared, 1), two = on(shared, 2);
+    double sum = TOKENS * FEATURES * 2.0, logits = TOKENS * 1000 * 2.0;
+    /* Each of two devices sends half of a sum to the other, gets it back whole, twice a layer; and half
+     * of the logits. */
+    assert_near(two.traffic.link, 2 * (2 * 2 * sum / 2 + logits / 2), 1e-6);
+    assert_near(one.traffic.link, 0, 0);
+    assert_near(two.macs, one.macs, 0);
+    double seconds = 0;
+    for (size_t i = 0; i < shared->partition.count; i++) {
+        const struct subgraph *subgraph = &shared->partition.subgraphs[i];
+        seconds += two.rows[i].link_s;
+        double times = subgraph->op == GRAPH_RMS_NORM ? 2 : 1; /* each device does all of it */
+        assert_near(two.rows[i].flops, times * one.rows[i].flops, 1e-6);
+        if (subgraph->is_sharded) /* half the work, which may leave units without a tile */
+            assert_near(two.rows[i].compute_s * two.rows[i].wave_share,
+                        one.rows[i].compute_s * one.rows[i].wave_share / 2, 1e-15);
+        if (subgraph->is_row_parallel) /* of which each does a part of all tiles */
+            assert_near(two.rows[i].wave_share, one.rows[i].wave_share, 0);
+    }
+    assert_near(seconds, (2 * sum + logits / 2) / 100e9, 1e-15);
+    /* A link takes out of one memory and puts into another. */
+    assert_near(two.joules.link, two.traffic.link * 2 * 10e-12, 1e-15);
+    assert_true(two.joules.total > one.joules.total - one.joules.idle);
+    assert_near(two.joules.idle, 2 * 20 * two.latency_s, 1e-12);
+    pass_estimate_release(&one);
+    pass_estimate_release(&two);
+}
+
+static void test_latency_of_the_ring(void **state)
+{
+    struct shared *shared = *state;
+    struct pass_estimate quick = on(shared, 4);
+    shared->device.hardware.link_latency_s = device_figure(1e-6);
+    struct pass_estimate slow = on(shared, 4);
+    /* Twice around but one step for each sum, once for the logits. */
+    assert_near(slow.latency_s - quick.latency_s, (2 * 2 * 3 + 3) * 1e-6, 1e-12);
+    assert_true(slow.bound_counts[BOUND_LINK] >= 2);
+    device_round(&shared->device);
+    pass_estimate_release(&quick);
+    pass_estimate_release(&slow);
+}
+
+static void test_what_lies_on_each_device(void **state)
+{
+    const struct shared *shared = *state;
+    double norms = 2 * FEATURES * 2.0;
+    struct pass_estimate one = on(shared, 1), two = on(shared, 2), eight = on(shared, 8);
+    assert_near(two.memory.weights, (one.memory.weights - norms) / 2 + norms, 1e-6);
+    assert_near(eight.memory.weights, (one.memory.weights - norms) / 8 + norms, 1e-6);
+    assert_near(one.memory.kv_cache, 2.0 * BEFORE * HEADS_KV * SIZE * 2, 0);
+    assert_near(two.memory.kv_cache, one.memory.kv_cache / 2, 0);
+    assert_near(eight.memory.kv_cache, one.memory.kv_cache / HEADS_KV, 0);
+    assert_near(two.traffic.cache_read, one.traffic.cache_read, 0);
+    assert_near(eight.traffic.cache_read, one.traffic.cache_read * 8 / HEADS_KV, 0);
+    assert_near(two.traffic.weights, one.traffic.weights + norms, 1e-6);
+    pass_estimate_release(&one);
+    pass_estimate_release(&two);
+    pass_estimate_release(&eight);
+}
+
+/* Traffic is what the bytes consist of. */
+static void test_traffic(void **state)
+{
+    const struct shared *shared = *state;
+    for (int devices = 1; devices <= 4; devices++) {
+        struct pass_estimate e = on(shared, devices);
+        assert_near(e.bytes,
+                    e.traffic.weights + e.traffic.activations + e.traffic.cache_read +
+                        e.traffic.cache_written,
+                    1e-9 * e.bytes);
+        pass_estimate_release(&e);
+    }
+    struct pass_estimate e = on(shared, 1);
+    assert_near(e.traffic.weights, e.params * 2, 1e-6);
+    assert_near(e.traffic.cache_read, 2.0 * BEFORE * HEADS_KV * SIZE * 2, 1e-6);
+    pass_estimate_release(&e);
+}
+
+/* ---- experts ---- */
+
+/* What all devices send in one pass, with 16 bits a number. */
+static double link_bytes(const char *name, struct graph_setting setting, int devices)
+{
+    struct device device;
+    struct model model;
+    struct graph graph;
+    struct partition partition;
+    struct pass_estimate estimate;
+    struct error why = {0};
+    struct estimate_config how = {.precision = PRECISION_FP16, .devices = devices};
+    assert_int_equal(model_open(name, &model, &why), ERR_OK);
+    assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
+    assert_int_equal(partition_make(&graph, PARTITION_FUSED, &partition, &why), ERR_OK);
+    assert_int_equal(
+        pass_estimate_make(&partition, device_round(&device), &how, true, &estimate, &why), ERR_OK);
+    double bytes = estimate.traffic.link;
+    pass_estimate_release(&estimate);
+    partition_release(&partition);
+    graph_release(&graph);
+    model_close(&model);
+    return bytes;
+}
+
+/* Answers of experts are weighed and added up on each device; their sum alone goes around: twice a layer,
+ * and once the logits of the last token of each sequence. */
+static void test_experts_are_summed_before_they_are_sent(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double layers, width, vocabulary;
+    } MODELS[] = {
+        {"mixtral-8x7b", 32, 4096, 32000},
+        {"qwen3-30b-a3b", 48, 2048, 151936},
+        {"llama-3.1-8b", 32, 4096, 128256}, /* as a dense one does */
+    };
+    for (size_t m = 0; m < sizeof MODELS / sizeof *MODELS; m++)
+        for (int devices = 2; devices <= 8; devices *= 2) {
+            double sums = 2 * MODELS[m].layers * MODELS[m].width, logits = MODELS[m].vocabulary;
+            double ring = 2.0 * (devices - 1); /* bytes of a number, sent by all but one */
+            struct graph_setting decode = {.phase = GRAPH_DECODE, .batch = 4, .context = 128};
+            struct graph_setting prefill = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 4096};
+            assert_near(link_bytes(MODELS[m].name, decode, devices), 4 * ring * (2 * sums + logits),
+                        1e-3);
+            assert_near(link_bytes(MODELS[m].name, prefill, devices),
+                        ring * (4096 * 2 * sums + logits), 1e-3);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products_are_shared_and_sums_are_sent),
+        cmocka_unit_test(test_latency_of_the_ring),
+        cmocka_unit_test(test_what_lies_on_each_device),
+        cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_experts_are_summed_before_they_are_sent),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
