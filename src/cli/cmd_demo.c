@@ -16,11 +16,8 @@
 #include "core/text.h"
 #include "port/proc.h"
 #include "report/html/html.h"
-#include "report/plot/gnuplot.h"
-#include "report/text/family_report.h"
-#include "runner/family.h"
+#include "runner/profile/profile.h"
 #include "runner/host_report.h"
-#include "runner/profile.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -139,7 +136,7 @@ static void announce(const char *model, size_t index, size_t count)
         fprintf(stderr, "%zu of %zu: %s\n", index + 1, count, model);
 }
 
-static int deliver(const struct demo_command *command, const struct family *family)
+static int deliver(const struct demo_command *command, const struct profile_family *family)
 {
     struct text table = {0}, json = {0};
     struct error why = {0};
@@ -157,7 +154,7 @@ static int deliver(const struct demo_command *command, const struct family *fami
 }
 
 /* What the commands of that name make of all runs; each prints the paths of what it wrote. */
-static int show_pages(const struct demo_command *command, const struct family *family)
+static int show_pages(const struct demo_command *command, const struct profile_family *family)
 {
     char page[600], plots[600];
     char **words = calloc(family->count + 6, sizeof *words);
@@ -187,7 +184,7 @@ static int show_pages(const struct demo_command *command, const struct family *f
     return code;
 }
 
-static int require_all_measured(const struct family *family)
+static int require_all_measured(const struct profile_family *family)
 {
     for (size_t i = 0; i < family->count; i++) {
         int code = require_measured("demo", &family->members[i].energy);
@@ -202,13 +199,13 @@ static int run_family(const struct demo_command *command, const struct client_mo
     /* Not released: as in cmd_profile.c. */
     static struct session session;
     static struct host_report host;
-    const struct family_options options = {
+    const struct profile_family_options options = {
         .profile = &command->profile,
         .models = (const char *const *)models->names,
         .count = models->count,
         .begins = announce,
     };
-    struct family family;
+    struct profile_family family;
     struct error why = {0};
     proc_block_signals();
     int code = open_session("demo", &command->measure, &session);
@@ -216,7 +213,7 @@ static int run_family(const struct demo_command *command, const struct client_mo
         return code;
     host_report_take(&session.findings, &host);
     profile_view_start("demo", command->quiet);
-    enum err err = family_run(&session, &host, &options, &family, &why);
+    enum err err = profile_family_run(&session, &host, &options, &family, &why);
     profile_view_wipe();
     if (err == ERR_INTERRUPTED)
         _exit(128 + family.signal);
@@ -230,7 +227,7 @@ static int run_family(const struct demo_command *command, const struct client_mo
         code = 128 + family.signal;
     else if (!code && command->measure.require_energy)
         code = require_all_measured(&family);
-    family_release(&family);
+    profile_family_release(&family);
     return code;
 }
 

@@ -14,7 +14,7 @@
 #include "port/proc.h"
 #include "report/text/profile_report.h"
 #include "runner/host_report.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

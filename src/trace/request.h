@@ -9,7 +9,8 @@
 #include "core/units.h"
 
 struct request_trace {
-    uint64_t id;       /* chosen by the caller */
+    uint64_t id;       /* unique among the requests of a run */
+    void *context;     /* the caller's, carried along; may be NULL */
     nanos from;        /* sent: prefill begins */
     nanos first_token; /* prefill ends, decode begins; 0 without a token (all of it is prefill) */
     nanos to;          /* ended */

@@ -323,7 +323,7 @@ class Judges(ProfileTest):
 
     def test_without_a_judge_a_warning_and_later_the_verdicts(self):
         report = self.judged("--concurrency", 2)
-        self.assertIn("warning: the answers wait for a judge", self.done.stderr)
+        self.assertIn("warning: answers not graded: pass --eval-model", self.done.stderr)
         self.assertIsNone(report["accuracy"])
         asked = len(self.service.questions("mixed"))
         report = self.judged("--eval-model", "tiny-3b-chat", "--resume")

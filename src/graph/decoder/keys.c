@@ -14,7 +14,7 @@ enum {
     MOST_EXPERTS = 1 << 16
 };
 
-static const struct family {
+static const struct profile_family {
     const char *name;
     enum decoder_activation activation;
     uint64_t period, window;
@@ -77,7 +77,7 @@ static enum err read_layer_size(const struct keys *keys, const char *key, size_t
 
 /* ---- parts of the model ---- */
 
-static const struct family *find_family(struct gguf_text architecture)
+static const struct profile_family *find_family(struct gguf_text architecture)
 {
     for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++)
         if (gguf_text_is(architecture, FAMILIES[i].name))
@@ -96,7 +96,7 @@ static void copy_plain(struct gguf_text from, char *to, size_t size)
 }
 
 static enum err read_architecture(const struct gguf *gguf, struct decoder *out,
-                                  const struct family **family, struct error *why)
+                                  const struct profile_family **family, struct error *why)
 {
     struct gguf_text architecture, name;
     uint64_t parts;
@@ -153,7 +153,7 @@ static enum err read_heads(const struct keys *keys, struct decoder *out, size_t 
 }
 
 /* Does this layer see a window only?  Files may tell the period, or each layer. */
-static enum err read_window(const struct keys *keys, const struct family *family,
+static enum err read_window(const struct keys *keys, const struct profile_family *family,
                             struct decoder *out)
 {
     static const char PATTERN[] = "attention.sliding_window_pattern";
@@ -196,7 +196,7 @@ static enum err make_layers(const struct keys *keys, struct decoder *out)
 
 enum err keys_read(const struct gguf *gguf, struct decoder *out, struct error *why)
 {
-    const struct family *family = NULL;
+    const struct profile_family *family = NULL;
     enum err err = read_architecture(gguf, out, &family, why);
     struct keys keys = {gguf, out->architecture, why};
     if (!err)

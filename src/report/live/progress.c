@@ -7,7 +7,7 @@
 #include "core/text.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 #define BAR_PERIOD  (100 * NS_PER_MS)
 #define LINE_PERIOD (10 * NS_PER_S)

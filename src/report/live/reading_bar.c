@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 #define PATIENCE NS_PER_S
 

@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 /* More than rounding can explain. */
 #define CONSERVATION_MOST 1e-6

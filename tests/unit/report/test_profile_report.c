@@ -3,7 +3,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "report/text/profile_report.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 /* The report on a summary that has `members` in its "ipw" object; the caller releases it. */
 static void report_on(const char *members, struct profile_result result, struct text *out)

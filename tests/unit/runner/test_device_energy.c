@@ -3,7 +3,7 @@
 #include "port/json_read.h"
 
 #include "core/units.h"
-#include "runner/profile/kinds.h"
+#include "runner/profile/device_energy.h"
 #include "sensors/sensor.h"
 
 #define NO_STATS {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}
@@ -89,17 +89,17 @@ static void joules_are_summed_by_kind(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct scene scene;
-        struct kinds kinds;
+        struct device_energy kinds;
         set(&scene, CASES[i].parts, CASES[i].count);
-        kinds_of(&scene.share, &kinds);
+        device_energy_of(&scene.share, &kinds);
         same(kinds.gpu.joules, CASES[i].gpu);
         same(kinds.cpu.joules, CASES[i].cpu);
         same(kinds.soc.joules, CASES[i].soc);
         same(kinds.window_joules, CASES[i].window);
         if (CASES[i].basis)
-            assert_string_equal(kinds_basis(&kinds), CASES[i].basis);
+            assert_string_equal(device_energy_basis(&kinds), CASES[i].basis);
         else
-            assert_null(kinds_basis(&kinds));
+            assert_null(device_energy_basis(&kinds));
     }
 }
 
@@ -108,16 +108,16 @@ static void powers_add_up_but_not_their_extremes(void **state)
     (void)state;
     const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
     struct scene scene;
-    struct kinds kinds;
+    struct device_energy kinds;
     set(&scene, parts, 1);
     scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
-    kinds_of(&scene.share, &kinds);
+    device_energy_of(&scene.share, &kinds);
     same(kinds.gpu.watts.max, 400);
     same(kinds.gpu.watts.median, 310);
     set(&scene, parts, 2);
     scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
     scene.shares[1].watts = (struct value_stats){200, 250, 210, 50};
-    kinds_of(&scene.share, &kinds);
+    device_energy_of(&scene.share, &kinds);
     same(kinds.gpu.watts.avg, 500);
     same(kinds.gpu.watts.max, UNKNOWN);
     same(kinds.gpu.watts.median, UNKNOWN);
@@ -130,7 +130,7 @@ static void gauges_of_gpus(void **state)
     const struct part parts[] = {
         {SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}, {SENSOR_HOST, false, UNKNOWN, UNKNOWN}};
     struct scene scene;
-    struct kinds kinds;
+    struct device_energy kinds;
     set(&scene, parts, 3);
     scene.shares[0].gauges[QTY_UTILISATION].avg = 90;
     scene.shares[1].gauges[QTY_UTILISATION].avg = 30;
@@ -139,7 +139,7 @@ static void gauges_of_gpus(void **state)
     scene.shares[2].gauges[QTY_MEMORY_USED].avg = 5e9;
     scene.shares[0].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
     scene.shares[1].gauges[QTY_TEMPERATURE] = (struct value_stats){40, 45, 41, 35};
-    kinds_of(&scene.share, &kinds);
+    device_energy_of(&scene.share, &kinds);
     same(kinds.utilisation, 60);
     same(kinds.memory_utilisation, UNKNOWN);
     same(kinds.gpu_memory.avg, 3e9);
@@ -154,11 +154,11 @@ static void one_thermometer_of_two(void **state)
     (void)state;
     const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
     struct scene scene;
-    struct kinds kinds;
+    struct device_energy kinds;
     for (size_t with = 0; with < 2; with++) {
         set(&scene, parts, 2);
         scene.shares[with].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
-        kinds_of(&scene.share, &kinds);
+        device_energy_of(&scene.share, &kinds);
         same(kinds.temperature.avg, 60);
         same(kinds.temperature.max, 70);
         same(kinds.temperature.min, 50);

@@ -1,4 +1,4 @@
-#include "runner/profile/kinds.h"
+#include "runner/profile/device_energy.h"
 
 #include "sensors/sensor.h"
 
@@ -24,7 +24,7 @@ static void add_stats(struct value_stats *sum, const struct value_stats *part)
     *sum = (struct value_stats){sum->avg + part->avg, UNKNOWN, UNKNOWN, UNKNOWN};
 }
 
-static void add_energy(struct kind_sum *kind, const struct device_share *share)
+static void add_energy(struct device_sum *kind, const struct device_share *share)
 {
     kind->joules = add(kind->joules, share->energy.joules);
     kind->window_joules = add(kind->window_joules, share->window_joules);
@@ -42,7 +42,7 @@ static void average(double *mean, unsigned *count, double value)
 
 /* A CPU's figures are summed only where they enter the total: its package and its cores are the same
  * joules. */
-static void add_device(const struct device_share *share, struct kinds *out)
+static void add_device(const struct device_share *share, struct device_energy *out)
 {
     enum sensor_kind kind = share->device->sensor->kind;
     bool counted = share->device->has_energy && share->counted;
@@ -56,7 +56,8 @@ static void add_device(const struct device_share *share, struct kinds *out)
         add_energy(&out->cpu, share);
 }
 
-static void add_gauges(const struct device_share *share, struct kinds *out, unsigned counts[4])
+static void add_gauges(const struct device_share *share, struct device_energy *out,
+                       unsigned counts[4])
 {
     const struct value_stats *gauges = share->gauges;
     enum sensor_kind kind = share->device->sensor->kind;
@@ -77,11 +78,11 @@ static void add_gauges(const struct device_share *share, struct kinds *out, unsi
     out->temperature.avg = mean;
 }
 
-void kinds_of(const struct share *share, struct kinds *out)
+void device_energy_of(const struct share *share, struct device_energy *out)
 {
-    const struct kind_sum nothing = {UNKNOWN, UNKNOWN, NO_STATS, 0};
+    const struct device_sum nothing = {UNKNOWN, UNKNOWN, NO_STATS, 0};
     unsigned counts[4] = {0};
-    *out = (struct kinds){
+    *out = (struct device_energy){
         .gpu = nothing,
         .cpu = nothing,
         .soc = nothing,
@@ -100,7 +101,7 @@ void kinds_of(const struct share *share, struct kinds *out)
     }
 }
 
-const char *kinds_basis(const struct kinds *kinds)
+const char *device_energy_basis(const struct device_energy *kinds)
 {
     if (is_known(kinds->gpu.joules))
         return "gpu";

@@ -1,5 +1,6 @@
-#include "runner/profile/judging.h"
-
+/* Judging: when the queries are through, the answers that only a model can grade are put to one.  A reader
+ * thread queues them from the journal, several workers ask the judge, and each judgement is attributed
+ * its own energy, which is no part of the queries'. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +9,11 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "port/thread.h"
-#include "runner/profile/energy_read.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/record.h"
-#include "runner/profile/run.h"
+#include "runner/profile/state.h"
 
-enum { QUEUE_MOST = 64 };
+enum { QUEUE_MAX = 64 };
 
 /* One answer that waits for the judge. */
 struct job {
@@ -25,7 +25,7 @@ struct job {
 };
 
 struct judge_worker {
-    struct judging *judging;
+    struct judge_pool *pool;
     struct client client;
     struct graders graders;
     struct judge judge;
@@ -36,11 +36,10 @@ struct judge_worker {
     bool open, started;
 };
 
-struct judging {
-    struct profile_run *run;
-    char journal[600];
+struct judge_pool {
+    struct profile *profile;
     const char *grader; /* the one that needs a judge */
-    struct job queue[QUEUE_MOST];
+    struct job queue[QUEUE_MAX];
     size_t first, waiting;
     bool all_read;
     pthread_mutex_t lock;
@@ -67,8 +66,8 @@ static const char *text_or_empty(const struct jv *value)
     return jv_text(value) ? jv_text(value) : "";
 }
 
-/* Was it put to a judge, who came to no verdict?  Perhaps it could not be reached: ask again. */
-static bool judged_in_vain(const struct jv *evaluation)
+/* Did a judge come to no verdict?  Perhaps it could not be reached: ask again. */
+static bool has_no_verdict(const struct jv *evaluation)
 {
     const char *text = jv_text(jv_get(evaluation, "metadata"));
     struct jv *metadata;
@@ -81,44 +80,43 @@ static bool judged_in_vain(const struct jv *evaluation)
 }
 
 /* The grader of a record is the user's or the dataset's: the only ones that can be a judge. */
-static bool waits(const struct profile_run *run, const struct jv *record)
+static bool needs_judge(const struct profile *profile, const struct jv *record)
 {
     const char *status = jv_text(jv_path(record, "ipw.status"));
-    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), run->context.options->model);
+    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), profile->options->model);
     const struct jv *evaluation = jv_get(metrics, "evaluation");
     if (!status || strcmp(status, "completed") != 0)
         return false;
     return jv_is_null(evaluation) ||
-           (!jv_is_bool(jv_get(evaluation, "is_correct")) && judged_in_vain(evaluation));
+           (!jv_is_bool(jv_get(evaluation, "is_correct")) && has_no_verdict(evaluation));
 }
 
-struct counting {
-    struct profile_run *run;
+struct job_count {
+    const struct profile *profile;
     uint64_t count;
 };
 
-static enum err count_one(void *context, const struct jv *record)
+static enum err count_job(void *context, const struct jv *record)
 {
-    struct counting *counting = context;
-    counting->count += waits(counting->run, record);
+    struct job_count *jobs = context;
+    jobs->count += needs_judge(jobs->profile, record);
     return ERR_OK;
 }
 
-enum err judging_count(struct profile_run *run, const char *journal, uint64_t *out,
-                       struct error *why)
+static enum err count_jobs(const struct profile *profile, uint64_t *out, struct error *why)
 {
-    struct counting counting = {run, 0};
+    struct job_count jobs = {profile, 0};
     uint64_t damaged;
-    enum err err = journal_records(journal, 0, count_one, &counting, &damaged, why);
-    *out = counting.count;
+    enum err err = journal_records(profile->journal_path, 0, count_job, &jobs, &damaged, why);
+    *out = jobs.count;
     return err;
 }
 
 /* ---- the queue ---- */
 
-static enum err fill_job(const struct profile_run *run, const struct jv *record, struct job *job)
+static enum err fill_job(const struct profile *profile, const struct jv *record, struct job *job)
 {
-    const char *model = run->context.options->model;
+    const char *model = profile->options->model;
     const struct jv *energy =
         jv_get(jv_get(jv_get(record, "model_metrics"), model), "energy_metrics");
     struct text metadata = {0};
@@ -142,57 +140,57 @@ static enum err fill_job(const struct profile_run *run, const struct jv *record,
     return ERR_NO_MEMORY;
 }
 
-static enum err push(void *context, const struct jv *record)
+static enum err push_job(void *context, const struct jv *record)
 {
-    struct judging *judging = context;
+    struct judge_pool *pool = context;
     struct job job = {0};
-    if (!waits(judging->run, record))
+    if (!needs_judge(pool->profile, record))
         return ERR_OK;
-    enum err err = fill_job(judging->run, record, &job);
+    enum err err = fill_job(pool->profile, record, &job);
     if (err)
         return err;
-    pthread_mutex_lock(&judging->lock);
-    while (judging->waiting == QUEUE_MOST && !atomic_load(&judging->run->stop))
-        thread_wait(&judging->changed, &judging->lock, 50 * NS_PER_MS);
-    bool full = judging->waiting == QUEUE_MOST;
+    pthread_mutex_lock(&pool->lock);
+    while (pool->waiting == QUEUE_MAX && !atomic_load(&pool->profile->stop))
+        thread_wait(&pool->changed, &pool->lock, 50 * NS_PER_MS);
+    bool full = pool->waiting == QUEUE_MAX;
     if (!full)
-        judging->queue[(judging->first + judging->waiting++) % QUEUE_MOST] = job;
-    pthread_cond_broadcast(&judging->changed);
-    pthread_mutex_unlock(&judging->lock);
+        pool->queue[(pool->first + pool->waiting++) % QUEUE_MAX] = job;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
     if (full)
         job_release(&job);
     return full ? ERR_INTERRUPTED : ERR_OK;
 }
 
-static bool pop(struct judging *judging, struct job *out)
+static bool pop_job(struct judge_pool *pool, struct job *out)
 {
-    pthread_mutex_lock(&judging->lock);
-    while (judging->waiting == 0 && !judging->all_read && !atomic_load(&judging->run->stop))
-        thread_wait(&judging->changed, &judging->lock, 50 * NS_PER_MS);
-    bool found = judging->waiting > 0 && !atomic_load(&judging->run->stop);
+    pthread_mutex_lock(&pool->lock);
+    while (pool->waiting == 0 && !pool->all_read && !atomic_load(&pool->profile->stop))
+        thread_wait(&pool->changed, &pool->lock, 50 * NS_PER_MS);
+    bool found = pool->waiting > 0 && !atomic_load(&pool->profile->stop);
     if (found) {
-        *out = judging->queue[judging->first];
-        judging->first = (judging->first + 1) % QUEUE_MOST;
-        judging->waiting--;
-        pthread_cond_broadcast(&judging->changed);
+        *out = pool->queue[pool->first];
+        pool->first = (pool->first + 1) % QUEUE_MAX;
+        pool->waiting--;
+        pthread_cond_broadcast(&pool->changed);
     }
-    pthread_mutex_unlock(&judging->lock);
+    pthread_mutex_unlock(&pool->lock);
     return found;
 }
 
 static void *reader_main(void *argument)
 {
-    struct judging *judging = argument;
+    struct judge_pool *pool = argument;
     struct error why = {0};
     uint64_t damaged;
-    enum err err = journal_records(judging->journal, 0, push, judging, &damaged, &why);
+    enum err err = journal_records(pool->profile->journal_path, 0, push_job, pool, &damaged, &why);
     if (err && err != ERR_INTERRUPTED)
-        run_fail(judging->run, err, &why);
-    pthread_mutex_lock(&judging->lock);
-    judging->all_read = true;
-    pthread_cond_broadcast(&judging->changed);
-    pthread_mutex_unlock(&judging->lock);
-    atomic_fetch_sub(&judging->run->working, 1);
+        profile_fail(pool->profile, err, &why);
+    pthread_mutex_lock(&pool->lock);
+    pool->all_read = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    atomic_fetch_sub(&pool->profile->working, 1);
     return NULL;
 }
 
@@ -201,14 +199,14 @@ static void *reader_main(void *argument)
 static enum err ask_judge(void *context, const char *prompt, struct text *reply, struct error *why)
 {
     struct judge_worker *worker = context;
-    const struct profile_options *options = worker->judging->run->context.options;
+    const struct profile_options *options = worker->pool->profile->options;
     nanos first_sent = worker->reply.sent;
     struct client_request request = {
         .model = options->judge_model,
         .prompt = prompt,
         .params = &options->judge_params,
         .timeout = from_seconds(options->timeout_s),
-        .cancel = &worker->judging->run->cancel,
+        .cancel = &worker->pool->profile->cancel,
     };
     completion_release(&worker->reply);
     completion_init(&worker->reply);
@@ -230,7 +228,8 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
 {
     struct completion *reply = &worker->reply;
     struct request_trace trace = {
-        .id = (uint64_t)(uintptr_t)judgement,
+        .id = judgement->id,
+        .context = judgement,
         .from = reply->sent,
         .first_token = reply->first_token,
         .to = reply->done,
@@ -240,7 +239,7 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
         .arrival_count = reply->arrivals.count,
     };
     reply->arrivals = (struct arrivals){0}; /* the trace has them now */
-    enum err err = sharing_end(worker->judging->run->sharing, &trace);
+    enum err err = sharing_end(worker->pool->profile->sharing, &trace);
     if (err)
         request_trace_release(&trace);
     return err;
@@ -249,8 +248,7 @@ static enum err account(struct judge_worker *worker, struct judgement *judgement
 static enum err begin_judgement(struct judge_worker *worker, const struct judgement *judgement,
                                 struct error *why)
 {
-    enum err err =
-        sharing_begin(worker->judging->run->sharing, (uint64_t)(uintptr_t)judgement, clock_now());
+    enum err err = sharing_begin(worker->pool->profile->sharing, judgement->id, clock_now());
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
@@ -258,14 +256,14 @@ static enum err begin_judgement(struct judge_worker *worker, const struct judgem
 static enum err end_judgement(struct judge_worker *worker, struct judgement *judgement,
                               bool broken_off, struct error *why)
 {
-    struct profile_run *run = worker->judging->run;
+    struct profile *profile = worker->pool->profile;
     if (!worker->asked || broken_off) {
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)judgement);
+        sharing_forget(profile->sharing, judgement->id);
         free(judgement);
         return ERR_OK;
     }
-    record_span(&run->context, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
-    enum err err = journal_append(&run->spans, &worker->line, why);
+    record_span(profile, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
+    enum err err = journal_append(&profile->spans, &worker->line, why);
     enum err lost = account(worker, judgement);
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
 }
@@ -278,16 +276,17 @@ static void grade_job(struct judge_worker *worker, const struct job *job, struct
                         .subject = "",
                         .metadata = job->metadata,
                         .grader = ""};
-    graders_grade(&worker->graders, worker->judging->grader, &item, job->answer, grade);
+    graders_grade(&worker->graders, worker->pool->grader, &item, job->answer, grade);
 }
 
 static enum err do_job(struct judge_worker *worker, const struct job *job, struct error *why)
 {
-    struct profile_run *run = worker->judging->run;
+    struct profile *profile = worker->pool->profile;
     struct judgement *judgement = calloc(1, sizeof *judgement);
     struct grade grade;
     if (!judgement)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
+    judgement->id = atomic_fetch_add(&profile->next_request, 1);
     str_copy(judgement->key, sizeof judgement->key, job->key);
     judgement->gpu_joules = job->gpu_joules;
     judgement->cpu_joules = job->cpu_joules;
@@ -301,15 +300,15 @@ static enum err do_job(struct judge_worker *worker, const struct job *job, struc
     }
     worker->asked = false;
     grade_job(worker, job, &grade);
-    bool broken_off = atomic_load(&run->cancel);
+    bool broken_off = atomic_load(&profile->cancel);
     err = end_judgement(worker, judgement, broken_off, why);
     if (err || broken_off)
         return err;
-    record_grade(&run->context, job->key, worker->judging->grader, &grade, &worker->line);
-    atomic_fetch_add(&run->done, 1);
+    record_grade(profile, job->key, worker->pool->grader, &grade, &worker->line);
+    atomic_fetch_add(&profile->done, 1);
     if (grade.verdict == VERDICT_NULL)
-        atomic_fetch_add(&run->failed, 1);
-    return journal_append(&run->journal, &worker->line, why);
+        atomic_fetch_add(&profile->failed, 1);
+    return journal_append(&profile->journal, &worker->line, why);
 }
 
 static void *judge_main(void *argument)
@@ -317,124 +316,95 @@ static void *judge_main(void *argument)
     struct judge_worker *worker = argument;
     struct job job;
     struct error why = {0};
-    while (pop(worker->judging, &job)) {
+    while (pop_job(worker->pool, &job)) {
         enum err err = do_job(worker, &job, &why);
         job_release(&job);
         if (err)
-            run_fail(worker->judging->run, err, &why);
+            profile_fail(worker->pool->profile, err, &why);
     }
-    atomic_fetch_sub(&worker->judging->run->working, 1);
+    atomic_fetch_sub(&worker->pool->profile->working, 1);
     return NULL;
 }
 
-void judging_take_share(void *context, const struct share *share)
+static void take_share(void *context, const struct share *share)
 {
-    struct profile_run *run = context;
-    struct judgement *judgement =
-        (struct judgement *)(uintptr_t)share->trace->id; /* NOLINT(performance-no-int-to-ptr) */
+    struct profile *profile = context;
+    struct judgement *judgement = share->trace->context;
     struct text line = {0};
     struct error why = {0};
-    record_judge_energy(&run->context, judgement, share, &line);
-    enum err err = journal_append(&run->journal, &line, &why);
+    record_judge_energy(profile, judgement, share, &line);
+    enum err err = journal_append(&profile->journal, &line, &why);
     if (err)
-        run_fail(run, err, &why);
+        profile_fail(profile, err, &why);
     text_release(&line);
     free(judgement);
 }
 
 /* ---- starting and ending ---- */
 
-static enum err open_worker(struct judging *judging, const struct client_driver *driver,
+static enum err open_worker(struct judge_pool *pool, const struct client_driver *driver,
                             struct judge_worker *worker, struct error *why)
 {
-    const struct profile_options *options = judging->run->context.options;
+    const struct profile_options *options = pool->profile->options;
     struct client_config config = {.base_url = options->judge_url,
                                    .probe_timeout = from_seconds(options->timeout_s)};
-    worker->judging = judging;
+    worker->pool = pool;
     completion_init(&worker->reply);
     enum err err = client_open(driver, &config, &worker->client, why);
     if (err)
         return err;
     worker->open = true;
     worker->judge = (struct judge){ask_judge, worker};
-    graders_init(&worker->graders, options, &judging->run->supply.dataset);
+    graders_init(&worker->graders, options, &pool->profile->supply.dataset);
     worker->graders.judge = &worker->judge;
     return ERR_OK;
 }
 
 /* Opens them all, and looks by the first whether the service is there. */
-static enum err open_workers(struct judging *judging, size_t count, struct error *why)
+static enum err open_workers(struct judge_pool *pool, size_t count, struct error *why)
 {
     const struct client_driver *driver =
-        client_driver_find(judging->run->context.options->judge_client, why);
+        client_driver_find(pool->profile->options->judge_client, why);
     if (!driver)
         return ERR_NOT_FOUND;
-    judging->workers = calloc(count, sizeof *judging->workers);
-    if (!judging->workers) {
+    pool->workers = calloc(count, sizeof *pool->workers);
+    if (!pool->workers) {
         err_set(why, ERR_NO_MEMORY, "out of memory");
         return ERR_NO_MEMORY;
     }
     enum err err = ERR_OK;
-    for (; !err && judging->count < count; judging->count++)
-        err = open_worker(judging, driver, &judging->workers[judging->count], why);
-    return err ? err : driver->health(&judging->workers[0].client, why);
+    for (; !err && pool->count < count; pool->count++)
+        err = open_worker(pool, driver, &pool->workers[pool->count], why);
+    return err ? err : driver->health(&pool->workers[0].client, why);
 }
 
-static enum err start_threads(struct judging *judging, struct error *why)
+static enum err start_threads(struct judge_pool *pool, struct error *why)
 {
-    struct profile_run *run = judging->run;
+    struct profile *profile = pool->profile;
     enum err err = ERR_OK;
-    for (size_t i = 0; i < judging->count && !err; i++) {
-        struct judge_worker *worker = &judging->workers[i];
-        atomic_fetch_add(&run->working, 1);
+    for (size_t i = 0; i < pool->count && !err; i++) {
+        struct judge_worker *worker = &pool->workers[i];
+        atomic_fetch_add(&profile->working, 1);
         err = thread_start(&worker->thread, judge_main, worker);
         worker->started = !err;
     }
     if (!err) {
-        atomic_fetch_add(&run->working, 1);
-        err = thread_start(&judging->reader, reader_main, judging);
-        judging->reader_started = !err;
+        atomic_fetch_add(&profile->working, 1);
+        err = thread_start(&pool->reader, reader_main, pool);
+        pool->reader_started = !err;
     }
     if (!err)
         return ERR_OK;
-    atomic_fetch_sub(&run->working, 1);
+    atomic_fetch_sub(&profile->working, 1);
     return err_set(why, err, "cannot start the judge's threads: %s", err_text(err));
 }
 
-enum err judging_start(struct profile_run *run, const char *journal, struct judging **out,
-                       struct error *why)
+static void join_pool(struct judge_pool *pool)
 {
-    struct judging *judging = calloc(1, sizeof *judging);
-    size_t count = run->context.options->concurrency;
-    if (!judging)
-        return err_set(why, ERR_NO_MEMORY, "out of memory");
-    judging->run = run;
-    judging->grader =
-        run->context.options->grader ? run->context.options->grader : run->supply.dataset.grader;
-    str_copy(judging->journal, sizeof judging->journal, journal);
-    pthread_mutex_init(&judging->lock, NULL);
-    pthread_cond_init(&judging->changed, NULL);
-    atomic_store(&run->done, 0);
-    atomic_store(&run->failed, 0);
-    enum err err = open_workers(judging, count, why);
-    if (!err)
-        err = start_threads(judging, why);
-    *out = judging;
-    if (err) {
-        bool stopped = atomic_exchange(&run->stop, true);
-        judging_join(judging);
-        atomic_store(&run->stop, stopped);
-        *out = NULL;
-    }
-    return err;
-}
-
-void judging_join(struct judging *judging)
-{
-    if (judging->reader_started)
-        pthread_join(judging->reader, NULL);
-    for (size_t i = 0; i < judging->count; i++) {
-        struct judge_worker *worker = &judging->workers[i];
+    if (pool->reader_started)
+        pthread_join(pool->reader, NULL);
+    for (size_t i = 0; i < pool->count; i++) {
+        struct judge_worker *worker = &pool->workers[i];
         if (worker->started)
             pthread_join(worker->thread, NULL);
         completion_release(&worker->reply);
@@ -443,13 +413,78 @@ void judging_join(struct judging *judging)
         if (worker->open)
             client_close(&worker->client);
     }
-    while (judging->waiting > 0) {
-        job_release(&judging->queue[judging->first]);
-        judging->first = (judging->first + 1) % QUEUE_MOST;
-        judging->waiting--;
+    while (pool->waiting > 0) {
+        job_release(&pool->queue[pool->first]);
+        pool->first = (pool->first + 1) % QUEUE_MAX;
+        pool->waiting--;
     }
-    free(judging->workers);
-    pthread_cond_destroy(&judging->changed);
-    pthread_mutex_destroy(&judging->lock);
-    free(judging);
+    free(pool->workers);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* Opens a client for each worker and checks that the judge's service answers. */
+static enum err start_pool(struct profile *profile, struct judge_pool **out, struct error *why)
+{
+    struct judge_pool *pool = calloc(1, sizeof *pool);
+    size_t count = profile->options->concurrency;
+    if (!pool)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    pool->profile = profile;
+    pool->grader =
+        profile->options->grader ? profile->options->grader : profile->supply.dataset.grader;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    atomic_store(&profile->done, 0);
+    atomic_store(&profile->failed, 0);
+    enum err err = open_workers(pool, count, why);
+    if (!err)
+        err = start_threads(pool, why);
+    *out = pool;
+    if (err) {
+        bool stopped = atomic_exchange(&profile->stop, true);
+        join_pool(pool);
+        atomic_store(&profile->stop, stopped);
+        *out = NULL;
+    }
+    return err;
+}
+
+/* ---- the phase ---- */
+
+static bool has_judge_grader(const struct profile *profile)
+{
+    const char *named = profile->options->grader;
+    const char *grader = named ? named : profile->supply.dataset.grader;
+    return grader[0] && graders_is_judge(grader);
+}
+
+enum err profile_judge(struct profile *profile, struct error *why)
+{
+    struct judge_pool *pool;
+    uint64_t jobs;
+    if (!has_judge_grader(profile) || profile->result->signal || profile->err)
+        return ERR_OK;
+    if (!profile->options->judge_model) {
+        profile_warn(profile, "answers not graded: pass --eval-model and --resume");
+        return ERR_OK;
+    }
+    enum err err = count_jobs(profile, &jobs, why);
+    if (err || jobs == 0)
+        return err;
+    profile_begin_phase(profile, "judge", (int64_t)jobs);
+    err = settle_begin(profile, clock_now(), take_share, why);
+    if (!err)
+        err = start_pool(profile, &pool, why);
+    if (err)
+        return err;
+    err = profile_loop(profile);
+    profile->abandoned = err == ERR_INTERRUPTED;
+    if (err == ERR_INTERRUPTED)
+        return err_set(why, err, "interrupted three times");
+    join_pool(pool);
+    err = settle_rest(profile, why);
+    profile_write_samples(profile);
+    return err;
 }

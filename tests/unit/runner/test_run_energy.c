@@ -6,7 +6,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "port/json_read.h"
-#include "runner/profile/energy_read.h"
+#include "runner/profile/run_energy.h"
 
 static void read_back(const struct energy *energy, struct energy *out)
 {
