@@ -15,6 +15,8 @@
 #include "clients/client.h"
 #include "core/text.h"
 #include "port/proc.h"
+#include "report/text/family_report.h"
+#include "report/plot/gnuplot.h"
 #include "report/html/html.h"
 #include "runner/profile/profile.h"
 #include "runner/host_report.h"
