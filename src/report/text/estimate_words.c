@@ -104,17 +104,6 @@ const char *words_plural(double count)
     return count == 1 ? "" : "s";
 }
 
-void words_csv_number(struct text *out, double value)
-{
-    static const double WHOLE_MOST =
-        9007199254740992.; /* beyond, not every whole number is there */
-    if (!is_known(value))
-        text_add(out, ",");
-    else
-        text_addf(out, fabs(value) < WHOLE_MOST && value == trunc(value) ? ",%.0f" : ",%.9g",
-                  value);
-}
-
 static char *words_estimated(char *to, double value, double plus_minus, const char *unit)
 {
     char figure[FORMAT_MAX];

@@ -1,4 +1,6 @@
-#include "graders/maths/lexer.h"
+/* The lexer of mathematical expressions: LaTeX commands, Unicode signs and plain notation become the same
+ * tokens, and what only changes the appearance disappears. */
+#include "graders/formula.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -8,7 +10,7 @@
 
 struct lexer {
     const char *at, *end;
-    int depth; /* of round and square brackets: a comma in them separates */
+    int depth; /* of round and square brackets, in which a comma separates */
     struct formula *out;
 };
 
@@ -56,7 +58,7 @@ static enum err add_name(struct lexer *lexer, struct slice text)
 
 /* ---- numbers ---- */
 
-/* A separator of thousands that three digits and no more follow: its length, or 0. */
+/* The length of a thousands separator followed by exactly three digits; else 0. */
 static size_t grouping(const struct lexer *lexer)
 {
     static const char *const SEPARATORS[] = {",\\!", "{,}", "\\,", ","};
@@ -131,7 +133,7 @@ static bool is_known(struct slice run)
     return false;
 }
 
-/* Runs of two letters that are words or units rather than a product of two variables. */
+/* Is it a word or unit rather than a product of two variables? */
 static bool is_short_word(struct slice run)
 {
     static const char WORDS[] = " no on is or of to in at by if up cm mm km kg mg ft lb oz hr ";
@@ -140,7 +142,7 @@ static bool is_short_word(struct slice run)
     return strstr(WORDS, padded) != NULL;
 }
 
-/* Letters: a name that is known, a product of variables, or a word. */
+/* Letters: a known name, a product of variables, or a word. */
 static enum err read_letters(struct lexer *lexer)
 {
     const char *start = lexer->at;
@@ -158,7 +160,7 @@ static enum err read_letters(struct lexer *lexer)
     return err;
 }
 
-/* The braces after \text: words, but for one letter or a function's name in disguise. */
+/* The braces after \text: words, except for a single letter or the name of a function. */
 static enum err read_text(struct lexer *lexer)
 {
     while (peek(lexer, 0) == ' ')
@@ -184,6 +186,8 @@ static enum err read_text(struct lexer *lexer)
 
 /* ---- LaTeX ---- */
 
+/* LaTeX commands.  A meaning of NULL is the name itself; MATH_TEXT takes the braces after it as words; what
+ * only changes the appearance is skipped. */
 static const struct command {
     const char *name;
     enum math_kind kind;
@@ -191,14 +195,78 @@ static const struct command {
     const char *meaning;
     bool skip;
 } COMMANDS[] = {
-#define NAME(name, kind, sign, meaning) {name, kind, sign, meaning, false},
-#define SKIP(name)                      {name, MATH_SIGN, 0, NULL, true},
-#include "graders/maths/names.def"
-#undef NAME
-#undef SKIP
+    {"frac", MATH_NAME, 0, "frac", false},
+    {"dfrac", MATH_NAME, 0, "frac", false},
+    {"tfrac", MATH_NAME, 0, "frac", false},
+    {"cfrac", MATH_NAME, 0, "frac", false},
+    {"binom", MATH_NAME, 0, "binom", false},
+    {"dbinom", MATH_NAME, 0, "binom", false},
+    {"tbinom", MATH_NAME, 0, "binom", false},
+    {"infty", MATH_NAME, 0, "inf", false},
+    {"cdot", MATH_SIGN, '*', NULL, false},
+    {"times", MATH_SIGN, '*', NULL, false},
+    {"ast", MATH_SIGN, '*', NULL, false},
+    {"div", MATH_SIGN, '/', NULL, false},
+    {"pm", MATH_SIGN, SIGN_PLUS_MINUS, NULL, false},
+    {"mp", MATH_SIGN, SIGN_MINUS_PLUS, NULL, false},
+    {"le", MATH_SIGN, SIGN_LESS_EQUAL, NULL, false},
+    {"leq", MATH_SIGN, SIGN_LESS_EQUAL, NULL, false},
+    {"leqslant", MATH_SIGN, SIGN_LESS_EQUAL, NULL, false},
+    {"ge", MATH_SIGN, SIGN_GREATER_EQUAL, NULL, false},
+    {"geq", MATH_SIGN, SIGN_GREATER_EQUAL, NULL, false},
+    {"geqslant", MATH_SIGN, SIGN_GREATER_EQUAL, NULL, false},
+    {"lt", MATH_SIGN, '<', NULL, false},
+    {"gt", MATH_SIGN, '>', NULL, false},
+    {"ne", MATH_SIGN, SIGN_NOT_EQUAL, NULL, false},
+    {"neq", MATH_SIGN, SIGN_NOT_EQUAL, NULL, false},
+    {"in", MATH_SIGN, '=', NULL, false}, /* x \in S is compared as S, as x = 5 is compared as 5 */
+    {"cup", MATH_SIGN, SIGN_UNION, NULL, false},
+    {"cap", MATH_SIGN, SIGN_INTERSECTION, NULL, false},
+    {"circ", MATH_SIGN, SIGN_DEGREE, NULL, false},
+    {"degree", MATH_SIGN, SIGN_DEGREE, NULL, false},
+    {"ldots", MATH_SIGN, '.', NULL, false},
+    {"cdots", MATH_SIGN, '.', NULL, false},
+    {"dots", MATH_SIGN, '.', NULL, false},
+    {"lbrace", MATH_OPEN, 'S', NULL, false},
+    {"rbrace", MATH_CLOSE, 'S', NULL, false},
+    {"langle", MATH_OPEN, '(', NULL, false},
+    {"rangle", MATH_CLOSE, '(', NULL, false},
+    {"lfloor", MATH_OPEN, 'F', NULL, false},
+    {"rfloor", MATH_CLOSE, 'F', NULL, false},
+    {"lceil", MATH_OPEN, 'C', NULL, false},
+    {"rceil", MATH_CLOSE, 'C', NULL, false},
+    {"vert", MATH_SIGN, '|', NULL, false},
+    {"lvert", MATH_SIGN, '|', NULL, false},
+    {"rvert", MATH_SIGN, '|', NULL, false},
+    {"text", MATH_TEXT, 0, NULL, false},
+    {"textbf", MATH_TEXT, 0, NULL, false},
+    {"textit", MATH_TEXT, 0, NULL, false},
+    {"textrm", MATH_TEXT, 0, NULL, false},
+    {"mbox", MATH_TEXT, 0, NULL, false},
+    {"hbox", MATH_TEXT, 0, NULL, false},
+    {"mathrm", MATH_TEXT, 0, NULL, false},
+    {"mathbf", MATH_TEXT, 0, NULL, false},
+    {"mathit", MATH_TEXT, 0, NULL, false},
+    {"mathsf", MATH_TEXT, 0, NULL, false},
+    {"mathbb", MATH_TEXT, 0, NULL, false},
+    {"boldsymbol", MATH_TEXT, 0, NULL, false},
+    {"operatorname", MATH_TEXT, 0, NULL, false},
+    {"left", MATH_SIGN, 0, NULL, true},
+    {"right", MATH_SIGN, 0, NULL, true},
+    {"big", MATH_SIGN, 0, NULL, true},
+    {"Big", MATH_SIGN, 0, NULL, true},
+    {"bigg", MATH_SIGN, 0, NULL, true},
+    {"Bigg", MATH_SIGN, 0, NULL, true},
+    {"bigl", MATH_SIGN, 0, NULL, true},
+    {"bigr", MATH_SIGN, 0, NULL, true},
+    {"displaystyle", MATH_SIGN, 0, NULL, true},
+    {"textstyle", MATH_SIGN, 0, NULL, true},
+    {"limits", MATH_SIGN, 0, NULL, true},
+    {"quad", MATH_SIGN, 0, NULL, true},
+    {"qquad", MATH_SIGN, 0, NULL, true},
 };
 
-/* Over everything up to a closing brace, and over that. */
+/* Skips up to and including a closing brace. */
 static void skip_group(struct lexer *lexer)
 {
     while (lexer->at < lexer->end && *lexer->at != '}')
@@ -207,7 +275,7 @@ static void skip_group(struct lexer *lexer)
         lexer->at++;
 }
 
-/* \begin{pmatrix} and \end{pmatrix}; other environments are dropped with their name. */
+/* \begin{pmatrix} and \end{pmatrix}; the names of other environments are dropped. */
 static enum err read_environment(struct lexer *lexer, bool begins)
 {
     if (peek(lexer, 0) != '{')
@@ -220,7 +288,7 @@ static enum err read_environment(struct lexer *lexer, bool begins)
     bool array = slice_starts(name, "array");
     bool matrix = array || (name.length >= 6 &&
                             slice_starts((struct slice){slice_end(name) - 6, 6}, "matrix"));
-    if (array && begins && peek(lexer, 0) == '{') /* its columns: {cc} */
+    if (array && begins && peek(lexer, 0) == '{') /* column specification: {cc} */
         skip_group(lexer);
     return matrix ? add_sign(lexer, begins ? MATH_OPEN : MATH_CLOSE, 'X') : ERR_OK;
 }
@@ -244,7 +312,7 @@ static enum err run_command(struct lexer *lexer, const struct command *command, 
     }
 }
 
-/* A backslash and what belongs to it. */
+/* A backslash and the command after it. */
 static enum err read_command(struct lexer *lexer)
 {
     lexer->at++;
@@ -273,9 +341,9 @@ static enum err read_command(struct lexer *lexer)
     return add_name(lexer, name);
 }
 
-/* ---- everything else ---- */
+/* ---- other characters ---- */
 
-/* Signs in Unicode, and two that ASCII writes with several characters. */
+/* Unicode signs, and those that ASCII writes with two characters. */
 static const struct spelling {
     const char *bytes;
     enum math_kind kind;
@@ -305,8 +373,8 @@ static const struct spelling {
     {"\xE2\x88\x9A", MATH_NAME, 0, "sqrt"},
 };
 
-/* The small raised digits 2 and 3. */
-static bool read_raised(struct lexer *lexer, enum err *err)
+/* The superscript digits 2 and 3. */
+static bool read_superscript(struct lexer *lexer, enum err *err)
 {
     double value = take(lexer, "\xC2\xB2") ? 2 : take(lexer, "\xC2\xB3") ? 3 : 0;
     if (value == 0)
@@ -329,10 +397,10 @@ static bool read_spelling(struct lexer *lexer, enum err *err)
                               : add_sign(lexer, spelling->kind, spelling->sign);
         return true;
     }
-    return read_raised(lexer, err);
+    return read_superscript(lexer, err);
 }
 
-/* ^\circ and ^{\circ} are the sign of the degree. */
+/* ^\circ and ^{\circ} are degree signs. */
 static bool take_degree(struct lexer *lexer)
 {
     static const char *const DEGREES[] = {"^{\\circ}", "^\\circ",     "^{\\degree}",
@@ -362,7 +430,7 @@ static enum err read_one(struct lexer *lexer)
     if (read_spelling(lexer, &err))
         return err;
     const char *start = lexer->at++;
-    if ((unsigned char)c >= 0x80) { /* a letter of another script: a variable */
+    if ((unsigned char)c >= 0x80) { /* a letter of another script is a variable */
         while (((unsigned char)peek(lexer, 0) & 0xC0) == 0x80)
             lexer->at++;
         return add_name(lexer, slice_between(start, lexer->at));

@@ -1,14 +1,12 @@
-#include "graders/maths/equal.h"
+/* Equality of expressions: strip what does not change the meaning, split compound expressions into parts,
+ * compare the parts by value, at several points if they have variables, and finally as text. */
+#include "graders/formula.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "graders/maths/evaluate.h"
-#include "graders/maths/lexer.h"
-#include "graders/maths/units.h"
-
-/* Some of a formula's tokens. */
+/* A range of tokens. */
 struct part {
     const struct math_token *at;
     size_t count;
@@ -27,12 +25,12 @@ struct comparison {
     unsigned depth;
 };
 
-/* Parts have parts: `same` counts how deep it is and stops at NESTING_MAX. */
+/* Parts have parts: `same` limits the recursion to NESTING_MAX. */
 /* NOLINTBEGIN(misc-no-recursion) */
 
 static bool same(struct comparison *with, struct part a, struct part b);
 
-/* ---- taking formulas apart ---- */
+/* ---- splitting ---- */
 
 static bool is_sign(const struct math_token *token, char sign)
 {
@@ -65,7 +63,7 @@ static bool is_cell_sign(const struct math_token *token)
     return is_sign(token, '&') || is_sign(token, SIGN_ROW);
 }
 
-/* Splits where `separates` says so outside all brackets.  False when there are too many parts. */
+/* Splits at tokens that `separates` accepts, outside all brackets.  False when there are too many parts. */
 static bool split(struct part whole, bool (*separates)(const struct math_token *),
                   struct parts *out)
 {
@@ -83,7 +81,7 @@ static bool split(struct part whole, bool (*separates)(const struct math_token *
             continue;
         if (out->count == PARTS_MAX)
             return false;
-        if (i > from) { /* "a, and b" has an empty part, which is none */
+        if (i > from) { /* "a, and b" has an empty part, which is ignored */
             out->signs[out->count] = sign;
             out->items[out->count++] = (struct part){whole.at + from, i - from};
         }
@@ -97,7 +95,7 @@ static bool split(struct part whole, bool (*separates)(const struct math_token *
     return true;
 }
 
-/* The kind of the brackets around everything, '\0' when there are none. */
+/* The opening sign of brackets around everything; '\0' when there are none. */
 static char brackets_around(struct part part, char *closing)
 {
     int depth = 0;
@@ -119,15 +117,70 @@ static struct part inside(struct part part)
     return (struct part){part.at + 1, part.count - 2};
 }
 
-/* ---- what does not change the meaning ---- */
+/* ---- units and suffixes ---- */
 
-/* What was taken off the end of a formula. */
-struct dress {
+/* One unit per row, with its spellings. */
+static const char *const UNITS[] = {
+    " mm millimeter millimeters millimetre millimetres ",
+    " cm centimeter centimeters centimetre centimetres ",
+    " m meter meters metre metres ",
+    " km kilometer kilometers kilometre kilometres ",
+    " in inch inches ",
+    " ft foot feet ",
+    " yd yard yards ",
+    " mi mile miles ",
+    " mg milligram milligrams ",
+    " g gram grams ",
+    " kg kilogram kilograms ",
+    " oz ounce ounces ",
+    " lb lbs pound pounds ",
+    " ton tons tonne tonnes ",
+    " ml milliliter milliliters millilitre millilitres ",
+    " l liter liters litre litres ",
+    " s sec secs second seconds ",
+    " min mins minute minutes ",
+    " h hr hrs hour hours ",
+    " day days ",
+    " week weeks ",
+    " month months ",
+    " yr year years ",
+    " cent cents ",
+    " dollar dollars ",
+    " degree degrees ",
+    " percent ",
+    " mph ",
+};
+
+enum { UNKNOWN_UNIT = -1 };
+
+static int unit_of(struct slice word)
+{
+    char padded[20] = " ";
+    if (word.length == 0 || word.length > sizeof padded - 3)
+        return UNKNOWN_UNIT;
+    for (size_t i = 0; i < word.length; i++)
+        padded[i + 1] = (char)tolower((unsigned char)word.start[i]);
+    padded[word.length + 1] = ' ';
+    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
+        if (strstr(UNITS[i], padded))
+            return (int)i;
+    return UNKNOWN_UNIT;
+}
+
+/* Two known, different units?  With an unknown one nothing can be said. */
+static bool units_differ(struct slice a, struct slice b)
+{
+    int first = unit_of(slice_trim(a)), second = unit_of(slice_trim(b));
+    return first != UNKNOWN_UNIT && second != UNKNOWN_UNIT && first != second;
+}
+
+/* What was stripped from the end of an expression. */
+struct suffix {
     bool percent;
     struct slice unit;
 };
 
-/* Where words begin that go on to the end, perhaps with exponents: "cm^2", "miles per hour". */
+/* Where trailing words begin, perhaps with exponents: "cm^2", "miles per hour". */
 static size_t unit_start(struct part part)
 {
     size_t start = part.count;
@@ -142,7 +195,7 @@ static size_t unit_start(struct part part)
     return start;
 }
 
-/* Is an angle given to a function in it?  Its degrees then are part of the value. */
+/* Does it contain a trigonometric function?  Degrees are then part of the value. */
 static bool has_trigonometry(struct part part)
 {
     static const char *const NAMES[] = {"sin", "cos", "tan", "cot", "sec", "csc"};
@@ -160,7 +213,7 @@ static bool is_end_mark(struct part part)
            (is_sign(last, SIGN_DEGREE) && !has_trigonometry(part));
 }
 
-static struct part undress(struct part part, struct dress *dress)
+static struct part strip_suffix(struct part part, struct suffix *suffix)
 {
     char closing;
     for (;;) {
@@ -168,10 +221,10 @@ static struct part undress(struct part part, struct dress *dress)
         if (part.count && is_end_mark(part)) {
             part.count--;
         } else if (part.count && is_sign(&part.at[part.count - 1], '%')) {
-            dress->percent = true;
+            suffix->percent = true;
             part.count--;
         } else if (start < part.count && part.at[0].kind != MATH_TEXT) {
-            dress->unit = part.at[start].text;
+            suffix->unit = part.at[start].text;
             part.count = start;
         } else if (brackets_around(part, &closing) == '{' && closing == '{') {
             part = inside(part);
@@ -181,8 +234,8 @@ static struct part undress(struct part part, struct dress *dress)
     }
 }
 
-/* "x = 5" is 5 where the other side is no equation; "f(x) = ..." too. */
-static struct part without_subject(struct part part)
+/* The right side of "x = 5" and "f(x) = ..."; used when the other expression is not an equation. */
+static struct part strip_lhs(struct part part)
 {
     struct parts sides;
     if (!split(part, is_relation, &sides) || sides.count != 2 || sides.signs[1] != '=' ||
@@ -199,12 +252,12 @@ static bool has_relation(struct part part)
 
 /* ---- comparing values ---- */
 
-/* Do both have a value at this point?  nan counts as none. */
+/* Do both have a value, not NaN, at this point? */
 static bool values_at(struct part a, struct part b, unsigned point, double *x, double *y)
 {
     bool ignored;
-    return evaluate(a.at, a.count, point, x, &ignored) &&
-           evaluate(b.at, b.count, point, y, &ignored) && !isnan(*x) && !isnan(*y);
+    return formula_value(a.at, a.count, point, x, &ignored) &&
+           formula_value(b.at, b.count, point, y, &ignored) && !isnan(*x) && !isnan(*y);
 }
 
 static bool near(double x, double y)
@@ -218,7 +271,7 @@ static bool near(double x, double y)
 static bool same_at_points(struct part a, struct part b)
 {
     unsigned compared = 0;
-    for (unsigned point = 0; point < EVALUATE_POINTS; point++) {
+    for (unsigned point = 0; point < FORMULA_POINTS; point++) {
         double x, y;
         if (!values_at(a, b, point, &x, &y))
             continue;
@@ -229,12 +282,12 @@ static bool same_at_points(struct part a, struct part b)
     return compared >= 3;
 }
 
-/* Both sides of both equations taken together: one is a multiple of the other. */
+/* Is one equation, as left side minus right side, a multiple of the other? */
 static bool proportional(const struct parts *a, const struct parts *b)
 {
     double ratio = 0;
     unsigned compared = 0;
-    for (unsigned point = 0; point < EVALUATE_POINTS; point++) {
+    for (unsigned point = 0; point < FORMULA_POINTS; point++) {
         double left, right, other_left, other_right;
         if (!values_at(a->items[0], a->items[1], point, &left, &right) ||
             !values_at(b->items[0], b->items[1], point, &other_left, &other_right))
@@ -250,23 +303,23 @@ static bool proportional(const struct parts *a, const struct parts *b)
     return compared >= 3;
 }
 
-static bool same_value(const struct comparison *with, struct part a, const struct dress *a_dress,
-                       struct part b, const struct dress *b_dress)
+static bool same_value(const struct comparison *with, struct part a, const struct suffix *a_suffix,
+                       struct part b, const struct suffix *b_suffix)
 {
     double x, y;
     bool x_variables, y_variables;
-    if (!evaluate(a.at, a.count, 0, &x, &x_variables) ||
-        !evaluate(b.at, b.count, 0, &y, &y_variables))
+    if (!formula_value(a.at, a.count, 0, &x, &x_variables) ||
+        !formula_value(b.at, b.count, 0, &y, &y_variables))
         return false;
     if (x_variables || y_variables)
         return same_at_points(a, b);
     if (tolerance_holds(with->tolerance, x, y))
         return true;
-    /* With one percent sign between them, it counts both ways. */
-    if (a_dress->percent == b_dress->percent)
+    /* If only one has a percent sign, both readings count. */
+    if (a_suffix->percent == b_suffix->percent)
         return false;
-    return tolerance_holds(with->tolerance, a_dress->percent ? x / 100 : x,
-                           b_dress->percent ? y / 100 : y);
+    return tolerance_holds(with->tolerance, a_suffix->percent ? x / 100 : x,
+                           b_suffix->percent ? y / 100 : y);
 }
 
 /* ---- comparing text ---- */
@@ -303,7 +356,7 @@ static bool same_tokens(struct part a, struct part b)
     return true;
 }
 
-/* The next letter or digit of a part's words, over marks and the ends of tokens; 0 at the end. */
+/* The next letter or digit, skipping punctuation and token boundaries; 0 at the end. */
 static int next_letter(struct part part, size_t *token, size_t *byte)
 {
     for (; *token < part.count; (*token)++, *byte = 0)
@@ -323,7 +376,7 @@ static bool has_words(struct part part)
     return false;
 }
 
-/* Where one of them has words, both are compared letter by letter. */
+/* If one of them has words, both are compared letter by letter. */
 static bool same_words(struct part a, struct part b)
 {
     size_t a_token = 0, a_byte = 0, b_token = 0, b_byte = 0;
@@ -409,15 +462,15 @@ static bool same_matrices(struct comparison *with, struct part a, struct part b)
            same_in_order(with, &first, &second);
 }
 
-/* A list, and whether its order means something: (1, 2) does, {1, 2} and 1, 2 do not. */
-struct list {
+/* A list with its brackets: order matters in (1, 2), not in {1, 2} and 1, 2. */
+struct part_list {
     struct parts parts;
     char open, close;
 };
 
-static bool read_list(struct part part, struct list *out)
+static bool read_list(struct part part, struct part_list *out)
 {
-    *out = (struct list){.open = '\0'};
+    *out = (struct part_list){.open = '\0'};
     char open = brackets_around(part, &out->close);
     if (open && strchr("([S", open)) {
         out->open = open;
@@ -427,11 +480,12 @@ static bool read_list(struct part part, struct list *out)
     }
     if (!split(part, is_list_sign, &out->parts))
         return false;
-    /* (5) is a number in brackets, {5} a set with one element */
+    /* (5) is a number in parentheses, {5} a set of one element */
     return out->parts.count > 1 || (out->open == 'S' && out->parts.count == 1);
 }
 
-static bool same_lists(struct comparison *with, const struct list *a, const struct list *b)
+static bool same_lists(struct comparison *with, const struct part_list *a,
+                       const struct part_list *b)
 {
     bool a_loose = !a->open || a->open == 'S', b_loose = !b->open || b->open == 'S';
     if (a_loose && b_loose)
@@ -439,11 +493,11 @@ static bool same_lists(struct comparison *with, const struct list *a, const stru
     return a->open == b->open && a->close == b->close && same_in_order(with, &a->parts, &b->parts);
 }
 
-/* ---- all of it ---- */
+/* ---- any expression ---- */
 
 static bool same_compound(struct comparison *with, struct part a, struct part b, bool *compound)
 {
-    struct list a_list, b_list;
+    struct part_list a_list, b_list;
     struct parts a_union, b_union;
     char ignored;
     *compound = true;
@@ -461,16 +515,16 @@ static bool same_compound(struct comparison *with, struct part a, struct part b,
     return false;
 }
 
-static bool same_bare(struct comparison *with, struct part a, struct part b)
+static bool same_expression(struct comparison *with, struct part a, struct part b)
 {
-    struct dress a_dress = {0}, b_dress = {0};
-    a = undress(a, &a_dress);
-    b = undress(b, &b_dress);
+    struct suffix a_suffix = {0}, b_suffix = {0};
+    a = strip_suffix(a, &a_suffix);
+    b = strip_suffix(b, &b_suffix);
     if (has_relation(a) != has_relation(b)) {
-        a = undress(without_subject(a), &a_dress);
-        b = undress(without_subject(b), &b_dress);
+        a = strip_suffix(strip_lhs(a), &a_suffix);
+        b = strip_suffix(strip_lhs(b), &b_suffix);
     }
-    if (units_clash(a_dress.unit, b_dress.unit))
+    if (units_differ(a_suffix.unit, b_suffix.unit))
         return false;
     if (same_tokens(a, b))
         return true;
@@ -478,7 +532,7 @@ static bool same_bare(struct comparison *with, struct part a, struct part b)
     bool equal = same_compound(with, a, b, &compound);
     if (compound)
         return equal;
-    return same_value(with, a, &a_dress, b, &b_dress) || same_words(a, b);
+    return same_value(with, a, &a_suffix, b, &b_suffix) || same_words(a, b);
 }
 
 static bool same(struct comparison *with, struct part a, struct part b)
@@ -486,7 +540,7 @@ static bool same(struct comparison *with, struct part a, struct part b)
     if (with->depth >= NESTING_MAX)
         return false;
     with->depth++;
-    bool equal = same_bare(with, a, b);
+    bool equal = same_expression(with, a, b);
     with->depth--;
     return equal;
 }
@@ -503,7 +557,7 @@ static bool has_plus_minus(const struct formula *formula)
     return false;
 }
 
-/* Adds "the formula with the upper signs, the formula with the lower signs". */
+/* Replaces the formula by "formula with the upper signs, formula with the lower signs". */
 static enum err expand(struct formula *formula)
 {
     size_t count = formula->count;
@@ -531,8 +585,8 @@ static enum err read(struct formula *formula, struct slice source)
     return !err && has_plus_minus(formula) ? expand(formula) : err;
 }
 
-enum err maths_equal(const struct tolerance *tolerance, struct slice expected, struct slice answer,
-                     bool *equal)
+enum err formula_equal(const struct tolerance *tolerance, struct slice expected,
+                       struct slice answer, bool *equal)
 {
     struct formula first = {0}, second = {0};
     *equal = false;

@@ -1,14 +1,18 @@
-#include "graders/words/number.h"
+/* A hand-written scanner: numbers in answers come with currencies, thousands separators, LaTeX and words,
+ * and digits inside other words do not count.  Linear in the text. */
+#include "graders/number.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "core/params.h"
 #include "core/text.h"
-#include "graders/words/utf8.h"
+#include "graders/fold.h"
 
-/* Everything below reads forward from one place; a cursor that is at its end sees '\0'. */
+/* A position in the text; at the end it reads as '\0'.  The take_ functions advance it only when they
+ * match. */
 struct cursor {
     const char *at, *end;
 };
@@ -61,23 +65,23 @@ static bool take_word(struct cursor *c, const char *word)
 
 /* ---- digits ---- */
 
-/* Digits for strtod.  More than it can tell apart are counted, not kept. */
+/* Digits for strtod.  Those beyond its precision are counted, not stored. */
 struct digits {
     char kept[48];
     size_t count;
-    long dropped; /* of the whole part */
+    long dropped; /* of the integer part */
 };
 
 static void keep(struct digits *digits, char c, bool fraction)
 {
-    enum { ROOM = sizeof digits->kept - 2 };
-    if (digits->count < ROOM)
+    enum { CAPACITY = sizeof digits->kept - 2 };
+    if (digits->count < CAPACITY)
         digits->kept[digits->count++] = c;
     else if (!fraction)
         digits->dropped++;
 }
 
-/* The length of a separator of thousands that three digits and no more follow; else 0. */
+/* The length of a thousands separator followed by exactly three digits; else 0. */
 static size_t grouping(const struct cursor *c)
 {
     static const char *const SEPARATORS[] = {
@@ -91,7 +95,7 @@ static size_t grouping(const struct cursor *c)
     return is_digit(peek(&look, 3)) ? 0 : (size_t)(look.at - c->at);
 }
 
-static void take_whole_part(struct cursor *c, struct digits *digits)
+static void take_integer(struct cursor *c, struct digits *digits)
 {
     size_t first = 0;
     for (; is_digit(peek(c, 0)); c->at++, first++)
@@ -105,7 +109,7 @@ static void take_whole_part(struct cursor *c, struct digits *digits)
     }
 }
 
-/* An exponent of ten, cut where no double reaches. */
+/* A decimal exponent, limited beyond the range of a double. */
 static long take_exponent(struct cursor *c)
 {
     struct cursor look = *c;
@@ -126,12 +130,12 @@ static long take_exponent(struct cursor *c)
     return negative ? -exponent : exponent;
 }
 
-/* 12, 1,234.5, .5, 1e-5: no sign. */
+/* 12, 1,234.5, .5, 1e-5; unsigned. */
 static bool take_decimal(struct cursor *c, double *value)
 {
     struct digits digits = {0};
     struct cursor look = *c;
-    take_whole_part(&look, &digits);
+    take_integer(&look, &digits);
     bool whole = look.at > c->at;
     if (peek(&look, 0) == '.' && is_digit(peek(&look, 1))) {
         keep(&digits, '.', true);
@@ -148,9 +152,9 @@ static bool take_decimal(struct cursor *c, double *value)
     return true;
 }
 
-/* ---- what is made of decimals ---- */
+/* ---- fractions, powers, scales ---- */
 
-/* {12}, (12) or 12, with a sign: an exponent or a part of a fraction. */
+/* {12}, (12) or 12, perhaps signed: an exponent or a part of a fraction. */
 static bool take_operand(struct cursor *c, double *value)
 {
     struct cursor look = *c;
@@ -278,7 +282,7 @@ static void take_scale(struct cursor *c, struct number *out)
     *c = look;
 }
 
-/* A sign and a currency, in either order; true when negative. */
+/* Sign and currency, in either order; true when negative. */
 static bool take_prefix(struct cursor *c, bool may_sign)
 {
     static const char *const MINUS[] = {"-", "\xE2\x88\x92", "\xE2\x80\x93", "\xEF\xBC\x8D", NULL};
@@ -294,8 +298,7 @@ static bool take_prefix(struct cursor *c, bool may_sign)
     return negative;
 }
 
-/* The number that begins exactly at the cursor.  After a slash none divides: in 3/4/2024 it would not
- * be a fraction but the rest of a date. */
+/* The number that begins exactly at the cursor.  After a slash it is not a fraction: 3/4/2024 is a date. */
 static bool take_number(struct cursor *c, bool may_sign, bool may_divide, struct number *out)
 {
     struct cursor look = *c;
@@ -320,7 +323,7 @@ static bool take_number(struct cursor *c, bool may_sign, bool may_divide, struct
 
 /* ---- finding ---- */
 
-/* Over an exponent or an index: ^2, ^{10}, _1. */
+/* Skips an exponent or index: ^2, ^{10}, _1. */
 static void skip_script(struct cursor *c)
 {
     c->at++;
@@ -333,13 +336,13 @@ static void skip_script(struct cursor *c)
         c->at++;
 }
 
-/* Over a word with the digits in it, or over the letters of a LaTeX command. */
+/* Skips a word with the digits in it, or the letters of a LaTeX command. */
 static void skip_word(struct cursor *c, bool letters_only)
 {
     while (c->at < c->end) {
         size_t length;
-        uint32_t character = utf8_read(slice_between(c->at, c->end), &length);
-        if (letters_only ? !isalpha((unsigned char)*c->at) : !utf8_is_word(character))
+        uint32_t character = char_at(slice_between(c->at, c->end), &length);
+        if (letters_only ? !isalpha((unsigned char)*c->at) : !char_is_word(character))
             return;
         c->at += length;
     }
@@ -349,10 +352,10 @@ static void skip_word(struct cursor *c, bool letters_only)
 static bool next_number(struct cursor *c, uint32_t *before, struct number *out)
 {
     while (c->at < c->end) {
-        bool after_word = utf8_is_word(*before);
+        bool after_word = char_is_word(*before);
         const char *from = c->at;
         size_t length;
-        uint32_t character = utf8_read(slice_between(c->at, c->end), &length);
+        uint32_t character = char_at(slice_between(c->at, c->end), &length);
         bool attached = after_word && character == '.';
         if (after_word && (character == '^' || character == '_')) {
             skip_script(c);
@@ -363,7 +366,7 @@ static bool next_number(struct cursor *c, uint32_t *before, struct number *out)
         } else if (character == '\\') {
             c->at++;
             skip_word(c, true);
-        } else if (utf8_is_word(character)) {
+        } else if (char_is_word(character)) {
             skip_word(c, false);
         }
         if (c->at == from)
@@ -401,6 +404,29 @@ bool number_whole(struct slice text, struct number *out)
 }
 
 /* ---- comparing ---- */
+
+enum err tolerance_read(const struct params *params, struct tolerance *out, struct error *why)
+{
+    *out = (struct tolerance){.given = params_get(params, "rel") || params_get(params, "abs")};
+    enum err err = params_number(params, "rel", 1e-6, &out->relative, why);
+    if (!err)
+        err = params_number(params, "abs", 0, &out->absolute, why);
+    if (!err && (out->relative < 0 || out->absolute < 0))
+        return err_set(why, ERR_USAGE, "rel and abs: expected 0 or more");
+    return err;
+}
+
+bool tolerance_holds(const struct tolerance *tolerance, double expected, double value)
+{
+    if (expected == value)
+        return true;
+    if (!isfinite(expected) || !isfinite(value))
+        return false;
+    if (!tolerance->given && expected == floor(expected) && value == floor(value))
+        return false;
+    return fabs(expected - value) <=
+           fmax(tolerance->absolute, tolerance->relative * fabs(expected));
+}
 
 bool number_equal(const struct tolerance *tolerance, const struct number *expected,
                   const struct number *value)

@@ -1,10 +1,156 @@
-#include "graders/words/final.h"
+/* Grades, references, and the search for the final answer.  Every search is one pass with bounded look
+ * back, so that a long or hostile completion costs no more than linear time. */
+#include "graders/answer.h"
 
 #include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
 
-#include "core/params.h"
 #include "core/text.h"
-#include "graders/words/number.h"
+#include "graders/fold.h"
+#include "graders/number.h"
+#include "port/json_read.h"
+
+/* ---- grades ---- */
+
+static void set_verdict(struct grade *grade, enum grade_verdict verdict, const char *reason,
+                        va_list args) PRINTF_LIKE(3, 0);
+
+static void set_verdict(struct grade *grade, enum grade_verdict verdict, const char *reason,
+                        va_list args)
+{
+    char full[2 * sizeof grade->reason];
+    vsnprintf(full, sizeof full, reason, args);
+    grade->verdict = verdict;
+    char_one_line(grade->reason, sizeof grade->reason, slice_of(full));
+}
+
+void grade_true(struct grade *grade)
+{
+    grade->verdict = VERDICT_TRUE;
+    grade->reason[0] = '\0';
+}
+
+void grade_false(struct grade *grade, const char *reason, ...)
+{
+    va_list args;
+    va_start(args, reason);
+    set_verdict(grade, VERDICT_FALSE, reason, args);
+    va_end(args);
+}
+
+void grade_null(struct grade *grade, const char *reason, ...)
+{
+    va_list args;
+    va_start(args, reason);
+    set_verdict(grade, VERDICT_NULL, reason, args);
+    va_end(args);
+}
+
+void grade_extracted(struct grade *grade, struct slice what)
+{
+    char_one_line(grade->extracted, sizeof grade->extracted, what);
+}
+
+enum err grade_no_memory(struct error *why)
+{
+    return err_set(why, ERR_NO_MEMORY, "grading: %s", err_text(ERR_NO_MEMORY));
+}
+
+/* ---- references ---- */
+
+enum err references_read(const struct params *params, char path[REFERENCES_PATH], struct error *why)
+{
+    const char *given = params_get(params, "references");
+    if (!str_copy(path, REFERENCES_PATH, given ? given : "references"))
+        return err_set(why, ERR_USAGE, "references=%.40s...: too long", given);
+    return ERR_OK;
+}
+
+void references_open(struct references *references, const struct grading *what, const char *path)
+{
+    *references = (struct references){.items = {what->expected}, .count = 1};
+    const char *metadata = what->metadata;
+    if (!metadata || jv_available(NULL) ||
+        jv_parse(metadata, strlen(metadata), &references->metadata, NULL))
+        return;
+    const struct jv *list = jv_path(references->metadata, path);
+    if (!jv_is_array(list))
+        return;
+    for (const struct jv *item = jv_first(list); item; item = jv_next(item)) {
+        const char *text = jv_text(item);
+        if (text && text[0] && references->count < REFERENCES_MAX)
+            references->items[references->count++] = text;
+    }
+}
+
+void references_release(struct references *references)
+{
+    jv_free(references->metadata);
+    *references = (struct references){0};
+}
+
+/* ---- reasoning ---- */
+
+static const struct tag {
+    const char *open, *close;
+} TAGS[] = {
+    {"<think>", "</think>"},
+    {"<thinking>", "</thinking>"},
+    {"<reasoning>", "</reasoning>"},
+    {"[think]", "[/think]"},
+};
+
+enum { TAG_COUNT = sizeof TAGS / sizeof *TAGS };
+
+static bool starts_nocase(const char *text, const char *prefix)
+{
+    for (; *prefix; text++, prefix++)
+        if (tolower((unsigned char)*text) != *prefix)
+            return false;
+    return true;
+}
+
+/* The length of the tag at `at`; 0 when there is none. */
+static size_t tag_at(const char *at, bool *closes)
+{
+    if (*at != '<' && *at != '[')
+        return 0;
+    for (size_t i = 0; i < TAG_COUNT; i++)
+        for (int close = 0; close < 2; close++) {
+            const char *tag = close ? TAGS[i].close : TAGS[i].open;
+            if (starts_nocase(at, tag)) {
+                *closes = close;
+                return strlen(tag);
+            }
+        }
+    return 0;
+}
+
+void answer_without_reasoning(struct text *out, const char *completion)
+{
+    bool inside = false;
+    const char *pending = completion; /* start of the text not yet copied */
+    for (const char *c = completion; *c;) {
+        bool closes = false;
+        size_t length = tag_at(c, &closes);
+        if (!length) {
+            c++;
+            continue;
+        }
+        if (closes && !inside)
+            text_clear(out); /* the reasoning began in the prompt */
+        else if (!closes && !inside)
+            text_add_bytes(out, pending, (size_t)(c - pending));
+        inside = !closes;
+        c += length;
+        pending = c;
+    }
+    if (!inside)
+        text_add(out, pending);
+}
+
+/* ---- the final answer ---- */
 
 enum err final_read(const struct params *params, enum final_rule *rule, struct error *why)
 {
@@ -53,7 +199,7 @@ struct slice final_sentence(struct slice line)
 
 /* ---- \boxed{...} ---- */
 
-/* Boxes that are open at one place; of more than this many inside one another the innermost count. */
+/* Nested boxes; beyond this depth the outermost are forgotten. */
 enum { BOXES_MAX = 32 };
 
 struct boxes {
@@ -92,7 +238,7 @@ static void box_push(struct boxes *boxes, const char *start)
     boxes->open[boxes->count++].depth = boxes->depth;
 }
 
-/* A closing brace: true when it closes a box, whose content *box then is. */
+/* At a closing brace: true when it closes a box, whose content is then in *box. */
 static bool box_close(struct boxes *boxes, const char *at, struct slice *box)
 {
     bool closes = boxes->count && boxes->open[boxes->count - 1].depth == boxes->depth;
@@ -103,7 +249,7 @@ static bool box_close(struct boxes *boxes, const char *at, struct slice *box)
     return closes;
 }
 
-/* The box that begins last, of those that are closed. */
+/* Of the closed boxes, the one that begins last. */
 static bool find_boxed(struct slice text, struct slice *out)
 {
     struct boxes boxes = {0};
@@ -116,7 +262,7 @@ static bool find_boxed(struct slice text, struct slice *out)
             box_push(&boxes, c + opening);
             c += opening - 1;
         } else if (*c == '\\' && c + 1 < end && (c[1] == '{' || c[1] == '}')) {
-            c++; /* a brace that is shown, not one that groups */
+            c++; /* a literal brace, which does not group */
         } else if (*c == '{') {
             boxes.depth++;
         } else if (*c == '}' && box_close(&boxes, c, &box) && (!found || box.start > out->start)) {
@@ -158,7 +304,7 @@ static bool is_letter(const char *at, const char *end)
     return at < end && (isalpha((unsigned char)*at) || (unsigned char)*at >= 0x80);
 }
 
-/* `word` in small letters at `at`, and no letter after it. */
+/* The lower-case `word` at `at` in any case, and no letter after it. */
 static bool word_at(const char *at, const char *end, const char *word)
 {
     for (; *word; word++, at++)
@@ -174,22 +320,23 @@ static const char *skip(const char *at, const char *end, const char *set)
     return at;
 }
 
-/* After "answer to the question is": NULL when no "is" follows in the sentence. */
+/* The end of "to the question is" in "answer to the question is"; NULL without an "is" in the
+ * sentence. */
 static const char *after_preposition(const char *at, const char *end)
 {
     static const char *const WORDS[] = {"to", "for", "of"};
-    enum { FAR = 120 };
+    enum { LIMIT = 120 };
     bool any = false;
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
         any = any || word_at(at, end, WORDS[i]);
-    const char *limit = end - at > FAR ? at + FAR : end;
+    const char *limit = end - at > LIMIT ? at + LIMIT : end;
     for (; any && at < limit && !strchr(".!?\n", *at); at++)
         if (*at == ' ' && word_at(at + 1, end, "is"))
             return at + 3;
     return NULL;
 }
 
-/* After "is", "would be" and their like; NULL when none stands there, or "not" follows. */
+/* The end of "is", "would be" and the like; NULL when there is none or "not" follows. */
 static const char *after_verb(const char *at, const char *end)
 {
     static const char *const VERBS[] = {"is",      "was",     "would be",  "should be",
@@ -204,13 +351,13 @@ static const char *after_verb(const char *at, const char *end)
     return word_at(next, end, "not") || word_at(next, end, "neither") ? NULL : after;
 }
 
-/* Is its line a heading, or nothing but this word in Markdown's dress?  Looks only a little way back,
- * so that a long line with many such words costs no more than others. */
-static bool is_alone(struct slice text, const char *word, const char *after, const char *end)
+/* Is the line a heading, or only this word with Markdown around it?  The look back is limited, so that a
+ * long line with many such words stays linear. */
+static bool is_heading(struct slice text, const char *word, const char *after, const char *end)
 {
-    enum { FAR = 40 };
+    enum { LIMIT = 40 };
     const char *start = word;
-    while (start > text.start && start[-1] != '\n' && word - start < FAR)
+    while (start > text.start && start[-1] != '\n' && word - start < LIMIT)
         start--;
     if (start > text.start && start[-1] != '\n')
         return false;
@@ -221,11 +368,11 @@ static bool is_alone(struct slice text, const char *word, const char *after, con
     return begins && stop < end && *stop == '\n';
 }
 
-/* Where the value of a statement begins whose "answer" ends at `after`; NULL when it is none. */
+/* Where the value of a statement begins whose "answer" ends at `after`; NULL when it is not one. */
 static const char *statement_value(struct slice text, const char *word, const char *after,
                                    const char *end)
 {
-    if (is_alone(text, word, after, end))
+    if (is_heading(text, word, after, end))
         return after;
     const char *at = skip(after, end, " \t*_");
     if (at < end && (*at == ':' || *at == '='))
@@ -243,7 +390,7 @@ static bool only_opens(struct slice line)
            slice_equal(line, slice_of("\\["));
 }
 
-/* From the place after the mark to the value: over blanks, Markdown and lines that only open. */
+/* The value after a marker: skips blanks, Markdown and lines that only open a block. */
 static struct slice value_line(const char *at, const char *end, bool *new_line)
 {
     *new_line = false;
@@ -273,7 +420,7 @@ static struct slice value_block(struct slice line, const char *end)
     return line;
 }
 
-static bool find_statement(struct slice text, struct final *out)
+static bool find_statement(struct slice text, struct final_answer *out)
 {
     static const char WORD[] = "answer";
     const char *end = slice_end(text), *found = NULL;
@@ -287,7 +434,7 @@ static bool find_statement(struct slice text, struct final *out)
     if (!found)
         return false;
     bool new_line;
-    out->kind = FINAL_STATEMENT;
+    out->marker = FINAL_STATEMENT;
     out->line = value_line(found, end, &new_line);
     out->block = new_line ? value_block(out->line, end) : out->line;
     return out->line.length > 0;
@@ -295,32 +442,33 @@ static bool find_statement(struct slice text, struct final *out)
 
 /* ---- all of them ---- */
 
-static void take_if_later(struct final *best, enum final_kind kind, bool found, struct slice value)
+static void take_if_later(struct final_answer *best, enum final_marker marker, bool found,
+                          struct slice value)
 {
     value = slice_trim(value);
-    if (found && value.length && (best->kind == FINAL_NONE || value.start >= best->line.start))
-        *best = (struct final){.kind = kind, .line = value, .block = value};
+    if (found && value.length && (best->marker == FINAL_NONE || value.start >= best->line.start))
+        *best = (struct final_answer){.marker = marker, .line = value, .block = value};
 }
 
-bool final_find(struct slice text, enum final_rule rule, struct final *out)
+bool final_find(struct slice text, enum final_rule rule, struct final_answer *out)
 {
     text = slice_trim(text);
-    *out = (struct final){.kind = FINAL_NONE, .line = text, .block = text};
+    *out = (struct final_answer){.marker = FINAL_NONE, .line = text, .block = text};
     if (rule == FINAL_LINE)
         out->line = out->block = final_last_line(text);
     if (rule == FINAL_LINE || rule == FINAL_WHOLE)
         return true;
     struct slice value = {0};
-    struct final best = {0};
+    struct final_answer best = {0};
     if (!find_statement(text, &best))
-        best = (struct final){0};
+        best = (struct final_answer){0};
     bool found = find_hashes(text, &value);
     take_if_later(&best, FINAL_HASHES, found, value);
     found = find_boxed(text, &value);
     take_if_later(&best, FINAL_BOXED, found, value);
-    if (best.kind != FINAL_NONE)
+    if (best.marker != FINAL_NONE)
         *out = best;
-    return best.kind != FINAL_NONE || rule == FINAL_AUTO;
+    return best.marker != FINAL_NONE || rule == FINAL_AUTO;
 }
 
 struct slice final_expected(struct slice expected)
