@@ -24,7 +24,7 @@
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/host_report.h"
-#include "runner/microbench.h"
+#include "runner/microbench/microbench.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

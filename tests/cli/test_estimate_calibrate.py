@@ -417,7 +417,7 @@ class Here(Files):
 
     def test_without_any_meter_it_says_so(self):
         done = self.ipw("calibrate", "--seconds", "1", machine=self.machine(Machine), code=3)
-        self.assertIn("no joules of the processor", done.stderr)
+        self.assertIn("energy of the processor is not measured", done.stderr)
 
 
 class Validate(Files):

@@ -1,12 +1,12 @@
-#include "runner/idle.h"
+#include "runner/baseline.h"
 
 #include "core/clock.h"
 #include "port/proc.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-enum err idle_measure(struct session *session, double idle_s, struct baseline *out,
-                      int *signal_number)
+enum err baseline_measure(struct session *session, double idle_s, struct baseline *out,
+                          int *signal_number)
 {
     struct ledger ledger;
     sampler_mark(session->sampler);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "runner/microbench.h"
+#include "runner/microbench/microbench.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,18 +12,17 @@
 #include "port/fs.h"
 #include "port/proc.h"
 #include "port/thread.h"
-#include "runner/microbench/joules.h"
 #include "runner/microbench/team.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
 #define WARM_S         0.15 /* of a load before its window: clocks and power settle */
-#define PROBE_S        0.5  /* of rest, to see how often the sensors have something new */
-#define UPDATES_GOOD   13   /* of the slowest sensor in a window: ten are wanted, edges cost some */
+#define PROBE_S        0.5  /* of idle, to find how often the sensors update */
+#define UPDATES_GOOD   13   /* of the slowest sensor in a window: ten are needed, edges cost some */
 #define WINDOW_LEAST_S 0.05
 
 enum {
-    WAIT_TURNS = 2000, /* of 10 ms, at most, until a load has filled its memory and moves */
+    WAIT_TURNS = 2000, /* of 10 ms, at most, until a load has filled its memory and started */
     ROUNDS = 2,
     CACHES_MOST = 10,
     MEBI = 1024 * 1024,
@@ -36,8 +35,8 @@ struct plan_row {
     bool on_half; /* of the threads */
 };
 
-/* From nothing but arithmetic to nothing but memory, so that each can be told from the other; half of the
- * threads, so that both can be told from what is drawn all the time. */
+/* From arithmetic only to memory only, so that the two can be separated; half of the threads, so that
+ * both can be separated from the constant power. */
 static const struct plan_row PLAN[] = {
     {"compute", TEAM_COMPUTE, 0, false}, {"mix 1", TEAM_MIX, 1, false},
     {"gemm", TEAM_GEMM, 0, false},       {"triad", TEAM_TRIAD, 0, false},
@@ -58,7 +57,7 @@ struct bench {
 
 /* ---- sizes ---- */
 
-/* The largest cache of the first CPU, which others share; 32 MiB where the kernel does not say. */
+/* The largest cache of the first CPU, which others share; 32 MiB where the kernel does not report it. */
 static double largest_cache(void)
 {
     double most = 0;
@@ -75,7 +74,8 @@ static double largest_cache(void)
     return most > 0 ? most : 32.0 * MEBI;
 }
 
-/* Arrays of four times the cache, so that they come from memory; never more than a quarter of it all. */
+/* Arrays of four times the cache, so that they come from memory; never more than a quarter of all
+ * memory. */
 static size_t bytes_for_each(unsigned threads)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -91,12 +91,12 @@ static unsigned thread_count(unsigned asked)
 
 /* ---- one window ---- */
 
-static enum err take_window(struct bench *b, struct calibrate_row *row, const struct team *team,
-                            struct error *why)
+static enum err measure_window(struct bench *b, struct calibrate_row *row, const struct team *team,
+                               struct error *why)
 {
     struct sampler *sampler = b->session->sampler;
     struct ledger ledger;
-    struct joules joules;
+    struct ledger_selection energy;
     sampler_mark(sampler);
     struct team_work before = team ? team_done(team) : (struct team_work){0};
     nanos from = clock_now();
@@ -109,38 +109,38 @@ static enum err take_window(struct bench *b, struct calibrate_row *row, const st
     enum err err = ledger_take(sampler, from, to, NULL, &ledger);
     if (err)
         return err_set(why, err, "%s", err_text(err));
-    err = joules_of(&ledger, b->options->device, &joules, why);
+    err = ledger_select(&ledger, b->options->device, &energy, why);
     ledger_release(&ledger);
-    bool is_silent = err == ERR_NO_DATA && b->meter->devices[0];
-    if (err && !is_silent)
+    bool has_no_reading = err == ERR_NO_DATA && b->meter->devices[0];
+    if (err && !has_no_reading)
         return err;
-    if (is_silent) /* a sensor that stood still for one window: a row without joules, not the end */
-        joules = (struct joules){.value = UNKNOWN};
+    if (has_no_reading) /* a counter that did not change in one window: a row without joules */
+        energy = (struct ledger_selection){.joules = UNKNOWN};
     row->latency_s = row->window_s = seconds(to - from);
-    row->energy_j = joules.value;
-    row->updates = joules.updates;
-    row->is_estimated = joules.is_estimated;
+    row->energy_j = energy.joules;
+    row->updates = energy.updates;
+    row->is_estimated = energy.is_estimated;
     row->flops = after.flops - before.flops;
     row->bytes = after.bytes - before.bytes;
-    row->kernels = after.meetings - before.meetings;
-    if (is_silent)
+    row->kernels = after.barriers - before.barriers;
+    if (has_no_reading)
         return ERR_OK;
-    (void)str_copy(b->meter->devices, sizeof b->meter->devices, joules.devices);
-    (void)str_copy(b->meter->source, sizeof b->meter->source, joules.source);
+    (void)str_copy(b->meter->devices, sizeof b->meter->devices, energy.devices);
+    (void)str_copy(b->meter->source, sizeof b->meter->source, energy.source);
     return ERR_OK;
 }
 
-static void tell(struct bench *b, const char *label)
+static void report_progress(struct bench *b, const char *label)
 {
     if (b->options->progress)
         b->options->progress(label, b->done, WINDOWS);
     b->done++;
 }
 
-static bool is_moving(const struct team *team)
+static bool has_started(const struct team *team)
 {
     struct team_work work = team_done(team);
-    return work.flops > 0 || work.meetings > 0;
+    return work.flops > 0 || work.barriers > 0;
 }
 
 static enum err measure_load(struct bench *b, const struct plan_row *plan, enum calibrate_kind kind,
@@ -153,37 +153,37 @@ static enum err measure_load(struct bench *b, const struct plan_row *plan, enum 
                                .bytes_each = b->bytes_each};
     struct calibrate_row row = {.kind = kind, .precision = PRECISION_FP32};
     struct team *team;
-    tell(b, plan->label);
+    report_progress(b, plan->label);
     str_copy(row.label, sizeof row.label, plan->label);
     enum err err = team_start(&order, &team, why);
     if (err)
         return err;
-    for (int i = 0; !is_moving(team) && i < WAIT_TURNS; i++)
+    for (int i = 0; !has_started(team) && i < WAIT_TURNS; i++)
         thread_sleep(10 * NS_PER_MS);
     thread_sleep(from_seconds(WARM_S));
-    err = take_window(b, &row, team, why);
+    err = measure_window(b, &row, team, why);
     team_stop(team);
     if (!err && kind == CALIBRATE_LAUNCH)
-        row.energy_j = UNKNOWN; /* who waits sleeps: its power is neither of work nor of rest */
+        row.energy_j = UNKNOWN; /* waiting threads sleep: that power is neither of work nor idle */
     if (!err && kind == CALIBRATE_LAUNCH && !(row.kernels > 0))
-        return ERR_OK; /* not one meeting: nothing to tell */
+        return ERR_OK; /* not one barrier: nothing to report */
     return err ? err : calibrate_rows_add(b->rows, &row, why);
 }
 
-/* How long a window must be: as long as the time that was asked for allows, and as the sensors need, whose
- * updates are counted over a short rest.  Joules of a model are found out here, before minutes are spent. */
+/* How long a window must be: as long as the requested time allows, and as the sensors need, whose updates
+ * are counted over a short idle window.  Estimated joules are detected here, before minutes are spent. */
 static enum err choose_window(struct bench *b, struct error *why)
 {
     struct calibrate_row probe = {0};
     b->meter->window_s = PROBE_S;
-    enum err err = take_window(b, &probe, NULL, why);
+    enum err err = measure_window(b, &probe, NULL, why);
     if (err)
         return err;
     if (probe.is_estimated && !b->options->allow_estimated)
         return err_set(
             why, ERR_BAD_VALUE,
             "refused: the joules of %s are estimated by a model (%s), not measured: a fit "
-            "would only find the model again (--allow-estimated takes them all the same)",
+            "would only find the model again (--allow-estimated accepts them)",
             b->meter->devices, b->meter->source);
     double share = b->options->seconds / WINDOWS - WARM_S;
     double period = PROBE_S / fmax(probe.updates, 1);
@@ -194,9 +194,9 @@ static enum err choose_window(struct bench *b, struct error *why)
 static enum err measure_idle(struct bench *b, struct error *why)
 {
     struct calibrate_row row = {.kind = CALIBRATE_IDLE, .label = "idle"};
-    tell(b, "idle");
+    report_progress(b, "idle");
     thread_sleep(from_seconds(WARM_S));
-    enum err err = take_window(b, &row, NULL, why);
+    enum err err = measure_window(b, &row, NULL, why);
     return err ? err : calibrate_rows_add(b->rows, &row, why);
 }
 
@@ -204,7 +204,7 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
                             struct calibrate_rows *rows, struct microbench_meter *meter,
                             struct error *why)
 {
-    static const struct plan_row MEET = {"launch", TEAM_MEET, 0, false};
+    static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false};
     *meter = (struct microbench_meter){.threads = thread_count(options->threads)};
     struct bench b = {.session = session,
                       .options = options,
@@ -219,6 +219,6 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
             err = measure_load(&b, &PLAN[i], CALIBRATE_LOAD, why);
     }
     if (!err && meter->threads > 1)
-        err = measure_load(&b, &MEET, CALIBRATE_LAUNCH, why);
+        err = measure_load(&b, &BARRIER, CALIBRATE_LAUNCH, why);
     return err;
 }

@@ -5,7 +5,7 @@
 
 #include "core/clock.h"
 #include "graph/decoder_cost.h"
-#include "runner/layers/stopwatch.h"
+#include "runner/layers/segment_timer.h"
 
 /* An engine that computes nodes of known lengths, as llama.cpp does it: node after node is asked for,
  * and what was asked for is computed at the first yes, and at the end. */
@@ -35,7 +35,8 @@ enum { LAYER_NODES = sizeof LAYER / sizeof *LAYER };
 
 static unsigned stops;
 
-static void compute(struct stopwatch *watch, const struct node *nodes, size_t count, double slower)
+static void compute(struct segment_timer *watch, const struct node *nodes, size_t count,
+                    double slower)
 {
     const struct engine_watch *w = &watch->watch;
     nanos due = 0;
@@ -74,8 +75,8 @@ static size_t make_graph(struct node *out, const char *first, char (*names)[48])
 }
 
 struct scene {
-    struct stopwatch watch;
-    struct stopwatch_slot *slots;
+    struct segment_timer watch;
+    struct slot_times *slots;
     struct node nodes[LAYERS * LAYER_NODES + 8];
     char names[LAYERS * LAYER_NODES + 8][48];
     size_t count;
@@ -85,19 +86,19 @@ static void begin(struct scene *scene, enum layers_granularity granularity)
 {
     now_ns = 1000000;
     clock_replace(&FAKE);
-    stopwatch_init(&scene->watch, LAYERS, granularity);
+    segment_timer_init(&scene->watch, LAYERS, granularity);
     scene->slots = calloc(scene->watch.slot_count, sizeof *scene->slots);
     scene->count = make_graph(scene->nodes, "embd", scene->names);
-    stopwatch_learn(&scene->watch);
+    segment_timer_record(&scene->watch);
     compute(&scene->watch, scene->nodes, scene->count, 1);
-    assert_int_equal(stopwatch_learned(&scene->watch), ERR_OK);
-    stopwatch_reset(&scene->watch, scene->slots);
+    assert_int_equal(segment_timer_record_end(&scene->watch), ERR_OK);
+    segment_timer_reset(&scene->watch, scene->slots);
     stops = 0;
 }
 
 static void end(struct scene *scene)
 {
-    stopwatch_release(&scene->watch);
+    segment_timer_release(&scene->watch);
     free(scene->slots);
     clock_replace(NULL);
 }
@@ -105,7 +106,7 @@ static void end(struct scene *scene)
 static double micros(const struct scene *scene, int layer, unsigned component)
 {
     double sigma;
-    return 1e6 * stopwatch_slot_seconds(&scene->slots[plan_slot(layer, component)], &sigma);
+    return 1e6 * slot_times_seconds(&scene->slots[layer_slot(layer, component)], &sigma);
 }
 
 static void expect_times(const struct scene *scene)
@@ -129,7 +130,7 @@ static void every_component_gets_its_time(void **state)
     (void)state;
     static struct scene scene;
     begin(&scene, LAYERS_BY_COMPONENT);
-    stopwatch_begin(&scene.watch, 1);
+    segment_timer_begin(&scene.watch, 1);
     compute(&scene.watch, scene.nodes, scene.count, 1);
     assert_int_equal(scene.watch.graphs, 1);
     expect_times(&scene);
@@ -142,20 +143,20 @@ static void a_stride_stops_less_and_sees_all_in_turn(void **state)
     (void)state;
     static struct scene scene;
     begin(&scene, LAYERS_BY_COMPONENT);
-    stopwatch_begin(&scene.watch, 1);
+    segment_timer_begin(&scene.watch, 1);
     compute(&scene.watch, scene.nodes, scene.count, 1);
     unsigned all = stops;
     memset(scene.slots, 0, scene.watch.slot_count * sizeof *scene.slots);
     stops = 0;
     for (int i = 0; i < 3; i++) { /* graphs of one computation follow each other */
         if (i != 2)
-            stopwatch_begin(&scene.watch, 3);
+            segment_timer_begin(&scene.watch, 3);
         compute(&scene.watch, scene.nodes, scene.count, 1);
     }
     assert_true(stops < 2 * all);
     expect_times(&scene);
     for (int layer = 0; layer < LAYERS; layer++)
-        assert_int_equal(scene.slots[plan_slot(layer, DECODER_ATTN_QKV)].graphs, 1);
+        assert_int_equal(scene.slots[layer_slot(layer, DECODER_ATTN_QKV)].graphs, 1);
     end(&scene);
 }
 
@@ -165,7 +166,7 @@ static void what_now_and_then_interrupts_does_not_count(void **state)
     static struct scene scene;
     begin(&scene, LAYERS_BY_COMPONENT);
     for (int i = 0; i < 200; i++) {
-        stopwatch_begin(&scene.watch, 1);
+        segment_timer_begin(&scene.watch, 1);
         compute(&scene.watch, scene.nodes, scene.count, i % 9 == 4 ? 100 : 1);
     }
     expect_times(&scene);
@@ -180,17 +181,17 @@ static void two_kinds_of_graphs_are_told_apart(void **state)
     begin(&scene, LAYERS_BY_COMPONENT);
     memcpy(other, scene.nodes, sizeof other);
     other[scene.count - 1].name = "result_embd"; /* differs at its very end */
-    stopwatch_begin(&scene.watch, 1);
+    segment_timer_begin(&scene.watch, 1);
     compute(&scene.watch, other, scene.count, 1);
     assert_int_equal(scene.watch.unknown_graphs, 1);
     assert_int_equal(scene.watch.graphs, 0);
-    stopwatch_learn(&scene.watch);
+    segment_timer_record(&scene.watch);
     compute(&scene.watch, other, scene.count, 1);
-    assert_int_equal(stopwatch_learned(&scene.watch), ERR_OK);
+    assert_int_equal(segment_timer_record_end(&scene.watch), ERR_OK);
     assert_int_equal(scene.watch.plan_count, 2);
-    stopwatch_reset(&scene.watch, scene.slots);
+    segment_timer_reset(&scene.watch, scene.slots);
     for (int i = 0; i < 4; i++) {
-        stopwatch_begin(&scene.watch, 1);
+        segment_timer_begin(&scene.watch, 1);
         compute(&scene.watch, i % 2 ? other : scene.nodes, scene.count, 1);
     }
     assert_int_equal(scene.watch.unknown_graphs, 0);
@@ -204,7 +205,7 @@ static void by_phase_only_the_end_is_seen(void **state)
     (void)state;
     static struct scene scene;
     begin(&scene, LAYERS_BY_PHASE);
-    stopwatch_begin(&scene.watch, 1);
+    segment_timer_begin(&scene.watch, 1);
     compute(&scene.watch, scene.nodes, scene.count, 1);
     assert_int_equal(stops, 1);
     assert_near(micros(&scene, DECODER_OUTSIDE, LAYERS_WHOLE), 3 + 1300 + 51, 1e-2);

@@ -1,14 +1,14 @@
 /* Energy by layer and component of a model that runs inside this process.
  *
- * Prompts of several lengths are computed again and again (prefill), and so are tokens after them
- * (decode), in windows long enough for the sensors.  Half of the windows run undisturbed and give the
- * energy; the other half, between them, stop at the ends of components and give the times.  The powers
- * of the components come out of both (attribute/component_fit.h).
+ * Prompts of several lengths are computed repeatedly (prefill), and so are tokens after them (decode),
+ * in windows long enough for the sensors.  Half of the windows run plain and give the energy; the other
+ * half, between them, stop at the ends of components and give the times.  The powers of the components
+ * follow from both (attribute/component_fit.h).
  *
- * layers_measure fills a result that layers_result_release gives back; after an error or an
- * interruption it holds what was measured until then. */
-#ifndef IPW_RUNNER_LAYERS_H
-#define IPW_RUNNER_LAYERS_H
+ * layers_measure fills a result that layers_result_release frees; after an error or an interruption it
+ * holds what was measured until then. */
+#ifndef IPW_RUNNER_LAYERS_LAYERS_H
+#define IPW_RUNNER_LAYERS_LAYERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,10 +28,10 @@ enum layers_phase { LAYERS_PREFILL, LAYERS_DECODE, LAYERS_PHASES };
 enum layers_granularity { LAYERS_BY_COMPONENT, LAYERS_BY_LAYER, LAYERS_BY_PHASE };
 
 /* Components are those of graph/decoder.h, and one that stands for a whole layer (or for all) where
- * no finer look was possible. */
+ * the granularity is coarser. */
 enum { LAYERS_WHOLE = DECODER_COMPONENT_COUNT, LAYERS_COMPONENTS };
 
-/* The columns of the fit: the components of a phase, and what the host does between graphs. */
+/* The columns of the fit: the components of a phase, and the host work between graphs. */
 enum {
     LAYERS_HOST = LAYERS_COMPONENTS,
     LAYERS_PHASE_COLUMNS = LAYERS_COMPONENTS + 1,
@@ -40,15 +40,15 @@ enum {
 
 enum { LAYERS_PROMPTS_MAX = 8, LAYERS_SETTINGS_MAX = LAYERS_PHASES * LAYERS_PROMPTS_MAX };
 
-/* More than this share of slowdown by the stops is too much. */
+/* More instrumentation overhead than this share is too much. */
 #define LAYERS_OVERHEAD_MAX 0.05
 
 struct layers_progress {
     const char *model;
-    const char *doing;        /* "watching the machine at rest" */
+    const char *doing;        /* "measuring idle power" */
     enum layers_phase phase;  /* of the setting, with prompt > 0 */
     unsigned prompt;          /* 0: no setting */
-    unsigned round, rounds;   /* rounds 0: as many as it takes */
+    unsigned round, rounds;   /* rounds 0: as many as needed */
     double elapsed_s, most_s; /* of this model */
 };
 
@@ -57,9 +57,9 @@ struct layers_options {
     size_t prompt_count;
     unsigned generate; /* tokens after each prompt */
     unsigned repeats;  /* rounds; 0: until the ± is small or max_s has passed */
-    unsigned batch;    /* sequences in step */
-    unsigned threads;  /* 0: as many as cores we may use */
-    unsigned context;  /* 0: as much as is needed */
+    unsigned batch;    /* sequences per batch */
+    unsigned threads;  /* 0: as many as available cores */
+    unsigned context;  /* 0: as much as needed */
     unsigned seed;
     int gpu_layers;
     double idle_s;   /* 0: no baseline */
@@ -70,10 +70,14 @@ struct layers_options {
     void (*progress)(const struct layers_progress *state);
 };
 
-const char *layers_phase_name(enum layers_phase phase);                   /* "prefill" */
 const char *layers_granularity_name(enum layers_granularity granularity); /* "component" */
 const char *layers_component_name(unsigned component);                    /* "attn_qkv", "all" */
 const char *layers_component_words(unsigned component);
+
+static inline const char *layers_phase_name(enum layers_phase phase)
+{
+    return phase == LAYERS_PREFILL ? "prefill" : "decode";
+}
 
 /* Seconds and joules of one component, in one pass of the workload or of a setting. */
 struct layers_share {
@@ -86,27 +90,28 @@ struct layers_setting {
     enum layers_phase phase;
     unsigned prompt;  /* tokens of the prompt, or before the generated ones */
     unsigned tokens;  /* that a pass computes, all sequences together */
-    unsigned windows; /* that gave energy */
-    unsigned refused; /* that were too short for the sensors */
+    unsigned windows; /* with usable energy */
+    unsigned refused; /* too short for the sensors */
     unsigned long passes;
-    double pass_s;               /* wall time of a pass, undisturbed: the mean */
+    double pass_s;               /* mean wall time of a plain pass */
     double joules, joules_sigma; /* of a pass, measured; UNKNOWN without */
-    double overhead;             /* slowdown by the stops: 0.01 is 1 % */
+    double overhead;             /* of instrumentation: 0.01 is 1 % */
     double overhead_sigma;
-    unsigned stride; /* of the layers, each pass looks at every so many */
+    unsigned stride;                                   /* each pass times every so many layers */
     struct layers_share columns[LAYERS_PHASE_COLUMNS]; /* components, and the host */
 };
 
 struct layers_window {
-    unsigned setting; /* index; of settings; beyond the last: rest */
+    unsigned setting; /* index into settings; beyond the last: idle */
     unsigned round;
-    bool watched;
+    bool timed; /* instrumented for timing; otherwise plain */
     nanos from, to;
     unsigned long passes;
     struct energy energy;
 };
 
-struct layers_rest {
+/* Mean power while nothing runs, or while threads only wait. */
+struct layers_idle {
     double seconds; /* 0: not measured */
     double watts, sigma;
 };
@@ -127,27 +132,27 @@ struct layers_model {
     unsigned rounds;
     struct layers_window *windows;
     size_t window_count, window_capacity;
-    struct layers_rest idle, awake;
-    struct ledger ledger; /* of all the time from the first window to the last */
+    struct layers_idle idle, awake; /* nothing runs; threads busy-wait */
+    struct ledger ledger;           /* of all the time from the first window to the last */
 
     struct layers_setting settings[LAYERS_SETTINGS_MAX];
     size_t setting_count;
     /* Of one pass of the workload: every prompt once, and the tokens generated after each. */
-    struct layers_share *shares[LAYERS_PHASES]; /* by slot: layers_slot */
+    struct layers_share *shares[LAYERS_PHASES]; /* by slot (segment_timer.h) */
     size_t slots;
     double work[LAYERS_PHASES][LAYERS_COMPONENTS]
                [2];      /* FLOPs and bytes; UNKNOWN without a decoder */
     struct energy total; /* of a pass, measured */
     double idle_joules, component_joules, component_sigma, unattributed_joules;
-    double systematic;   /* of the sensors' calibration, relative; in no sigma */
-    double awake_joules; /* of the components' joules, what threads that only wait would draw */
+    double systematic;   /* of the sensors' calibration, relative; not in any sigma */
+    double awake_joules; /* of the components' joules, what busy-waiting threads would draw */
     double closure;      /* (components + idle) / measured */
     bool closes;         /* 0.9 .. 1.1 */
     double overhead, overhead_sigma;
     double null_difference, null_sigma; /* between the rounds of even and odd number, relative */
     bool null_holds;
     struct component_fit fit;
-    bool is_nnls; /* at least one power was told apart within a phase */
+    bool is_nnls; /* at least two powers were separated within a phase */
 };
 
 struct layers_result {
@@ -160,16 +165,16 @@ struct layers_result {
 /* The standard uncertainty of joules, calibration included. */
 double layers_plus_minus(const struct layers_model *model, double joules, double sigma);
 
-/* How a component's joules were found: "estimated" where the power is, else "nnls" for a power of its
- * own and "time-share" for one that it has in common with others; NULL when they are unknown. */
+/* How a component's joules were determined: "estimated" where the power is, else "nnls" for a power of
+ * its own and "time-share" for one that it shares with others; NULL when they are unknown. */
 const char *layers_method(const struct layers_model *model, enum layers_phase phase,
                           unsigned component);
 
-/* layer -1: outside of the layers. */
+/* layer -1: outside the layers. */
 const struct layers_share *layers_share_of(const struct layers_model *model,
                                            enum layers_phase phase, int layer, unsigned component);
 
-/* A component in all layers and outside of them. */
+/* A component in all layers and outside them. */
 struct layers_share layers_component_sum(const struct layers_model *model, enum layers_phase phase,
                                          unsigned component);
 

@@ -5,16 +5,15 @@
 
 #include "core/text.h"
 #include "graph/decoder_cost.h"
-#include "runner/layers/balance.h"
-#include "runner/layers/plan.h"
-#include "runner/layers/times.h"
+#include "runner/layers/attribution.h"
+#include "runner/layers/segment_timer.h"
 
 /* A model of three layers on a machine of known powers: 8 W at rest; scores draw 40 W and all else 20 W
  * above that while it prefills, everything 15 W while it decodes.  Longer prompts have more scores. */
 enum { LAYERS = 3, PROMPTS = 3, SETTINGS = 2 * PROMPTS, ROUNDS = 4 };
 
 #define IDLE     8.0
-#define SLOWDOWN 0.02 /* of watched passes */
+#define SLOWDOWN 0.02 /* of timed passes */
 
 static const unsigned PROMPT[PROMPTS] = {32, 128, 512};
 
@@ -64,15 +63,15 @@ static double fill_times(struct scene *scene, unsigned s)
     for (int layer = 0; layer < LAYERS; layer++)
         for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
             double taken = seconds_of(setting->phase, setting->prompt, c);
-            struct stopwatch_slot *slot = &times->slots[plan_slot(layer, c)];
+            struct slot_times *slot = &times->slots[layer_slot(layer, c)];
             if (taken <= 0)
                 continue;
-            *slot = (struct stopwatch_slot){.graphs = 2, .stops = 2};
+            *slot = (struct slot_times){.graphs = 2, .stops = 2};
             slot->samples[0] = slot->samples[1] = (float)(taken + SLOWDOWN * pass_s / segments);
         }
     for (int i = 0; i < 8; i++) {
         times->plain.seconds[times->plain.count++] = pass_s;
-        times->watched.seconds[times->watched.count++] = pass_s * (1 + SLOWDOWN);
+        times->timed.seconds[times->timed.count++] = pass_s * (1 + SLOWDOWN);
     }
     times->plain.seconds[3] *= 50; /* something else ran */
     times->passes = times->graphs = 2;
@@ -99,7 +98,7 @@ static void begin(struct scene *scene)
     struct layers_model *model = &scene->model;
     *scene = (struct scene){0};
     model->facts.layers = LAYERS;
-    model->slots = plan_slots(LAYERS);
+    model->slots = layer_slot(LAYERS, 0);
     model->setting_count = SETTINGS;
     model->windows = calloc(2 * SETTINGS * ROUNDS + 1, sizeof *model->windows);
     model->idle.watts = IDLE;
@@ -118,13 +117,13 @@ static void begin(struct scene *scene)
             joules += LAYERS * seconds_of(setting->phase, setting->prompt, c) *
                       watts_of(setting->phase, c);
         for (unsigned round = 0; round < ROUNDS; round++)
-            for (unsigned watched = 0; watched < 2; watched++) {
+            for (unsigned timed = 0; timed < 2; timed++) {
                 /* A little scatter, the same in both halves. */
                 double scatter = 1 + 0.002 * (round / 2 ? 1 : -1);
                 add_window(model,
                            (struct layers_window){
-                               .setting = s, .round = round, .watched = watched, .passes = 10},
-                           10 * joules * scatter, 10 * pass_s * (watched ? 1 + SLOWDOWN : 1));
+                               .setting = s, .round = round, .timed = timed, .passes = 10},
+                           10 * joules * scatter, 10 * pass_s * (timed ? 1 + SLOWDOWN : 1));
             }
     }
 }
@@ -132,11 +131,11 @@ static void begin(struct scene *scene)
 static void settle(struct scene *scene)
 {
     for (unsigned s = 0; s < SETTINGS; s++)
-        times_overhead(&scene->model.settings[s], &scene->times[s]);
-    balance_settings(&scene->model);
+        attribution_overhead(&scene->model.settings[s], &scene->times[s]);
+    attribution_settings(&scene->model);
     for (unsigned s = 0; s < SETTINGS; s++)
-        times_settle(&scene->model, &scene->model.settings[s], &scene->times[s]);
-    assert_int_equal(balance_energy(&scene->model, 1), ERR_OK);
+        attribution_times(&scene->model, &scene->model.settings[s], &scene->times[s]);
+    assert_int_equal(attribution_energy(&scene->model, 1), ERR_OK);
 }
 
 static void end(struct scene *scene)
@@ -229,10 +228,11 @@ static void short_windows_are_refused(void **state)
     begin(&scene);
     for (size_t i = 0; i < scene.model.window_count; i++)
         if (scene.model.windows[i].setting == 0)
-            scene.model.windows[i].energy.updates = BALANCE_UPDATES - 1;
+            scene.model.windows[i].energy.updates = ATTRIBUTION_UPDATES - 1;
     settle(&scene);
     assert_false(scene.model.gave_energy);
-    assert_contains(scene.model.no_energy, "prefill at 32 tokens hold fewer than 10 updates");
+    assert_contains(scene.model.no_energy,
+                    "prefill at 32 tokens have fewer than 10 sensor updates");
     assert_false(is_known(scene.model.total.joules));
     assert_false(is_known(scene.model.closure));
     assert_false(
