@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/hardware_json.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "port/fs.h"
@@ -58,8 +59,8 @@ static enum err add_list(const char *list, struct estimate_asked *out, struct er
                            list);
         str_format(id, sizeof id, "%.*s", (int)length, word);
         if (strcmp(id, "all") == 0)
-            for (size_t i = 0; !err && i < hardware_catalogue_count(); i++)
-                err = add_named(hardware_catalogue_id(i), out, why);
+            for (size_t i = 0; !err && i < hardware_count(); i++)
+                err = add_named(hardware_at(i)->id, out, why);
         else
             err = add_named(id, out, why);
         word = word[length] ? word + length + 1 : NULL;
@@ -90,7 +91,7 @@ static enum err add_own(struct estimate_asked *out, struct error *why)
         if (findings.items[i].kind == SENSOR_GPU && findings.items[i].status == SENSOR_OK)
             gpu = findings.items[i].name;
     const char *name = gpu && gpu[0] ? gpu : host.info.cpu_brand;
-    bool found = name[0] && hardware_of_device(name, &out->hardware[0]);
+    bool found = name[0] && hardware_find_device(name, &out->hardware[0]);
     enum err err = ERR_OK;
     if (found)
         out->is_catalogued[out->hardware_count++] = true;

@@ -17,6 +17,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
+#include "estimate/calibrate_hardware.h"
 #include "estimate/calibrate_layers.h"
 #include "catalog/hardware.h"
 #include "estimate/predictor.h"
@@ -24,7 +25,7 @@
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "runner/host_report.h"
-#include "runner/microbench.h"
+#include "runner/microbench/microbench.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -196,7 +197,7 @@ static int find_base(const struct calibrate_command *command, struct calibrate_w
     for (char *at = id; *at; at++)
         if (*at == '_')
             *at = '-';
-    work->has_base = *id && (hardware_of_device(work->device, &work->base) ||
+    work->has_base = *id && (hardware_find_device(work->device, &work->base) ||
                              hardware_find(id, &work->base, &why) == ERR_OK);
     return 0;
 }
@@ -213,11 +214,14 @@ static int deliver(const struct calibrate_command *command, const struct calibra
         .given_source = command->given_source ? command->given_source : "by who calibrated",
         .file = command->output,
     };
+    const struct calibrate_origin origin = {report.hardware, report.base, report.data,
+                                            report.given_source};
     struct text file = {0}, out = {0};
     struct error why = {0};
     int code = 0;
-    if (command->output && (calibrate_hardware(&report, &file, &why) != ERR_OK ||
-                            write_file(command->output, &file, &why) != ERR_OK)) {
+    if (command->output &&
+        (calibrate_hardware(&work->calibration, &origin, &file, &why) != ERR_OK ||
+         write_file(command->output, &file, &why) != ERR_OK)) {
         code = complain(NAME, EXIT_FAILED, "%s", why.text);
         report.file = NULL;
     }

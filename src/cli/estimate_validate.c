@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
-#include "catalog/hardware.h"
+#include "catalog/hardware_json.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
 #include "estimate/validate_csv.h"

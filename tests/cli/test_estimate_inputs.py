@@ -263,7 +263,7 @@ class Doubtful(FileTest):
         assumed = {**ROUND["memories"][0]["energy"], "evidence": "assumed"}
         report = told(memories=[{**ROUND["memories"][0], "energy": assumed}])
         self.assertEqual(report["confidence"], "interpolated")
-        self.assertIn("not the joules of a byte: assumed", report["confidence_reason"])
+        self.assertIn("not the energy per byte: assumed", report["confidence_reason"])
         report = told("--precision", "int8")
         self.assertEqual(report["confidence"], "interpolated")
         self.assertIn("not in int8", report["confidence_reason"])

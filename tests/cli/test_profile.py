@@ -163,7 +163,7 @@ class TheReport(ProfileTest):
     def test_people_get_a_table_on_stderr_and_nothing_on_stdout(self):
         done = ipw(self.on, *self.arguments("--grader", "exact"))
         self.assertEqual((done.returncode, done.stdout), (0, ""))
-        for words in ("energy of 4 queries", "to the first token", "unknown: no sensor",
+        for words in ("energy of 4 queries", "to first token", "unknown: no sensor",
                       "accuracy", str(self.directory())):
             self.assertIn(words, done.stderr)
         self.assertNotIn("\x1b", done.stderr)

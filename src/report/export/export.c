@@ -15,9 +15,9 @@
 #include "report/export/records.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
+#include "rundir/summary.h"
 
 enum { PIECE = 1 << 16 };
-#define SUMMARY_MOST ((size_t)16 << 20)
 
 struct exporting {
     const struct export_driver *driver;
@@ -25,7 +25,9 @@ struct exporting {
     struct records records;
     struct export_run run;
     struct export export;
-    struct jv *summary, *metadata;
+    struct summary summary;
+    bool has_summary;
+    struct jv *metadata;
     char *model, *name;
     char temporary[FILE_PATH_MAX]; /* "" without one */
     uint64_t taken;
@@ -90,20 +92,12 @@ static enum err close_output(struct exporting *work, enum err err, struct error 
 
 static enum err read_summary(struct exporting *work, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    struct text text = {0};
-    if (!str_format(path, sizeof path, "%s/summary.json", work->request->directory) ||
-        !file_exists(path))
+    struct error reason = {0};
+    enum err err = summary_load(work->request->directory, &work->summary, &reason);
+    if (err == ERR_NOT_FOUND)
         return ERR_OK;
-    enum err err = file_read(path, SUMMARY_MOST, &text, why);
-    if (!err && (err = jv_parse(text_get(&text), text.length, &work->summary, why))) {
-        struct error reason = *why;
-        err_set(why, err, "%s: %.200s", path, reason.text);
-    }
-    if (!err && !jv_is_object(work->summary))
-        err = err_set(why, ERR_BAD_VALUE, "%s is no summary of a run: it holds no object", path);
-    text_release(&text);
-    return err;
+    work->has_summary = !err;
+    return err ? err_set(why, err, "%s", reason.text) : ERR_OK;
 }
 
 /* "runs/x/" is x. */
@@ -129,8 +123,7 @@ static enum err take_model(void *context, const struct jv *record)
 
 static enum err choose_model(struct exporting *work, struct error *why)
 {
-    const char *told =
-        work->request->model ? work->request->model : jv_text(jv_get(work->summary, "model"));
+    const char *told = work->request->model ? work->request->model : work->summary.model;
     enum err err = ERR_OK;
     if (told)
         work->model = strdup(told);
@@ -230,9 +223,10 @@ static enum err prepare(struct exporting *work, struct error *why)
     work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
     if (!err && !work->name)
         err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    work->run =
-        (struct export_run){request->directory, work->name,      work->model,     work->summary,
-                            work->metadata,     request->output, request->replace};
+    work->run = (struct export_run){request->directory, work->name,
+                                    work->model,        work->has_summary ? &work->summary : NULL,
+                                    work->metadata,     request->output,
+                                    request->replace};
     work->export = (struct export){.driver = work->driver, .run = &work->run, .fd = -1};
     return err ? err : open_output(work, why);
 }
@@ -256,6 +250,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
 {
     struct exporting work = {.driver = driver, .request = request};
     struct error reason = {0};
+    summary_init(&work.summary);
     enum err err = prepare(&work, &reason);
     if (!err)
         err = close_output(&work, put_all(&work, &reason), &reason);
@@ -265,7 +260,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     text_release(&work.export.out);
     records_close(&work.records);
-    jv_free(work.summary);
+    summary_release(&work.summary);
     jv_free(work.metadata);
     free(work.model);
     free(work.name);

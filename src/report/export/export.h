@@ -17,16 +17,17 @@
 #include "core/text.h"
 
 struct jv;
+struct summary;
 
 struct export_run {
-    const char *directory;     /* the run's, as it was given */
-    const char *name;          /* its last part, or what it is to be called */
-    const char *model;         /* whose records */
-    const struct jv *summary;  /* summary.json; NULL of an unfinished run */
-    const struct jv *metadata; /* an example value of each key of the items' own metadata; with
+    const char *directory;         /* the run's, as it was given */
+    const char *name;              /* its last part, or what it is to be called */
+    const char *model;             /* whose records */
+    const struct summary *summary; /* NULL of an unfinished run */
+    const struct jv *metadata;     /* an example value of each key of the items' own metadata; with
                                   wants_metadata only */
-    const char *output;        /* the file or directory to make; NULL for a stream */
-    bool replace;              /* a run of this name, where the output has one */
+    const char *output;            /* the file or directory to make; NULL for a stream */
+    bool replace;                  /* a run of this name, where the output has one */
 };
 
 struct export

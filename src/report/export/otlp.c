@@ -10,6 +10,7 @@
 #include "core/units.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
+#include "rundir/summary.h"
 
 /* ---- attributes, numbers and the resource ---- */
 
@@ -76,7 +77,7 @@ static void otlp_truth(struct json *json, const char *key, const struct jv *valu
 static void otlp_open(struct json *json, const struct export_run *run, const char *of_resources,
                       const char *of_scopes)
 {
-    const struct jv *summary = run->summary;
+    const struct summary *summary = run->summary;
     json_object(json, NULL);
     json_array(json, of_resources);
     json_object(json, NULL);
@@ -85,11 +86,11 @@ static void otlp_open(struct json *json, const struct export_run *run, const cha
     otlp_text(json, "service.name", "ipw");
     otlp_text(json, "service.version", IPW_VERSION);
     otlp_text(json, "service.instance.id", run->name);
-    otlp_text(json, "host.name", jv_text(jv_path(summary, "system_info.host_name")));
-    otlp_text(json, "host.cpu.model.name", jv_text(jv_path(summary, "system_info.cpu_brand")));
-    otlp_text(json, "os.description", jv_text(jv_path(summary, "system_info.os_name")));
-    otlp_text(json, "ipw.hardware", jv_text(jv_get(summary, "hardware_label")));
-    otlp_text(json, "ipw.dataset", jv_text(jv_get(summary, "dataset_name")));
+    otlp_text(json, "host.name", summary ? summary->host_name : NULL);
+    otlp_text(json, "host.cpu.model.name", summary ? summary->cpu_brand : NULL);
+    otlp_text(json, "os.description", summary ? summary->os_name : NULL);
+    otlp_text(json, "ipw.hardware", summary ? summary->hardware_label : NULL);
+    otlp_text(json, "ipw.dataset", summary ? summary->dataset_name : NULL);
     json_array_end(json);
     json_object_end(json);
     json_array(json, of_scopes);
@@ -194,7 +195,7 @@ static void put_query(struct json *json, const struct query *query)
     text_release(&name);
     otlp_text(json, "gen_ai.operation.name", "chat");
     otlp_text(json, "gen_ai.provider.name",
-              jv_text(jv_path(query->run->summary, "profiler_config.client_id")));
+              query->run->summary ? query->run->summary->config_client : NULL);
     otlp_text(json, "gen_ai.request.model", query->run->model);
     put_reasons(json, jv_text(jv_get(own, "finish_reason")));
     otlp_integer(json, "gen_ai.usage.input_tokens", jv_path(query->metrics, "token_metrics.input"));
@@ -393,7 +394,7 @@ static void put_point(struct json *json, const struct export *export, size_t i)
     otlp_text(json, "gen_ai.operation.name", "chat");
     otlp_text(json, "gen_ai.request.model", export->run->model);
     otlp_text(json, "gen_ai.provider.name",
-              jv_text(jv_path(export->run->summary, "profiler_config.client_id")));
+              export->run->summary ? export->run->summary->config_client : NULL);
     otlp_text(json, "gen_ai.token.type", INFO[i].token_type);
     json_array_end(json);
     otlp_digits(json, "startTimeUnixNano", metrics->from_ns);

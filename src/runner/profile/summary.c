@@ -16,6 +16,7 @@
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
+#include "rundir/summary.h"
 #include "runner/profile/state.h"
 #include "runner/profile/sums.h"
 #include "sampler/sampler.h"
@@ -110,7 +111,7 @@ static struct intelligence intelligence_in(const struct facts *facts)
 static void put_contract(struct json *json, const struct facts *facts)
 {
     struct intelligence score = intelligence_in(facts);
-    const struct sketch *ttft = &facts->sums.rows[SUM_TTFT];
+    const struct sketch *ttft = &facts->sums.rows[STATISTIC_TTFT];
     json_string(json, "output_dir", facts->profile->directory);
     json_integer(json, "queries", (int64_t)facts->sums.queries);
     json_integer(json, "completed", (int64_t)facts->sums.completed);
@@ -200,8 +201,8 @@ static void put_more(struct json *json, const struct facts *facts)
     put_prices(json, facts);
     double flops_per_token = model_flops_per_token(&facts->profile->facts.model);
     /* Work that was not counted would make the hardware look idle: unknown instead. */
-    bool all_counted = facts->sums.rows[SUM_INPUT].moments.count == facts->sums.completed &&
-                       facts->sums.rows[SUM_OUTPUT].moments.count == facts->sums.completed;
+    bool all_counted = facts->sums.rows[STATISTIC_INPUT].moments.count == facts->sums.completed &&
+                       facts->sums.rows[STATISTIC_OUTPUT].moments.count == facts->sums.completed;
     double flops = all_counted
                        ? flops_per_token * (facts->sums.input_tokens + facts->sums.output_tokens)
                        : UNKNOWN;
@@ -433,13 +434,16 @@ static enum err take_for_stores(void *context, const struct jv *record)
 
 static enum err finish_stores(struct storing *storing, const struct text *summary)
 {
-    struct jv *value;
-    enum err err = jv_parse(text_get(summary), summary->length, &value, &storing->why);
+    struct jv *tree;
+    struct summary value;
+    enum err err = jv_parse(text_get(summary), summary->length, &tree, &storing->why);
+    if (!err)
+        err = summary_from_json(tree, &value, &storing->why);
     if (err)
         return err;
     for (size_t i = 0; !err && i < storing->count; i++)
-        err = storing->stores[i].driver->finish(&storing->stores[i], value, &storing->why);
-    jv_free(value);
+        err = storing->stores[i].driver->finish(&storing->stores[i], &value, &storing->why);
+    summary_release(&value);
     return err;
 }
 
