@@ -44,7 +44,7 @@ struct model_shape {
     uint64_t layers, hidden_size, heads, kv_heads, head_size;
     uint64_t feed_forward; /* of one expert where there are any */
     uint64_t vocabulary, context;
-    bool has_tied_head;                     /* to the embedding */
+    bool has_tied_embeddings;
     uint64_t experts, experts_used, window; /* 0: none */
 };
 const struct model_shape *model_shape_find(const char *name); /* NULL: no decoder of this name */

@@ -1,13 +1,13 @@
 /* Decoders by their numbers, which the model catalog has: Llama, SmolLM, Mistral, Qwen, Gemma, Phi. */
 #include "catalog/model.h"
-#include "graph/decoder_graph.h"
+#include "graph/decoder.h"
 #include "graph/decoder_shape.h"
 #include "graph/zoo/family.h"
 
 static struct decoder_shape shape_of(const struct model_shape *model)
 {
     struct decoder_shape shape = {0};
-    decoder_shape_of_kind(model->kind, &shape);
+    decoder_shape_for_kind(model->kind, &shape);
     shape.name = model->name;
     shape.layers = model->layers;
     shape.embedding = model->hidden_size;
@@ -16,7 +16,7 @@ static struct decoder_shape shape_of(const struct model_shape *model)
     shape.head_size = model->head_size;
     shape.vocabulary = model->vocabulary;
     shape.context = model->context;
-    shape.has_tied_head = model->has_tied_head;
+    shape.has_tied_embeddings = model->has_tied_embeddings;
     shape.window = model->window;
     shape.experts = model->experts;
     shape.experts_used = model->experts_used;
@@ -30,7 +30,7 @@ enum err zoo_build_decoder(const char *name, const struct graph_setting *setting
     struct decoder_shape shape = shape_of(model_shape_find(name));
     struct graph_setting complete = *setting;
     struct decoder decoder;
-    enum err err = decoder_of_shape(&shape, &decoder, why);
+    enum err err = decoder_from_shape(&shape, &decoder, why);
     if (err)
         return err;
     err = decoder_graph(&decoder, &complete, out, why);

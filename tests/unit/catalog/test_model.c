@@ -237,7 +237,7 @@ static void compare_shape(char **fields)
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         assert_int_equal(numbers[i], strtoull(fields[3 + i], NULL, 10));
-    assert_int_equal(shape->has_tied_head, !strcmp(fields[11], "TIED"));
+    assert_int_equal(shape->has_tied_embeddings, !strcmp(fields[11], "TIED"));
     assert_int_equal(shape->experts, strtoull(fields[12], NULL, 10));
     assert_int_equal(shape->experts_used, strtoull(fields[13], NULL, 10));
     assert_int_equal(shape->window, strtoull(fields[14], NULL, 10));
