@@ -172,14 +172,14 @@ class Fit(Files):
 
     def test_refusals_name_their_reason(self):
         self.refused(loads()[:8], "too few rows: 8 can be used")
-        self.refused(loads(updates=9), "24 too short for a sensor")
-        self.refused([{**row, "energy_j": 0} for row in loads()], "24 without joules")
+        self.refused(loads(updates=9), "24 too short for the sensor")
+        self.refused([{**row, "energy_j": 0} for row in loads()], "24 without energy")
         self.refused([{**row, "method": "estimated"} for row in loads()], "estimated by a model")
-        self.refused(loads(per_flop=-10e-12), "negative: pJ/FLOP of fp32 comes out at -")
+        self.refused(loads(per_flop=-10e-12), "negative: pJ/FLOP of fp32 is -")
         rng = random.Random(2)
         alike = [{**row_of(n * 3e8, n * 1e8, rng), "latency_s": n * 1e-3 * (1 + 0.05 * n)}
                  for n in range(1, 25)]
-        self.refused(alike, "cannot be told apart")
+        self.refused(alike, "cannot be separated")
 
     def test_estimated_joules_carry_their_label(self):
         rows = [{**row, "method": "estimated"} for row in loads()]
@@ -281,7 +281,7 @@ class Public(Files):
     def test_a_desktop_processor(self):
         files = ["--csv", DATA / "i7_12700k_matmul.csv", "--csv", DATA / "i7_12700k_vector_add.csv"]
         done = self.ipw("calibrate", *files, code=1)
-        self.assertIn("refused: not identified: pJ/byte comes out at 25.2 ", done.stderr)
+        self.assertIn("refused: not identified: pJ/byte is 25.2 ", done.stderr)
         self.assertIn("--given pj-per-byte=", done.stderr)
         done = self.ipw("calibrate", *files, "--given", "pj-per-byte=25", "--json")
         report = json.loads(done.stdout)
@@ -409,7 +409,7 @@ class Here(Files):
     def test_a_meter_that_sees_no_load_is_refused(self):
         done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q",
                         machine=self.machine(Intel, 40), code=1)
-        self.assertRegex(done.stderr, r"refused: (power is the same whatever runs|negative|not identified)")
+        self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
 
     def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
         done = self.ipw("calibrate", "--seconds", "3600", machine=self.machine(Modelled), code=1)
