@@ -315,13 +315,13 @@ static void take_given(const struct calibrate_options *options, struct calibrati
 {
     const struct calibrate_figure given = {
         .is_given = true, .error = UNKNOWN, .low = UNKNOWN, .high = UNKNOWN};
-    if (options->joules_per_byte) {
+    if (options->joules_per_byte > 0) {
         c->joules_per_byte = given;
-        c->joules_per_byte.value = *options->joules_per_byte;
+        c->joules_per_byte.value = options->joules_per_byte;
     }
-    if (options->constant_w) {
+    if (options->constant_w > 0) {
         c->constant_w = given;
-        c->constant_w.value = *options->constant_w;
+        c->constant_w.value = options->constant_w;
     }
 }
 
@@ -512,6 +512,40 @@ static void measure_overheads(const struct calibrate_rows *rows, struct calibrat
 }
 
 /* ---- public ---- */
+
+enum err calibrate_give(struct calibrate_options *options, const char *key, const char *value,
+                        struct error *why)
+{
+    bool is_byte = strcmp(key, "pj-per-byte") == 0;
+    double number;
+    if (!is_byte && strcmp(key, "constant-w") != 0)
+        return err_set(why, ERR_USAGE,
+                       "--given %.60s: unknown key (known: pj-per-byte, constant-w)", key);
+    if (parse_double(value, &number) != ERR_OK || !(number > 0))
+        return err_set(why, ERR_USAGE, "--given %s=%.40s: not a number above 0", key, value);
+    *(is_byte ? &options->joules_per_byte : &options->constant_w) =
+        is_byte ? number * 1e-12 : number;
+    return ERR_OK;
+}
+
+enum err calibrate_find_base(const char *id, const char *device, struct hardware *out,
+                             bool *is_found, struct error *why)
+{
+    char name[96];
+    *is_found = false;
+    if (id) {
+        enum err err = hardware_find(id, out, why);
+        *is_found = !err;
+        return err;
+    }
+    (void)str_copy(name, sizeof name, device);
+    for (char *at = name; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    *is_found = name[0] && (hardware_of_device(device, out) ||
+                            hardware_find(name, out, &(struct error){0}) == ERR_OK);
+    return ERR_OK;
+}
 
 static enum err fit_design(struct calibration *out, const struct calibrate_options *options,
                            struct error *why)

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "catalog/hardware.h"
 #include "catalog/precision.h"
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
@@ -82,11 +83,19 @@ struct calibration {
 
 struct calibrate_options {
     bool allow_estimated;
-    /* Figures that the rows cannot determine, held fixed in the fit; NULL: fitted. */
-    const double *joules_per_byte, *constant_w;
-    unsigned draws; /* of the bootstrap; 0: by the number of rows */
+    double joules_per_byte, constant_w; /* given by the user and held fixed; 0: fitted */
+    unsigned draws;                     /* of the bootstrap; 0: by the number of rows */
     uint64_t seed;
 };
+
+/* Gives a figure that the rows cannot determine: "pj-per-byte" or "constant-w".  ERR_USAGE for anything else. */
+enum err calibrate_give(struct calibrate_options *options, const char *key, const char *value,
+                        struct error *why) MUST_USE;
+
+/* The catalog entry that supplies the figures which are not fitted: the one with this id, or without an id the one
+ * that the name of the device means; then *is_found is false if there is none.  The caller releases *out. */
+enum err calibrate_find_base(const char *id, const char *device, struct hardware *out,
+                             bool *is_found, struct error *why) MUST_USE;
 
 /* ERR_BAD_VALUE: refused, with the reason. */
 enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate_options *options,

@@ -193,8 +193,8 @@ class Fit(Files):
                                             "--allow-estimated").stdout)
 
     def test_bad_files_name_line_and_column(self):
-        for text, says in (("latency_s,energy_j\n1,1\n", "neither a column op nor"),
-                           ("op,latency_s\nidle,1\n", "no column energy_j"),
+        for text, says in (("latency_s,energy_j\n1,1\n", "missing column op, or"),
+                           ("op,latency_s\nidle,1\n", "missing column energy_j"),
                            ("op,shape,latency_s,energy_j\nmatmul,4x4,1,1\n", ":2: op 'matmul'"),
                            ("op,shape,latency_s,energy_j\nmatmul,4x4x4,x,1\n", ":2: latency_s 'x'"),
                            ("op,shape,dtype,latency_s,energy_j\nmatmul,4x4x4,fp7,1,1\n", ":2: dtype"),
@@ -505,8 +505,8 @@ class Validate(Files):
 
     def test_wrong_usage(self):
         path = self.write([{"model": "resnet50", "latency_s": 1, "energy_j": 1}])
-        for arguments, says in ((["--csv", path], "which device"),
-                                (["--hardware", "h200"], "against what"),
+        for arguments, says in ((["--csv", path], "give one of --hardware"),
+                                (["--hardware", "h200"], "missing measurements"),
                                 (["--hardware", "h20O", "--csv", path], "h200"),
                                 (["--hardware", "h200", "--csv", path, "--precision", "fp17"], "fp16")):
             self.assertIn(says, self.ipw("validate", *arguments, code=2).stderr)

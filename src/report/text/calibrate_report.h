@@ -7,7 +7,6 @@
 
 #include "core/err.h"
 
-struct calibrate_rows;
 struct calibration;
 struct hardware;
 struct text;
@@ -28,8 +27,5 @@ void calibrate_json(const struct calibrate_report *report, struct text *out);
  * alone.  ERR_BAD_VALUE when the whole contradicts itself: see hardware_check. */
 enum err calibrate_hardware(const struct calibrate_report *report, struct text *out,
                             struct error *why) MUST_USE;
-
-/* The rows as a CSV file that calibrate_rows_read takes: measured once, fitted as often as one likes. */
-void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware, struct text *out);
 
 #endif

@@ -14,16 +14,16 @@ static void row_to_json(struct json *json, const struct validate_row *row)
 {
     json_object(json, NULL);
     json_string(json, "name", row->label);
-    json_string(json, "bound", estimate_bound_name(row->regime));
+    json_string(json, "bound", estimate_bound_name(row->predicted.regime));
     json_object(json, "latency_s");
     json_number(json, "measured", row->measured_s);
-    json_number(json, "predicted", row->predicted_s);
-    json_number(json, "error", off(row->measured_s, row->predicted_s));
+    json_number(json, "predicted", row->predicted.latency_s);
+    json_number(json, "error", off(row->measured_s, row->predicted.latency_s));
     json_object_end(json);
     json_object(json, "energy_j");
     json_number(json, "measured", row->measured_j);
-    json_number(json, "predicted", row->predicted_j);
-    json_number(json, "error", off(row->measured_j, row->predicted_j));
+    json_number(json, "predicted", row->predicted.joules);
+    json_number(json, "error", off(row->measured_j, row->predicted.joules));
     json_object_end(json);
     json_object_end(json);
 }
