@@ -15,13 +15,11 @@
 
 enum compare_better { BETTER_LOWER = -1, BETTER_NEITHER, BETTER_HIGHER };
 
-/* COMPARE_ENERGY_PER_QUERY ...: from compare_metrics.def. */
+/* COMPARE_ENERGY_PER_QUERY ...: from rundir/record.def. */
 enum compare_metric {
 #define METRIC(constant, name, unit, better, energy, label, of)         COMPARE_##constant,
 #define PRODUCT(constant, name, unit, better, energy, label, of, times) COMPARE_##constant,
-#include "analysis/compare_metrics.def"
-#undef METRIC
-#undef PRODUCT
+#include "rundir/record.def"
     COMPARE_METRICS
 };
 

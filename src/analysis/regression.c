@@ -12,6 +12,7 @@
 #include "stats/linear_fit.h"
 #include "stats/online.h"
 #include "stats/theil_sen.h"
+#include "rundir/record.h"
 
 /* What lies under it is taken for no power at all, as the Python IPW does. */
 #define POWER_LEAST 1e-12
@@ -145,7 +146,7 @@ static enum err put_points(struct analysis *analysis, const struct pair_row *row
     enum err err = ERR_OK;
     if (points->zeros && row->logs == LINEAR_PLAIN)
         analysis_warn(analysis, "%s: %" PRIu64 " values of %s are 0", row->key, points->zeros,
-                      RUN_NUMBER_INFO[row->y].name);
+                      record_column(COLUMN_NUMBER, row->y)->name);
     linear_fit_logs(points->x, points->y, points->count, row->logs, &fit);
     if (skip_unknown && !is_known(fit.slope))
         return ERR_OK;

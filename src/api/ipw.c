@@ -53,7 +53,7 @@ const char *ipw_status_text(int status)
     case IPW_ERROR_OPEN:
         return "the region has not ended yet";
     case IPW_ERROR_SYSTEM:
-        return "threads or descriptors could not be had, or the session is another process's";
+        return "no threads or descriptors available, or the session belongs to another process";
     default:
         return status >= 0 ? "ok" : "unknown status";
     }
@@ -64,7 +64,7 @@ const char *ipw_version(void)
     return IPW_VERSION;
 }
 
-/* Locks may be held for ever by threads that a fork did not take along. */
+/* Locks may be held forever by threads that a fork did not copy. */
 static bool is_ours(const ipw_session *session)
 {
     return session->owner == getpid();
@@ -83,10 +83,7 @@ static bool is_listed(const ipw_session *session, const char *device)
 static enum err list_devices(ipw_session *session)
 {
     struct sampler *sampler = session->session.sampler;
-    size_t most = 0;
-    for (size_t s = 0; s < sampler_count(sampler); s++)
-        most += sampler_sensor(sampler, s)->channel_count;
-    session->devices = calloc(most + 1, sizeof *session->devices);
+    session->devices = calloc(sampler_channel_count(sampler) + 1, sizeof *session->devices);
     if (!session->devices)
         return ERR_NO_MEMORY;
     for (size_t s = 0; s < sampler_count(sampler); s++) {
@@ -105,8 +102,8 @@ ipw_session *ipw_open(const ipw_options *options, int *status)
 {
     struct session_options wanted = {0};
     struct error why;
-    /* A caller built against a later, longer struct is served by the part known here; one that
-     * did not set the size is not. */
+    /* For a caller built against a later, longer struct the part known here is used; one that did
+     * not set the size is refused. */
     if (options && options->size < sizeof *options) {
         if (status)
             *status = IPW_ERROR_ARGUMENT;

@@ -5,7 +5,20 @@
 #include "core/grow.h"
 #include "port/thread.h"
 
-/* ---- lists ---- */
+/* ---- sharers ---- */
+
+struct sharer *sharer_new(size_t devices)
+{
+    return calloc(1, sizeof(struct sharer) + devices * sizeof(struct portion));
+}
+
+void sharer_free(struct sharer *sharer)
+{
+    if (!sharer)
+        return;
+    request_trace_release(&sharer->trace);
+    free(sharer);
+}
 
 enum err sharers_reserve(struct sharers *list, size_t more)
 {
@@ -68,7 +81,7 @@ void backlog_release(struct backlog *backlog)
     pthread_mutex_destroy(&backlog->lock);
 }
 
-/* Its place among those in flight; their count when it is not there.  Call with the lock held. */
+/* Its index among those in flight; their count when it is not there.  Call with the lock held. */
 static size_t find_flight(const struct backlog *backlog, uint64_t id)
 {
     size_t i = 0;
@@ -103,13 +116,13 @@ enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from)
 enum err backlog_end(struct backlog *backlog, struct sharer *sharer)
 {
     pthread_mutex_lock(&backlog->lock);
-    size_t place = find_flight(backlog, sharer->trace.id);
-    enum err err = place < backlog->flight_count ? ERR_OK : ERR_NOT_FOUND;
+    size_t at = find_flight(backlog, sharer->trace.id);
+    enum err err = at < backlog->flight_count ? ERR_OK : ERR_NOT_FOUND;
     if (!err)
         err = sharers_reserve(&backlog->ended, 1);
     if (!err) {
         sharers_add(&backlog->ended, sharer);
-        remove_flight(backlog, place);
+        remove_flight(backlog, at);
     }
     pthread_mutex_unlock(&backlog->lock);
     return err;
@@ -118,9 +131,9 @@ enum err backlog_end(struct backlog *backlog, struct sharer *sharer)
 void backlog_forget(struct backlog *backlog, uint64_t id)
 {
     pthread_mutex_lock(&backlog->lock);
-    size_t place = find_flight(backlog, id);
-    if (place < backlog->flight_count)
-        remove_flight(backlog, place);
+    size_t at = find_flight(backlog, id);
+    if (at < backlog->flight_count)
+        remove_flight(backlog, at);
     pthread_mutex_unlock(&backlog->lock);
 }
 
@@ -132,18 +145,18 @@ size_t backlog_ended(struct backlog *backlog)
     return count;
 }
 
-bool backlog_has_room(struct backlog *backlog, size_t most, nanos patience)
+bool backlog_has_capacity(struct backlog *backlog, size_t most, nanos patience)
 {
     pthread_mutex_lock(&backlog->lock);
     if (backlog->ended.count >= most)
         thread_wait(&backlog->collected, &backlog->lock, patience);
-    bool room = backlog->ended.count < most;
+    bool below = backlog->ended.count < most;
     pthread_mutex_unlock(&backlog->lock);
-    return room;
+    return below;
 }
 
-/* ---- ended and waiting: a heap, so that one long request that holds up thousands of short ones does
- * not have them looked through every time ---- */
+/* ---- ended and waiting: a heap, so that thousands of short requests that wait for one long one are not
+ * scanned every time ---- */
 
 static void swap(struct sharer **items, size_t a, size_t b)
 {

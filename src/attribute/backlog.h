@@ -1,7 +1,7 @@
-/* The requests that sharing has not come to yet: those in flight, and those that have ended and wait
- * for their time to be settled.  Private to sharing.  Owns the sharers it was given until they are
- * popped.  begin, end, forget and the two that tell of room may be called by any thread, the rest by
- * one. */
+/* The requests that sharing has not settled yet: those in flight, and those that have ended and wait for
+ * their time to be settled.  Private to sharing.  Owns the sharers added to it until they are popped;
+ * sharer_new allocates what sharer_free frees, trace included.  begin, end, forget, ended and
+ * has_capacity may be called by any thread, the rest by one. */
 #ifndef IPW_ATTRIBUTE_BACKLOG_H
 #define IPW_ATTRIBUTE_BACKLOG_H
 
@@ -10,19 +10,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "attribute/slice.h"
 #include "core/err.h"
 #include "core/units.h"
+#include "trace/request.h"
 
-/* A list of sharers; whoever holds it says whether it owns them. */
+enum phase { PHASE_PREFILL, PHASE_DECODE, PHASE_COUNT };
+
+/* What a request has been given of one device so far. */
+struct portion {
+    double active[PHASE_COUNT], idle[PHASE_COUNT]; /* J */
+    double covered_s[PHASE_COUNT];
+    double window_joules; /* the whole device while the request was in flight */
+    bool counted;         /* at some time in the total */
+    unsigned key,
+        earlier_key; /* of the channel that measured it (share_key), and of one before that; 0 none */
+};
+
+/* A request that shares in the energy. */
+struct sharer {
+    struct request_trace trace;
+    double counted_active[PHASE_COUNT], counted_idle[PHASE_COUNT]; /* over the counted devices, J */
+    double shared_s, alone_s;                                      /* in flight; without another */
+    double concurrent_s;       /* in flight, times the number of requests in flight */
+    struct portion portions[]; /* one per device */
+};
+
+struct sharer *sharer_new(size_t devices);
+void sharer_free(struct sharer *sharer);
+
+/* A list of sharers; its holder says whether it owns them. */
 struct sharers {
     struct sharer **items;
     size_t count, capacity;
 };
 
-/* Room for `more` after those there are. */
+/* Ensures capacity for `more` of them. */
 enum err sharers_reserve(struct sharers *list, size_t more) MUST_USE;
-/* Into room that was reserved. */
+/* Within the reserved capacity. */
 void sharers_add(struct sharers *list, struct sharer *sharer);
 /* Frees the sharers too. */
 void sharers_release(struct sharers *list);
@@ -45,21 +69,21 @@ void backlog_init(struct backlog *backlog);
 void backlog_release(struct backlog *backlog);
 
 enum err backlog_begin(struct backlog *backlog, uint64_t id, nanos from) MUST_USE;
-/* Takes the sharer when it succeeds; ERR_NOT_FOUND when none of that id is in flight. */
+/* Takes ownership of the sharer on success; ERR_NOT_FOUND when none of that id is in flight. */
 enum err backlog_end(struct backlog *backlog, struct sharer *sharer) MUST_USE;
 void backlog_forget(struct backlog *backlog, uint64_t id);
 
 /* How many have ended since the last collect. */
 size_t backlog_ended(struct backlog *backlog);
 /* Waits, at most about `patience`, until they are fewer than `most`; false when they are not. */
-bool backlog_has_room(struct backlog *backlog, size_t most, nanos patience);
+bool backlog_has_capacity(struct backlog *backlog, size_t most, nanos patience);
 
-/* Makes those that have ended ready to be popped, and tells when the first of those in flight began;
+/* Makes those that have ended ready to be popped, and reports when the first of those in flight began;
  * INT64_MAX when none is. */
 enum err backlog_collect(struct backlog *backlog, nanos *earliest) MUST_USE;
 
-/* The next one that has to be known up to `limit`, the one that began first; NULL when there is no
- * more. */
+/* The next one that reaches into the time up to `limit`, the one that began first; NULL when there is
+ * none. */
 struct sharer *backlog_pop(struct backlog *backlog, nanos limit);
 
 /* Which of two began, or ended, first; never equal for two different ids. */

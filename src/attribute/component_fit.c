@@ -10,10 +10,10 @@
 #include "stats/least_squares.h"
 #include "stats/online.h"
 
-/* A power that is known no better than to this share of the mean one is not known. */
+/* A power whose uncertainty exceeds this share of the mean power counts as unknown. */
 #define IDENTIFIED 0.25
 
-enum { NOWHERE = -1, UNKNOWNS_MAX = FIT_COLUMNS_MAX + 1 };
+enum { NO_GROUP = -1, UNKNOWNS_MAX = FIT_COLUMNS_MAX + 1 };
 
 /* The windows of a stratum as one: replays differ by chance alone. */
 struct row {
@@ -30,7 +30,7 @@ struct problem {
     size_t row_count;
     bool has_idle;
     double mean_watts;               /* above idle, while busy */
-    int group_of[FIT_COLUMNS_MAX];   /* NOWHERE: no time */
+    int group_of[FIT_COLUMNS_MAX];   /* NO_GROUP: no time */
     unsigned phase[FIT_COLUMNS_MAX]; /* of each group */
     size_t groups;
     double *a, *b; /* rows x unknowns, each row over its sigma; the last unknown is idle */
@@ -62,7 +62,7 @@ static struct row *row_of(struct problem *p, unsigned stratum)
     return &p->rows[p->row_count++];
 }
 
-static void take_rows(struct problem *p)
+static void build_rows(struct problem *p)
 {
     p->row_count = 0;
     for (size_t i = 0; i < p->count; i++)
@@ -77,20 +77,20 @@ static double row_busy(const struct problem *p, const struct row *row)
     return sum;
 }
 
-/* What is drawn above idle while anything is busy, all columns alike. */
-static void take_mean_power(struct problem *p)
+/* The power above idle while anything is busy, the same for all columns. */
+static void set_mean_power(struct problem *p)
 {
-    double rest_j = 0, rest_s = 0, joules = 0, seconds = 0, busy = 0;
+    double idle_j = 0, idle_s = 0, joules = 0, seconds = 0, busy = 0;
     for (size_t i = 0; i < p->row_count; i++) {
         const struct row *row = &p->rows[i];
         double now = row_busy(p, row);
-        bool rests = now <= 0;
-        *(rests ? &rest_j : &joules) += row->joules;
-        *(rests ? &rest_s : &seconds) += row->seconds;
+        bool is_idle = now <= 0;
+        *(is_idle ? &idle_j : &joules) += row->joules;
+        *(is_idle ? &idle_s : &seconds) += row->seconds;
         busy += now;
     }
-    p->has_idle = rest_s > 0;
-    double idle = p->has_idle ? rest_j / rest_s : 0;
+    p->has_idle = idle_s > 0;
+    double idle = p->has_idle ? idle_j / idle_s : 0;
     p->mean_watts = busy > 0 ? fmax((joules - idle * seconds) / busy, 0) : 0;
 }
 
@@ -110,7 +110,7 @@ static void build(struct problem *p)
         const struct row *row = &p->rows[i];
         double weight = 1 / row_sigma(row);
         for (size_t j = 0; j < p->options->columns; j++)
-            if (p->group_of[j] != NOWHERE)
+            if (p->group_of[j] != NO_GROUP)
                 p->a[i * n + (size_t)p->group_of[j]] += row->busy_s[j] * weight;
         if (p->has_idle)
             p->a[i * n + p->groups] = row->seconds * weight;
@@ -119,7 +119,7 @@ static void build(struct problem *p)
 }
 
 /* The cosine of the angle between two groups' times: 1 where they are always in proportion. */
-static double alike(const struct problem *p, size_t g, size_t h)
+static double similarity(const struct problem *p, size_t g, size_t h)
 {
     size_t n = unknowns(p);
     double gg = 0, hh = 0, gh = 0;
@@ -132,7 +132,7 @@ static double alike(const struct problem *p, size_t g, size_t h)
     return gg > 0 && hh > 0 ? gh / sqrt(gg * hh) : 0;
 }
 
-static void join(struct problem *p, size_t keep, size_t gone)
+static void merge_groups(struct problem *p, size_t keep, size_t gone)
 {
     if (keep > gone) {
         size_t other = keep;
@@ -149,13 +149,13 @@ static void join(struct problem *p, size_t keep, size_t gone)
     p->groups--;
 }
 
-/* Joins g with the group of its phase that is most like it; false when it is alone there. */
-static bool join_nearest(struct problem *p, size_t g)
+/* Merges g with the most similar group of its phase; false when it is the only one. */
+static bool merge_nearest(struct problem *p, size_t g)
 {
     long best = -1;
     double most = -1;
     for (size_t h = 0; h < p->groups; h++) {
-        double now = h != g && p->phase[h] == p->phase[g] ? alike(p, g, h) : -2;
+        double now = h != g && p->phase[h] == p->phase[g] ? similarity(p, g, h) : -2;
         if (now > most) {
             most = now;
             best = (long)h;
@@ -163,31 +163,31 @@ static bool join_nearest(struct problem *p, size_t g)
     }
     if (best < 0)
         return false;
-    join(p, g, (size_t)best);
+    merge_groups(p, g, (size_t)best);
     return true;
 }
 
-/* Joins the two of one phase that are most alike; false when every phase has one group. */
-static bool join_most_alike(struct problem *p)
+/* Merges the two most similar groups of one phase; false when every phase has one group. */
+static bool merge_most_similar(struct problem *p)
 {
     size_t best = p->groups;
     double most = -1;
     for (size_t g = 0; g < p->groups; g++)
         for (size_t h = g + 1; h < p->groups; h++)
-            if (p->phase[g] == p->phase[h] && alike(p, g, h) > most) {
-                most = alike(p, g, h);
+            if (p->phase[g] == p->phase[h] && similarity(p, g, h) > most) {
+                most = similarity(p, g, h);
                 best = g;
             }
-    return best < p->groups && join_nearest(p, best);
+    return best < p->groups && merge_nearest(p, best);
 }
 
-static void begin_groups(struct problem *p)
+static void init_groups(struct problem *p)
 {
     for (size_t j = 0; j < p->options->columns; j++) {
         double busy = 0;
         for (size_t i = 0; i < p->row_count; i++)
             busy += p->rows[i].busy_s[j];
-        p->group_of[j] = NOWHERE;
+        p->group_of[j] = NO_GROUP;
         if (busy > 0) {
             p->phase[p->groups] = p->options->phases[j];
             p->group_of[j] = (int)p->groups++;
@@ -195,57 +195,58 @@ static void begin_groups(struct problem *p)
     }
 }
 
-/* Of the groups that are not known well enough, the one known least; -1 when all are. */
-static long least_known(const struct problem *p, const double *sigmas)
+/* The group with the largest uncertainty of those that are too uncertain; -1 when none is. */
+static long most_uncertain(const struct problem *p, const double *sigmas)
 {
     long worst = -1;
     for (size_t g = 0; g < p->groups; g++) {
-        bool has_company = false;
+        bool has_others = false;
         for (size_t h = 0; h < p->groups; h++)
-            has_company = has_company || (h != g && p->phase[h] == p->phase[g]);
-        if (has_company && sigmas[g] > IDENTIFIED * p->mean_watts &&
+            has_others = has_others || (h != g && p->phase[h] == p->phase[g]);
+        if (has_others && sigmas[g] > IDENTIFIED * p->mean_watts &&
             (worst < 0 || sigmas[g] > sigmas[worst]))
             worst = (long)g;
     }
     return worst;
 }
 
-/* A power that the bound holds at 0 although its component worked was not found either. */
-static bool join_bound(struct problem *p, const double *x)
+/* A power held at the bound of 0 although its component was busy was not identified either. */
+static bool merge_at_bound(struct problem *p, const double *x)
 {
     for (size_t g = 0; g < p->groups; g++)
-        if (x[g] <= 0 && join_nearest(p, g))
+        if (x[g] <= 0 && merge_nearest(p, g))
             return true;
     return false;
 }
 
-/* Joins groups until the windows tell those that are left apart; x and their sigmas come with it. */
-static enum err settle(struct problem *p, double *x, double *sigmas, struct error *why)
+/* Merges groups until the windows separate those that are left; fills x and their sigmas. */
+static enum err solve(struct problem *p, double *x, double *sigmas, struct error *why)
 {
     for (;;) {
         build(p);
         enum err err = least_squares_sigmas(p->a, p->row_count, unknowns(p), sigmas);
-        if (err == ERR_BAD_VALUE && join_most_alike(p))
+        if (err == ERR_BAD_VALUE && merge_most_similar(p))
             continue;
         if (err == ERR_BAD_VALUE)
-            return err_set(why, ERR_NO_DATA,
-                           "the windows cannot tell idle from work: measure idle as well");
+            return err_set(
+                why, ERR_NO_DATA,
+                "the windows cannot separate idle power from work: measure idle power as well");
         if (err)
             return err_set(why, err, "out of memory");
-        long worst = least_known(p, sigmas);
-        if (worst >= 0 && join_nearest(p, (size_t)worst))
+        long worst = most_uncertain(p, sigmas);
+        if (worst >= 0 && merge_nearest(p, (size_t)worst))
             continue;
         err = least_squares_positive(p->a, p->b, p->row_count, unknowns(p), x);
         if (err)
             return err_set(why, err, "cannot solve for the powers: %s", err_text(err));
-        if (!join_bound(p, x))
+        if (!merge_at_bound(p, x))
             return ERR_OK;
     }
 }
 
 /* ---- the bootstrap ---- */
 
-/* Replays are drawn anew; a window without replays scatters by its own error. */
+/* Replays are resampled; a window without replays is varied by its own error. */
 static void draw_rows(struct problem *p, struct random *draws, const unsigned *strata,
                       size_t *picked, const bool *has_replays)
 {
@@ -284,9 +285,9 @@ static enum err bootstrap(struct problem *p, struct online *spread)
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- the fit ---- */
 
-static double wider(double sigma, const struct online *spread)
+static double larger_sigma(double sigma, const struct online *spread)
 {
     double scatter = online_stddev(spread);
     return is_known(scatter) ? fmax(sigma, scatter) : sigma;
@@ -298,15 +299,15 @@ static void fill(const struct problem *p, const double *x, const double *sigmas,
     out->groups = (unsigned)p->groups;
     out->has_idle = p->has_idle;
     out->idle_watts = p->has_idle ? x[p->groups] : UNKNOWN;
-    out->idle_sigma = p->has_idle ? wider(sigmas[p->groups], &spread[p->groups]) : UNKNOWN;
+    out->idle_sigma = p->has_idle ? larger_sigma(sigmas[p->groups], &spread[p->groups]) : UNKNOWN;
     for (size_t j = 0; j < p->options->columns; j++) {
         struct fit_power *power = &out->columns[j];
         *power = (struct fit_power){.watts = UNKNOWN, .sigma = UNKNOWN, .is_alone = true};
-        if (p->group_of[j] == NOWHERE)
+        if (p->group_of[j] == NO_GROUP)
             continue;
         power->group = (unsigned)p->group_of[j];
         power->watts = x[power->group];
-        power->sigma = wider(sigmas[power->group], &spread[power->group]);
+        power->sigma = larger_sigma(sigmas[power->group], &spread[power->group]);
         for (size_t k = 0; k < p->options->columns; k++)
             if (k != j && p->group_of[k] == p->group_of[j])
                 power->is_alone = false;
@@ -317,17 +318,17 @@ static enum err fit(struct problem *p, struct component_fit *out, struct error *
 {
     double x[UNKNOWNS_MAX], sigmas[UNKNOWNS_MAX];
     struct online spread[UNKNOWNS_MAX] = {{0}};
-    take_rows(p);
-    take_mean_power(p);
-    begin_groups(p);
+    build_rows(p);
+    set_mean_power(p);
+    init_groups(p);
     if (p->groups == 0)
-        return err_set(why, ERR_NO_DATA, "no window in which a component worked");
-    enum err err = settle(p, x, sigmas, why);
+        return err_set(why, ERR_NO_DATA, "no window in which a component was busy");
+    enum err err = solve(p, x, sigmas, why);
     if (err)
         return err;
     err = bootstrap(p, spread);
     if (err)
-        return err_set(why, err, "cannot draw the windows again: %s", err_text(err));
+        return err_set(why, err, "cannot resample the windows: %s", err_text(err));
     fill(p, x, sigmas, spread, out);
     return ERR_OK;
 }

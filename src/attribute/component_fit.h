@@ -1,11 +1,10 @@
-/* What power each component of a program draws, out of windows in which the components had different
- * times:
+/* The power of each component of a program, from windows in which the components had different times:
  *
  *     joules of a window = idle power x seconds + sum over the components of power x busy seconds
  *
- * with no power below 0.  Components whose times always stand in the same proportion cannot be told
- * apart by energy: they are put into one group with a common power, by which their joules then go by
- * time.  What remains is solved by least squares at 0 or above; the ± is the larger of what the
+ * with no power below 0.  Components whose times are always in the same proportion cannot be separated by
+ * energy: they form one group with a common power, so their joules are in proportion to time.  The
+ * rest is solved by non-negative least squares (NNLS); the ± is the larger of what the
  * bootstrap over replays and the errors of the windows give.
  *
  * Pure: windows in, powers out.  The caller owns both. */
@@ -20,20 +19,20 @@
 
 enum { FIT_COLUMNS_MAX = 32 };
 
-/* How far the model itself may be off for a window, as a share of its joules: power is not quite a
- * constant of a component.  Differences below this do not tell components apart. */
+/* How far the model itself may be off for a window, as a share of its joules: the power of a
+ * component is not quite constant.  Differences below this do not separate components. */
 #define FIT_MODEL_ERROR 0.01
 
 struct fit_window {
     double joules;
-    double sigma; /* of joules, what replays shrink; 0 or UNKNOWN: not known */
+    double sigma; /* of joules, reduced by replays; 0 or UNKNOWN: unknown */
     double seconds;
-    const double *busy_s; /* of each column; NULL for a window at rest */
+    const double *busy_s; /* of each column; NULL for an idle window */
     unsigned stratum;     /* windows of one stratum are replays of the same work */
 };
 
 struct fit_options {
-    /* Columns of different phases are never put together: windows of either stand for themselves. */
+    /* Columns of different phases are never grouped: the windows of each phase are separate. */
     const unsigned *phases;
     size_t columns;
     unsigned resamples; /* of the bootstrap; 0: none */
@@ -43,17 +42,17 @@ struct fit_options {
 struct fit_power {
     double watts, sigma; /* above idle; UNKNOWN when the column had no time */
     unsigned group;      /* columns of one group share a power */
-    bool is_alone;       /* its power is its own: nobody shares its group */
+    bool is_alone;       /* its power is its own: no other column is in its group */
 };
 
 struct component_fit {
     struct fit_power columns[FIT_COLUMNS_MAX];
     unsigned groups;
-    bool has_idle; /* windows at rest were given; otherwise idle is in the powers */
+    bool has_idle; /* idle windows were given; otherwise idle is in the powers */
     double idle_watts, idle_sigma;
 };
 
-/* ERR_NO_DATA, saying what is missing, where not even one power a phase can be found. */
+/* ERR_NO_DATA, saying what is missing, where not even one power per phase can be found. */
 enum err component_fit(const struct fit_window *windows, size_t count,
                        const struct fit_options *options, struct component_fit *out,
                        struct error *why) MUST_USE;

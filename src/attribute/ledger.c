@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/figure.h"
-#include "attribute/total.h"
+#include "attribute/channel_energy.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
 
@@ -50,13 +49,13 @@ static void read_gauge(struct sampler *sampler, size_t source, size_t channel,
         gauge->max = gauge->last;
 }
 
-/* ---- one device: which of its figures is the figure ---- */
+/* ---- one device: which of its channels gives its energy ---- */
 
-struct choice {
-    struct figure *figures; /* of all energy channels of the machine */
+struct candidates {
+    struct channel_energy *channels; /* all energy channels of the machine */
     size_t count;
-    const struct figure **main_of; /* per device: its chosen figure, or NULL */
-    struct total_part *counted;    /* room for the parts of the total */
+    const struct channel_energy **main_of; /* per device: the channel chosen for it, or NULL */
+    struct energy_term *counted;           /* buffer for the terms of the total */
 };
 
 static bool same_thing(const struct sensor_channel *a, const struct sensor_channel *b)
@@ -64,30 +63,28 @@ static bool same_thing(const struct sensor_channel *a, const struct sensor_chann
     return a->scope == b->scope && a->location == b->location && !strcmp(a->device, b->device);
 }
 
-/* Is b's figure about a part of what a's is about, on the same device? */
+/* Whether b measures a part of what a measures, on the same device. */
 static bool is_part(const struct sensor_channel *a, const struct sensor_channel *b)
 {
     return !strcmp(a->device, b->device) && a->scope != b->scope &&
            scope_contains(a->scope, b->scope);
 }
 
-static double power_of(const struct figure *f)
+static double power_of(const struct channel_energy *f)
 {
     return f->energy.joules / f->covered_s;
 }
 
-/* Shall f speak for a device rather than best?  A living figure before a silent one, a measured one
- * before a guess (however much more that spans), one with a place in the machine before one without,
- * the whole before a part, and then the better method. */
-static bool speaks_before(const struct sampler *sampler, const struct figure *f,
-                          const struct figure *best)
+/* Whether f represents a device better than best.  A known energy before an unknown one, a measurement
+ * before an estimate (however much more that spans), one with a scope before one without, the whole
+ * before a part, and then the better method. */
+static bool ranks_before(const struct channel_energy *f, const struct channel_energy *best)
 {
-    const struct sensor_channel *row = figure_row(sampler, f),
-                                *best_row = figure_row(sampler, best);
-    if (figure_lives(f) != figure_lives(best))
-        return figure_lives(f);
-    if (figure_is_measured(f) != figure_is_measured(best))
-        return figure_is_measured(f);
+    const struct sensor_channel *row = f->row, *best_row = best->row;
+    if (channel_energy_is_known(f) != channel_energy_is_known(best))
+        return channel_energy_is_known(f);
+    if (channel_energy_is_measured(f) != channel_energy_is_measured(best))
+        return channel_energy_is_measured(f);
     if ((row->scope == SCOPE_NONE) != (best_row->scope == SCOPE_NONE))
         return best_row->scope == SCOPE_NONE;
     if (row->scope != best_row->scope) {
@@ -96,18 +93,17 @@ static bool speaks_before(const struct sampler *sampler, const struct figure *f,
         if (scope_contains(best_row->scope, row->scope))
             return false;
     }
-    return figure_better(sampler, f, best);
+    return channel_energy_is_better(f, best);
 }
 
-static const struct figure *choose_main(const struct sampler *sampler, const struct choice *choice,
-                                        const char *device)
+static const struct channel_energy *choose_main(const struct candidates *all, const char *device)
 {
-    const struct figure *best = NULL;
-    for (size_t i = 0; i < choice->count; i++) {
-        const struct figure *f = &choice->figures[i];
-        if (strcmp(figure_row(sampler, f)->device, device) != 0)
+    const struct channel_energy *best = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct channel_energy *f = &all->channels[i];
+        if (strcmp(f->row->device, device) != 0)
             continue;
-        if (!best || speaks_before(sampler, f, best))
+        if (!best || ranks_before(f, best))
             best = f;
     }
     return best;
@@ -122,40 +118,40 @@ static void add_part(struct ledger_device *device, const char *name, const struc
     part->energy = *energy;
 }
 
-/* The best other living figure of the same thing, for comparison; and the parts. */
-static void add_company(const struct sampler *sampler, const struct choice *choice,
-                        const struct figure *main_figure, struct ledger_device *device)
+/* The best other channel of the same thing, for comparison; and the parts. */
+static void add_secondary(const struct candidates *all, const struct channel_energy *primary,
+                          struct ledger_device *device)
 {
-    const struct sensor_channel *main_row = figure_row(sampler, main_figure);
-    const struct figure *check = NULL;
-    for (size_t i = 0; i < choice->count; i++) {
-        const struct figure *f = &choice->figures[i];
-        const struct sensor_channel *row = figure_row(sampler, f);
-        if (f == main_figure || strcmp(row->device, device->id) != 0)
+    const struct sensor_channel *main_row = primary->row;
+    const struct channel_energy *check = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct channel_energy *f = &all->channels[i];
+        const struct sensor_channel *row = f->row;
+        if (f == primary || strcmp(row->device, device->id) != 0)
             continue;
         if (same_thing(main_row, row)) {
-            if (f->energy.method != METHOD_NONE && (!check || figure_better(sampler, f, check)))
+            if (f->energy.method != METHOD_NONE && (!check || channel_energy_is_better(f, check)))
                 check = f;
         } else if (row->scope == SCOPE_NONE || is_part(main_row, row)) {
             add_part(device, row->name, &f->energy);
         }
     }
-    if (check && main_figure->energy.method != METHOD_NONE) {
+    if (check && primary->energy.method != METHOD_NONE) {
         device->cross_check = check->energy;
         /* As mean powers: the two may not cover the same part of the window. */
-        device->residual = power_of(check) / power_of(main_figure) - 1;
+        device->residual = power_of(check) / power_of(primary) - 1;
     }
 }
 
-/* Where the whole of a device is silent, a part speaks for it: it must say that it is one. */
-static void note_silent_whole(const struct sampler *sampler, const struct choice *choice,
-                              const struct figure *main_figure, struct ledger_device *device)
+/* Where the channel of a whole device has no value, a part represents it: the note must say so. */
+static void note_partial(const struct candidates *all, const struct channel_energy *primary,
+                         struct ledger_device *device)
 {
-    const struct sensor_channel *row = figure_row(sampler, main_figure);
-    for (size_t i = 0; i < choice->count; i++) {
-        const struct figure *f = &choice->figures[i];
-        if (!figure_lives(f) && is_part(figure_row(sampler, f), row)) {
-            str_format(device->energy.note, sizeof device->energy.note, "%s alone: %s", row->name,
+    const struct sensor_channel *row = primary->row;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct channel_energy *f = &all->channels[i];
+        if (!channel_energy_is_known(f) && is_part(f->row, row)) {
+            str_format(device->energy.note, sizeof device->energy.note, "%s only: %s", row->name,
                        f->energy.note);
             return;
         }
@@ -172,37 +168,194 @@ static void split_idle(struct ledger_device *device, const struct baseline *idle
     }
 }
 
-static void fill_device(struct sampler *sampler, const struct choice *choice,
+static void fill_device(struct sampler *sampler, const struct candidates *all,
                         const struct baseline *idle, struct ledger_device *device,
-                        const struct figure *main_figure)
+                        const struct channel_energy *primary)
 {
     device->has_energy = true;
-    device->source = main_figure->source;
-    device->channel = main_figure->channel;
-    device->sensor = sampler_sensor(sampler, main_figure->source);
-    device->energy = main_figure->energy;
-    device->power_max = main_figure->power_max;
-    if (figure_lives(main_figure)) {
-        device->power_mean = power_of(main_figure);
+    device->source = primary->source;
+    device->channel = primary->channel;
+    device->sensor = sampler_sensor(sampler, primary->source);
+    device->energy = primary->energy;
+    device->power_max = primary->power_max;
+    if (channel_energy_is_known(primary)) {
+        device->power_mean = power_of(primary);
         /* In a window shorter than a sample the mean is the better peak. */
         device->power_max = fmax(device->power_max, device->power_mean);
-        split_idle(device, idle, main_figure->covered_s);
-        note_silent_whole(sampler, choice, main_figure, device);
+        split_idle(device, idle, primary->covered_s);
+        note_partial(all, primary, device);
     }
-    add_company(sampler, choice, main_figure, device);
+    add_secondary(all, primary, device);
 }
 
-/* ---- taking it ---- */
+/* ---- the total: a sum of devices in which no joule is counted twice ---- */
 
-static size_t channels_in_all(const struct sampler *sampler)
+static bool overlaps(const struct sensor_channel *outer, const struct sensor_channel *inner)
+{
+    return scope_contains(outer->scope, inner->scope) &&
+           (outer->location < 0 || inner->location < 0 || outer->location == inner->location);
+}
+
+static bool has_platform_at(const struct channel_energy *const *main_of, size_t devices,
+                            int location)
+{
+    for (size_t i = 0; i < devices; i++) {
+        const struct channel_energy *f = main_of[i];
+        if (channel_energy_is_measured(f) && f->row->scope == SCOPE_PLATFORM &&
+            f->row->location == location)
+            return true;
+    }
+    return false;
+}
+
+/* perf lists a psys for every socket; on some machines all of them count, on others one does, and
+ * whether it counts its socket or the whole machine is not documented.  Unknown while another socket
+ * that is measured has no working psys. */
+static bool psys_span_is_unknown(const struct channel_energy *const *main_of, size_t devices,
+                                 const struct sensor_channel *row)
+{
+    if (row->location < 0)
+        return false;
+    for (size_t i = 0; i < devices; i++) {
+        const struct channel_energy *f = main_of[i];
+        if (!channel_energy_is_measured(f))
+            continue;
+        const struct sensor_channel *other = f->row;
+        if (other->scope != SCOPE_PLATFORM && scope_contains(SCOPE_PLATFORM, other->scope) &&
+            other->location >= 0 && !has_platform_at(main_of, devices, other->location))
+            return true;
+    }
+    return false;
+}
+
+static size_t count_measured(const struct channel_energy *const *main_of, size_t devices,
+                             enum scope scope)
 {
     size_t count = 0;
-    for (size_t s = 0; s < sampler_count(sampler); s++)
-        count += sampler_sensor(sampler, s)->channel_count;
+    for (size_t i = 0; i < devices; i++)
+        count += channel_energy_is_measured(main_of[i]) && main_of[i]->row->scope == scope;
     return count;
 }
 
-static void collect(struct sampler *sampler, struct ledger *ledger, struct choice *choice)
+/* Whether it is unknown what this channel spans.  Then it may be neither added to what it perhaps
+ * contains (joules counted twice) nor replace it (joules lost): the others, whose span is known, are
+ * summed, and it is shown beside the sum.
+ *
+ * A module's meter contains its GPUs, but nothing says which they are: with one GPU per module the
+ * counts agree; with two (GB200), or with other cards in the machine, they do not. */
+static bool span_is_unknown(const struct channel_energy *const *main_of, size_t devices,
+                            size_t self)
+{
+    const struct sensor_channel *row = main_of[self]->row;
+    if (row->scope == SCOPE_PLATFORM)
+        return psys_span_is_unknown(main_of, devices, row);
+    if (row->scope != SCOPE_MODULE)
+        return false;
+    size_t gpus = count_measured(main_of, devices, SCOPE_GPU);
+    return gpus > 0 && gpus != count_measured(main_of, devices, SCOPE_MODULE);
+}
+
+/* Whether another device's energy already contains this one's.  An estimate never displaces a
+ * measurement; between two channels of the same thing the better (then the earlier) wins. */
+static bool is_contained(const struct channel_energy *const *main_of, size_t devices, size_t self)
+{
+    const struct channel_energy *own = main_of[self];
+    const struct sensor_channel *row = own->row;
+    for (size_t i = 0; i < devices; i++) {
+        const struct channel_energy *other = main_of[i];
+        if (i == self || !other || other->energy.method == METHOD_NONE)
+            continue;
+        if (channel_energy_is_measured(own) && !channel_energy_is_measured(other))
+            continue;
+        const struct sensor_channel *other_row = other->row;
+        if (!overlaps(other_row, row) || span_is_unknown(main_of, devices, i))
+            continue;
+        if (other_row->scope != row->scope)
+            return true;
+        if (channel_energy_is_better(other, own) ||
+            (!channel_energy_is_better(own, other) && i < self))
+            return true;
+    }
+    return false;
+}
+
+/* Whether what f measures is in the sum under another name. */
+static bool is_represented(const struct channel_energy *const *main_of, const struct ledger *ledger,
+                           const struct channel_energy *f)
+{
+    const struct sensor_channel *row = f->row;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct channel_energy *counted = main_of[i];
+        if (!counted || !ledger->devices[i].counted)
+            continue;
+        const struct sensor_channel *other = counted->row;
+        if (overlaps(other, row) || overlaps(row, other))
+            return true;
+    }
+    return false;
+}
+
+/* Notes which devices are missing in the total, also under another name. */
+static void note_absent(const struct channel_energy *const *main_of, struct ledger *ledger)
+{
+    const struct ledger_device *first = NULL;
+    unsigned others = 0;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct channel_energy *f = main_of[i];
+        if (!f || ledger->devices[i].counted || f->row->scope == SCOPE_NONE ||
+            is_represented(main_of, ledger, f))
+            continue;
+        if (!first)
+            first = &ledger->devices[i];
+        else
+            others++;
+    }
+    if (!first)
+        return;
+    char more[32] = "";
+    if (others)
+        str_format(more, sizeof more, " and %u more", others);
+    str_format(ledger->total.note, sizeof ledger->total.note, "without %s%s: %s", first->id, more,
+               first->energy.method == METHOD_ESTIMATED ? "only estimated" : first->energy.note);
+}
+
+static void take_total(const struct channel_energy *const *main_of, struct energy_term *terms,
+                       struct ledger *ledger)
+{
+    bool any_measured = false;
+    size_t counted = 0;
+    for (size_t i = 0; i < ledger->count; i++)
+        any_measured = any_measured || (channel_energy_is_measured(main_of[i]) &&
+                                        main_of[i]->row->scope != SCOPE_NONE);
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct channel_energy *f = main_of[i];
+        struct ledger_device *device = &ledger->devices[i];
+        if (!channel_energy_is_known(f) || f->row->scope == SCOPE_NONE)
+            continue;
+        /* A sum of measurements and estimates would be an estimate: those are shown beside it. */
+        if (any_measured && !channel_energy_is_measured(f))
+            continue;
+        if (span_is_unknown(main_of, ledger->count, i)) {
+            str_copy(device->energy.note, sizeof device->energy.note,
+                     f->row->scope == SCOPE_MODULE
+                         ? "not in the total: which of the GPUs it contains is unknown"
+                         : "not in the total: another socket has no psys, so what this one spans "
+                           "is unknown");
+            continue;
+        }
+        if (is_contained(main_of, ledger->count, i))
+            continue;
+        device->counted = true;
+        terms[counted++] =
+            (struct energy_term){&device->energy, device->sensor->driver, f->row->scope};
+    }
+    energy_sum(terms, counted, &ledger->total);
+    note_absent(main_of, ledger);
+}
+
+/* ---- the ledger ---- */
+
+static void collect(struct sampler *sampler, struct ledger *ledger, struct candidates *all)
 {
     for (size_t s = 0; s < sampler_count(sampler); s++) {
         const struct sensor *sensor = sampler_sensor(sampler, s);
@@ -215,8 +368,8 @@ static void collect(struct sampler *sampler, struct ledger *ledger, struct choic
                 device->source = s;
             }
             if (quantity_gives_joules(row->quantity))
-                figure_take(sampler, s, c, ledger->from, ledger->to,
-                            &choice->figures[choice->count++]);
+                channel_energy_take(sampler, s, c, ledger->from, ledger->to,
+                                    &all->channels[all->count++]);
             else if (!is_known(device->gauges[row->quantity].mean) ||
                      !device->gauges[row->quantity].present)
                 read_gauge(sampler, s, c, ledger, &device->gauges[row->quantity]);
@@ -231,27 +384,27 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
                            .to = to,
                            .total = energy_unknown("no sensor measures "
                                                    "energy here")};
-    size_t most = channels_in_all(sampler);
-    struct choice choice = {
-        .figures = calloc(most + 1, sizeof *choice.figures),
-        .main_of = calloc(most + 1, sizeof *choice.main_of),
-        .counted = calloc(most + 1, sizeof *choice.counted),
+    size_t most = sampler_channel_count(sampler);
+    struct candidates all = {
+        .channels = calloc(most + 1, sizeof *all.channels),
+        .main_of = calloc(most + 1, sizeof *all.main_of),
+        .counted = calloc(most + 1, sizeof *all.counted),
     };
     out->devices = calloc(most + 1, sizeof *out->devices);
     enum err err = ERR_NO_MEMORY;
-    if (choice.figures && choice.main_of && choice.counted && out->devices) {
-        collect(sampler, out, &choice);
+    if (all.channels && all.main_of && all.counted && out->devices) {
+        collect(sampler, out, &all);
         for (size_t i = 0; i < out->count; i++) {
-            choice.main_of[i] = choose_main(sampler, &choice, out->devices[i].id);
-            if (choice.main_of[i])
-                fill_device(sampler, &choice, idle, &out->devices[i], choice.main_of[i]);
+            all.main_of[i] = choose_main(&all, out->devices[i].id);
+            if (all.main_of[i])
+                fill_device(sampler, &all, idle, &out->devices[i], all.main_of[i]);
         }
-        total_take(sampler, choice.main_of, choice.counted, out);
+        take_total(all.main_of, all.counted, out);
         err = ERR_OK;
     }
-    free(choice.figures);
-    free(choice.main_of);
-    free(choice.counted);
+    free(all.channels);
+    free(all.main_of);
+    free(all.counted);
     if (err)
         ledger_release(out);
     return err;
@@ -262,6 +415,51 @@ void ledger_release(struct ledger *ledger)
     free(ledger->devices);
     ledger->devices = NULL;
     ledger->count = 0;
+}
+
+/* ---- selections and baselines ---- */
+
+static bool is_selected(const struct ledger_device *device, const char *wanted)
+{
+    if (wanted)
+        return !strcmp(device->id, wanted);
+    return str_starts(device->id, "cpu") || str_starts(device->id, "dram");
+}
+
+static void append(char *to, size_t size, const char *more)
+{
+    size_t length = strlen(to);
+    (void)str_format(to + length, size - length, "%s%s", length ? " + " : "", more);
+}
+
+static enum err none_selected(const struct ledger *ledger, const char *wanted, struct error *why)
+{
+    char known[160] = "";
+    for (size_t i = 0; i < ledger->count; i++)
+        if (is_known(ledger->devices[i].energy.joules))
+            append(known, sizeof known, ledger->devices[i].id);
+    return err_set(why, ERR_NO_DATA,
+                   "energy of %s is not measured (measured: %s); see `ipw doctor`",
+                   wanted ? wanted : "the processor", *known ? known : "nothing");
+}
+
+enum err ledger_select(const struct ledger *ledger, const char *device,
+                       struct ledger_selection *out, struct error *why)
+{
+    *out = (struct ledger_selection){.updates = UNKNOWN};
+    bool any = false;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *d = &ledger->devices[i];
+        if (!d->has_energy || !is_selected(d, device) || !is_known(d->energy.joules))
+            continue;
+        any = true;
+        out->joules += d->energy.joules;
+        out->updates = fmin(out->updates, (double)d->energy.updates);
+        out->is_estimated |= !energy_is_measured(&d->energy);
+        append(out->devices, sizeof out->devices, d->id);
+        append(out->source, sizeof out->source, d->energy.source);
+    }
+    return any ? ERR_OK : none_selected(ledger, device, why);
 }
 
 enum err baseline_from(const struct ledger *ledger, struct baseline *out)

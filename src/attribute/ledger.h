@@ -1,10 +1,9 @@
-/* The ledger: what each device spent in a window, and the machine in all, every figure with its
- * evidence.  A device's joules come from its best living channel (a counter before an integral, an
+/* The ledger: what each device spent in a window, and the whole machine, every figure with its
+ * evidence.  A device's joules come from its best working channel (a counter before an integral, an
  * estimate last); other channels of the same thing become its cross-check, parts of it become
  * components, and nothing is summed twice.  A psys of one socket enters the total only where every
- * socket that is measured has a living psys; elsewhere what it spans is unknown, and the packages
- * are summed.  ledger_take fills a ledger that ledger_release gives
- * back. */
+ * socket that is measured has a working psys; elsewhere what it spans is unknown, and the packages
+ * are summed.  ledger_take and ledger_mean fill a ledger that ledger_release frees. */
 #ifndef IPW_ATTRIBUTE_LEDGER_H
 #define IPW_ATTRIBUTE_LEDGER_H
 
@@ -28,7 +27,7 @@ struct ledger_part {
 
 struct ledger_gauge {
     bool present;
-    double mean, max, last; /* in the quantity's base unit; UNKNOWN when no reading fell in */
+    double mean, max, last; /* in the quantity's base unit; UNKNOWN without a reading */
 };
 
 struct ledger_device {
@@ -36,7 +35,7 @@ struct ledger_device {
     const struct sensor *sensor; /* of its main channel, or the only one; owned by the sampler */
     size_t source;               /* index of that sensor in the sampler */
     size_t channel;              /* of the sensor: where the joules come from, with has_energy */
-    bool has_energy;             /* it has an energy or power channel, living or not */
+    bool has_energy;             /* it has an energy or power channel, working or not */
     bool counted;                /* its joules are in the total */
     struct energy energy;
     double power_mean, power_max; /* W */
@@ -71,7 +70,27 @@ enum err ledger_take(struct sampler *sampler, nanos from, nanos to, const struct
                      struct ledger *out) MUST_USE;
 void ledger_release(struct ledger *ledger);
 
-/* The baseline that a ledger of an idle window gives; baseline_release gives it back. */
+/* The mean of several ledgers of the same work, with the uncertainty that repeating leaves.  All come
+ * from one sampler, so their devices are the same in the same order.  Figures that some runs lack are
+ * means over those that have them, and say so; the total is that of the runs that add up the same
+ * devices. */
+enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out)
+    MUST_USE;
+
+/* The energy of some of a ledger's devices. */
+struct ledger_selection {
+    double joules;
+    double updates; /* of the sensor that has fewest */
+    bool is_estimated;
+    char devices[96], source[192];
+};
+
+/* Of one device, or with NULL of all processors and their memory.  ERR_NO_DATA when none of them has
+ * any. */
+enum err ledger_select(const struct ledger *ledger, const char *device,
+                       struct ledger_selection *out, struct error *why) MUST_USE;
+
+/* The baseline from the ledger of an idle window; baseline_release frees it. */
 enum err baseline_from(const struct ledger *ledger, struct baseline *out) MUST_USE;
 void baseline_release(struct baseline *baseline);
 

@@ -1,19 +1,70 @@
+/* How it works: ended requests wait in the backlog until the sensors have been read past them.
+ * sharing_advance takes those that reach into the time to be settled, cuts that time into slices,
+ * reads each device's running sum at the edges of a row of slices, and gives every slice's joules to
+ * the requests in flight in it.  A request that has ended by the settled time is handed over with the
+ * evidence of its devices (share_result.c). */
 #include "attribute/share.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attribute/backlog.h"
-#include "attribute/handover.h"
-#include "attribute/share_device.h"
-#include "attribute/slice.h"
+#include "attribute/channel_energy.h"
+#include "attribute/share_result.h"
 #include "core/grow.h"
 #include "core/text.h"
 #include "sampler/sampler.h"
 
-/* Beside the requests' own events time is cut this often, counted from the beginning of the run.  The
+/* Besides the requests' own events time is cut this often, counted from the beginning of the run.  The
  * sensors' updates are no finer than this, and cuts that depend on nothing but the requests come out
  * the same however the run is advanced. */
 #define GRID NS_PER_MS
+
+/* An active part that is smaller than this share of a slice's energy is rounding. */
+#define RESIDUE 1e-9
+
+/* Slices are processed in rows of this many. */
+enum { ROW_SLICES = 256 };
+
+/* One device: which channel measures it, what it spent in each slice of a row, and where that went. */
+struct share_device {
+    char id[24];
+    bool has_energy;
+    double idle_w; /* UNKNOWN without a baseline */
+
+    /* Over the time that is being settled: */
+    bool is_known, counted;
+    size_t source, channel;
+    long shape;   /* channel that shapes a counter's joules; -1 none */
+    unsigned key; /* of source and channel (share_key); 0 none */
+
+    /* The channel's running sum at the settled time. */
+    unsigned settled_key; /* 0: nothing was settled by any channel yet */
+    double settled_joules;
+
+    /* At the edges of the row of slices. */
+    double sums[ROW_SLICES + 1];
+    nanos covered[ROW_SLICES + 1];
+
+    /* From the beginning on, J. */
+    double requests, idle, unattributed;
+    double covered_s;
+    bool was_counted;
+
+    /* While requests were in flight and it was counted. */
+    double busy_joules, busy_covered_s;
+    double busy_s; /* with or without a reading of its own, while some counted device had one */
+};
+
+/* One device in one slice. */
+struct slice_device {
+    double joules, active, idle; /* J; active and idle add up to joules */
+    double covered_s;            /* 0: unknown, and then joules is 0 and given to no one */
+    unsigned key;                /* the channel that measured it */
+    bool counted;
+};
 
 struct times {
     nanos *items;
@@ -24,23 +75,200 @@ struct sharing {
     struct sampler *sampler;
     const struct baseline *idle;
     nanos from, settled;
-    double busy_s;         /* with at least one request alive */
+    double busy_s;         /* with at least one request in flight */
     double busy_covered_s; /* and some counted device covered */
     double decode_weight;
     struct backlog backlog;
-    struct sharers coming; /* begin in the stretch to be settled next, in that order */
-    struct sharers alive;
+    struct sharers pending; /* begin in the time to be settled next, in that order */
+    struct sharers in_flight;
     struct sharers done; /* to be handed over */
-    struct times events; /* of those coming and alive, ascending */
-    double *weights;     /* room, one for each that may be alive */
-    size_t weight_room;
+    struct times events; /* of those pending and in flight, ascending */
+    double *weights;     /* buffer, one for each that may be in flight */
+    size_t weight_capacity;
     struct share_device *devices;
-    struct slice_device *slice; /* room, one a device */
+    struct slice_device *slice; /* buffer, one per device */
     size_t device_count;
-    struct handover handover;
+    struct share_result result;
 };
 
-/* ---- life ---- */
+/* ---- devices ---- */
+
+static void init_device(struct share_device *device, const struct ledger_device *row,
+                        const struct baseline *idle)
+{
+    memset(device, 0, sizeof *device);
+    str_copy(device->id, sizeof device->id, row->id);
+    device->has_energy = row->has_energy;
+    device->idle_w = UNKNOWN;
+    for (size_t i = 0; idle && i < idle->count; i++)
+        if (!strcmp(idle->rows[i].device, row->id))
+            device->idle_w = fmax(0, idle->rows[i].watts);
+}
+
+/* Takes the channel that the ledger chose for the time to be settled. */
+static void choose_channel(struct share_device *device, struct sampler *sampler,
+                           const struct ledger_device *row)
+{
+    device->is_known = row->has_energy && row->energy.method != METHOD_NONE;
+    device->counted = row->counted;
+    if (!device->is_known)
+        return;
+    device->was_counted = row->counted;
+    device->source = row->source;
+    device->channel = row->channel;
+    device->shape = channel_energy_shape(sampler_sensor(sampler, row->source), row->channel);
+    device->key = share_key(row->source, row->channel);
+}
+
+/* Reads the running sums at the edges of a row of slices, of which the first is the settled time.
+ * Joules that became known only after their time was settled are unattributed; `begin` is where all
+ * accounting began. */
+static enum err load_row(struct share_device *device, struct sampler *sampler, nanos begin,
+                         const nanos *edges, size_t count)
+{
+    if (!device->is_known)
+        return ERR_OK;
+    enum err err = sampler_running(sampler, device->source, device->channel, device->shape, edges,
+                                   count, device->sums, device->covered);
+    if (err)
+        return err;
+    /* When another channel measured the time before, the sums of the two are not comparable. */
+    double before = device->sums[0];
+    nanos covered;
+    if (device->settled_key == device->key)
+        before = device->settled_joules;
+    else if (device->settled_key == 0)
+        err = sampler_running(sampler, device->source, device->channel, device->shape, &begin, 1,
+                              &before, &covered);
+    if (err)
+        return err;
+    device->unattributed += device->sums[0] - before;
+    device->settled_key = device->key;
+    device->settled_joules = device->sums[0];
+    return ERR_OK;
+}
+
+/* What a device spent in slice k of the row. */
+static struct slice_device slice_of(const struct share_device *device, size_t k)
+{
+    struct slice_device out = {.key = device->key, .counted = device->counted};
+    if (!device->is_known || device->covered[k + 1] <= device->covered[k])
+        return out;
+    out.covered_s = seconds(device->covered[k + 1] - device->covered[k]);
+    out.joules = fmax(0, device->sums[k + 1] - device->sums[k]);
+    if (is_known(device->idle_w))
+        out.idle = fmin(out.joules, device->idle_w * out.covered_s);
+    out.active = out.joules - out.idle;
+    /* Running sums are rounded, the more the longer the run: the difference of two equal ones is no
+     * energy.  Its joules count as idle, so that nothing is lost. */
+    if (is_known(device->idle_w) &&
+        out.active <= fmax(RESIDUE * out.joules, 8 * DBL_EPSILON * fabs(device->sums[k + 1]))) {
+        out.idle = out.joules;
+        out.active = 0;
+    }
+    return out;
+}
+
+/* What was given to requests, of all active and of all idle joules: both are 1 except for rounding. */
+struct given {
+    double active, idle;
+};
+
+/* Books slice k; `given` is NULL where no request was in flight. */
+static void settle_device(struct share_device *device, size_t k, const struct slice_device *slice,
+                          const struct given *given)
+{
+    if (!device->is_known)
+        return;
+    device->settled_joules = device->sums[k + 1];
+    device->covered_s += slice->covered_s;
+    if (given && slice->counted) {
+        device->busy_joules += slice->joules;
+        device->busy_covered_s += slice->covered_s;
+    }
+    if (given) {
+        device->requests += given->active * slice->active + given->idle * slice->idle;
+    } else {
+        device->idle += slice->idle;
+        device->unattributed += slice->active;
+    }
+}
+
+/* ---- one slice and the requests in flight in it ---- */
+
+/* Each request's weight for the active energy; returns their sum. */
+static double weigh(struct sharing *sharing, nanos from, nanos to)
+{
+    const struct sharers *requests = &sharing->in_flight;
+    double sum = 0;
+    for (size_t i = 0; i < requests->count; i++) {
+        const struct request_trace *trace = &requests->items[i]->trace;
+        sharing->weights[i] = request_prefill_tokens(trace, from, to) +
+                              sharing->decode_weight * request_decode_tokens(trace, from, to);
+        sum += sharing->weights[i];
+    }
+    if (is_known(sum) && sum > 0)
+        return sum;
+    /* Tokens of one of them are unknown, or none processed any: equal shares. */
+    for (size_t i = 0; i < requests->count; i++)
+        sharing->weights[i] = 1;
+    return (double)requests->count;
+}
+
+static void note_channel(struct portion *portion, const struct slice_device *device)
+{
+    portion->counted = portion->counted || device->counted;
+    if (portion->key == device->key)
+        return;
+    portion->earlier_key = portion->key;
+    portion->key = device->key;
+}
+
+static void give(const struct sharing *sharing, struct sharer *sharer, nanos from, double active,
+                 double idle)
+{
+    nanos change = request_phase_change(&sharer->trace);
+    enum phase phase = from < change ? PHASE_PREFILL : PHASE_DECODE;
+    for (size_t d = 0; d < sharing->device_count; d++) {
+        const struct slice_device *device = &sharing->slice[d];
+        struct portion *portion = &sharer->portions[d];
+        if (device->covered_s <= 0)
+            continue;
+        portion->active[phase] += active * device->active;
+        portion->idle[phase] += idle * device->idle;
+        portion->covered_s[phase] += device->covered_s;
+        portion->window_joules += device->joules;
+        note_channel(portion, device);
+        if (!device->counted)
+            continue;
+        sharer->counted_active[phase] += active * device->active;
+        sharer->counted_idle[phase] += idle * device->idle;
+    }
+}
+
+/* Shares a slice among the requests in flight, at least one: each is in flight throughout it and in
+ * one phase. */
+static struct given share_slice(struct sharing *sharing, nanos from, nanos to)
+{
+    struct given given = {0};
+    size_t count = sharing->in_flight.count;
+    double length = seconds(to - from), equal = 1 / (double)count;
+    double sum = weigh(sharing, from, to);
+    for (size_t i = 0; i < count; i++) {
+        struct sharer *sharer = sharing->in_flight.items[i];
+        double part = sharing->weights[i] / sum;
+        give(sharing, sharer, from, part, equal);
+        given.active += part;
+        given.idle += equal;
+        sharer->shared_s += length;
+        sharer->concurrent_s += length * (double)count;
+        if (count == 1)
+            sharer->alone_s += length;
+    }
+    return given;
+}
+
+/* ---- setup ---- */
 
 static enum err find_devices(struct sharing *sharing)
 {
@@ -54,9 +282,9 @@ static enum err find_devices(struct sharing *sharing)
     if (!sharing->devices || !sharing->slice)
         err = ERR_NO_MEMORY;
     for (size_t i = 0; i < ledger.count && !err; i++)
-        share_device_init(&sharing->devices[i], &ledger.devices[i], sharing->idle);
+        init_device(&sharing->devices[i], &ledger.devices[i], sharing->idle);
     if (!err)
-        err = handover_init(&sharing->handover, sharing->sampler, &ledger, sharing->devices);
+        err = share_result_init(&sharing->result, sharing->sampler, &ledger, sharing->idle);
     ledger_release(&ledger);
     return err;
 }
@@ -83,10 +311,10 @@ void sharing_free(struct sharing *sharing)
     if (!sharing)
         return;
     backlog_release(&sharing->backlog);
-    sharers_release(&sharing->coming);
-    sharers_release(&sharing->alive);
+    sharers_release(&sharing->pending);
+    sharers_release(&sharing->in_flight);
     sharers_release(&sharing->done);
-    handover_release(&sharing->handover);
+    share_result_release(&sharing->result);
     free(sharing->events.items);
     free(sharing->weights);
     free(sharing->devices);
@@ -94,7 +322,7 @@ void sharing_free(struct sharing *sharing)
     free(sharing);
 }
 
-/* ---- requests come and go ---- */
+/* ---- requests begin and end ---- */
 
 enum err sharing_begin(struct sharing *sharing, uint64_t id, nanos from)
 {
@@ -111,13 +339,13 @@ size_t sharing_ended(struct sharing *sharing)
     return backlog_ended(&sharing->backlog);
 }
 
-bool sharing_has_room(struct sharing *sharing, size_t most, nanos patience)
+bool sharing_has_capacity(struct sharing *sharing, size_t most, nanos patience)
 {
-    return backlog_has_room(&sharing->backlog, most, patience);
+    return backlog_has_capacity(&sharing->backlog, most, patience);
 }
 
-/* Clocks of clients may be careless at the edges: nothing arrives after the end or out of order. */
-static void tidy(struct request_trace *trace)
+/* Clients' timestamps may be imprecise at the edges: nothing arrives after the end or out of order. */
+static void clamp_trace(struct request_trace *trace)
 {
     if (trace->to < trace->from)
         trace->to = trace->from;
@@ -134,7 +362,7 @@ enum err sharing_end(struct sharing *sharing, struct request_trace *trace)
     struct sharer *sharer = sharer_new(sharing->device_count);
     if (!sharer)
         return ERR_NO_MEMORY;
-    tidy(trace);
+    clamp_trace(trace);
     sharer->trace = *trace;
     enum err err = backlog_end(&sharing->backlog, sharer);
     if (err) {
@@ -192,29 +420,29 @@ static enum err add_events(struct sharing *sharing, const struct sharers *list, 
     return err;
 }
 
-/* Brings in the requests that reach into the time up to `limit`, with the room they will need. */
+/* Takes in the requests that reach into the time up to `limit`, with the capacity they will need. */
 static enum err gather(struct sharing *sharing, nanos limit)
 {
     struct sharer *next;
-    enum err err = sharers_reserve(&sharing->coming, sharing->backlog.waiting.count);
+    enum err err = sharers_reserve(&sharing->pending, sharing->backlog.waiting.count);
     if (err)
         return err;
     while ((next = backlog_pop(&sharing->backlog, limit)))
-        sharers_add(&sharing->coming, next);
-    if (sharing->coming.count)
-        qsort(sharing->coming.items, sharing->coming.count, sizeof *sharing->coming.items,
+        sharers_add(&sharing->pending, next);
+    if (sharing->pending.count)
+        qsort(sharing->pending.items, sharing->pending.count, sizeof *sharing->pending.items,
               by_start);
     sharing->events.count = 0;
-    err = add_events(sharing, &sharing->coming, limit);
+    err = add_events(sharing, &sharing->pending, limit);
     if (!err)
-        err = add_events(sharing, &sharing->alive, limit);
+        err = add_events(sharing, &sharing->in_flight, limit);
     if (!err)
-        err = sharers_reserve(&sharing->alive, sharing->coming.count);
+        err = sharers_reserve(&sharing->in_flight, sharing->pending.count);
     if (!err)
-        err = sharers_reserve(&sharing->done, sharing->coming.count + sharing->alive.count);
-    while (!err && sharing->weight_room < sharing->alive.capacity) {
-        double *weights =
-            grow(sharing->weights, &sharing->weight_room, sharing->weight_room, sizeof *weights);
+        err = sharers_reserve(&sharing->done, sharing->pending.count + sharing->in_flight.count);
+    while (!err && sharing->weight_capacity < sharing->in_flight.capacity) {
+        double *weights = grow(sharing->weights, &sharing->weight_capacity,
+                               sharing->weight_capacity, sizeof *weights);
         if (!weights)
             return ERR_NO_MEMORY;
         sharing->weights = weights;
@@ -240,7 +468,7 @@ static size_t next_row(const struct sharing *sharing, nanos frontier, size_t *ev
     const struct times *events = &sharing->events;
     size_t count = 0;
     edges[count++] = sharing->settled;
-    while (count <= SHARE_ROW && edges[count - 1] < frontier) {
+    while (count <= ROW_SLICES && edges[count - 1] < frontier) {
         nanos last = edges[count - 1];
         nanos next = last + GRID - (last - sharing->from) % GRID;
         while (*event < events->count && events->items[*event] <= last)
@@ -254,23 +482,23 @@ static size_t next_row(const struct sharing *sharing, nanos frontier, size_t *ev
 
 /* ---- settling ---- */
 
-/* Those that have ended by t leave, those that have begun by it enter. */
-static void change_guard(struct sharing *sharing, nanos t, size_t *started)
+/* Removes the requests that have ended by t and adds those that have begun by it. */
+static void update_in_flight(struct sharing *sharing, nanos t, size_t *started)
 {
-    struct sharers *alive = &sharing->alive;
-    for (size_t i = 0; i < alive->count;) {
-        if (alive->items[i]->trace.to > t) {
+    struct sharers *in_flight = &sharing->in_flight;
+    for (size_t i = 0; i < in_flight->count;) {
+        if (in_flight->items[i]->trace.to > t) {
             i++;
             continue;
         }
-        sharers_add(&sharing->done, alive->items[i]);
-        alive->items[i] = alive->items[--alive->count];
+        sharers_add(&sharing->done, in_flight->items[i]);
+        in_flight->items[i] = in_flight->items[--in_flight->count];
     }
-    for (; *started < sharing->coming.count; (*started)++) {
-        struct sharer *next = sharing->coming.items[*started];
+    for (; *started < sharing->pending.count; (*started)++) {
+        struct sharer *next = sharing->pending.items[*started];
         if (next->trace.from > t)
             return;
-        sharers_add(next->trace.to > t ? alive : &sharing->done, next);
+        sharers_add(next->trace.to > t ? in_flight : &sharing->done, next);
     }
 }
 
@@ -291,16 +519,14 @@ static void add_busy(struct sharing *sharing, double length)
 
 static void settle_slice(struct sharing *sharing, const nanos *edges, size_t k)
 {
-    const struct slice slice = {edges[k], edges[k + 1], sharing->slice, sharing->device_count,
-                                sharing->decode_weight};
-    struct slice_given given;
-    bool shared = sharing->alive.count > 0;
+    struct given given;
+    bool shared = sharing->in_flight.count > 0;
     for (size_t d = 0; d < sharing->device_count; d++)
-        share_device_slice(&sharing->devices[d], k, &sharing->slice[d]);
+        sharing->slice[d] = slice_of(&sharing->devices[d], k);
     if (shared)
-        given = slice_share(&slice, sharing->alive.items, sharing->alive.count, sharing->weights);
+        given = share_slice(sharing, edges[k], edges[k + 1]);
     for (size_t d = 0; d < sharing->device_count; d++)
-        share_device_settle(&sharing->devices[d], k, &sharing->slice[d], shared ? &given : NULL);
+        settle_device(&sharing->devices[d], k, &sharing->slice[d], shared ? &given : NULL);
     if (shared)
         add_busy(sharing, seconds(edges[k + 1] - edges[k]));
     sharing->settled = edges[k + 1];
@@ -308,25 +534,24 @@ static void settle_slice(struct sharing *sharing, const nanos *edges, size_t k)
 
 static enum err settle_until(struct sharing *sharing, nanos frontier)
 {
-    nanos edges[SHARE_ROW + 1];
+    nanos edges[ROW_SLICES + 1];
     size_t event = 0, started = 0;
     enum err err = ERR_OK;
     while (sharing->settled < frontier && !err) {
         size_t count = next_row(sharing, frontier, &event, edges);
         for (size_t d = 0; d < sharing->device_count && !err; d++)
-            err = share_device_load(&sharing->devices[d], sharing->sampler, sharing->from, edges,
-                                    count);
+            err = load_row(&sharing->devices[d], sharing->sampler, sharing->from, edges, count);
         for (size_t k = 0; k + 1 < count && !err; k++) {
-            change_guard(sharing, edges[k], &started);
+            update_in_flight(sharing, edges[k], &started);
             settle_slice(sharing, edges, k);
         }
     }
     if (!err)
-        change_guard(sharing, sharing->settled, &started);
-    struct sharers *coming = &sharing->coming;
-    for (size_t i = started; i < coming->count; i++)
-        coming->items[i - started] = coming->items[i];
-    coming->count -= started;
+        update_in_flight(sharing, sharing->settled, &started);
+    struct sharers *pending = &sharing->pending;
+    for (size_t i = started; i < pending->count; i++)
+        pending->items[i - started] = pending->items[i];
+    pending->count -= started;
     return err;
 }
 
@@ -337,7 +562,7 @@ static void hand_over(struct sharing *sharing, const struct ledger *ledger, shar
     if (done->count)
         qsort(done->items, done->count, sizeof *done->items, by_end);
     for (size_t i = 0; i < done->count; i++) {
-        handover_give(&sharing->handover, ledger, done->items[i], take, context);
+        share_result_make(&sharing->result, ledger, done->items[i], take, context);
         sharer_free(done->items[i]);
     }
     done->count = 0;
@@ -358,14 +583,14 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
         return err;
     nanos frontier = limit == earliest ? limit : last_cut(sharing, limit);
     bool moves = frontier > sharing->settled;
-    if (!moves && !sharing->coming.count && !sharing->done.count)
+    if (!moves && !sharing->pending.count && !sharing->done.count)
         return ERR_OK;
     err = ledger_take(sharing->sampler, sharing->settled, moves ? frontier : sharing->settled + 1,
                       NULL, &ledger);
     if (err)
         return err;
     for (size_t d = 0; d < sharing->device_count && d < ledger.count; d++)
-        share_device_choose(&sharing->devices[d], sharing->sampler, &ledger.devices[d]);
+        choose_channel(&sharing->devices[d], sharing->sampler, &ledger.devices[d]);
     err = settle_until(sharing, frontier);
     if (!err)
         hand_over(sharing, &ledger, take, context);
@@ -373,7 +598,7 @@ enum err sharing_advance(struct sharing *sharing, nanos until, sharing_take *tak
     return err;
 }
 
-/* ---- what became of it all ---- */
+/* ---- totals ---- */
 
 size_t sharing_sums(const struct sharing *sharing, struct sharing_device_sum *out, size_t most)
 {

@@ -12,7 +12,6 @@
 #include "port/proc.h"
 #include "port/term.h"
 #include "report/live/reading.h"
-#include "report/live/reading_formats.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

@@ -12,19 +12,21 @@
 #include <unistd.h>
 
 #include "catalog/hardware.h"
+#include "catalog/hardware_json.h"
 #include "cli/common.h"
 #include "core/params.h"
 #include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
+#include "estimate/calibrate_hardware.h"
 #include "estimate/measurements.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"
 #include "port/proc.h"
 #include "report/text/calibrate_report.h"
 #include "report/text/validate_report.h"
-#include "runner/microbench.h"
+#include "runner/microbench/microbench.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -162,11 +164,14 @@ static int report_calibration(const struct calibrate_command *command,
         .given_source = command->given_source ? command->given_source : "given by the user",
         .file = command->output,
     };
+    const struct calibrate_origin origin = {report.hardware, report.base, report.data,
+                                            report.given_source};
     struct text file = {0}, out = {0};
     struct error why = {0};
     int code = 0;
-    if (command->output && (calibrate_hardware(&report, &file, &why) != ERR_OK ||
-                            write_file(command->output, &file, &why) != ERR_OK)) {
+    if (command->output &&
+        (calibrate_hardware(&work->calibration, &origin, &file, &why) != ERR_OK ||
+         write_file(command->output, &file, &why) != ERR_OK)) {
         code = complain(CALIBRATE, EXIT_FAILED, "%s", why.text);
         report.file = NULL;
     }

@@ -22,7 +22,7 @@ const struct command command_export = {
         "Writes the records of a run directory, ours or the Python IPW's, as another program\n"
         "reads them, to standard output or to what -o names. Memory does not grow with the\n"
         "number of queries. `ipw list exports` shows the formats:\n"
-        "jsonl, csv, hf, parquet, sqlite, prom, perfetto, otlp-json, otlp-metrics.",
+        "jsonl, csv, hf, sqlite, prom, perfetto, otlp-json, otlp-metrics.",
     .run = export_main,
 };
 

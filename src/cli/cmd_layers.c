@@ -14,7 +14,7 @@
 #include "port/proc.h"
 #include "report/text/layers_report.h"
 #include "runner/host_report.h"
-#include "runner/layers.h"
+#include "runner/layers/layers.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "core/watch.h"
 #include "port/term.h"
-#include "report/live/reading_bar.h"
+#include "report/live/progress.h"
 
 static struct reading_bar view;
 

@@ -1,11 +1,13 @@
+/* What the client drivers share: addresses without credentials, lists of models, and the warm-up. */
 #include "clients/client.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "core/grow.h"
 
-void client_url_shown(const char *url, char *to, size_t size)
+void client_url_redact(const char *url, char *to, size_t size)
 {
     const char *scheme = strstr(url, "://");
     const char *host = scheme ? scheme + 3 : url;
@@ -15,48 +17,6 @@ void client_url_shown(const char *url, char *to, size_t size)
         if (host[i] == '@')
             skipped = i + 1;
     str_format(to, size, "%.*s%s", (int)(host - url), url, host + skipped);
-}
-
-void client_reply_init(struct client_reply *reply)
-{
-    *reply = (struct client_reply){
-        .prompt_tokens = -1,
-        .output_tokens = -1,
-        .reasoning_tokens = -1,
-        .cached_tokens = -1,
-        .server_load_s = UNKNOWN,
-        .server_prefill_s = UNKNOWN,
-        .server_decode_s = UNKNOWN,
-        .retry_after_s = UNKNOWN,
-    };
-}
-
-void client_reply_release(struct client_reply *reply)
-{
-    text_release(&reply->content);
-    text_release(&reply->reasoning);
-    free(reply->arrivals.times);
-    reply->arrivals = (struct arrivals){0};
-}
-
-enum err client_reply_arrived(struct client_reply *reply, struct text *part, const char *bytes,
-                              size_t length, nanos t)
-{
-    if (length == 0)
-        return ERR_OK; /* a piece without content is not one */
-    struct arrivals *arrivals = &reply->arrivals;
-    nanos *times = grow(arrivals->times, &arrivals->capacity, arrivals->count, sizeof *times);
-    if (!times)
-        return ERR_NO_MEMORY;
-    arrivals->times = times;
-    text_add_bytes(part, bytes, length);
-    if (part->failed)
-        return ERR_NO_MEMORY;
-    times[arrivals->count++] = t;
-    if (!reply->first_token)
-        reply->first_token = t;
-    reply->last_token = t;
-    return ERR_OK;
 }
 
 enum err client_models_add(struct client_models *models, const char *name)
@@ -78,4 +38,29 @@ void client_models_release(struct client_models *models)
         free(models->names[i]);
     free(models->names);
     *models = (struct client_models){0};
+}
+
+/* ---- warm-up ---- */
+
+nanos client_probe_timeout(nanos timeout)
+{
+    return timeout > 0 && timeout < CLIENT_PROBE_TIMEOUT ? timeout : CLIENT_PROBE_TIMEOUT;
+}
+
+enum err client_warm_up(struct client *client, const char *model, const char *limit, nanos began,
+                        nanos timeout, struct error *why)
+{
+    struct params params = {0};
+    if (params_set(&params, limit, "1"))
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a request");
+    nanos left = timeout > 0 ? timeout - (clock_now() - began) : 0;
+    if (timeout > 0 && left < NS_PER_MS)
+        left = NS_PER_MS; /* 0 would mean no limit */
+    const struct client_request request = {
+        .model = model, .prompt = "Hello", .params = &params, .timeout = left};
+    struct completion completion;
+    enum err err = client->driver->ask(client, &request, &completion, why);
+    completion_release(&completion);
+    params_release(&params);
+    return err;
 }

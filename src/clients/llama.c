@@ -1,29 +1,239 @@
-/* A model in this process, through llama.cpp's library: no server, no network, and every token counted
- * and timed where it is made.
+/* In-process inference with llama.cpp: no server, no network, and every token counted and timed where it
+ * is generated.
  *
- * A client has a context of its own; the weights are shared by all clients of the process.  Nothing is
- * kept from one question to the next, so that each costs what it costs alone. */
+ * Each client has its own context; the weights are shared by all clients of the process.  The KV cache is
+ * cleared between requests, so that each costs what it costs alone. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clients/client.h"
-#include "clients/llama/options.h"
-#include "clients/llama/shared.h"
-#include "clients/llama/speech.h"
-#include "clients/wire/warm.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
+#include "engine/engine.h"
 #include "engine/shipped.h"
+#include "engine/stop_filter.h"
+#include "port/json_read.h"
 
-enum { DEFAULT_CONTEXT = 4096, DEFAULT_ANSWER = 512 };
+enum { DEFAULT_CONTEXT = 4096, DEFAULT_MAX_TOKENS = 512 };
+
+enum chat { CHAT_AUTO, CHAT_ON, CHAT_OFF };
+
+struct llama_options {
+    struct engine_model_options model;
+    struct engine_context_options context;
+    enum chat chat;
+};
 
 struct llama {
     struct llama_options options;
     const struct engine_library *library;
-    struct shared_model *model; /* NULL before the first question, as the context */
+    struct engine_model *model; /* NULL before the first request, as the context */
     struct engine_context *context;
 };
+
+/* ---- --client-param ---- */
+
+static const struct param_spec PARAMS[] = {
+    {"context", "TOKENS", "context length, prompt and completion (as trained, at most 4096)"},
+    {"batch", "TOKENS", "prompt tokens per call (2048)"},
+    {"ubatch", "TOKENS", "prompt tokens per graph (512)"},
+    {"threads", "COUNT", "threads for decode (the cores available to ipw)"},
+    {"threads_batch", "COUNT", "threads for prefill (as threads)"},
+    {"gpu_layers", "COUNT|all", "layers to offload to a GPU (0)"},
+    {"flash_attention", "auto|on|off", "flash attention (auto)"},
+    {"chat", "auto|on|off", "apply the model's chat template; auto: if there is one (auto)"},
+    {"library", "PATH",
+     "libllama or its directory (IPW_LLAMA_LIB, then the one installed with ipw, then the "
+     "system's)"},
+    {NULL, NULL, NULL},
+};
+
+static enum err read_u32(const struct params *params, const char *key, uint64_t least,
+                         uint64_t most, uint64_t otherwise, uint64_t *out, struct error *why)
+{
+    enum err err = params_count(params, key, otherwise, out, why);
+    if (!err && params_get(params, key) && (*out < least || *out > most))
+        return err_set(why, ERR_USAGE, "%s: expected %llu to %llu", key, (unsigned long long)least,
+                       (unsigned long long)most);
+    return err;
+}
+
+/* The index of one of three words; the first is the default. */
+static enum err read_word(const struct params *params, const char *key, const char *const words[3],
+                          int *out, struct error *why)
+{
+    const char *given = params_get(params, key);
+    *out = 0;
+    if (!given)
+        return ERR_OK;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(given, words[i]) == 0) {
+            *out = i;
+            return ERR_OK;
+        }
+    return err_set(why, ERR_USAGE, "%s=%s: expected %s, %s or %s", key, given, words[0], words[1],
+                   words[2]);
+}
+
+static enum err read_sizes(const struct params *params, struct engine_context_options *out,
+                           struct error *why)
+{
+    enum { TOKENS_MAX = 1 << 30, THREADS_MAX = 512 };
+    uint64_t context;
+    uint64_t batch;
+    uint64_t ubatch;
+    uint64_t threads;
+    uint64_t threads_batch;
+    enum err err = read_u32(params, "context", 16, TOKENS_MAX, 0, &context, why);
+    if (!err)
+        err = read_u32(params, "batch", 1, TOKENS_MAX, 0, &batch, why);
+    if (!err)
+        err = read_u32(params, "ubatch", 1, TOKENS_MAX, 0, &ubatch, why);
+    if (!err)
+        err = read_u32(params, "threads", 1, THREADS_MAX, 0, &threads, why);
+    if (!err)
+        err = read_u32(params, "threads_batch", 1, THREADS_MAX, 0, &threads_batch, why);
+    if (err)
+        return err;
+    *out = (struct engine_context_options){.context = (uint32_t)context,
+                                           .batch = (uint32_t)batch,
+                                           .ubatch = (uint32_t)ubatch,
+                                           .threads = (int)threads,
+                                           .threads_batch = (int)threads_batch};
+    return ERR_OK;
+}
+
+static enum err read_options(const struct params *params, struct llama_options *out,
+                             struct error *why)
+{
+    static const char *const FLASH[] = {"auto", "off", "on"}; /* -1, 0, 1 */
+    static const char *const CHAT[] = {"auto", "on", "off"};
+    int flash;
+    int chat;
+    *out = (struct llama_options){0};
+    enum err err = read_sizes(params, &out->context, why);
+    if (!err)
+        err = read_word(params, "flash_attention", FLASH, &flash, why);
+    if (!err)
+        err = read_word(params, "chat", CHAT, &chat, why);
+    if (err)
+        return err;
+    out->context.flash_attention = flash - 1;
+    out->chat = (enum chat)chat;
+    const char *gpu_layers = params_get(params, "gpu_layers");
+    uint64_t layers = 0;
+    if (gpu_layers && strcmp(gpu_layers, "all") == 0)
+        out->model.gpu_layers = -1;
+    else if ((err = read_u32(params, "gpu_layers", 0, 100000, 0, &layers, why)))
+        return err;
+    else
+        out->model.gpu_layers = (int)layers;
+    return ERR_OK;
+}
+
+/* ---- request parameters ---- */
+
+static const struct param_spec REQUEST_PARAMS[] = {
+    {"max_tokens", "COUNT", ""}, {"temperature", "T", ""}, {"top_k", "COUNT", ""},
+    {"top_p", "P", ""},          {"min_p", "P", ""},       {"repeat_penalty", "P", ""},
+    {"seed", "NUMBER", ""},      {"stop", "TEXT", ""},     {NULL, NULL, NULL},
+};
+
+/* Owns its stop strings. */
+struct request_params {
+    uint64_t max_tokens; /* 0: the default */
+    struct engine_sampling sampling;
+    char **stops; /* ends with NULL */
+    size_t stop_count, stop_capacity;
+};
+
+static enum err add_stop(struct request_params *request, const char *text, struct error *why)
+{
+    if (!*text)
+        return err_set(why, ERR_USAGE, "stop: the string is empty");
+    if (request->stop_capacity < request->stop_count + 2) { /* this one, and the NULL */
+        char **stops = realloc(request->stops, (request->stop_count + 2) * sizeof *stops);
+        if (!stops)
+            return err_set(why, ERR_NO_MEMORY, "out of memory for a request");
+        request->stops = stops;
+        request->stop_capacity = request->stop_count + 2;
+    }
+    char *copy = strdup(text);
+    if (!copy)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a request");
+    request->stops[request->stop_count++] = copy;
+    request->stops[request->stop_count] = NULL;
+    return ERR_OK;
+}
+
+/* A string, or a JSON array of strings, in which "\n" is a newline. */
+static enum err read_stops(struct request_params *request, const char *given, struct error *why)
+{
+    if (given[0] != '[')
+        return add_stop(request, given, why);
+    struct jv *list;
+    enum err err = jv_parse(given, strlen(given), &list, why);
+    if (err)
+        return err == ERR_BAD_VALUE
+                   ? err_set(why, ERR_USAGE,
+                             "stop=%s: expected a string or a JSON array of strings", given)
+                   : err;
+    for (const struct jv *item = jv_first(list); item && !err; item = jv_next(item))
+        err = jv_text(item) ? add_stop(request, jv_text(item), why)
+                            : err_set(why, ERR_USAGE, "stop: expected an array of strings");
+    jv_free(list);
+    return err;
+}
+
+static enum err read_sampling(const struct params *params, struct engine_sampling *out,
+                              struct error *why)
+{
+    uint64_t seed;
+    uint64_t top_k;
+    enum err err = params_number(params, "temperature", 0, &out->temperature, why);
+    if (!err)
+        err = params_number(params, "top_p", 1, &out->top_p, why);
+    if (!err)
+        err = params_number(params, "min_p", 0, &out->min_p, why);
+    if (!err)
+        err = params_number(params, "repeat_penalty", 1, &out->repeat_penalty, why);
+    if (!err)
+        err = read_u32(params, "top_k", 0, INT_MAX, 0, &top_k, why);
+    if (!err)
+        err = read_u32(params, "seed", 0, UINT32_MAX, 0, &seed, why);
+    if (err)
+        return err;
+    out->top_k = (int)top_k;
+    out->seed = (uint32_t)seed;
+    return ERR_OK;
+}
+
+static void release_request(struct request_params *request)
+{
+    for (size_t i = 0; i < request->stop_count; i++)
+        free(request->stops[i]);
+    free(request->stops);
+    *request = (struct request_params){0};
+}
+
+static enum err read_request(const struct params *params, struct request_params *out,
+                             struct error *why)
+{
+    *out = (struct request_params){0};
+    enum err err = params_check(params, REQUEST_PARAMS, "client llama", why);
+    if (!err)
+        err = read_u32(params, "max_tokens", 1, INT_MAX, 0, &out->max_tokens, why);
+    if (!err)
+        err = read_sampling(params, &out->sampling, why);
+    const char *stop = params_get(params, "stop");
+    if (!err && stop)
+        err = read_stops(out, stop, why);
+    if (err)
+        release_request(out);
+    return err;
+}
 
 /* ---- opening ---- */
 
@@ -41,24 +251,24 @@ static enum err llama_available(const struct params *params, struct error *why)
     return open_library(params, &library, why);
 }
 
-static void leave_model(struct llama *llama)
+static void unload(struct llama *llama)
 {
     engine_context_close(llama->context);
     llama->context = NULL;
-    shared_give(llama->model);
+    engine_model_release(llama->model);
     llama->model = NULL;
 }
 
 static void llama_close(struct client *client)
 {
     struct llama *llama = client->state;
-    leave_model(llama);
+    unload(llama);
     free(llama);
 }
 
 static enum err open_context(struct llama *llama, struct error *why)
 {
-    struct engine_model *model = shared_engine(llama->model);
+    struct engine_model *model = llama->model;
     struct engine_context_options options = llama->options.context;
     int trained = engine_model_facts(model)->trained_context;
     if (options.context == 0 && trained > DEFAULT_CONTEXT)
@@ -66,34 +276,34 @@ static enum err open_context(struct llama *llama, struct error *why)
     return engine_context_open(model, &options, &llama->context, why);
 }
 
-/* The model that is loaded already is most likely the one that will be asked: a context made now is
- * none of a question's time.  Where it fails, the question says why. */
-static void expect_model(struct llama *llama)
+/* A model that is loaded already is most likely the one that will be used: creating its context now keeps
+ * that out of the first request.  If it fails, the request reports why. */
+static void preload(struct llama *llama)
 {
-    llama->model = shared_take_last(&llama->options.model);
+    llama->model = engine_model_acquire_last(&llama->options.model);
     if (llama->model && open_context(llama, NULL))
-        leave_model(llama);
+        unload(llama);
 }
 
 static enum err llama_open(const struct client_config *config, struct client *out,
                            struct error *why)
 {
     if (config->base_url)
-        return err_set(why, ERR_USAGE, "client llama has no address: its model is in this process");
+        return err_set(why, ERR_USAGE, "client llama takes no address: it runs in this process");
     struct llama *llama = calloc(1, sizeof *llama);
     if (!llama)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a client");
-    enum err err = llama_options_read(config->params, &llama->options, why);
+    enum err err = read_options(config->params, &llama->options, why);
     if (!err)
         err = open_library(config->params, &llama->library, why);
     if (!err && llama->options.model.gpu_layers != 0 && !llama->library->has_gpu)
-        err = err_set(why, ERR_UNSUPPORTED, "gpu_layers: %s can use no GPU here",
+        err = err_set(why, ERR_UNSUPPORTED, "gpu_layers: %s cannot use a GPU here",
                       llama->library->path);
     if (err) {
         free(llama);
         return err;
     }
-    expect_model(llama);
+    preload(llama);
     out->state = llama;
     return ERR_OK;
 }
@@ -102,7 +312,7 @@ static enum err llama_health(struct client *client, struct error *why)
 {
     (void)client;
     (void)why;
-    return ERR_OK; /* it would not be open */
+    return ERR_OK; /* otherwise it would not be open */
 }
 
 static enum err llama_models(struct client *client, struct client_models *out, struct error *why)
@@ -117,7 +327,7 @@ static enum err llama_models(struct client *client, struct client_models *out, s
     return err;
 }
 
-/* Makes the named model this client's, with a context. */
+/* Loads the named model and creates a context, unless they are there already. */
 static enum err use_model(struct llama *llama, const char *name, double *load_s, struct error *why)
 {
     char path[512];
@@ -125,29 +335,29 @@ static enum err use_model(struct llama *llama, const char *name, double *load_s,
     enum err err = shipped_find(name, path, sizeof path, why);
     if (err)
         return err;
-    if (llama->context && strcmp(shared_path(llama->model), path) == 0)
+    if (llama->context && strcmp(engine_model_path(llama->model), path) == 0)
         return ERR_OK;
-    leave_model(llama);
-    err = shared_take(path, &llama->options.model, &llama->model, load_s, why);
+    unload(llama);
+    err = engine_model_acquire(path, &llama->options.model, &llama->model, load_s, why);
     if (!err)
         err = open_context(llama, why);
     if (err)
-        leave_model(llama);
+        unload(llama);
     return err;
 }
 
 static enum err llama_prepare(struct client *client, const char *model, nanos timeout,
                               struct error *why)
 {
-    return warm_up(client, model, "max_tokens", clock_now(), timeout, why);
+    return client_warm_up(client, model, "max_tokens", clock_now(), timeout, why);
 }
 
-/* ---- what it is ---- */
+/* ---- describe ---- */
 
 static void describe_model(const struct llama *llama, struct json *json)
 {
-    const struct engine_model_facts *facts = engine_model_facts(shared_engine(llama->model));
-    json_string(json, "model_file", shared_path(llama->model));
+    const struct engine_model_facts *facts = engine_model_facts(llama->model);
+    json_string(json, "model_file", engine_model_path(llama->model));
     if (facts->description[0])
         json_string(json, "model_description", facts->description);
     json_integer(json, "parameters", (int64_t)facts->parameters);
@@ -179,30 +389,33 @@ static void llama_describe(struct client *client, const char *model, struct json
         describe_model(llama, json);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-struct answering {
+/* One request in progress. */
+struct generation {
     struct llama *llama;
-    struct engine_model *model;
-    struct wishes wishes;
+    const struct client_request *request;
+    struct completion *out;
+    struct request_params params;
     struct engine_tokens prompt;
     struct text piece;
-    struct speech speech;
+    struct stop_filter filter;
 };
 
-/* The prompt as the model is to see it.  A template that the library cannot apply is no reason to
- * refuse, unless it was asked for. */
-static enum err write_prompt(const struct llama *llama, const struct client_request *request,
-                             struct text *out, struct error *why)
+/* The prompt after the chat template.  A template that the library cannot apply is skipped, unless it was
+ * requested. */
+static enum err format_prompt(const struct llama *llama, const struct client_request *request,
+                              struct text *out, struct error *why)
 {
-    const struct engine_model *model = shared_engine(llama->model);
+    const struct engine_model *model = llama->model;
     enum chat chat = llama->options.chat;
     bool has_template = engine_model_facts(model)->has_chat_template;
     if (chat == CHAT_ON || (chat == CHAT_AUTO && has_template)) {
-        enum err err = engine_chat_text(model, request->system, request->prompt, out, why);
+        enum err err =
+            engine_apply_chat_template(model, request->system, request->prompt, out, why);
         if (err != ERR_UNSUPPORTED || chat == CHAT_ON)
             return err;
-        log_debug("client llama: the prompt goes as it is: %s", why ? why->text : "");
+        log_debug("client llama: prompt sent without chat template: %s", why ? why->text : "");
         text_clear(out);
     }
     if (request->system)
@@ -211,126 +424,145 @@ static enum err write_prompt(const struct llama *llama, const struct client_requ
     return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory for a prompt") : ERR_OK;
 }
 
-static enum err tokenise(struct answering *a, const struct client_request *request,
-                         struct error *why)
+static enum err tokenize(struct generation *g, struct error *why)
 {
     struct text prompt = {0};
-    enum err err = write_prompt(a->llama, request, &prompt, why);
+    enum err err = format_prompt(g->llama, g->request, &prompt, why);
     if (!err)
-        err = engine_tokenise(a->model, text_get(&prompt), prompt.length, true, true, &a->prompt,
-                              why);
+        err = engine_tokenize(g->llama->model, text_get(&prompt), prompt.length, true, true,
+                              &g->prompt, why);
     text_release(&prompt);
     if (err)
         return err;
-    uint32_t room = engine_context_facts(a->llama->context)->context;
-    if (a->prompt.count == 0)
+    uint32_t context = engine_context_facts(g->llama->context)->context;
+    if (g->prompt.count == 0)
         return err_set(why, ERR_BAD_VALUE, "the prompt is empty");
-    if (a->prompt.count >= room)
+    if (g->prompt.count >= context)
         return err_set(why, ERR_BAD_VALUE,
-                       "the prompt has %zu tokens and the context %u: ask for more with "
+                       "the prompt has %zu tokens but the context only %u: enlarge it with "
                        "--client-param context=TOKENS",
-                       a->prompt.count, room);
+                       g->prompt.count, context);
     return ERR_OK;
 }
 
-/* How many tokens the answer may have: what was asked for, as far as the context goes. */
-static uint64_t most_tokens(const struct answering *a)
+/* max_tokens, limited by the context. */
+static uint64_t token_limit(const struct generation *g)
 {
-    uint64_t room = engine_context_facts(a->llama->context)->context - a->prompt.count;
-    uint64_t most = a->wishes.max_tokens ? a->wishes.max_tokens : DEFAULT_ANSWER;
-    return most < room ? most : room;
+    uint64_t left = engine_context_facts(g->llama->context)->context - g->prompt.count;
+    uint64_t limit = g->params.max_tokens ? g->params.max_tokens : DEFAULT_MAX_TOKENS;
+    return limit < left ? limit : left;
 }
 
-/* A token at a time, until it ends or there is no more room.  The last one is not computed: nothing
- * would be read from it. */
-static enum err speak(struct answering *a, struct client_reply *out, const char **reason,
-                      struct error *why)
+/* Moves text that passed the filter to the completion and the observer. */
+static enum err emit(struct generation *g, enum err err, nanos t)
 {
-    uint64_t most = most_tokens(a);
+    struct text *text = &g->filter.text;
+    const struct client_request *request = g->request;
+    if (!err)
+        err = completion_append(g->out, &g->out->content, text_get(text), text->length, t);
+    if (!err && request->observer && text->length > 0)
+        request->observer(request->context, text_get(text), text->length, t);
+    text_clear(text);
+    return err;
+}
+
+/* Adds a token to the completion. */
+static enum err emit_token(struct generation *g, engine_token token, nanos t)
+{
+    text_clear(&g->piece);
+    enum err err = engine_detokenize(g->llama->model, token, &g->piece);
+    if (!err)
+        err = stop_filter_add(&g->filter, text_get(&g->piece), g->piece.length);
+    return emit(g, err, t);
+}
+
+/* Generates token by token until a stop or the limit.  The last token is not decoded: its logits would
+ * not be used. */
+static enum err decode(struct generation *g, const char **reason, struct error *why)
+{
+    uint64_t limit = token_limit(g);
     *reason = "length";
     for (uint64_t n = 1;; n++) {
-        engine_token token = engine_choose(a->llama->context);
+        engine_token token = engine_sample(g->llama->context);
         nanos t = clock_now();
-        out->output_tokens = (int64_t)n;
-        if (engine_ends(a->model, token)) {
+        g->out->output_tokens = (int64_t)n;
+        if (engine_is_end(g->llama->model, token)) {
             *reason = "stop";
             break;
         }
-        text_clear(&a->piece);
-        if (engine_piece(a->model, token, &a->piece) || speech_take(&a->speech, &a->piece, t))
-            return err_set(why, ERR_NO_MEMORY, "out of memory for the answer");
-        if (a->speech.has_stopped) {
+        if (emit_token(g, token, t))
+            return err_set(why, ERR_NO_MEMORY, "out of memory for the completion");
+        if (g->filter.has_stopped) {
             *reason = "stop";
             break;
         }
-        if (n >= most)
+        if (n >= limit)
             break;
-        enum err err = engine_compute(a->llama->context, &token, 1, 1, why);
+        enum err err = engine_decode(g->llama->context, &token, 1, 1, why);
         if (err)
             return err;
     }
-    return speech_end(&a->speech, clock_now())
-               ? err_set(why, ERR_NO_MEMORY, "out of memory for the answer")
+    return emit(g, stop_filter_end(&g->filter), clock_now())
+               ? err_set(why, ERR_NO_MEMORY, "out of memory for the completion")
                : ERR_OK;
 }
 
-static enum err answer(struct answering *a, const struct client_request *request,
-                       struct client_reply *out, struct error *why)
+static enum err generate(struct generation *g, struct error *why)
 {
-    struct engine_context *context = a->llama->context;
-    a->model = shared_engine(a->llama->model);
-    a->speech.stops = a->wishes.stops;
-    engine_forget(context);
-    engine_end_by(context, request->cancel,
-                  request->timeout > 0 ? out->sent + request->timeout : 0);
-    enum err err = engine_choose_by(context, &a->wishes.choice, why);
+    struct engine_context *context = g->llama->context;
+    struct completion *out = g->out;
+    g->filter.stops = g->params.stops;
+    engine_clear(context);
+    engine_set_abort(context, g->request->cancel,
+                     g->request->timeout > 0 ? out->sent + g->request->timeout : 0);
+    enum err err = engine_set_sampling(context, &g->params.sampling, why);
     if (!err)
-        err = tokenise(a, request, why);
+        err = tokenize(g, why);
     if (err)
         return err;
-    out->prompt_tokens = (int64_t)a->prompt.count;
+    out->prompt_tokens = (int64_t)g->prompt.count;
     out->output_tokens = 0;
     out->cached_tokens = 0;
     nanos began = clock_now();
-    err = engine_compute(context, a->prompt.ids, a->prompt.count, 1, why);
-    nanos read = clock_now();
+    err = engine_decode(context, g->prompt.ids, g->prompt.count, 1, why);
+    nanos prefilled = clock_now();
     if (err)
         return err;
-    out->server_prefill_s = seconds(read - began);
+    out->server_prefill_s = seconds(prefilled - began);
     const char *reason;
-    err = speak(a, out, &reason, why);
-    out->server_decode_s = seconds(clock_now() - read);
+    err = decode(g, &reason, why);
+    out->server_decode_s = seconds(clock_now() - prefilled);
     if (!err)
         str_copy(out->finish_reason, sizeof out->finish_reason, reason);
     return err;
 }
 
 static enum err llama_ask(struct client *client, const struct client_request *request,
-                          struct client_reply *out, struct error *why)
+                          struct completion *out, struct error *why)
 {
-    struct answering a = {.llama = client->state, .speech = {.request = request, .reply = out}};
-    client_reply_init(out);
+    struct generation g = {.llama = client->state, .request = request, .out = out};
+    completion_init(out);
     out->sent = clock_now();
-    enum err err = wishes_read(request->params, &a.wishes, why);
+    enum err err = read_request(request->params, &g.params, why);
     if (!err && request->cancel && atomic_load(request->cancel))
-        err = err_set(why, ERR_INTERRUPTED, "llama: the request was cancelled");
+        err = err_set(why, ERR_INTERRUPTED, "llama: the request was canceled");
     if (!err)
-        err = use_model(a.llama, request->model, &out->server_load_s, why);
+        err = use_model(g.llama, request->model, &out->server_load_s, why);
     if (!err)
-        err = answer(&a, request, out, why);
+        err = generate(&g, why);
     out->retryable = err == ERR_TIMEOUT;
-    speech_release(&a.speech);
-    text_release(&a.piece);
-    engine_tokens_release(&a.prompt);
-    wishes_release(&a.wishes);
+    stop_filter_release(&g.filter);
+    text_release(&g.piece);
+    engine_tokens_release(&g.prompt);
+    release_request(&g.params);
     out->done = clock_now();
     return err;
 }
 
 const struct client_driver client_llama = {
     .name = "llama",
-    .summary = "a GGUF model in this process, through llama.cpp's library; --model is the file",
-    .params = LLAMA_PARAMS,
+    .summary = "in-process inference of a GGUF model with llama.cpp; --model is the file or a name",
+    .params = PARAMS,
     .is_in_process = true,
     .available = llama_available,
     .open = llama_open,

@@ -1,5 +1,5 @@
-/* The null client: an answer at a set rate, out of nothing.  It stands for a service in tests, and
- * shows what measuring costs beside an inference that costs nothing. */
+/* The null client: a completion generated at a fixed rate without a model.  It replaces a service in
+ * tests, and shows the overhead of measuring when inference is free. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "core/json.h"
 #include "port/thread.h"
 
-static const nanos CANCEL_LOOK = 50 * NS_PER_MS;
+static const nanos CANCEL_PERIOD = 50 * NS_PER_MS;
 
 struct null {
     struct deadline deadline;
@@ -21,13 +21,12 @@ struct null {
 };
 
 static const struct param_spec PARAMS[] = {
-    {"ttft_ms", "MS", "time to the first token (0)"},
-    {"tokens", "COUNT", "pieces of the answer (one for each word of it)"},
-    {"tokens_per_s", "RATE", "pieces a second after the first; 0 for all at once (0)"},
-    {"prompt_tokens", "COUNT", "what it says the prompt had (the number of its words)"},
-    {"answer", "TEXT|echo", "what it answers, again and again up to tokens; echo: the prompt (ok)"},
-    {"fail_every", "COUNT",
-     "every so many requests one is refused as by a busy server; 0: none (0)"},
+    {"ttft_ms", "MS", "time to first token (0)"},
+    {"tokens", "COUNT", "output tokens (one per word of the answer)"},
+    {"tokens_per_s", "RATE", "decode rate, tokens per second; 0: all at once (0)"},
+    {"prompt_tokens", "COUNT", "prompt tokens to report (the number of words)"},
+    {"answer", "TEXT|echo", "the completion, repeated up to tokens; echo: the prompt (ok)"},
+    {"fail_every", "COUNT", "every COUNT-th request fails as if the server were busy; 0: none (0)"},
     {NULL, NULL, NULL},
 };
 
@@ -95,7 +94,7 @@ static enum err null_models(struct client *client, struct client_models *out, st
     return err ? err_set(why, err, "out of memory for the list of models") : ERR_OK;
 }
 
-/* It is always warm, and answers for any model. */
+/* Always warm, and accepts any model. */
 static enum err null_prepare(struct client *client, const char *model, nanos timeout,
                              struct error *why)
 {
@@ -120,8 +119,8 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* The piece at the beginning of text: white space before a word belongs to it, and what stands after
- * the last word belongs to that. */
+/* The first piece of text: one word with the white space before it, and after the last word also what
+ * follows. */
 static size_t piece_length(const char *text)
 {
     size_t i = 0;
@@ -143,9 +142,9 @@ static int64_t count_words(const char *text)
     return count;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* Sleeps until t, as far as the request lives so long. */
+/* Sleeps until t, unless the request times out or is canceled before. */
 static enum err wait_until(struct null *null, const struct client_request *request, nanos sent,
                            nanos t, struct error *why)
 {
@@ -153,32 +152,32 @@ static enum err wait_until(struct null *null, const struct client_request *reque
     for (;;) {
         nanos now = clock_now();
         if (request->cancel && atomic_load(request->cancel))
-            return err_set(why, ERR_INTERRUPTED, "null: the request was cancelled");
+            return err_set(why, ERR_INTERRUPTED, "null: the request was canceled");
         if (now >= limit && t >= limit)
-            return err_set(why, ERR_TIMEOUT, "null: no end of the answer within %.3g s",
+            return err_set(why, ERR_TIMEOUT, "null: the completion took longer than %.3g s",
                            seconds(request->timeout));
         if (now >= t)
             return ERR_OK;
         nanos next = t < limit ? t : limit;
-        if (request->cancel && next > now + CANCEL_LOOK)
-            next = now + CANCEL_LOOK;
+        if (request->cancel && next > now + CANCEL_PERIOD)
+            next = now + CANCEL_PERIOD;
         deadline_wait(&null->deadline, next);
     }
 }
 
-static enum err give_piece(const struct client_request *request, struct client_reply *out,
+static enum err emit_piece(const struct client_request *request, struct completion *out,
                            const char *bytes, size_t length, struct error *why)
 {
     nanos t = clock_now();
-    if (client_reply_arrived(out, &out->content, bytes, length, t))
-        return err_set(why, ERR_NO_MEMORY, "out of memory for the answer");
-    if (request->saw && length > 0)
-        request->saw(request->context, bytes, length, t);
+    if (completion_append(out, &out->content, bytes, length, t))
+        return err_set(why, ERR_NO_MEMORY, "out of memory for the completion");
+    if (request->observer && length > 0)
+        request->observer(request->context, bytes, length, t);
     return ERR_OK;
 }
 
-static enum err give_answer(struct null *null, const struct client_request *request, uint64_t count,
-                            struct client_reply *out, struct error *why)
+static enum err emit_answer(struct null *null, const struct client_request *request, uint64_t count,
+                            struct completion *out, struct error *why)
 {
     const char *answer = null->is_echo ? request->prompt : null->answer;
     const char *at = answer;
@@ -190,21 +189,21 @@ static enum err give_answer(struct null *null, const struct client_request *requ
             if (err)
                 break;
         }
-        if (!*at) { /* from the beginning again, as another word */
+        if (!*at) { /* repeat, separated by a space */
             at = answer;
             text_add(&out->content, " ");
-            if (request->saw)
-                request->saw(request->context, " ", 1, clock_now());
+            if (request->observer)
+                request->observer(request->context, " ", 1, clock_now());
         }
         size_t length = piece_length(at);
-        err = give_piece(request, out, at, length, why);
+        err = emit_piece(request, out, at, length, why);
         at += length;
         out->output_tokens = (int64_t)i + 1;
     }
     return err;
 }
 
-/* How many pieces to give, and why there are no more of them. */
+/* How many pieces to emit, and the finish reason. */
 static enum err plan(const struct null *null, const struct client_request *request, uint64_t *count,
                      const char **reason, struct error *why)
 {
@@ -220,10 +219,10 @@ static enum err plan(const struct null *null, const struct client_request *reque
 }
 
 static enum err null_ask(struct client *client, const struct client_request *request,
-                         struct client_reply *out, struct error *why)
+                         struct completion *out, struct error *why)
 {
     struct null *null = client->state;
-    client_reply_init(out);
+    completion_init(out);
     out->sent = clock_now();
     uint64_t count;
     const char *reason;
@@ -231,13 +230,13 @@ static enum err null_ask(struct client *client, const struct client_request *req
     if (!err && null->fail_every > 0 && ++null->asked % null->fail_every == 0) {
         out->status = 503;
         out->retryable = true;
-        err = err_set(why, ERR_BUSY, "null: busy, as fail_every asks for");
+        err = err_set(why, ERR_BUSY, "null: busy (fail_every)");
     }
     if (!err) {
         out->output_tokens = 0;
         out->prompt_tokens =
             null->has_prompt_tokens ? (int64_t)null->prompt_tokens : count_words(request->prompt);
-        err = give_answer(null, request, count, out, why);
+        err = emit_answer(null, request, count, out, why);
         out->retryable = err == ERR_TIMEOUT;
     }
     if (!err)
@@ -248,7 +247,7 @@ static enum err null_ask(struct client *client, const struct client_request *req
 
 const struct client_driver client_null = {
     .name = "null",
-    .summary = "an answer at a set rate, out of nothing; for tests and for the cost of measuring",
+    .summary = "fixed completions at a fixed rate, no model; for tests and measurement overhead",
     .params = PARAMS,
     .open = null_open,
     .close = null_close,

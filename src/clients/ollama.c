@@ -1,12 +1,11 @@
-/* Ollama, by its own interface: it tells durations that its OpenAI one leaves out. */
+/* Ollama through its native API, which reports durations that its OpenAI-compatible one omits. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "clients/client.h"
-#include "clients/wire/endpoint.h"
-#include "clients/wire/ollama_answer.h"
-#include "clients/wire/request_json.h"
-#include "clients/wire/warm.h"
+#include "clients/endpoint.h"
+#include "wire/ollama.h"
+#include "wire/message.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "port/json_read.h"
@@ -17,8 +16,8 @@ struct ollama {
 };
 
 static const struct param_spec PARAMS[] = {
-    {"endpoint", "generate|chat", "what answers (generate)"},
-    {"header.*", "VALUE", "a header for every request: header.X-Name=value"},
+    {"endpoint", "generate|chat", "API endpoint (generate)"},
+    {"header.*", "VALUE", "extra HTTP header: header.X-Name=value"},
     {NULL, NULL, NULL},
 };
 
@@ -38,7 +37,7 @@ static void ollama_close(struct client *client)
     free(ollama);
 }
 
-/* The address without "/api", which every path here has already. */
+/* The address without "/api", which is part of every path below. */
 static enum err make_url(char *url, size_t size, const char *given, struct error *why)
 {
     enum err err = endpoint_url(url, size, given, why);
@@ -52,8 +51,8 @@ static enum err configure(struct ollama *ollama, const struct client_config *con
                           struct error *why)
 {
     struct endpoint *endpoint = &ollama->endpoint;
-    endpoint->start_it = "start it with: ollama serve";
-    endpoint->let_in = "give its key with header.Authorization";
+    endpoint->start_hint = "start it with: ollama serve";
+    endpoint->auth_hint = "set its API key with header.Authorization";
     const char *kind = params_get(config->params, "endpoint");
     ollama->is_chat = kind && strcmp(kind, "chat") == 0;
     if (kind && !ollama->is_chat && strcmp(kind, "generate") != 0)
@@ -86,9 +85,9 @@ static enum err ollama_open(const struct client_config *config, struct client *o
     return ERR_OK;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* What stands beside the options and not among them. */
+/* Parameters outside "options". */
 static bool is_top_level(const char *key)
 {
     static const char *const KEYS[] = {"keep_alive", "format",   "think",        "stream",
@@ -100,11 +99,11 @@ static bool is_top_level(const char *key)
     return false;
 }
 
-static void write_question(struct json *json, const struct ollama *ollama,
-                           const struct client_request *request)
+static void write_prompt(struct json *json, const struct ollama *ollama,
+                         const struct client_request *request)
 {
     if (ollama->is_chat) {
-        request_json_messages(json, request);
+        message_write_chat(json, request->system, request->prompt);
         return;
     }
     if (request->system)
@@ -120,7 +119,7 @@ static void write_params(struct json *json, const struct params *params)
     for (size_t i = 0; params && i < params->count; i++) {
         const struct param *p = &params->items[i];
         if (is_top_level(p->key))
-            request_json_value(json, p->key, p->value);
+            message_write_param(json, p->key, p->value);
         else
             options++;
     }
@@ -131,9 +130,9 @@ static void write_params(struct json *json, const struct params *params)
         const struct param *p = &params->items[i];
         bool is_limit = strcmp(p->key, "max_tokens") == 0;
         if (is_limit && params_get(params, "num_predict"))
-            continue; /* its own name counts */
+            continue; /* the native name wins */
         if (!is_top_level(p->key))
-            request_json_value(json, is_limit ? "num_predict" : p->key, p->value);
+            message_write_param(json, is_limit ? "num_predict" : p->key, p->value);
     }
     json_object_end(json);
 }
@@ -145,37 +144,41 @@ static void write_body(struct text *body, const struct ollama *ollama,
     json_init(&json, body, false);
     json_object(&json, NULL);
     json_string(&json, "model", request->model);
-    write_question(&json, ollama, request);
+    write_prompt(&json, ollama, request);
     write_params(&json, request->params);
     json_object_end(&json);
 }
 
 static enum err exchange(struct ollama *ollama, const struct client_request *request,
-                         const struct text *body, struct client_reply *out, struct error *why)
+                         const struct text *body, struct completion *out, struct error *why)
 {
     struct endpoint *endpoint = &ollama->endpoint;
-    struct ollama_answer answer;
-    struct http_response response;
-    ollama_answer_init(&answer, request, out, endpoint->shown, why);
+    struct ollama_response response;
+    struct http_response http;
+    ollama_response_init(&response, &(struct completion_sink){.completion = out,
+                                                              .server = endpoint->shown,
+                                                              .observer = request->observer,
+                                                              .context = request->context,
+                                                              .why = why});
     enum err err = endpoint_post(endpoint, ollama->is_chat ? "/api/chat" : "/api/generate", body,
-                                 request, ollama_answer_take, &answer, out, &response, why);
-    if (!err && (response.status < 200 || response.status > 299))
-        err = endpoint_refusal(endpoint, &response, out, why);
+                                 request, ollama_response_feed, &response, out, &http, why);
+    if (!err && (http.status < 200 || http.status > 299))
+        err = endpoint_status_error(endpoint, &http, out, why);
     else
-        err = ollama_answer_end(&answer, err);
-    ollama_answer_release(&answer);
-    http_response_release(&response);
+        err = ollama_response_end(&response, err);
+    ollama_response_release(&response);
+    http_response_release(&http);
     return err;
 }
 
 static enum err ollama_ask(struct client *client, const struct client_request *request,
-                           struct client_reply *out, struct error *why)
+                           struct completion *out, struct error *why)
 {
     static const char *const RESERVED[] = {"model",  "prompt",  "messages",
                                            "system", "options", NULL};
-    client_reply_init(out);
+    completion_init(out);
     out->sent = out->done = clock_now();
-    enum err err = request_json_check(request->params, RESERVED, why);
+    enum err err = message_check_reserved(request->params, RESERVED, why);
     if (err)
         return err;
     struct text body = {0};
@@ -188,7 +191,7 @@ static enum err ollama_ask(struct client *client, const struct client_request *r
     return err;
 }
 
-/* ---- what is there ---- */
+/* ---- health and models ---- */
 
 static enum err get(struct ollama *ollama, const char *path, nanos timeout, struct jv **out,
                     struct error *why)
@@ -202,7 +205,7 @@ static enum err ollama_health(struct client *client, struct error *why)
 {
     struct jv *root;
     enum err err =
-        get(client->state, "/api/version", warm_look_timeout(client->patience), &root, why);
+        get(client->state, "/api/version", client_probe_timeout(client->probe_timeout), &root, why);
     jv_free(root);
     return err;
 }
@@ -229,10 +232,10 @@ static enum err list_models(struct ollama *ollama, nanos timeout, struct client_
 
 static enum err ollama_models(struct client *client, struct client_models *out, struct error *why)
 {
-    return list_models(client->state, LOOK_TIMEOUT, out, why);
+    return list_models(client->state, CLIENT_PROBE_TIMEOUT, out, why);
 }
 
-/* A name without a tag means the tag "latest"; case does not count, as for Ollama itself. */
+/* A name without a tag means the tag "latest"; case is ignored, as Ollama does. */
 static bool is_same_model(const char *listed, const char *asked)
 {
     if (str_equal_nocase(listed, asked))
@@ -247,11 +250,11 @@ static enum err check_model(struct ollama *ollama, const char *model, nanos time
                             struct error *why)
 {
     struct client_models models = {0};
-    bool is_there = false;
+    bool is_listed = false;
     enum err err = list_models(ollama, timeout, &models, why);
     for (size_t i = 0; i < models.count; i++)
-        is_there = is_there || is_same_model(models.names[i], model);
-    if (!err && !is_there) {
+        is_listed = is_listed || is_same_model(models.names[i], model);
+    if (!err && !is_listed) {
         char advice[128];
         str_format(advice, sizeof advice, "(get it with: ollama pull %.80s)", model);
         err = endpoint_missing_model(&ollama->endpoint, model, &models, advice, why);
@@ -264,16 +267,16 @@ static enum err ollama_prepare(struct client *client, const char *model, nanos t
                                struct error *why)
 {
     nanos began = clock_now();
-    enum err err = check_model(client->state, model, warm_look_timeout(timeout), why);
-    return err ? err : warm_up(client, model, "num_predict", began, timeout, why);
+    enum err err = check_model(client->state, model, client_probe_timeout(timeout), why);
+    return err ? err : client_warm_up(client, model, "num_predict", began, timeout, why);
 }
 
 /* ---- describe ---- */
 
-static enum err take_document(void *context, const char *bytes, size_t length, nanos t)
+static enum err append_document(void *context, const char *bytes, size_t length, nanos t)
 {
     (void)t;
-    enum { LIMIT = 32 * 1024 * 1024 }; /* a vocabulary may come with it */
+    enum { LIMIT = 32 * 1024 * 1024 }; /* it may include a vocabulary */
     struct text *document = context;
     if (length > LIMIT - document->length)
         return ERR_BAD_VALUE;
@@ -281,7 +284,7 @@ static enum err take_document(void *context, const char *bytes, size_t length, n
     return document->failed ? ERR_NO_MEMORY : ERR_OK;
 }
 
-/* POST /api/show: NULL when it cannot be had. */
+/* POST /api/show; NULL on failure. */
 static struct jv *show(struct ollama *ollama, const char *model)
 {
     struct text body = {0}, document = {0};
@@ -290,17 +293,17 @@ static struct jv *show(struct ollama *ollama, const char *model)
     json_object(&json, NULL);
     json_string(&json, "model", model);
     json_object_end(&json);
-    const struct client_request request = {.model = model, .timeout = LOOK_TIMEOUT};
-    struct client_reply reply;
+    const struct client_request request = {.model = model, .timeout = CLIENT_PROBE_TIMEOUT};
+    struct completion completion;
     struct http_response response;
     struct jv *root = NULL;
-    client_reply_init(&reply);
-    enum err err = endpoint_post(&ollama->endpoint, "/api/show", &body, &request, take_document,
-                                 &document, &reply, &response, NULL);
+    completion_init(&completion);
+    enum err err = endpoint_post(&ollama->endpoint, "/api/show", &body, &request, append_document,
+                                 &document, &completion, &response, NULL);
     if (!err)
         err = jv_parse(text_get(&document), document.length, &root, NULL);
     http_response_release(&response);
-    client_reply_release(&reply);
+    completion_release(&completion);
     text_release(&document);
     text_release(&body);
     return err ? NULL : root;
@@ -311,33 +314,33 @@ static void describe_model(struct ollama *ollama, const char *model, struct json
     struct jv *root = show(ollama, model);
     const struct jv *details = jv_get(root, "details");
     const struct jv *info = jv_get(root, "model_info");
-    request_json_copy(json, "model_format", jv_get(details, "format"));
-    request_json_copy(json, "family", jv_get(details, "family"));
-    request_json_copy(json, "parameter_size", jv_get(details, "parameter_size"));
-    request_json_copy(json, "quantization", jv_get(details, "quantization_level"));
-    /* These keys have dots of their own, so they are no path. */
-    request_json_copy(json, "parameters", jv_get(info, "general.parameter_count"));
+    message_copy_value(json, "model_format", jv_get(details, "format"));
+    message_copy_value(json, "family", jv_get(details, "family"));
+    message_copy_value(json, "parameter_size", jv_get(details, "parameter_size"));
+    message_copy_value(json, "quantization", jv_get(details, "quantization_level"));
+    /* These keys contain dots, so jv_path does not apply. */
+    message_copy_value(json, "parameters", jv_get(info, "general.parameter_count"));
     const char *architecture = jv_text(jv_get(info, "general.architecture"));
     char key[128];
     if (architecture && str_format(key, sizeof key, "%s.context_length", architecture))
-        request_json_copy(json, "context_length", jv_get(info, key));
+        message_copy_value(json, "context_length", jv_get(info, key));
     jv_free(root);
 }
 
-/* Where the loaded model lies decides what it spends: bytes on the card, of all bytes. */
-static void describe_place(struct ollama *ollama, const char *model, struct json *json)
+/* How much of the loaded model is in GPU memory, which decides where energy is spent. */
+static void describe_memory(struct ollama *ollama, const char *model, struct json *json)
 {
     struct jv *root;
-    if (get(ollama, "/api/ps", LOOK_TIMEOUT, &root, NULL))
+    if (get(ollama, "/api/ps", CLIENT_PROBE_TIMEOUT, &root, NULL))
         return;
     for (const struct jv *e = jv_first(jv_get(root, "models")); e; e = jv_next(e)) {
         const char *name = entry_name(e);
         if (!name || !is_same_model(name, model))
             continue;
-        request_json_copy(json, "model_bytes", jv_get(e, "size"));
-        request_json_copy(json, "gpu_bytes", jv_get(e, "size_vram"));
-        request_json_copy(json, "context_used", jv_get(e, "context_length"));
-        request_json_copy(json, "digest", jv_get(e, "digest"));
+        message_copy_value(json, "model_bytes", jv_get(e, "size"));
+        message_copy_value(json, "gpu_bytes", jv_get(e, "size_vram"));
+        message_copy_value(json, "context_used", jv_get(e, "context_length"));
+        message_copy_value(json, "digest", jv_get(e, "digest"));
         break;
     }
     jv_free(root);
@@ -349,16 +352,16 @@ static void ollama_describe(struct client *client, const char *model, struct jso
     struct jv *root;
     json_string(json, "server", "ollama");
     json_string(json, "endpoint", ollama->is_chat ? "chat" : "generate");
-    if (!get(ollama, "/api/version", LOOK_TIMEOUT, &root, NULL))
-        request_json_copy(json, "server_version", jv_get(root, "version"));
+    if (!get(ollama, "/api/version", CLIENT_PROBE_TIMEOUT, &root, NULL))
+        message_copy_value(json, "server_version", jv_get(root, "version"));
     jv_free(root);
     describe_model(ollama, model, json);
-    describe_place(ollama, model, json);
+    describe_memory(ollama, model, json);
 }
 
 const struct client_driver client_ollama = {
     .name = "ollama",
-    .summary = "Ollama, by its own interface",
+    .summary = "Ollama, native API",
     .params = PARAMS,
     .default_url = "http://127.0.0.1:11434",
     .available = ollama_available,

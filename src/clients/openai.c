@@ -1,17 +1,16 @@
-/* Servers with OpenAI's interface: vLLM, SGLang, TGI, llama.cpp, LM Studio and the service itself.
+/* OpenAI-compatible servers: vLLM, SGLang, TGI, llama.cpp, LM Studio and OpenAI itself.
  *
- * The model must be one of those that the server lists.  A server that lists exactly one is asked
- * anyway: llama.cpp has one model, lists it by its file and answers whatever the name; a note tells
- * what it has, and describe records it as served_model. */
+ * The model must be one of those that the server lists, unless it lists exactly one: llama.cpp lists
+ * its only model by file name and serves it under any name.  A warning then names the listed model, and
+ * describe records it as served_model. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clients/client.h"
-#include "clients/wire/endpoint.h"
-#include "clients/wire/openai_answer.h"
-#include "clients/wire/request_json.h"
-#include "clients/wire/warm.h"
+#include "clients/endpoint.h"
+#include "wire/openai.h"
+#include "wire/message.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/log.h"
@@ -20,15 +19,16 @@
 struct openai {
     struct endpoint endpoint;
     bool is_completions;
-    /* What this server was found to refuse. */
-    bool refuses_usage_option; /* stream_options */
-    bool wants_other_limit;    /* max_completion_tokens, not max_tokens */
+    /* Learned from this server's errors. */
+    bool rejects_usage_option;        /* no stream_options */
+    bool wants_max_completion_tokens; /* instead of max_tokens */
 };
 
 static const struct param_spec PARAMS[] = {
-    {"endpoint", "chat|completions", "what answers (chat)"},
-    {"api_key_env", "NAME", "environment variable with the key (IPW_API_KEY, then OPENAI_API_KEY)"},
-    {"header.*", "VALUE", "a header for every request: header.X-Name=value"},
+    {"endpoint", "chat|completions", "API endpoint (chat)"},
+    {"api_key_env", "NAME",
+     "environment variable that holds the API key (IPW_API_KEY, then OPENAI_API_KEY)"},
+    {"header.*", "VALUE", "extra HTTP header: header.X-Name=value"},
     {NULL, NULL, NULL},
 };
 
@@ -41,7 +41,7 @@ static enum err openai_available(const struct params *params, struct error *why)
     return err ? err : jv_available(why);
 }
 
-/* Has the path a part such as "v1" or "v1beta"? */
+/* Does the path have a component such as "v1" or "v1beta"? */
 static bool has_version(const char *path)
 {
     for (const char *c = path; (c = strchr(c, '/')); c++)
@@ -50,7 +50,7 @@ static bool has_version(const char *path)
     return false;
 }
 
-/* The address with its version, however much of it the user gave. */
+/* The base URL with its version, whichever part of it the user gave. */
 static enum err make_url(char *url, size_t size, const char *given, struct error *why)
 {
     static const char *const TAILS[] = {"/chat/completions", "/completions"};
@@ -85,7 +85,7 @@ static enum err add_key(struct endpoint *endpoint, const struct params *params, 
     struct text line = {0};
     text_addf(&line, "Bearer %s", key);
     if (!line.failed)
-        str_trim(line.bytes); /* a key out of a file often brings its newline */
+        str_trim(line.bytes); /* a key read from a file often ends with a newline */
     enum err err =
         line.failed ? ERR_NO_MEMORY : params_set(&endpoint->headers, "Authorization", line.bytes);
     text_release(&line);
@@ -96,9 +96,9 @@ static enum err configure(struct openai *openai, const struct client_config *con
                           struct error *why)
 {
     struct endpoint *endpoint = &openai->endpoint;
-    endpoint->start_it = "start a server there (llama-server -m FILE, vllm serve MODEL), or give "
-                         "its address";
-    endpoint->let_in = "put its key into IPW_API_KEY, or name its variable with api_key_env";
+    endpoint->start_hint = "start a server (llama-server -m FILE, vllm serve MODEL), or set its "
+                           "address";
+    endpoint->auth_hint = "set IPW_API_KEY, or name another variable with api_key_env";
     const char *kind = params_get(config->params, "endpoint");
     openai->is_completions = kind && strcmp(kind, "completions") == 0;
     if (kind && !openai->is_completions && strcmp(kind, "chat") != 0)
@@ -139,9 +139,9 @@ static enum err openai_open(const struct client_config *config, struct client *o
     return ERR_OK;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
-/* A bare completion has no roles: the system's words stand before the prompt. */
+/* /completions has no roles: the system message precedes the prompt. */
 static void write_prompt(struct json *json, const struct client_request *request)
 {
     struct text prompt = {0};
@@ -153,14 +153,14 @@ static void write_prompt(struct json *json, const struct client_request *request
     text_release(&prompt);
 }
 
-/* Streaming, with the usage at its end, unless the user wants it otherwise. */
+/* Streams, with usage at the end, unless the parameters say otherwise. */
 static void write_stream(struct json *json, const struct openai *openai,
                          const struct params *params)
 {
     const char *stream = params_get(params, "stream");
     if (!stream)
         json_bool(json, "stream", true);
-    if (openai->refuses_usage_option || params_get(params, "stream_options") ||
+    if (openai->rejects_usage_option || params_get(params, "stream_options") ||
         (stream && strcmp(stream, "true") != 0))
         return;
     json_object(json, "stream_options");
@@ -179,42 +179,41 @@ static void write_body(struct text *body, const struct openai *openai,
     if (openai->is_completions)
         write_prompt(&json, request);
     else
-        request_json_messages(&json, request);
+        message_write_chat(&json, request->system, request->prompt);
     write_stream(&json, openai, params);
     for (size_t i = 0; params && i < params->count; i++) {
         const char *key = params->items[i].key;
-        if (openai->wants_other_limit && strcmp(key, "max_tokens") == 0)
+        if (openai->wants_max_completion_tokens && strcmp(key, "max_tokens") == 0)
             key = "max_completion_tokens";
-        request_json_value(&json, key, params->items[i].value);
+        message_write_param(&json, key, params->items[i].value);
     }
     json_object_end(&json);
 }
 
-/* Learns from a refusal; true when the same question may now be put in a form that this server
- * takes. */
+/* Learns from a 400 or 422; true when the request should be sent again in another form. */
 static bool adapt(struct openai *openai, const struct http_response *response,
                   const struct params *params)
 {
     if (response->status != 400 && response->status != 422)
         return false;
-    const char *said = text_get(&response->error_body);
-    if (!openai->refuses_usage_option && !params_get(params, "stream_options") &&
-        (str_contains_nocase(said, "stream_options") ||
-         str_contains_nocase(said, "include_usage"))) {
-        openai->refuses_usage_option = true;
+    const char *message = text_get(&response->error_body);
+    if (!openai->rejects_usage_option && !params_get(params, "stream_options") &&
+        (str_contains_nocase(message, "stream_options") ||
+         str_contains_nocase(message, "include_usage"))) {
+        openai->rejects_usage_option = true;
         return true;
     }
-    if (!openai->wants_other_limit && params_get(params, "max_tokens") &&
-        str_contains_nocase(said, "max_completion_tokens")) {
-        openai->wants_other_limit = true;
+    if (!openai->wants_max_completion_tokens && params_get(params, "max_tokens") &&
+        str_contains_nocase(message, "max_completion_tokens")) {
+        openai->wants_max_completion_tokens = true;
         return true;
     }
     return false;
 }
 
-/* One exchange; *again is set when the question should be put in another form. */
+/* One exchange; *again is set when the request should be sent in another form. */
 static enum err ask_once(struct openai *openai, const struct client_request *request,
-                         struct client_reply *out, bool *again, struct error *why)
+                         struct completion *out, bool *again, struct error *why)
 {
     struct endpoint *endpoint = &openai->endpoint;
     struct text body = {0};
@@ -224,43 +223,47 @@ static enum err ask_once(struct openai *openai, const struct client_request *req
         text_release(&body);
         return err_set(why, ERR_NO_MEMORY, "out of memory for the request");
     }
-    struct openai_answer answer;
-    struct http_response response;
-    openai_answer_init(&answer, request, out, endpoint->shown, why);
+    struct openai_response response;
+    struct http_response http;
+    openai_response_init(&response, &(struct completion_sink){.completion = out,
+                                                              .server = endpoint->shown,
+                                                              .observer = request->observer,
+                                                              .context = request->context,
+                                                              .why = why});
     enum err err =
         endpoint_post(endpoint, openai->is_completions ? "/completions" : "/chat/completions",
-                      &body, request, openai_answer_take, &answer, out, &response, why);
-    if (!err && (response.status < 200 || response.status > 299)) {
-        err = endpoint_refusal(endpoint, &response, out, why);
-        *again = adapt(openai, &response, request->params);
+                      &body, request, openai_response_feed, &response, out, &http, why);
+    if (!err && (http.status < 200 || http.status > 299)) {
+        err = endpoint_status_error(endpoint, &http, out, why);
+        *again = adapt(openai, &http, request->params);
     } else {
-        err = openai_answer_end(&answer, err);
+        err = openai_response_end(&response, err);
     }
-    openai_answer_release(&answer);
-    http_response_release(&response);
+    openai_response_release(&response);
+    http_response_release(&http);
     text_release(&body);
     return err;
 }
 
 static enum err openai_ask(struct client *client, const struct client_request *request,
-                           struct client_reply *out, struct error *why)
+                           struct completion *out, struct error *why)
 {
     static const char *const RESERVED[] = {"model", "messages", "prompt", NULL};
-    client_reply_init(out);
+    completion_init(out);
     out->sent = out->done = clock_now();
-    enum err err = request_json_check(request->params, RESERVED, why);
+    enum err err = message_check_reserved(request->params, RESERVED, why);
     for (bool again = !err; again;)
         err = ask_once(client->state, request, out, &again, why);
-    if (!err) { /* whatever a first form of the question met with */
+    if (!err) { /* a first attempt in another form may have set them */
         out->retryable = false;
         out->retry_after_s = UNKNOWN;
     }
     return err;
 }
 
-/* ---- what is there ---- */
+/* ---- health and models ---- */
 
-/* Where a list of models stands: {"data":[...]}, {"models":[...]} or the document itself. */
+/* The list of models: {"data":[...]}, {"models":[...]} or the document itself. */
 static const struct jv *find_list(const struct jv *root)
 {
     const struct jv *list = jv_get(root, "data");
@@ -283,9 +286,9 @@ static enum err get_models(struct openai *openai, nanos timeout, struct jv **out
     return endpoint_get(&openai->endpoint, url, timeout, out, response, why);
 }
 
-/* A document beside the versioned path: llama.cpp's /health, vLLM's /version. */
-static enum err get_beside(struct openai *openai, const char *path, nanos timeout, struct jv **out,
-                           struct http_response *response, struct error *why)
+/* A document outside the versioned path: llama.cpp's /health, vLLM's /version. */
+static enum err get_unversioned(struct openai *openai, const char *path, nanos timeout,
+                                struct jv **out, struct http_response *response, struct error *why)
 {
     char url[640];
     size_t root = strlen(openai->endpoint.url);
@@ -295,7 +298,7 @@ static enum err get_beside(struct openai *openai, const char *path, nanos timeou
     return endpoint_get(&openai->endpoint, url, timeout, out, response, why);
 }
 
-static bool has_no_list(int status)
+static bool lacks_endpoint(int status)
 {
     return status == 404 || status == 405 || status == 501;
 }
@@ -305,12 +308,12 @@ static enum err openai_health(struct client *client, struct error *why)
     struct openai *openai = client->state;
     struct jv *root;
     struct http_response response;
-    nanos timeout = warm_look_timeout(client->patience);
+    nanos timeout = client_probe_timeout(client->probe_timeout);
     enum err err = get_models(openai, timeout, &root, &response, why);
     jv_free(root);
-    if (!has_no_list(response.status))
+    if (!lacks_endpoint(response.status))
         return err;
-    err = get_beside(openai, "/health", timeout, &root, &response, why);
+    err = get_unversioned(openai, "/health", timeout, &root, &response, why);
     jv_free(root);
     return response.status >= 200 && response.status < 300 ? ERR_OK : err;
 }
@@ -328,7 +331,7 @@ static enum err list_models(const struct jv *root, struct client_models *out, st
 static enum err openai_models(struct client *client, struct client_models *out, struct error *why)
 {
     struct jv *root;
-    enum err err = get_models(client->state, LOOK_TIMEOUT, &root, NULL, why);
+    enum err err = get_models(client->state, CLIENT_PROBE_TIMEOUT, &root, NULL, why);
     if (!err)
         err = list_models(root, out, why);
     jv_free(root);
@@ -343,7 +346,7 @@ static bool is_listed(const struct client_models *models, const char *model)
     return false;
 }
 
-/* Looks the model up.  A server without a list is not asked for one. */
+/* A server without a list of models passes. */
 static enum err check_model(struct openai *openai, const char *model, nanos timeout,
                             struct error *why)
 {
@@ -351,12 +354,12 @@ static enum err check_model(struct openai *openai, const char *model, nanos time
     struct http_response response;
     struct client_models models = {0};
     enum err err = get_models(openai, timeout, &root, &response, why);
-    if (err && has_no_list(response.status))
+    if (err && lacks_endpoint(response.status))
         return ERR_OK;
     if (!err)
         err = list_models(root, &models, why);
     if (!err && models.count == 1 && !is_listed(&models, model))
-        log_warn("%s lists '%s' only: it is asked for '%s'", openai->endpoint.shown,
+        log_warn("%s lists only '%s'; requesting '%s' anyway", openai->endpoint.shown,
                  models.names[0], model);
     else if (!err && models.count > 1 && !is_listed(&models, model))
         err = endpoint_missing_model(&openai->endpoint, model, &models, "", why);
@@ -369,8 +372,8 @@ static enum err openai_prepare(struct client *client, const char *model, nanos t
                                struct error *why)
 {
     nanos began = clock_now();
-    enum err err = check_model(client->state, model, warm_look_timeout(timeout), why);
-    return err ? err : warm_up(client, model, "max_tokens", began, timeout, why);
+    enum err err = check_model(client->state, model, client_probe_timeout(timeout), why);
+    return err ? err : client_warm_up(client, model, "max_tokens", began, timeout, why);
 }
 
 /* ---- describe ---- */
@@ -387,14 +390,14 @@ static const struct jv *find_entry(const struct jv *root, const char *model)
     return jv_count(list) == 1 ? jv_first(list) : NULL;
 }
 
-/* The first of the paths, in the way of different servers, that tells it. */
+/* Writes the value at the first path that has one; servers differ in where they put it. */
 static void write_first(struct json *json, const char *key, const struct jv *root,
                         const char *const *paths)
 {
     for (; *paths; paths++) {
         const struct jv *value = jv_path(root, *paths);
         if (!jv_is_null(value)) {
-            request_json_copy(json, key, value);
+            message_copy_value(json, key, value);
             return;
         }
     }
@@ -407,12 +410,14 @@ static void describe_server(struct openai *openai, const char *owner, struct jso
     struct jv *root = NULL;
     if (!is_llama && !is_vllm)
         return;
-    if (!get_beside(openai, is_llama ? "/props" : "/version", LOOK_TIMEOUT, &root, NULL, NULL)) {
-        request_json_copy(json, "server_version",
-                          jv_get(root, is_llama ? "build_info" : "version"));
-        request_json_copy(json, "model_file", jv_get(root, "model_path"));
-        request_json_copy(json, "context_used", jv_path(root, "default_generation_settings.n_ctx"));
-        request_json_copy(json, "slots", jv_get(root, "total_slots"));
+    if (!get_unversioned(openai, is_llama ? "/props" : "/version", CLIENT_PROBE_TIMEOUT, &root,
+                         NULL, NULL)) {
+        message_copy_value(json, "server_version",
+                           jv_get(root, is_llama ? "build_info" : "version"));
+        message_copy_value(json, "model_file", jv_get(root, "model_path"));
+        message_copy_value(json, "context_used",
+                           jv_path(root, "default_generation_settings.n_ctx"));
+        message_copy_value(json, "slots", jv_get(root, "total_slots"));
     }
     jv_free(root);
 }
@@ -429,7 +434,7 @@ static void openai_describe(struct client *client, const char *model, struct jso
     struct jv *root;
     struct http_response response;
     json_string(json, "endpoint", openai->is_completions ? "completions" : "chat");
-    if (!get_models(openai, LOOK_TIMEOUT, &root, &response, NULL)) {
+    if (!get_models(openai, CLIENT_PROBE_TIMEOUT, &root, &response, NULL)) {
         const struct jv *entry = find_entry(root, model);
         const char *owner = jv_text(jv_get(entry, "owned_by"));
         const char *name = entry_name(entry);
@@ -443,7 +448,7 @@ static void openai_describe(struct client *client, const char *model, struct jso
         write_first(json, "parameters", entry, SIZE);
         write_first(json, "model_bytes", entry, BYTES);
         write_first(json, "quantization", entry, QUANTIZATION);
-        request_json_copy(json, "root", jv_get(entry, "root"));
+        message_copy_value(json, "root", jv_get(entry, "root"));
         describe_server(openai, owner, json);
     }
     jv_free(root);
@@ -451,7 +456,7 @@ static void openai_describe(struct client *client, const char *model, struct jso
 
 const struct client_driver client_openai = {
     .name = "openai",
-    .summary = "servers with OpenAI's interface: vLLM, SGLang, TGI, llama.cpp, LM Studio, OpenAI",
+    .summary = "OpenAI-compatible servers: vLLM, SGLang, TGI, llama.cpp, LM Studio, OpenAI",
     .params = PARAMS,
     .default_url = "http://127.0.0.1:8000/v1",
     .available = openai_available,

@@ -1,3 +1,4 @@
+/* The list of client drivers, and opening one of them. */
 #include <string.h>
 
 #include "clients/client.h"
@@ -37,7 +38,7 @@ enum err client_open(const struct client_driver *driver, const struct client_con
     if (err)
         return err;
     out->driver = driver;
-    out->patience = config->patience;
+    out->probe_timeout = config->probe_timeout;
     err = driver->open(config, out, why);
     if (err)
         *out = (struct client){0};

@@ -46,7 +46,7 @@ static inline struct slice slice_trim(struct slice slice)
 
 static inline bool slice_equal(struct slice a, struct slice b)
 {
-    return a.length == b.length && memcmp(a.start, b.start, a.length) == 0;
+    return a.length == b.length && (a.length == 0 || memcmp(a.start, b.start, a.length) == 0);
 }
 
 static inline bool slice_is(struct slice slice, const char *string)

@@ -1,3 +1,8 @@
+/* Contexts: memory for the KV cache, batches of tokens, decoding that can be aborted, and sampling.
+ *
+ * All sequences of a context are decoded in step with the same tokens: that is how a batch of requests
+ * is reproduced for measuring.  Before a context is created, the memory it takes is compared with what
+ * is available, because the kernel would kill the process, or another one, later. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
@@ -5,35 +10,106 @@
 
 #include "core/clock.h"
 #include "engine/engine.h"
-#include "engine/llama/memory.h"
-#include "engine/llama/objects.h"
-#include "engine/llama/pool.h"
-#include "engine/llama/words.h"
+#include "engine/llama_api.h"
+#include "port/fs.h"
 
-enum { MOST_SEQUENCES = 256 }; /* of the library */
+enum { SEQUENCES_MAX = 256, THREADS_MAX = 512 }; /* limits of the library */
 
-/* ---- what the library calls back ---- */
+struct engine_context {
+    struct llama_context *llama;
+    struct engine_model *model;
+    struct engine_context_options facts;
+    const struct engine_watch *watch;
 
-static bool is_cancelled(const struct engine_context *context)
+    const atomic_bool *cancel;
+    nanos deadline;
+
+    uint32_t position;  /* of the next token, in every sequence */
+    uint32_t sequences; /* decoded in step; 0 before the first */
+    bool has_logits;
+
+    struct llama_batch batch;      /* arrays with capacity for facts.batch tokens */
+    struct llama_sampler *sampler; /* NULL: greedy */
+};
+
+/* ---- available memory ---- */
+
+/* Bytes left to our cgroup; UNKNOWN without a limit. */
+static double cgroup_available(void)
+{
+    uint64_t most;
+    uint64_t used;
+    if (fs_read_u64("/sys/fs/cgroup/memory.max", &most) ||
+        fs_read_u64("/sys/fs/cgroup/memory.current", &used))
+        return UNKNOWN;
+    return most > used ? (double)(most - used) : 0;
+}
+
+/* Bytes available on the machine by the kernel's estimate; UNKNOWN when it has none. */
+static double machine_available(void)
+{
+    char text[4096];
+    if (fs_read_text("/proc/meminfo", text, sizeof text))
+        return UNKNOWN;
+    char *line = strstr(text, "MemAvailable:");
+    if (!line)
+        return UNKNOWN;
+    line += strlen("MemAvailable:");
+    line[strcspn(line, "k\n")] = '\0';
+    uint64_t kibibytes;
+    return parse_u64(line, &kibibytes) ? UNKNOWN : (double)kibibytes * 1024;
+}
+
+/* Bytes that grow with the context: the KV cache of every layer in 16 bits, and for one graph the
+ * attention mask and, without flash attention, the scores of a layer.  Slightly too low on purpose: a
+ * context that might fit is tried. */
+static double context_bytes(const struct engine_model_facts *model,
+                            const struct llama_context_params *params)
+{
+    double tokens = params->n_ctx;
+    double head = model->heads > 0 ? (double)model->embedding / model->heads : model->embedding;
+    double cache = tokens * model->layers * 2 * model->heads_kv * head * 2;
+    double mask = tokens / params->n_seq_max * params->n_ubatch * 4;
+    double scores = params->flash_attn_type == 0 ? mask * model->heads : 0;
+    return cache + mask + scores + (double)model->vocabulary * params->n_seq_max * 4;
+}
+
+static enum err check_memory(const struct engine_model_facts *model,
+                             const struct llama_context_params *params, struct error *why)
+{
+    double have = fmin(machine_available(), cgroup_available()); /* ignores an unknown one */
+    double need = context_bytes(model, params);
+    if (!is_known(have) || need <= have)
+        return ERR_OK;
+    return err_set(
+        why, ERR_NO_MEMORY,
+        "a context of %u tokens takes %.2g GB, but only %.2g GB of memory are available: "
+        "use a smaller context",
+        params->n_ctx, need * 1e-9, have * 1e-9);
+}
+
+/* ---- callbacks ---- */
+
+static bool is_canceled(const struct engine_context *context)
 {
     return context->cancel && atomic_load_explicit(context->cancel, memory_order_relaxed);
 }
 
 static bool is_late(const struct engine_context *context)
 {
-    return context->until > 0 && clock_now() >= context->until;
+    return context->deadline > 0 && clock_now() >= context->deadline;
 }
 
-static bool should_end(void *data)
+static bool should_abort(void *data)
 {
     const struct engine_context *context = data;
-    return is_cancelled(context) || is_late(context);
+    return is_canceled(context) || is_late(context);
 }
 
 static bool watch_node(struct ggml_tensor *node, bool ask, void *data)
 {
     const struct engine_watch *watch = data;
-    const char *name = llama_api()->ggml_get_name(node);
+    const char *name = engine_api()->ggml_get_name(node);
     if (ask)
         return watch->wants(watch->context, name);
     watch->reached(watch->context, name);
@@ -52,18 +128,16 @@ static int usable_cores(void)
 static enum err set_params(struct llama_context_params *params, const struct engine_model *model,
                            const struct engine_context_options *options, struct error *why)
 {
-    enum { MOST_THREADS = 512 }; /* of the library */
     uint32_t sequences = options->sequences ? options->sequences : 1;
     uint32_t each = options->context ? options->context : (uint32_t)model->facts.trained_context;
     int threads = options->threads ? options->threads : usable_cores();
-    if (sequences > MOST_SEQUENCES)
-        return err_set(why, ERR_USAGE, "%u sequences: at most %d go together", sequences,
-                       MOST_SEQUENCES);
+    if (sequences > SEQUENCES_MAX)
+        return err_set(why, ERR_USAGE, "%u sequences: the limit is %d", sequences, SEQUENCES_MAX);
     if ((uint64_t)each * sequences > INT32_MAX)
         return err_set(why, ERR_USAGE, "a context of %u tokens is too large", each);
-    if (threads < 0 || threads > MOST_THREADS || options->threads_batch < 0 ||
-        options->threads_batch > MOST_THREADS)
-        return err_set(why, ERR_USAGE, "threads: expected 1 to %d", MOST_THREADS);
+    if (threads < 0 || threads > THREADS_MAX || options->threads_batch < 0 ||
+        options->threads_batch > THREADS_MAX)
+        return err_set(why, ERR_USAGE, "threads: expected 1 to %d", THREADS_MAX);
     params->n_ctx = each * sequences;
     params->n_seq_max = sequences;
     if (options->batch)
@@ -73,7 +147,7 @@ static enum err set_params(struct llama_context_params *params, const struct eng
     if (params->n_batch < sequences)
         params->n_batch = sequences;
     if (params->n_batch > params->n_ctx)
-        params->n_batch = params->n_ctx; /* a larger one only costs memory */
+        params->n_batch = params->n_ctx; /* a larger one only takes memory */
     if (params->n_ubatch > params->n_batch)
         params->n_ubatch = params->n_batch;
     params->n_threads = threads;
@@ -84,7 +158,7 @@ static enum err set_params(struct llama_context_params *params, const struct eng
 
 static void set_callbacks(struct llama_context_params *params, struct engine_context *context)
 {
-    params->abort_callback = should_end;
+    params->abort_callback = should_abort;
     params->abort_callback_data = context;
     if (context->watch) {
         params->cb_eval = watch_node;
@@ -92,31 +166,32 @@ static void set_callbacks(struct llama_context_params *params, struct engine_con
     }
 }
 
-/* Arrays for as many tokens as go in one call.  seq_id[i] points into the one array of numbers. */
-static enum err make_batch(struct engine_context *context)
+/* Arrays for the tokens of one call.  seq_id[i] points into one array of sequence numbers, which is stored
+ * after the last token. */
+static enum err allocate_batch(struct engine_context *context)
 {
-    size_t room = context->facts.batch;
+    size_t capacity = context->facts.batch;
     struct llama_batch *batch = &context->batch;
-    batch->token = calloc(room, sizeof *batch->token);
-    batch->pos = calloc(room, sizeof *batch->pos);
-    batch->n_seq_id = calloc(room, sizeof *batch->n_seq_id);
-    batch->seq_id = calloc(room + 1, sizeof *batch->seq_id);
-    batch->logits = calloc(room, sizeof *batch->logits);
-    int32_t *numbers = calloc(MOST_SEQUENCES, sizeof *numbers);
+    batch->token = calloc(capacity, sizeof *batch->token);
+    batch->pos = calloc(capacity, sizeof *batch->pos);
+    batch->n_seq_id = calloc(capacity, sizeof *batch->n_seq_id);
+    batch->seq_id = calloc(capacity + 1, sizeof *batch->seq_id);
+    batch->logits = calloc(capacity, sizeof *batch->logits);
+    int32_t *numbers = calloc(SEQUENCES_MAX, sizeof *numbers);
     if (!batch->token || !batch->pos || !batch->n_seq_id || !batch->seq_id || !batch->logits ||
         !numbers) {
         free(numbers);
         return ERR_NO_MEMORY;
     }
-    for (int32_t i = 0; i < MOST_SEQUENCES; i++)
+    for (int32_t i = 0; i < SEQUENCES_MAX; i++)
         numbers[i] = i;
-    batch->seq_id[room] = numbers; /* beyond the last token: kept for the rest to point into */
+    batch->seq_id[capacity] = numbers;
     return ERR_OK;
 }
 
 static void read_facts(struct engine_context *context, const struct engine_context_options *asked)
 {
-    const struct llama_api *api = llama_api();
+    const struct llama_api *api = engine_api();
     struct engine_context_options *facts = &context->facts;
     *facts = *asked;
     facts->sequences = asked->sequences ? asked->sequences : 1;
@@ -131,11 +206,11 @@ enum err engine_context_open(struct engine_model *model,
                              const struct engine_context_options *options,
                              struct engine_context **out, struct error *why)
 {
-    const struct llama_api *api = llama_api();
+    const struct llama_api *api = engine_api();
     struct llama_context_params params = api->context_params;
     enum err err = set_params(&params, model, options, why);
     if (!err)
-        err = memory_suffices(&model->facts, &params, why);
+        err = check_memory(&model->facts, &params, why);
     if (err)
         return err;
     struct engine_context *context = calloc(1, sizeof *context);
@@ -144,22 +219,22 @@ enum err engine_context_open(struct engine_model *model,
     context->model = model;
     context->watch = options->watch;
     set_callbacks(&params, context);
-    words_forget();
+    engine_log_clear();
     context->llama = api->llama_init_from_model(model->llama, params);
     if (!context->llama) {
-        const char *complaint = words_complaint();
-        err = err_set(why, strstr(complaint, "alloc") ? ERR_NO_MEMORY : ERR_UNSUPPORTED,
-                      "llama.cpp opens no context of %u tokens: %s", params.n_ctx,
-                      complaint[0] ? complaint : "it does not say why");
+        const char *message = engine_log_error();
+        err = err_set(why, strstr(message, "alloc") ? ERR_NO_MEMORY : ERR_UNSUPPORTED,
+                      "llama.cpp cannot create a context of %u tokens: %s", params.n_ctx,
+                      message[0] ? message : "unspecified error");
         free(context);
         return err;
     }
-    if (options->keep_threads && !model->threads)
-        model->threads = pool_new(params.n_threads);
-    if (options->keep_threads && model->threads)
-        api->llama_attach_threadpool(context->llama, model->threads, model->threads);
+    struct ggml_threadpool *pool =
+        options->keep_threads ? engine_model_threads(model, params.n_threads) : NULL;
+    if (pool)
+        api->llama_attach_threadpool(context->llama, pool, pool);
     read_facts(context, options);
-    if (make_batch(context)) {
+    if (allocate_batch(context)) {
         engine_context_close(context);
         return err_set(why, ERR_NO_MEMORY, "out of memory for a batch");
     }
@@ -180,8 +255,8 @@ void engine_context_close(struct engine_context *context)
     free(batch->seq_id);
     free(batch->logits);
     if (context->sampler)
-        llama_api()->llama_sampler_free(context->sampler);
-    llama_api()->llama_free(context->llama);
+        engine_api()->llama_sampler_free(context->sampler);
+    engine_api()->llama_free(context->llama);
     free(context);
 }
 
@@ -190,11 +265,11 @@ const struct engine_context_options *engine_context_facts(const struct engine_co
     return &context->facts;
 }
 
-/* ---- computing ---- */
+/* ---- decoding ---- */
 
-void engine_forget(struct engine_context *context)
+void engine_clear(struct engine_context *context)
 {
-    const struct llama_api *api = llama_api();
+    const struct llama_api *api = engine_api();
     api->llama_memory_clear(api->llama_get_memory(context->llama), false);
     context->position = 0;
     context->sequences = 0;
@@ -203,10 +278,10 @@ void engine_forget(struct engine_context *context)
 
 bool engine_rewind(struct engine_context *context, uint32_t tokens)
 {
-    const struct llama_api *api = llama_api();
+    const struct llama_api *api = engine_api();
     if (tokens > context->position)
         return false;
-    /* Every sequence (-1), to the end (-1). */
+    /* All sequences (-1), to the end (-1). */
     if (!api->llama_memory_seq_rm(api->llama_get_memory(context->llama), -1, (int32_t)tokens, -1))
         return false;
     context->position = tokens;
@@ -214,22 +289,21 @@ bool engine_rewind(struct engine_context *context, uint32_t tokens)
     return true;
 }
 
-void engine_end_by(struct engine_context *context, const atomic_bool *cancel, nanos until)
+void engine_set_abort(struct engine_context *context, const atomic_bool *cancel, nanos deadline)
 {
     context->cancel = cancel;
-    context->until = until;
+    context->deadline = deadline;
 }
 
-static enum err ended(struct engine_context *context, struct error *why)
+static enum err aborted(struct engine_context *context, struct error *why)
 {
-    bool late = !is_cancelled(context);
-    engine_forget(context);
-    return late ? err_set(why, ERR_TIMEOUT, "the computation took too long")
-                : err_set(why, ERR_INTERRUPTED, "the computation was cancelled");
+    bool late = !is_canceled(context);
+    engine_clear(context);
+    return late ? err_set(why, ERR_TIMEOUT, "decoding timed out")
+                : err_set(why, ERR_INTERRUPTED, "decoding was canceled");
 }
 
-/* The tokens at `tokens`, for every sequence; sequence after sequence, as the library sorts them
- * itself. */
+/* The same tokens for every sequence, one sequence after the other, which is the library's own order. */
 static void fill_batch(struct engine_context *context, const engine_token *tokens, size_t count,
                        bool is_last)
 {
@@ -247,35 +321,35 @@ static void fill_batch(struct engine_context *context, const engine_token *token
     batch->n_tokens = (int32_t)n;
 }
 
-static enum err compute_batch(struct engine_context *context, struct error *why)
+static enum err decode_batch(struct engine_context *context, struct error *why)
 {
-    if (should_end(context))
-        return ended(context, why);
-    words_forget();
-    int32_t result = llama_api()->llama_decode(context->llama, context->batch);
+    if (should_abort(context))
+        return aborted(context, why);
+    engine_log_clear();
+    int32_t result = engine_api()->llama_decode(context->llama, context->batch);
     if (result == LLAMA_DECODED)
         return ERR_OK;
     if (result == LLAMA_ABORTED)
-        return ended(context, why);
-    const char *complaint = words_complaint();
-    engine_forget(context);
+        return aborted(context, why);
+    const char *message = engine_log_error();
+    engine_clear(context);
     if (result == LLAMA_NO_ROOM)
-        return err_set(why, ERR_NO_DATA, "llama.cpp found no room in its context");
+        return err_set(why, ERR_NO_DATA, "the KV cache is full");
     return err_set(why, ERR_IO, "llama.cpp failed (%d): %s", result,
-                   complaint[0] ? complaint : "it does not say why");
+                   message[0] ? message : "unspecified error");
 }
 
-static enum err check(const struct engine_context *context, const engine_token *tokens,
-                      size_t count, uint32_t sequences, struct error *why)
+static enum err check_tokens(const struct engine_context *context, const engine_token *tokens,
+                             size_t count, uint32_t sequences, struct error *why)
 {
     if (count == 0)
-        return err_set(why, ERR_USAGE, "no tokens to compute");
+        return err_set(why, ERR_USAGE, "no tokens to decode");
     if (sequences > context->facts.sequences ||
         (context->sequences > 0 && context->sequences != sequences))
-        return err_set(why, ERR_USAGE, "%u sequences in a context of %u", sequences,
+        return err_set(why, ERR_USAGE, "%u sequences in a context for %u", sequences,
                        context->sequences ? context->sequences : context->facts.sequences);
     if (count > context->facts.context - context->position)
-        return err_set(why, ERR_NO_DATA, "%zu more tokens do not fit into the context of %u", count,
+        return err_set(why, ERR_NO_DATA, "%zu more tokens exceed the context of %u", count,
                        context->facts.context);
     for (size_t i = 0; i < count; i++)
         if (tokens[i] < 0 || tokens[i] >= context->model->facts.vocabulary)
@@ -284,11 +358,11 @@ static enum err check(const struct engine_context *context, const engine_token *
     return ERR_OK;
 }
 
-enum err engine_compute(struct engine_context *context, const engine_token *tokens, size_t count,
-                        uint32_t sequences, struct error *why)
+enum err engine_decode(struct engine_context *context, const engine_token *tokens, size_t count,
+                       uint32_t sequences, struct error *why)
 {
     sequences = sequences > 0 ? sequences : 1;
-    enum err err = check(context, tokens, count, sequences, why);
+    enum err err = check_tokens(context, tokens, count, sequences, why);
     if (err)
         return err;
     context->sequences = sequences;
@@ -297,13 +371,98 @@ enum err engine_compute(struct engine_context *context, const engine_token *toke
     for (size_t done = 0; done < count;) {
         size_t part = count - done < most ? count - done : most;
         fill_batch(context, tokens + done, part, done + part == count);
-        err = compute_batch(context, why);
+        err = decode_batch(context, why);
         if (err)
             return err;
         context->position += (uint32_t)part;
         done += part;
     }
-    llama_api()->llama_synchronize(context->llama);
+    engine_api()->llama_synchronize(context->llama);
     context->has_logits = true;
     return ERR_OK;
+}
+
+/* ---- sampling ---- */
+
+enum { PENALTY_TOKENS = 64 }; /* the default of llama.cpp's own programs */
+
+static enum err check_sampling(const struct engine_sampling *sampling, struct error *why)
+{
+    if (!(sampling->temperature >= 0 && sampling->temperature <= 100))
+        return err_set(why, ERR_USAGE, "temperature: expected 0 to 100");
+    if (!(sampling->top_p > 0 && sampling->top_p <= 1))
+        return err_set(why, ERR_USAGE, "top_p: expected more than 0, at most 1");
+    if (!(sampling->min_p >= 0 && sampling->min_p <= 1))
+        return err_set(why, ERR_USAGE, "min_p: expected 0 to 1");
+    if (sampling->top_k < 0)
+        return err_set(why, ERR_USAGE, "top_k: expected 0 or more");
+    if (!(sampling->repeat_penalty > 0 && sampling->repeat_penalty <= 100))
+        return err_set(why, ERR_USAGE, "repeat_penalty: expected more than 0, at most 100");
+    return ERR_OK;
+}
+
+/* In the order of llama.cpp's own programs: penalties, top-k, top-p, min-p, temperature, draw. */
+static void add_samplers(const struct llama_api *api, struct llama_sampler *chain,
+                         const struct engine_sampling *sampling, int vocabulary)
+{
+    if (sampling->repeat_penalty != 1)
+        api->llama_sampler_chain_add(
+            chain, api->llama_sampler_init_penalties(vocabulary, PENALTY_TOKENS,
+                                                     (float)sampling->repeat_penalty, 0, 0));
+    if (sampling->temperature == 0) {
+        api->llama_sampler_chain_add(chain, api->llama_sampler_init_greedy());
+        return;
+    }
+    if (sampling->top_k > 0)
+        api->llama_sampler_chain_add(chain, api->llama_sampler_init_top_k(sampling->top_k));
+    if (sampling->top_p < 1)
+        api->llama_sampler_chain_add(chain,
+                                     api->llama_sampler_init_top_p((float)sampling->top_p, 1));
+    if (sampling->min_p > 0)
+        api->llama_sampler_chain_add(chain,
+                                     api->llama_sampler_init_min_p((float)sampling->min_p, 1));
+    api->llama_sampler_chain_add(chain, api->llama_sampler_init_temp((float)sampling->temperature));
+    api->llama_sampler_chain_add(chain, api->llama_sampler_init_dist(sampling->seed));
+}
+
+enum err engine_set_sampling(struct engine_context *context, const struct engine_sampling *sampling,
+                             struct error *why)
+{
+    const struct llama_api *api = engine_api();
+    enum err err = check_sampling(sampling, why);
+    if (err)
+        return err;
+    if (context->sampler)
+        api->llama_sampler_free(context->sampler);
+    context->sampler = NULL;
+    if (sampling->temperature == 0 && sampling->repeat_penalty == 1)
+        return ERR_OK; /* greedy: the logits are enough */
+    context->sampler =
+        api->llama_sampler_chain_init((struct llama_sampler_chain_params){.no_perf = true});
+    if (!context->sampler)
+        return err_set(why, ERR_NO_MEMORY, "out of memory for a sampler");
+    add_samplers(api, context->sampler, sampling, context->model->facts.vocabulary);
+    return ERR_OK;
+}
+
+/* The first of the largest logits, as in llama.cpp. */
+static engine_token most_likely(const float *logits, int count)
+{
+    int best = 0;
+    for (int i = 1; i < count; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return best;
+}
+
+engine_token engine_sample(struct engine_context *context)
+{
+    const struct llama_api *api = engine_api();
+    const float *logits =
+        context->has_logits ? api->llama_get_logits_ith(context->llama, -1) : NULL;
+    if (!logits)
+        return -1;
+    if (context->sampler)
+        return api->llama_sampler_sample(context->sampler, context->llama, -1);
+    return most_likely(logits, context->model->facts.vocabulary);
 }

@@ -1,13 +1,12 @@
-/* An inference engine inside this process: llama.cpp's libllama, opened at run time.
+/* In-process inference through llama.cpp's libllama, which is opened at run time.
  *
- * Nothing of llama.cpp is compiled in; the few declarations that are needed are ours, and the library
- * is looked at before it is trusted: one whose structures differ from these declarations is refused
- * with both versions named.  A process opens the library once and never closes it.
+ * Nothing of llama.cpp is compiled in: ipw has its own minimal declarations, and a library whose
+ * structures differ from them is refused.  A process opens the library once and never closes it.
  *
- * A model may be shared by several contexts, each of which belongs to one thread at a time.
+ * A model may be shared by several contexts, each of which is used by one thread at a time.
  *
- * Ownership: the caller closes what it opened, contexts before their model.  Texts and tokens that
- * come back are in the caller's buffers. */
+ * Ownership: the caller closes what it opened, contexts before their model.  Text and tokens are
+ * returned in the caller's buffers. */
 #ifndef IPW_ENGINE_ENGINE_H
 #define IPW_ENGINE_ENGINE_H
 
@@ -28,40 +27,56 @@ typedef int32_t engine_token;
 /* ---- the library ---- */
 
 struct engine_library {
-    char version[64]; /* as it says itself, "0.5.0" */
+    char version[64]; /* as the library reports it, "0.5.0" */
     char path[512];   /* the file that was opened */
-    char cpu[64]; /* the variant of its CPU code that this machine takes, "haswell"; "" unknown */
-    bool has_gpu; /* it can put layers on a GPU here */
+    char cpu[64];     /* its CPU backend variant for this machine, "haswell"; "" unknown */
+    bool is_tested;   /* one of engine_tested_versions */
+    bool has_gpu;     /* it can offload layers to a GPU here */
 };
 
-/* Opens the library on the first call: IPW_LLAMA_LIB (a file or a folder), then what was brought at
- * set-up, then the system's.  ERR_UNSUPPORTED with what enables it when there is none that fits. */
+/* Opens the library on the first call: IPW_LLAMA_LIB (a file or a directory), then the one installed
+ * with ipw or by tools/setup, then the system's.  A version that was not tested is used only when
+ * IPW_LLAMA_LIB names it, with a warning.  ERR_UNSUPPORTED with what enables it otherwise. */
 enum err engine_library_open(const struct engine_library **out, struct error *why) MUST_USE;
 
-/* The library to open, a file or a folder, before all of those; ERR_USAGE when another is open. */
+/* Names the library to open, a file or a directory, before all of those; ERR_USAGE when another one is
+ * open already. */
 enum err engine_library_use(const char *path, struct error *why) MUST_USE;
 
-/* ---- a model ---- */
+/* "0.5.0, 0.5.1": the versions of llama.cpp that the declarations were tested with. */
+const char *engine_tested_versions(void);
+
+/* ---- models ---- */
 
 struct engine_model_options {
-    int gpu_layers;     /* how many to put on a GPU; -1 all; 0 none */
+    int gpu_layers;     /* layers to offload to a GPU; -1 all; 0 none */
     bool no_map;        /* read the file instead of mapping it */
-    bool check_tensors; /* look for numbers that are none while loading */
+    bool check_tensors; /* look for invalid values while loading */
 };
 
 struct engine_model_facts {
-    char description[128]; /* as the library puts it: architecture, size, quantisation */
+    char description[128]; /* as the library puts it: architecture, size, quantization */
     uint64_t parameters, tensor_bytes;
     int layers, embedding, heads, heads_kv, trained_context, vocabulary;
     bool has_chat_template;
 };
 
-/* ERR_NOT_FOUND, ERR_BAD_VALUE (not a GGUF, truncated, corrupt), ERR_UNSUPPORTED (an architecture the
- * library does not know), ERR_NO_MEMORY: each with the library's own last words in *why. */
+/* ERR_NOT_FOUND, ERR_BAD_VALUE (not a GGUF file, truncated, corrupt), ERR_UNSUPPORTED (an unknown
+ * architecture), ERR_NO_MEMORY: each with the library's own message in *why. */
 enum err engine_model_open(const char *path, const struct engine_model_options *options,
                            struct engine_model **out, struct error *why) MUST_USE;
 void engine_model_close(struct engine_model *model);
 const struct engine_model_facts *engine_model_facts(const struct engine_model *model);
+const char *engine_model_path(const struct engine_model *model);
+
+/* Models shared within the process: loaded once per file and options, reference-counted.  The one used
+ * last stays loaded without users, for the next.  *load_s is the loading time, 0 when it was loaded. */
+enum err engine_model_acquire(const char *path, const struct engine_model_options *options,
+                              struct engine_model **out, double *load_s, struct error *why)
+    MUST_USE;
+/* Another reference to the shared model that was used last, if its options are these; else NULL. */
+struct engine_model *engine_model_acquire_last(const struct engine_model_options *options);
+void engine_model_release(struct engine_model *model); /* NULL is ignored */
 
 /* ---- text and tokens ---- */
 
@@ -72,29 +87,30 @@ struct engine_tokens {
 
 void engine_tokens_release(struct engine_tokens *tokens);
 
-/* Appends the tokens of a text.  `special`: marks such as <|im_start|> in it are the tokens of that
- * name; `begin`: what the model wants before a text (often <s>) comes first. */
-enum err engine_tokenise(const struct engine_model *model, const char *text, size_t length,
+/* Appends the tokens of a text.  `special`: special tokens such as <|im_start|> in it are parsed;
+ * `begin`: tokens that the model wants at the start (often <s>) are added. */
+enum err engine_tokenize(const struct engine_model *model, const char *text, size_t length,
                          bool begin, bool special, struct engine_tokens *out, struct error *why)
     MUST_USE;
 
 /* Appends the bytes of one token, which may be part of a UTF-8 character. */
-enum err engine_piece(const struct engine_model *model, engine_token token, struct text *out)
+enum err engine_detokenize(const struct engine_model *model, engine_token token, struct text *out)
     MUST_USE;
 
-/* Does this token end the answer? */
-bool engine_ends(const struct engine_model *model, engine_token token);
+/* Is this an end-of-generation token? */
+bool engine_is_end(const struct engine_model *model, engine_token token);
 
-/* Appends the text of a conversation of one question in the model's own chat template; system may be
- * NULL.  A template that the library cannot apply is ERR_UNSUPPORTED. */
-enum err engine_chat_text(const struct engine_model *model, const char *system, const char *prompt,
-                          struct text *out, struct error *why) MUST_USE;
+/* Appends a single-turn prompt formatted by the model's chat template; system may be NULL.
+ * ERR_UNSUPPORTED when there is none or the library cannot apply it. */
+enum err engine_apply_chat_template(const struct engine_model *model, const char *system,
+                                    const char *prompt, struct text *out, struct error *why)
+    MUST_USE;
 
-/* ---- computing ---- */
+/* ---- contexts ---- */
 
-/* Watches the graph as it is computed.  `wants` is asked for every node when a graph begins, in order;
- * where it says yes, the engine computes as far as that node, waits until it is done, and calls
- * `reached`.  Every stop costs a little: ask for few. */
+/* Observes the compute graph as it is evaluated.  `wants` is called for every node when a graph starts,
+ * in order; where it returns true, the engine computes up to that node, waits until it is done, and
+ * calls `reached`.  Every stop has a cost: request few. */
 struct engine_watch {
     bool (*wants)(void *context, const char *node);
     void (*reached)(void *context, const char *node);
@@ -102,14 +118,14 @@ struct engine_watch {
 };
 
 struct engine_context_options {
-    uint32_t context;           /* tokens of each sequence; 0: as trained */
-    uint32_t batch, ubatch;     /* tokens in one call, and in one graph; 0: the library's default */
-    uint32_t sequences;         /* that may be computed together, at most 256; 0: one */
-    int threads, threads_batch; /* for one token, for many; 0: as many as cores we may use */
-    /* Threads stay between graphs, which makes stopping one cheap.  Contexts of a model that ask for it
-     * must ask for as many threads, share them, and compute one at a time. */
+    uint32_t context;           /* tokens per sequence; 0: as trained */
+    uint32_t batch, ubatch;     /* tokens per call, and per graph; 0: the library's default */
+    uint32_t sequences;         /* decoded together, at most 256; 0: one */
+    int threads, threads_batch; /* for decode, for prefill; 0: the cores available to us */
+    /* Threads persist between graphs, which makes stopping one cheap.  Contexts of a model that set
+     * this must use the same number of threads, share them, and compute one at a time. */
     bool keep_threads;
-    int flash_attention;              /* -1 as the library thinks best, 0 no, 1 yes */
+    int flash_attention;              /* -1 auto, 0 off, 1 on */
     const struct engine_watch *watch; /* may be NULL; must outlive the context */
 };
 
@@ -117,40 +133,40 @@ enum err engine_context_open(struct engine_model *model,
                              const struct engine_context_options *options,
                              struct engine_context **out, struct error *why) MUST_USE;
 void engine_context_close(struct engine_context *context);
-/* What it got: context, batch and threads as the library took them. */
+/* The options as the library applied them. */
 const struct engine_context_options *engine_context_facts(const struct engine_context *context);
 
-/* Forgets everything that was computed. */
-void engine_forget(struct engine_context *context);
-/* Forgets what was computed after the first `tokens` of each sequence, so that the same can be computed
- * again from there.  False, and nothing is forgotten, where the model's memory cannot go back. */
+/* Clears the KV cache. */
+void engine_clear(struct engine_context *context);
+/* Truncates the KV cache to the first `tokens` of each sequence, so that decoding can repeat from there.
+ * False, with nothing changed, where the model's memory does not support it. */
 bool engine_rewind(struct engine_context *context, uint32_t tokens);
 
-/* What ends a computation early from now on, looked at within graphs too: *cancel when it turns true
- * (may be NULL), and the time `until` (0: none). */
-void engine_end_by(struct engine_context *context, const atomic_bool *cancel, nanos until);
+/* Aborts later decoding, also within a graph, when *cancel becomes true (it may be NULL) or at the time
+ * `deadline` (0: none). */
+void engine_set_abort(struct engine_context *context, const atomic_bool *cancel, nanos deadline);
 
-/* Computes tokens after those before, the same ones in each of `sequences` sequences (0 and 1: one),
- * as many as at the first call since engine_forget; the logits of the last token are kept.  Returns
- * when they are computed.  ERR_NO_DATA when the context has no room for them, with nothing computed;
- * ERR_INTERRUPTED or ERR_TIMEOUT when it was ended early, with everything forgotten. */
-enum err engine_compute(struct engine_context *context, const engine_token *tokens, size_t count,
-                        uint32_t sequences, struct error *why) MUST_USE;
+/* Decodes tokens after the earlier ones, the same ones in each of `sequences` sequences (0 and 1: one),
+ * as many as in the first call since engine_clear; keeps the logits of the last token.  Synchronous.
+ * ERR_NO_DATA when they exceed the context, with nothing computed; ERR_INTERRUPTED or ERR_TIMEOUT when
+ * aborted, with the KV cache cleared. */
+enum err engine_decode(struct engine_context *context, const engine_token *tokens, size_t count,
+                       uint32_t sequences, struct error *why) MUST_USE;
 
-/* ---- choosing the next token ---- */
+/* ---- sampling ---- */
 
-struct engine_choice {
-    double temperature;    /* 0: always the likeliest */
+struct engine_sampling {
+    double temperature;    /* 0: greedy */
     double top_p, min_p;   /* 1 and 0: off */
     int top_k;             /* 0: off */
-    double repeat_penalty; /* of the last 64 tokens that were chosen; 1: off */
+    double repeat_penalty; /* over the last 64 sampled tokens; 1: off */
     uint32_t seed;
 };
 
-/* Sets how the context chooses from now on, from the beginning of the seed's sequence. */
-enum err engine_choose_by(struct engine_context *context, const struct engine_choice *choice,
-                          struct error *why) MUST_USE;
-/* The next token after what was computed last; -1 when nothing was. */
-engine_token engine_choose(struct engine_context *context);
+/* Sets the sampling of the context and restarts its random sequence. */
+enum err engine_set_sampling(struct engine_context *context, const struct engine_sampling *sampling,
+                             struct error *why) MUST_USE;
+/* The next token after what was decoded last; -1 when nothing was. */
+engine_token engine_sample(struct engine_context *context);
 
 #endif

@@ -1,85 +1,162 @@
-/* Opens libllama, looks whether it is one that we know, and makes it ready. */
+/* Opens libllama: finds the file, checks that it is compatible, initializes its backends, and captures
+ * its log.  All state is one struct per process behind a lock; the library is never closed. */
+#include <ctype.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/log.h"
 #include "engine/engine.h"
-#include "engine/llama/api.h"
-#include "engine/llama/find.h"
-#include "engine/llama/shape.h"
-#include "engine/llama/words.h"
+#include "engine/llama_api.h"
+#include "engine/shipped.h"
 #include "port/dl.h"
 
-/* Functions change their arguments from version to version, which no look at a library shows: only
- * those that our declarations were written and tested for are taken. */
-static const char *const VERSIONS[] = {"0.5.0", "0.5.0-dev"};
-#define VERSIONS_SHOWN "0.5.0"
-#define BRING_IT                                                                                   \
-    "in-process inference needs llama.cpp " VERSIONS_SHOWN                                         \
-    ": install it with tools/setup build, or set IPW_LLAMA_LIB to its libllama"
+/* Where tools/setup puts the library; the build sets it for its source tree. */
+#ifndef IPW_LLAMA_FOLDER
+#define IPW_LLAMA_FOLDER ""
+#endif
+/* Relative to an installed program, PREFIX/bin/ipw. */
+#define INSTALLED_FOLDER "../lib/ipw/llama"
 
 static const char *const SYSTEM_NAMES[] = {"libllama.so.0", "libllama.so"};
 
 static struct {
     pthread_mutex_t lock;
     bool is_open;
-    char asked[512]; /* for by engine_library_use; "" for nothing */
+    char requested[512]; /* by engine_library_use; "" for nothing */
     struct dl dl;
     struct llama_api api;
     struct engine_library facts;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-const struct llama_api *llama_api(void)
+const struct llama_api *engine_api(void)
 {
     return &process.api;
 }
 
-/* ---- is it one we know? ---- */
+/* ---- the library's log ---- */
 
-static bool is_known_version(const char *version)
+/* Lines come in fragments; what does not fit is cut. */
+static _Thread_local struct {
+    char line[240];
+    bool is_error;
+    char first_error[240];
+} messages;
+
+/* "load_tensors: tensor is missing" without the function name. */
+static const char *skip_function_name(const char *line)
 {
-    for (size_t i = 0; i < sizeof VERSIONS / sizeof *VERSIONS; i++)
-        if (strcmp(VERSIONS[i], version) == 0)
-            return true;
-    return false;
+    const char *at = line;
+    while (isalnum((unsigned char)*at) || *at == '_' || *at == ':' || *at == '~')
+        at++;
+    return at > line + 1 && at[-1] == ':' && *at == ' ' ? at + 1 : line;
 }
 
-static enum err unfit(const char *path, const char *version, const char *because, struct error *why)
+static void end_line(void)
 {
-    return err_set(why, ERR_UNSUPPORTED, "%s is llama.cpp %s, where %s fits: %s", path,
-                   version[0] ? version : "of an unknown version", VERSIONS_SHOWN, because);
+    char *line = str_trim(messages.line);
+    if (*line) {
+        log_debug("llama.cpp: %s", line);
+        if (messages.is_error && !messages.first_error[0])
+            str_copy(messages.first_error, sizeof messages.first_error, skip_function_name(line));
+    }
+    messages.line[0] = '\0';
+    messages.is_error = false;
 }
 
-static enum err look_at(struct dl *dl, struct llama_api *api, struct engine_library *facts,
-                        struct error *why)
+/* For llama_log_set. */
+static void on_log(int level, const char *text, void *data)
 {
-    const char *(*says_version)(void) = NULL;
+    (void)data;
+    if (level == LLAMA_LOG_DEBUG)
+        return; /* a line per node of each graph */
+    if (level != LLAMA_LOG_CONTINUED)
+        end_line();
+    messages.is_error |= level == LLAMA_LOG_ERROR;
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        size_t used = strlen(messages.line);
+        size_t left = sizeof messages.line - 1 - used;
+        size_t take = length < left ? length : left;
+        memcpy(messages.line + used, text, take);
+        messages.line[used + take] = '\0';
+        text += length;
+        if (*text == '\n') {
+            bool was_error = messages.is_error;
+            end_line();
+            messages.is_error = was_error && text[1];
+            text++;
+        }
+    }
+}
+
+const char *engine_log_error(void)
+{
+    end_line();
+    return messages.first_error;
+}
+
+void engine_log_clear(void)
+{
+    end_line();
+    messages.first_error[0] = '\0';
+}
+
+/* For ggml_set_abort_callback: an assertion of the library failed, and the process ends after this.
+ * One line replaces the debugger that the library would start.  "FILE:LINE: what failed" is printed
+ * without the path; the reason was logged before. */
+static void on_abort(const char *message)
+{
+    const char *what = strstr(message, ": ");
+    const char *reason = engine_log_error();
+    log_error("llama.cpp aborts this process: %s%s%s", what ? what + 2 : message,
+              reason[0] ? ": " : "", reason);
+}
+
+/* ---- compatibility ---- */
+
+static enum err incompatible(const struct engine_library *facts, const char *reason,
+                             struct error *why)
+{
+    return err_set(why, ERR_UNSUPPORTED, "%s is llama.cpp %s (tested: %s): %s", facts->path,
+                   facts->version[0] ? facts->version : "of unknown version",
+                   engine_tested_versions(), reason);
+}
+
+/* Measures the structures before any function is trusted with one. */
+static enum err load_functions(struct dl *dl, struct llama_api *api, struct engine_library *facts,
+                               bool accept_untested, struct error *why)
+{
+    const char *(*get_version)(void) = NULL;
     llama_defaults model = NULL;
     llama_defaults context = NULL;
-    const struct dl_symbol shape[] = {
-        {"llama_version", &says_version, false},
+    const struct dl_symbol defaults[] = {
+        {"llama_version", &get_version, false},
         {"llama_model_default_params", &model, true},
         {"llama_context_default_params", &context, true},
     };
     const struct dl_symbol all[] = {
 #define SYMBOL(result, name, arguments) {#name, &api->name, true},
-#include "engine/llama/api.def"
+#include "engine/llama_api.def"
 #undef SYMBOL
     };
-    struct error because;
-    enum err err = dl_load(dl, shape, sizeof shape / sizeof *shape, &because);
-    str_copy(facts->version, sizeof facts->version, says_version ? says_version() : "");
+    struct error reason;
+    enum err err = dl_load(dl, defaults, sizeof defaults / sizeof *defaults, &reason);
+    str_copy(facts->version, sizeof facts->version, get_version ? get_version() : "");
+    facts->is_tested = llama_abi_is_tested(facts->version);
     if (!err)
-        err = llama_take_defaults(model, context, api, &because);
+        err = llama_abi_read_defaults(model, context, api, &reason);
     if (!err)
-        err = dl_load(dl, all, sizeof all / sizeof *all, &because);
-    if (!err && !is_known_version(facts->version))
-        err = err_set(&because, ERR_UNSUPPORTED, "its functions may take other arguments");
-    return err ? unfit(facts->path, facts->version, because.text, why) : ERR_OK;
+        err = dl_load(dl, all, sizeof all / sizeof *all, &reason);
+    if (!err && !facts->is_tested && !accept_untested)
+        err = err_set(&reason, ERR_UNSUPPORTED,
+                      "untested version; set IPW_LLAMA_LIB to this file to use it anyway");
+    return err ? incompatible(facts, reason.text, why) : ERR_OK;
 }
 
-/* ---- making it ready ---- */
+/* ---- initialization ---- */
 
 /* "haswell" of ".../libggml-cpu-haswell.so". */
 static void find_cpu_variant(char *to, size_t size)
@@ -96,13 +173,13 @@ static void find_cpu_variant(char *to, size_t size)
     str_copy(to, size, variant);
 }
 
-/* The code for processors and GPUs lies beside the library, in files of its own. */
-static enum err make_ready(const struct llama_api *api, struct engine_library *facts,
-                           struct error *why)
+/* The CPU and GPU backends are separate files beside the library. */
+static enum err load_backends(const struct llama_api *api, struct engine_library *facts,
+                              struct error *why)
 {
-    api->llama_log_set(words_take, NULL);
-    api->ggml_set_abort_callback(words_last);
-    words_forget();
+    api->llama_log_set(on_log, NULL);
+    api->ggml_set_abort_callback(on_abort);
+    engine_log_clear();
     char folder[sizeof facts->path];
     str_copy(folder, sizeof folder, facts->path);
     char *slash = strrchr(folder, '/');
@@ -120,7 +197,7 @@ static enum err make_ready(const struct llama_api *api, struct engine_library *f
     return ERR_OK;
 }
 
-static enum err open_at(const char *path, struct error *why)
+static enum err open_file(const char *path, bool accept_untested, struct error *why)
 {
     struct engine_library *facts = &process.facts;
     const char *const names[] = {path, NULL};
@@ -128,54 +205,107 @@ static enum err open_at(const char *path, struct error *why)
     enum err err = dl_open(&process.dl, names, why);
     if (err)
         return err;
-    /* A system's name has no folder; the loader knows where it found it. */
+    /* A system library has no directory in its name; the loader knows where it found it. */
     if (strchr(path, '/') || !dl_loaded(path, facts->path, sizeof facts->path))
         str_copy(facts->path, sizeof facts->path, path);
-    err = look_at(&process.dl, &process.api, facts, why);
+    err = load_functions(&process.dl, &process.api, facts, accept_untested, why);
     if (!err)
-        err = make_ready(&process.api, facts, why);
-    if (err)
+        err = load_backends(&process.api, facts, why);
+    if (err) {
         dl_close(&process.dl);
-    else
-        log_debug("in-process inference: llama.cpp %s of %s, CPU code %s", facts->version,
-                  facts->path, facts->cpu[0] ? facts->cpu : "built in");
-    return err;
+        return err;
+    }
+    if (!facts->is_tested)
+        log_warn("%s is llama.cpp %s, which was not tested with this version of ipw (tested: %s)",
+                 facts->path, facts->version[0] ? facts->version : "of unknown version",
+                 engine_tested_versions());
+    log_debug("in-process inference: llama.cpp %s, %s, CPU backend %s", facts->version, facts->path,
+              facts->cpu[0] ? facts->cpu : "built in");
+    return ERR_OK;
 }
 
-/* ---- which one ---- */
+/* ---- finding it ---- */
 
-static enum err open_named(const char *path, const char *named_by, struct error *why)
+static bool is_library(const char *name)
+{
+    return str_starts(name, "libllama.") && strstr(name, ".so");
+}
+
+/* The libllama of a directory: the plain name is the shortest and precedes those with a version. */
+static bool find_in(const char *folder, char *to, size_t size)
+{
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return false;
+    char best[256] = "";
+    for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+        const char *name = entry->d_name;
+        if (is_library(name) && (!best[0] || strlen(name) < strlen(best) ||
+                                 (strlen(name) == strlen(best) && strcmp(name, best) < 0)))
+            str_copy(best, sizeof best, name);
+    }
+    closedir(dir);
+    return best[0] && str_format(to, size, "%s/%s", folder, best);
+}
+
+/* The file itself, or the libllama in that directory. */
+static bool find_at(const char *path, char *to, size_t size)
+{
+    struct stat found;
+    if (stat(path, &found))
+        return false;
+    return S_ISDIR(found.st_mode) ? find_in(path, to, size) : str_copy(to, size, path);
+}
+
+/* Installed with ipw, or by tools/setup into the source tree. */
+static bool find_installed(char *to, size_t size)
+{
+    char folder[512];
+    if (shipped_path(INSTALLED_FOLDER, folder, sizeof folder) && find_in(folder, to, size))
+        return true;
+    return IPW_LLAMA_FOLDER[0] && find_in(IPW_LLAMA_FOLDER, to, size);
+}
+
+static enum err open_named(const char *path, const char *named_by, bool accept_untested,
+                           struct error *why)
 {
     char file[512];
-    if (!llama_find_at(path, file, sizeof file))
-        return err_set(why, ERR_UNSUPPORTED, "%s %s: there is no libllama", named_by, path);
-    struct error because;
-    enum err err = open_at(file, &because);
+    if (!find_at(path, file, sizeof file))
+        return err_set(why, ERR_UNSUPPORTED, "%s %s: no libllama there", named_by, path);
+    struct error reason;
+    enum err err = open_file(file, accept_untested, &reason);
     if (err == ERR_ABSENT)
-        return err_set(why, ERR_UNSUPPORTED, "%s: %s", named_by, because.text);
-    return err ? err_set(why, err, "%s", because.text) : ERR_OK;
+        return err_set(why, ERR_UNSUPPORTED, "%s: %s", named_by, reason.text);
+    return err ? err_set(why, err, "%s", reason.text) : ERR_OK;
+}
+
+static enum err missing(const char *reason, struct error *why)
+{
+    return err_set(
+        why, ERR_UNSUPPORTED,
+        "%s%sin-process inference needs llama.cpp %s: install it with tools/setup build, "
+        "or set IPW_LLAMA_LIB to its libllama",
+        reason, *reason ? "; " : "", engine_tested_versions());
 }
 
 static enum err open_any(struct error *why)
 {
     const char *from_environment = getenv("IPW_LLAMA_LIB");
-    if (process.asked[0])
-        return open_named(process.asked, "library", why);
+    if (process.requested[0])
+        return open_named(process.requested, "library", false, why);
     if (from_environment && *from_environment)
-        return open_named(from_environment, "IPW_LLAMA_LIB", why);
+        return open_named(from_environment, "IPW_LLAMA_LIB", true, why);
     char file[512];
-    if (llama_find_brought(file, sizeof file)) {
-        struct error because;
-        enum err err = open_at(file, &because);
-        /* What was brought may be of another machine's kind. */
-        return err ? err_set(why, ERR_UNSUPPORTED, "%s; %s", because.text, BRING_IT) : ERR_OK;
+    if (find_installed(file, sizeof file)) {
+        struct error reason; /* it may be built for another kind of machine */
+        return open_file(file, false, &reason) ? missing(reason.text, why) : ERR_OK;
     }
     for (size_t i = 0; i < sizeof SYSTEM_NAMES / sizeof *SYSTEM_NAMES; i++) {
-        enum err err = open_at(SYSTEM_NAMES[i], why);
+        enum err err = open_file(SYSTEM_NAMES[i], false, why);
         if (err != ERR_ABSENT)
             return err;
     }
-    return err_set(why, ERR_UNSUPPORTED, BRING_IT);
+    return missing("", why);
 }
 
 enum err engine_library_open(const struct engine_library **out, struct error *why)
@@ -193,15 +323,15 @@ enum err engine_library_open(const struct engine_library **out, struct error *wh
 enum err engine_library_use(const char *path, struct error *why)
 {
     char file[512];
-    if (!llama_find_at(path, file, sizeof file))
-        return err_set(why, ERR_NOT_FOUND, "library=%s: there is no libllama", path);
+    if (!find_at(path, file, sizeof file))
+        return err_set(why, ERR_NOT_FOUND, "library=%s: no libllama there", path);
     enum err err = ERR_OK;
     pthread_mutex_lock(&process.lock);
     if (process.is_open && strcmp(process.facts.path, file) != 0)
         err = err_set(why, ERR_USAGE, "library=%s: this process already uses %s", path,
                       process.facts.path);
     else if (!process.is_open)
-        str_copy(process.asked, sizeof process.asked, file);
+        str_copy(process.requested, sizeof process.requested, file);
     pthread_mutex_unlock(&process.lock);
     return err;
 }

@@ -1,11 +1,255 @@
+/* Models: a check of the GGUF header, a trial load in a child process, the load itself, the tokenizer
+ * and chat template, and the models that a process shares.
+ *
+ * The library validates much of a file by assertions that abort the process.  Therefore a forked child
+ * first reads the metadata, vocabulary and graph without the weights: a file that aborts the child is a
+ * bad file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "core/clock.h"
+#include "core/log.h"
 #include "engine/engine.h"
-#include "engine/llama/objects.h"
-#include "engine/llama/pool.h"
-#include "engine/llama/gguf.h"
-#include "engine/llama/trial.h"
-#include "engine/llama/words.h"
+#include "engine/llama_api.h"
+
+/* ---- the header of a GGUF file ---- */
+
+struct gguf_header {
+    char magic[4];
+    uint32_t version;
+    uint64_t tensors;
+    uint64_t keys;
+};
+
+static enum err check_header(int file, const char *path, struct error *why)
+{
+    struct gguf_header header;
+    ssize_t length = pread(file, &header, sizeof header, 0);
+    if (length >= 4 && memcmp(header.magic, "GGUF", 4) != 0)
+        return err_set(why, ERR_BAD_VALUE, "%s is not a GGUF file", path);
+    if (length < (ssize_t)sizeof header)
+        return err_set(why, ERR_BAD_VALUE, "%s is truncated: it ends within its header", path);
+    if (header.version != 2 && header.version != 3)
+        return err_set(why, ERR_BAD_VALUE, "%s has GGUF version %u, expected 2 or 3", path,
+                       header.version);
+    if (header.tensors == 0)
+        return err_set(why, ERR_BAD_VALUE, "%s has no tensors: it is a vocabulary only", path);
+    return ERR_OK;
+}
+
+static enum err check_file(const char *path, struct error *why)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        enum err err = err_from_errno(errno);
+        return err_set(why, err, "cannot read the model %s: %s", path, err_text(err));
+    }
+    struct stat found;
+    enum err err = ERR_OK;
+    if (fstat(file, &found) || !S_ISREG(found.st_mode))
+        err = err_set(why, ERR_BAD_VALUE, "the model %s is not a regular file", path);
+    else
+        err = check_header(file, path, why);
+    close(file);
+    return err;
+}
+
+/* ---- trial load ---- */
+
+enum { TRIAL_CONTEXT = 64 }; /* tokens */
+
+/* First byte of the child's report; without a report, it died. */
+enum { TRIAL_FAILED = '-', TRIAL_PASSED = '+', TRIAL_ABORTED = '!' };
+
+static int trial_report_fd; /* used in the child only */
+
+static void trial_report(char result, const char *message)
+{
+    char line[256];
+    str_format(line, sizeof line, "%c%s", result, message);
+    size_t length = strlen(line);
+    while (write(trial_report_fd, line, length) < 0 && errno == EINTR)
+        ;
+}
+
+/* "FILE:LINE: what failed", without the path. */
+static void on_trial_abort(const char *message)
+{
+    const char *what = strstr(message, ": ");
+    trial_report(TRIAL_ABORTED, what ? what + 2 : message);
+    _exit(1);
+}
+
+/* Nothing buffered by the parent may be written twice, and none of its locks be waited for. */
+static void detach_trial(const struct llama_api *api)
+{
+    log_to(NULL, LOG_ERROR);
+    int null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int standard = 0; standard <= 2 && null_device >= 0; standard++)
+        dup2(null_device, standard);
+    api->ggml_set_abort_callback(on_trial_abort);
+    engine_log_clear();
+}
+
+_Noreturn static void run_trial(const struct llama_api *api, const char *path, bool has_gpu)
+{
+    detach_trial(api);
+    void *no_device = NULL;
+    struct llama_model_params model_params = api->model_params;
+    model_params.devices = &no_device;
+    model_params.n_gpu_layers = 0;
+    model_params.load_mode = LLAMA_LOAD_READ;
+    model_params.no_alloc = !has_gpu;
+    model_params.vocab_only = has_gpu;
+    struct llama_model *model = api->llama_model_load_from_file(path, model_params);
+    struct llama_context_params context_params = api->context_params;
+    context_params.n_ctx = context_params.n_batch = context_params.n_ubatch = TRIAL_CONTEXT;
+    bool passed = model && (has_gpu || api->llama_init_from_model(model, context_params));
+    trial_report(passed ? TRIAL_PASSED : TRIAL_FAILED, passed ? "" : engine_log_error());
+    _exit(0);
+}
+
+static void read_report(int from, char *to, size_t size)
+{
+    size_t used = 0;
+    for (;;) {
+        ssize_t n = read(from, to + used, size - 1 - used);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        used += (size_t)n;
+    }
+    to[used] = '\0';
+}
+
+static const char *or_unspecified(const char *message)
+{
+    return message[0] ? message : "unspecified error";
+}
+
+/* "llama.cpp cannot load FILE: MESSAGE", with the error code that the library's message implies. */
+static enum err load_error(const char *path, const char *message, struct error *why)
+{
+    enum err err = ERR_BAD_VALUE;
+    if (strstr(message, "unknown model architecture") || strstr(message, "unsupported"))
+        err = ERR_UNSUPPORTED;
+    else if (strstr(message, "alloc"))
+        err = ERR_NO_MEMORY;
+    return err_set(why, err, "llama.cpp cannot load %s: %s", path, or_unspecified(message));
+}
+
+static enum err trial_result(const char *report, int status, const char *path, struct error *why)
+{
+    if (report[0] == TRIAL_PASSED)
+        return ERR_OK;
+    if (report[0] == TRIAL_FAILED)
+        return load_error(path, report + 1, why);
+    if (report[0] == TRIAL_ABORTED)
+        return err_set(why, ERR_BAD_VALUE, "%s is corrupt; llama.cpp aborts at: %s", path,
+                       or_unspecified(report + 1));
+    return err_set(why, ERR_BAD_VALUE, "%s is corrupt: llama.cpp crashes on it (signal %d)", path,
+                   WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+/* `has_gpu`: GPU libraries do not survive a fork, so only the vocabulary is tried then. */
+static enum err try_load(const struct llama_api *api, const char *path, bool has_gpu,
+                         struct error *why)
+{
+    int pipe_ends[2];
+    if (pipe(pipe_ends))
+        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
+    pid_t child = fork();
+    if (child == 0) {
+        close(pipe_ends[0]);
+        trial_report_fd = pipe_ends[1];
+        run_trial(api, path, has_gpu);
+    }
+    close(pipe_ends[1]);
+    char report[256] = "";
+    enum err err = ERR_OK;
+    if (child < 0) {
+        err = err_from_errno(errno);
+        err = err_set(why, err, "cannot fork to try the model: %s", err_text(err));
+    }
+    read_report(pipe_ends[0], report, sizeof report);
+    close(pipe_ends[0]);
+    int status = 0;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return err ? err : trial_result(report, status, path, why);
+}
+
+/* ---- threads that persist between graphs ---- */
+
+/* Without a pool some builds start threads for every graph, and for every part of one that is stopped.
+ * As the library declares it; the values that it fills in are checked. */
+struct pool_params {
+    bool cpus[512];
+    int32_t threads;
+    int32_t priority;
+    uint32_t poll; /* 0 .. 100: how long threads spin before they sleep */
+    bool strict;
+    bool paused;
+    char reserve[256]; /* for members of later versions */
+};
+
+typedef void (*procedure)(void);
+
+/* These two functions are in the CPU backend's library, not in libllama. */
+static procedure find_pool_function(const char *name)
+{
+    enum { DEVICE_CPU = 0 };
+    const struct llama_api *api = engine_api();
+    struct ggml_backend_device *device = api->ggml_backend_dev_by_type(DEVICE_CPU);
+    struct ggml_backend_reg *reg = device ? api->ggml_backend_dev_backend_reg(device) : NULL;
+    void *found = reg ? api->ggml_backend_reg_get_proc_address(reg, name) : NULL;
+    procedure out;
+    memcpy(&out, &found, sizeof out);
+    return out;
+}
+
+static struct ggml_threadpool *pool_new(int threads)
+{
+    struct pool_params params = {.threads = -1, .poll = UINT32_MAX};
+    struct ggml_threadpool *(*make)(struct pool_params *) =
+        (struct ggml_threadpool * (*)(struct pool_params *))
+            find_pool_function("ggml_threadpool_new");
+    if (!make)
+        return NULL;
+    engine_api()->ggml_threadpool_params_init(&params, threads);
+    if (params.threads != threads || params.poll > 100)
+        return NULL; /* not as declared */
+    /* The pool keeps no pointer into params. */
+    /* cppcheck-suppress returnDanglingLifetime */
+    return make(&params);
+}
+
+static void pool_free(struct ggml_threadpool *pool)
+{
+    if (!pool)
+        return;
+    void (*free_pool)(struct ggml_threadpool *) =
+        (void (*)(struct ggml_threadpool *))find_pool_function("ggml_threadpool_free");
+    if (free_pool)
+        free_pool(pool);
+}
+
+struct ggml_threadpool *engine_model_threads(struct engine_model *model, int threads)
+{
+    if (!model->threads)
+        model->threads = pool_new(threads);
+    return model->threads;
+}
+
+/* ---- loading ---- */
 
 static void read_facts(const struct llama_api *api, struct engine_model *model)
 {
@@ -24,25 +268,36 @@ static void read_facts(const struct llama_api *api, struct engine_model *model)
     facts->has_chat_template = model->chat_template != NULL;
 }
 
-/* What the library would stop the whole process for, were it asked to go on. */
-static enum err look_at(const struct llama_api *api, const struct engine_model *model,
-                        const char *path, struct error *why)
+/* Properties with which the library would abort the process later. */
+static enum err check_model(const struct llama_api *api, const struct engine_model *model,
+                            const char *path, struct error *why)
 {
     if (api->llama_vocab_type(model->vocabulary) == LLAMA_VOCAB_NONE)
         return err_set(why, ERR_UNSUPPORTED, "%s has no vocabulary", path);
     if (api->llama_model_has_encoder(model->llama) || !api->llama_model_has_decoder(model->llama))
-        return err_set(why, ERR_UNSUPPORTED, "%s is not a model that continues a text", path);
+        return err_set(why, ERR_UNSUPPORTED, "%s is not a decoder-only text model", path);
     const struct engine_model_facts *facts = &model->facts;
     if (facts->layers <= 0 || facts->embedding <= 0 || facts->vocabulary <= 0)
         return err_set(why, ERR_BAD_VALUE, "%s has no layers, or no vocabulary", path);
     return ERR_OK;
 }
 
-static enum err failed_to_load(const char *path, struct error *why)
+static enum err load(const struct llama_api *api, const char *path,
+                     const struct engine_model_options *options, struct engine_model *model,
+                     struct error *why)
 {
-    const char *complaint = words_complaint();
-    return err_set(why, trial_meaning(complaint), "llama.cpp cannot load %s: %s", path,
-                   complaint[0] ? complaint : "it does not say why");
+    struct llama_model_params params = api->model_params;
+    params.n_gpu_layers = options->gpu_layers;
+    params.load_mode = options->no_map ? LLAMA_LOAD_READ : LLAMA_LOAD_AUTO;
+    params.check_tensors = options->check_tensors;
+    engine_log_clear();
+    model->llama = api->llama_model_load_from_file(path, params);
+    if (!model->llama)
+        return load_error(path, engine_log_error(), why);
+    model->vocabulary = api->llama_model_get_vocab(model->llama);
+    model->chat_template = api->llama_model_chat_template(model->llama, NULL);
+    read_facts(api, model);
+    return check_model(api, model, path, why);
 }
 
 enum err engine_model_open(const char *path, const struct engine_model_options *options,
@@ -51,32 +306,20 @@ enum err engine_model_open(const char *path, const struct engine_model_options *
     const struct engine_library *library;
     enum err err = engine_library_open(&library, why);
     if (!err && options->gpu_layers != 0 && !library->has_gpu)
-        return err_set(why, ERR_UNSUPPORTED, "layers on a GPU: %s can use no GPU here",
-                       library->path);
+        return err_set(why, ERR_UNSUPPORTED, "gpu_layers: %s cannot use a GPU here", library->path);
     if (!err)
-        err = gguf_look(path, why);
+        err = check_file(path, why);
     if (!err)
-        err = trial_load(llama_api(), path, library->has_gpu, why);
+        err = try_load(engine_api(), path, library->has_gpu, why);
     if (err)
         return err;
     struct engine_model *model = calloc(1, sizeof *model);
     if (!model)
         return err_set(why, ERR_NO_MEMORY, "out of memory for a model");
-    const struct llama_api *api = llama_api();
-    struct llama_model_params params = api->model_params;
-    params.n_gpu_layers = options->gpu_layers;
-    params.load_mode = options->no_map ? LLAMA_LOAD_READ : LLAMA_LOAD_AUTO;
-    params.check_tensors = options->check_tensors;
-    words_forget();
-    model->llama = api->llama_model_load_from_file(path, params);
-    if (!model->llama) {
-        free(model);
-        return failed_to_load(path, why);
-    }
-    model->vocabulary = api->llama_model_get_vocab(model->llama);
-    model->chat_template = api->llama_model_chat_template(model->llama, NULL);
-    read_facts(api, model);
-    err = look_at(api, model, path, why);
+    model->options = *options;
+    err = str_copy(model->path, sizeof model->path, path)
+              ? load(engine_api(), path, options, model, why)
+              : err_set(why, ERR_BAD_VALUE, "the model path is too long");
     if (err) {
         engine_model_close(model);
         return err;
@@ -89,7 +332,8 @@ void engine_model_close(struct engine_model *model)
 {
     if (!model)
         return;
-    llama_api()->llama_model_free(model->llama);
+    if (model->llama)
+        engine_api()->llama_model_free(model->llama);
     pool_free(model->threads);
     free(model);
 }
@@ -97,4 +341,198 @@ void engine_model_close(struct engine_model *model)
 const struct engine_model_facts *engine_model_facts(const struct engine_model *model)
 {
     return &model->facts;
+}
+
+const char *engine_model_path(const struct engine_model *model)
+{
+    return model->path;
+}
+
+/* ---- shared models ---- */
+
+/* Most recently used first.  The lock is held while loading, so that concurrent requests for a file do
+ * not load it twice. */
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct engine_model *shared_models;
+
+static bool has_options(const struct engine_model *model,
+                        const struct engine_model_options *options)
+{
+    return model->options.gpu_layers == options->gpu_layers &&
+           model->options.no_map == options->no_map &&
+           model->options.check_tensors == options->check_tensors;
+}
+
+static void close_unused(bool keep_first)
+{
+    for (struct engine_model **at = &shared_models; *at;) {
+        struct engine_model *model = *at;
+        if (model->users > 0 || (keep_first && at == &shared_models)) {
+            at = &model->next;
+            continue;
+        }
+        *at = model->next;
+        engine_model_close(model);
+    }
+}
+
+static void move_to_front(struct engine_model *model)
+{
+    struct engine_model **at = &shared_models;
+    while (*at && *at != model)
+        at = &(*at)->next;
+    if (*at)
+        *at = model->next;
+    model->next = shared_models;
+    shared_models = model;
+}
+
+enum err engine_model_acquire(const char *path, const struct engine_model_options *options,
+                              struct engine_model **out, double *load_s, struct error *why)
+{
+    pthread_mutex_lock(&shared_lock);
+    struct engine_model *model = shared_models;
+    while (model && (strcmp(model->path, path) != 0 || !has_options(model, options)))
+        model = model->next;
+    enum err err = ERR_OK;
+    *load_s = 0;
+    if (!model) {
+        nanos began = clock_now();
+        close_unused(false); /* first: both might not fit into memory */
+        err = engine_model_open(path, options, &model, why);
+        *load_s = seconds(clock_now() - began);
+    }
+    if (!err) {
+        model->users++;
+        move_to_front(model);
+        *out = model;
+    }
+    pthread_mutex_unlock(&shared_lock);
+    return err;
+}
+
+struct engine_model *engine_model_acquire_last(const struct engine_model_options *options)
+{
+    pthread_mutex_lock(&shared_lock);
+    struct engine_model *model =
+        shared_models && has_options(shared_models, options) ? shared_models : NULL;
+    if (model)
+        model->users++;
+    pthread_mutex_unlock(&shared_lock);
+    return model;
+}
+
+void engine_model_release(struct engine_model *model)
+{
+    if (!model)
+        return;
+    pthread_mutex_lock(&shared_lock);
+    model->users--;
+    close_unused(true);
+    pthread_mutex_unlock(&shared_lock);
+}
+
+/* ---- text and tokens ---- */
+
+void engine_tokens_release(struct engine_tokens *tokens)
+{
+    free(tokens->ids);
+    *tokens = (struct engine_tokens){0};
+}
+
+static enum err reserve(struct engine_tokens *tokens, size_t more)
+{
+    if (tokens->capacity - tokens->count >= more)
+        return ERR_OK;
+    size_t capacity = tokens->count + more;
+    engine_token *ids = realloc(tokens->ids, capacity * sizeof *ids);
+    if (!ids)
+        return ERR_NO_MEMORY;
+    tokens->ids = ids;
+    tokens->capacity = capacity;
+    return ERR_OK;
+}
+
+enum err engine_tokenize(const struct engine_model *model, const char *text, size_t length,
+                         bool begin, bool special, struct engine_tokens *out, struct error *why)
+{
+    enum { MOST = 1 << 30 };
+    if (length > MOST)
+        return err_set(why, ERR_BAD_VALUE, "a text of %zu bytes is too long to tokenize", length);
+    size_t size = length + 16; /* at most one per byte, and a few special ones */
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (reserve(out, size))
+            return err_set(why, ERR_NO_MEMORY, "out of memory for %zu tokens", size);
+        int32_t count =
+            engine_api()->llama_tokenize(model->vocabulary, text, (int32_t)length,
+                                         out->ids + out->count, (int32_t)size, begin, special);
+        if (count >= 0) {
+            out->count += (size_t)count;
+            return ERR_OK;
+        }
+        if (count == INT32_MIN)
+            break;
+        size = (size_t)-count;
+    }
+    return err_set(why, ERR_BAD_VALUE, "llama.cpp cannot tokenize this text");
+}
+
+enum err engine_detokenize(const struct engine_model *model, engine_token token, struct text *out)
+{
+    char small[64];
+    if (token < 0 || token >= model->facts.vocabulary)
+        return ERR_BAD_VALUE;
+    int32_t length =
+        engine_api()->llama_token_to_piece(model->vocabulary, token, small, sizeof small, 0, false);
+    if (length >= 0) {
+        text_add_bytes(out, small, (size_t)length);
+        return out->failed ? ERR_NO_MEMORY : ERR_OK;
+    }
+    char *large = malloc((size_t)-length);
+    if (!large)
+        return ERR_NO_MEMORY;
+    length = engine_api()->llama_token_to_piece(model->vocabulary, token, large, -length, 0, false);
+    if (length >= 0)
+        text_add_bytes(out, large, (size_t)length);
+    free(large);
+    if (length < 0)
+        return ERR_BAD_VALUE;
+    return out->failed ? ERR_NO_MEMORY : ERR_OK;
+}
+
+bool engine_is_end(const struct engine_model *model, engine_token token)
+{
+    return engine_api()->llama_vocab_is_eog(model->vocabulary, token);
+}
+
+enum err engine_apply_chat_template(const struct engine_model *model, const char *system,
+                                    const char *prompt, struct text *out, struct error *why)
+{
+    if (!model->chat_template)
+        return err_set(why, ERR_UNSUPPORTED, "the model has no chat template");
+    const struct llama_chat_message messages[] = {{"system", system}, {"user", prompt}};
+    const struct llama_chat_message *first = system ? messages : messages + 1;
+    size_t count = system ? 2 : 1;
+    size_t size = strlen(prompt) + (system ? strlen(system) : 0) + 1024;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (size > INT32_MAX)
+            break;
+        char *to = malloc(size);
+        if (!to)
+            return err_set(why, ERR_NO_MEMORY, "out of memory for a prompt");
+        int32_t length = engine_api()->llama_chat_apply_template(model->chat_template, first, count,
+                                                                 true, to, (int32_t)size);
+        bool fits = length >= 0 && (size_t)length <= size;
+        if (fits)
+            text_add_bytes(out, to, (size_t)length);
+        free(to);
+        if (fits)
+            return out->failed ? err_set(why, ERR_NO_MEMORY, "out of memory for a prompt") : ERR_OK;
+        if (length < 0)
+            break;
+        size = (size_t)length + 1;
+    }
+    return err_set(why, ERR_UNSUPPORTED,
+                   "llama.cpp cannot apply the model's chat template; set chat=off to send the "
+                   "prompt unchanged");
 }

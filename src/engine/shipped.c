@@ -1,3 +1,4 @@
+/* Models by name: a search through a few directories, and the errors for a name that is in none. */
 #include "engine/shipped.h"
 
 #include <dirent.h>
@@ -9,30 +10,43 @@
 #include "core/grow.h"
 #include "core/registry.h"
 #include "core/text.h"
-#include "engine/llama/find.h"
 
 #ifndef IPW_MODELS_FOLDERS
 #define IPW_MODELS_FOLDERS ""
 #endif
 
 static const char SUFFIX[] = ".gguf";
-enum { SUFFIX_LENGTH = sizeof SUFFIX - 1, PATH_ROOM = 512 };
+enum { SUFFIX_LENGTH = sizeof SUFFIX - 1, PATH_SIZE = 512 };
 
-/* The folders in their order, with a colon between. */
+bool shipped_path(const char *relative, char *to, size_t size)
+{
+    char program[PATH_SIZE];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0)
+        return false;
+    program[length] = '\0';
+    char *slash = strrchr(program, '/');
+    if (!slash)
+        return false;
+    slash[1] = '\0';
+    return str_format(to, size, "%s%s", program, relative);
+}
+
+/* The directories in search order, separated by colons. */
 static void list_folders(struct text *out)
 {
-    char installed[PATH_ROOM];
-    const char *told = getenv("IPW_MODELS");
-    if (told && *told) {
-        text_add(out, told);
+    char installed[PATH_SIZE];
+    const char *given = getenv("IPW_MODELS");
+    if (given && *given) {
+        text_add(out, given);
         return;
     }
-    if (beside_program("../share/ipw/models", installed, sizeof installed))
+    if (shipped_path("../share/ipw/models", installed, sizeof installed))
         text_addf(out, "%s:", installed);
     text_add(out, IPW_MODELS_FOLDERS);
 }
 
-/* The next folder of the list, from *at on; false at its end. */
+/* The next directory of the list, from *at on; false at its end. */
 static bool next_folder(const char **at, char *to, size_t size)
 {
     size_t length = strcspn(*at, ":");
@@ -89,7 +103,7 @@ static enum err list_in(const char *folder, struct shipped_names *out)
 enum err shipped_list(struct shipped_names *out, struct error *why)
 {
     struct text folders = {0};
-    char folder[PATH_ROOM];
+    char folder[PATH_SIZE];
     enum err err = ERR_OK;
     *out = (struct shipped_names){0};
     list_folders(&folders);
@@ -119,19 +133,11 @@ static enum err not_found(const char *name, struct error *why)
     enum err err = shipped_list(&names, why);
     if (err)
         return err;
-    const char *near = nearest_name(name, (const char *const *)names.items, names.count);
-    struct text list = {0};
-    for (size_t i = 0; i < names.count && !near; i++)
-        text_addf(&list, "%s%s", i ? ", " : "", names.items[i]);
-    if (near)
-        err = err_set(why, ERR_NOT_FOUND,
-                      "no file %s and no model of that name: did you mean '%s'?", name, near);
-    else if (list.length)
-        err = err_set(why, ERR_NOT_FOUND, "no file %s and no model of that name; there are: %s",
-                      name, text_get(&list));
+    if (names.count)
+        err = registry_unknown("model", name, (const char *const *)names.items, names.count,
+                               ERR_NOT_FOUND, why);
     else
-        err = err_set(why, ERR_NOT_FOUND, "no file %s: give the path of a GGUF file", name);
-    text_release(&list);
+        err = err_set(why, ERR_NOT_FOUND, "no file %s: expected the path of a GGUF file", name);
     shipped_names_release(&names);
     return err;
 }
@@ -139,7 +145,7 @@ static enum err not_found(const char *name, struct error *why)
 static bool find_in_folders(const char *name, char *path, size_t size)
 {
     struct text folders = {0};
-    char folder[PATH_ROOM];
+    char folder[PATH_SIZE];
     bool found = false;
     list_folders(&folders);
     for (const char *at = text_get(&folders); !found && next_folder(&at, folder, sizeof folder);)
@@ -155,7 +161,7 @@ enum err shipped_find(const char *name, char *path, size_t size, struct error *w
             return err_set(why, ERR_NOT_FOUND, "no file %s: %s", name, strerror(errno));
         return str_copy(path, size, name)
                    ? ERR_OK
-                   : err_set(why, ERR_BAD_VALUE, "the path of the model is too long");
+                   : err_set(why, ERR_BAD_VALUE, "the model path is too long");
     }
     return *name && find_in_folders(name, path, size) ? ERR_OK : not_found(name, why);
 }

@@ -1,10 +1,12 @@
-/* Models that go by a name: NAME is the file NAME.gguf in the folder that IPW_MODELS names; without that,
- * in share/ipw/models of where the program is installed, or in models/ of the build (what comes with ipw) or
- * third_party/models (what was brought) of the source tree that it was built from.
- * The caller owns the buffers and releases the list. */
+/* Files installed with ipw: models known by name, and other paths relative to the program.
+ *
+ * The model NAME is the file NAME.gguf in the directory that IPW_MODELS names; without that, in
+ * share/ipw/models of the installation, or in models/ of the build or third_party/models of the source
+ * tree that ipw was built from.  The caller owns the buffers and releases the list. */
 #ifndef IPW_ENGINE_SHIPPED_H
 #define IPW_ENGINE_SHIPPED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/err.h"
@@ -14,12 +16,15 @@ struct shipped_names {
     size_t count, capacity;
 };
 
-/* No folder and an empty one are lists of none. */
+/* Missing and empty directories contribute no names. */
 enum err shipped_list(struct shipped_names *out, struct error *why) MUST_USE;
 void shipped_names_release(struct shipped_names *names);
 
-/* The file that a user means by a model's name: that file when there is one or the name has a slash in
- * it, otherwise the shipped model.  ERR_NOT_FOUND with the near names. */
+/* The file for a model name or path: that file if it exists or the name contains a slash, otherwise the
+ * shipped model.  ERR_NOT_FOUND with similar names. */
 enum err shipped_find(const char *name, char *path, size_t size, struct error *why) MUST_USE;
+
+/* A path relative to the directory of this program; false when it is unknown or does not fit. */
+bool shipped_path(const char *relative, char *to, size_t size);
 
 #endif

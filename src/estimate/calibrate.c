@@ -542,7 +542,7 @@ enum err calibrate_find_base(const char *id, const char *device, struct hardware
     for (char *at = name; *at; at++)
         if (*at == '_')
             *at = '-';
-    *is_found = name[0] && (hardware_of_device(device, out) ||
+    *is_found = name[0] && (hardware_find_device(device, out) ||
                             hardware_find(name, out, &(struct error){0}) == ERR_OK);
     return ERR_OK;
 }

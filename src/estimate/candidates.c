@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/hardware_json.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "estimate/workload_estimate.h"
@@ -52,8 +53,8 @@ static enum err add_named(const char *id, struct candidates *out, struct error *
 static enum err add_all(struct candidates *out, struct error *why)
 {
     enum err err = ERR_OK;
-    for (size_t i = 0; !err && i < hardware_catalogue_count(); i++)
-        err = add_named(hardware_catalogue_id(i), out, why);
+    for (size_t i = 0; !err && i < hardware_count(); i++)
+        err = add_named(hardware_at(i)->id, out, why);
     return err;
 }
 

@@ -288,7 +288,7 @@ static void describe_device(const struct legacy_rates *rates, struct legacy_esti
                                            .capacity_bytes = none,
                                            .joules_per_byte = assumed(hardware->joules_per_byte)};
     out->device = (struct hardware){.class = HARDWARE_GPU,
-                                    .memories = &out->memory,
+                                    .memories = {out->memory},
                                     .memory_count = 1,
                                     .limit_w = none,
                                     .idle_w = assumed(rates->idle_w),

@@ -206,7 +206,7 @@ static void note_precision(const struct hardware *hardware, enum precision preci
         str_copy(row->note, sizeof row->note, "answers may change");
     else
         str_format(row->note, sizeof row->note, "weights only, computed in %s; answers may change",
-                   precision_name(hardware_product_way(hardware, precision).used));
+                   precision_name(hardware_matmul_path(hardware, precision).used));
 }
 
 /* The smallest change that saves, and the one that saves most.  Weight-only int4 comes last, so that it must beat
@@ -274,14 +274,9 @@ static enum err try_catalog(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0}, fast = {0};
-    for (size_t i = 0; i < hardware_catalogue_count(); i++) {
-        struct hardware other;
+    for (size_t i = 0; i < hardware_count(); i++) {
         struct trial trial = {0};
-        enum err err = hardware_find(hardware_catalogue_id(i), &other, search->why);
-        if (err)
-            return err;
-        err = try_device(search, &other, &trial);
-        hardware_release(&other);
+        enum err err = try_device(search, hardware_at(i), &trial);
         if (err)
             return err;
         if (is_better(&trial, &best))
@@ -299,18 +294,14 @@ static enum err try_points(struct search *search)
     const struct hardware *hardware = search->now->hardware;
     struct trial best = {0};
     for (size_t i = 0; search->question->is_catalogued && i < hardware->point_count; i++) {
-        char id[80];
-        struct hardware other;
+        struct hardware other = *hardware; /* which owns nothing: it is of the catalog */
         struct trial trial;
-        str_format(id, sizeof id, "%s@%s", hardware->id, hardware->points[i].name);
-        enum err err = hardware_find(id, &other, search->why);
+        enum err err = hardware_at_point(&other, hardware->points[i].name, search->why);
+        if (!err)
+            err = try_choice(search, RECOMMEND_POINT, &other, &search->now->choice, &trial);
         if (err)
             return err;
-        err = try_choice(search, RECOMMEND_POINT, &other, &search->now->choice, &trial);
-        hardware_release(&other);
-        if (err)
-            return err;
-        str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", id);
+        str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", other.id);
         if (is_better(&trial, &best))
             best = trial;
     }

@@ -1,66 +1,50 @@
-/* The exact grader: the answer is the expected text, but for case, white space and marks at the
- * ends (or what else it is told not to mind). */
-#include <stdlib.h>
-
-#include "core/text.h"
-#include "graders/grader.h"
-#include "graders/words/final.h"
-#include "graders/words/fold.h"
-#include "graders/words/references.h"
-#include "graders/words/reply.h"
+/* The exact grader: the answer equals the expected text except for case, white space and punctuation at
+ * the ends, or what its parameters ignore. */
+#include "graders/answer.h"
+#include "graders/fold.h"
 
 struct exact {
     enum final_rule final;
     struct fold fold;
-    char path[64]; /* of more references in the metadata */
+    char references[REFERENCES_PATH];
 };
 
-static enum err exact_open(const struct grader_config *config, struct grader *out,
-                           struct error *why)
+static enum err exact_configure(const struct grader_config *config, void *state, struct error *why)
 {
-    struct exact *exact = calloc(1, sizeof *exact);
-    if (!exact)
-        return out_of_memory(why);
+    struct exact *exact = state;
     exact->fold.strip = FOLD_EDGES;
-    enum err err = references_read(config->params, exact->path, sizeof exact->path, why);
+    enum err err = references_read(config->params, exact->references, why);
     if (!err)
         err = final_read(config->params, &exact->final, why);
-    if (!err)
-        err = fold_read(config->params, &exact->fold, why);
-    if (err) {
-        free(exact);
-        return err;
-    }
-    out->state = exact;
-    return ERR_OK;
+    return err ? err : fold_read(config->params, &exact->fold, why);
 }
 
-/* The texts that may be the answer: the whole reply, the marked line and its first sentence. */
-static unsigned candidates(const struct exact *exact, struct slice reply, struct slice to[3])
+/* The texts that may be the answer: the marked line, its first sentence, and all of it. */
+static unsigned candidates(const struct exact *exact, struct slice answer, struct slice to[3])
 {
-    struct final final;
-    if (!final_find(reply, exact->final, &final))
+    struct final_answer final;
+    if (!final_find(answer, exact->final, &final))
         return 0;
     to[0] = final.line;
-    if (final.kind == FINAL_NONE)
+    if (final.marker == FINAL_NONE)
         return 1;
     to[1] = final_sentence(final.line);
-    to[2] = reply; /* the expected text may itself contain a mark */
+    to[2] = answer; /* the expected text may itself contain a marker */
     return exact->final == FINAL_AUTO ? 3 : 2;
 }
 
 static enum err compare(const struct exact *exact, const struct references *references,
-                        struct slice reply, struct grade *out, struct error *why)
+                        struct slice answer, struct grade *out, struct error *why)
 {
     struct slice texts[3];
-    unsigned count = candidates(exact, reply, texts);
+    unsigned count = candidates(exact, answer, texts);
     enum err err = ERR_OK;
     if (!count) {
-        grade_say(out, VERDICT_FALSE, "no marked answer");
+        grade_false(out, "no marked answer");
         return ERR_OK;
     }
     grade_extracted(out, texts[0]);
-    grade_say(out, VERDICT_FALSE, "differs from the expected answer");
+    grade_false(out, "differs from the expected answer");
     for (unsigned i = 0; i < count && !err; i++)
         for (unsigned r = 0; r < references->count && !err; r++) {
             bool equal = false;
@@ -68,40 +52,27 @@ static enum err compare(const struct exact *exact, const struct references *refe
             err = fold_equal(&exact->fold, expected, texts[i], &equal, why);
             if (equal && !err) {
                 grade_extracted(out, texts[i]);
-                grade_say(out, VERDICT_TRUE, "%s", "");
+                grade_true(out);
                 return ERR_OK;
             }
         }
     return err;
 }
 
-static enum err exact_grade(struct grader *grader, const struct grading *what, struct grade *out,
+static enum err exact_grade(const void *state, const struct grading *what, struct grade *out,
                             struct error *why)
 {
-    const struct exact *exact = grader->state;
-    struct reply reply;
-    bool empty;
-    enum err err = reply_open(&reply, what->answer, &empty, out, why);
-    if (err)
-        return err;
-    if (!empty) {
-        struct references references;
-        references_open(&references, what, exact->path);
-        err = compare(exact, &references, reply_slice(&reply), out, why);
-        references_release(&references);
-    }
-    reply_release(&reply);
+    const struct exact *exact = state;
+    struct references references;
+    references_open(&references, what, exact->references);
+    enum err err = compare(exact, &references, slice_of(what->answer), out, why);
+    references_release(&references);
     return err;
-}
-
-static void exact_close(struct grader *grader)
-{
-    free(grader->state);
 }
 
 static const struct param_spec PARAMS[] = {
     {"case", "RULE", "ignore or keep (ignore)"},
-    {"strip", "WHAT", "none, edges, punctuation or all, which is white space too (edges)"},
+    {"strip", "WHAT", "none, edges, punctuation or all (punctuation and white space) (edges)"},
     FINAL_PARAM,
     REFERENCES_PARAM,
     {NULL, NULL, NULL},
@@ -109,9 +80,9 @@ static const struct param_spec PARAMS[] = {
 
 const struct grader_driver grader_exact = {
     .name = "exact",
-    .summary = "the same text, but for case, white space and marks at the ends",
+    .summary = "equal text, ignoring case, white space and punctuation at the ends",
     .params = PARAMS,
-    .open = exact_open,
+    .state_size = sizeof(struct exact),
+    .configure = exact_configure,
     .grade = exact_grade,
-    .close = exact_close,
 };

@@ -1,23 +1,20 @@
-/* The judge grader: another model says whether the answer is right.
+/* The judge grader: another model decides whether the answer is correct (LLM as a judge).
  *
- * The answer is somebody else's text and may try to give the verdict itself.  So everything that is
- * not ours stands between fences that occur nowhere in it, and the judge is told that what is inside
- * is material only.  A reply counts when it is one of the words asked for and nothing else. */
+ * The answer is untrusted and may contain a prompt injection.  So every text that is not ours is enclosed
+ * in fences that do not occur in it, and the prompt says that what is inside is material only.  A reply
+ * counts only when it is one of the requested words and nothing else. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/hash.h"
 #include "core/text.h"
-#include "graders/grader.h"
-#include "graders/words/fold.h"
-#include "graders/words/reply.h"
-#include "graders/words/utf8.h"
+#include "graders/answer.h"
+#include "graders/fold.h"
 
 struct word {
-    const char *reply; /* what the judge may say */
+    const char *reply; /* of the judge, folded */
     const char *label;
-    enum verdict verdict;
+    enum grade_verdict verdict;
 };
 
 static const struct mode {
@@ -66,12 +63,12 @@ enum { MODE_COUNT = sizeof MODES / sizeof *MODES, WORDS_MAX = 8, RETRIES_MAX = 1
 struct judge_grader {
     const struct judge *judge;
     const struct mode *mode;
-    unsigned retries; /* how often it is asked at most */
+    unsigned retries; /* attempts at most */
 };
 
-static enum err judge_open(const struct grader_config *config, struct grader *out,
-                           struct error *why)
+static enum err judge_configure(const struct grader_config *config, void *state, struct error *why)
 {
+    struct judge_grader *judge = state;
     const char *wanted = params_get(config->params, "mode");
     const struct mode *mode = wanted ? NULL : &MODES[0];
     for (size_t i = 0; i < MODE_COUNT && !mode; i++)
@@ -84,14 +81,9 @@ static enum err judge_open(const struct grader_config *config, struct grader *ou
     if (!err && (retries < 1 || retries > RETRIES_MAX))
         err =
             err_set(why, ERR_USAGE, "retries=%" PRIu64 ": expected 1 to %d", retries, RETRIES_MAX);
-    if (err)
-        return err;
-    struct judge_grader *judge = calloc(1, sizeof *judge);
-    if (!judge)
-        return out_of_memory(why);
-    *judge = (struct judge_grader){config->judge, mode, (unsigned)retries};
-    out->state = judge;
-    return ERR_OK;
+    if (!err)
+        *judge = (struct judge_grader){config->judge, mode, (unsigned)retries};
+    return err;
 }
 
 /* ---- the prompt ---- */
@@ -106,8 +98,8 @@ static uint64_t hash_of(const char *const parts[PARTS])
     return hash;
 }
 
-/* A word that stands in none of the parts: one that does is passed over.  It depends on them alone, so
- * that the same question makes the same prompt. */
+/* A word that occurs in none of the parts.  It depends on them alone, so that the same question gives the
+ * same prompt. */
 static void make_fence(const char *const parts[PARTS], char fence[32])
 {
     uint64_t number = hash_of(parts);
@@ -120,11 +112,11 @@ static void make_fence(const char *const parts[PARTS], char fence[32])
     }
 }
 
-static void make_prompt(struct text *out, const struct mode *mode, const struct grading *what,
-                        const char *answer)
+static void make_prompt(struct text *out, const struct mode *mode, const struct grading *what)
 {
     static const char *const TITLES[PARTS] = {"question", "reference answer", "given answer"};
-    const char *const parts[PARTS] = {what->problem ? what->problem : "", what->expected, answer};
+    const char *const parts[PARTS] = {what->problem ? what->problem : "", what->expected,
+                                      what->answer};
     char fence[32];
     make_fence(parts, fence);
     text_add(out, "You are grading an answer to a question.\n");
@@ -144,111 +136,98 @@ static void make_prompt(struct text *out, const struct mode *mode, const struct 
 
 /* ---- the verdict ---- */
 
-/* The word that the reply is, but for reasoning before it, case, and marks at its ends. */
-static const struct word *understand(const struct mode *mode, const char *reply)
+/* The word that the reply consists of, apart from reasoning before it, case, and punctuation around it. */
+static const struct word *parse_verdict(const struct mode *mode, const char *reply)
 {
-    struct reply stripped;
-    struct grade unused = {0};
-    struct text folded = {0};
-    bool empty;
-    const struct word *found = NULL;
     static const struct fold FOLD = {.strip = FOLD_EDGES};
-    if (reply_open(&stripped, reply, &empty, &unused, NULL))
-        return NULL;
-    fold_add(&folded, &FOLD, reply_slice(&stripped));
+    struct text stripped = {0}, folded = {0};
+    const struct word *found = NULL;
+    answer_without_reasoning(&stripped, reply);
+    fold_add(&folded, &FOLD, slice_trim(slice_of(text_get(&stripped))));
     for (const struct word *word = mode->words; word < mode->words + WORDS_MAX && word->reply;
          word++)
-        if (!folded.failed && strcmp(text_get(&folded), word->reply) == 0)
+        if (!stripped.failed && !folded.failed && strcmp(text_get(&folded), word->reply) == 0)
             found = word;
     text_release(&folded);
-    reply_release(&stripped);
+    text_release(&stripped);
     return found;
 }
 
-/* Asks until a verdict comes.  ERR_OK with a null grade when none came. */
-static enum err ask(const struct judge_grader *judge, const char *prompt, struct grade *out,
-                    struct error *why)
+/* Prompts the judge until there is a verdict; *problem says why there is none. */
+static enum err ask(const struct judge_grader *judge, const char *prompt, unsigned *attempts,
+                    const struct word **verdict, char problem[120], struct error *why)
 {
     struct text reply = {0};
-    char trouble[120] = "";
-    const struct word *word = NULL;
     enum err err = ERR_OK;
-    while (!word && out->attempts < judge->retries) {
-        struct error problem = {0};
+    *verdict = NULL;
+    problem[0] = '\0';
+    while (!*verdict && *attempts < judge->retries) {
+        struct error failure = {0};
         text_clear(&reply);
-        out->attempts++;
-        err = judge->judge->ask(judge->judge->context, prompt, &reply, &problem);
+        ++*attempts;
+        err = judge->judge->ask(judge->judge->context, prompt, &reply, &failure);
         if (!err && reply.failed)
-            err = err_set(&problem, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+            err = err_set(&failure, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
         if (err == ERR_INTERRUPTED || err == ERR_NO_MEMORY) {
             if (why)
-                *why = problem;
+                *why = failure;
             break;
         }
         if (err) {
-            const char *text = problem.text[0] ? problem.text : err_text(err);
-            utf8_show(trouble, sizeof trouble, slice_of(text));
+            const char *text = failure.text[0] ? failure.text : err_text(err);
+            char_one_line(problem, 120, slice_of(text));
             err = ERR_OK;
             continue;
         }
-        word = understand(judge->mode, text_get(&reply));
+        *verdict = parse_verdict(judge->mode, text_get(&reply));
         char shown[80];
-        utf8_show(shown, sizeof shown, slice_of(text_get(&reply)));
-        str_format(trouble, sizeof trouble, "the last reply was \"%s\"", shown);
+        char_one_line(shown, sizeof shown, slice_of(text_get(&reply)));
+        str_format(problem, 120, "the last reply was \"%s\"", shown);
     }
     text_release(&reply);
-    if (err)
-        return err;
-    if (!word) {
-        grade_say(out, VERDICT_NULL, "no verdict from the judge in %u attempts: %s", out->attempts,
-                  trouble);
-        return ERR_OK;
-    }
-    str_copy(out->label, sizeof out->label, word->label);
-    grade_say(out, word->verdict, word->verdict == VERDICT_TRUE ? "%.0s" : "the judge said %s",
-              word->label);
-    return ERR_OK;
-}
-
-static enum err judge_grade(struct grader *grader, const struct grading *what, struct grade *out,
-                            struct error *why)
-{
-    const struct judge_grader *judge = grader->state;
-    struct reply reply;
-    bool empty;
-    enum err err = reply_open(&reply, what->answer, &empty, out, why);
-    if (err)
-        return err;
-    if (!empty) {
-        struct text prompt = {0};
-        const char *answer = str_trim(reply.text.bytes);
-        grade_extracted(out, slice_of(answer));
-        make_prompt(&prompt, judge->mode, what, answer);
-        err = prompt.failed ? out_of_memory(why) : ask(judge, text_get(&prompt), out, why);
-        text_release(&prompt);
-    }
-    reply_release(&reply);
     return err;
 }
 
-static void judge_close(struct grader *grader)
+static enum err judge_grade(const void *state, const struct grading *what, struct grade *out,
+                            struct error *why)
 {
-    free(grader->state);
+    const struct judge_grader *judge = state;
+    const struct word *verdict = NULL;
+    struct text prompt = {0};
+    char problem[120];
+    grade_extracted(out, slice_of(what->answer));
+    make_prompt(&prompt, judge->mode, what);
+    enum err err = prompt.failed
+                       ? grade_no_memory(why)
+                       : ask(judge, text_get(&prompt), &out->attempts, &verdict, problem, why);
+    text_release(&prompt);
+    if (err)
+        return err;
+    if (!verdict) {
+        grade_null(out, "no verdict from the judge in %u attempts: %s", out->attempts, problem);
+        return ERR_OK;
+    }
+    str_copy(out->label, sizeof out->label, verdict->label);
+    if (verdict->verdict == VERDICT_TRUE)
+        grade_true(out);
+    else
+        grade_false(out, "the judge said %s", verdict->label);
+    return ERR_OK;
 }
 
 static const struct param_spec PARAMS[] = {
     {"mode", "MODE",
      "truth (TRUE or FALSE) or simpleqa (CORRECT, INCORRECT, NOT_ATTEMPTED) (truth)"},
-    {"retries", "COUNT", "how often the judge is asked until it gives a verdict, 1 to 100 (3)"},
+    {"retries", "COUNT", "attempts until the judge gives a verdict, 1 to 100 (3)"},
     {NULL, NULL, NULL},
 };
 
 const struct grader_driver grader_judge = {
     .name = "judge",
-    .summary = "another model says whether the answer is right",
+    .summary = "another model decides whether the answer is correct",
     .params = PARAMS,
     .needs_judge = true,
-    .open = judge_open,
+    .state_size = sizeof(struct judge_grader),
+    .configure = judge_configure,
     .grade = judge_grade,
-    .close = judge_close,
 };

@@ -1,16 +1,14 @@
-/* The list grader: several things, each compared as a number or as text.  Without parameters it is
- * GAIA's rule: an expected number is compared as a number, an expected list item by item in order,
- * anything else as text, without regard to case, white space and punctuation. */
+/* The list grader: several items, each compared as a number or as text.  Without parameters it is GAIA's
+ * rule: an expected number is compared as a number, an expected list item by item in order, anything else
+ * as text, ignoring case, white space and punctuation. */
 #include <stdlib.h>
 
 #include "core/grow.h"
-#include "graders/grader.h"
-#include "graders/words/final.h"
-#include "graders/words/fold.h"
-#include "graders/words/number.h"
-#include "graders/words/reply.h"
+#include "graders/answer.h"
+#include "graders/fold.h"
+#include "graders/number.h"
 
-/* Items in any order are paired by trying: with more than this, n times n would be too many. */
+/* Items in any order are paired by trying all, which is quadratic: the limit keeps it fast. */
 enum { ITEMS_MAX = 2000 };
 
 struct list {
@@ -24,30 +22,23 @@ struct items {
     size_t count, capacity;
 };
 
-static enum err list_open(const struct grader_config *config, struct grader *out, struct error *why)
+static enum err list_configure(const struct grader_config *config, void *state, struct error *why)
 {
-    struct list *list = calloc(1, sizeof *list);
+    struct list *list = state;
     const char *order = params_get(config->params, "order");
-    if (!list)
-        return out_of_memory(why);
     enum err err = final_read(config->params, &list->final, why);
     if (!err)
         err = tolerance_read(config->params, &list->tolerance, why);
     list->any_order = order && strcmp(order, "any") == 0;
     if (!err && order && !list->any_order && strcmp(order, "keep") != 0)
         err = err_set(why, ERR_USAGE, "order=%s: expected keep or any", order);
-    if (err) {
-        free(list);
-        return err;
-    }
-    out->state = list;
-    return ERR_OK;
+    return err;
 }
 
 /* ---- splitting ---- */
 
-/* Without a bullet or a number before it: "- x", "* x", "2. x", "3) x". */
-static struct slice without_bullet(struct slice item)
+/* Strips a bullet or number: "- x", "* x", "2. x", "3) x". */
+static struct slice strip_bullet(struct slice item)
 {
     item = slice_trim(item);
     size_t mark = 0, digits = 0;
@@ -55,7 +46,7 @@ static struct slice without_bullet(struct slice item)
         digits++;
     if (digits && digits <= 3 && digits < item.length && strchr(".)", item.start[digits]))
         mark = digits + 1;
-    else if (slice_starts(item, "\xE2\x80\xA2")) /* the bullet itself needs no space after it */
+    else if (slice_starts(item, "\xE2\x80\xA2")) /* a bullet character needs no space after it */
         return slice_trim((struct slice){item.start + 3, item.length - 3});
     else if (item.length && strchr("-*+", item.start[0]))
         mark = 1;
@@ -67,7 +58,7 @@ static struct slice without_bullet(struct slice item)
 static enum err add_item(struct items *items, struct slice item, bool starts_line)
 {
     if (starts_line)
-        item = without_bullet(item);
+        item = strip_bullet(item);
     item = slice_trim(item);
     if (slice_starts(item, "and ") || slice_starts(item, "And "))
         item = slice_trim((struct slice){item.start + 4, item.length - 4});
@@ -81,7 +72,7 @@ static enum err add_item(struct items *items, struct slice item, bool starts_lin
     return ERR_OK;
 }
 
-/* The length of what separates items at `at`; 0 when nothing does. */
+/* The length of the separator at `at`; 0 when there is none. */
 static size_t separator(const char *at, const char *end)
 {
     struct slice rest = slice_between(at, end);
@@ -110,7 +101,7 @@ static enum err split(struct items *items, struct slice text)
 }
 
 /* [1, 2], {1, 2} and (1, 2) are lists in brackets. */
-static struct slice without_brackets(struct slice text)
+static struct slice strip_brackets(struct slice text)
 {
     static const char PAIRS[][2] = {{'[', ']'}, {'{', '}'}, {'(', ')'}};
     text = slice_trim(text);
@@ -135,7 +126,7 @@ static enum err same_item(const struct list *list, struct slice expected, struct
     return fold_equal(&FOLD, expected, item, same, why);
 }
 
-/* Pairs the expected item with one that is not taken yet. */
+/* Pairs the expected item with an unused one. */
 static enum err pair(const struct list *list, struct slice expected, const struct items *answer,
                      bool *taken, bool *found, struct error *why)
 {
@@ -162,15 +153,15 @@ static enum err compare_items(const struct list *list, const struct items *expec
         if (err)
             return err;
         if (!same) {
-            grade_say(out, VERDICT_FALSE,
-                      list->any_order ? "item %zu is missing: %.*s"
-                                      : "item %zu differs, expected %.*s",
-                      i + 1, (int)(expected->at[i].length < 80 ? expected->at[i].length : 80),
-                      expected->at[i].start);
+            grade_false(out,
+                        list->any_order ? "item %zu is missing: %.*s"
+                                        : "item %zu differs, expected %.*s",
+                        i + 1, (int)(expected->at[i].length < 80 ? expected->at[i].length : 80),
+                        expected->at[i].start);
             return ERR_OK;
         }
     }
-    grade_say(out, VERDICT_TRUE, "%s", "");
+    grade_true(out);
     return ERR_OK;
 }
 
@@ -178,16 +169,16 @@ static enum err compare_lists(const struct list *list, struct slice expected, st
                               struct grade *out, struct error *why)
 {
     struct items wanted = {0}, found = {0};
-    enum err err = split(&wanted, without_brackets(expected));
+    enum err err = split(&wanted, strip_brackets(expected));
     if (!err)
-        err = split(&found, without_brackets(fold_edges(answer)));
+        err = split(&found, strip_brackets(fold_edges(answer)));
     if (err)
-        out_of_memory(why);
+        grade_no_memory(why);
     else if (wanted.count == 0 || wanted.count > ITEMS_MAX)
-        grade_say(out, VERDICT_NULL, "the expected list has %zu items; 1 to %d can be compared",
-                  wanted.count, ITEMS_MAX);
+        grade_null(out, "the expected list has %zu items; 1 to %d can be compared", wanted.count,
+                   ITEMS_MAX);
     else if (wanted.count != found.count)
-        grade_say(out, VERDICT_FALSE, "%zu items, expected %zu", found.count, wanted.count);
+        grade_false(out, "%zu items, expected %zu", found.count, wanted.count);
     else
         err = compare_items(list, &wanted, &found, out, why);
     free(wanted.at);
@@ -195,46 +186,28 @@ static enum err compare_lists(const struct list *list, struct slice expected, st
     return err;
 }
 
-static enum err compare(const struct list *list, const struct grading *what, struct slice reply,
-                        struct grade *out, struct error *why)
+static enum err list_grade(const void *state, const struct grading *what, struct grade *out,
+                           struct error *why)
 {
+    const struct list *list = state;
     struct slice expected = final_expected(slice_of(what->expected));
-    struct final final;
-    if (!final_find(reply, list->final, &final)) {
-        grade_say(out, VERDICT_FALSE, "no marked answer");
+    struct final_answer final;
+    if (!final_find(slice_of(what->answer), list->final, &final)) {
+        grade_false(out, "no marked answer");
         return ERR_OK;
     }
     grade_extracted(out, final.block);
     struct number wanted, value;
     if (!number_whole(fold_edges(expected), &wanted))
         return compare_lists(list, expected, final.block, out, why);
-    /* One number: its commas are no separators. */
-    if (!(final.kind ? number_first(final.line, &value) : number_last(final.line, &value)))
-        grade_say(out, VERDICT_FALSE, "no number in the answer");
+    /* A single number: its commas do not separate. */
+    if (!(final.marker ? number_first(final.line, &value) : number_last(final.line, &value)))
+        grade_false(out, "no number in the answer");
     else if (number_equal(&list->tolerance, &wanted, &value))
-        grade_say(out, VERDICT_TRUE, "%s", "");
+        grade_true(out);
     else
-        grade_say(out, VERDICT_FALSE, "%.10g, expected %.10g", value.value, wanted.value);
+        grade_false(out, "%.10g, expected %.10g", value.value, wanted.value);
     return ERR_OK;
-}
-
-static enum err list_grade(struct grader *grader, const struct grading *what, struct grade *out,
-                           struct error *why)
-{
-    struct reply reply;
-    bool empty;
-    enum err err = reply_open(&reply, what->answer, &empty, out, why);
-    if (err)
-        return err;
-    if (!empty)
-        err = compare(grader->state, what, reply_slice(&reply), out, why);
-    reply_release(&reply);
-    return err;
-}
-
-static void list_close(struct grader *grader)
-{
-    free(grader->state);
 }
 
 static const struct param_spec PARAMS[] = {
@@ -246,9 +219,9 @@ static const struct param_spec PARAMS[] = {
 
 const struct grader_driver grader_list = {
     .name = "list",
-    .summary = "several things with commas or lines between, as numbers or text (GAIA's rule)",
+    .summary = "items separated by commas or lines, as numbers or text (GAIA's rule)",
     .params = PARAMS,
-    .open = list_open,
+    .state_size = sizeof(struct list),
+    .configure = list_configure,
     .grade = list_grade,
-    .close = list_close,
 };

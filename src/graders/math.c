@@ -1,33 +1,21 @@
-/* The math grader: expressions that mean the same, in LaTeX or plain notation. */
-#include <stdlib.h>
-
-#include "graders/grader.h"
-#include "graders/maths/equal.h"
-#include "graders/words/final.h"
-#include "graders/words/reply.h"
+/* The math grader: equivalent expressions, in LaTeX or plain notation.  formula.h decides whether two are
+ * equivalent; here are the parts of an answer that may be the expression. */
+#include "graders/answer.h"
+#include "graders/formula.h"
 
 struct math {
     enum final_rule final;
     struct tolerance tolerance;
 };
 
-static enum err math_open(const struct grader_config *config, struct grader *out, struct error *why)
+static enum err math_configure(const struct grader_config *config, void *state, struct error *why)
 {
-    struct math *math = calloc(1, sizeof *math);
-    if (!math)
-        return out_of_memory(why);
+    struct math *math = state;
     enum err err = final_read(config->params, &math->final, why);
-    if (!err)
-        err = tolerance_read(config->params, &math->tolerance, why);
-    if (err) {
-        free(math);
-        return err;
-    }
-    out->state = math;
-    return ERR_OK;
+    return err ? err : tolerance_read(config->params, &math->tolerance, why);
 }
 
-/* ---- which text is the answer ---- */
+/* ---- candidates ---- */
 
 static const struct delimiter {
     const char *open, *close;
@@ -35,7 +23,7 @@ static const struct delimiter {
 
 enum { DELIMITER_COUNT = sizeof DELIMITERS / sizeof *DELIMITERS };
 
-/* Where the formula that `with` opens is closed; NULL when it is not. */
+/* Where the formula that `with` opened is closed; NULL when it is not. */
 static const char *formula_close(const struct delimiter *with, const char *start, const char *end)
 {
     for (const char *c = start; c < end; c++)
@@ -46,8 +34,8 @@ static const char *formula_close(const struct delimiter *with, const char *start
     return NULL;
 }
 
-/* The formula that begins at `at`: where it ends, its inside in *out.  NULL when none does.  A kind
- * that was not closed once will not be closed later, and is not looked for again. */
+/* The end of the formula that begins at `at`, its inside in *out; NULL when there is none.  A delimiter
+ * that was not closed once will not be closed later, and is not searched for again. */
 static const char *formula_at(const char *at, const char *end, bool unclosed[DELIMITER_COUNT],
                               struct slice *out)
 {
@@ -94,23 +82,23 @@ static struct slice after_equals(struct slice line)
 
 enum { CANDIDATES_MAX = 4 };
 
-/* The texts that may be the answer, the likeliest first.  After a mark: the line, its first sentence
- * and its formula if it has just one.  Without one: the last line, what follows its last equals
+/* The texts that may be the answer, the likeliest first.  After a marker: the line, its first sentence
+ * and its formula if it has exactly one.  Without one: the last line, what follows its last equals
  * sign, and the last formula of all. */
-static unsigned candidates(const struct math *math, struct slice reply,
+static unsigned candidates(const struct math *math, struct slice answer,
                            struct slice to[CANDIDATES_MAX])
 {
-    struct final final;
+    struct final_answer final;
     struct slice formula;
     unsigned count = 0;
-    if (!final_find(reply, math->final, &final))
+    if (!final_find(answer, math->final, &final))
         return 0;
-    bool marked = final.kind != FINAL_NONE;
-    to[count++] = marked || math->final != FINAL_AUTO ? final.line : final_last_line(reply);
-    if (final.kind == FINAL_BOXED)
+    bool marked = final.marker != FINAL_NONE;
+    to[count++] = marked || math->final != FINAL_AUTO ? final.line : final_last_line(answer);
+    if (final.marker == FINAL_BOXED)
         return count;
     struct slice line = to[0];
-    unsigned formulas = count_formulas(marked ? line : reply, &formula);
+    unsigned formulas = count_formulas(marked ? line : answer, &formula);
     if (formulas == 1 || (formulas && !marked))
         to[count++] = formula;
     if (final_sentence(line).length < line.length)
@@ -127,55 +115,37 @@ static enum err compare_all(const struct math *math, struct slice expected,
                             struct error *why)
 {
     grade_extracted(out, texts[0]);
-    grade_say(out, VERDICT_FALSE, "not equal to the expected expression");
+    grade_false(out, "not equal to the expected expression");
     for (unsigned i = 0; i < count; i++) {
         bool equal;
-        enum err err = maths_equal(&math->tolerance, expected, texts[i], &equal);
-        if (err && err != ERR_BAD_VALUE) /* which is: too long to be what was asked for */
-            return out_of_memory(why);
+        enum err err = formula_equal(&math->tolerance, expected, texts[i], &equal);
+        if (err && err != ERR_BAD_VALUE) /* too long to be the answer */
+            return grade_no_memory(why);
         if (!err && equal) {
             grade_extracted(out, texts[i]);
-            grade_say(out, VERDICT_TRUE, "%s", "");
+            grade_true(out);
             return ERR_OK;
         }
     }
     return ERR_OK;
 }
 
-static enum err compare(const struct math *math, const struct grading *what, struct slice reply,
-                        struct grade *out, struct error *why)
+static enum err math_grade(const void *state, const struct grading *what, struct grade *out,
+                           struct error *why)
 {
+    const struct math *math = state;
     struct slice texts[CANDIDATES_MAX];
     struct slice expected = final_expected(slice_of(what->expected));
     bool ignored;
-    if (maths_equal(&math->tolerance, expected, expected, &ignored) == ERR_BAD_VALUE) {
-        grade_say(out, VERDICT_NULL, "the expected expression is too long to compare");
+    if (formula_equal(&math->tolerance, expected, expected, &ignored) == ERR_BAD_VALUE) {
+        grade_null(out, "the expected expression is too long to compare");
         return ERR_OK;
     }
-    unsigned count = candidates(math, reply, texts);
+    unsigned count = candidates(math, slice_of(what->answer), texts);
     if (count)
         return compare_all(math, expected, texts, count, out, why);
-    grade_say(out, VERDICT_FALSE, "no marked answer");
+    grade_false(out, "no marked answer");
     return ERR_OK;
-}
-
-static enum err math_grade(struct grader *grader, const struct grading *what, struct grade *out,
-                           struct error *why)
-{
-    struct reply reply;
-    bool empty;
-    enum err err = reply_open(&reply, what->answer, &empty, out, why);
-    if (err)
-        return err;
-    if (!empty)
-        err = compare(grader->state, what, reply_slice(&reply), out, why);
-    reply_release(&reply);
-    return err;
-}
-
-static void math_close(struct grader *grader)
-{
-    free(grader->state);
 }
 
 static const struct param_spec PARAMS[] = {
@@ -186,9 +156,9 @@ static const struct param_spec PARAMS[] = {
 
 const struct grader_driver grader_math = {
     .name = "math",
-    .summary = "expressions that mean the same, in LaTeX or plain notation",
+    .summary = "equivalent mathematical expressions, LaTeX or plain notation",
     .params = PARAMS,
-    .open = math_open,
+    .state_size = sizeof(struct math),
+    .configure = math_configure,
     .grade = math_grade,
-    .close = math_close,
 };

@@ -1,29 +1,20 @@
-/* The null grader: every answer is null.  For runs whose answers nobody wants judged, for the tests,
- * and as the smallest example of a grader. */
-#include "graders/grader.h"
-#include "graders/words/reply.h"
+/* The null grader: every answer is null.  For runs without grading, for tests, and as the smallest example
+ * of a grader. */
+#include "graders/answer.h"
 
-static enum err null_open(const struct grader_config *config, struct grader *out, struct error *why)
-{
-    (void)config;
-    (void)out;
-    (void)why;
-    return ERR_OK;
-}
-
-static enum err null_grade(struct grader *grader, const struct grading *what, struct grade *out,
+static enum err null_grade(const void *state, const struct grading *what, struct grade *out,
                            struct error *why)
 {
-    (void)grader;
+    (void)state;
     (void)what;
     (void)why;
-    grade_say(out, VERDICT_NULL, "%s", "not graded");
+    grade_null(out, "not graded");
     return ERR_OK;
 }
 
 const struct grader_driver grader_null = {
     .name = "null",
     .summary = "grades nothing: every answer is null",
-    .open = null_open,
+    .grades_empty = true,
     .grade = null_grade,
 };

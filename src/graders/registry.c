@@ -1,9 +1,12 @@
+/* The list of graders, and what is common to all of them: opening with checked parameters, the state's
+ * memory, and the cases that need no driver (no expected answer, an empty answer). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/registry.h"
-#include "core/slice.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "graders/answer.h"
 #include "graders/grader.h"
 
 #define GRADER(name) extern const struct grader_driver grader_##name;
@@ -41,27 +44,52 @@ enum err grader_open(const struct grader_driver *driver, const struct grader_con
     if ((err = params_check(config->params, driver->params, owner, why)))
         return err;
     if (driver->needs_judge && !config->judge)
-        return err_set(why, ERR_USAGE, "grader %s needs a judge: a model to ask", driver->name);
-    if ((err = driver->open(config, out, why)))
+        return err_set(why, ERR_USAGE, "grader %s needs a judge model", driver->name);
+    void *state = calloc(1, driver->state_size ? driver->state_size : 1);
+    if (!state)
+        return grade_no_memory(why);
+    if (driver->configure && (err = driver->configure(config, state, why))) {
+        free(state);
         return err;
-    out->driver = driver;
+    }
+    *out = (struct grader){.driver = driver, .state = state};
     return ERR_OK;
 }
 
 void grader_close(struct grader *grader)
 {
-    if (grader->driver && grader->driver->close)
-        grader->driver->close(grader);
+    if (grader->driver && grader->driver->release)
+        grader->driver->release(grader->state);
+    free(grader->state);
     *grader = (struct grader){0};
 }
 
 enum err grader_grade(struct grader *grader, const struct grading *what, struct grade *out,
                       struct error *why)
 {
+    const struct grader_driver *driver = grader->driver;
     *out = (struct grade){.verdict = VERDICT_NULL, .score = UNKNOWN};
     if (slice_trim(slice_of(what->expected)).length == 0) {
-        str_copy(out->reason, sizeof out->reason, "no expected answer is known");
+        grade_null(out, "the expected answer is unknown");
         return ERR_OK;
     }
-    return grader->driver->grade(grader, what, out, why);
+    struct text answer = {0};
+    answer_without_reasoning(&answer, what->answer);
+    if (answer.failed) {
+        text_release(&answer);
+        return grade_no_memory(why);
+    }
+    struct grading stripped = *what;
+    stripped.answer = answer.bytes ? str_trim(answer.bytes) : "";
+    enum err err = ERR_OK;
+    if (*stripped.answer || driver->grades_empty) {
+        err = driver->grade(grader->state, &stripped, out, why);
+    } else {
+        bool reasoned = slice_trim(slice_of(what->answer)).length > 0;
+        grade_false(out, reasoned ? "empty answer: only reasoning" : "empty answer");
+        if (driver->has_score)
+            out->score = 0;
+    }
+    text_release(&answer);
+    return err;
 }

@@ -5,6 +5,7 @@
 
 #include "core/grow.h"
 #include "core/plain.h"
+#include "graph/order.h"
 
 static const struct {
     const char *name;
@@ -31,12 +32,31 @@ double graph_op_elementwise(enum graph_op op)
     return OPS[op].elementwise;
 }
 
+static const struct {
+    const char *name;
+    const char *label;
+} COMPONENTS[DECODER_COMPONENT_COUNT] = {
+#define DECODER_COMPONENT(constant, name, label) [DECODER_##constant] = {name, label},
+#include "graph/decoder_components.def"
+#undef DECODER_COMPONENT
+};
+
+const char *decoder_component_name(enum decoder_component component)
+{
+    return (unsigned)component < DECODER_COMPONENT_COUNT ? COMPONENTS[component].name : "unknown";
+}
+
+const char *decoder_component_label(enum decoder_component component)
+{
+    return (unsigned)component < DECODER_COMPONENT_COUNT ? COMPONENTS[component].label : "unknown";
+}
+
 void graph_release(struct graph *graph)
 {
     free(graph->tensors);
     free(graph->nodes);
     free(graph->links);
-    names_release(&graph->names);
+    arena_release(&graph->names);
     *graph = (struct graph){0};
 }
 
@@ -49,7 +69,7 @@ static enum err no_memory(struct error *why)
 
 const char *graph_keep(struct graph *graph, const char *string)
 {
-    char *kept = names_keep(&graph->names, string, strlen(string));
+    char *kept = arena_string(&graph->names, string, strlen(string));
     if (kept)
         str_plain(kept);
     return kept;
@@ -161,4 +181,57 @@ double graph_parameters(const struct graph *graph)
         if (graph->tensors[i].role == GRAPH_PARAMETER)
             sum += graph_elements(&graph->tensors[i]);
     return sum;
+}
+
+/* ---- topological order ---- */
+
+static int64_t producer(const void *data, uint32_t node, uint32_t index)
+{
+    const struct graph *graph = data;
+    if (index >= graph->nodes[node].input_count)
+        return ORDER_NO_MORE;
+    const struct graph_tensor *tensor = graph_input(graph, &graph->nodes[node], index);
+    return tensor && tensor->maker >= 0 ? tensor->maker : ORDER_NO_NODE;
+}
+
+static enum err rearrange(struct graph *graph, const uint32_t *order)
+{
+    size_t in_place = 0;
+    while (in_place < graph->node_count && order[in_place] == in_place)
+        in_place++;
+    if (in_place == graph->node_count)
+        return ERR_OK;
+    struct graph_node *nodes = malloc((graph->node_count + 1) * sizeof *nodes);
+    if (!nodes)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        nodes[i] = graph->nodes[order[i]];
+        for (size_t k = 0; k < nodes[i].output_count; k++) {
+            tensor_id id = graph_outputs(graph, &nodes[i])[k];
+            if (id >= 0)
+                graph->tensors[id].maker = (node_id)i;
+        }
+    }
+    free(graph->nodes);
+    graph->nodes = nodes;
+    graph->node_room = graph->node_count + 1;
+    return ERR_OK;
+}
+
+enum err graph_finish(struct graph *graph, struct error *why)
+{
+    uint32_t in_cycle, *order = malloc((graph->node_count + 1) * sizeof *order);
+    if (!order)
+        return no_memory(why);
+    enum err err = order_nodes(graph->node_count, producer, graph, order, &in_cycle);
+    if (!err)
+        err = rearrange(graph, order);
+    free(order);
+    if (err == ERR_NO_MEMORY)
+        return no_memory(why);
+    if (err)
+        return err_set(why, err,
+                       "the graph has a cycle: node %u (%.100s) depends on its own output",
+                       in_cycle, graph->nodes[in_cycle].name);
+    return ERR_OK;
 }

@@ -44,8 +44,6 @@ struct graph_reader {
     enum err (*build)(const struct model *model, struct graph_setting *setting, struct graph *out,
                       struct error *why);
     void (*close)(struct model *model);
-    /* ERR_UNSUPPORTED, and what brings it, where this build lacks a library for it; NULL: it never does. */
-    enum err (*available)(struct error *why);
 };
 
 struct model {

@@ -8,7 +8,6 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "engine/engine.h"
-#include "graph/reader.h"
 #include "port/arrow_write.h"
 #include "port/http.h"
 #include "port/json_read.h"
@@ -30,14 +29,6 @@ static enum err llama_available(struct error *why)
     return engine_library_open(&library, why);
 }
 
-static enum err onnx_available(struct error *why)
-{
-    for (size_t i = 0; i < graph_reader_count(); i++)
-        if (strcmp(graph_reader_at(i)->name, "onnx") == 0)
-            return graph_reader_at(i)->available(why);
-    return err_set(why, ERR_UNSUPPORTED, "built without a reader of ONNX files");
-}
-
 static const struct {
     const char *name, *needed_by;
     enum err (*available)(struct error *why);
@@ -49,7 +40,6 @@ static const struct {
     {"gnuplot", "ipw plot: the pictures", gnuplot_available},
     {"SQLite", "ipw profile: the catalogue of runs", sqlite_available},
     {"ECharts", "ipw report", html_available},
-    {"protobuf-c", "ipw estimate: ONNX files", onnx_available},
 };
 
 void parts_text(struct text *out)
@@ -59,6 +49,11 @@ void parts_text(struct text *out)
         if (PARTS[i].available(&why) != ERR_OK)
             text_addf(out, "without %s (%s): %s\n", PARTS[i].name, PARTS[i].needed_by, why.text);
     }
+    const struct engine_library *library;
+    if (engine_library_open(&library, NULL) == ERR_OK && !library->is_tested)
+        text_addf(out, "llama.cpp %s of %s is not a tested version (tested: %s)\n",
+                  library->version[0] ? library->version : "(unknown)", library->path,
+                  engine_tested_versions());
 }
 
 void parts_to_json(struct json *json)

@@ -128,7 +128,7 @@ static enum err put_state(const struct arrow_store *arrow, uint64_t fingerprint,
 }
 
 /* state.json is last: it is what names the others. */
-static enum err arrow_finish(struct store *store, const struct jv *summary, struct error *why)
+static enum err arrow_finish(struct store *store, const struct summary *summary, struct error *why)
 {
     (void)summary;
     struct arrow_store *arrow = store->state;

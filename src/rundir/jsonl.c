@@ -37,7 +37,7 @@ static enum err jsonl_put(struct store *store, const struct jv *record, struct e
     return ERR_OK;
 }
 
-static enum err jsonl_finish(struct store *store, const struct jv *summary, struct error *why)
+static enum err jsonl_finish(struct store *store, const struct summary *summary, struct error *why)
 {
     (void)summary;
     const struct jsonl_store *jsonl = store->state;

@@ -14,7 +14,7 @@ static enum err null_put(struct store *store, const struct jv *record, struct er
     return ERR_OK;
 }
 
-static enum err null_finish(struct store *store, const struct jv *summary, struct error *why)
+static enum err null_finish(struct store *store, const struct summary *summary, struct error *why)
 {
     (void)store, (void)summary, (void)why;
     return ERR_OK;

@@ -5,24 +5,6 @@
 #include "core/text.h"
 #include "port/json_read.h"
 
-const struct run_column_info RUN_NUMBER_INFO[RUN_NUMBERS] = {
-#define NUMBER(constant, name, unit, label, places) {name, unit, label},
-#define FLAG(constant, name, label, places)
-#define WORD(constant, name, label, places)
-#include "rundir/run_columns.def"
-#undef NUMBER
-#undef WORD
-};
-
-const struct run_column_info RUN_WORD_INFO[RUN_WORDS] = {
-#define NUMBER(constant, name, unit, label, places)
-#define WORD(constant, name, label, places) {name, "", label},
-#include "rundir/run_columns.def"
-#undef NUMBER
-#undef FLAG
-#undef WORD
-};
-
 uint32_t run_word_id(const struct run_table *table, enum run_word column, size_t row)
 {
     const struct run_words *words = &table->words[column];

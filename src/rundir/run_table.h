@@ -17,33 +17,33 @@
 
 struct jv;
 
-/* RUN_JOULES, RUN_TTFT ... RUN_CORRECT ... RUN_SUBJECT ...: one enum each, from run_columns.def. */
+/* RUN_JOULES, RUN_TTFT ... RUN_CORRECT ... RUN_SUBJECT ...: one enum each, from record.def; record_column
+ * (record.h) gives the name, unit and label of a column. */
 enum run_number {
-#define NUMBER(constant, name, unit, label, places) RUN_##constant,
-#define FLAG(constant, name, label, places)
-#define WORD(constant, name, label, places)
-#include "rundir/run_columns.def"
-#undef NUMBER
+#define FIELD(member, type, path, unit, views, description)          views
+#define PART(member, type, path, unit, views, description)           views
+#define STATS(member, path, unit, avg_views, max_views, description) avg_views max_views
+#define DERIVED(type, path, unit, views, description)                views
+#define NUMBER_COLUMN(constant, name, label)                         RUN_##constant,
+#include "rundir/record.def"
     RUN_NUMBERS
 };
 
 enum run_flag {
-#define NUMBER(constant, name, unit, label, places)
-#undef FLAG
-#define FLAG(constant, name, label, places) RUN_##constant,
-#include "rundir/run_columns.def"
-#undef FLAG
+#define FIELD(member, type, path, unit, views, description) views
+#define PART(member, type, path, unit, views, description)  views
+#define DERIVED(type, path, unit, views, description)       views
+#define FLAG_COLUMN(constant, name, label)                  RUN_##constant,
+#include "rundir/record.def"
     RUN_FLAGS
 };
 
 enum run_word {
-#define FLAG(constant, name, label, places)
-#undef WORD
-#define WORD(constant, name, label, places) RUN_##constant,
-#include "rundir/run_columns.def"
-#undef NUMBER
-#undef FLAG
-#undef WORD
+#define FIELD(member, type, path, unit, views, description) views
+#define PART(member, type, path, unit, views, description)  views
+#define DERIVED(type, path, unit, views, description)       views
+#define WORD_COLUMN(constant, name, label)                  RUN_##constant,
+#include "rundir/record.def"
     RUN_WORDS
 };
 
@@ -54,12 +54,6 @@ struct run_wanted {
 };
 #define RUN_WANT(column) (UINT64_C(1) << (column))
 #define RUN_WANT_ALL     ((struct run_wanted){UINT64_MAX, UINT64_MAX})
-
-struct run_column_info {
-    const char *name, *unit, *label;
-};
-extern const struct run_column_info RUN_NUMBER_INFO[RUN_NUMBERS];
-extern const struct run_column_info RUN_WORD_INFO[RUN_WORDS];
 
 enum run_source { RUN_FROM_ARROW, RUN_FROM_JOURNAL };
 

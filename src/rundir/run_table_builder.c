@@ -11,37 +11,11 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
+#include "rundir/record.h"
 
 /* More different words than this are no longer told apart: they are no words that many queries share. */
 enum { WORDS_MOST = 65535, SLOTS_FIRST = 64, ROWS_FIRST = 1024 };
 
-static const char *const NUMBER_PLACES[] = {
-#define NUMBER(constant, name, unit, label, places) places,
-#define FLAG(constant, name, label, places)
-#define WORD(constant, name, label, places)
-#include "rundir/run_columns.def"
-#undef NUMBER
-#undef FLAG
-#undef WORD
-};
-static const char *const FLAG_PLACES[] = {
-#define NUMBER(constant, name, unit, label, places)
-#define FLAG(constant, name, label, places) places,
-#define WORD(constant, name, label, places)
-#include "rundir/run_columns.def"
-#undef NUMBER
-#undef FLAG
-#undef WORD
-};
-static const char *const WORD_PLACES[] = {
-#define NUMBER(constant, name, unit, label, places)
-#define FLAG(constant, name, label, places)
-#define WORD(constant, name, label, places) places,
-#include "rundir/run_columns.def"
-#undef NUMBER
-#undef FLAG
-#undef WORD
-};
 _Static_assert(RUN_NUMBERS <= 64 && RUN_WORDS <= 64, "a column is a bit of run_wanted");
 
 /* ---- words ---- */
@@ -354,22 +328,22 @@ double *builder_new_column(const struct run_table *table)
 
 /* ---- beginning and end ---- */
 
-static enum err init_places(const char *const *paths, size_t count, struct places *out)
+static enum err init_places(enum record_column_kind kind, size_t count, struct places *out)
 {
     enum err err = ERR_OK;
     for (size_t i = 0; !err && i < count; i++)
-        err = places_init(&out[i], paths[i]);
+        err = places_init(&out[i], record_column(kind, (int)i)->at.path);
     return err;
 }
 
 enum err builder_init(struct builder *builder, struct run_table *table, struct run_wanted wanted)
 {
     *builder = (struct builder){.table = table, .wanted = wanted};
-    enum err err = init_places(NUMBER_PLACES, RUN_NUMBERS, builder->numbers);
+    enum err err = init_places(COLUMN_NUMBER, RUN_NUMBERS, builder->numbers);
     if (!err)
-        err = init_places(FLAG_PLACES, RUN_FLAGS, builder->flags);
+        err = init_places(COLUMN_FLAG, RUN_FLAGS, builder->flags);
     if (!err)
-        err = init_places(WORD_PLACES, RUN_WORDS, builder->words);
+        err = init_places(COLUMN_WORD, RUN_WORDS, builder->words);
     uint32_t id;
     for (size_t i = 0; !err && i < RUN_WORDS; i++)
         err = intern(&builder->index[i], &table->words[i], "", 0, &id);

@@ -13,6 +13,7 @@
 #include "core/units.h"
 #include "port/json_read.h"
 #include "rundir/store.h"
+#include "rundir/summary.h"
 
 enum { VERSION = 1, PATIENCE_MS = 30000 };
 
@@ -20,15 +21,6 @@ struct catalogue {
     char path[1024];
     char run[256]; /* the directory's name: the row's key, which stays true when all are moved */
 };
-
-static const struct column {
-    const char *name, *type, *place, *other;
-} COLUMNS[] = {
-#define COLUMN(name, type, place, other) {#name, #type, place, other},
-#include "rundir/catalog.def"
-#undef COLUMN
-};
-enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
 
 /* ---- where ---- */
 
@@ -120,41 +112,47 @@ static int make_table(sqlite3 *db)
 {
     struct text sql = {0};
     text_add(&sql, "CREATE TABLE IF NOT EXISTS runs (directory TEXT PRIMARY KEY");
-    for (size_t i = 0; i < COLUMN_COUNT; i++)
-        text_addf(&sql, ", %s %s", COLUMNS[i].name, COLUMNS[i].type);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++) {
+        enum json_field_type type = summary_index(i)->at.type;
+        text_addf(&sql, ", %s %s", summary_index(i)->index_name,
+                  type == FIELD_TEXT      ? "TEXT"
+                  : type == FIELD_INTEGER ? "INTEGER"
+                                          : "REAL");
+    }
     text_addf(&sql, ", summary TEXT); PRAGMA user_version = %d", VERSION);
     int code = sql.failed ? SQLITE_NOMEM : sqlite3_exec(db, text_get(&sql), NULL, NULL, NULL);
     text_release(&sql);
     return code;
 }
 
-static int bind(sqlite3_stmt *statement, int at, const struct column *column,
-                const struct jv *summary)
+static int bind(sqlite3_stmt *statement, int at, const struct summary_field *column,
+                const struct summary *summary)
 {
-    const struct jv *value = jv_path(summary, column->place);
-    if (jv_is_null(value) && column->other)
-        value = jv_path(summary, column->other);
-    int64_t integer;
-    if (!strcmp(column->type, "TEXT") && jv_text(value))
-        return sqlite3_bind_text(statement, at, jv_text(value), -1, SQLITE_TRANSIENT);
-    if (!strcmp(column->type, "INTEGER") && jv_integer(value, &integer))
-        return sqlite3_bind_int64(statement, at, integer);
-    if (!strcmp(column->type, "REAL") && is_known(jv_number(value)))
-        return sqlite3_bind_double(statement, at, jv_number(value));
+    const char *text = summary_index_text(column, summary);
+    double number = summary ? json_field_number(&column->at, summary) : UNKNOWN;
+    if (text)
+        return sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
+    if (is_known(number) && column->at.type == FIELD_INTEGER)
+        return sqlite3_bind_int64(statement, at, (int64_t)number);
+    if (is_known(number))
+        return sqlite3_bind_double(statement, at, number);
     return sqlite3_bind_null(statement, at);
 }
 
 static int bind_row(sqlite3_stmt *statement, const struct catalogue *catalogue,
-                    const struct jv *summary)
+                    const struct summary *summary)
 {
     int at = 1;
     int code = sqlite3_bind_text(statement, at++, catalogue->run, -1, SQLITE_STATIC);
-    for (size_t i = 0; !code && i < COLUMN_COUNT; i++)
-        code = bind(statement, at++, &COLUMNS[i], summary);
+    for (size_t i = 0; !code && i < SUMMARY_INDEXES; i++)
+        code = bind(statement, at++, summary_index(i), summary);
     if (code || !summary)
         return code;
     struct text whole = {0};
-    if (jv_print(summary, &whole))
+    enum err err = summary->tree ? jv_print(summary->tree, &whole) : ERR_OK;
+    if (!summary->tree)
+        summary_to_json(summary, false, &whole);
+    if (err || whole.failed)
         code = SQLITE_NOMEM;
     else
         code = sqlite3_bind_text(statement, at, text_get(&whole), -1, SQLITE_TRANSIENT);
@@ -162,14 +160,14 @@ static int bind_row(sqlite3_stmt *statement, const struct catalogue *catalogue,
     return code;
 }
 
-static int put_row(sqlite3 *db, const struct catalogue *catalogue, const struct jv *summary)
+static int put_row(sqlite3 *db, const struct catalogue *catalogue, const struct summary *summary)
 {
     struct text sql = {0};
     text_add(&sql, "INSERT OR REPLACE INTO runs (directory");
-    for (size_t i = 0; i < COLUMN_COUNT; i++)
-        text_addf(&sql, ", %s", COLUMNS[i].name);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        text_addf(&sql, ", %s", summary_index(i)->index_name);
     text_add(&sql, ", summary) VALUES (?");
-    for (size_t i = 0; i <= COLUMN_COUNT; i++)
+    for (size_t i = 0; i <= SUMMARY_INDEXES; i++)
         text_add(&sql, ", ?");
     text_add(&sql, ")");
     sqlite3_stmt *statement = NULL;
@@ -186,8 +184,8 @@ static int put_row(sqlite3 *db, const struct catalogue *catalogue, const struct 
     return code;
 }
 
-static enum err write_row(const struct catalogue *catalogue, sqlite3 *db, const struct jv *summary,
-                          struct error *why)
+static enum err write_row(const struct catalogue *catalogue, sqlite3 *db,
+                          const struct summary *summary, struct error *why)
 {
     int version = 0;
     /* IMMEDIATE: who waits, waits here, and not in the middle. */
@@ -206,7 +204,7 @@ static enum err write_row(const struct catalogue *catalogue, sqlite3 *db, const 
     return code ? told(catalogue, db, code, why) : ERR_OK;
 }
 
-static enum err sqlite_finish(struct store *store, const struct jv *summary, struct error *why)
+static enum err sqlite_finish(struct store *store, const struct summary *summary, struct error *why)
 {
     const struct catalogue *catalogue = store->state;
     sqlite3 *db = NULL;

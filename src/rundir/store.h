@@ -12,6 +12,7 @@
 #include "core/err.h"
 
 struct jv;
+struct summary;
 
 struct store {
     const struct store_driver *driver;
@@ -34,9 +35,9 @@ struct store_driver {
     /* One finished record: the query line with all that came later merged into it. */
     enum err (*put)(struct store *store, const struct jv *record, struct error *why);
 
-    /* All records were given: makes the result visible, whole or not at all.  *summary is the run's
-     * summary.json. */
-    enum err (*finish)(struct store *store, const struct jv *summary, struct error *why);
+    /* All records were given: makes the result visible, whole or not at all.  *summary is the run's,
+     * or NULL. */
+    enum err (*finish)(struct store *store, const struct summary *summary, struct error *why);
 
     /* Gives everything back; what was not finished leaves no trace. */
     void (*close)(struct store *store);

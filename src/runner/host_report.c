@@ -50,7 +50,7 @@ enum err host_find_hardware(struct hardware *out, struct error *why)
             name = findings.items[i].name;
     name = name && name[0] ? name : info.cpu_brand;
     enum err err = ERR_OK;
-    if (!name[0] || !hardware_of_device(name, out))
+    if (!name[0] || !hardware_find_device(name, out))
         err = err_set(why, ERR_NOT_FOUND, "%.80s", name[0] ? name : "unknown device");
     sensor_findings_release(&findings);
     return err;

@@ -1,4 +1,4 @@
-/* The machine a figure was measured on: every report carries it. */
+/* The machine that was measured: every report includes it.  Plain data owned by the caller. */
 #ifndef IPW_RUNNER_HOST_REPORT_H
 #define IPW_RUNNER_HOST_REPORT_H
 

@@ -322,6 +322,14 @@ size_t sampler_count(const struct sampler *sampler)
     return sampler->count;
 }
 
+size_t sampler_channel_count(const struct sampler *sampler)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < sampler->count; i++)
+        count += sampler->sources[i]->described.channel_count;
+    return count;
+}
+
 const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source)
 {
     return &sampler->sources[source]->described;

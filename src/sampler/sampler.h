@@ -43,6 +43,7 @@ void sampler_settle(struct sampler *sampler, nanos t);
 /* ---- what there is ---- */
 
 size_t sampler_count(const struct sampler *sampler);
+size_t sampler_channel_count(const struct sampler *sampler); /* of all sources together */
 const struct sensor *sampler_sensor(const struct sampler *sampler, size_t source);
 
 struct channel_state {

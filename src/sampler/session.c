@@ -6,7 +6,6 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/registry.h"
 #include "core/text.h"
 #include "port/fs.h"
 #include "sampler/sampler.h"
@@ -29,19 +28,9 @@ static enum err check_names(const char *list, struct error *why)
     char copy[256], *rest = copy, *word;
     if (!str_copy(copy, sizeof copy, list))
         return err_set(why, ERR_USAGE, "the list of sensors is too long");
-    while ((word = strsep(&rest, ","))) {
-        if (sensor_driver_find(word))
-            continue;
-        const char *names[32];
-        size_t count = 0;
-        while (count < 32 && SENSOR_DRIVERS[count]) {
-            names[count] = SENSOR_DRIVERS[count]->name;
-            count++;
-        }
-        const char *near = nearest_name(word, names, count);
-        return err_set(why, ERR_USAGE, "unknown sensor driver '%s'%s%s%s", word,
-                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-    }
+    while ((word = strsep(&rest, ",")))
+        if (!sensor_driver_find(word, why))
+            return ERR_USAGE;
     return ERR_OK;
 }
 

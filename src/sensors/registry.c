@@ -22,9 +22,9 @@ static const char *name_at(size_t index)
     return SENSOR_DRIVERS[index] ? SENSOR_DRIVERS[index]->name : NULL;
 }
 
-const struct sensor_driver *sensor_driver_find(const char *name)
+const struct sensor_driver *sensor_driver_find(const char *name, struct error *why)
 {
-    long at = registry_find("sensor driver", name_at, name, ERR_NOT_FOUND, NULL);
+    long at = registry_find("sensor driver", name_at, name, ERR_USAGE, why);
     return at < 0 ? NULL : SENSOR_DRIVERS[at];
 }
 

@@ -7,7 +7,8 @@
 /* NULL-terminated, in the order of sensors.def. */
 extern const struct sensor_driver *const SENSOR_DRIVERS[];
 
-const struct sensor_driver *sensor_driver_find(const char *name);
+/* NULL for an unknown name; *why (which may be NULL) then says so, with the nearest known name. */
+const struct sensor_driver *sensor_driver_find(const char *name, struct error *why);
 
 /* Probes every driver (or the one named by `only`). */
 void sensors_probe(const struct sensor_config *config, const char *only,

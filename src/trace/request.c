@@ -52,7 +52,7 @@ double request_prefill_tokens(const struct request_trace *trace, nanos from, nan
     return trace->prompt_tokens * ((double)inside / (double)(end - trace->from));
 }
 
-/* ---- the output, laid out over time ---- */
+/* ---- the output, distributed over time ---- */
 
 /* How many arrivals are not later than t. */
 static size_t arrived(const struct request_trace *trace, nanos t)
@@ -70,9 +70,9 @@ static size_t arrived(const struct request_trace *trace, nanos t)
     return low;
 }
 
-/* Pieces made up to t: as many as have arrived, and of those that arrive next the part of the time
- * since the last ones.  Pieces that arrive together were made together. */
-static double pieces_made(const struct request_trace *trace, nanos begin, nanos t)
+/* Chunks produced up to t: as many as have arrived, and of those that arrive next the part of the time
+ * since the last ones.  Chunks that arrive together were produced together. */
+static double chunks_produced(const struct request_trace *trace, nanos begin, nanos t)
 {
     size_t before = arrived(trace, t);
     if (before == trace->arrival_count)
@@ -88,7 +88,7 @@ static double pieces_made(const struct request_trace *trace, nanos begin, nanos 
     return (double)before + (double)(with_next - before) * part;
 }
 
-/* The output's tokens; UNKNOWN when neither the service nor the pieces tell. */
+/* The number of output tokens; UNKNOWN without a count from the service and without chunks. */
 static double output_of(const struct request_trace *trace)
 {
     if (is_known(trace->output_tokens) && trace->output_tokens > 0)
@@ -104,7 +104,7 @@ double request_decode_tokens(const struct request_trace *trace, nanos from, nano
     if (!has_decode) {
         if (!is_known(output))
             return 0;
-        begin = trace->from; /* an answer in one piece: it was made at some time in all of it */
+        begin = trace->from; /* an answer in one chunk: it was produced at some time in all of it */
     }
     from = later(from, begin);
     to = earlier(to, end);
@@ -112,9 +112,10 @@ double request_decode_tokens(const struct request_trace *trace, nanos from, nano
         return 0;
     if (!is_known(output))
         return UNKNOWN;
-    double at_begin = pieces_made(trace, begin, begin), at_end = pieces_made(trace, begin, end);
+    double at_begin = chunks_produced(trace, begin, begin),
+           at_end = chunks_produced(trace, begin, end);
     if (!has_decode || at_end <= at_begin)
         return output * ((double)(to - from) / (double)(end - begin));
-    double made = pieces_made(trace, begin, to) - pieces_made(trace, begin, from);
+    double made = chunks_produced(trace, begin, to) - chunks_produced(trace, begin, from);
     return output * fmax(0, made) / (at_end - at_begin);
 }

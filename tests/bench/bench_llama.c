@@ -12,7 +12,7 @@
 #include "clients/client.h"
 #include "core/clock.h"
 #include "engine/engine.h"
-#include "engine/llama/api.h"
+#include "engine/llama_api.h"
 
 enum { MOST_ROUNDS = 101, CONTEXT = 1024 };
 
@@ -121,7 +121,7 @@ static struct rates plain_ask(const struct plain *plain)
 static struct rates client_rates(struct client *client)
 {
     struct params params = {0};
-    struct client_reply reply;
+    struct completion reply;
     struct error why = {0};
     char limit[16];
     snprintf(limit, sizeof limit, "%d", answer_tokens);
@@ -134,7 +134,7 @@ static struct rates client_rates(struct client *client)
     struct rates rates = {(double)reply.prompt_tokens / seconds(reply.first_token - reply.sent),
                           (answer_tokens - 1) / seconds(reply.last_token - reply.first_token),
                           (size_t)reply.prompt_tokens};
-    client_reply_release(&reply);
+    completion_release(&reply);
     params_release(&params);
     return rates;
 }

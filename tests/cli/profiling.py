@@ -121,12 +121,19 @@ class Run:
         return [json.loads(line) for line in (self.path / name).read_text().split("\n")[:-1]]
 
     def records(self):
-        """Key to record, the later lines merged into the query's."""
-        found = {}
+        """Key to record: the last query line of each with the other lines of its start and later ones, which
+        may stand before it."""
+        start, queries, others = 0, {}, []
         for line in self.lines():
+            start += line["kind"] == "run"
             if line["kind"] == "query":
-                found[line["key"]] = line
-            elif line.get("key") in found:
+                queries.pop(line["key"], None)  # its place is the last one's
+                queries[line["key"]] = start, line
+            elif "key" in line:
+                others.append((start, line))
+        found = {key: line for key, (_, line) in queries.items()}
+        for start, line in others:
+            if line["key"] in queries and start >= queries[line["key"]][0]:
                 merged(found[line["key"]], {k: v for k, v in line.items() if k != "kind"})
         return found
 

@@ -110,7 +110,7 @@ class Doctor(MachineTest):
 
     def test_dead_says_what_it_did(self):
         report = self.diagnose(self.machine(Fixture, "psys-dead"))
-        self.assertRegex(self.sensor(report, "rapl:psys")["reason"], "did not move in 1.. s under load")
+        self.assertRegex(self.sensor(report, "rapl:psys")["reason"], "counter did not change in 1.. s under load")
 
     def denied(self, machine, *arguments):
         """Runs ipw as a user that may not read what root may."""

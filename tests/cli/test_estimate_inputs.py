@@ -65,7 +65,7 @@ class Shapeless(FileTest):
 
     def test_a_whole_shape_is_for_those_alone(self):
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", [1, 4])], [info("y")])
-        self.assertIn("no open dimension", self.refused("--model", path, "--hardware", GPU, "--dim",
+        self.assertIn("no dynamic dimension", self.refused("--model", path, "--hardware", GPU, "--dim",
                                                         "x=1x4"))
 
 
@@ -263,7 +263,7 @@ class Doubtful(FileTest):
         assumed = {**ROUND["memories"][0]["energy"], "evidence": "assumed"}
         report = told(memories=[{**ROUND["memories"][0], "energy": assumed}])
         self.assertEqual(report["confidence"], "interpolated")
-        self.assertIn("not the joules of a byte: assumed", report["confidence_reason"])
+        self.assertIn("not the energy per byte: assumed", report["confidence_reason"])
         report = told("--precision", "int8")
         self.assertEqual(report["confidence"], "interpolated")
         self.assertIn("not in int8", report["confidence_reason"])

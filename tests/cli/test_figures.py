@@ -139,10 +139,10 @@ class Words(FiguresTest):
         said = self.ipw("analyze", path)
         for key in ("joules per output token", "ipj", "ipw"):
             line = next(line for line in said.splitlines() if line.startswith(f"   {key}  "))
-            self.assertIn("95 % over other queries, sensors aside: ", line)
-        self.assertIn("(95 % over other questions: 35.2 % to 64.8 %)", said)
+            self.assertIn("95 % CI (sampling error only): ", line)
+        self.assertIn("(95 % CI: 35.2 % to 64.8 %)", said)
         page = self.page(path)
-        self.assertIn("95 % over other queries, sensors aside: ", page)
+        self.assertIn("95 % CI (sampling error only): ", page)
         self.assertNotIn("An interval holds 95 %", page)
 
 
@@ -231,7 +231,7 @@ class AllFailed(FiguresTest):
         tiles = {tile["key"]: tile for tile in json.loads(
             page.split('id="data">')[1].split("</script>")[0])["runs"][0]["headline"]}
         for key in ("joules_per_query", "joules_per_output_token", "accuracy", "latency_s", "time_to_first_token_s"):
-            self.assertEqual((tiles[key]["value"], tiles[key]["note"]), (None, "no query was completed"), key)
+            self.assertEqual((tiles[key]["value"], tiles[key]["note"]), (None, "no query completed"), key)
         self.assertEqual(tiles["joules"]["value"], 10)
 
 

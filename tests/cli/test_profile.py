@@ -163,7 +163,7 @@ class TheReport(ProfileTest):
     def test_people_get_a_table_on_stderr_and_nothing_on_stdout(self):
         done = ipw(self.on, *self.arguments("--grader", "exact"))
         self.assertEqual((done.returncode, done.stdout), (0, ""))
-        for words in ("energy of 4 queries", "to the first token", "unknown: no sensor",
+        for words in ("energy of 4 queries", "to first token", "unknown: no sensor",
                       "accuracy", str(self.directory())):
             self.assertIn(words, done.stderr)
         self.assertNotIn("\x1b", done.stderr)
@@ -323,7 +323,7 @@ class Judges(ProfileTest):
 
     def test_without_a_judge_a_warning_and_later_the_verdicts(self):
         report = self.judged("--concurrency", 2)
-        self.assertIn("warning: the answers wait for a judge", self.done.stderr)
+        self.assertIn("warning: answers not graded: pass --eval-model", self.done.stderr)
         self.assertIsNone(report["accuracy"])
         asked = len(self.service.questions("mixed"))
         report = self.judged("--eval-model", "tiny-3b-chat", "--resume")

@@ -84,7 +84,7 @@ class OneBadAnswer(ProfileTest):
         # Six bytes each in JSON, and kept twice.
         report, record = self.mixed("many:mb=25,piece=\1", "--overwrite")
         self.assertEqual((report["queries"], report["completed"], report["failed"]), (3, 2, 1))
-        self.assertIn("too long to be kept", record["ipw"]["error"])
+        self.assertIn("too long for the journal", record["ipw"]["error"])
         self.assertGreater(record["ipw"]["pieces"], 0)
 
     def test_no_counts_are_null_not_0(self):
@@ -227,7 +227,7 @@ class Datasets(ProfileTest):
         summary = self.run.summary()["ipw"]
         self.assertEqual(summary["rows_left_out"], 2)
         self.assertIn("rows.jsonl", summary["first_row_left_out"])
-        self.assertIn("warning: 2 rows of the dataset left out: ", self.done.stderr)
+        self.assertIn("warning: 2 rows of the dataset skipped: ", self.done.stderr)
         self.assertIn(summary["first_row_left_out"], self.done.stderr)
         report = self.profile("--overwrite", "--repeat", 3, dataset=self.file(b"\n".join(rows)))
         self.assertEqual(report["queries"], 6)
@@ -257,7 +257,7 @@ class Directories(ProfileTest):
         self.profile()
         before = listing(self.directory())
         self.profile(code=2)
-        self.assertComplains("holds a run already", "--resume", "--overwrite")
+        self.assertComplains("already holds a run", "--resume", "--overwrite")
         self.assertEqual(listing(self.directory()), before)
 
     def test_overwrite_and_yes_replace_it(self):
@@ -284,7 +284,7 @@ class Directories(ProfileTest):
         before = listing(where)
         for word in ((), ("--overwrite",), ("--resume",), ("--yes",)):
             self.profile(*word, code=2)
-            self.assertComplains("no run's", str(where))
+            self.assertComplains("other files than a run's", str(where))
             self.assertEqual(listing(where), before)
 
     def test_a_file_beside_a_run_survives_its_replacement(self):
@@ -300,7 +300,7 @@ class Directories(ProfileTest):
 
     def test_a_place_without_a_name(self):
         self.profile("--output-dir", "", code=2)
-        self.assertComplains("--output-dir wants a directory")
+        self.assertComplains("--output-dir is empty")
 
     def test_a_place_that_cannot_be_written(self):
         self.out.mkdir(mode=0o555)

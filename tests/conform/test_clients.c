@@ -171,7 +171,7 @@ static void a_service_that_is_not_there_is_told(void **state)
     }
 }
 
-static void check_times(const struct client_driver *driver, const struct client_reply *r)
+static void check_times(const struct client_driver *driver, const struct completion *r)
 {
     HOLD(r->sent > 0 && r->sent <= r->first_token && r->first_token <= r->last_token, driver);
     HOLD(r->last_token <= r->done, driver);
@@ -201,11 +201,11 @@ static void a_service_that_is_well_answers(void **state)
         HOLD((*d)->models(&client, &models, &why) == ERR_OK && models.count > 0, *d);
         HOLD((*d)->prepare(&client, models.names[0], 60 * NS_PER_S, &why) == ERR_OK, *d);
         for (int i = 0; i < times_asked(*d, 3); i++) {
-            struct client_reply reply;
+            struct completion reply;
             struct text seen = {0};
             nanos before = clock_now();
             const struct client_request request = {
-                .model = models.names[0], .prompt = "Q", .saw = see, .context = &seen};
+                .model = models.names[0], .prompt = "Q", .observer = see, .context = &seen};
             HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_OK, *d);
             HOLD(reply.sent >= before && reply.done <= clock_now(), *d);
             HOLD(reply.content.length > 0, *d);
@@ -215,7 +215,7 @@ static void a_service_that_is_well_answers(void **state)
             const char *end = (*d)->is_in_process ? "length" : "stop";
             HOLD(!reply.retryable && strcmp(reply.finish_reason, end) == 0, *d);
             check_times(*d, &reply);
-            client_reply_release(&reply);
+            completion_release(&reply);
             text_release(&seen);
         }
         client_models_release(&models);
@@ -260,14 +260,14 @@ static void a_cancelled_question_ends(void **state)
     FOR_EACH_USABLE(d)
     {
         struct client client;
-        struct client_reply reply;
+        struct completion reply;
         struct error why = {0};
         atomic_bool cancel = true;
         HOLD(open_on(*d, "hang:after=request", &client) == ERR_OK, *d);
         const struct client_request request = {.model = "m", .prompt = "Q", .cancel = &cancel};
         HOLD((*d)->ask(&client, &request, &reply, &why) == ERR_INTERRUPTED, *d);
         HOLD(!reply.retryable && is_line(why.text) && reply.done >= reply.sent, *d);
-        client_reply_release(&reply);
+        completion_release(&reply);
         client_close(&client);
     }
 }
@@ -309,11 +309,11 @@ static void *work(void *argument)
 {
     struct worker *w = argument;
     for (int i = 0; i < times_asked(w->driver, ASKED); i++) {
-        struct client_reply reply;
+        struct completion reply;
         const struct client_request request = {.model = "tiny-1b", .prompt = "Q"};
         if (!w->driver->ask(&w->client, &request, &reply, NULL) && reply.content.length > 0)
             w->good++;
-        client_reply_release(&reply);
+        completion_release(&reply);
     }
     return NULL;
 }

@@ -106,7 +106,7 @@ static void hold_driver(const struct sensor_driver *driver)
     HOLD(driver->name && driver->name[0], "a driver");
     HOLD(driver->summary && driver->summary[0], driver->name);
     HOLD(driver->probe && driver->open && driver->read && driver->close, driver->name);
-    HOLD(sensor_driver_find(driver->name) == driver, driver->name); /* no other has the name */
+    HOLD(sensor_driver_find(driver->name, NULL) == driver, driver->name); /* no other has the name */
 }
 
 static bool is_quantity(const char *word, size_t length)
@@ -348,10 +348,10 @@ static void drivers_read_a_full_machine(void **state)
     for (size_t i = 0; i < findings.count; i++)
         if (may_open(&findings.items[i]))
             exercise(&findings.items[i], !has_openable(&nothing, findings.items[i].driver));
-    assert_true(has_openable(&findings, sensor_driver_find("hwmon")));
-    assert_true(has_openable(&findings, sensor_driver_find("jetson")));
-    assert_true(has_openable(&findings, sensor_driver_find("host")));
-    assert_true(has_openable(&findings, sensor_driver_find("cpu_model")));
+    assert_true(has_openable(&findings, sensor_driver_find("hwmon", NULL)));
+    assert_true(has_openable(&findings, sensor_driver_find("jetson", NULL)));
+    assert_true(has_openable(&findings, sensor_driver_find("host", NULL)));
+    assert_true(has_openable(&findings, sensor_driver_find("cpu_model", NULL)));
     sensor_findings_release(&findings);
     sensor_findings_release(&nothing);
     tree_free(&tree);

@@ -10,6 +10,7 @@
 #include "port/json_read.h"
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
+#include "rundir/summary.h"
 #include "support/tree.h"
 #include "support/unit.h"
 
@@ -98,7 +99,7 @@ static void put_all(const struct store_driver *driver, struct store *store)
     }
 }
 
-static void make_once(const struct store_driver *driver, const struct jv *summary)
+static void make_once(const struct store_driver *driver, const struct summary *summary)
 {
     struct jv *metadata = parse("{\"level\":5,\"tags\":[\"a\"],\"name\":\"x\",\"none\":null}");
     struct store_run wanted = {.directory = run, .model = "a.b/c \"d\"", .metadata = metadata};
@@ -147,21 +148,25 @@ static void test_a_store_can_be_made_again(void **state)
     for (const struct store_driver *const *d = STORE_DRIVERS; *d; d++) {
         if (!usable(*d))
             continue;
-        struct jv *summary = parse("{\"model\":\"m\",\"total_queries\":4,\"ipw\":{}}");
+        struct summary summary;
+        assert_int_equal(
+            summary_from_json(parse("{\"model\":\"m\",\"total_queries\":4,\"ipw\":{}}"), &summary,
+                              NULL),
+            ERR_OK);
         struct text first = {0}, again = {0};
-        make_once(*d, summary);
+        make_once(*d, &summary);
         int descriptors = open_descriptors();
         list_into(tree.root, &first);
-        make_once(*d, summary);
+        make_once(*d, &summary);
         make_once(*d, NULL); /* a run that has none */
-        make_once(*d, summary);
+        make_once(*d, &summary);
         list_into(tree.root, &again);
         HOLD(open_descriptors() == descriptors, *d);
         HOLD(!strcmp(text_get(&first), text_get(&again)), *d);
         HOLD(!strstr(text_get(&first), ".tmp"), *d);
         text_release(&first);
         text_release(&again);
-        jv_free(summary);
+        summary_release(&summary);
     }
 }
 

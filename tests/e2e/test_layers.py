@@ -220,7 +220,7 @@ class Kinds(LayersTest):
     def test_layers_on_a_gpu_that_is_not_there_are_refused(self):
         done = ipw(self.machine(Working), "layers", "-m", models["small"], "--gpu-layers", 1, *QUICK)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("can use no GPU here", done.stderr)
+        self.assertIn("cannot use a GPU here", done.stderr)
 
     def test_several_models_are_compared(self):
         machine = self.machine(Working)
@@ -259,7 +259,7 @@ class Kinds(LayersTest):
     def test_windows_too_short_for_the_sensor_are_refused(self):
         report = self.report(self.machine(Modelled), "--window", "0.2", "--sample-rate", "10")
         self.assertIsNone(report["energy"]["joules"])
-        self.assertIn("fewer than 10 updates", report["energy"]["note"])
+        self.assertIn("fewer than 10 sensor updates", report["energy"]["note"])
         self.assertGreater(sum(setting["refused"] for setting in report["settings"]), 0)
 
     def test_layers_alone(self):

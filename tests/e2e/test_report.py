@@ -155,7 +155,7 @@ class OneRun(Page):
         self.assertAlmostEqual(self.figure("joules"), told["energy"]["joules"], delta=1e-3)
         text = self.browser.run("document.querySelector('.figure[data-key=joules]').textContent")
         self.assertRegex(text, r"[\d.]+ ± [\d.]+ kJ")
-        self.assertIn("99.8 % of the time covered", text)
+        self.assertIn("99.8 % coverage", text)
         # What is part of the machine's energy is as sure as that.
         text = self.browser.run("document.querySelector('.figure[data-key=joules_per_query] .value').textContent")
         value, error = map(float, re.fullmatch(r"([\d.]+) ± ([\d.]+) J", text).groups())

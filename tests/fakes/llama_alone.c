@@ -1,3 +1,4 @@
-/* As ours, but without the files for a processor that should lie beside it. */
+/* Compatible, but without the backend libraries that should be beside it. */
 #define VERSION "0.5.0"
+#define LACKS_BACKENDS
 #include "llama_fake.h"

@@ -1,4 +1,4 @@
-/* Only the parameters are there. */
+/* Only the default parameters exist. */
 #define VERSION "0.5.0"
 #define LACKS_FUNCTIONS
 #include "llama_fake.h"

@@ -1,9 +1,9 @@
-/* A libllama that is wrong in one way, which the file that includes this says: its version (VERSION), its
- * structures (MODEL_PARAMS and CONTEXT_PARAMS, functions that fill a buffer and give the size to hand
- * out), or a symbol that it lacks.  No function of it does anything. */
+/* A libllama with one defect, which the including file selects: its version (VERSION), the size or order
+ * of its structures (EXTRA_BYTES, SWAP_MEMBERS), missing functions (LACKS_FUNCTIONS) or backends
+ * (LACKS_BACKENDS).  Its functions do nothing. */
 #include <string.h>
 
-#include "engine/llama/api.h"
+#include "engine/llama_api.h"
 
 #pragma GCC visibility push(default)
 
@@ -19,22 +19,22 @@ const char *llama_version(void)
 #define EXTRA_BYTES 0
 #endif
 
-struct handed_model_params {
+struct returned_model_params {
     struct llama_model_params params;
 };
 
-/* As large as the file says, whatever ours is. */
-struct handed_context_params {
+/* Larger than declared by EXTRA_BYTES. */
+struct returned_context_params {
     struct llama_context_params params;
 #if EXTRA_BYTES > 0
     char extra[EXTRA_BYTES];
 #endif
 };
 
-struct handed_model_params llama_model_default_params(void);
-struct handed_model_params llama_model_default_params(void)
+struct returned_model_params llama_model_default_params(void);
+struct returned_model_params llama_model_default_params(void)
 {
-    struct handed_model_params out;
+    struct returned_model_params out;
     memset(&out, 0, sizeof out);
     out.params.n_gpu_layers = -1;
     out.params.split_mode = 1;
@@ -44,10 +44,10 @@ struct handed_model_params llama_model_default_params(void)
     return out;
 }
 
-struct handed_context_params llama_context_default_params(void);
-struct handed_context_params llama_context_default_params(void)
+struct returned_context_params llama_context_default_params(void);
+struct returned_context_params llama_context_default_params(void)
 {
-    struct handed_context_params out;
+    struct returned_context_params out;
     memset(&out, 0, sizeof out);
     struct llama_context_params *p = &out.params;
     p->n_ctx = 512;
@@ -68,15 +68,20 @@ struct handed_context_params llama_context_default_params(void)
     return out;
 }
 
-/* The rest is only looked up, and the few that are called first answer 0. */
+/* The rest is only looked up; the few that are called while opening return 0. */
 #ifndef LACKS_FUNCTIONS
+#ifdef LACKS_BACKENDS
+#define BACKENDS 0
+#else
+#define BACKENDS 1
+#endif
 #define SYMBOL(result, name, arguments)                                                            \
     long name(void);                                                                               \
     long name(void)                                                                                \
     {                                                                                              \
-        return 0;                                                                                  \
+        return strcmp(#name, "ggml_backend_reg_count") == 0 ? BACKENDS : 0;                        \
     }
-#include "engine/llama/api.def"
+#include "engine/llama_api.def"
 #undef SYMBOL
 #endif
 

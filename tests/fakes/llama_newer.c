@@ -1,3 +1,3 @@
-/* As ours in every way that shows, but of a version whose functions we do not know. */
+/* Compatible structures, but an untested version. */
 #define VERSION "9.9.9"
 #include "llama_fake.h"

@@ -1,2 +1,2 @@
-/* As ours, but it does not say its version. */
+/* Compatible structures, but without a version. */
 #include "llama_fake.h"

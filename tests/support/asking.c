@@ -27,5 +27,5 @@ struct asked ask_play(const char *driver, const char *play, const char *client_p
 
 void asked_release(struct asked *asked)
 {
-    client_reply_release(&asked->reply);
+    completion_release(&asked->reply);
 }

@@ -8,7 +8,7 @@
 struct asked {
     enum err err;
     struct error why;
-    struct client_reply reply;
+    struct completion reply;
 };
 
 /* Opens a client of the driver on the play, asks it "Say hello" with the parameters (NULL: none) and

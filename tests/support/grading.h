@@ -22,7 +22,7 @@ enum err grade_refusal(const char *grader, const char *params, struct error *why
 
 struct grade_case {
     const char *expected, *answer;
-    enum verdict verdict;
+    enum grade_verdict verdict;
 };
 
 /* Holds every case, and names those that fail. */

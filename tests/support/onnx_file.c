@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "graph/count.h"
-#include "graph/onnx/walk.h"
+#include "graph/onnx/infer.h"
+#include "graph/reader.h"
 
 /* ---- the wire ---- */
 

@@ -13,6 +13,7 @@
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
 #include "rundir/store.h"
+#include "rundir/summary.h"
 
 struct giving {
     struct store store;
@@ -47,24 +48,28 @@ static const struct store_driver *find(const char *name)
 static enum err fill(char **argv, const char *journal, struct error *why)
 {
     struct giving giving = {.why = why};
-    struct jv *metadata = NULL, *summary = NULL;
+    struct jv *metadata = NULL, *tree = NULL;
+    struct summary summary;
     uint64_t damaged = 0;
     const struct store_driver *driver = find(argv[2]);
     if (!driver)
         return err_set(why, ERR_USAGE, "no such store");
     enum err err = jv_parse(argv[5], strlen(argv[5]), &metadata, why);
     if (!err)
-        err = jv_parse(argv[6], strlen(argv[6]), &summary, why);
+        err = jv_parse(argv[6], strlen(argv[6]), &tree, why);
+    summary_init(&summary);
+    if (!err)
+        err = summary_from_json(tree, &summary, why);
     struct store_run run = {.directory = argv[3], .model = argv[4], .metadata = metadata};
     if (!err)
         err = store_open(driver, &run, &giving.store, why);
     if (!err)
         err = journal_records(journal, 0, give, &giving, &damaged, why);
     if (!err)
-        err = giving.store.driver->finish(&giving.store, summary, why);
+        err = giving.store.driver->finish(&giving.store, &summary, why);
     store_close(&giving.store);
     jv_free(metadata);
-    jv_free(summary);
+    summary_release(&summary);
     if (!err)
         printf("%llu %llu\n", (unsigned long long)giving.count, (unsigned long long)damaged);
     return err;

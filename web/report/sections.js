@@ -77,7 +77,7 @@ function methodOf(run) {
 function evidence(run) {
   const energy = at(run.summary, "ipw", "energy") || {}, checks = checksOf(run);
   return make("p", { class: "evidence" }, badge(...methodOf(run).slice(0, 2)),
-    known(energy.coverage) ? badge(energy.coverage >= 0.9 ? "good" : "warning", withUnit(energy.coverage, "%") + " of the time covered") : null,
+    known(energy.coverage) ? badge(energy.coverage >= 0.9 ? "good" : "warning", withUnit(energy.coverage, "%") + " coverage") : null,
     checks.length ? badge("", ["good", "warning", "unknown"].map(kind => [kind, checks.filter(check => check.verdict === kind).length])
       .filter(([, count]) => count).map(([kind, count]) => count + " " + kind).join(", ") + " of " + checks.length + " checks") : null,
     energy.source ? make("span", { class: "mono dim" }, energy.source) : null);
@@ -139,7 +139,7 @@ function headlineSection(run) {
       make("ul", {}, warnings.map(text => make("li", {}, text)))) : null,
     evidence(run),
     make("dl", { class: "figures" }, run.headline.map(figure)),
-    make("p", { class: "note after" }, "± is one standard uncertainty; beside energy and power it is that of the sensors. A 95 % interval tells what other questions might have given, the sensors aside."
+    make("p", { class: "note after" }, "± is one standard uncertainty; beside energy and power it is that of the sensors. 95 % intervals show the sampling error only, not that of the sensors."
       + (DATA.comparison && !DATA.comparison.missing ? " In the comparison ± is larger: it also holds how much one query differs from another." : "")));
 }
 
@@ -346,7 +346,7 @@ const shortName = name => /^[\w/.+:@~ \u0080-\uffff-]+$/.test(name) && !name.end
 
 function layersSection(model, i) {
   const energy = model.energy || {};
-  return section("layers" + (i || ""), "Energy of layers: " + shortName(String(model.model)),
+  return section("layers" + (i || ""), "Energy by layer: " + shortName(String(model.model)),
     [model.description, model.attribution, "one pass of the workload: " + withError(energy.joules, energy.plus_minus, "J")].filter(Boolean).join("; "),
     model.closure_pass === false || at(model.null_test, "pass") === false
       ? make("p", { class: "alert" }, "A check of this attribution failed: " + (model.closure_pass === false ? "the parts do not add up to the whole. " : "") + (at(model.null_test, "pass") === false ? "Looking changes what is looked at." : "")) : null,

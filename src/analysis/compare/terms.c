@@ -18,9 +18,7 @@ static const struct {
     {false, {FACTOR of, {QUERY_ONE, QUERY_ONE}}},
 #define PRODUCT(constant, name, unit, better, energy, label, of, times)                            \
     {true, {FACTOR of, FACTOR times}},
-#include "analysis/compare_metrics.def"
-#undef METRIC
-#undef PRODUCT
+#include "rundir/record.def"
 };
 
 bool metric_is_product(enum compare_metric metric)

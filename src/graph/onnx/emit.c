@@ -1,8 +1,10 @@
-#include "graph/onnx/emit.h"
-
+/* Tensors and nodes of the graph for the nodes that folding leaves.  The role of a tensor (trained, buffer,
+ * constant) is not written in the file: it is decided by how, and under which name, it is used. */
 #include <string.h>
 
 #include "core/text.h"
+#include "graph/onnx/infer.h"
+#include "graph/onnx/operators.h"
 
 /* ---- names ---- */
 
@@ -15,54 +17,36 @@ static struct name_text text_of(struct slice slice)
     struct name_text name;
     size_t length = slice.length < sizeof name.text - 1 ? slice.length : sizeof name.text - 1;
     if (length)
-        memcpy(name.text, slice.bytes, length);
+        memcpy(name.text, slice.start, length);
     name.text[length] = '\0';
     return name;
 }
 
-static struct slice node_name(const struct step *step)
+/* With the enclosing function calls in front. */
+static struct name_text full_name(const struct step *step)
 {
-    const struct onnx_file *file = step->work->file;
-    if (step->node->name.length)
-        return step->node->name;
-    for (uint32_t i = 0; i < step->node->output_count; i++) {
-        int32_t value = file->links[step->node->first_output + i];
-        if (value != ONNX_NONE)
-            return file->values[value].name;
-    }
-    return step->node->op;
-}
-
-/* With the calls of functions around it before. */
-static struct name_text whole_name(const struct step *step)
-{
-    const struct work *work = step->work;
-    struct name_text own = text_of(node_name(step)), whole = {{0}};
-    str_format(whole.text, sizeof whole.text, "%.*s%s", (int)work->inside_length, work->inside,
+    const struct infer *infer = step->infer;
+    struct name_text own = text_of(onnx_node_name(step->infer->file, step->node)), full = {{0}};
+    str_format(full.text, sizeof full.text, "%.*s%s", (int)infer->scope_length, infer->scope,
                own.text);
-    return whole;
+    return full;
 }
 
-static bool is_break(char byte)
-{
-    return byte == '.' || byte == '/';
-}
-
-/* The number after one of these words, between dots or slashes, as exporters write layers. */
+/* The number that follows one of these words, separated by dots or slashes: "encoder.layer.3.output". */
 static int32_t layer_in(struct slice name)
 {
     static const char *const WORDS[] = {"layers", "layer", "blocks", "block", "h", "resblocks"};
     size_t begin = 0;
     bool is_after = false;
     for (size_t i = 0; i <= name.length; i++) {
-        if (i < name.length && !is_break(name.bytes[i]))
+        if (i < name.length && name.start[i] != '.' && name.start[i] != '/')
             continue;
-        struct slice part = {name.bytes + begin, i - begin};
+        struct slice part = {name.start + begin, i - begin};
         int32_t number = 0;
         size_t digits = 0;
-        while (digits < part.length && digits < 5 && part.bytes[digits] >= '0' &&
-               part.bytes[digits] <= '9')
-            number = 10 * number + (part.bytes[digits++] - '0');
+        while (digits < part.length && digits < 5 && part.start[digits] >= '0' &&
+               part.start[digits] <= '9')
+            number = 10 * number + (part.start[digits++] - '0');
         if (is_after && digits > 0 && digits == part.length)
             return number;
         is_after = false;
@@ -76,23 +60,23 @@ static int32_t layer_in(struct slice name)
 static int32_t layer_of(const struct step *step)
 {
     int32_t layer = layer_in(step->node->name);
-    for (size_t i = 0; i < step_input_count(step) && i < 4 && layer == GRAPH_NONE; i++) {
-        const struct known *known = step_input(step, i);
-        if (known && known->tensor && !known->is_constant)
-            layer = layer_in(known->tensor->name);
+    for (size_t i = 0; i < step->node->input_count && i < 4 && layer == GRAPH_NONE; i++) {
+        const struct operand *operand = step_input(step, i);
+        if (operand && operand->tensor && !operand->is_constant_node)
+            layer = layer_in(operand->tensor->name);
     }
     if (layer == GRAPH_NONE)
-        layer = layer_in((struct slice){step->work->inside, step->work->inside_length});
+        layer = layer_in((struct slice){step->infer->scope, step->infer->scope_length});
     return layer;
 }
 
 /* ---- tensors ---- */
 
-static enum graph_numbers numbers_of(int32_t type)
+static enum graph_numbers numbers_of(int32_t dtype)
 {
-    if (type == 0 || type_is_real(type))
+    if (dtype == 0 || onnx_dtype_is_float(dtype))
         return GRAPH_NUMBERS;
-    switch (type) {
+    switch (dtype) {
     case ONNX_INT64:
     case ONNX_UINT64:
         return GRAPH_INTEGERS_64;
@@ -107,10 +91,10 @@ static enum graph_numbers numbers_of(int32_t type)
     }
 }
 
-/* Bytes of one number whose own format decides, 0 where the precision that is asked for does. */
-static double stored_width(int32_t type)
+/* Bytes of one element where the file decides, 0 where the requested precision does. */
+static double stored_width(int32_t dtype)
 {
-    switch (type) {
+    switch (dtype) {
     case ONNX_INT8:
     case ONNX_UINT8:
         return 1;
@@ -121,115 +105,116 @@ static double stored_width(int32_t type)
     case ONNX_INT32:
         return 4;
     default:
-        return type >= ONNX_FLOAT8_FIRST && type <= ONNX_FLOAT8_LAST ? 1 : 0;
+        return dtype >= ONNX_FLOAT8_FIRST && dtype <= ONNX_FLOAT8_LAST ? 1 : 0;
     }
 }
 
-/* Frameworks name what is trained by where it stands ("head.bias"), exporters what they made up do not. */
+/* Frameworks name parameters by their place in the model ("head.bias"), exporters' own constants have no dot. */
 static bool has_dot(struct slice name)
 {
-    return name.length && memchr(name.bytes, '.', name.length);
+    return name.length && memchr(name.start, '.', name.length);
 }
 
-/* "unsqueeze_14": the output of a node, which the exporter computed and wrote down in its place. */
+/* "unsqueeze_14": the output of a node that the exporter folded. */
 static bool is_numbered(struct slice name)
 {
     size_t at = name.length;
-    while (at > 0 && name.bytes[at - 1] >= '0' && name.bytes[at - 1] <= '9')
+    while (at > 0 && name.start[at - 1] >= '0' && name.start[at - 1] <= '9')
         at--;
-    return at > 1 && at < name.length && name.bytes[at - 1] == '_' && !has_dot(name);
+    return at > 1 && at < name.length && name.start[at - 1] == '_' && !has_dot(name);
 }
 
 static bool ends_with(struct slice name, const char *end)
 {
     size_t length = strlen(end);
-    return name.length >= length && memcmp(name.bytes + name.length - length, end, length) == 0;
+    return name.length >= length && memcmp(name.start + name.length - length, end, length) == 0;
 }
 
-/* Tables of positions and masks, as they are added or multiplied with every head.  What was trained in them
- * (Swin's biases) cannot be told, and is far less than the rest. */
+/* Tables of positions and masks that are added to or multiplied with every head.  Trained ones (the position biases
+ * of Swin) cannot be told apart, and are far smaller than the rest. */
 static bool is_computed_table(const struct step *step, const struct onnx_tensor *tensor)
 {
-    int wide = 0; /* weights of channels are wide in one dimension alone */
+    int wide = 0; /* per-channel weights have one such dimension */
     for (int i = 0; i < tensor->rank; i++)
         wide += tensor->dims[i] > 1;
     return ends_with(tensor->name, "inv_freq") ||
            (tensor->rank >= 3 && wide > 1 && is_numbered(tensor->name) &&
-            graph_op_kind(step->made.op) == GRAPH_KIND_ELEMENTWISE);
+            graph_op_kind(step->emitted.op) == GRAPH_KIND_ELEMENTWISE);
 }
 
-/* Exporters write a norm of groups as one of single channels, which needs weights: ones and zeros. */
-static bool is_filled_in(const struct step *step, struct known *known)
+/* Exporters write a group norm as an instance norm, which needs weights: ones and zeros. */
+static bool is_filler(const struct step *step, struct operand *operand)
 {
-    bool may_be = step->made.op == GRAPH_GROUP_NORM &&
-                  (known->is_constant || is_numbered(known->tensor->name));
-    const double *numbers = may_be ? known_numbers(step->work, known) : NULL;
+    bool may_be = step->emitted.op == GRAPH_GROUP_NORM &&
+                  (operand->is_constant_node || is_numbered(operand->tensor->name));
+    const double *numbers = may_be ? operand_data(step->infer, operand) : NULL;
     if (!numbers)
         return false;
-    for (int64_t i = 1; i < known->tensor->elements; i++)
+    for (int64_t i = 1; i < operand->tensor->elements; i++)
         if (numbers[i] != numbers[0])
             return false;
     return true;
 }
 
-static enum graph_role role_of(const struct step *step, size_t index, struct known *known)
+static enum graph_role role_of(const struct step *step, size_t index, struct operand *operand)
 {
-    const struct operator_row *row = step->row;
-    const struct onnx_tensor *tensor = known->tensor;
+    const struct onnx_operator *row = step->row;
+    const struct onnx_tensor *tensor = operand->tensor;
     unsigned bit = index < 16 ? 1u << index : 0;
-    enum graph_kind kind = graph_op_kind(step->made.op);
+    enum graph_kind kind = graph_op_kind(step->emitted.op);
     bool takes_weights = kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM ||
                          kind == GRAPH_KIND_RECURRENT || (row && strcmp(row->name, "PRelu") == 0);
-    bool is_lone = tensor && tensor->elements <= 1 && !takes_weights;
-    if (!tensor || tensor->rank == 0 || (is_lone && (known->is_constant || !has_dot(tensor->name))))
+    bool is_scalar = tensor && tensor->elements <= 1 && !takes_weights;
+    if (!tensor || tensor->rank == 0 ||
+        (is_scalar && (operand->is_constant_node || !has_dot(tensor->name))))
         return GRAPH_CONSTANT;
     if (row && (row->buffers & bit))
         return GRAPH_BUFFER;
-    bool is_quantised = known->is_weight || (row && (row->quantised & bit));
-    if (!type_is_real(tensor->type))
-        return is_quantised && stored_width(tensor->type) > 0 ? GRAPH_PARAMETER : GRAPH_CONSTANT;
-    /* Numbers written into the graph that are taken away, compared or divided by. */
-    bool is_plain =
+    bool is_quantized = operand->is_quantized || (row && (row->quantized & bit));
+    if (!onnx_dtype_is_float(tensor->dtype))
+        return is_quantized && stored_width(tensor->dtype) > 0 ? GRAPH_PARAMETER : GRAPH_CONSTANT;
+    /* Constants that are subtracted, compared or divided by. */
+    bool is_plain_constant =
         row && (row->op == GRAPH_SUB || row->op == GRAPH_DIV || row->op == GRAPH_POW ||
                 row->op == GRAPH_WHERE || row->op == GRAPH_MOVE || row->op == GRAPH_REARRANGE);
-    if (known->is_constant && is_plain && step->made.op != GRAPH_EMBEDDING)
+    if (operand->is_constant_node && is_plain_constant && step->emitted.op != GRAPH_EMBEDDING)
         return GRAPH_CONSTANT;
-    return is_computed_table(step, tensor) || is_filled_in(step, known) ? GRAPH_BUFFER
-                                                                        : GRAPH_PARAMETER;
+    return is_computed_table(step, tensor) || is_filler(step, operand) ? GRAPH_BUFFER
+                                                                       : GRAPH_PARAMETER;
 }
 
-static enum err add_tensor(struct work *work, struct known *known, enum graph_role role,
+static enum err add_tensor(struct infer *infer, struct operand *operand, enum graph_role role,
                            struct slice name)
 {
     struct name_text text = text_of(name);
     struct graph_tensor tensor = {.name = text.text,
                                   .role = role,
-                                  .numbers = numbers_of(known->type),
-                                  .rank = known->shape.rank};
-    memcpy(tensor.dims, known->shape.dims, sizeof tensor.dims);
+                                  .numbers = numbers_of(operand->dtype),
+                                  .rank = operand->shape.rank};
+    memcpy(tensor.dims, operand->shape.dims, sizeof tensor.dims);
     if (role == GRAPH_PARAMETER)
-        tensor.stored_bytes = known->stored_bytes > 0
-                                  ? known->stored_bytes
-                                  : stored_width(known->type) * graph_elements(&tensor);
-    return graph_add_tensor(work->graph, &tensor, &known->id, work->why);
+        tensor.stored_bytes = operand->stored_bytes > 0
+                                  ? operand->stored_bytes
+                                  : stored_width(operand->dtype) * graph_elements(&tensor);
+    return graph_add_tensor(infer->graph, &tensor, &operand->id, infer->why);
 }
 
-static struct slice name_of(const struct work *work, const struct known *known)
+static struct slice name_of(const struct infer *infer, const struct operand *operand)
 {
-    return work->file->values[known - work->known].name;
+    return infer->file->values[operand - infer->operands].name;
 }
 
-enum err emit_input(struct work *work, int32_t value)
+enum err emit_input(struct infer *infer, int32_t value)
 {
-    return add_tensor(work, &work->known[value], GRAPH_INPUT, work->file->values[value].name);
+    return add_tensor(infer, &infer->operands[value], GRAPH_INPUT, infer->file->values[value].name);
 }
 
-static enum err root_id(struct step *step, size_t index, struct known *root, tensor_id *out)
+static enum err root_id(struct step *step, size_t index, struct operand *root, tensor_id *out)
 {
-    struct graph *graph = step->work->graph;
+    struct graph *graph = step->infer->graph;
     enum err err = ERR_OK;
-    if (root->id == GRAPH_NONE && (root->tensor || root->numbers || root->is_fixed))
-        err = add_tensor(step->work, root, role_of(step, index, root), name_of(step->work, root));
+    if (root->id == GRAPH_NONE && (root->tensor || root->data || root->is_invariant))
+        err = add_tensor(step->infer, root, role_of(step, index, root), name_of(step->infer, root));
     else if (root->id != GRAPH_NONE && root->tensor &&
              graph->tensors[root->id].role == GRAPH_CONSTANT)
         graph->tensors[root->id].role = role_of(step, index, root);
@@ -239,9 +224,9 @@ static enum err root_id(struct step *step, size_t index, struct known *root, ten
 
 static enum err input_id(struct step *step, size_t index, tensor_id *out)
 {
-    struct known *known = step_input(step, index);
+    struct operand *operand = step_input(step, index);
     *out = GRAPH_NONE;
-    return known ? root_id(step, index, known->root ? known->root : known, out) : ERR_OK;
+    return operand ? root_id(step, index, operand->root ? operand->root : operand, out) : ERR_OK;
 }
 
 /* ---- nodes ---- */
@@ -256,10 +241,10 @@ static enum err link_input(struct step *step, size_t index, struct links *to)
     return input_id(step, index, &to->ids[to->count++]);
 }
 
-/* One that gives a single tensor between the two. */
-static enum err add_before(struct step *step, const struct graph_node *like, enum graph_op op,
-                           const uint8_t *inputs, size_t count, const struct shape *shape,
-                           tensor_id *out)
+/* A node with one output, which the emitted node reads. */
+static enum err add_prologue(struct step *step, const struct graph_node *like, enum graph_op op,
+                             const uint8_t *inputs, size_t count, const struct shape *shape,
+                             tensor_id *out)
 {
     tensor_id ids[8];
     struct links links = {ids, 0};
@@ -270,7 +255,7 @@ static enum err add_before(struct step *step, const struct graph_node *like, enu
     struct graph_tensor tensor = {.name = like->name, .rank = shape->rank};
     memcpy(tensor.dims, shape->dims, sizeof tensor.dims);
     if (!err)
-        err = graph_add_tensor(step->work->graph, &tensor, out, step->work->why);
+        err = graph_add_tensor(step->infer->graph, &tensor, out, step->infer->why);
     struct graph_node node = {.op = op,
                               .name = like->name,
                               .label = like->label,
@@ -278,64 +263,63 @@ static enum err add_before(struct step *step, const struct graph_node *like, enu
                               .component = like->component};
     node_id id;
     return err ? err
-               : graph_add_node(step->work->graph, &node, links.ids, links.count, out, 1, &id,
-                                step->work->why);
+               : graph_add_node(step->infer->graph, &node, links.ids, links.count, out, 1, &id,
+                                step->infer->why);
 }
 
-/* A product is counted by the last dimension of its first input: where that is not what is summed over, it
- * is made so. */
-static enum err view_summed(struct step *step, const struct graph_node *node, tensor_id *out)
+/* A product is counted by the last dimension of its first input: where another one is contracted, it is reshaped. */
+static enum err view_inner(struct step *step, const struct graph_node *node, tensor_id *out)
 {
     static const uint8_t FIRST[] = {0};
-    const struct known *first = step_input(step, 0);
+    const struct operand *first = step_input(step, 0);
     int64_t elements = first && first->has_shape ? shape_elements(&first->shape) : 0;
-    bool is_product = step->made.op == GRAPH_MATMUL || step->made.op == GRAPH_LINEAR;
+    bool is_product = step->emitted.op == GRAPH_MATMUL || step->emitted.op == GRAPH_LINEAR;
     *out = GRAPH_NONE;
     if (!is_product || elements == 0 || first->shape.rank == 0)
         return ERR_OK;
     int64_t last = first->shape.dims[first->shape.rank - 1];
-    int64_t summed = step->summed > 0 ? step->summed : last;
-    if (summed == last && !first->root)
+    int64_t inner = step->inner > 0 ? step->inner : last;
+    if (inner == last && !first->root)
         return ERR_OK;
-    struct shape rows = {.rank = 2, .dims = {elements / summed, summed}};
-    return add_before(step, node, GRAPH_VIEW, FIRST, 1, &rows, out);
+    struct shape rows = {.rank = 2, .dims = {elements / inner, inner}};
+    return add_prologue(step, node, GRAPH_VIEW, FIRST, 1, &rows, out);
 }
 
-/* Of a weight that was put together the other pieces are read as well. */
-static enum err link_others(struct step *step, struct links *to, size_t room)
+/* Of a concatenated weight, the other pieces are read as well. */
+static enum err link_others(struct step *step, struct links *to, size_t capacity)
 {
     enum err err = ERR_OK;
-    for (size_t i = 0; i < step_input_count(step); i++) {
-        const struct known *known = step_input(step, i);
-        const struct known_list *item = known ? known->others : NULL;
-        for (; item && to->count < room && !err; item = item->next)
-            err = root_id(step, i, item->known, &to->ids[to->count++]);
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        const struct operand *operand = step_input(step, i);
+        const struct operand_list *item = operand ? operand->others : NULL;
+        for (; item && to->count < capacity && !err; item = item->next)
+            err = root_id(step, i, item->operand, &to->ids[to->count++]);
     }
     return err;
 }
 
-/* Filters are counted by their shape: one that was cut or put together needs its own. */
-static enum err view_filters(struct step *step, const struct graph_node *node, struct links *to)
+/* A convolution is counted by the shape of its weight: one that was cut or concatenated needs its own. */
+static enum err view_conv_weight(struct step *step, const struct graph_node *node, struct links *to)
 {
     static const uint8_t FILTERS[] = {1};
-    const struct known *known = step_input(step, 1);
-    bool is_conv = step->made.op == GRAPH_CONV || step->made.op == GRAPH_CONV_TRANSPOSE;
-    if (!is_conv || step->order || !known || !known->root || to->count < 2 ||
-        memcmp(&known->shape.dims, &known->root->shape.dims,
-               known->shape.rank * sizeof known->shape.dims[0]) == 0)
+    const struct operand *operand = step_input(step, 1);
+    bool is_conv = step->emitted.op == GRAPH_CONV || step->emitted.op == GRAPH_CONV_TRANSPOSE;
+    if (!is_conv || step->input_order || !operand || !operand->root || to->count < 2 ||
+        memcmp(&operand->shape.dims, &operand->root->shape.dims,
+               operand->shape.rank * sizeof operand->shape.dims[0]) == 0)
         return ERR_OK;
-    return add_before(step, node, GRAPH_VIEW, FILTERS, 1, &known->shape, &to->ids[1]);
+    return add_prologue(step, node, GRAPH_VIEW, FILTERS, 1, &operand->shape, &to->ids[1]);
 }
 
-/* What a node reads of a weight that was cut. */
+/* The share of a weight that is read, where it was cut. */
 static double share_of(const struct step *step)
 {
-    for (size_t i = 0; i < step_input_count(step) && i < 16; i++) {
-        const struct known *known = step_input(step, i);
-        if (!known || !known->root || known->others)
+    for (size_t i = 0; i < step->node->input_count && i < 16; i++) {
+        const struct operand *operand = step_input(step, i);
+        if (!operand || !operand->root || operand->others)
             continue;
-        double part = (double)shape_elements(&known->shape);
-        double whole = (double)shape_elements(&known->root->shape);
+        double part = (double)shape_elements(&operand->shape);
+        double whole = (double)shape_elements(&operand->root->shape);
         if (part > 0 && part < whole)
             return part / whole;
     }
@@ -344,20 +328,20 @@ static double share_of(const struct step *step)
 
 static enum err link_inputs(struct step *step, tensor_id first, struct links *to)
 {
-    unsigned settings = step->row ? step->row->settings : 0;
+    unsigned shape_inputs = step->row ? step->row->shape_inputs : 0;
     bool is_replaced = first != GRAPH_NONE;
     enum err err = ERR_OK;
     if (is_replaced)
         to->ids[to->count++] = first;
-    if (step->order) {
-        size_t skipped = is_replaced && !step->before.input_count ? 1 : 0;
-        for (size_t i = skipped; i < step->order_count && !err; i++)
-            if (step_input(step, step->order[i]))
-                err = link_input(step, step->order[i], to);
+    if (step->input_order) {
+        size_t skipped = is_replaced && !step->prologue.input_count ? 1 : 0;
+        for (size_t i = skipped; i < step->input_order_count && !err; i++)
+            if (step_input(step, step->input_order[i]))
+                err = link_input(step, step->input_order[i], to);
         return err;
     }
-    for (size_t i = is_replaced; i < step_input_count(step) && !err; i++)
-        if (i >= 16 || !(settings & 1u << i))
+    for (size_t i = is_replaced; i < step->node->input_count && !err; i++)
+        if (i >= 16 || !(shape_inputs & 1u << i))
             err = link_input(step, i, to);
     return err;
 }
@@ -365,47 +349,47 @@ static enum err link_inputs(struct step *step, tensor_id first, struct links *to
 static enum err link_outputs(struct step *step, struct links *to)
 {
     for (size_t i = 0; i < step->node->output_count; i++) {
-        struct known *known = step_output(step, i);
-        enum err err =
-            known ? add_tensor(step->work, known, GRAPH_ACTIVATION, name_of(step->work, known))
-                  : ERR_OK;
+        struct operand *operand = step_output(step, i);
+        enum err err = operand ? add_tensor(step->infer, operand, GRAPH_ACTIVATION,
+                                            name_of(step->infer, operand))
+                               : ERR_OK;
         if (err)
             return err;
-        to->ids[to->count++] = known ? known->id : GRAPH_NONE;
+        to->ids[to->count++] = operand ? operand->id : GRAPH_NONE;
     }
     return ERR_OK;
 }
 
 enum err emit_node(struct step *step)
 {
-    struct name_text name = whole_name(step), label = text_of(step->node->op);
-    struct graph_node node = step->made;
+    struct name_text name = full_name(step), label = text_of(step->node->op);
+    struct graph_node node = step->emitted;
     node.name = name.text;
     node.label = label.text;
     node.layer = layer_of(step);
     node.component = DECODER_COMPONENT_COUNT;
     node.weight_share = share_of(step);
-    enum { MOST_OTHERS = 32 };
-    size_t most = step_input_count(step) + step->node->output_count + 2 + MOST_OTHERS;
-    struct links in = {arena_take(&step->work->passing, most * sizeof(tensor_id)), 0};
-    struct links out = {arena_take(&step->work->passing, most * sizeof(tensor_id)), 0};
+    enum { MAX_OTHERS = 32 };
+    size_t capacity = step->node->input_count + step->node->output_count + 2 + MAX_OTHERS;
+    struct links in = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
+    struct links out = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};
     if (!in.ids || !out.ids)
-        return work_no_memory(step->work);
+        return infer_no_memory(step->infer);
     tensor_id first = GRAPH_NONE;
-    enum err err = step->before.input_count
-                       ? add_before(step, &node, step->before.op, step->before.inputs,
-                                    step->before.input_count, &step->before.shape, &first)
-                       : view_summed(step, &node, &first);
+    enum err err = step->prologue.input_count
+                       ? add_prologue(step, &node, step->prologue.op, step->prologue.inputs,
+                                      step->prologue.input_count, &step->prologue.shape, &first)
+                       : view_inner(step, &node, &first);
     if (!err)
         err = link_inputs(step, first, &in);
     if (!err)
-        err = view_filters(step, &node, &in);
+        err = view_conv_weight(step, &node, &in);
     if (!err)
-        err = link_others(step, &in, most);
+        err = link_others(step, &in, capacity);
     if (!err)
         err = link_outputs(step, &out);
     node_id id;
     return err ? err
-               : graph_add_node(step->work->graph, &node, in.ids, in.count, out.ids, out.count, &id,
-                                step->work->why);
+               : graph_add_node(step->infer->graph, &node, in.ids, in.count, out.ids, out.count,
+                                &id, step->infer->why);
 }

@@ -1,43 +1,45 @@
-#define _GNU_SOURCE
+/* A graph is read in three passes over its bytes: declarations (so that a name can be used before the node
+ * that produces it), nodes, then inputs and outputs.  Subgraphs and calls are queued as they are met. */
 #include "graph/onnx/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/grow.h"
 #include "core/hash.h"
-#include "core/plain.h"
-#include "core/text.h"
-#include "graph/onnx/tensor.h"
+#include "graph/model_files.h"
+#include "graph/onnx/wire.h"
 
 enum {
-    /* Far beyond any model: a huge file of rubbish must not fill the machine. */
-    MOST_NODES = 1 << 20,
-    MOST_VALUES = 1 << 21,
-    MOST_ATTRIBUTES = 1 << 22,
-    MOST_LINKS = 1 << 23,
-    MOST_GRAPHS = 1 << 16,
-    MOST_FUNCTIONS = 1 << 16,
-    MOST_CALLED_BYTES = 1 << 28, /* of functions, each as often as it is called */
-    DEEPEST_GRAPH = 16,
+    /* Far beyond any model, so that a damaged file cannot exhaust memory. */
+    MAX_NODES = 1 << 20,
+    MAX_VALUES = 1 << 21,
+    MAX_ATTRIBUTES = 1 << 22,
+    MAX_LINKS = 1 << 23,
+    MAX_GRAPHS = 1 << 16,
+    MAX_FUNCTIONS = 1 << 16,
+    MAX_CALLED_BYTES = 1 << 28,
+    MAX_DEPTH = 16,
     FIRST_TABLE = 1 << 8,
 };
 
-enum { /* fields */
+enum { /* field numbers */
        MODEL_GRAPH = 7,
        MODEL_FUNCTION = 25,
        GRAPH_NODE = 1,
-       GRAPH_NAME = 2,
-       GRAPH_TENSOR = 5,
+       GRAPH_INITIALIZER = 5,
        GRAPH_IN = 11,
        GRAPH_OUT = 12,
-       GRAPH_INFO = 13,
-       GRAPH_SPARSE = 15,
+       GRAPH_VALUE_INFO = 13,
+       GRAPH_SPARSE_INITIALIZER = 15,
+       FUNCTION_NAME = 1,
+       FUNCTION_IN = 4,
+       FUNCTION_OUT = 5,
+       FUNCTION_NODE = 7,
+       FUNCTION_DOMAIN = 10,
+       FUNCTION_DEFAULT = 11,
+       FUNCTION_OVERLOAD = 13,
        NODE_INPUT = 1,
        NODE_OUTPUT = 2,
        NODE_NAME = 3,
@@ -45,21 +47,20 @@ enum { /* fields */
        NODE_ATTRIBUTE = 5,
        NODE_DOMAIN = 7,
        NODE_OVERLOAD = 8,
-       ATTRIBUTE_TENSOR = 5,
-       ATTRIBUTE_GRAPH = 6,
-       ATTRIBUTE_OF_CALL = 21, /* the name of a setting of the function, whose value it has */
+       ATTRIBUTE_REFERENCE = 21, /* ref_attr_name: the function's attribute whose value it has */
        INFO_NAME = 1,
 };
 
-struct onnx_words onnx_words(struct slice name)
+struct slice onnx_node_name(const struct onnx_file *file, const struct onnx_node *node)
 {
-    struct onnx_words words;
-    size_t length = name.length < sizeof words.text - 1 ? name.length : sizeof words.text - 1;
-    for (size_t i = 0; i < length; i++)
-        words.text[i] = (char)(name.bytes[i] ? name.bytes[i] : '?');
-    words.text[length] = '\0';
-    str_plain(words.text);
-    return words;
+    if (node->name.length)
+        return node->name;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        int32_t value = file->links[node->first_output + i];
+        if (value != ONNX_NONE)
+            return file->values[value].name;
+    }
+    return node->op;
 }
 
 /* ---- failures ---- */
@@ -69,111 +70,106 @@ static enum err no_memory(struct error *why)
     return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
-static enum err damaged(const struct onnx_file *file, const struct wire *wire, const char *what,
+static enum err damaged(const struct onnx_file *file, const char *at, const char *what,
                         struct error *why)
 {
-    return err_set(
-        why, ERR_BAD_VALUE,
-        "%.160s: byte %zu, %s: it makes no sense here; the file is cut short, damaged or "
-        "no ONNX file",
-        file->path, (size_t)(wire->at - file->bytes.bytes), what);
+    return err_set(why, ERR_BAD_VALUE,
+                   "%.160s: byte %zu: invalid data in %s; the file is truncated, damaged or not an "
+                   "ONNX file",
+                   file->path, (size_t)(at - file->bytes.start), what);
 }
 
-static enum err wrong_name(const struct onnx_file *file, const char *what, struct slice name,
-                           const char *wrong, struct error *why)
+static enum err bad_name(const struct onnx_file *file, const char *what, struct slice name,
+                         const char *wrong, struct error *why)
 {
     return err_set(why, ERR_BAD_VALUE, "%.160s: %s '%s' %s", file->path, what,
-                   onnx_words(name).text, wrong);
+                   model_label(name).text, wrong);
 }
 
-static enum err too_many(const struct onnx_file *file, const char *what, struct error *why)
+static enum err too_many(const struct onnx_file *file, const char *what, int limit,
+                         struct error *why)
 {
-    return err_set(why, ERR_UNSUPPORTED, "%.160s: it has more %s than are read", file->path, what);
+    return err_set(why, ERR_UNSUPPORTED, "%.160s: too many %s (limit %d)", file->path, what, limit);
 }
 
-/* Room for one more of a list, which may have `most`. */
-#define ROOM(file, list, counted, room, most, what, why)                                           \
+/* Ensures capacity for one more element of a list of the file. */
+#define RESERVE(file, list, counted, capacity, limit, what, why)                                   \
     do {                                                                                           \
-        if ((file)->counted >= (size_t)(most))                                                     \
-            return too_many(file, what, why);                                                      \
-        void *grown_ = grow((file)->list, &(file)->room, (file)->counted, sizeof *(file)->list);   \
+        if ((file)->counted >= (size_t)(limit))                                                    \
+            return too_many(file, what, limit, why);                                               \
+        void *grown_ =                                                                             \
+            grow((file)->list, &(file)->capacity, (file)->counted, sizeof *(file)->list);          \
         if (!grown_)                                                                               \
             return no_memory(why);                                                                 \
         (file)->list = grown_;                                                                     \
     } while (0)
 
-/* ---- names ---- */
+/* ---- values by name ---- */
 
 static size_t hash_of(int32_t graph, struct slice name)
 {
-    uint64_t hash = hash_bytes(HASH_START ^ (uint64_t)graph, name.bytes, name.length);
+    uint64_t hash = hash_bytes(HASH_START ^ (uint64_t)graph, name.start, name.length);
     return (size_t)(hash ^ (hash >> 29));
 }
 
-/* The place of a name in the table: taken by it, or free. */
-static size_t place_of(const struct onnx_file *file, int32_t graph, struct slice name)
+/* The slot of a name in the table: taken by it, or free. */
+static size_t slot_of(const struct onnx_file *file, int32_t graph, struct slice name)
 {
-    size_t mask = file->table_room - 1, at = hash_of(graph, name) & mask;
-    for (;; at = (at + 1) & mask) {
-        if (file->table[at] == ONNX_NONE)
-            return at;
-        const struct onnx_value *value = &file->values[file->table[at]];
-        if (value->graph == graph && value->name.length == name.length &&
-            memcmp(value->name.bytes, name.bytes, name.length) == 0)
-            return at;
+    size_t mask = file->table_capacity - 1, slot = hash_of(graph, name) & mask;
+    for (;; slot = (slot + 1) & mask) {
+        if (file->table[slot] == ONNX_NONE)
+            return slot;
+        const struct onnx_value *value = &file->values[file->table[slot]];
+        if (value->graph == graph && slice_equal(value->name, name))
+            return slot;
     }
 }
 
 static bool grow_table(struct onnx_file *file)
 {
-    size_t room = file->table_room ? 2 * file->table_room : FIRST_TABLE;
-    int32_t *table = malloc(room * sizeof *table);
+    size_t capacity = file->table_capacity ? 2 * file->table_capacity : FIRST_TABLE;
+    int32_t *table = malloc(capacity * sizeof *table);
     if (!table)
         return false;
-    memset(table, 0xff, room * sizeof *table); /* ONNX_NONE everywhere */
+    memset(table, 0xff, capacity * sizeof *table); /* ONNX_NONE everywhere */
     free(file->table);
     file->table = table;
-    file->table_room = room;
+    file->table_capacity = capacity;
     for (size_t i = 0; i < file->value_count; i++)
-        table[place_of(file, file->values[i].graph, file->values[i].name)] = (int32_t)i;
+        table[slot_of(file, file->values[i].graph, file->values[i].name)] = (int32_t)i;
     return true;
 }
 
-/* The value of that name in that graph itself, which is made if there is none. */
+/* The value of that name in that graph itself, added if there is none. */
 static enum err own_value(struct onnx_file *file, int32_t graph, struct slice name, int32_t *out,
                           struct error *why)
 {
-    bool is_full = !file->table || 2 * (file->value_count + 1) > file->table_room;
+    bool is_full = !file->table || 2 * (file->value_count + 1) > file->table_capacity;
     if (is_full && !grow_table(file))
         return no_memory(why);
-    size_t place = place_of(file, graph, name);
-    if (file->table[place] == ONNX_NONE) {
-        ROOM(file, values, value_count, value_room, MOST_VALUES, "names", why);
-        file->table[place] = (int32_t)file->value_count;
+    size_t slot = slot_of(file, graph, name);
+    if (file->table[slot] == ONNX_NONE) {
+        RESERVE(file, values, value_count, value_capacity, MAX_VALUES, "names", why);
+        file->table[slot] = (int32_t)file->value_count;
         file->values[file->value_count++] = (struct onnx_value){
-            .name = name, .graph = graph, .tensor = ONNX_NONE, .maker = ONNX_NONE};
+            .name = name, .graph = graph, .tensor = ONNX_NONE, .producer = ONNX_NONE};
     }
-    *out = file->table[place];
+    *out = file->table[slot];
     return ERR_OK;
 }
 
-static bool is_call(const struct onnx_file *file, int32_t graph)
+static bool is_function_body(const struct onnx_file *file, int32_t graph)
 {
     return file->graphs[graph].function != ONNX_NONE;
 }
 
-/* A function does not see the names of who calls it. */
-static int32_t around(const struct onnx_file *file, int32_t graph)
+/* The value that a node of that graph refers to: of the innermost graph that defines the name. */
+static enum err visible_value(struct onnx_file *file, int32_t graph, struct slice name,
+                              int32_t *out, struct error *why)
 {
-    return is_call(file, graph) ? ONNX_NONE : file->graphs[graph].parent;
-}
-
-/* The value that a node of that graph means. */
-static enum err seen_value(struct onnx_file *file, int32_t graph, struct slice name, int32_t *out,
-                           struct error *why)
-{
-    for (int32_t scope = graph; file->table && scope >= 0; scope = around(file, scope)) {
-        *out = file->table[place_of(file, scope, name)];
+    for (int32_t scope = graph; file->table && scope >= 0;
+         scope = is_function_body(file, scope) ? ONNX_NONE : file->graphs[scope].parent) {
+        *out = file->table[slot_of(file, scope, name)];
         if (*out != ONNX_NONE)
             return ERR_OK;
     }
@@ -182,59 +178,50 @@ static enum err seen_value(struct onnx_file *file, int32_t graph, struct slice n
 
 static enum err add_link(struct onnx_file *file, int32_t value, struct error *why)
 {
-    ROOM(file, links, link_count, link_room, MOST_LINKS, "edges", why);
+    RESERVE(file, links, link_count, link_capacity, MAX_LINKS, "edges", why);
     file->links[file->link_count++] = value;
     return ERR_OK;
 }
 
-/* ---- what a graph declares ---- */
+/* ---- first pass: declarations ---- */
 
 static enum err add_tensor(struct onnx_file *file, int32_t graph, const struct wire_field *field,
                            struct error *why)
 {
     struct onnx_tensor tensor;
-    const char *wrong = field->number == GRAPH_SPARSE ? tensor_read_sparse(field->bytes, &tensor)
-                                                      : tensor_read(field->bytes, &tensor);
+    const char *wrong = field->number == GRAPH_SPARSE_INITIALIZER
+                            ? onnx_tensor_decode_sparse(field->bytes, &tensor)
+                            : onnx_tensor_decode(field->bytes, &tensor);
     if (wrong)
-        return wrong_name(file, "tensor", tensor.name, wrong, why);
+        return bad_name(file, "tensor", tensor.name, wrong, why);
     int32_t value;
     enum err err = own_value(file, graph, tensor.name, &value, why);
     if (err)
         return err;
     if (file->values[value].tensor != ONNX_NONE)
-        return wrong_name(file, "tensor", tensor.name, "is there twice", why);
-    ROOM(file, tensors, tensor_count, tensor_room, MOST_VALUES, "tensors", why);
+        return bad_name(file, "tensor", tensor.name, "is defined more than once", why);
+    RESERVE(file, tensors, tensor_count, tensor_capacity, MAX_VALUES, "tensors", why);
     file->values[value].tensor = (int32_t)file->tensor_count;
     file->tensors[file->tensor_count++] = tensor;
     return ERR_OK;
 }
 
-static struct slice field_bytes(struct slice message, uint32_t number)
+static enum err add_info(struct onnx_file *file, int32_t graph, struct slice info,
+                         struct error *why)
 {
-    struct wire wire = wire_of(message);
-    struct wire_field field;
-    struct slice found = {"", 0};
-    while (wire_next(&wire, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            found = field.bytes;
-    return found;
-}
-
-static enum err add_info(struct onnx_file *file, int32_t graph, const struct wire_field *field,
-                         int32_t *out, struct error *why)
-{
-    enum err err = own_value(file, graph, field_bytes(field->bytes, INFO_NAME), out, why);
+    int32_t value;
+    enum err err = own_value(file, graph, wire_bytes(info, INFO_NAME), &value, why);
     if (!err)
-        file->values[*out].info = field->bytes;
+        file->values[value].info = info;
     return err;
 }
 
-/* The outputs of a node are names of its graph; its inputs may be of one around it, and are looked at when
- * all names are known. */
-static enum err declare_outputs(struct onnx_file *file, int32_t graph, struct slice body,
+/* The outputs of a node are names of its graph.  Its inputs may belong to a graph around it: they are
+ * resolved in the second pass. */
+static enum err declare_outputs(struct onnx_file *file, int32_t graph, struct slice node,
                                 struct error *why)
 {
-    struct wire wire = wire_of(body);
+    struct wire wire = wire_of(node);
     struct wire_field field;
     int32_t value;
     enum err err = ERR_OK;
@@ -243,22 +230,22 @@ static enum err declare_outputs(struct onnx_file *file, int32_t graph, struct sl
             continue;
         err = own_value(file, graph, field.bytes, &value, why);
         if (!err && file->values[value].tensor != ONNX_NONE)
-            err = wrong_name(file, "name", field.bytes, "is both made by a node and a tensor", why);
+            err = bad_name(file, "name", field.bytes, "is both a tensor and the output of a node",
+                           why);
     }
-    return !err && wire.is_damaged ? damaged(file, &wire, "in a node", why) : err;
+    return !err && wire.is_damaged ? damaged(file, wire.at, "a node", why) : err;
 }
 
-/* What a function takes, and the call may leave out. */
-static enum err declare_argument(struct onnx_file *file, int32_t graph, struct slice name,
-                                 uint32_t index, struct error *why)
+static enum err declare_parameter(struct onnx_file *file, int32_t graph, struct slice name,
+                                  uint32_t index, struct error *why)
 {
     const struct onnx_node *call = &file->nodes[file->graphs[graph].caller];
-    bool is_left_out =
+    bool is_omitted =
         index >= call->input_count || file->links[call->first_input + index] == ONNX_NONE;
     int32_t value;
     enum err err = own_value(file, graph, name, &value, why);
     if (!err)
-        file->values[value].is_left_out = is_left_out;
+        file->values[value].is_omitted = is_omitted;
     return err;
 }
 
@@ -267,152 +254,168 @@ static enum err declare_function(struct onnx_file *file, int32_t graph, struct e
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
     enum err err = ERR_OK;
-    uint32_t arguments = 0;
+    uint32_t parameters = 0;
     while (!err && wire_next(&wire, &field)) {
         if (field.type != WIRE_BYTES)
             continue;
         if (field.number == FUNCTION_IN)
-            err = declare_argument(file, graph, field.bytes, arguments++, why);
+            err = declare_parameter(file, graph, field.bytes, parameters++, why);
         else if (field.number == FUNCTION_NODE)
             err = declare_outputs(file, graph, field.bytes, why);
     }
-    return !err && wire.is_damaged ? damaged(file, &wire, "in a function", why) : err;
+    return !err && wire.is_damaged ? damaged(file, wire.at, "a function", why) : err;
 }
 
-/* The first walk over a graph: names. */
-static enum err declare(struct onnx_file *file, int32_t graph, struct error *why)
+static enum err declare_graph(struct onnx_file *file, int32_t graph, struct error *why)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
     enum err err = ERR_OK;
-    int32_t value;
     while (!err && wire_next(&wire, &field)) {
         if (field.type != WIRE_BYTES)
             continue;
-        if (field.number == GRAPH_TENSOR || field.number == GRAPH_SPARSE)
+        if (field.number == GRAPH_INITIALIZER || field.number == GRAPH_SPARSE_INITIALIZER)
             err = add_tensor(file, graph, &field, why);
-        else if (field.number == GRAPH_IN || field.number == GRAPH_INFO)
-            err = add_info(file, graph, &field, &value, why);
+        else if (field.number == GRAPH_IN || field.number == GRAPH_VALUE_INFO)
+            err = add_info(file, graph, field.bytes, why);
         else if (field.number == GRAPH_NODE)
             err = declare_outputs(file, graph, field.bytes, why);
-        else if (field.number == GRAPH_NAME)
-            file->graphs[graph].name = field.bytes;
     }
-    return !err && wire.is_damaged ? damaged(file, &wire, "in the graph", why) : err;
+    return !err && wire.is_damaged ? damaged(file, wire.at, "the graph", why) : err;
 }
 
-/* ---- nodes ---- */
+/* ---- graphs, and calls of functions ---- */
 
 static enum err add_graph(struct onnx_file *file, int32_t parent, struct slice body,
                           struct error *why)
 {
     int32_t depth = parent == ONNX_NONE ? 0 : file->graphs[parent].depth + 1;
-    if (depth > DEEPEST_GRAPH)
-        return err_set(why, ERR_UNSUPPORTED, "%.160s: graphs inside of graphs, deeper than %d",
-                       file->path, DEEPEST_GRAPH);
-    ROOM(file, graphs, graph_count, graph_room, MOST_GRAPHS, "graphs", why);
-    file->graphs[file->graph_count++] = (struct onnx_graph){.body = body,
-                                                            .parent = parent,
-                                                            .depth = depth,
-                                                            .name = {"", 0},
-                                                            .function = ONNX_NONE,
-                                                            .caller = ONNX_NONE};
+    if (depth > MAX_DEPTH)
+        return err_set(why, ERR_UNSUPPORTED, "%.160s: graphs nested too deeply (limit %d)",
+                       file->path, MAX_DEPTH);
+    RESERVE(file, graphs, graph_count, graph_capacity, MAX_GRAPHS, "graphs", why);
+    file->graphs[file->graph_count++] = (struct onnx_graph){
+        .body = body, .parent = parent, .depth = depth, .function = ONNX_NONE, .caller = ONNX_NONE};
     return ERR_OK;
 }
 
-/* A graph of its own for a call of one of the file's functions, which the node is if they have its name. */
+static enum err add_function(struct onnx_file *file, struct slice body, struct error *why)
+{
+    RESERVE(file, functions, function_count, function_capacity, MAX_FUNCTIONS, "functions", why);
+    file->functions[file->function_count++] =
+        (struct onnx_function){.name = wire_bytes(body, FUNCTION_NAME),
+                               .domain = wire_bytes(body, FUNCTION_DOMAIN),
+                               .overload = wire_bytes(body, FUNCTION_OVERLOAD),
+                               .body = body};
+    return ERR_OK;
+}
+
+static int compare_slices(struct slice a, struct slice b)
+{
+    if (a.length != b.length)
+        return a.length < b.length ? -1 : 1;
+    return a.length ? memcmp(a.start, b.start, a.length) : 0;
+}
+
+static int compare_functions(const void *left, const void *right)
+{
+    const struct onnx_function *a = left, *b = right;
+    int order = compare_slices(a->name, b->name);
+    if (order == 0)
+        order = compare_slices(a->domain, b->domain);
+    return order ? order : compare_slices(a->overload, b->overload);
+}
+
+/* Adds a graph for the node if it calls a function of the file: each call has its own shapes. */
 static enum err add_call(struct onnx_file *file, int32_t graph, struct onnx_node *node,
                          struct slice overload, struct error *why)
 {
     struct onnx_function wanted = {node->domain, node->op, overload, {0}};
-    int32_t function = functions_find(file->functions, file->function_count, &wanted);
-    node->called = ONNX_NONE;
-    if (function < 0)
+    const struct onnx_function *found =
+        file->function_count ? bsearch(&wanted, file->functions, file->function_count,
+                                       sizeof *file->functions, compare_functions)
+                             : NULL;
+    node->call = ONNX_NONE;
+    if (!found)
         return ERR_OK;
+    int32_t function = (int32_t)(found - file->functions);
     for (int32_t outer = graph; outer >= 0; outer = file->graphs[outer].parent)
         if (file->graphs[outer].function == function)
-            return wrong_name(file, "function", node->op, "calls itself", why);
-    struct slice body = file->functions[function].body;
-    file->called_bytes += body.length;
-    if (file->called_bytes > MOST_CALLED_BYTES)
-        return too_many(file, "bytes in functions that are called", why);
-    node->called = (int32_t)file->graph_count;
-    enum err err = add_graph(file, graph, body, why);
+            return bad_name(file, "function", node->op, "calls itself", why);
+    file->called_bytes += found->body.length;
+    if (file->called_bytes > MAX_CALLED_BYTES)
+        return too_many(file, "bytes in called functions", MAX_CALLED_BYTES, why);
+    node->call = (int32_t)file->graph_count;
+    enum err err = add_graph(file, graph, found->body, why);
     if (err)
         return err;
-    file->graphs[node->called].function = function;
-    file->graphs[node->called].caller = (int32_t)file->node_count;
+    file->graphs[node->call].function = function;
+    file->graphs[node->call].caller = (int32_t)file->node_count;
     return ERR_OK;
 }
 
-/* ---- settings ---- */
+/* ---- second pass: nodes ---- */
 
-static bool is_same(struct slice a, struct slice b)
+/* The default that a function has for an attribute; start is NULL: none. */
+static struct slice function_default(struct slice body, struct slice name)
 {
-    return a.length == b.length && (a.length == 0 || memcmp(a.bytes, b.bytes, a.length) == 0);
+    struct wire wire = wire_of(body);
+    struct wire_field field;
+    while (wire_next(&wire, &field))
+        if (field.number == FUNCTION_DEFAULT && field.type == WIRE_BYTES &&
+            compare_slices(onnx_attribute_name(field.bytes), name) == 0)
+            return field.bytes;
+    return (struct slice){0};
 }
 
-/* What the call around a node of a function gives for one of the function's settings, or else the function
- * itself; no bytes: neither.  Graphs are not passed on: nobody writes such. */
-static struct slice called_with(const struct onnx_file *file, int32_t graph, struct slice name)
+/* The message of a function's attribute, from the call around a node or from the function's defaults; start
+ * is NULL: neither.  Subgraphs are not passed on: no exporter writes that. */
+static struct slice argument_of(const struct onnx_file *file, int32_t graph, struct slice name)
 {
-    while (graph >= 0 && !is_call(file, graph))
+    while (graph >= 0 && !is_function_body(file, graph))
         graph = file->graphs[graph].parent;
     if (graph < 0)
         return (struct slice){0};
     const struct onnx_node *call = &file->nodes[file->graphs[graph].caller];
     for (uint32_t i = 0; i < call->attribute_count; i++) {
         const struct onnx_attribute *given = &file->attributes[call->first_attribute + i];
-        if (is_same(given->name, name))
-            return given->graph == ONNX_NONE ? given->body : (struct slice){0};
+        if (compare_slices(given->name, name) == 0)
+            return given->graph == ONNX_NONE ? given->message : (struct slice){0};
     }
     return function_default(file->graphs[graph].body, name);
 }
 
-/* A setting of that name; one that the call gives has another there. */
-static enum err keep_attribute(struct onnx_file *file, int32_t graph, struct slice name,
-                               struct slice body, struct error *why)
-{
-    struct onnx_attribute attribute = {.body = body, .graph = ONNX_NONE, .name = name};
-    struct wire wire = wire_of(body);
-    struct wire_field field;
-    enum err err = ERR_OK;
-    while (!err && wire_next(&wire, &field)) {
-        if (field.type != WIRE_BYTES)
-            continue;
-        if (field.number == ATTRIBUTE_TENSOR) {
-            attribute.tensor = field.bytes;
-        } else if (field.number == ATTRIBUTE_GRAPH) {
-            attribute.graph = (int32_t)file->graph_count;
-            err = add_graph(file, graph, field.bytes, why);
-        }
-    }
-    if (err)
-        return err;
-    if (wire.is_damaged)
-        return damaged(file, &wire, "in a setting of a node", why);
-    ROOM(file, attributes, attribute_count, attribute_room, MOST_ATTRIBUTES, "settings", why);
-    file->attributes[file->attribute_count++] = attribute;
-    return ERR_OK;
-}
-
-static enum err add_attribute(struct onnx_file *file, int32_t graph, struct slice body,
+static enum err add_attribute(struct onnx_file *file, int32_t graph, struct slice message,
                               struct error *why)
 {
-    struct slice name = attribute_name(body);
-    struct slice of_call = field_bytes(body, ATTRIBUTE_OF_CALL);
-    if (of_call.length == 0)
-        return keep_attribute(file, graph, name, body, why);
-    struct slice given = called_with(file, graph, of_call);
-    return given.bytes ? keep_attribute(file, graph, name, given, why) : ERR_OK;
+    struct slice name = onnx_attribute_name(message), body;
+    struct slice reference = wire_bytes(message, ATTRIBUTE_REFERENCE);
+    if (reference.length)
+        message = argument_of(file, graph, reference);
+    if (!message.start)
+        return ERR_OK;
+    struct onnx_attribute attribute;
+    if (!onnx_attribute_decode(message, &attribute, &body))
+        return bad_name(file, "attribute", name, "is damaged", why);
+    attribute.name = name; /* an argument has the function's name for it */
+    if (body.start) {
+        attribute.graph = (int32_t)file->graph_count;
+        enum err err = add_graph(file, graph, body, why);
+        if (err)
+            return err;
+    }
+    RESERVE(file, attributes, attribute_count, attribute_capacity, MAX_ATTRIBUTES, "attributes",
+            why);
+    file->attributes[file->attribute_count++] = attribute;
+    return ERR_OK;
 }
 
 static enum err add_input(struct onnx_file *file, int32_t graph, struct slice name,
                           struct error *why)
 {
     int32_t value = ONNX_NONE;
-    enum err err = name.length ? seen_value(file, graph, name, &value, why) : ERR_OK;
-    if (!err && value != ONNX_NONE && file->values[value].is_left_out)
+    enum err err = name.length ? visible_value(file, graph, name, &value, why) : ERR_OK;
+    if (!err && value != ONNX_NONE && file->values[value].is_omitted)
         value = ONNX_NONE;
     return err ? err : add_link(file, value, why);
 }
@@ -424,18 +427,18 @@ static enum err add_output(struct onnx_file *file, int32_t graph, struct slice n
     enum err err = name.length ? own_value(file, graph, name, &value, why) : ERR_OK;
     if (err)
         return err;
-    if (value != ONNX_NONE && file->values[value].maker != ONNX_NONE)
-        return wrong_name(file, "name", name, "is made by two nodes", why);
+    if (value != ONNX_NONE && file->values[value].producer != ONNX_NONE)
+        return bad_name(file, "name", name, "is the output of two nodes", why);
     if (value != ONNX_NONE)
-        file->values[value].maker = (int32_t)file->node_count;
+        file->values[value].producer = (int32_t)file->node_count;
     return add_link(file, value, why);
 }
 
-/* Fields of one number, wherever they stand in the message, as one run of links. */
-static enum err add_links(struct onnx_file *file, int32_t graph, struct slice body, uint32_t number,
+/* The inputs or outputs of a node, wherever their fields are in the message, as one run of links. */
+static enum err add_links(struct onnx_file *file, int32_t graph, struct slice node, uint32_t number,
                           uint32_t *first, uint32_t *count, struct error *why)
 {
-    struct wire wire = wire_of(body);
+    struct wire wire = wire_of(node);
     struct wire_field field;
     enum err err = ERR_OK;
     *first = (uint32_t)file->link_count;
@@ -447,7 +450,7 @@ static enum err add_links(struct onnx_file *file, int32_t graph, struct slice bo
     return err;
 }
 
-static enum err add_node(struct onnx_file *file, int32_t graph, struct slice body,
+static enum err add_node(struct onnx_file *file, int32_t graph, struct slice message,
                          struct error *why)
 {
     struct onnx_node node = {.op = {"", 0},
@@ -455,7 +458,7 @@ static enum err add_node(struct onnx_file *file, int32_t graph, struct slice bod
                              .name = {"", 0},
                              .first_attribute = (uint32_t)file->attribute_count};
     struct slice overload = {"", 0};
-    struct wire wire = wire_of(body);
+    struct wire wire = wire_of(message);
     struct wire_field field;
     enum err err = ERR_OK;
     while (!err && wire_next(&wire, &field)) {
@@ -474,26 +477,26 @@ static enum err add_node(struct onnx_file *file, int32_t graph, struct slice bod
     }
     node.attribute_count = (uint32_t)file->attribute_count - node.first_attribute;
     if (!err)
-        err = add_links(file, graph, body, NODE_INPUT, &node.first_input, &node.input_count, why);
-    if (!err)
         err =
-            add_links(file, graph, body, NODE_OUTPUT, &node.first_output, &node.output_count, why);
+            add_links(file, graph, message, NODE_INPUT, &node.first_input, &node.input_count, why);
+    if (!err)
+        err = add_links(file, graph, message, NODE_OUTPUT, &node.first_output, &node.output_count,
+                        why);
     if (!err)
         err = add_call(file, graph, &node, overload, why);
     if (err)
         return err;
-    ROOM(file, nodes, node_count, node_room, MOST_NODES, "nodes", why);
+    RESERVE(file, nodes, node_count, node_capacity, MAX_NODES, "nodes", why);
     file->nodes[file->node_count++] = node;
     return ERR_OK;
 }
 
-/* The second walk: nodes, with what they mean by their names. */
 static enum err read_nodes(struct onnx_file *file, int32_t graph, struct error *why)
 {
     struct wire wire = wire_of(file->graphs[graph].body);
     struct wire_field field;
     enum err err = ERR_OK;
-    uint32_t number = is_call(file, graph) ? FUNCTION_NODE : GRAPH_NODE;
+    uint32_t number = is_function_body(file, graph) ? FUNCTION_NODE : GRAPH_NODE;
     file->graphs[graph].first_node = (uint32_t)file->node_count;
     while (!err && wire_next(&wire, &field))
         if (field.number == number && field.type == WIRE_BYTES)
@@ -502,11 +505,12 @@ static enum err read_nodes(struct onnx_file *file, int32_t graph, struct error *
     return err;
 }
 
-/* The third: what comes in and goes out. */
+/* ---- third pass: inputs and outputs of the graph ---- */
+
 static enum err read_ends(struct onnx_file *file, int32_t graph, bool is_in, uint32_t *first,
                           uint32_t *count, struct error *why)
 {
-    bool is_function = is_call(file, graph);
+    bool is_function = is_function_body(file, graph);
     uint32_t number = is_function ? is_in ? FUNCTION_IN : FUNCTION_OUT
                       : is_in     ? GRAPH_IN
                                   : GRAPH_OUT;
@@ -518,15 +522,13 @@ static enum err read_ends(struct onnx_file *file, int32_t graph, bool is_in, uin
         if (field.number != number || field.type != WIRE_BYTES)
             continue;
         int32_t value;
-        struct slice name = is_function ? field.bytes : field_bytes(field.bytes, INFO_NAME);
+        struct slice name = is_function ? field.bytes : wire_bytes(field.bytes, INFO_NAME);
         err = is_in ? own_value(file, graph, name, &value, why)
-                    : seen_value(file, graph, name, &value, why);
+                    : visible_value(file, graph, name, &value, why);
         if (err)
             break;
-        if (!file->values[value].info.bytes && !is_function)
+        if (!file->values[value].info.start && !is_function)
             file->values[value].info = field.bytes;
-        file->values[value].is_input |= is_in;
-        file->values[value].is_output |= !is_in;
         err = add_link(file, value, why);
     }
     *count = (uint32_t)file->link_count - *first;
@@ -536,8 +538,8 @@ static enum err read_ends(struct onnx_file *file, int32_t graph, bool is_in, uin
 static enum err read_graph(struct onnx_file *file, int32_t graph, struct error *why)
 {
     uint32_t first, count;
-    enum err err =
-        is_call(file, graph) ? declare_function(file, graph, why) : declare(file, graph, why);
+    enum err err = is_function_body(file, graph) ? declare_function(file, graph, why)
+                                                 : declare_graph(file, graph, why);
     if (!err)
         err = read_nodes(file, graph, why);
     if (!err)
@@ -552,16 +554,9 @@ static enum err read_graph(struct onnx_file *file, int32_t graph, struct error *
     return err;
 }
 
-/* ---- the whole ---- */
+/* ---- the model ---- */
 
-static enum err add_function(struct onnx_file *file, struct slice body, struct error *why)
-{
-    ROOM(file, functions, function_count, function_room, MOST_FUNCTIONS, "functions", why);
-    file->functions[file->function_count++] = function_of(body);
-    return ERR_OK;
-}
-
-static enum err read_all(struct onnx_file *file, struct error *why)
+static enum err read_model(struct onnx_file *file, struct error *why)
 {
     struct wire wire = wire_of(file->bytes);
     struct wire_field field;
@@ -576,13 +571,14 @@ static enum err read_all(struct onnx_file *file, struct error *why)
     if (err)
         return err;
     if (wire.is_damaged)
-        return damaged(file, &wire, "in the model", why);
-    if (!body.bytes)
-        return err_set(why, ERR_BAD_VALUE, "%.160s: there is no graph in it; is it an ONNX file?",
+        return damaged(file, wire.at, "the model", why);
+    if (!body.start)
+        return err_set(why, ERR_BAD_VALUE, "%.160s: no graph found; is it an ONNX file?",
                        file->path);
-    functions_sort(file->functions, file->function_count);
+    if (file->function_count > 1)
+        qsort(file->functions, file->function_count, sizeof *file->functions, compare_functions);
     err = add_graph(file, ONNX_NONE, body, why);
-    /* Graphs inside of nodes, and of calls, are added while this goes on. */
+    /* Subgraphs and calls are added while this runs. */
     for (size_t i = 0; i < file->graph_count && !err; i++)
         err = read_graph(file, (int32_t)i, why);
     return err;
@@ -591,7 +587,7 @@ static enum err read_all(struct onnx_file *file, struct error *why)
 enum err onnx_read(const char *path, struct slice bytes, struct onnx_file *out, struct error *why)
 {
     struct onnx_file file = {.path = strdup(path), .bytes = bytes};
-    enum err err = file.path ? read_all(&file, why) : no_memory(why);
+    enum err err = file.path ? read_model(&file, why) : no_memory(why);
     if (err)
         onnx_close(&file);
     else
@@ -615,38 +611,18 @@ void onnx_close(struct onnx_file *file)
     *file = (struct onnx_file){0};
 }
 
-static enum err map_file(const char *path, int fd, struct slice *out, struct error *why)
-{
-    struct stat status;
-    if (fstat(fd, &status))
-        return err_set(why, err_from_errno(errno), "cannot read %.160s: %s", path, strerror(errno));
-    if (!S_ISREG(status.st_mode))
-        return err_set(why, ERR_BAD_VALUE, "%.160s is not a file", path);
-    if (status.st_size == 0)
-        return err_set(why, ERR_BAD_VALUE, "%.160s is empty", path);
-    void *mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapping == MAP_FAILED)
-        return err_set(why, err_from_errno(errno), "cannot map %.160s: %s", path, strerror(errno));
-    /* Weights are stepped over: nothing is gained by reading ahead. */
-    posix_madvise(mapping, (size_t)status.st_size, POSIX_MADV_RANDOM);
-    *out = (struct slice){mapping, (size_t)status.st_size};
-    return ERR_OK;
-}
-
 enum err onnx_open(const char *path, struct onnx_file *out, struct error *why)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot open %.160s: %s", path, strerror(errno));
-    struct slice bytes = {0};
-    enum err err = map_file(path, fd, &bytes, why);
-    close(fd);
+    struct slice bytes;
+    enum err err = model_file_map(path, &bytes, why);
     if (err)
         return err;
+    /* Weights are skipped: reading ahead gains nothing. */
+    posix_madvise((void *)bytes.start, bytes.length, POSIX_MADV_RANDOM);
     err = onnx_read(path, bytes, out, why);
     if (err)
-        munmap((void *)bytes.bytes, bytes.length);
+        munmap((void *)bytes.start, bytes.length);
     else
-        out->mapping = (void *)bytes.bytes;
+        out->mapping = (void *)bytes.start;
     return err;
 }

@@ -1,9 +1,11 @@
-#include "graph/onnx/fold.h"
-
+/* Constant folding: what a runtime computes once, when it loads the model, leaves no node in the graph.  Exporters
+ * write a reshape as a chain of Shape, Gather, Concat and the like, whose result decides shapes; and they
+ * transpose, cut or concatenate weights, whose parameters stay those of the file. */
 #include <math.h>
 #include <string.h>
 
-#include "graph/onnx/tensor.h"
+#include "graph/onnx/infer.h"
+#include "graph/onnx/operators.h"
 
 bool fold_none(struct step *step, size_t index, double *out, int64_t count)
 {
@@ -11,13 +13,13 @@ bool fold_none(struct step *step, size_t index, double *out, int64_t count)
     return false;
 }
 
-static const double *input_numbers(struct step *step, size_t index)
+static const double *input_data(struct step *step, size_t index)
 {
-    struct known *known = step_input(step, index);
-    return known ? known_numbers(step->work, known) : NULL;
+    struct operand *operand = step_input(step, index);
+    return operand ? operand_data(step->infer, operand) : NULL;
 }
 
-/* ---- of shapes and settings ---- */
+/* ---- from shapes and attributes ---- */
 
 bool fold_shape(struct step *step, size_t index, double *out, int64_t count)
 {
@@ -25,7 +27,7 @@ bool fold_shape(struct step *step, size_t index, double *out, int64_t count)
     (void)index;
     if (!in)
         return false;
-    int64_t begin = step_integer(step, "start", 0);
+    int64_t begin = step_int(step, "start", 0);
     begin = begin < 0 ? begin + in->rank : begin;
     begin = begin < 0 ? 0 : begin;
     for (int64_t i = 0; i < count && begin + i < in->rank; i++)
@@ -46,75 +48,77 @@ bool fold_constant(struct step *step, size_t index, double *out, int64_t count)
 {
     (void)index;
     if (step_attribute(step, "value"))
-        return false; /* a tensor, whose numbers are read where they are needed */
+        return false; /* a tensor, which is read where it is needed */
     for (uint32_t i = 0; i < step->node->attribute_count; i++) {
-        const struct message_setting *from = &step->settings[i];
-        if (from->has_integer && count == 1)
-            out[0] = (double)from->integer;
-        else if (from->has_real && count == 1)
-            out[0] = from->real;
-        for (size_t k = 0; k < from->integer_count && (int64_t)k < count; k++)
-            out[k] = (double)from->integers[k];
-        for (size_t k = 0; k < from->real_count && (int64_t)k < count; k++)
-            out[k] = (double)from->reals[k];
+        const struct onnx_attribute *from =
+            &step->infer->file->attributes[step->node->first_attribute + i];
+        int64_t ints[MAX_FOLDED];
+        if (from->has_int && count == 1)
+            out[0] = (double)from->int_value;
+        else if (from->has_float && count == 1)
+            out[0] = from->float_value;
+        size_t int_count = onnx_attribute_ints(from, ints, (size_t)count);
+        for (size_t k = 0; k < int_count; k++)
+            out[k] = (double)ints[k];
+        onnx_attribute_floats(from, out, (size_t)count);
     }
-    return !step_has(step, "value_string") && !step_has(step, "value_strings");
+    return !step_attribute(step, "value_string") && !step_attribute(step, "value_strings");
 }
 
 bool fold_fill(struct step *step, size_t index, double *out, int64_t count)
 {
     const struct onnx_attribute *value = step_attribute(step, "value");
     struct onnx_tensor tensor;
-    double number = 0;
+    double fill = 0;
     (void)index;
-    if (value && value->tensor.bytes &&
-        (tensor_read(value->tensor, &tensor) || tensor.elements != 1 ||
-         !tensor_numbers(&tensor, &number, 1)))
+    if (value && value->tensor.start &&
+        (onnx_tensor_decode(value->tensor, &tensor) || tensor.elements != 1 ||
+         !onnx_tensor_data(&tensor, &fill, 1)))
         return false;
     for (int64_t i = 0; i < count; i++)
-        out[i] = number;
+        out[i] = fill;
     return true;
 }
 
 bool fold_range(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *begin = input_numbers(step, 0), *delta = input_numbers(step, 2);
+    const double *begin = input_data(step, 0), *delta = input_data(step, 2);
     (void)index;
     for (int64_t i = 0; i < count && begin && delta; i++)
         out[i] = begin[0] + (double)i * delta[0];
     return begin && delta;
 }
 
-/* ---- of numbers ---- */
+/* ---- from elements ---- */
 
 bool fold_copy(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *in = input_numbers(step, 0);
+    const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
-    const struct known *made = step_output(step, index);
-    if (!in || !shape || !made || shape_elements(shape) != count)
+    const struct operand *result = step_output(step, index);
+    if (!in || !shape || !result || shape_elements(shape) != count)
         return false;
     for (int64_t i = 0; i < count; i++) {
-        out[i] = type_is_real(made->type) ? in[i] : trunc(in[i]);
-        if (made->type == ONNX_BOOL)
+        out[i] = onnx_dtype_is_float(result->dtype) ? in[i] : trunc(in[i]);
+        if (result->dtype == ONNX_BOOL)
             out[i] = in[i] != 0;
     }
     return true;
 }
 
-/* Of a list or, along the first dimension, of rows. */
+/* Along the first dimension only. */
 bool fold_gather(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *in = input_numbers(step, 0), *which = input_numbers(step, 1);
+    const double *in = input_data(step, 0), *which = input_data(step, 1);
     const struct shape *shape = step_shape(step, 0);
     (void)index;
     int axis;
     if (!in || !which || shape->rank < 1 || shape->dims[0] < 1 ||
-        !axis_of(step_integer(step, "axis", 0), shape->rank, &axis) || axis != 0)
+        !resolve_axis(step_int(step, "axis", 0), shape->rank, &axis) || axis != 0)
         return false;
     int64_t row = shape_elements(shape) / shape->dims[0];
     for (int64_t i = 0; i < count; i++) {
-        int64_t from = integer_of(which[i / row]);
+        int64_t from = clamp_to_int(which[i / row]);
         from = from < 0 ? from + shape->dims[0] : from;
         if (from < 0 || from >= shape->dims[0])
             return false;
@@ -129,10 +133,10 @@ bool fold_concat(struct step *step, size_t index, double *out, int64_t count)
     int64_t filled = 0;
     int axis;
     (void)index;
-    if (!first || !axis_of(step_integer(step, "axis", 1), first->rank, &axis) || axis != 0)
+    if (!first || !resolve_axis(step_int(step, "axis", 1), first->rank, &axis) || axis != 0)
         return false;
-    for (size_t i = 0; i < step_input_count(step); i++) {
-        const double *in = input_numbers(step, i);
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        const double *in = input_data(step, i);
         int64_t length = in ? shape_elements(step_shape(step, i)) : 0;
         if (!in || filled + length > count)
             return false;
@@ -142,46 +146,46 @@ bool fold_concat(struct step *step, size_t index, double *out, int64_t count)
     return filled == count;
 }
 
-/* Along one dimension, of whatever lies behind it. */
+/* Along one dimension. */
 bool fold_slice(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *in = input_numbers(step, 0);
+    const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
-    const struct known *made = step_output(step, index);
+    const struct operand *result = step_output(step, index);
     int64_t begin, stride = 1, which = 0, row = 1;
     int axis;
-    if (!in || step_list_or_input(step, "starts", 1, &begin, 1) != 1 ||
-        (step_input(step, 4) && step_integers(step, 4, &stride, 1) != 1))
+    if (!in || step_ints_or_input(step, "starts", 1, &begin, 1) != 1 ||
+        (step_input(step, 4) && step_input_ints(step, 4, &stride, 1) != 1))
         return false;
-    bool has_axes = step_has(step, "axes") || step_input(step, 3);
-    if ((has_axes && step_list_or_input(step, "axes", 3, &which, 1) != 1) ||
-        !axis_of(which, shape->rank, &axis) || made->shape.rank != shape->rank)
+    bool has_axes = step_attribute(step, "axes") || step_input(step, 3);
+    if ((has_axes && step_ints_or_input(step, "axes", 3, &which, 1) != 1) ||
+        !resolve_axis(which, shape->rank, &axis) || result->shape.rank != shape->rank)
         return false;
     for (int i = axis + 1; i < shape->rank; i++)
         row *= shape->dims[i];
     int64_t size = shape->dims[axis], last = stride > 0 ? size : size - 1;
-    int64_t taken = made->shape.dims[axis];
+    int64_t taken = result->shape.dims[axis];
     begin = begin < 0 ? begin + size : begin;
     begin = begin < 0 ? 0 : begin > last ? last : begin;
     for (int64_t i = 0; i < count; i++) {
         int64_t from = begin + i / row % taken * stride;
-        int64_t place = (i / row / taken * size + from) * row + i % row;
-        if (from < 0 || from >= size || place >= shape_elements(shape))
+        int64_t at = (i / row / taken * size + from) * row + i % row;
+        if (from < 0 || from >= size || at >= shape_elements(shape))
             return false;
-        out[i] = in[place];
+        out[i] = in[at];
     }
     return true;
 }
 
 bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *in = input_numbers(step, 0);
+    const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
     int64_t order[GRAPH_MOST_DIMENSIONS], strides[GRAPH_MOST_DIMENSIONS] = {0}, stride = 1;
     (void)index;
     if (!in || shape_elements(shape) != count)
         return false;
-    bool is_told = step_list(step, "perm", order, GRAPH_MOST_DIMENSIONS) == shape->rank;
+    bool has_perm = step_ints(step, "perm", order, GRAPH_MOST_DIMENSIONS) == shape->rank;
     for (int i = shape->rank - 1; i >= 0; i--) {
         strides[i] = stride;
         stride *= shape->dims[i];
@@ -190,12 +194,12 @@ bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
         int64_t rest = i, from = 0;
         for (int k = shape->rank - 1; k >= 0; k--) {
             int axis = shape->rank - 1 - k;
-            if (is_told && !axis_of(order[k], shape->rank, &axis))
+            if (has_perm && !resolve_axis(order[k], shape->rank, &axis))
                 return false;
             from += rest % shape->dims[axis] * strides[axis];
             rest /= shape->dims[axis];
         }
-        if (from >= count) /* a dimension that stands twice */
+        if (from >= count) /* perm names a dimension twice */
             return false;
         out[i] = in[from];
     }
@@ -204,13 +208,13 @@ bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
 
 bool fold_split(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *in = input_numbers(step, 0);
+    const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
     int64_t from = 0;
     if (!in || shape->rank != 1)
         return false;
     for (size_t i = 0; i < index; i++) {
-        const struct known *before = step_output(step, i);
+        const struct operand *before = step_output(step, i);
         if (!before || !before->has_shape)
             return false;
         from += shape_elements(&before->shape);
@@ -221,19 +225,19 @@ bool fold_split(struct step *step, size_t index, double *out, int64_t count)
     return true;
 }
 
-/* ---- number by number, the smaller repeated ---- */
+/* ---- element by element, with broadcasting ---- */
 
-/* Which number of an input goes into the output's number `place`. */
-static int64_t place_in(const struct shape *in, const struct shape *out, int64_t place)
+/* The index of the input element that goes into element `index` of the output. */
+static int64_t broadcast_index(const struct shape *in, const struct shape *out, int64_t index)
 {
     int64_t at = 0, stride = 1;
     for (int i = 1; i <= out->rank; i++) {
-        int64_t dim = out->dims[out->rank - i], digit = dim ? place % dim : 0;
-        place = dim ? place / dim : 0;
+        int64_t dim = out->dims[out->rank - i], digit = dim ? index % dim : 0;
+        index = dim ? index / dim : 0;
         if (i > in->rank)
             continue;
         int64_t has = in->dims[in->rank - i];
-        at += has <= 1 ? 0 : digit % has * stride; /* within it, whatever the shapes are */
+        at += has <= 1 ? 0 : digit % has * stride; /* inside the input, whatever the shapes */
         stride *= has;
     }
     return at;
@@ -241,31 +245,31 @@ static int64_t place_in(const struct shape *in, const struct shape *out, int64_t
 
 bool fold_expand(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *in = input_numbers(step, 0);
-    const struct known *made = step_output(step, index);
+    const double *in = input_data(step, 0);
+    const struct operand *result = step_output(step, index);
     for (int64_t i = 0; i < count && in; i++)
-        out[i] = in[place_in(step_shape(step, 0), &made->shape, i)];
+        out[i] = in[broadcast_index(step_shape(step, 0), &result->shape, i)];
     return in != NULL;
 }
 
 bool fold_where(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *which = input_numbers(step, 0), *a = input_numbers(step, 1);
-    const double *b = input_numbers(step, 2);
-    const struct known *made = step_output(step, index);
+    const double *which = input_data(step, 0), *a = input_data(step, 1);
+    const double *b = input_data(step, 2);
+    const struct operand *result = step_output(step, index);
     if (!which || !a || !b)
         return false;
     for (int64_t i = 0; i < count; i++)
-        out[i] = which[place_in(step_shape(step, 0), &made->shape, i)] != 0
-                     ? a[place_in(step_shape(step, 1), &made->shape, i)]
-                     : b[place_in(step_shape(step, 2), &made->shape, i)];
+        out[i] = which[broadcast_index(step_shape(step, 0), &result->shape, i)] != 0
+                     ? a[broadcast_index(step_shape(step, 1), &result->shape, i)]
+                     : b[broadcast_index(step_shape(step, 2), &result->shape, i)];
     return true;
 }
 
-/* Of all numbers to one. */
+/* Of all elements to one. */
 bool fold_reduce(struct step *step, size_t index, double *out, int64_t count)
 {
-    const double *in = input_numbers(step, 0);
+    const double *in = input_data(step, 0);
     struct slice op = step->node->op;
     (void)index;
     int64_t length = in ? shape_elements(step_shape(step, 0)) : 0;
@@ -283,9 +287,9 @@ bool fold_reduce(struct step *step, size_t index, double *out, int64_t count)
 
 /* ---- arithmetic ---- */
 
-static double divide(double a, double b, bool is_real)
+static double divide(double a, double b, bool is_float)
 {
-    return is_real ? a / b : b == 0 ? 0 : trunc(a / b);
+    return is_float ? a / b : b == 0 ? 0 : trunc(a / b);
 }
 
 static double modulo(double a, double b)
@@ -294,19 +298,19 @@ static double modulo(double a, double b)
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; /* the sign of b */
 }
 
-typedef double math_function(double a, double b, bool is_real);
+typedef double math_function(double a, double b, bool is_float);
 
 #define MATH(name, result)                                                                         \
-    static double math_##name(double a, double b, bool is_real)                                    \
+    static double math_##name(double a, double b, bool is_float)                                   \
     {                                                                                              \
-        (void)a, (void)b, (void)is_real;                                                           \
+        (void)a, (void)b, (void)is_float;                                                          \
         return result;                                                                             \
     }
 MATH(abs, fabs(a))
 MATH(add, a + b)
 MATH(and, a != 0 && b != 0)
 MATH(ceil, ceil(a))
-MATH(div, divide(a, b, is_real))
+MATH(div, divide(a, b, is_float))
 MATH(equal, a == b)
 MATH(floor, floor(a))
 MATH(greater, a > b)
@@ -330,7 +334,7 @@ static const struct {
     const char *name;
     math_function *function;
     size_t inputs;
-} MATHS[] = {
+} ARITHMETIC[] = {
     {"Abs", math_abs, 1},
     {"Add", math_add, 2},
     {"And", math_and, 2},
@@ -358,21 +362,229 @@ static const struct {
 
 bool fold_math(struct step *step, size_t index, double *out, int64_t count)
 {
-    const struct known *made = step_output(step, index), *first = step_input(step, 0);
-    for (size_t i = 0; i < sizeof MATHS / sizeof MATHS[0]; i++) {
-        if (!slice_is(step->node->op, MATHS[i].name))
+    const struct operand *result = step_output(step, index), *first = step_input(step, 0);
+    for (size_t i = 0; i < sizeof ARITHMETIC / sizeof ARITHMETIC[0]; i++) {
+        if (!slice_is(step->node->op, ARITHMETIC[i].name))
             continue;
-        size_t inputs = MATHS[i].inputs;
-        const double *a = input_numbers(step, 0);
-        const double *b = inputs == 2 ? input_numbers(step, 1) : a;
-        if (!a || !b || step_input_count(step) != inputs)
+        size_t inputs = ARITHMETIC[i].inputs;
+        const double *a = input_data(step, 0);
+        const double *b = inputs == 2 ? input_data(step, 1) : a;
+        if (!a || !b || step->node->input_count != inputs)
             return false;
-        bool is_real = type_is_real(first->type);
+        bool is_float = onnx_dtype_is_float(first->dtype);
         for (int64_t k = 0; k < count; k++)
-            out[k] = MATHS[i].function(
-                a[place_in(step_shape(step, 0), &made->shape, k)],
-                b[inputs == 2 ? place_in(step_shape(step, 1), &made->shape, k) : k], is_real);
+            out[k] = ARITHMETIC[i].function(
+                a[broadcast_index(step_shape(step, 0), &result->shape, k)],
+                b[inputs == 2 ? broadcast_index(step_shape(step, 1), &result->shape, k) : k],
+                is_float);
         return true;
     }
     return false;
+}
+
+/* ---- small values ---- */
+
+/* Integers are shapes and indices; of floats only as few as scales have. */
+static bool is_small(const struct operand *out)
+{
+    enum { MAX_FLOATS = 8 };
+    int64_t elements = shape_elements(&out->shape);
+    return onnx_dtype_is_float(out->dtype) ? elements <= MAX_FLOATS && out->shape.rank <= 1
+                                           : elements <= MAX_FOLDED;
+}
+
+/* True when every output is known by its elements. */
+static bool fold_outputs(struct step *step)
+{
+    bool is_folded = step->node->output_count > 0;
+    for (size_t i = 0; i < step->node->output_count; i++) {
+        struct operand *out = step_output(step, i);
+        if (!out)
+            continue;
+        int64_t count = shape_elements(&out->shape);
+        double *data = is_small(out) ? infer_alloc_data(step->infer, count) : NULL;
+        if (data && step->row->fold(step, i, data, count))
+            out->data = data;
+        is_folded = is_folded && out->data && !out->is_output;
+    }
+    return is_folded;
+}
+
+/* ---- weights: transposed, cut or concatenated before they are used ---- */
+
+static bool is_trained(const struct operand *operand)
+{
+    return operand_is_weight(operand) &&
+           (onnx_dtype_is_float(operand->tensor->dtype) || operand->is_quantized);
+}
+
+/* `out` is a view, a part or another form of the weight `in`. */
+static void alias_weight(struct operand *out, struct operand *in)
+{
+    out->tensor = in->tensor;
+    out->is_constant_node = in->is_constant_node;
+    out->root = in->root ? in->root : in;
+    out->others = in->others;
+    out->is_data_read = true; /* its elements are no longer in the order of the file */
+}
+
+static bool is_named(const struct step *step, const char *const *names)
+{
+    for (; *names; names++)
+        if (strcmp(step->row->name, *names) == 0)
+            return true;
+    return false;
+}
+
+static bool is_view(const struct step *step)
+{
+    return step->row->op == GRAPH_VIEW && step->row->rule != rule_shape &&
+           step->row->rule != rule_size && step->row->rule != rule_constant;
+}
+
+static bool fold_view(struct step *step)
+{
+    static const char *const WHOLE[] = {"Transpose",        "Cast",           "CastLike",
+                                        "DequantizeLinear", "QuantizeLinear", NULL};
+    static const char *const PARTS[] = {"Slice", "Split", NULL};
+    struct operand *in = step_input(step, 0);
+    bool is_part = is_named(step, PARTS) && is_trained(in);
+    if (!is_view(step) && !is_part && !is_named(step, WHOLE))
+        return false;
+    for (size_t i = 0; i < step->node->output_count; i++) {
+        struct operand *out = step_output(step, i);
+        if (!out)
+            continue;
+        alias_weight(out, in);
+        if (is_view(step) && !in->is_data_read)
+            out->is_data_read = false;
+    }
+    struct operand *root = in->root ? in->root : in;
+    root->is_quantized |= step->row->rule == rule_dequantize;
+    return true;
+}
+
+static bool add_other(struct step *step, struct operand *out, struct operand *other)
+{
+    if (other == out->root)
+        return true;
+    for (const struct operand_list *item = out->others; item; item = item->next)
+        if (item->operand == other)
+            return true;
+    struct operand_list *added = arena_alloc(&step->infer->arena, sizeof *added);
+    if (!added)
+        return false;
+    *added = (struct operand_list){other, out->others};
+    out->others = added;
+    return true;
+}
+
+/* Adds a weight, and those that were concatenated with it before. */
+static bool add_weights(struct step *step, struct operand *out, struct operand *in)
+{
+    bool added = add_other(step, out, in->root ? in->root : in);
+    for (const struct operand_list *item = in->others; added && item; item = item->next)
+        added = add_other(step, out, item->operand);
+    return added;
+}
+
+/* As exporters reorder the gates of a recurrence, or join two kinds of biases. */
+static bool fold_weight_concat(struct step *step)
+{
+    enum { MAX_PIECES = 16 };
+    struct operand *out = step_output(step, 0);
+    size_t count = step->node->input_count;
+    if (step->row->rule != rule_concat || !is_trained(step_input(step, 0)) || count > MAX_PIECES)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!operand_is_weight(step_input(step, i)) ||
+            !onnx_dtype_is_float(step_input(step, i)->dtype))
+            return false;
+    alias_weight(out, step_input(step, 0));
+    for (size_t i = 1; i < count; i++)
+        if (!add_weights(step, out, step_input(step, i)))
+            return false;
+    return true;
+}
+
+static bool has_model_output(const struct step *step)
+{
+    for (size_t i = 0; i < step->node->output_count; i++)
+        if (step_output(step, i) && step_output(step, i)->is_output)
+            return true;
+    return false;
+}
+
+static bool fold_weight(struct step *step)
+{
+    if (!operand_is_weight(step_input(step, 0)) || !step_output(step, 0) || has_model_output(step))
+        return false;
+    return fold_view(step) || fold_weight_concat(step);
+}
+
+/* ---- everything else that no input of the model has a part in ---- */
+
+static bool is_random(const struct step *step)
+{
+    static const char *const NAMES[] = {
+        "Bernoulli",         "Multinomial", "RandomNormal", "RandomUniform", "RandomNormalLike",
+        "RandomUniformLike", NULL};
+    return is_named(step, NAMES);
+}
+
+/* Bytes in a matrix are quantized weights; other integers are indices and shapes. */
+static bool may_be_trained(const struct operand *operand)
+{
+    if (!operand_is_weight(operand))
+        return false;
+    const struct onnx_tensor *tensor = operand->tensor;
+    bool is_byte = tensor->dtype == ONNX_INT8 || tensor->dtype == ONNX_UINT8;
+    return is_trained(operand) || (is_byte && tensor->rank > 1);
+}
+
+static bool alias_weights(struct step *step, struct operand *out, struct operand *first)
+{
+    alias_weight(out, first);
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        struct operand *in = step_input(step, i);
+        if (may_be_trained(in) && !add_weights(step, out, in))
+            return false;
+    }
+    return true;
+}
+
+static bool fold_invariant(struct step *step)
+{
+    if (step->node->input_count == 0 || is_random(step) || has_model_output(step))
+        return false;
+    /* CastLike takes no more than the dtype of its second input. */
+    size_t count = step->row->rule == rule_cast_like ? 1 : step->node->input_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct operand *in = step_input(step, i);
+        if (in && !in->tensor && !in->data && !in->is_invariant)
+            return false;
+    }
+    struct operand *weight = NULL;
+    for (size_t i = 0; i < step->node->input_count && !weight; i++)
+        weight = may_be_trained(step_input(step, i)) ? step_input(step, i) : NULL;
+    for (size_t i = 0; i < step->node->output_count; i++) {
+        struct operand *out = step_output(step, i);
+        if (out && weight && !alias_weights(step, out, weight))
+            return false;
+        if (out && !weight)
+            out->is_invariant = true;
+    }
+    return true;
+}
+
+bool fold_node(struct step *step)
+{
+    if (!step->row)
+        return false;
+    const struct operand *out = step_output(step, 0);
+    if (step->row->rule == rule_constant && out && out->tensor && !out->is_output)
+        return true; /* the tensor of a Constant node is a tensor of the model */
+    /* Integers are folded first: they may be a shape. */
+    return (is_trained(step_input(step, 0)) && fold_weight(step)) || fold_outputs(step) ||
+           fold_weight(step) || fold_invariant(step);
 }

@@ -1,31 +1,31 @@
-/* Operators that copy: parts of a whole, a whole of parts, other sizes. */
-#include "graph/onnx/rules.h"
+/* Shape rules of operators that copy elements: concatenation, parts, padding and resizing, and selection by data. */
+#include "graph/onnx/operators.h"
 
 #include <math.h>
 
-/* Of every `stride`-th input, from `first` on. */
+/* Concatenates every `stride`-th input, starting with `first`. */
 static enum err concat(struct step *step, size_t first, size_t stride)
 {
     const struct shape *begin = step_shape(step, first);
     int axis;
     if (!begin)
         return ERR_OK;
-    if (!axis_of(step_integer(step, "axis", 1), begin->rank, &axis))
-        return step_fail(step, "its axis is none of its inputs' dimensions");
+    if (!resolve_axis(step_int(step, "axis", 1), begin->rank, &axis))
+        return step_fail(step, "axis out of range");
     struct shape out = *begin;
-    for (size_t i = first + stride; i < step_input_count(step); i += stride) {
+    for (size_t i = first + stride; i < step->node->input_count; i += stride) {
         const struct shape *more = step_shape(step, i);
         if (!more)
             return ERR_OK;
         for (int k = 0; k < out.rank; k++)
             if (more->rank != out.rank || (k != axis && more->dims[k] != out.dims[k]))
-                return step_fail(step, "its inputs do not fit each other");
+                return step_fail(step, "input shapes do not match");
         out.dims[axis] += more->dims[axis];
         if (out.dims[axis] > INT64_C(1) << 50)
-            return step_fail(step, "what comes out is larger than can be counted");
+            return step_fail(step, "its output has too many elements");
     }
-    const struct known *known = step_input(step, first);
-    return step_give(step, 0, known ? known->type : 0, &out);
+    const struct operand *operand = step_input(step, first);
+    return step_set_output(step, 0, operand ? operand->dtype : 0, &out);
 }
 
 enum err rule_concat(struct step *step)
@@ -33,7 +33,7 @@ enum err rule_concat(struct step *step)
     return concat(step, 0, 1);
 }
 
-/* Scale and zero point of what comes out, then of each input behind it. */
+/* Scale and zero point of the output come first, those of each input after it. */
 enum err rule_qlinear_concat(struct step *step)
 {
     return concat(step, 2, 3);
@@ -41,60 +41,60 @@ enum err rule_qlinear_concat(struct step *step)
 
 /* ---- split ---- */
 
-enum { MOST_PARTS = MOST_NUMBERS };
+enum { MAX_PARTS = MAX_FOLDED };
 
-/* All parts as one value, which has the shape of the first of them. */
+/* A sequence is one value here, with the shape of its first part. */
 enum err rule_split_to_sequence(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t parts[MOST_PARTS];
-    int axis, count = step_integers(step, 1, parts, MOST_PARTS);
+    int64_t parts[MAX_PARTS];
+    int axis, count = step_input_ints(step, 1, parts, MAX_PARTS);
     if (!in || (step_input(step, 1) && count < 1))
         return ERR_OK;
-    if (!axis_of(step_integer(step, "axis", 0), in->rank, &axis))
-        return step_fail(step, "its axis is none of its input's dimensions");
+    if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
+        return step_fail(step, "axis out of range");
     struct shape out = *in;
     out.dims[axis] = count > 0 ? parts[0] : 1;
     for (int i = 1; i < count; i++)
         step->is_guessed |= parts[i] != parts[0];
-    bool is_squeezed = count < 0 && !step_integer(step, "keepdims", 1);
+    bool is_squeezed = count < 0 && !step_int(step, "keepdims", 1);
     for (int i = axis; is_squeezed && i + 1 < out.rank; i++)
         out.dims[i] = out.dims[i + 1];
     out.rank = (uint8_t)(out.rank - is_squeezed);
-    return step_give(step, 0, 0, &out);
+    return step_set_output(step, 0, 0, &out);
 }
 
 enum err rule_split(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t parts[MOST_PARTS];
-    int axis, count = step_list_or_input(step, "split", 1, parts, MOST_PARTS);
+    int64_t parts[MAX_PARTS];
+    int axis, count = step_ints_or_input(step, "split", 1, parts, MAX_PARTS);
     if (!in)
         return ERR_OK;
-    if (!axis_of(step_integer(step, "axis", 0), in->rank, &axis))
-        return step_fail(step, "its axis is none of its input's dimensions");
-    bool is_told = step_has(step, "split") || step_input(step, 1);
-    if (is_told && count < 0)
+    if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
+        return step_fail(step, "axis out of range");
+    bool is_given = step_attribute(step, "split") || step_input(step, 1);
+    if (is_given && count < 0)
         return ERR_OK;
     int64_t outputs = step->node->output_count, whole = in->dims[axis];
     int64_t chunk = outputs > 0 ? (whole + outputs - 1) / outputs : 0, left = whole;
     enum err err = ERR_OK;
     for (int64_t i = 0; i < outputs && !err; i++) {
         struct shape out = *in;
-        int64_t part = is_told ? (i < count ? parts[i] : -1) : chunk < left ? chunk : left;
+        int64_t part = is_given ? (i < count ? parts[i] : -1) : chunk < left ? chunk : left;
         if (part < 0 || part > left)
-            return step_fail(step, "its parts are not what its input has");
+            return step_fail(step, "the split does not add up to the dimension");
         left -= part;
         out.dims[axis] = part;
-        err = step_give(step, (size_t)i, 0, &out);
+        err = step_set_output(step, (size_t)i, 0, &out);
     }
     return err;
 }
 
 /* ---- slice ---- */
 
-/* How many of `size` numbers there are from begin to end.  What lies outside is brought to the nearest end,
- * a begin always to a number that is there (numpy has none left then, going backwards). */
+/* How many of `size` indices there are from begin to end.  Both are clamped to the range; unlike numpy, a begin
+ * before the first element is clamped to it even when going backwards. */
 static int64_t slice_count(int64_t size, int64_t begin, int64_t end, int64_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
@@ -112,39 +112,38 @@ enum err rule_slice(struct step *step)
     const struct shape *in = step_shape(step, 0);
     int64_t begins[GRAPH_MOST_DIMENSIONS], ends[GRAPH_MOST_DIMENSIONS];
     int64_t axes[GRAPH_MOST_DIMENSIONS], steps[GRAPH_MOST_DIMENSIONS];
-    int count = step_list_or_input(step, "starts", 1, begins, GRAPH_MOST_DIMENSIONS);
-    int end_count = step_list_or_input(step, "ends", 2, ends, GRAPH_MOST_DIMENSIONS);
-    int axis_count = step_list_or_input(step, "axes", 3, axes, GRAPH_MOST_DIMENSIONS);
-    int step_count = step_integers(step, 4, steps, GRAPH_MOST_DIMENSIONS);
-    bool is_told = count >= 0 && end_count == count;
-    if (!in || !is_told || (axis_count < 0 && step_input(step, 3)) ||
+    int count = step_ints_or_input(step, "starts", 1, begins, GRAPH_MOST_DIMENSIONS);
+    int end_count = step_ints_or_input(step, "ends", 2, ends, GRAPH_MOST_DIMENSIONS);
+    int axis_count = step_ints_or_input(step, "axes", 3, axes, GRAPH_MOST_DIMENSIONS);
+    int step_count = step_input_ints(step, 4, steps, GRAPH_MOST_DIMENSIONS);
+    bool is_given = count >= 0 && end_count == count;
+    if (!in || !is_given || (axis_count < 0 && step_input(step, 3)) ||
         (step_count < 0 && step_input(step, 4)))
         return ERR_OK;
     struct shape out = *in;
     for (int i = 0, axis; i < count; i++) {
-        if (!axis_of(i < axis_count ? axes[i] : i, in->rank, &axis))
-            return step_fail(step, "an axis is none of its input's dimensions");
+        if (!resolve_axis(i < axis_count ? axes[i] : i, in->rank, &axis))
+            return step_fail(step, "axis out of range");
         int64_t stride = i < step_count ? steps[i] : 1;
         if (stride == 0)
-            return step_fail(step, "a step is 0");
-        out.dims[axis] = slice_count(in->dims[axis], integer_of((double)begins[i]),
-                                     integer_of((double)ends[i]), stride);
+            return step_fail(step, "step must not be 0");
+        out.dims[axis] = slice_count(in->dims[axis], clamp_to_int((double)begins[i]),
+                                     clamp_to_int((double)ends[i]), stride);
     }
-    return step_give(step, 0, 0, &out);
+    return step_set_output(step, 0, 0, &out);
 }
 
 /* ---- gather ---- */
 
-/* Rows of a table of the model: what a model calls an embedding. */
+/* Rows of a weight: an embedding. */
 static void choose_embedding(struct step *step, int axis)
 {
-    static const uint8_t ORDER[] = {1, 0}; /* what is looked up, then the table */
-    const struct known *table = step_input(step, 0);
+    static const uint8_t ORDER[] = {1, 0}; /* indices, table */
+    const struct operand *table = step_input(step, 0);
     if (!table->tensor || axis != 0 || table->shape.rank < 2)
         return;
-    step->made.op = GRAPH_EMBEDDING;
-    step->order = ORDER;
-    step->order_count = sizeof ORDER;
+    step->emitted.op = GRAPH_EMBEDDING;
+    step_select(step, ORDER, sizeof ORDER);
 }
 
 enum err rule_gather(struct step *step)
@@ -153,10 +152,10 @@ enum err rule_gather(struct step *step)
     int axis;
     if (!in || !which)
         return ERR_OK;
-    if (!axis_of(step_integer(step, "axis", 0), in->rank, &axis))
-        return step_fail(step, "its axis is none of its input's dimensions");
+    if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
+        return step_fail(step, "axis out of range");
     if (in->rank - 1 + which->rank > GRAPH_MOST_DIMENSIONS)
-        return step_fail(step, "what comes out has more dimensions than are read (8)");
+        return step_fail(step, "its output has more than 8 dimensions");
     struct shape out = {0};
     for (int i = 0; i < axis; i++)
         out.dims[out.rank++] = in->dims[i];
@@ -165,23 +164,23 @@ enum err rule_gather(struct step *step)
     for (int i = axis + 1; i < in->rank; i++)
         out.dims[out.rank++] = in->dims[i];
     choose_embedding(step, axis);
-    /* One that is the same at every pass is a slice. */
-    if (step->made.op == GRAPH_MOVE && shape_elements(which) == 1 &&
-        known_numbers(step->work, step_input(step, 1)))
-        step->made.op = GRAPH_REARRANGE;
-    return step_give(step, 0, 0, &out);
+    /* A constant index makes it a slice. */
+    if (step->emitted.op == GRAPH_MOVE && shape_elements(which) == 1 &&
+        operand_data(step->infer, step_input(step, 1)))
+        step->emitted.op = GRAPH_REARRANGE;
+    return step_set_output(step, 0, 0, &out);
 }
 
 enum err rule_gather_elements(struct step *step)
 {
     const struct shape *which = step_shape(step, 1);
-    return which ? step_give(step, 0, 0, which) : ERR_OK;
+    return which ? step_set_output(step, 0, 0, which) : ERR_OK;
 }
 
 enum err rule_gather_nd(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *which = step_shape(step, 1);
-    int64_t batches = step_integer(step, "batch_dims", 0);
+    int64_t batches = step_int(step, "batch_dims", 0);
     if (!in || !which || which->rank < 1)
         return ERR_OK;
     int64_t deep = which->dims[which->rank - 1];
@@ -189,53 +188,53 @@ enum err rule_gather_nd(struct step *step)
         return step_fail(step, "its indices have more dimensions than its input");
     int rest = in->rank - (int)batches - (int)deep;
     if (which->rank - 1 + rest > GRAPH_MOST_DIMENSIONS)
-        return step_fail(step, "what comes out has more dimensions than are read (8)");
+        return step_fail(step, "its output has more than 8 dimensions");
     struct shape out = {0};
     for (int i = 0; i < which->rank - 1; i++)
         out.dims[out.rank++] = which->dims[i];
     for (int i = in->rank - rest; i < in->rank; i++)
         out.dims[out.rank++] = in->dims[i];
-    return step_give(step, 0, 0, &out);
+    return step_set_output(step, 0, 0, &out);
 }
 
-/* ---- other sizes ---- */
+/* ---- padding, resizing ---- */
 
 enum err rule_pad(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int64_t pads[2 * GRAPH_MOST_DIMENSIONS], axes[GRAPH_MOST_DIMENSIONS];
-    const char *name = step_has(step, "paddings") ? "paddings" : "pads";
-    int count = step_list_or_input(step, name, 1, pads, 2 * GRAPH_MOST_DIMENSIONS);
-    int axis_count = step_integers(step, 3, axes, GRAPH_MOST_DIMENSIONS);
+    const char *name = step_attribute(step, "paddings") ? "paddings" : "pads";
+    int count = step_ints_or_input(step, name, 1, pads, 2 * GRAPH_MOST_DIMENSIONS);
+    int axis_count = step_input_ints(step, 3, axes, GRAPH_MOST_DIMENSIONS);
     if (!in || count < 0 || (axis_count < 0 && step_input(step, 3)))
         return ERR_OK;
     int touched = axis_count < 0 ? in->rank : axis_count;
     if (count != 2 * touched)
-        return step_fail(step, "it has %d paddings for %d dimensions", count, touched);
+        return step_fail(step, "%d pads for %d dimensions", count, touched);
     struct shape out = *in;
     for (int i = 0, axis; i < touched; i++) {
-        if (!axis_of(axis_count < 0 ? i : axes[i], in->rank, &axis))
-            return step_fail(step, "an axis is none of its input's dimensions");
+        if (!resolve_axis(axis_count < 0 ? i : axes[i], in->rank, &axis))
+            return step_fail(step, "axis out of range");
         double padded = (double)out.dims[axis] + (double)pads[i] + (double)pads[i + touched];
-        out.dims[axis] = integer_of(padded);
+        out.dims[axis] = clamp_to_int(padded);
     }
     bool pads_nothing = true;
     for (int i = 0; i < count; i++)
         pads_nothing &= pads[i] == 0;
     if (pads_nothing)
-        step->made.op = GRAPH_VIEW;
-    return step_give(step, 0, 0, &out);
+        step->emitted.op = GRAPH_VIEW;
+    return step_set_output(step, 0, 0, &out);
 }
 
-/* Sizes are the third or fourth input; scales the second (versions before 11, Upsample) or third, or a
- * setting of the first Upsample. */
+/* Sizes are the fourth input; scales are the third, or the second (before version 11, Upsample), or an attribute
+ * (the first Upsample). */
 static bool resize_by_sizes(struct step *step, const struct shape *in, const int *axes, int count,
                             struct shape *out)
 {
     int64_t sizes[GRAPH_MOST_DIMENSIONS];
-    if (step_integers(step, 3, sizes, GRAPH_MOST_DIMENSIONS) != count)
+    if (step_input_ints(step, 3, sizes, GRAPH_MOST_DIMENSIONS) != count)
         return false;
-    struct slice policy = step_text(step, "keep_aspect_ratio_policy");
+    struct slice policy = step_string(step, "keep_aspect_ratio_policy");
     bool not_larger = slice_is(policy, "not_larger"), not_smaller = slice_is(policy, "not_smaller");
     double scale = 0;
     for (int i = 0; i < count; i++) {
@@ -245,7 +244,7 @@ static bool resize_by_sizes(struct step *step, const struct shape *in, const int
     }
     for (int i = 0; i < count; i++)
         out->dims[axes[i]] = not_larger || not_smaller
-                                 ? integer_of(round(scale * (double)in->dims[axes[i]]))
+                                 ? clamp_to_int(round(scale * (double)in->dims[axes[i]]))
                                  : sizes[i];
     return true;
 }
@@ -253,25 +252,27 @@ static bool resize_by_sizes(struct step *step, const struct shape *in, const int
 static bool resize_by_scales(struct step *step, const struct shape *in, const int *axes, int count,
                              struct shape *out)
 {
-    struct known *scales = step_input(step, step_input_count(step) == 2 ? 1 : 2);
-    const double *numbers = scales ? known_numbers(step->work, scales) : NULL;
+    struct operand *scales = step_input(step, step->node->input_count == 2 ? 1 : 2);
+    const double *numbers = scales ? operand_data(step->infer, scales) : NULL;
     if (!numbers || shape_elements(&scales->shape) != count)
         return false;
     for (int i = 0; i < count; i++) {
         /* Scales are floats: 3.3 x 10 must not become 32.999.... */
         double scale = numbers[i], size = (double)in->dims[axes[i]];
-        out->dims[axes[i]] = integer_of(floor(size * (double)(float)scale));
+        out->dims[axes[i]] = clamp_to_int(floor(size * (double)(float)scale));
     }
     return true;
 }
 
-static bool resize_by_setting(struct step *step, const struct shape *in, struct shape *out)
+static bool resize_by_attribute(struct step *step, const struct shape *in, struct shape *out)
 {
-    const struct message_setting *scales = step_setting(step, "scales");
-    if (!scales || scales->real_count != in->rank)
+    const struct onnx_attribute *attribute = step_attribute(step, "scales");
+    double scales[GRAPH_MOST_DIMENSIONS];
+    if (!attribute || attribute->float_count != in->rank)
         return false;
+    onnx_attribute_floats(attribute, scales, in->rank);
     for (int i = 0; i < in->rank; i++)
-        out->dims[i] = integer_of(floor((double)in->dims[i] * (double)scales->reals[i]));
+        out->dims[i] = clamp_to_int(floor((double)in->dims[i] * scales[i]));
     return true;
 }
 
@@ -282,83 +283,83 @@ enum err rule_resize(struct step *step)
     int axes[GRAPH_MOST_DIMENSIONS];
     if (!in)
         return ERR_OK;
-    int count = step_list(step, "axes", listed, GRAPH_MOST_DIMENSIONS);
+    int count = step_ints(step, "axes", listed, GRAPH_MOST_DIMENSIONS);
     for (int i = 0; i < in->rank || i < count; i++)
-        if (!axis_of(count ? (i < count ? listed[i] : 0) : i, in->rank, &axes[i]))
-            return step_fail(step, "an axis is none of its input's dimensions");
+        if (!resolve_axis(count ? (i < count ? listed[i] : 0) : i, in->rank, &axes[i]))
+            return step_fail(step, "axis out of range");
     count = count ? count : in->rank;
     struct shape out = *in;
     bool is_known = resize_by_sizes(step, in, axes, count, &out) ||
                     resize_by_scales(step, in, axes, count, &out) ||
-                    resize_by_setting(step, in, &out);
-    return is_known ? step_give(step, 0, 0, &out) : ERR_OK;
+                    resize_by_attribute(step, in, &out);
+    return is_known ? step_set_output(step, 0, 0, &out) : ERR_OK;
 }
 
 enum err rule_center_crop_pad(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     int64_t sizes[GRAPH_MOST_DIMENSIONS], axes[GRAPH_MOST_DIMENSIONS];
-    int count = step_integers(step, 1, sizes, GRAPH_MOST_DIMENSIONS);
-    int axis_count = step_list(step, "axes", axes, GRAPH_MOST_DIMENSIONS);
+    int count = step_input_ints(step, 1, sizes, GRAPH_MOST_DIMENSIONS);
+    int axis_count = step_ints(step, "axes", axes, GRAPH_MOST_DIMENSIONS);
     if (!in || count < 0)
         return ERR_OK;
     struct shape out = *in;
     for (int i = 0, axis; i < count; i++) {
-        if (!axis_of(axis_count ? (i < axis_count ? axes[i] : -99) : i, in->rank, &axis))
-            return step_fail(step, "an axis is none of its input's dimensions");
+        if (!resolve_axis(axis_count ? (i < axis_count ? axes[i] : -99) : i, in->rank, &axis))
+            return step_fail(step, "axis out of range");
         out.dims[axis] = sizes[i];
     }
-    return step_give(step, 0, 0, &out);
+    return step_set_output(step, 0, 0, &out);
 }
 
-/* ---- made of data ---- */
+/* ---- selection by data ---- */
 
 enum err rule_one_hot(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    const struct known *values = step_input(step, 2);
+    const struct operand *values = step_input(step, 2);
     int64_t depth;
     int axis;
-    if (!in || step_integers(step, 1, &depth, 1) != 1)
+    if (!in || step_input_ints(step, 1, &depth, 1) != 1)
         return ERR_OK;
     if (in->rank == GRAPH_MOST_DIMENSIONS)
-        return step_fail(step, "what comes out has more dimensions than are read (8)");
-    if (!axis_of(step_integer(step, "axis", -1), in->rank + 1, &axis))
-        return step_fail(step, "its axis is none of the dimensions that come out");
+        return step_fail(step, "its output has more than 8 dimensions");
+    if (!resolve_axis(step_int(step, "axis", -1), in->rank + 1, &axis))
+        return step_fail(step, "axis out of range");
     struct shape out = {.rank = (uint8_t)(in->rank + 1)};
     for (int i = 0; i < out.rank; i++)
         out.dims[i] = i == axis ? depth : in->dims[i - (i > axis)];
-    return step_give(step, 0, values ? values->type : 0, &out);
+    return step_set_output(step, 0, values ? values->dtype : 0, &out);
 }
 
 enum err rule_top_k(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t k = step_integer(step, "k", -1);
+    int64_t k = step_int(step, "k", -1);
     int axis;
-    if (!in || (k < 0 && step_integers(step, 1, &k, 1) != 1))
+    if (!in || (k < 0 && step_input_ints(step, 1, &k, 1) != 1))
         return ERR_OK;
-    if (!axis_of(step_integer(step, "axis", -1), in->rank, &axis))
-        return step_fail(step, "its axis is none of its input's dimensions");
+    if (!resolve_axis(step_int(step, "axis", -1), in->rank, &axis))
+        return step_fail(step, "axis out of range");
     struct shape out = *in;
     out.dims[axis] = k;
-    enum err err = step_give(step, 0, 0, &out);
-    return err ? err : step_give(step, 1, ONNX_INT64, &out);
+    enum err err = step_set_output(step, 0, 0, &out);
+    return err ? err : step_set_output(step, 1, ONNX_INT64, &out);
 }
 
-/* As many boxes as may be left: what really is depends on the picture. */
+/* The upper bound: how many boxes are left depends on the image. */
 enum err rule_non_max_suppression(struct step *step)
 {
     const struct shape *boxes = step_shape(step, 0), *scores = step_shape(step, 1);
     int64_t most = 0;
     if (!boxes || !scores || boxes->rank != 3 || scores->rank != 3)
         return ERR_OK;
-    if (step_integers(step, 2, &most, 1) != 1 || most > boxes->dims[1] || most < 0)
+    if (step_input_ints(step, 2, &most, 1) != 1 || most > boxes->dims[1] || most < 0)
         most = boxes->dims[1];
     double rows = (double)scores->dims[0] * (double)scores->dims[1] * (double)most;
-    struct shape out = {.rank = 2, .dims = {integer_of(rows), 3}};
+    struct shape out = {.rank = 2, .dims = {clamp_to_int(rows), 3}};
     step->is_guessed = true;
-    return step_give(step, 0, ONNX_INT64, &out);
+    return step_set_output(step, 0, ONNX_INT64, &out);
 }
 
 enum err rule_non_zero(struct step *step)
@@ -368,7 +369,7 @@ enum err rule_non_zero(struct step *step)
         return ERR_OK;
     struct shape out = {.rank = 2, .dims = {in->rank, shape_elements(in)}};
     step->is_guessed = true;
-    return step_give(step, 0, ONNX_INT64, &out);
+    return step_set_output(step, 0, ONNX_INT64, &out);
 }
 
 enum err rule_compress(struct step *step)
@@ -378,7 +379,7 @@ enum err rule_compress(struct step *step)
         return ERR_OK;
     step->is_guessed = true;
     struct shape flat = {.rank = 1, .dims = {shape_elements(in)}};
-    return step_give(step, 0, 0, step_has(step, "axis") ? in : &flat);
+    return step_set_output(step, 0, 0, step_attribute(step, "axis") ? in : &flat);
 }
 
 enum err rule_unique(struct step *step)
@@ -390,11 +391,11 @@ enum err rule_unique(struct step *step)
     struct shape flat = {.rank = 1, .dims = {shape_elements(in)}};
     int axis = 0;
     bool has_axis =
-        step_has(step, "axis") && axis_of(step_integer(step, "axis", 0), in->rank, &axis);
+        step_attribute(step, "axis") && resolve_axis(step_int(step, "axis", 0), in->rank, &axis);
     struct shape one = {.rank = 1, .dims = {has_axis ? in->dims[axis] : flat.dims[0]}};
-    enum err err = step_give(step, 0, 0, has_axis ? in : &flat);
+    enum err err = step_set_output(step, 0, 0, has_axis ? in : &flat);
     for (size_t i = 1; i < 4 && !err; i++)
-        err = step_give(step, i, ONNX_INT64, &one);
+        err = step_set_output(step, i, ONNX_INT64, &one);
     return err;
 }
 
@@ -403,6 +404,6 @@ enum err rule_multinomial(struct step *step)
     const struct shape *in = step_shape(step, 0);
     if (!in || in->rank != 2)
         return ERR_OK;
-    struct shape out = {.rank = 2, .dims = {in->dims[0], step_integer(step, "sample_size", 1)}};
-    return step_give(step, 0, ONNX_INT32, &out);
+    struct shape out = {.rank = 2, .dims = {in->dims[0], step_int(step, "sample_size", 1)}};
+    return step_set_output(step, 0, ONNX_INT32, &out);
 }

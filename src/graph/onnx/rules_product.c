@@ -1,35 +1,30 @@
-/* Products of matrices, and recurrence. */
-#include "graph/onnx/rules.h"
-
+/* Shape rules of matrix products, recurrence and attention. */
 #include <string.h>
 
-/* Numbers of the model, which a product with counts as a layer of its own. */
-static bool is_weight(const struct known *known)
+#include "graph/onnx/operators.h"
+
+static struct shape shape_of(int rank, int64_t a, int64_t b, int64_t c, int64_t d)
 {
-    return known && known->tensor && known->tensor->elements > 1;
+    return (struct shape){.rank = (uint8_t)rank, .dims = {a, b, c, d}};
 }
 
-/* One of the two is of the model: a linear layer. */
+/* A product with a weight is a linear layer. */
 static void choose_op(struct step *step, size_t a, size_t b)
 {
-    bool left = is_weight(step_input(step, a)), right = is_weight(step_input(step, b));
-    step->made.op = left != right ? GRAPH_LINEAR : GRAPH_MATMUL;
+    bool left = operand_is_weight(step_input(step, a));
+    bool right = operand_is_weight(step_input(step, b));
+    step->emitted.op = left != right ? GRAPH_LINEAR : GRAPH_MATMUL;
 }
 
 /* ---- matmul ---- */
 
-/* The dimensions before the last two, the smaller repeated; false when they do not fit. */
-static bool join_batches(const struct shape *a, const struct shape *b, struct shape *out)
+/* Broadcasts the dimensions before the last two; false when they are not compatible. */
+static bool broadcast_batches(struct shape a, struct shape b, struct shape *out)
 {
-    int of_a = a->rank - 2, of_b = b->rank - 2, rank = of_a > of_b ? of_a : of_b;
-    out->rank = (uint8_t)rank;
-    for (int i = 1; i <= rank; i++) {
-        int64_t x = i <= of_a ? a->dims[of_a - i] : 1, y = i <= of_b ? b->dims[of_b - i] : 1;
-        if (x != y && x != 1 && y != 1)
-            return false;
-        out->dims[rank - i] = x == 1 ? y : x;
-    }
-    return true;
+    a.rank -= 2;
+    b.rank -= 2;
+    *out = a;
+    return shape_broadcast(out, &b);
 }
 
 static void swap_last(struct shape *shape)
@@ -41,32 +36,32 @@ static void swap_last(struct shape *shape)
     shape->dims[shape->rank - 2] = last;
 }
 
-/* As numpy does: a vector is a row on the left and a column on the right, and goes away. */
-static enum err multiply(struct step *step, struct shape a, struct shape b, int32_t type)
+/* Like numpy.matmul: a vector is a row on the left and a column on the right, and that dimension is removed. */
+static enum err multiply(struct step *step, struct shape a, struct shape b, int32_t dtype)
 {
     bool is_row = a.rank == 1, is_column = b.rank == 1;
     struct shape out;
     if (a.rank == 0 || b.rank == 0)
-        return step_fail(step, "it multiplies with a single number");
+        return step_fail(step, "an input is a scalar, not a matrix");
     if (is_row)
         a = (struct shape){.rank = 2, .dims = {1, a.dims[0]}};
     if (is_column)
         b = (struct shape){.rank = 2, .dims = {b.dims[0], 1}};
-    if (a.dims[a.rank - 1] != b.dims[b.rank - 2] || !join_batches(&a, &b, &out))
-        return step_fail(step, "its matrices do not fit: %lld columns and %lld rows",
+    if (a.dims[a.rank - 1] != b.dims[b.rank - 2] || !broadcast_batches(a, b, &out))
+        return step_fail(step, "inner dimensions differ: %lld and %lld",
                          (long long)a.dims[a.rank - 1], (long long)b.dims[b.rank - 2]);
     if (!is_row)
         out.dims[out.rank++] = a.dims[a.rank - 2];
     if (!is_column)
         out.dims[out.rank++] = b.dims[b.rank - 1];
-    return step_give(step, 0, type, &out);
+    return step_set_output(step, 0, dtype, &out);
 }
 
-static enum err matmul(struct step *step, size_t second, int32_t type)
+static enum err matmul(struct step *step, size_t second, int32_t dtype)
 {
     const struct shape *a = step_shape(step, 0), *b = step_shape(step, second);
     choose_op(step, 0, second);
-    return a && b ? multiply(step, *a, *b, type) : ERR_OK;
+    return a && b ? multiply(step, *a, *b, dtype) : ERR_OK;
 }
 
 enum err rule_matmul(struct step *step)
@@ -77,55 +72,50 @@ enum err rule_matmul(struct step *step)
 enum err rule_matmul_integer(struct step *step)
 {
     static const uint8_t ORDER[] = {0, 1};
-    step->order = ORDER;
-    step->order_count = sizeof ORDER;
+    step_select(step, ORDER, sizeof ORDER);
     return matmul(step, 1, ONNX_INT32);
 }
 
 enum err rule_qlinear_matmul(struct step *step)
 {
     static const uint8_t ORDER[] = {0, 3};
-    step->order = ORDER;
-    step->order_count = sizeof ORDER;
+    step_select(step, ORDER, sizeof ORDER);
     return matmul(step, 3, 0);
 }
 
-/* ONNX Runtime's: the scale and the zero point stand between the matrix and the bias. */
+/* Scale and zero point are between the matrix and the bias. */
 enum err rule_dynamic_matmul(struct step *step)
 {
     static const uint8_t ORDER[] = {0, 1, 4};
-    step->order = ORDER;
-    step->order_count = sizeof ORDER;
+    step_select(step, ORDER, sizeof ORDER);
     return matmul(step, 1, 0);
 }
 
-/* A matrix of few bits, N x K, packed in blocks: the bytes are those of the file. */
+/* An N x K matrix of few bits per element, packed in blocks: its bytes are those of the file. */
 enum err rule_matmul_bits(struct step *step)
 {
-    static const uint8_t ORDER[] = {0, 1,
-                                    5}; /* scales, zero points and the order of groups left out */
+    static const uint8_t ORDER[] = {0, 1, 5}; /* without scales, zero points and g_idx */
     const struct shape *in = step_shape(step, 0);
-    struct known *packed = step_input(step, 1);
-    int64_t rows = step_integer(step, "N", 0), columns = step_integer(step, "K", 0);
-    step->order = ORDER;
-    step->order_count = sizeof ORDER;
+    struct operand *packed = step_input(step, 1);
+    int64_t rows = step_int(step, "N", 0), columns = step_int(step, "K", 0);
+    step_select(step, ORDER, sizeof ORDER);
     if (!in || in->rank == 0 || !packed || !packed->tensor)
         return ERR_OK;
     if (rows < 1 || columns < 1 || rows > INT32_MAX || columns > INT32_MAX ||
         in->dims[in->rank - 1] != columns)
-        return step_fail(step, "its matrix does not fit its input");
-    struct known *root = packed->root ? packed->root : packed;
+        return step_fail(step, "N or K does not match its input");
+    struct operand *root = packed->root ? packed->root : packed;
     root->stored_bytes = (double)packed->tensor->elements;
     root->shape = (struct shape){.rank = 2, .dims = {rows, columns}};
-    root->numbers = NULL; /* they are not those of this shape */
-    root->was_looked_at = true;
+    root->data = NULL; /* packed elements are not those of this shape */
+    root->is_data_read = true;
     struct shape out = *in;
     out.dims[out.rank - 1] = rows;
-    return step_give(step, 0, 0, &out);
+    return step_set_output(step, 0, 0, &out);
 }
 
-/* Rows before the batches, as they lie before heads are put first: (rows, batches, columns). */
-static void rows_behind_batches(struct shape *shape)
+/* (rows, batches..., columns), as before heads are moved to the front, to (batches..., rows, columns). */
+static void move_rows_inside(struct shape *shape)
 {
     if (shape->rank < 3)
         return;
@@ -142,15 +132,15 @@ enum err rule_fused_matmul(struct step *step)
     if (!first || !second)
         return ERR_OK;
     struct shape a = *first, b = *second;
-    if (step_integer(step, "transBatchA", 0))
-        rows_behind_batches(&a);
-    if (step_integer(step, "transBatchB", 0))
-        rows_behind_batches(&b);
-    if (step_integer(step, "transA", 0))
+    if (step_int(step, "transBatchA", 0))
+        move_rows_inside(&a);
+    if (step_int(step, "transBatchB", 0))
+        move_rows_inside(&b);
+    if (step_int(step, "transA", 0))
         swap_last(&a);
-    if (step_integer(step, "transB", 0))
+    if (step_int(step, "transB", 0))
         swap_last(&b);
-    step->summed = a.rank ? a.dims[a.rank - 1] : 0;
+    step->inner = a.rank ? a.dims[a.rank - 1] : 0;
     return multiply(step, a, b, 0);
 }
 
@@ -161,13 +151,13 @@ static enum err gemm(struct step *step, size_t right)
     if (!first || !second)
         return ERR_OK;
     if (first->rank != 2 || second->rank != 2)
-        return step_fail(step, "its inputs are no matrices");
+        return step_fail(step, "an input is not a matrix");
     struct shape a = *first, b = *second;
-    if (step_integer(step, "transA", 0)) {
+    if (step_int(step, "transA", 0)) {
         swap_last(&a);
-        step->summed = a.dims[1];
+        step->inner = a.dims[1];
     }
-    if (step_integer(step, "transB", 0))
+    if (step_int(step, "transB", 0))
         swap_last(&b);
     return multiply(step, a, b, 0);
 }
@@ -179,9 +169,8 @@ enum err rule_gemm(struct step *step)
 
 enum err rule_qgemm(struct step *step)
 {
-    static const uint8_t ORDER[] = {0, 3, 6}; /* scales and zero points are left out */
-    step->order = ORDER;
-    step->order_count = sizeof ORDER;
+    static const uint8_t ORDER[] = {0, 3, 6}; /* without scales and zero points */
+    step_select(step, ORDER, sizeof ORDER);
     return gemm(step, 3);
 }
 
@@ -206,22 +195,22 @@ static void split_equation(struct slice text, struct equation *equation)
 {
     equation->left = text;
     for (size_t i = 0; i + 1 < text.length; i++)
-        if (text.bytes[i] == '-' && text.bytes[i + 1] == '>') {
+        if (text.start[i] == '-' && text.start[i + 1] == '>') {
             equation->left.length = i;
-            equation->right = (struct slice){text.bytes + i + 2, text.length - i - 2};
+            equation->right = (struct slice){text.start + i + 2, text.length - i - 2};
             equation->has_right = true;
             return;
         }
 }
 
-/* Gives each letter the size of its dimension; false: it is none that is understood, or does not fit. */
+/* Sets the size of each letter; false: not supported (an ellipsis), or it does not match the inputs. */
 static bool read_terms(const struct step *step, struct equation *equation)
 {
     size_t input = 0;
     int place = 0;
     const struct shape *shape = step_shape(step, 0);
     for (size_t i = 0; i <= equation->left.length; i++) {
-        char byte = (char)(i < equation->left.length ? equation->left.bytes[i] : ',');
+        char byte = (char)(i < equation->left.length ? equation->left.start[i] : ',');
         if (byte == ' ')
             continue;
         if (!shape || (byte == ',' && place != shape->rank))
@@ -236,7 +225,7 @@ static bool read_terms(const struct step *step, struct equation *equation)
         int64_t size = shape->dims[place++], *known = &equation->sizes[(int)byte];
         *known = equation->seen[(int)byte]++ && *known != 1 ? *known : size;
     }
-    return input == step_input_count(step);
+    return input == step->node->input_count;
 }
 
 static bool give_letter(struct shape *out, const struct equation *equation, char letter)
@@ -251,14 +240,14 @@ static bool einsum_shape(const struct equation *equation, struct shape *out, boo
 {
     bool is_right = true;
     for (size_t i = 0; i < equation->right.length && is_right; i++)
-        if (equation->right.bytes[i] != ' ') {
-            is_right = is_letter(equation->right.bytes[i]) &&
-                       give_letter(out, equation, equation->right.bytes[i]);
+        if (equation->right.start[i] != ' ') {
+            is_right = is_letter(equation->right.start[i]) &&
+                       give_letter(out, equation, equation->right.start[i]);
             if (is_right)
-                is_kept[(int)equation->right.bytes[i]] = true;
+                is_kept[(int)equation->right.start[i]] = true;
         }
     for (int i = 0; i < LETTERS && !equation->has_right && is_right; i++)
-        if (equation->seen[i] == 1) { /* without a right side: the letters that are there once */
+        if (equation->seen[i] == 1) { /* implicit output: letters that occur once */
             is_right = give_letter(out, equation, (char)i);
             is_kept[i] = true;
         }
@@ -270,7 +259,7 @@ enum err rule_einsum(struct step *step)
     struct equation equation = {.right = {"", 0}};
     struct shape out = {0};
     bool is_kept[LETTERS] = {0};
-    split_equation(step_text(step, "equation"), &equation);
+    split_equation(step_string(step, "equation"), &equation);
     choose_op(step, 0, 1);
     if (!read_terms(step, &equation) || !einsum_shape(&equation, &out, is_kept))
         return ERR_OK;
@@ -278,43 +267,214 @@ enum err rule_einsum(struct step *step)
     for (int i = 0; i < LETTERS; i++)
         if (equation.seen[i] && !is_kept[i])
             summed *= (double)equation.sizes[i];
-    step->summed = summed < 1e15 ? (int64_t)summed : 0;
-    if (step_input_count(step) == 1) {
-        step->made.op = summed > 1 ? GRAPH_REDUCE : GRAPH_REARRANGE;
-        step->summed = 0;
+    step->inner = summed < 1e15 ? (int64_t)summed : 0;
+    if (step->node->input_count == 1) {
+        step->emitted.op = summed > 1 ? GRAPH_REDUCE : GRAPH_REARRANGE;
+        step->inner = 0;
     } else if (summed <= 1) {
-        step->made.op = GRAPH_MUL;
-        step->summed = 0;
+        step->emitted.op = GRAPH_MUL;
+        step->inner = 0;
     }
-    return step_give(step, 0, 0, &out);
+    return step_set_output(step, 0, 0, &out);
 }
 
 /* ---- recurrence ---- */
-
-static struct shape shape_of(int rank, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    return (struct shape){.rank = (uint8_t)rank, .dims = {a, b, c, d}};
-}
 
 enum err rule_recurrent(struct step *step)
 {
     const struct shape *in = step_shape(step, 0), *back = step_shape(step, 2);
     if (!in || in->rank != 3)
         return ERR_OK;
-    int64_t ways = slice_is(step_text(step, "direction"), "bidirectional") ? 2 : 1;
-    int64_t hidden = step_integer(step, "hidden_size", back && back->rank == 3 ? back->dims[2] : 0);
-    bool batch_first = step_integer(step, "layout", 0) != 0;
+    int64_t directions = slice_is(step_string(step, "direction"), "bidirectional") ? 2 : 1;
+    int64_t hidden = step_int(step, "hidden_size", back && back->rank == 3 ? back->dims[2] : 0);
+    bool batch_first = step_int(step, "layout", 0) != 0;
     int64_t steps = in->dims[batch_first], batch = in->dims[!batch_first];
     if (hidden < 1 || hidden > INT32_MAX)
-        return step_fail(step, "its hidden_size is none");
-    struct shape all = batch_first ? shape_of(4, batch, steps, ways, hidden)
-                                   : shape_of(4, steps, ways, batch, hidden);
-    struct shape last =
-        batch_first ? shape_of(3, batch, ways, hidden, 0) : shape_of(3, ways, batch, hidden, 0);
-    step->made.as.recurrent =
-        (struct graph_recurrent){.steps = steps, .hidden = hidden, .directions = ways};
-    enum err err = step_give(step, 0, 0, &all);
+        return step_fail(step, "invalid hidden_size");
+    struct shape all = batch_first ? shape_of(4, batch, steps, directions, hidden)
+                                   : shape_of(4, steps, directions, batch, hidden);
+    struct shape last = batch_first ? shape_of(3, batch, directions, hidden, 0)
+                                    : shape_of(3, directions, batch, hidden, 0);
+    step->emitted.as.recurrent =
+        (struct graph_recurrent){.steps = steps, .hidden = hidden, .directions = directions};
+    enum err err = step_set_output(step, 0, 0, &all);
     for (size_t i = 1; i < 3 && !err; i++)
-        err = step_give(step, i, 0, &last);
+        err = step_set_output(step, i, 0, &last);
+    return err;
+}
+
+/* ---- attention ---- */
+
+static int64_t divided(int64_t whole, int64_t count)
+{
+    return count > 0 ? whole / count : 0;
+}
+
+/* Tokens in the KV cache: (batch, heads, tokens, size). */
+static int64_t cached_tokens(const struct step *step, size_t input)
+{
+    const struct shape *past = step_shape(step, input);
+    return past && past->rank == 4 ? past->dims[2] : 0;
+}
+
+/* ONNX 23: (batch, tokens, heads x size) or (batch, heads, tokens, size). */
+
+struct qkv_layout {
+    int64_t batch, heads, tokens, size;
+};
+
+static bool read_layout(const struct shape *shape, int64_t heads, struct qkv_layout *out)
+{
+    if (shape && shape->rank == 4)
+        *out = (struct qkv_layout){shape->dims[0], shape->dims[1], shape->dims[2], shape->dims[3]};
+    else if (shape && shape->rank == 3 && heads > 0)
+        *out = (struct qkv_layout){shape->dims[0], heads, shape->dims[1],
+                                   divided(shape->dims[2], heads)};
+    else
+        return false;
+    return true;
+}
+
+enum err rule_attention(struct step *step)
+{
+    int64_t heads = step_int(step, "q_num_heads", 0);
+    int64_t heads_kv = step_int(step, "kv_num_heads", 0);
+    struct qkv_layout q, k, v;
+    if (!read_layout(step_shape(step, 0), heads, &q) ||
+        !read_layout(step_shape(step, 1), heads_kv, &k) ||
+        !read_layout(step_shape(step, 2), heads_kv, &v))
+        return ERR_OK;
+    int64_t before = cached_tokens(step, 4), total = before + k.tokens;
+    step->emitted.as.attention = (struct graph_attention){
+        .heads = q.heads,
+        .heads_kv = k.heads,
+        .key_size = q.size,
+        .value_size = v.size,
+        .tokens = q.tokens,
+        .before = k.tokens == q.tokens ? before : 0,
+        .others = k.tokens == q.tokens ? 0 : total,
+        .sequences = q.batch,
+        .is_causal = step_int(step, "is_causal", 0) != 0,
+    };
+    if (v.size > INT32_MAX || q.heads > INT32_MAX)
+        return step_fail(step, "number or size of heads out of range");
+    struct shape out = step_shape(step, 0)->rank == 4
+                           ? shape_of(4, q.batch, q.heads, q.tokens, v.size)
+                           : shape_of(3, q.batch, q.tokens, q.heads * v.size, 0);
+    struct shape keys = shape_of(4, q.batch, k.heads, total, k.size);
+    struct shape values = shape_of(4, q.batch, v.heads, total, v.size);
+    struct shape scores = shape_of(4, q.batch, q.heads, q.tokens, total);
+    enum err err = step_set_output(step, 0, 0, &out);
+    if (!err)
+        err = step_set_output(step, 1, 0, &keys);
+    if (!err)
+        err = step_set_output(step, 2, 0, &values);
+    return err ? err : step_set_output(step, 3, 0, &scores);
+}
+
+/* ---- attention of ONNX Runtime ---- */
+
+static bool heads_are_valid(int64_t heads)
+{
+    return heads > 0 && heads <= INT32_MAX;
+}
+
+/* A fused QKV projection, then attention. */
+enum err rule_packed_attention(struct step *step)
+{
+    static const uint8_t PRODUCT[] = {0, 1, 2}, REST[] = {4, 5}; /* KV cache, attention bias */
+    const struct shape *in = step_shape(step, 0), *weight = step_shape(step, 1);
+    int64_t heads = step_int(step, "num_heads", 0), sizes[3];
+    if (!in || !weight || in->rank != 3 || weight->rank != 2 || !heads_are_valid(heads))
+        return ERR_OK;
+    if (step_ints(step, "qkv_hidden_sizes", sizes, 3) != 3)
+        sizes[0] = sizes[1] = sizes[2] = weight->dims[1] / 3;
+    const struct shape *past = step_shape(step, 4); /* (2, batch, heads, tokens, size) */
+    int64_t before = past && past->rank == 5 ? past->dims[3] : 0;
+    step->emitted.as.attention = (struct graph_attention){
+        .heads = heads,
+        .heads_kv = heads,
+        .key_size = divided(sizes[0], heads),
+        .value_size = divided(sizes[2], heads),
+        .tokens = in->dims[1],
+        .before = before,
+        .sequences = in->dims[0],
+        .is_causal = step_int(step, "unidirectional", 0) != 0,
+    };
+    step->prologue.op = GRAPH_LINEAR;
+    step->prologue.inputs = PRODUCT;
+    step->prologue.input_count = sizeof PRODUCT;
+    step->prologue.shape = shape_of(3, in->dims[0], in->dims[1], weight->dims[1], 0);
+    step_select(step, REST, sizeof REST);
+    struct shape out = shape_of(3, in->dims[0], in->dims[1], sizes[2], 0);
+    struct shape present = {
+        .rank = 5, .dims = {2, in->dims[0], heads, before + in->dims[1], divided(sizes[0], heads)}};
+    enum err err = step_set_output(step, 0, 0, &out);
+    return err ? err : step_set_output(step, 1, 0, &present);
+}
+
+enum err rule_multi_head_attention(struct step *step)
+{
+    const struct shape *q = step_shape(step, 0), *k = step_shape(step, 1), *v = step_shape(step, 2);
+    int64_t heads = step_int(step, "num_heads", 0);
+    if (!q || !k || !v || q->rank != 3 || k->rank < 3 || v->rank < 3 || !heads_are_valid(heads))
+        return ERR_OK;
+    /* K and V of cross-attention are (batch, heads, tokens, size). */
+    int64_t tokens_k = k->rank == 4 ? k->dims[2] : k->dims[1];
+    int64_t width_v = v->rank == 4 ? v->dims[3] : divided(v->dims[2], heads);
+    int64_t before = cached_tokens(step, 6);
+    bool is_own = tokens_k == q->dims[1];
+    step->emitted.as.attention = (struct graph_attention){
+        .heads = heads,
+        .heads_kv = heads,
+        .key_size = divided(q->dims[2], heads),
+        .value_size = width_v,
+        .tokens = q->dims[1],
+        .before = is_own ? before : 0,
+        .others = is_own ? 0 : tokens_k + before,
+        .sequences = q->dims[0],
+        .is_causal = step_int(step, "unidirectional", 0) != 0,
+    };
+    if (width_v > INT32_MAX)
+        return step_fail(step, "head size of V out of range");
+    struct shape out = shape_of(3, q->dims[0], q->dims[1], heads * width_v, 0);
+    struct shape keys =
+        shape_of(4, q->dims[0], heads, before + tokens_k, divided(q->dims[2], heads));
+    struct shape values = shape_of(4, q->dims[0], heads, before + tokens_k, width_v);
+    enum err err = step_set_output(step, 0, 0, &out);
+    if (!err)
+        err = step_set_output(step, 1, 0, &keys);
+    return err ? err : step_set_output(step, 2, 0, &values);
+}
+
+enum err rule_group_attention(struct step *step)
+{
+    const struct shape *q = step_shape(step, 0), *k = step_shape(step, 1);
+    int64_t heads = step_int(step, "num_heads", 0);
+    int64_t heads_kv = step_int(step, "kv_num_heads", 0);
+    if (!q || q->rank != 3 || !heads_are_valid(heads) || !heads_are_valid(heads_kv))
+        return ERR_OK;
+    /* Without a second input, the first one holds Q, K and V. */
+    int64_t size = divided(q->dims[2], k ? heads : heads + 2 * heads_kv);
+    int64_t before = cached_tokens(step, 3);
+    if (size > INT32_MAX)
+        return step_fail(step, "head size out of range");
+    step->emitted.as.attention = (struct graph_attention){
+        .heads = heads,
+        .heads_kv = heads_kv,
+        .key_size = size,
+        .value_size = size,
+        .tokens = q->dims[1],
+        .before = before,
+        .sequences = q->dims[0],
+        .window =
+            step_int(step, "local_window_size", 0) > 0 ? step_int(step, "local_window_size", 0) : 0,
+        .is_causal = true,
+    };
+    struct shape out = shape_of(3, q->dims[0], q->dims[1], heads * size, 0);
+    struct shape cache = shape_of(4, q->dims[0], heads_kv, before + q->dims[1], size);
+    enum err err = step_set_output(step, 0, 0, &out);
+    for (size_t i = 1; i < 3 && !err; i++)
+        err = step_set_output(step, i, 0, &cache);
     return err;
 }

@@ -1,302 +1,345 @@
-#include "graph/onnx/walk.h"
-
+/* The walk over the live nodes of an ONNX file in topological order.  Subgraphs of If, Loop and Scan, and calls of
+ * functions that the file defines, are walked in the place of their node. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/onnx/dims.h"
-#include "graph/onnx/emit.h"
-#include "graph/onnx/needed.h"
-#include "graph/onnx/order.h"
-#include "graph/onnx/weights.h"
+#include "graph/model_files.h"
+#include "graph/onnx/infer.h"
+#include "graph/onnx/operators.h"
+#include "graph/order.h"
+#include "graph/reader.h"
 
-static enum err walk_graph(struct work *work, int32_t graph);
+/* ---- live nodes: a runtime drops the others when it loads the file ---- */
 
-/* ---- shapes that no rule gives ---- */
+struct pending {
+    struct infer *infer;
+    int32_t *values; /* whose producers are still to be visited; each is added once */
+    size_t count;
+};
+
+static void need_values(struct pending *pending, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t value = pending->infer->file->links[first + i];
+        if (value == ONNX_NONE || pending->infer->operands[value].is_live)
+            continue;
+        pending->infer->operands[value].is_live = true;
+        pending->values[pending->count++] = value;
+    }
+}
+
+static void need_outputs(struct pending *pending, int32_t graph)
+{
+    if (graph == ONNX_NONE)
+        return;
+    const struct onnx_graph *inner = &pending->infer->file->graphs[graph];
+    need_values(pending, inner->first_output, inner->output_count);
+}
+
+static void need_node(struct pending *pending, int32_t index)
+{
+    const struct onnx_file *file = pending->infer->file;
+    const struct onnx_node *node = &file->nodes[index];
+    pending->infer->is_live[index] = true;
+    need_values(pending, node->first_input, node->input_count);
+    need_outputs(pending, node->call);
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        need_outputs(pending, file->attributes[node->first_attribute + i].graph);
+}
+
+/* Everything is live in a file that declares no output. */
+static void mark_all(struct infer *infer)
+{
+    memset(infer->is_live, true, infer->file->node_count);
+    for (size_t i = 0; i < infer->file->value_count; i++)
+        infer->operands[i].is_live = true;
+}
+
+static enum err mark_live(struct infer *infer)
+{
+    const struct onnx_file *file = infer->file;
+    struct pending pending = {.infer = infer};
+    if (file->graphs[0].output_count == 0) {
+        mark_all(infer);
+        return ERR_OK;
+    }
+    pending.values = malloc((file->value_count + 1) * sizeof *pending.values);
+    if (!pending.values)
+        return infer_no_memory(infer);
+    need_outputs(&pending, 0);
+    while (pending.count) {
+        int32_t producer = file->values[pending.values[--pending.count]].producer;
+        if (producer != ONNX_NONE && !infer->is_live[producer])
+            need_node(&pending, producer);
+    }
+    free(pending.values);
+    return ERR_OK;
+}
+
+/* ---- topological order of one graph ---- */
+
+struct graph_scope {
+    const struct onnx_file *file;
+    const struct onnx_graph *graph;
+};
+
+static int64_t producer_in(const void *data, uint32_t index, uint32_t input)
+{
+    const struct graph_scope *scope = data;
+    uint32_t first = scope->graph->first_node;
+    const struct onnx_node *node = &scope->file->nodes[first + index];
+    if (input >= node->input_count)
+        return ORDER_NO_MORE;
+    int32_t value = scope->file->links[node->first_input + input];
+    int64_t producer = value == ONNX_NONE ? -1 : scope->file->values[value].producer;
+    bool is_inside = producer >= first && producer < (int64_t)first + scope->graph->node_count;
+    return is_inside ? producer - first : ORDER_NO_NODE;
+}
+
+/* The caller frees *out: node indices within the graph. */
+static enum err order_graph(const struct infer *infer, const struct onnx_graph *graph,
+                            uint32_t **out)
+{
+    struct graph_scope scope = {infer->file, graph};
+    uint32_t in_cycle;
+    *out = malloc((graph->node_count + 1) * sizeof **out);
+    if (!*out)
+        return infer_no_memory(infer);
+    enum err err = order_nodes(graph->node_count, producer_in, &scope, *out, &in_cycle);
+    if (err == ERR_NO_MEMORY)
+        return infer_no_memory(infer);
+    if (!err)
+        return ERR_OK;
+    const struct onnx_node *node = &infer->file->nodes[graph->first_node + in_cycle];
+    return err_set(infer->why, err,
+                   "%.160s: node '%s' (%s) depends on its own output: the graph has a cycle",
+                   infer->file->path, model_label(onnx_node_name(infer->file, node)).text,
+                   model_label(node->op).text);
+}
+
+static enum err walk_graph(struct infer *infer, int32_t graph);
+
+/* ---- outputs that no rule sets ---- */
 
 static int32_t output_value(const struct step *step, size_t index)
 {
-    return step->work->file->links[step->node->first_output + index];
+    return step->infer->file->links[step->node->first_output + index];
 }
 
-/* As the file says, or as the first input is. */
-static void assume(struct step *step, size_t index)
+/* As the file declares it, else like the first input. */
+static void assume_output(struct step *step, size_t index)
 {
-    struct known *out = step_output(step, index);
-    int32_t type;
-    struct shape told;
-    bool is_told = dims_told(step->work, output_value(step, index), &type, &told);
-    if (out->type == 0)
-        out->type = type;
-    if (is_told && (!out->has_shape || step->is_guessed)) {
-        out->shape = told;
+    struct operand *out = step_output(step, index);
+    int32_t dtype;
+    struct shape declared;
+    bool is_declared = inputs_declared(step->infer, output_value(step, index), &dtype, &declared);
+    if (out->dtype == 0)
+        out->dtype = dtype;
+    if (is_declared && (!out->has_shape || step->is_guessed)) {
+        out->shape = declared;
         out->has_shape = true;
         return;
     }
     out->is_guess = step->is_guessed || !out->has_shape;
-    step->work->is_guessed |= out->is_guess;
+    step->infer->is_guessed |= out->is_guess;
     if (out->has_shape)
         return;
     out->has_shape = true;
     out->shape = (struct shape){.rank = 1, .dims = {1}};
-    for (size_t i = 0; i < step_input_count(step); i++) {
-        const struct known *in = step_input(step, i);
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        const struct operand *in = step_input(step, i);
         if (!in || !in->has_shape)
             continue;
         out->shape = in->shape;
-        out->type = out->type ? out->type : in->type;
+        out->dtype = out->dtype ? out->dtype : in->dtype;
         return;
     }
 }
 
-/* ---- small numbers ---- */
+/* ---- subgraphs ---- */
 
-/* Integers are shapes and indices; of other numbers only as few as scales are. */
-static bool is_small(const struct known *out)
-{
-    enum { MOST_REALS = 8 };
-    int64_t elements = shape_elements(&out->shape);
-    return type_is_real(out->type) ? elements <= MOST_REALS && out->shape.rank <= 1
-                                   : elements <= MOST_NUMBERS;
-}
-
-/* True when every output is known by its numbers: nothing is left to be done for it. */
-static bool fold(struct step *step)
-{
-    bool is_folded = step->row && step->node->output_count > 0;
-    for (size_t i = 0; step->row && i < step->node->output_count; i++) {
-        struct known *out = step_output(step, i);
-        if (!out)
-            continue;
-        int64_t count = shape_elements(&out->shape);
-        double *numbers = is_small(out) ? work_numbers(step->work, count) : NULL;
-        if (numbers && step->row->fold(step, i, numbers, count))
-            out->numbers = numbers;
-        is_folded = is_folded && out->numbers && !out->is_output;
-    }
-    return is_folded;
-}
-
-/* The tensor of a Constant node is a tensor of the model; no node is left. */
-static bool is_constant(const struct step *step)
-{
-    const struct known *out = step_output(step, 0);
-    return step->row && step->row->rule == rule_constant && out && out->tensor && !out->is_output;
-}
-
-/* ---- graphs inside of nodes ---- */
-
-static enum err need_graph(const struct step *step, const char *name, int32_t *out)
+static enum err find_graph(const struct step *step, const char *name, int32_t *out)
 {
     const struct onnx_attribute *attribute = step_attribute(step, name);
-    *out = ONNX_NONE;
-    if (!attribute || attribute->graph == ONNX_NONE)
-        return step_fail(step, "it has no graph '%s'", name);
-    *out = attribute->graph;
-    return ERR_OK;
+    *out = attribute ? attribute->graph : ONNX_NONE;
+    return *out == ONNX_NONE ? step_fail(step, "missing graph '%s'", name) : ERR_OK;
 }
 
-/* Two names of one value. */
-static void share(struct known *to, const struct known *from)
+/* Makes `to` another name of the same value. */
+static void alias(struct operand *to, const struct operand *from)
 {
     bool is_output = to->is_output;
-    struct known *root = from->root;
+    struct operand *root = from->root;
     *to = *from;
     to->is_output = is_output;
-    to->root = root ? root : from->tensor ? (struct known *)from : NULL;
-    to->is_made = true;
+    to->root = root ? root : from->tensor ? (struct operand *)from : NULL;
+    to->is_defined = true;
 }
 
-static struct known *graph_end(const struct step *step, uint32_t first, uint32_t count,
-                               uint32_t index)
+static struct operand *body_input(const struct step *step, int32_t graph, uint32_t index)
 {
-    return index < count ? &step->work->known[step->work->file->links[first + index]] : NULL;
+    const struct onnx_file *file = step->infer->file;
+    const struct onnx_graph *body = &file->graphs[graph];
+    return index < body->input_count
+               ? &step->infer->operands[file->links[body->first_input + index]]
+               : NULL;
 }
 
-static struct known *body_input(const struct step *step, int32_t graph, uint32_t index)
+static struct operand *body_output(const struct step *step, int32_t graph, uint32_t index)
 {
-    const struct onnx_graph *body = &step->work->file->graphs[graph];
-    return graph_end(step, body->first_input, body->input_count, index);
-}
-
-static struct known *body_output(const struct step *step, int32_t graph, uint32_t index)
-{
-    const struct onnx_graph *body = &step->work->file->graphs[graph];
-    return graph_end(step, body->first_output, body->output_count, index);
+    const struct onnx_file *file = step->infer->file;
+    const struct onnx_graph *body = &file->graphs[graph];
+    return index < body->output_count
+               ? &step->infer->operands[file->links[body->first_output + index]]
+               : NULL;
 }
 
 static enum err walk_if(struct step *step)
 {
-    struct known *condition = step_input(step, 0);
-    const double *chosen = condition ? known_numbers(step->work, condition) : NULL;
+    struct operand *condition = step_input(step, 0);
+    const double *chosen = condition ? operand_data(step->infer, condition) : NULL;
     bool is_known = chosen && shape_elements(&condition->shape) == 1;
     int32_t graph;
     enum err err =
-        need_graph(step, is_known && chosen[0] == 0 ? "else_branch" : "then_branch", &graph);
-    step->work->is_guessed |= !is_known;
+        find_graph(step, is_known && chosen[0] == 0 ? "else_branch" : "then_branch", &graph);
+    step->infer->is_guessed |= !is_known;
     if (!err)
-        err = walk_graph(step->work, graph);
+        err = walk_graph(step->infer, graph);
     for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
-        struct known *out = step_output(step, i), *from = body_output(step, graph, i);
+        struct operand *out = step_output(step, i), *from = body_output(step, graph, i);
         if (out && from)
-            share(out, from);
+            alias(out, from);
     }
     return err;
 }
 
-/* A dimension more in front: what a body gives at each turn, put together. */
-static void stack(struct known *to, const struct known *from, int64_t turns)
+/* The outputs of all iterations, stacked along a new first dimension. */
+static void stack(struct operand *to, const struct operand *from, int64_t iterations)
 {
-    to->type = from->type;
+    to->dtype = from->dtype;
     to->has_shape = from->has_shape && from->shape.rank < GRAPH_MOST_DIMENSIONS;
     to->shape.rank = (uint8_t)(from->shape.rank + 1);
-    to->shape.dims[0] = turns;
+    to->shape.dims[0] = iterations;
     if (to->has_shape)
         memcpy(to->shape.dims + 1, from->shape.dims, from->shape.rank * sizeof(int64_t));
 }
 
-static void set_scalar(struct known *to, int32_t type)
+static void set_scalar(struct operand *to, int32_t dtype)
 {
-    *to = (struct known){.has_shape = true, .is_made = true, .type = type, .id = GRAPH_NONE};
+    *to = (struct operand){.has_shape = true, .is_defined = true, .dtype = dtype, .id = GRAPH_NONE};
 }
 
-/* Once: how often depends on data, or on a number that is not looked at here. */
 static enum err walk_loop(struct step *step)
 {
     int32_t graph;
-    int64_t turns = 1;
-    if (step_integers(step, 0, &turns, 1) != 1 || turns < 1 || turns > INT32_MAX)
-        turns = 1;
-    enum err err = need_graph(step, "body", &graph);
+    int64_t iterations = 1;
+    if (step_input_ints(step, 0, &iterations, 1) != 1 || iterations < 1 || iterations > INT32_MAX)
+        iterations = 1;
+    enum err err = find_graph(step, "body", &graph);
     if (err)
         return err;
-    step->work->is_guessed = true;
+    step->infer->is_guessed = true; /* the body is counted once */
     uint32_t carried = step->node->input_count > 2 ? step->node->input_count - 2 : 0;
-    const int32_t types[] = {ONNX_INT64, ONNX_BOOL};
+    const int32_t dtypes[] = {ONNX_INT64, ONNX_BOOL}; /* the iteration, the condition */
     for (uint32_t i = 0; i < 2; i++)
         if (body_input(step, graph, i))
-            set_scalar(body_input(step, graph, i), types[i]);
+            set_scalar(body_input(step, graph, i), dtypes[i]);
     for (uint32_t i = 0; i < carried; i++) {
-        struct known *to = body_input(step, graph, i + 2), *from = step_input(step, i + 2);
+        struct operand *to = body_input(step, graph, i + 2), *from = step_input(step, i + 2);
         if (to && from)
-            share(to, from);
+            alias(to, from);
         if (to)
-            to->numbers = NULL; /* at another turn it is another */
+            to->data = NULL; /* it changes from iteration to iteration */
     }
-    err = walk_graph(step->work, graph);
+    err = walk_graph(step->infer, graph);
     for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
-        struct known *out = step_output(step, i), *from = body_output(step, graph, i + 1);
+        struct operand *out = step_output(step, i), *from = body_output(step, graph, i + 1);
         if (out && from && i < carried)
-            share(out, from);
+            alias(out, from);
         else if (out && from)
-            stack(out, from, turns);
+            stack(out, from, iterations);
         if (out)
-            out->numbers = NULL;
+            out->data = NULL;
     }
     return err;
 }
 
-static void drop_first(struct known *known, int64_t *turns)
+static void drop_first_dim(struct operand *operand, int64_t *dropped)
 {
-    if (!known->has_shape || known->shape.rank == 0)
+    if (!operand->has_shape || operand->shape.rank == 0)
         return;
-    *turns = known->shape.dims[0];
-    known->shape.rank--;
-    memmove(known->shape.dims, known->shape.dims + 1, known->shape.rank * sizeof(int64_t));
+    *dropped = operand->shape.dims[0];
+    operand->shape.rank--;
+    memmove(operand->shape.dims, operand->shape.dims + 1,
+            operand->shape.rank * sizeof operand->shape.dims[0]);
 }
 
-/* Once as well; along the first dimension, as scans are written. */
+/* Scans run along the first dimension: exporters write no others. */
 static enum err walk_scan(struct step *step)
 {
     int32_t graph;
-    int64_t scanned = step_integer(step, "num_scan_inputs", 0), turns = 1;
-    enum err err = need_graph(step, "body", &graph);
+    int64_t scanned = step_int(step, "num_scan_inputs", 0), iterations = 1;
+    enum err err = find_graph(step, "body", &graph);
     if (err)
         return err;
-    step->work->is_guessed = true;
-    uint32_t inputs = step->work->file->graphs[graph].input_count;
-    uint32_t skipped = step->node->input_count > inputs ? 1 : 0; /* version 8: lengths come first */
+    step->infer->is_guessed = true; /* the body is counted once */
+    uint32_t inputs = step->infer->file->graphs[graph].input_count;
+    bool is_batched = step->node->input_count > inputs; /* version 8: lengths come first */
     int64_t states = (int64_t)inputs - scanned;
     for (uint32_t i = 0; i < inputs; i++) {
-        struct known *to = body_input(step, graph, i), *from = step_input(step, i + skipped);
+        struct operand *to = body_input(step, graph, i), *from = step_input(step, i + is_batched);
         if (!from)
             continue;
-        share(to, from);
-        to->numbers = NULL;
-        if (skipped)
-            drop_first(to, &turns); /* the batch */
+        alias(to, from);
+        to->data = NULL;
+        if (is_batched)
+            drop_first_dim(to, &iterations);
         if ((int64_t)i >= states)
-            drop_first(to, &turns);
+            drop_first_dim(to, &iterations);
     }
-    err = walk_graph(step->work, graph);
+    err = walk_graph(step->infer, graph);
     for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
-        struct known *out = step_output(step, i), *from = body_output(step, graph, i);
-        if (out && from && (int64_t)i < states && !skipped)
-            share(out, from);
-        else if (out && from && !skipped)
-            stack(out, from, turns);
+        struct operand *out = step_output(step, i), *from = body_output(step, graph, i);
+        if (out && from && !is_batched && (int64_t)i < states)
+            alias(out, from);
+        else if (out && from && !is_batched)
+            stack(out, from, iterations);
         if (out)
-            out->numbers = NULL;
+            out->data = NULL;
     }
     return err;
 }
 
-/* ---- functions of the file ---- */
-
-static void pass_arguments(const struct step *step, int32_t graph)
+/* Outputs that the body computed are in the graph already; the others are as the file declares them, which is
+ * also better than the shape after one iteration. */
+static enum err end_subgraph(struct step *step)
 {
-    for (uint32_t i = 0; i < step->node->input_count; i++) {
-        struct known *to = body_input(step, graph, i), *from = step_input(step, i);
-        if (to && from)
-            share(to, from);
-    }
-}
-
-static enum err take_results(const struct step *step, int32_t graph)
-{
+    bool is_missing = false;
     for (uint32_t i = 0; i < step->node->output_count; i++) {
-        struct known *out = step_output(step, i), *from = body_output(step, graph, i);
+        struct operand *out = step_output(step, i);
+        int32_t dtype;
+        struct shape declared;
         if (!out)
             continue;
-        if (!from || !from->is_made)
-            return step_fail(step, "the function does not make what is its output %u", i);
-        share(out, from);
+        if (inputs_declared(step->infer, output_value(step, i), &dtype, &declared) &&
+            (!out->has_shape || !shape_equal(&declared, &out->shape)))
+            *out = (struct operand){.has_shape = true,
+                                    .dtype = dtype,
+                                    .shape = declared,
+                                    .id = GRAPH_NONE,
+                                    .is_output = out->is_output};
+        is_missing |= out->id == GRAPH_NONE && !out->tensor && !out->data;
+        assume_output(step, i);
     }
-    return ERR_OK;
+    if (!is_missing)
+        return ERR_OK;
+    step->emitted.op = GRAPH_MOVE; /* collects the outputs of the iterations */
+    return emit_node(step);
 }
 
-/* A name that does not fit is left out. */
-static void enter(struct work *work, struct slice name)
-{
-    if (work->inside_length + name.length + 1 > sizeof work->inside)
-        return;
-    memcpy(work->inside + work->inside_length, name.bytes, name.length);
-    work->inside_length += name.length;
-    work->inside[work->inside_length++] = '/';
-}
+typedef enum err subgraph_walk(struct step *step);
 
-/* The nodes of the function in the place of the call. */
-static enum err walk_call(struct step *step)
-{
-    struct work *work = step->work;
-    int32_t graph = step->node->called;
-    size_t outside = work->inside_length;
-    pass_arguments(step, graph);
-    enter(work, step->node->name.length ? step->node->name : step->node->op);
-    enum err err = walk_graph(work, graph);
-    work->inside_length = outside;
-    step->settings = NULL; /* the nodes inside had the room */
-    return err ? err : take_results(step, graph);
-}
-
-/* An operator that is known needs no function to say what it does. */
-static bool is_call(const struct onnx_node *node)
-{
-    return node->called != ONNX_NONE && !operator_find(node->domain, node->op);
-}
-
-typedef enum err control_function(struct step *step);
-
-static control_function *control_of(const struct onnx_node *node)
+static subgraph_walk *subgraph_walk_of(const struct onnx_node *node)
 {
     if (node->domain.length && !slice_is(node->domain, "ai.onnx"))
         return NULL;
@@ -306,60 +349,66 @@ static control_function *control_of(const struct onnx_node *node)
                                         : NULL;
 }
 
-static bool is_same_shape(const struct shape *a, const struct shape *b)
+/* ---- functions of the file ---- */
+
+/* A name that does not fit is left out. */
+static void enter_scope(struct infer *infer, struct slice name)
 {
-    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof a->dims[0]) == 0;
+    if (infer->scope_length + name.length + 1 > sizeof infer->scope)
+        return;
+    memcpy(infer->scope + infer->scope_length, name.start, name.length);
+    infer->scope_length += name.length;
+    infer->scope[infer->scope_length++] = '/';
 }
 
-/* The file knows better than one turn of a loop does. */
-static void set_told(struct known *out, int32_t type, const struct shape *told)
+static enum err walk_call(struct step *step)
 {
-    bool is_output = out->is_output;
-    *out = (struct known){
-        .has_shape = true, .type = type, .shape = *told, .id = GRAPH_NONE, .is_output = is_output};
-}
-
-/* What a graph inside gave has its tensors already; what it did not give is taken from the file. */
-static enum err end_control(struct step *step)
-{
-    bool is_missing = false;
-    for (uint32_t i = 0; i < step->node->output_count; i++) {
-        struct known *out = step_output(step, i);
-        int32_t type;
-        struct shape told;
+    struct infer *infer = step->infer;
+    const struct onnx_node *node = step->node;
+    size_t outer = infer->scope_length;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        struct operand *to = body_input(step, node->call, i), *from = step_input(step, i);
+        if (to && from)
+            alias(to, from);
+    }
+    enter_scope(infer, node->name.length ? node->name : node->op);
+    enum err err = walk_graph(infer, node->call);
+    infer->scope_length = outer;
+    for (uint32_t i = 0; i < node->output_count && !err; i++) {
+        struct operand *out = step_output(step, i), *from = body_output(step, node->call, i);
         if (!out)
             continue;
-        if (dims_told(step->work, output_value(step, i), &type, &told) &&
-            (!out->has_shape || !is_same_shape(&told, &out->shape)))
-            set_told(out, type, &told);
-        is_missing |= out->id == GRAPH_NONE && !out->tensor && !out->numbers;
-        assume(step, i);
+        if (!from || !from->is_defined)
+            return step_fail(step, "the function does not produce its output %u", i);
+        alias(out, from);
     }
-    if (!is_missing)
-        return ERR_OK;
-    step->made.op = GRAPH_MOVE; /* puts together what the turns gave */
-    return emit_node(step);
+    return err;
+}
+
+/* Operators that are known need no function to define them. */
+static bool is_call(const struct onnx_node *node)
+{
+    return node->call != ONNX_NONE && !operator_find(node->domain, node->op);
 }
 
 /* ---- one node ---- */
 
 static enum err check_inputs(const struct step *step)
 {
-    for (size_t i = 0; i < step_input_count(step); i++) {
-        const struct known *in = step_input(step, i);
-        if (in && !in->is_made) {
-            int32_t value = step->work->file->links[step->node->first_input + i];
-            return step_fail(step, "it reads '%s', which nothing makes",
-                             onnx_words(step->work->file->values[value].name).text);
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        const struct operand *in = step_input(step, i);
+        if (in && !in->is_defined) {
+            int32_t value = step->infer->file->links[step->node->first_input + i];
+            return step_fail(step, "its input '%s' is not defined",
+                             model_label(step->infer->file->values[value].name).text);
         }
     }
     return ERR_OK;
 }
 
-/* A rule that works with a guess makes another, and a contradiction is then no mistake of the file. */
-static bool reads_guess(const struct step *step)
+static bool has_guessed_input(const struct step *step)
 {
-    for (size_t i = 0; i < step_input_count(step); i++)
+    for (size_t i = 0; i < step->node->input_count; i++)
         if (step_input(step, i) && step_input(step, i)->is_guess)
             return true;
     return false;
@@ -367,122 +416,114 @@ static bool reads_guess(const struct step *step)
 
 static enum err walk_operator(struct step *step)
 {
-    bool is_guess = reads_guess(step);
+    bool is_guess = has_guessed_input(step);
     step->row = operator_find(step->node->domain, step->node->op);
-    step->made.op = step->row ? step->row->op : GRAPH_UNKNOWN;
+    step->emitted.op = step->row ? step->row->op : GRAPH_UNKNOWN;
     enum err err = step->row ? step->row->rule(step) : ERR_OK;
+    /* A contradiction between guesses is not an error of the file. */
     if (err && !(err == ERR_BAD_VALUE && is_guess))
         return err;
     step->is_guessed |= is_guess;
     for (size_t i = 0; i < step->node->output_count; i++)
         if (step_output(step, i))
-            assume(step, i);
-    /* Of integers the numbers come first: they may be a shape. */
-    bool is_done = is_constant(step) || (weights_are_real(step) && weights_follow(step)) ||
-                   fold(step) || weights_follow(step) || weights_are_fixed(step);
-    if (is_done)
-        return ERR_OK;
-    return emit_node(step);
+            assume_output(step, i);
+    return fold_node(step) ? ERR_OK : emit_node(step);
 }
 
-static enum err walk_node(struct work *work, const struct onnx_node *node)
+static enum err walk_node(struct infer *infer, const struct onnx_node *node)
 {
-    struct step step;
-    enum err err = step_init(&step, work, node);
-    if (!err)
-        err = check_inputs(&step);
+    struct step step = {.infer = infer, .node = node};
+    subgraph_walk *walk_subgraph = subgraph_walk_of(node);
+    arena_clear(&infer->scratch);
+    enum err err = check_inputs(&step);
     if (err)
         return err;
-    control_function *control = control_of(node);
     if (is_call(node)) {
         err = walk_call(&step);
-    } else if (control) {
-        err = control(&step);
-        step.settings = NULL; /* the nodes inside had the room */
+    } else if (walk_subgraph) {
+        err = walk_subgraph(&step);
         if (!err)
-            err = end_control(&step);
+            err = end_subgraph(&step);
     } else {
         err = walk_operator(&step);
     }
     for (size_t i = 0; i < node->output_count; i++)
         if (step_output(&step, i))
-            step_output(&step, i)->is_made = true;
+            step_output(&step, i)->is_defined = true;
     return err;
 }
 
-static enum err walk_graph(struct work *work, int32_t graph)
+static enum err walk_graph(struct infer *infer, int32_t index)
 {
+    const struct onnx_graph *graph = &infer->file->graphs[index];
     uint32_t *order;
-    enum err err = order_nodes(work->file, graph, &order, work->why);
-    for (uint32_t i = 0; i < work->file->graphs[graph].node_count && !err; i++)
-        err = work->is_needed[order[i]] ? walk_node(work, &work->file->nodes[order[i]]) : ERR_OK;
+    enum err err = order_graph(infer, graph, &order);
+    for (uint32_t i = 0; i < graph->node_count && !err; i++) {
+        uint32_t node = graph->first_node + order[i];
+        if (infer->is_live[node])
+            err = walk_node(infer, &infer->file->nodes[node]);
+    }
     free(order);
     return err;
 }
 
-/* ---- the whole ---- */
+/* ---- the model ---- */
 
-static void mark_outputs(struct work *work)
+static enum err add_inputs(struct infer *infer)
 {
-    const struct onnx_graph *graph = &work->file->graphs[0];
-    for (uint32_t i = 0; i < graph->output_count; i++)
-        work->known[work->file->links[graph->first_output + i]].is_output = true;
-}
-
-static enum err add_inputs(struct work *work)
-{
-    const struct onnx_graph *graph = &work->file->graphs[0];
+    const struct onnx_graph *graph = &infer->file->graphs[0];
     enum err err = ERR_OK;
     for (uint32_t i = 0; i < graph->input_count && !err; i++) {
-        int32_t value = work->file->links[graph->first_input + i];
-        const struct known *known = &work->known[value];
-        if (!known->tensor && known->id == GRAPH_NONE && (known->is_needed || known->has_shape))
-            err = emit_input(work, value);
+        int32_t value = infer->file->links[graph->first_input + i];
+        const struct operand *operand = &infer->operands[value];
+        if (!operand->tensor && operand->id == GRAPH_NONE &&
+            (operand->is_live || operand->has_shape))
+            err = emit_input(infer, value);
     }
     return err;
 }
 
-/* An output that nothing makes is a mistake in the file. */
-static enum err end_outputs(struct work *work)
+static enum err mark_outputs(struct infer *infer)
 {
-    const struct onnx_graph *graph = &work->file->graphs[0];
+    const struct onnx_graph *graph = &infer->file->graphs[0];
     for (uint32_t i = 0; i < graph->output_count; i++) {
-        int32_t value = work->file->links[graph->first_output + i];
-        const struct known *known = &work->known[value];
-        if (!known->is_made)
-            return err_set(work->why, ERR_BAD_VALUE, "%.160s: nothing makes its output '%s'",
-                           work->file->path, onnx_words(work->file->values[value].name).text);
-        tensor_id id = known->root ? known->root->id : known->id;
+        int32_t value = infer->file->links[graph->first_output + i];
+        const struct operand *operand = &infer->operands[value];
+        if (!operand->is_defined)
+            return err_set(infer->why, ERR_BAD_VALUE, "%.160s: its output '%s' is not defined",
+                           infer->file->path, model_label(infer->file->values[value].name).text);
+        tensor_id id = operand->root ? operand->root->id : operand->id;
         if (id != GRAPH_NONE)
-            work->graph->tensors[id].is_output = true;
+            infer->graph->tensors[id].is_output = true;
     }
     return ERR_OK;
 }
 
-static enum err walk(struct work *work, struct graph_setting *setting)
+static enum err walk_model(struct infer *infer, struct graph_setting *options)
 {
-    enum err err = needed_mark(work);
+    const struct onnx_graph *graph = &infer->file->graphs[0];
+    enum err err = mark_live(infer);
     if (!err)
-        err = dims_bind(work, setting);
-    if (err)
-        return err;
-    mark_outputs(work);
-    err = add_inputs(work);
+        err = inputs_bind(infer, options);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        infer->operands[infer->file->links[graph->first_output + i]].is_output = true;
     if (!err)
-        err = walk_graph(work, 0);
+        err = add_inputs(infer);
     if (!err)
-        err = end_outputs(work);
-    return err ? err : dims_check_batch(work, setting);
+        err = walk_graph(infer, 0);
+    if (!err)
+        err = mark_outputs(infer);
+    return err ? err : inputs_check_batch(infer, options);
 }
 
-enum err onnx_graph(const struct onnx_file *file, struct graph_setting *setting, struct graph *out,
+enum err onnx_graph(const struct onnx_file *file, struct graph_setting *options, struct graph *out,
                     struct error *why)
 {
-    struct work work;
-    enum err err = work_init(&work, file, out, why);
+    struct infer infer;
+    enum err err = infer_init(&infer, file, out, why);
     if (!err)
-        err = walk(&work, setting);
-    out->is_guessed = work.is_guessed;
-    work_release(&work);
+        err = walk_model(&infer, options);
+    out->is_guessed = infer.is_guessed;
+    infer_release(&infer);
     return err ? err : graph_finish(out, why);
 }

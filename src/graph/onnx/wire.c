@@ -1,20 +1,20 @@
 #include "graph/onnx/wire.h"
 
-#include <string.h>
-
-bool slice_is(struct slice slice, const char *string)
-{
-    return slice.length == strlen(string) &&
-           (slice.length == 0 || memcmp(slice.bytes, string, slice.length) == 0);
-}
-
 struct wire wire_of(struct slice message)
 {
-    const char *bytes = message.bytes ? message.bytes : "";
-    return (struct wire){.at = bytes, .end = bytes + message.length};
+    const char *start = message.start ? message.start : "";
+    return (struct wire){.at = start, .end = start + message.length};
 }
 
-/* Seven bits a byte, the lowest first; ten bytes at most. */
+uint64_t wire_little_endian(const char *bytes, size_t size)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++)
+        value |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
+    return value;
+}
+
+/* Seven bits per byte, least significant first; ten bytes at most. */
 static bool read_varint(const char **at, const char *end, uint64_t *out)
 {
     uint64_t value = 0;
@@ -31,14 +31,15 @@ static bool read_varint(const char **at, const char *end, uint64_t *out)
     return false;
 }
 
-static bool read_fixed(struct wire *wire, unsigned count, uint64_t *out)
+static bool read_scalar(const char **at, const char *end, enum wire_type type, uint64_t *out)
 {
-    if ((size_t)(wire->end - wire->at) < count)
+    size_t size = type == WIRE_FIXED32 ? 4 : 8;
+    if (type == WIRE_VARINT)
+        return read_varint(at, end, out);
+    if ((size_t)(end - *at) < size)
         return false;
-    *out = 0;
-    for (unsigned i = 0; i < count; i++)
-        *out |= (uint64_t)(unsigned char)wire->at[i] << (8 * i);
-    wire->at += count;
+    *out = wire_little_endian(*at, size);
+    *at += size;
     return true;
 }
 
@@ -59,16 +60,14 @@ static bool read_field(struct wire *wire, struct wire_field *out)
         return false;
     *out = (struct wire_field){.number = (uint32_t)(tag >> 3), .type = (enum wire_type)(tag & 7)};
     switch (out->type) {
-    case WIRE_NUMBER:
-        return read_varint(&wire->at, wire->end, &out->value);
-    case WIRE_8_BYTES:
-        return read_fixed(wire, 8, &out->value);
-    case WIRE_4_BYTES:
-        return read_fixed(wire, 4, &out->value);
+    case WIRE_VARINT:
+    case WIRE_FIXED64:
+    case WIRE_FIXED32:
+        return read_scalar(&wire->at, wire->end, out->type, &out->value);
     case WIRE_BYTES:
         return read_bytes(wire, &out->bytes);
     }
-    return false; /* groups, which ONNX has none of */
+    return false; /* groups, which ONNX does not use */
 }
 
 bool wire_next(struct wire *wire, struct wire_field *out)
@@ -79,13 +78,30 @@ bool wire_next(struct wire *wire, struct wire_field *out)
     return !wire->is_damaged;
 }
 
-bool wire_packed(struct slice *rest, uint64_t *out)
+bool wire_scalar(struct wire_field *field, enum wire_type type, uint64_t *out)
 {
-    if (rest->length == 0)
+    if (field->type == type) {
+        *out = field->value;
+        field->type = WIRE_BYTES; /* taken: nothing is left */
+        field->bytes = (struct slice){"", 0};
+        return true;
+    }
+    if (field->type != WIRE_BYTES || field->bytes.length == 0)
         return false;
-    const char *at = rest->bytes, *end = rest->bytes + rest->length;
-    if (!read_varint(&at, end, out))
+    const char *at = field->bytes.start, *end = slice_end(field->bytes);
+    if (!read_scalar(&at, end, type, out))
         return false;
-    *rest = (struct slice){at, (size_t)(end - at)};
+    field->bytes = slice_between(at, end);
     return true;
+}
+
+struct slice wire_bytes(struct slice message, uint32_t number)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    struct slice found = {"", 0};
+    while (wire_next(&wire, &field))
+        if (field.number == number && field.type == WIRE_BYTES)
+            found = field.bytes;
+    return found;
 }

@@ -11,7 +11,7 @@ static enum err csv_begin(struct export *export, struct error *why)
 {
     (void)why;
     for (size_t i = 0; i < FLAT_COLUMNS; i++)
-        text_addf(&export->out, "%s%s", i ? "," : "", FLAT_INFO[i].name);
+        text_addf(&export->out, "%s%s", i ? "," : "", flat_name(i));
     text_add(&export->out, "\n");
     return ERR_OK;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,9 +15,9 @@
 #include "report/export/records.h"
 #include "rundir/journal.h"
 #include "rundir/run_dir.h"
+#include "rundir/summary.h"
 
 enum { PIECE = 1 << 16 };
-#define SUMMARY_MOST ((size_t)16 << 20)
 
 struct exporting {
     const struct export_driver *driver;
@@ -24,7 +25,9 @@ struct exporting {
     struct records records;
     struct export_run run;
     struct export export;
-    struct jv *summary, *metadata;
+    struct summary summary;
+    bool has_summary;
+    struct jv *metadata;
     char *model, *name;
     char temporary[FILE_PATH_MAX]; /* "" without one */
     uint64_t taken;
@@ -89,20 +92,12 @@ static enum err close_output(struct exporting *work, enum err err, struct error 
 
 static enum err read_summary(struct exporting *work, struct error *why)
 {
-    char path[FILE_PATH_MAX];
-    struct text text = {0};
-    if (!str_format(path, sizeof path, "%s/summary.json", work->request->directory) ||
-        !file_exists(path))
+    struct error reason = {0};
+    enum err err = summary_load(work->request->directory, &work->summary, &reason);
+    if (err == ERR_NOT_FOUND)
         return ERR_OK;
-    enum err err = file_read(path, SUMMARY_MOST, &text, why);
-    if (!err && (err = jv_parse(text_get(&text), text.length, &work->summary, why))) {
-        struct error reason = *why;
-        err_set(why, err, "%s: %.200s", path, reason.text);
-    }
-    if (!err && !jv_is_object(work->summary))
-        err = err_set(why, ERR_BAD_VALUE, "%s is no summary of a run: it holds no object", path);
-    text_release(&text);
-    return err;
+    work->has_summary = !err;
+    return err ? err_set(why, err, "%s", reason.text) : ERR_OK;
 }
 
 /* "runs/x/" is x. */
@@ -128,8 +123,7 @@ static enum err take_model(void *context, const struct jv *record)
 
 static enum err choose_model(struct exporting *work, struct error *why)
 {
-    const char *told =
-        work->request->model ? work->request->model : jv_text(jv_get(work->summary, "model"));
+    const char *told = work->request->model ? work->request->model : work->summary.model;
     enum err err = ERR_OK;
     if (told)
         work->model = strdup(told);
@@ -229,9 +223,10 @@ static enum err prepare(struct exporting *work, struct error *why)
     work->name = err ? NULL : request->name ? strdup(request->name) : last_part(request->directory);
     if (!err && !work->name)
         err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    work->run =
-        (struct export_run){request->directory, work->name,      work->model,     work->summary,
-                            work->metadata,     request->output, request->replace};
+    work->run = (struct export_run){request->directory, work->name,
+                                    work->model,        work->has_summary ? &work->summary : NULL,
+                                    work->metadata,     request->output,
+                                    request->replace};
     work->export = (struct export){.driver = work->driver, .run = &work->run, .fd = -1};
     return err ? err : open_output(work, why);
 }
@@ -255,6 +250,7 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
 {
     struct exporting work = {.driver = driver, .request = request};
     struct error reason = {0};
+    summary_init(&work.summary);
     enum err err = prepare(&work, &reason);
     if (!err)
         err = close_output(&work, put_all(&work, &reason), &reason);
@@ -264,9 +260,30 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
         err_set(why, err, "%s", reason.text[0] ? reason.text : err_text(err));
     text_release(&work.export.out);
     records_close(&work.records);
-    jv_free(work.summary);
+    summary_release(&work.summary);
     jv_free(work.metadata);
     free(work.model);
     free(work.name);
     return err;
+}
+
+/* ---- times of a record ---- */
+
+bool moments_of(const struct export_run *run, const struct jv *record, struct moments *out)
+{
+    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), run->model);
+    double from = jv_number(jv_path(record, "ipw.started_at"));
+    double latency = jv_number(jv_path(metrics, "latency_metrics.total_query_seconds"));
+    double prefill = jv_number(jv_path(record, "ipw.prefill_s"));
+    if (!is_known(latency)) /* a query that failed has no latency */
+        latency = fmax(jv_number(jv_path(record, "ipw.decode_s")), 0) + fmax(prefill, 0);
+    if (!(from > 0 && from < 9e9) || !(latency >= 0 && latency < 1e9))
+        return false;
+    *out = (struct moments){.from_ns = (int64_t)llround(from * 1e9)};
+    out->to_ns = out->from_ns + (int64_t)llround(latency * 1e9);
+    if (prefill >= 0 && prefill <= latency)
+        out->first_ns = out->from_ns + (int64_t)llround(prefill * 1e9);
+    if (out->first_ns > out->to_ns)
+        out->first_ns = out->to_ns;
+    return true;
 }

@@ -17,16 +17,17 @@
 #include "core/text.h"
 
 struct jv;
+struct summary;
 
 struct export_run {
-    const char *directory;     /* the run's, as it was given */
-    const char *name;          /* its last part, or what it is to be called */
-    const char *model;         /* whose records */
-    const struct jv *summary;  /* summary.json; NULL of an unfinished run */
-    const struct jv *metadata; /* an example value of each key of the items' own metadata; with
+    const char *directory;         /* the run's, as it was given */
+    const char *name;              /* its last part, or what it is to be called */
+    const char *model;             /* whose records */
+    const struct summary *summary; /* NULL of an unfinished run */
+    const struct jv *metadata;     /* an example value of each key of the items' own metadata; with
                                   wants_metadata only */
-    const char *output;        /* the file or directory to make; NULL for a stream */
-    bool replace;              /* a run of this name, where the output has one */
+    const char *output;            /* the file or directory to make; NULL for a stream */
+    bool replace;                  /* a run of this name, where the output has one */
 };
 
 struct export
@@ -80,5 +81,14 @@ enum err export_run(const struct export_driver *driver, const struct export_requ
 
 /* For an exporter that writes much at once: what has gathered goes out when it is enough. */
 enum err export_pass_on(struct export *export, struct error *why) MUST_USE;
+
+/* When a query was sent, had its first token and ended, on the wall clock. */
+struct moments {
+    int64_t from_ns, to_ns; /* since 1970 */
+    int64_t first_ns;       /* the first token; between the two, or 0 where there was none */
+};
+
+/* False where the record does not have them. */
+bool moments_of(const struct export_run *run, const struct jv *record, struct moments *out);
 
 #endif

@@ -8,63 +8,57 @@
 #include "port/json_read.h"
 #include "report/export/export.h"
 
-const struct flat_info FLAT_INFO[FLAT_COLUMNS] = {
-#define TEXT(name, place)    {#name, place, FLAT_TEXT},
-#define NUMBER(name, place)  {#name, place, FLAT_NUMBER},
-#define INTEGER(name, place) {#name, place, FLAT_INTEGER},
-#define TRUTH(name, place)   {#name, place, FLAT_TRUTH},
-#include "report/export/flat_columns.def"
-#undef TEXT
-#undef NUMBER
-#undef INTEGER
-#undef TRUTH
-};
-
-/* A model's name may hold dots, so its struct is found before a path is followed. */
-static const struct jv *value_at(const struct export_run *run, const struct jv *record,
-                                 const struct jv *metrics, const char *place)
+const char *flat_name(size_t column)
 {
-    if (place[0] == '/')
-        return jv_path(record, place + 1);
-    if (strcmp(place, "=answer") == 0)
-        return jv_get(jv_get(record, "model_answers"), run->model);
-    return jv_path(metrics, place);
+    return record_export(column)->export_name;
 }
 
-static struct flat_value value_of(const struct jv *value, enum flat_kind kind)
+enum flat_kind flat_kind(size_t column)
 {
-    struct flat_value out = {.kind = kind, .text = jv_text(value), .number = jv_number(value)};
-    bool known = false;
-    switch (kind) {
-    case FLAT_TEXT:
-        known = out.text != NULL;
-        break;
-    case FLAT_NUMBER:
-        known = is_known(out.number);
-        break;
-    case FLAT_INTEGER:
-        known = jv_integer(value, &out.integer);
-        break;
-    case FLAT_TRUTH:
-        known = jv_is_bool(value);
-        out.truth = jv_truth(value, false);
-        break;
-    case FLAT_NULL:
+    switch (record_export(column)->at.type) {
+    case FIELD_TEXT:
+        return FLAT_TEXT;
+    case FIELD_NUMBER:
+        return FLAT_NUMBER;
+    case FIELD_INTEGER:
+    case FIELD_WHOLE:
+        return FLAT_INTEGER;
+    case FIELD_TRUTH:
+        return FLAT_TRUTH;
+    case FIELD_JSON:
+    case FIELD_METADATA:
         break;
     }
-    if (!known)
-        out.kind = FLAT_NULL;
+    return FLAT_NULL;
+}
+
+static struct flat_value value_of(const struct record_field *field, const struct record *record,
+                                  enum flat_kind kind)
+{
+    struct flat_value out = {.kind = kind};
+    if (!json_field_is_known(&field->at, record))
+        return (struct flat_value){.kind = FLAT_NULL};
+    out.text = json_field_text(&field->at, record);
+    out.number = json_field_number(&field->at, record);
+    out.integer = kind == FLAT_INTEGER ? (int64_t)out.number : 0;
+    out.truth = out.number != 0;
     return out;
 }
 
-void flat_row(const struct export_run *run, const struct jv *record,
+void flat_row(const struct export_run *run, const struct jv *tree,
               struct flat_value row[static FLAT_COLUMNS])
 {
-    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), run->model);
-    for (size_t i = 0; i < FLAT_COLUMNS; i++)
-        row[i] = value_of(value_at(run, record, metrics, FLAT_INFO[i].place), FLAT_INFO[i].kind);
-    row[FLAT_run] = (struct flat_value){.kind = FLAT_TEXT, .text = run->name};
-    row[FLAT_model] = (struct flat_value){.kind = FLAT_TEXT, .text = run->model};
+    struct record record;
+    record_from_json(tree, run->model, &record);
+    for (size_t i = 0; i < FLAT_COLUMNS; i++) {
+        const struct record_field *field = record_export(i);
+        if (field->role != ROLE_DERIVED)
+            row[i] = value_of(field, &record, flat_kind(i));
+        else /* what is in no record: the run and the model */
+            row[i] = (struct flat_value){
+                .kind = FLAT_TEXT,
+                .text = strcmp(field->export_name, "run") == 0 ? run->name : run->model};
+    }
 }
 
 void flat_add_number(struct text *out, double value)

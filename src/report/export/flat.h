@@ -1,34 +1,24 @@
-/* A record as one flat row: flat_columns.def.  Texts point into the record and the run. */
+/* A record as one flat row: the exported columns of rundir/record.def.  Texts point into the record and the
+ * run. */
 #ifndef IPW_REPORT_EXPORTS_FLAT_H
 #define IPW_REPORT_EXPORTS_FLAT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "rundir/record.h"
 
 struct export_run;
 struct jv;
 struct text;
 
-enum flat_column {
-#define TEXT(name, place)    FLAT_##name,
-#define NUMBER(name, place)  FLAT_##name,
-#define INTEGER(name, place) FLAT_##name,
-#define TRUTH(name, place)   FLAT_##name,
-#include "report/export/flat_columns.def"
-#undef TEXT
-#undef NUMBER
-#undef INTEGER
-#undef TRUTH
-    FLAT_COLUMNS
-};
+enum { FLAT_COLUMNS = RECORD_EXPORTS };
 
 enum flat_kind { FLAT_NULL, FLAT_TEXT, FLAT_NUMBER, FLAT_INTEGER, FLAT_TRUTH };
 
-struct flat_info {
-    const char *name, *place;
-    enum flat_kind kind;
-};
-extern const struct flat_info FLAT_INFO[FLAT_COLUMNS];
+const char *flat_name(size_t column);
+enum flat_kind flat_kind(size_t column);
 
 struct flat_value {
     enum flat_kind kind; /* FLAT_NULL, or the column's */

@@ -7,6 +7,7 @@
 #include "report/export/export.h"
 #include "rundir/run_dir.h"
 #include "rundir/store.h"
+#include "rundir/summary.h"
 
 struct hf {
     struct store store;
@@ -50,7 +51,7 @@ static enum err make_constants(const struct export_run *run, struct jv **out, st
     json_object(&json, "model_metrics");
     json_object(&json, run->model);
     for (size_t i = 0; !err && i < sizeof KEYS / sizeof *KEYS; i++) {
-        const struct jv *told = jv_get(run->summary, KEYS[i]);
+        const struct jv *told = jv_get(run->summary ? run->summary->tree : NULL, KEYS[i]);
         text_clear(&value);
         if (jv_is_null(told))
             continue;

@@ -39,7 +39,7 @@ static enum err jsonl_record(struct export *export, const struct jv *record, str
     json_init(&json, &export->out, false);
     json_object(&json, NULL);
     for (size_t i = 0; i < FLAT_COLUMNS; i++)
-        put_value(&json, FLAT_INFO[i].name, &row[i]);
+        put_value(&json, flat_name(i), &row[i]);
     json_object_end(&json);
     text_add(&export->out, "\n");
     return ERR_OK;

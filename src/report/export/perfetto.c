@@ -10,7 +10,6 @@
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/export/lanes.h"
-#include "report/export/moment.h"
 #include "report/export/samples.h"
 #include "rundir/starts.h"
 

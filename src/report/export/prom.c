@@ -2,17 +2,9 @@
 #include <string.h>
 
 #include "core/units.h"
-#include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/export/flat.h"
-
-static const struct gauge {
-    const char *name, *help, *place, *label;
-} GAUGES[] = {
-#define GAUGE(name, help, place, label) {#name, help, place, label},
-#include "report/export/prom_metrics.def"
-#undef GAUGE
-};
+#include "rundir/summary.h"
 
 /* Backslash, newline and, in a label, the quote. */
 static void add_escaped(struct text *out, const char *value, size_t length)
@@ -37,8 +29,7 @@ static void add_label(struct text *out, const char *name, const char *value)
 /* The labels of every line of the run. */
 static void add_common(const struct export_run *run, struct text *out)
 {
-    const char *hardware = jv_text(jv_get(run->summary, "hardware_label"));
-    const char *dataset = jv_text(jv_get(run->summary, "dataset_name"));
+    const char *hardware = run->summary->hardware_label, *dataset = run->summary->dataset_name;
     text_add(out, "{");
     add_label(out, "run", run->name);
     add_label(out, "model", run->model);
@@ -61,19 +52,20 @@ static void add_value(struct text *out, double value)
 static void put_gauges(const struct export_run *run, struct text *out)
 {
     const char *headed = "";
-    for (size_t i = 0; i < sizeof GAUGES / sizeof *GAUGES; i++) {
-        const struct gauge *gauge = &GAUGES[i];
-        double value = jv_number(jv_path(run->summary, gauge->place));
-        const char *equals = strchr(gauge->label, '=');
+    for (size_t i = 0; i < SUMMARY_GAUGES; i++) {
+        const struct summary_field *gauge = summary_gauge(i);
+        double value = json_field_number(&gauge->at, run->summary);
+        const char *equals = strchr(gauge->gauge_label, '=');
         if (!is_known(value))
             continue;
-        if (strcmp(headed, gauge->name) != 0)
-            add_head(out, gauge->name, gauge->help);
-        headed = gauge->name;
-        text_add(out, gauge->name);
+        if (strcmp(headed, gauge->gauge_name) != 0)
+            add_head(out, gauge->gauge_name, gauge->gauge_help);
+        headed = gauge->gauge_name;
+        text_add(out, gauge->gauge_name);
         add_common(run, out);
         if (equals)
-            text_addf(out, ",%.*s=\"%s\"", (int)(equals - gauge->label), gauge->label, equals + 1);
+            text_addf(out, ",%.*s=\"%s\"", (int)(equals - gauge->gauge_label), gauge->gauge_label,
+                      equals + 1);
         add_value(out, value);
     }
 }
@@ -81,30 +73,26 @@ static void put_gauges(const struct export_run *run, struct text *out)
 /* How the energy was measured is text, so it stands in labels of a figure that is always 1. */
 static void put_info(const struct export_run *run, struct text *out)
 {
-    static const char *const FACTS[][2] = {{"energy_method", "ipw.energy.method"},
-                                           {"energy_source", "ipw.energy.source"},
-                                           {"client", "profiler_config.client_id"},
-                                           {"version", "versions.ipw"}};
+    const struct summary *summary = run->summary;
+    const char *const FACTS[][2] = {{"energy_method", summary->energy.method},
+                                    {"energy_source", summary->energy.source},
+                                    {"client", summary->config_client},
+                                    {"version", summary->version}};
     add_head(out, "ipw_run_info", "What the run is and how its energy was measured; always 1.");
     text_add(out, "ipw_run_info");
     add_common(run, out);
-    for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++) {
-        const char *value = jv_text(jv_path(run->summary, FACTS[i][1]));
-        if (value)
-            add_label(out, FACTS[i][0], value);
-    }
+    for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++)
+        if (FACTS[i][1])
+            add_label(out, FACTS[i][0], FACTS[i][1]);
     add_value(out, 1);
 }
 
 static void put_devices(const struct export_run *run, struct text *out)
 {
     bool headed = false;
-    for (const struct jv *device = jv_first(jv_path(run->summary, "ipw.devices")); device;
-         device = jv_next(device)) {
-        double joules = jv_number(jv_path(device, "energy.joules"));
-        const char *id = jv_text(jv_get(device, "id"));
-        const char *method = jv_text(jv_path(device, "energy.method"));
-        if (!id || !is_known(joules))
+    for (size_t i = 0; i < run->summary->device_count; i++) {
+        const struct summary_device *device = &run->summary->devices[i];
+        if (!device->id || !is_known(device->energy.joules))
             continue;
         if (!headed)
             add_head(out, "ipw_run_device_energy_joules",
@@ -112,10 +100,10 @@ static void put_devices(const struct export_run *run, struct text *out)
         headed = true;
         text_add(out, "ipw_run_device_energy_joules");
         add_common(run, out);
-        add_label(out, "device", id);
-        add_label(out, "method", method ? method : "");
-        add_label(out, "in_total", jv_truth(jv_get(device, "in_total"), false) ? "true" : "false");
-        add_value(out, joules);
+        add_label(out, "device", device->id);
+        add_label(out, "method", device->energy.method ? device->energy.method : "");
+        add_label(out, "in_total", device->in_total ? "true" : "false");
+        add_value(out, device->energy.joules);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/export/flat.h"
+#include "rundir/summary.h"
 
 enum { PATIENCE_MS = 30000 };
 
@@ -19,18 +20,15 @@ struct database {
     bool existed, committed;
 };
 
-static const struct run_column {
-    const char *name, *type, *place, *other;
-} RUN_COLUMNS[] = {
-#define COLUMN(name, type, place, other) {#name, #type, place, other},
-#include "rundir/catalog.def"
-#undef COLUMN
-};
-enum { RUN_COLUMN_COUNT = sizeof RUN_COLUMNS / sizeof *RUN_COLUMNS };
-
 static const char *type_of(enum flat_kind kind)
 {
     return kind == FLAT_TEXT ? "TEXT" : kind == FLAT_NUMBER ? "REAL" : "INTEGER";
+}
+
+static const char *run_type(size_t column)
+{
+    enum json_field_type type = summary_index(column)->at.type;
+    return type == FIELD_TEXT ? "TEXT" : type == FIELD_INTEGER ? "INTEGER" : "REAL";
 }
 
 static enum err told(const struct export *export, const struct database *database, int code,
@@ -50,11 +48,11 @@ static enum err told(const struct export *export, const struct database *databas
 static void add_tables(struct text *sql)
 {
     text_add(sql, "CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY");
-    for (size_t i = 0; i < RUN_COLUMN_COUNT; i++)
-        text_addf(sql, ", %s %s", RUN_COLUMNS[i].name, RUN_COLUMNS[i].type);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        text_addf(sql, ", %s %s", summary_index(i)->index_name, run_type(i));
     text_add(sql, ", summary TEXT); CREATE TABLE IF NOT EXISTS queries (");
     for (size_t i = 0; i < FLAT_COLUMNS; i++)
-        text_addf(sql, "%s\"%s\" %s", i ? ", " : "", FLAT_INFO[i].name, type_of(FLAT_INFO[i].kind));
+        text_addf(sql, "%s\"%s\" %s", i ? ", " : "", flat_name(i), type_of(flat_kind(i)));
     text_add(sql, "); CREATE INDEX IF NOT EXISTS queries_of_run ON queries (run)");
 }
 
@@ -62,7 +60,7 @@ static void add_insert(struct text *sql)
 {
     text_add(sql, "INSERT INTO queries (");
     for (size_t i = 0; i < FLAT_COLUMNS; i++)
-        text_addf(sql, "%s\"%s\"", i ? ", " : "", FLAT_INFO[i].name);
+        text_addf(sql, "%s\"%s\"", i ? ", " : "", flat_name(i));
     text_add(sql, ") VALUES (?");
     for (size_t i = 1; i < FLAT_COLUMNS; i++)
         text_add(sql, ", ?");
@@ -177,19 +175,17 @@ static enum err sqlite_record(struct export *export, const struct jv *record, st
     return code ? told(export, database, code, why) : ERR_OK;
 }
 
-static int bind_run(sqlite3_stmt *statement, int at, const struct run_column *column,
-                    const struct jv *summary)
+static int bind_run(sqlite3_stmt *statement, int at, const struct summary_field *column,
+                    const struct summary *summary)
 {
-    const struct jv *value = jv_path(summary, column->place);
-    int64_t integer;
-    if (jv_is_null(value) && column->other)
-        value = jv_path(summary, column->other);
-    if (strcmp(column->type, "TEXT") == 0 && jv_text(value))
-        return sqlite3_bind_text(statement, at, jv_text(value), -1, SQLITE_STATIC);
-    if (strcmp(column->type, "INTEGER") == 0 && jv_integer(value, &integer))
-        return sqlite3_bind_int64(statement, at, integer);
-    if (strcmp(column->type, "REAL") == 0 && is_known(jv_number(value)))
-        return sqlite3_bind_double(statement, at, jv_number(value));
+    const char *text = summary_index_text(column, summary);
+    double number = summary ? json_field_number(&column->at, summary) : UNKNOWN;
+    if (text)
+        return sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+    if (is_known(number) && column->at.type == FIELD_INTEGER)
+        return sqlite3_bind_int64(statement, at, (int64_t)number);
+    if (is_known(number))
+        return sqlite3_bind_double(statement, at, number);
     return sqlite3_bind_null(statement, at);
 }
 
@@ -200,18 +196,18 @@ static int put_run(const struct export *export, sqlite3 *db)
     const struct export_run *run = export->run;
     int at = 1;
     text_add(&sql, "INSERT INTO runs (run");
-    for (size_t i = 0; i < RUN_COLUMN_COUNT; i++)
-        text_addf(&sql, ", %s", RUN_COLUMNS[i].name);
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        text_addf(&sql, ", %s", summary_index(i)->index_name);
     text_add(&sql, ", summary) VALUES (?");
-    for (size_t i = 0; i <= RUN_COLUMN_COUNT; i++)
+    for (size_t i = 0; i <= SUMMARY_INDEXES; i++)
         text_add(&sql, ", ?");
     text_add(&sql, ")");
-    bool failed = sql.failed || (run->summary && jv_print(run->summary, &summary));
+    bool failed = sql.failed || (run->summary && jv_print(run->summary->tree, &summary));
     int code = failed ? SQLITE_NOMEM : sqlite3_prepare_v2(db, text_get(&sql), -1, &statement, NULL);
     if (!code)
         code = sqlite3_bind_text(statement, at++, run->name, -1, SQLITE_STATIC);
-    for (size_t i = 0; !code && i < RUN_COLUMN_COUNT; i++)
-        code = bind_run(statement, at++, &RUN_COLUMNS[i], run->summary);
+    for (size_t i = 0; !code && i < SUMMARY_INDEXES; i++)
+        code = bind_run(statement, at++, summary_index(i), run->summary);
     if (!code && run->summary)
         code = sqlite3_bind_text(statement, at, text_get(&summary), -1, SQLITE_STATIC);
     if (!code)

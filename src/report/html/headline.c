@@ -1,12 +1,90 @@
-#include "report/html/headline.h"
+/* The top of a run's report: what every analysis says of it, the headline figures with their ±, and where the
+ * joules went. */
+#include "report/html/sections.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <string.h>
 
+#include "analysis/analysis.h"
 #include "core/json.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/json_read.h"
 #include "report/text/format.h"
-#include "report/html/results.h"
+#include "rundir/run_table.h"
+
+/* ---- results of the analyses ---- */
+
+struct run_wanted results_need(void)
+{
+    struct run_wanted wanted = {0};
+    for (size_t i = 0; ANALYSIS_DRIVERS[i]; i++) {
+        wanted.numbers |= ANALYSIS_DRIVERS[i]->needs.numbers;
+        wanted.words |= ANALYSIS_DRIVERS[i]->needs.words;
+    }
+    return wanted;
+}
+
+enum err results_of(const struct run_table *table, struct results *out, struct error *why)
+{
+    const struct params none = {0};
+    struct run_table without_texts = *table; /* which the page has elsewhere */
+    enum err err = ERR_OK;
+    without_texts.excerpts = (struct run_excerpts){0};
+    *out = (struct results){0};
+    for (size_t i = 0; !err && ANALYSIS_DRIVERS[i] && out->count < RESULTS_MOST; i++) {
+        struct text text = {0};
+        if (ANALYSIS_DRIVERS[i]->of_layers)
+            continue; /* the page draws those itself */
+        err = analysis_run(ANALYSIS_DRIVERS[i], &(struct analysis_input){&without_texts, NULL},
+                           &none, &text, why);
+        if (err == ERR_NO_DATA)
+            err = ERR_OK; /* the result says what is missing */
+        if (!err)
+            err = jv_parse(text_get(&text), text.length, &out->values[out->count], why);
+        if (!err)
+            out->names[out->count++] = ANALYSIS_DRIVERS[i]->name;
+        text_release(&text);
+    }
+    if (err)
+        results_release(out);
+    return err;
+}
+
+void results_release(struct results *results)
+{
+    for (size_t i = 0; i < results->count; i++)
+        jv_free(results->values[i]);
+    *results = (struct results){0};
+}
+
+/* By analysis and path: "efficiency", "summary.joules_per_output_token"; NULL when it is not there. */
+static const struct jv *result_at(const struct results *results, const char *analysis,
+                                  const char *path)
+{
+    for (size_t i = 0; i < results->count; i++)
+        if (strcmp(results->names[i], analysis) == 0)
+            return jv_path(results->values[i], path);
+    return NULL;
+}
+
+enum err results_put(struct json *json, const struct results *results)
+{
+    enum err err = ERR_OK;
+    json_object(json, "analyses");
+    for (size_t i = 0; !err && i < results->count; i++) {
+        struct text text = {0};
+        err = jv_print(results->values[i], &text);
+        if (!err)
+            json_raw(json, results->names[i], text_get(&text));
+        text_release(&text);
+    }
+    json_object_end(json);
+    return err;
+}
+
+/* ---- headline figures ---- */
 
 enum { NOTE_MAX = 320 };
 
@@ -44,13 +122,13 @@ static void interval_note(char *to, const struct jv *interval, const char *unit)
         return;
     format_si(low, jv_number(jv_path(interval, "0")), unit);
     format_si(high, jv_number(jv_path(interval, "1")), unit);
-    str_format(to, NOTE_MAX, "95 %% over other queries, sensors aside: %s to %s", low, high);
+    str_format(to, NOTE_MAX, "95 %% CI (sampling error only): %s to %s", low, high);
 }
 
 /* Why there is no figure of a query. */
 static const char *none_note(const struct top *top, const char *otherwise)
 {
-    return top->table->failed == top->table->rows ? "no query was completed" : otherwise;
+    return top->table->failed == top->table->rows ? "no query completed" : otherwise;
 }
 
 /* ---- energy ---- */
@@ -80,9 +158,9 @@ static void put_energy(const struct top *top)
     if (!is_known(joules))
         str_format(note, sizeof note, "not measured%s%s", why[0] ? ": " : "", why);
     else if (is_known(coverage))
-        str_format(note, sizeof note, "%s, %s of the time covered", method ? method : "", covered);
+        str_format(note, sizeof note, "%s, %s coverage", method ? method : "", covered);
     else
-        str_format(note, sizeof note, "of the queries; %s", method ? method : "method not told");
+        str_format(note, sizeof note, "sum over queries; %s", method ? method : "method unknown");
     with_error(text, joules, run_fact(top->table, "ipw.energy.plus_minus"), "J");
     put_figure(top, "joules", "Energy of the run", joules, text, note);
 }
@@ -118,7 +196,7 @@ static void put_watts(const struct top *top)
     with_error(text, watts, watts * relative_error(top->table), "W");
     bool busy = is_known(run_fact(top->table, "ipw.busy_watts"));
     put_figure(top, "busy_watts", busy ? "Power while busy" : "Query power", watts, text,
-               busy ? "while requests were alive" : "mean of joules over own time");
+               busy ? "while requests were in flight" : "mean energy per query / latency");
 }
 
 /* ---- intelligence ---- */
@@ -134,8 +212,8 @@ static void put_accuracy(const struct top *top)
     format_percent(text, accuracy);
     format_percent(low, jv_number(jv_path(interval, "0")));
     format_percent(high, jv_number(jv_path(interval, "1")));
-    str_format(note, sizeof note, "%.0f of %.0f right; 95 %% over other questions: %s to %s", right,
-               graded, low, high);
+    str_format(note, sizeof note, "%.0f of %.0f correct; 95 %% CI: %s to %s", right, graded, low,
+               high);
     put_figure(top, "accuracy", "Accuracy", accuracy, text,
                is_known(accuracy) && jv_is_array(interval) ? note
                                                            : none_note(top, "no graded answers"));
@@ -174,7 +252,7 @@ static void put_speed(const struct top *top)
     double rate = run_fact(top->table, "ipw.output_tokens_per_s");
     double at_once = run_fact(top->table, "profiler_config.max_concurrency");
     str_format(text, sizeof text, "%.4g tok/s", rate);
-    str_format(note, sizeof note, "output, up to %.0f request%s at once", at_once,
+    str_format(note, sizeof note, "output; up to %.0f concurrent request%s", at_once,
                at_once == 1 ? "" : "s");
     put_figure(top, "output_tokens_per_s", "Throughput", rate, text,
                is_known(at_once) ? note : "output");
@@ -192,7 +270,7 @@ static void put_speed(const struct top *top)
         format_si(p95, jv_number(result_at(top->results, "latency", TIMES[i].p95)), "s");
         str_format(note, sizeof note, "median; 95 %% of queries within %s", p95);
         put_figure(top, TIMES[i].key, TIMES[i].label, median, text,
-                   is_known(median) ? note : none_note(top, "not known of any query"));
+                   is_known(median) ? note : none_note(top, "unknown for all queries"));
     }
 }
 
@@ -208,5 +286,48 @@ void headline_put(struct json *json, const struct run_table *table, const struct
     put_energy(&top);
     put_watts(&top);
     put_speed(&top);
+    json_array_end(json);
+}
+
+/* ---- where the joules went ---- */
+
+enum { PREFILL, DECODE, OTHER, FAILED, IDLE, UNATTRIBUTED, PARTS };
+
+static const struct {
+    const char *key, *label, *fact;
+} ROWS[PARTS] = {
+    [PREFILL] = {"prefill", "Prefill", "ipw.joules.prefill"},
+    [DECODE] = {"decode", "Decode", "ipw.joules.decode"},
+    [OTHER] = {"queries", "Queries, phase unknown", NULL},
+    [FAILED] = {"failed", "Failed queries", "ipw.joules.failed"},
+    [IDLE] = {"idle", "Idle between queries", "ipw.joules.idle"},
+    [UNATTRIBUTED] = {"unattributed", "Unattributed", "ipw.joules.unattributed"},
+};
+
+/* A rounding error is no part. */
+#define LEAST_SHARE 1e-6
+
+void shares_put(struct json *json, const struct run_table *table)
+{
+    double parts[PARTS] = {0}, total = 0, queries = run_fact(table, "ipw.joules.queries");
+    for (size_t i = 0; i < PARTS; i++) {
+        double joules = ROWS[i].fact ? run_fact(table, ROWS[i].fact) : UNKNOWN;
+        parts[i] = joules > 0 ? joules : 0;
+    }
+    /* An answer that came in one piece has no phases. */
+    parts[OTHER] = fmax(0, queries - parts[PREFILL] - parts[DECODE]);
+    for (size_t i = 0; i < PARTS; i++)
+        total += parts[i];
+    json_array(json, "shares");
+    for (size_t i = 0; is_known(queries) && i < PARTS; i++) {
+        if (!(parts[i] > LEAST_SHARE * total))
+            continue;
+        json_object(json, NULL);
+        json_string(json, "key", ROWS[i].key);
+        json_string(json, "label", ROWS[i].label);
+        json_number(json, "joules", parts[i]);
+        json_number(json, "share", parts[i] / total);
+        json_object_end(json);
+    }
     json_array_end(json);
 }

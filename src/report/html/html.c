@@ -1,22 +1,310 @@
+/* The report of runs as one HTML page: the template with style, scripts and data put in.  The data are one JSON
+ * object: every run with its sections (sections.h), the layers of each model, and the comparison. */
 #include "report/html/html.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "analysis/across.h"
-#include "rundir/measured_layers.h"
+#include "analysis/columns.h"
+#include "analysis/compare.h"
+#include "analysis/run_figures.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
-#include "report/text/format.h"
 #include "report/html/assets.h"
-#include "report/html/comparison.h"
-#include "report/html/page.h"
-#include "report/html/run.h"
+#include "report/html/sections.h"
+#include "report/html/spans.h"
+#include "report/text/compare_report.h"
+#include "report/text/format.h"
+#include "rundir/measured_layers.h"
+#include "rundir/run_table.h"
 #include "stats/pareto.h"
+
+/* ---- comparison ---- */
+
+/* More make a table of verdicts that nobody reads. */
+enum { RUNS_COMPARED = 8 };
+
+static enum err load_run(const char *directory, const char *model, struct run_table *out,
+                         struct error *why)
+{
+    enum err err = run_table_load(directory, model, COMPARE_NEEDS, out, why);
+    if (!err && out->failed == out->rows) {
+        err = err_set(why, ERR_NO_DATA, "all %zu queries of %s failed", out->rows, directory);
+        run_table_release(out);
+    }
+    return err;
+}
+
+static enum err compare_all(const struct run_table *baseline, const char *const *directories,
+                            size_t count, const char *model, struct comparison *out,
+                            struct error *why)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < count; i++) {
+        struct run_table table;
+        err = load_run(directories[i], model, &table, why);
+        if (!err) {
+            err = compare_runs(baseline, &table, 0, &out[i], why);
+            run_table_release(&table);
+        }
+    }
+    return err ? err : compare_judge(out, count, why);
+}
+
+static enum err write_comparison(const char *const *directories, size_t count, const char *model,
+                                 struct text *out, struct error *why)
+{
+    struct run_table baseline;
+    struct comparison *found = calloc(count, sizeof *found);
+    enum err err = found ? load_run(directories[0], model, &baseline, why) : ERR_NO_MEMORY;
+    if (!err) {
+        err = compare_all(&baseline, directories + 1, count - 1, model, found, why);
+        struct compare_report report = {.baseline = baseline.directory,
+                                        .model = baseline.model,
+                                        .hardware = run_fact_text(&baseline, "hardware_label"),
+                                        .queries = baseline.rows,
+                                        .comparisons = found,
+                                        .count = count - 1};
+        if (!err)
+            compare_json(&report, out);
+        run_table_release(&baseline);
+    }
+    free(found);
+    return err;
+}
+
+static enum err comparison_put(struct json *json, const char *const *directories, size_t count,
+                               const char *model)
+{
+    struct text text = {0};
+    struct error why = {0};
+    enum err err = count > RUNS_COMPARED
+                       ? err_set(&why, ERR_NO_DATA,
+                                 "more than %d runs are not compared here: use `ipw compare "
+                                 "BASELINE RUN`",
+                                 RUNS_COMPARED)
+                       : write_comparison(directories, count, model, &text, &why);
+    if (!err) {
+        json_raw(json, "comparison", text_get(&text));
+    } else if (err != ERR_NO_MEMORY) {
+        json_object(json, "comparison");
+        json_string(json, "missing", why.text);
+        json_object_end(json);
+        err = ERR_OK;
+    }
+    text_release(&text);
+    return err;
+}
+
+/* ---- one run ---- */
+
+/* Of 100000 queries that a page lists, 250 at least have their texts: some 400 kB. */
+enum { LISTED_BY_TEXT = 400 };
+
+static void put_notes(struct json *json, const struct run_table *table, const struct spans *spans)
+{
+    char text[160];
+    json_array(json, "notes");
+    for (size_t i = 0; i < table->note_count; i++)
+        json_string(json, NULL, table->notes[i].text);
+    if (!table->summary && !table->damaged_summary)
+        json_string(json, NULL, "no summary.json: the run is unfinished or still running");
+    if (spans->damaged) {
+        str_format(text, sizeof text, "%llu damaged lines of spans.jsonl skipped",
+                   (unsigned long long)spans->damaged);
+        json_string(json, NULL, text);
+    }
+    json_array_end(json);
+}
+
+static enum err put_summary(struct json *json, const struct run_table *table)
+{
+    struct text summary = {0};
+    enum err err = ERR_OK;
+    if (table->summary)
+        err = jv_print(table->summary, &summary);
+    json_raw(json, "summary", table->summary && !err ? text_get(&summary) : "null");
+    text_release(&summary);
+    return err;
+}
+
+static enum err put_facts(struct json *json, const struct run_table *table, const char *page,
+                          const struct spans *spans)
+{
+    json_string(json, "directory", table->directory);
+    json_string(json, "model", table->model);
+    json_string(json, "hardware", run_fact_text(table, "hardware_label"));
+    json_string(json, "dataset", run_fact_text(table, "dataset_name"));
+    json_integer(json, "rows", (int64_t)table->rows);
+    json_integer(json, "failed", (int64_t)table->failed);
+    json_bool(json, "ours", table->ours);
+    put_notes(json, table, spans);
+    command_put(json, table->summary);
+    files_put(json, table->directory, page);
+    return put_summary(json, table);
+}
+
+/* Of 95 %, as `ipw plot` draws them where runs stand together. */
+static enum err put_intervals(struct json *json, const struct run_table *table)
+{
+    struct run_figures run;
+    enum err err = run_figures_of(table, &run);
+    if (err)
+        return err;
+    json_object(json, "intervals");
+    put_interval(json, "accuracy", run.accuracy_low, run.accuracy_high);
+    put_interval(json, "joules_per_query",
+                 fmax(0, run.point.joules_per_query - run.joules_per_query_error),
+                 run.point.joules_per_query + run.joules_per_query_error);
+    json_object_end(json);
+    return ERR_OK;
+}
+
+static enum err put_all(struct json *json, const struct run_table *table, const char *page,
+                        size_t most_listed, const struct results *results,
+                        const struct spans *spans, struct error *why)
+{
+    json_object(json, NULL);
+    enum err err = put_facts(json, table, page, spans);
+    headline_put(json, table, results);
+    if (!err)
+        err = put_intervals(json, table);
+    predicted_put(json, table->directory);
+    shares_put(json, table);
+    if (!err)
+        err = results_put(json, results);
+    if (err)
+        err_set(why, err, "%s", err_text(err));
+    if (!err)
+        err = histograms_put(json, table, why);
+    if (!err)
+        err = timeline_put(json, table, spans, why);
+    if (!err)
+        err = queries_put(json, table, spans, most_listed, why);
+    excerpts_put(json, table, most_listed);
+    json_object_end(json);
+    return err;
+}
+
+static enum err run_put(struct json *json, const char *directory, const char *model,
+                        const char *page, size_t most_listed, struct run_point *point,
+                        struct error *why)
+{
+    struct run_wanted wanted = results_need();
+    struct run_table table;
+    struct results results = {0};
+    struct spans spans = {0};
+    char path[1200];
+    wanted.numbers |= RUN_FIGURES_NEEDS;
+    wanted.numbers |= QUERIES_NEED;
+    wanted.numbers |= HISTOGRAMS_NEED;
+    wanted.words |= RUN_WANT(RUN_SUBJECT);
+    enum err err =
+        run_table_load_texts(directory, model, wanted, most_listed / LISTED_BY_TEXT, &table, why);
+    if (err)
+        return err;
+    str_format(path, sizeof path, "%s/spans.jsonl", directory);
+    err = spans_read(path, &table, &spans, why);
+    if (err == ERR_NOT_FOUND)
+        err = ERR_OK; /* a run of the Python IPW has none */
+    if (!err)
+        err = results_of(&table, &results, why);
+    if (!err)
+        err = put_all(json, &table, page, most_listed, &results, &spans, why);
+    run_point_of(&table, point);
+    results_release(&results);
+    spans_release(&spans);
+    run_table_release(&table);
+    return err;
+}
+
+/* ---- the page ---- */
+
+static void add_escaped(struct text *out, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '&':
+            text_add(out, "&amp;");
+            break;
+        case '<':
+            text_add(out, "&lt;");
+            break;
+        case '>':
+            text_add(out, "&gt;");
+            break;
+        case '"':
+            text_add(out, "&quot;");
+            break;
+        default:
+            text_add_bytes(out, text, 1);
+        }
+    }
+}
+
+/* JSON inside a script element: nothing in it may end the element or begin a comment, and no line
+ * separator may break a line.  All of these stand in strings, where JSON has another way to write them. */
+static void add_data(struct text *out, const struct text *data)
+{
+    const char *at = text_get(data), *end = at + data->length;
+    while (at < end) {
+        size_t plain = strcspn(at, "<>&\xE2");
+        text_add_bytes(out, at, plain);
+        at += plain;
+        if (at >= end)
+            break;
+        if (strncmp(at, "\xE2\x80\xA8", 3) == 0 || strncmp(at, "\xE2\x80\xA9", 3) == 0) {
+            text_add(out, at[2] == '\xA8' ? "\\u2028" : "\\u2029");
+            at += 3;
+        } else if (*at == '\xE2') {
+            text_add_bytes(out, at++, 1);
+        } else {
+            text_addf(out, "\\u%04x", (unsigned)*at++);
+        }
+    }
+}
+
+static bool is(const char *mark, size_t length, const char *name)
+{
+    return strlen(name) == length && memcmp(mark, name, length) == 0;
+}
+
+/* What stands for a mark of the template: {{title}}, {{data}}, or a file. */
+static void add_part(struct text *out, const char *mark, size_t length, const char *title,
+                     const struct text *data)
+{
+    struct asset asset = asset_find(mark, length);
+    if (asset.bytes)
+        text_add_bytes(out, asset.bytes, asset.length);
+    else if (is(mark, length, "title"))
+        add_escaped(out, title);
+    else if (is(mark, length, "data"))
+        add_data(out, data);
+}
+
+enum err html_page(const char *title, const struct text *data, struct text *out, struct error *why)
+{
+    const char *at = asset_template().bytes, *mark;
+    while ((mark = strstr(at, "{{"))) {
+        const char *end = strstr(mark, "}}");
+        if (!end)
+            break;
+        text_add_bytes(out, at, (size_t)(mark - at));
+        add_part(out, mark + 2, (size_t)(end - mark - 2), title, data);
+        at = end + 2;
+    }
+    text_add(out, at);
+    return out->failed || data->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+}
+
+/* ---- the report ---- */
 
 /* A file of 5 MB holds the queries of this many, ECharts included; of more, some are listed. */
 enum { LISTED_MOST = 100000 };
@@ -170,10 +458,10 @@ static void title_of(const struct making *making, char *to, size_t size)
 {
     const struct run_point *first = making->points;
     if (making->runs == 0)
-        str_copy(to, size, "Energy of layers");
+        str_copy(to, size, "Energy by layer");
     else if (making->runs == 1)
         str_format(to, size, "%s on %s", first->model,
-                   first->hardware[0] ? first->hardware : "an unknown machine");
+                   first->hardware[0] ? first->hardware : "unknown hardware");
     else
         str_format(to, size, "%zu runs side by side", making->runs);
 }
@@ -202,7 +490,7 @@ enum err html_write(const struct html_report *report, struct text *out, struct e
     json_string(&making.json, "title", title);
     json_object_end(&making.json);
     if (!err)
-        err = page_make(title, &data, out, why);
+        err = html_page(title, &data, out, why);
     text_release(&data);
     free(making.points);
     return err;

@@ -22,6 +22,11 @@ enum err html_available(struct error *why) MUST_USE;
 /* The first input that is a directory, or NULL. */
 const char *html_first_run(const struct html_report *report);
 
+/* The page around its data: the template with style and scripts.  `data` is JSON, `title` plain text; both may hold
+ * anything and come out as data. */
+enum err html_page(const char *title, const struct text *data, struct text *out, struct error *why)
+    MUST_USE;
+
 enum err html_write(const struct html_report *report, struct text *out, struct error *why) MUST_USE;
 
 #endif

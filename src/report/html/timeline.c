@@ -1,4 +1,4 @@
-#include "report/html/timeline.h"
+#include "report/html/sections.h"
 
 #include <math.h>
 #include <stdlib.h>

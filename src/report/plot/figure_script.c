@@ -277,6 +277,11 @@ static struct range range_of(const struct figure_panel *panel, bool is_x)
     }
     if (axis->from_zero && axis->log_base <= 0)
         widen(&range, 0, false);
+    /* Beyond this the air around the data would not be finite. */
+    if (range.low <= range.high) {
+        range.low = fmin(fmax(range.low, axis->log_base > 0 ? 1e-150 : -1e150), 1e150);
+        range.high = fmax(fmin(range.high, 1e150), range.low);
+    }
     return range;
 }
 

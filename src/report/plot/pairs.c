@@ -12,6 +12,7 @@
 #include "report/plot/plot.h"
 #include "stats/linear_fit.h"
 #include "stats/online.h"
+#include "rundir/record.h"
 
 enum { CLOUD_EXACT = 3000 };
 
@@ -167,7 +168,7 @@ static enum err put_pairs(const struct pair_plot *plot, enum run_number y,
                           const struct pairs *pairs, struct figure *figure)
 {
     struct linear_fit fit;
-    const char *unit = RUN_NUMBER_INFO[y].unit;
+    const char *unit = record_column(COLUMN_NUMBER, y)->unit;
     struct figure_panel *panel = figure_panel(figure, plot->x_label, plot->y_label);
     panel->y.from_zero = true;
     struct figure_series *cloud = figure_series(figure, panel, FIGURE_POINTS, FIGURE_BLUE, "query");
@@ -200,8 +201,9 @@ static enum err draw_pairs(const struct pair_plot *plot, const struct run_table 
     char words[160];
     enum run_number y = table->numbers[plot->y] ? plot->y : plot->instead;
     enum err err = take_pairs(table, plot, y, &pairs);
-    str_format(words, sizeof words, "%s and %s together are", RUN_NUMBER_INFO[plot->x].label,
-               RUN_NUMBER_INFO[y].label);
+    str_format(words, sizeof words, "%s and %s together are",
+               record_column(COLUMN_NUMBER, plot->x)->label,
+               record_column(COLUMN_NUMBER, y)->label);
     if (!err && !pairs.count)
         err = lacks(table, words, why);
     if (!err) {

@@ -105,8 +105,8 @@ static void add_interval(char *to, const char *key, const struct jv *interval, e
     number_text(low, jv_number(jv_path(interval, "0")), 0, unit);
     number_text(high, jv_number(jv_path(interval, "1")), 0, unit);
     str_format(to + used, CELL_MAX - used, "  (95 %%%s: %s to %s)",
-               has_sensors(key)               ? " over other queries, sensors aside"
-               : strcmp(key, "accuracy") == 0 ? " over other questions"
+               has_sensors(key)               ? " CI (sampling error only)"
+               : strcmp(key, "accuracy") == 0 ? " CI"
                                               : "",
                low, high);
 }

@@ -1,13 +1,17 @@
+/* What `ipw compare` says: a table of metrics with their verdicts, the fairness warnings first, or JSON. */
 #include "report/text/compare_report.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "core/json.h"
 #include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
+
+/* ---- text ---- */
 
 enum { CELL_MAX = 128, CELLS = 8 };
 
@@ -178,9 +182,22 @@ static void put_checks(const struct compare_report *report, const char *before, 
 
 /* ---- for people ---- */
 
+static void fill_table(const struct comparison *comparison, struct table *table)
+{
+    char cells[CELLS][CELL_MAX];
+    table_init(table, COLUMNS, CELLS);
+    for (size_t m = 0; m < COMPARE_METRICS; m++) {
+        if (!is_shown(comparison, (enum compare_metric)m))
+            continue;
+        fill_cells(comparison, (enum compare_metric)m, cells);
+        for (size_t c = 0; c < CELLS; c++)
+            table_add(table, cells[c]);
+    }
+}
+
 static void put_comparison(const struct comparison *comparison, bool colour, struct text *out)
 {
-    char cells[CELLS][CELL_MAX], pairing[CELL_MAX];
+    char pairing[CELL_MAX];
     struct table table;
     pairing_text(pairing, comparison);
     text_addf(out, "\n %s\n   '%s'%s%s; %s\n", plain_text(comparison->directory).text,
@@ -189,14 +206,7 @@ static void put_comparison(const struct comparison *comparison, bool colour, str
     for (size_t i = 0; i < comparison->warning_count; i++)
         text_addf(out, "   warning: %s\n", plain_text(comparison->warnings[i].text).text);
     text_add(out, "\n");
-    table_init(&table, COLUMNS, CELLS);
-    for (size_t m = 0; m < COMPARE_METRICS; m++) {
-        if (!is_shown(comparison, (enum compare_metric)m))
-            continue;
-        fill_cells(comparison, (enum compare_metric)m, cells);
-        for (size_t c = 0; c < CELLS; c++)
-            table_add(&table, cells[c]);
-    }
+    fill_table(comparison, &table);
     table_write(&table, "   ", colour, out);
     table_release(&table);
 }
@@ -218,61 +228,146 @@ void compare_text(const struct compare_report *report, bool colour, struct text 
 
 /* ---- Markdown ---- */
 
-/* What would end a cell, or begin something else, is escaped. */
-static void add_escaped(struct text *out, const char *string)
-{
-    struct plain_text plain = plain_text(string);
-    for (const char *text = plain.text; *text; text++) {
-        if (strchr("|\\`*_<>[]", *text))
-            text_add(out, "\\");
-        text_add_bytes(out, text, 1);
-    }
-}
-
-static void put_rows(const struct comparison *comparison, struct text *out)
-{
-    char cells[CELLS][CELL_MAX];
-    for (size_t c = 0; c < CELLS; c++)
-        text_addf(out, "| %s ", COLUMNS[c].title);
-    text_add(out, "|\n");
-    for (size_t c = 0; c < CELLS; c++)
-        text_addf(out, "|%s", COLUMNS[c].right ? "---:" : "---");
-    text_add(out, "|\n");
-    for (size_t m = 0; m < COMPARE_METRICS; m++) {
-        if (!is_shown(comparison, (enum compare_metric)m))
-            continue;
-        fill_cells(comparison, (enum compare_metric)m, cells);
-        for (size_t c = 0; c < CELLS; c++) {
-            text_add(out, "| ");
-            add_escaped(out, cells[c]);
-            text_add(out, " ");
-        }
-        text_add(out, "|\n");
-    }
-}
-
 void compare_markdown(const struct compare_report *report, struct text *out)
 {
     text_add(out, "Baseline: ");
-    add_escaped(out, report->baseline);
+    markdown_add(out, report->baseline);
     text_addf(out, ", %zu queries\n", report->queries);
     for (size_t i = 0; i < report->count; i++) {
         const struct comparison *comparison = &report->comparisons[i];
+        struct table table;
         char pairing[CELL_MAX];
         pairing_text(pairing, comparison);
         text_add(out, "\n### ");
-        add_escaped(out, comparison->directory);
+        markdown_add(out, comparison->directory);
         text_addf(out, "\n\n%s.\n\n", pairing);
         for (size_t w = 0; w < comparison->warning_count; w++) {
             text_add(out, "- **warning**: ");
-            add_escaped(out, comparison->warnings[w].text);
+            markdown_add(out, comparison->warnings[w].text);
             text_add(out, "\n");
         }
         text_add(out, comparison->warning_count ? "\n" : "");
-        put_rows(comparison, out);
+        fill_table(comparison, &table);
+        table_write_markdown(&table, out);
+        table_release(&table);
     }
     text_add(out, "\n");
     put_explanation(report, "", out);
     text_add(out, report->check_count ? "\n" : "");
     put_checks(report, "- ", out);
+}
+
+/* ---- JSON ---- */
+
+static void figure_to_json(struct json *json, const char *key, const char *interval_key,
+                           const struct contrast_figure *figure)
+{
+    json_number(json, key, figure->value);
+    if (!is_known(figure->low) || !is_known(figure->high)) {
+        json_null(json, interval_key);
+        return;
+    }
+    json_array(json, interval_key);
+    json_number(json, NULL, figure->low);
+    json_number(json, NULL, figure->high);
+    json_array_end(json);
+}
+
+static void side_to_json(struct json *json, const char *key, double value, double plus_minus,
+                         double statistical, size_t queries)
+{
+    json_object(json, key);
+    json_number(json, "value", value);
+    json_number(json, "plus_minus", plus_minus);
+    json_number(json, "plus_minus_statistical", statistical);
+    json_integer(json, "queries", (int64_t)queries);
+    json_object_end(json);
+}
+
+static void metric_to_json(struct json *json, const struct compared *compared,
+                           const struct compare_metric_info *info)
+{
+    static const char *const BETTER[] = {"lower", "neither", "higher"};
+    const struct contrast *found = &compared->found;
+    json_object(json, info->name);
+    json_string(json, "unit", info->unit);
+    json_string(json, "better", BETTER[info->better - BETTER_LOWER]);
+    side_to_json(json, "baseline", found->a, compared->a_plus_minus, found->a_error,
+                 compared->a_queries);
+    side_to_json(json, "run", found->b, compared->b_plus_minus, found->b_error,
+                 compared->b_queries);
+    figure_to_json(json, "difference", "difference_interval_95", &found->difference);
+    figure_to_json(json, "relative", "relative_interval_95", &found->relative);
+    json_string(json, "test", compared->test);
+    json_number(json, "p_value", found->p_value);
+    json_number(json, "p_holm", compared->p_holm);
+    json_string(json, "verdict", compare_verdict_text(compared->verdict));
+    json_object_end(json);
+}
+
+static void comparison_to_json(struct json *json, const struct comparison *comparison)
+{
+    json_object(json, NULL);
+    json_string(json, "directory", comparison->directory);
+    json_string(json, "model", comparison->model);
+    json_string(json, "hardware_label", comparison->hardware);
+    json_bool(json, "paired", comparison->paired);
+    json_integer(json, "same_queries", (int64_t)comparison->same);
+    json_integer(json, "pairs", (int64_t)comparison->pairs);
+    json_integer(json, "baseline_only", (int64_t)comparison->a_only);
+    json_integer(json, "run_only", (int64_t)comparison->b_only);
+    json_integer(json, "changed_questions", (int64_t)comparison->changed);
+    json_array(json, "warnings");
+    for (size_t i = 0; i < comparison->warning_count; i++)
+        json_string(json, NULL, comparison->warnings[i].text);
+    json_array_end(json);
+    json_object(json, "metrics");
+    for (size_t m = 0; m < COMPARE_METRICS; m++)
+        metric_to_json(json, &comparison->metrics[m], &COMPARE_METRIC_INFO[m]);
+    json_object_end(json);
+    json_object_end(json);
+}
+
+static void checks_to_json(struct json *json, const struct compare_report *report)
+{
+    static const char *const OUTCOMES[] = {"passed", "failed", "not known"};
+    json_array(json, "checks");
+    for (size_t i = 0; i < report->count; i++)
+        for (size_t c = 0; c < report->check_count; c++) {
+            const struct compare_check *check = &report->checks[c];
+            json_object(json, NULL);
+            json_string(json, "directory", report->comparisons[i].directory);
+            json_string(json, "fail_if", check->text);
+            json_string(json, "metric", COMPARE_METRIC_INFO[check->metric].name);
+            json_string(
+                json, "outcome",
+                OUTCOMES[compare_check_judge(check, &report->comparisons[i], report->confident)]);
+            json_object_end(json);
+        }
+    json_array_end(json);
+}
+
+void compare_json(const struct compare_report *report, struct text *out)
+{
+    struct json json;
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    json_object(&json, "baseline");
+    json_string(&json, "directory", report->baseline);
+    json_string(&json, "model", report->model);
+    json_string(&json, "hardware_label", report->hardware);
+    json_integer(&json, "queries", (int64_t)report->queries);
+    json_object_end(&json);
+    json_array(&json, "comparisons");
+    for (size_t i = 0; i < report->count; i++)
+        comparison_to_json(&json, &report->comparisons[i]);
+    json_array_end(&json);
+    checks_to_json(&json, report);
+    json_bool(&json, "confident", report->confident);
+    json_string(&json, "correction", "holm");
+    json_number(&json, "alpha", COMPARE_ALPHA);
+    json_integer(&json, "seed", (int64_t)report->seed);
+    json_string(&json, "version", IPW_VERSION);
+    json_object_end(&json);
+    text_add(out, "\n");
 }

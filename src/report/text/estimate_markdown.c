@@ -1,3 +1,4 @@
+/* One estimate as Markdown, and its subgraphs as CSV. */
 #include <stdlib.h>
 
 #include "core/text.h"
@@ -5,6 +6,7 @@
 #include "report/text/estimate_report.h"
 #include "report/text/estimate_words.h"
 #include "report/text/format.h"
+#include "report/text/table.h"
 
 static void row(struct text *out, const char *name, const char *value)
 {
@@ -106,4 +108,44 @@ void estimate_markdown(const struct estimate_report *report, struct text *out)
     put_checks(report, out);
     put_proposals(report, out);
     text_add(out, "\n\\~ estimated by a model of the device, not measured\n");
+}
+
+/* ---- CSV ---- */
+
+void estimate_csv(const struct estimate_report *report, struct text *out)
+{
+    static const struct table_column COLUMNS[] = {
+        {"name", false},     {"ops", false},         {"phase", false},    {"layer", false},
+        {"level", false},    {"flops", false},       {"bytes", false},    {"latency_s", false},
+        {"energy_j", false}, {"compute_j", false},   {"memory_j", false}, {"static_j", false},
+        {"link_j", false},   {"utilisation", false}, {"bound", false},
+    };
+    bool has_phases = report->outcome->work->spec.model->has_phases;
+    struct table table;
+    table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
+    for (size_t i = 0; i < report->row_count; i++) {
+        const struct subgraph_total *row = &report->rows[i];
+        const struct subgraph *subgraph = row->subgraph;
+        const double figures[] = {subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer,
+                                  subgraph->level,
+                                  row->flops,
+                                  row->bytes,
+                                  row->latency_s,
+                                  row->joules.total,
+                                  row->joules.compute,
+                                  row->joules.memory,
+                                  row->joules.idle,
+                                  row->joules.link,
+                                  row->utilisation};
+        table_add(&table, subgraph->name);
+        table_add(&table, subgraph->pattern);
+        table_add(&table, !has_phases                  ? "whole"
+                          : row->phase == GRAPH_DECODE ? "decode"
+                                                       : "prefill");
+        for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
+            table_add_number(&table, figures[k]);
+        table_add(&table, estimate_bound_name(row->bound));
+    }
+    table_write_csv(&table, out);
+    table_release(&table);
 }

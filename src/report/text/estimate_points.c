@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/csv.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/estimate_report.h"
@@ -283,25 +282,49 @@ static bool is_column(const struct layout *layout, enum column column)
     }
 }
 
-void points_text(const struct points_report *report, bool colour, struct text *out)
+/* The rows that people see.  Text omits the columns in which all rows agree; Markdown keeps them, so that tables
+ * of one kind can be laid side by side, but for the lengths.  Gives how many rows were left out. */
+static size_t fill_table(const struct points_report *report, const struct layout *layout,
+                         bool for_text, struct table *table)
 {
     const struct estimate_grid *points = report->points;
     char cells[CELLS][WORDS_MAX];
-    struct layout layout;
-    struct table table;
     size_t left = 0;
-    lay_out(report, &layout);
-    put_title(report, &layout, colour, out);
-    table_init(&table, layout.columns, CELLS);
     for (size_t i = 0; i < points->count; i++) {
-        if (!is_shown(&layout, &points->items[i])) {
+        if (!is_shown(layout, &points->items[i])) {
             left += !points->items[i].missing[0];
             continue;
         }
-        fill_cells(report, &layout, &points->items[i], cells);
+        fill_cells(report, layout, &points->items[i], cells);
         for (size_t c = 0; c < CELLS; c++)
-            table_add(&table, is_column(&layout, (enum column)c) ? cells[c] : "");
+            if (is_column(layout, (enum column)c))
+                table_add(table, cells[c]);
+            else if (for_text)
+                table_add(table, "");
+            else if (c != PROMPT && c != CONTEXT)
+                table_add(table, cells[c]);
     }
+    return left;
+}
+
+/* The columns of a Markdown table; gives how many. */
+static size_t markdown_columns(const struct layout *layout, struct table_column *out)
+{
+    size_t count = 0;
+    for (size_t c = 0; c < CELLS; c++)
+        if ((c != PROMPT && c != CONTEXT) || is_column(layout, (enum column)c))
+            out[count++] = layout->columns[c];
+    return count;
+}
+
+void points_text(const struct points_report *report, bool colour, struct text *out)
+{
+    struct layout layout;
+    struct table table;
+    lay_out(report, &layout);
+    put_title(report, &layout, colour, out);
+    table_init(&table, layout.columns, CELLS);
+    size_t left = fill_table(report, &layout, true, &table);
     table_write(&table, "   ", colour, out);
     table_release(&table);
     if (left)
@@ -312,49 +335,17 @@ void points_text(const struct points_report *report, bool colour, struct text *o
     text_add(out, "\n");
 }
 
-/* ---- Markdown ---- */
-
-/* Tables of one kind have the same columns, so that they can be laid side by side; lengths are told where they
- * differ. */
-static bool is_markdown_column(const struct layout *layout, enum column column)
-{
-    return column == PROMPT || column == CONTEXT ? is_column(layout, column) : true;
-}
-
-static void row_to_markdown(const struct layout *layout, char cells[CELLS][WORDS_MAX],
-                            struct text *out)
-{
-    for (size_t c = 0; c < CELLS; c++)
-        if (is_markdown_column(layout, (enum column)c))
-            text_addf(out, "| %s ", c == FRONTIER && cells[c][0] ? "\\*" : cells[c]);
-    text_add(out, "|\n");
-}
-
-static void head_to_markdown(const struct layout *layout, struct text *out)
-{
-    for (size_t c = 0; c < CELLS; c++)
-        if (is_markdown_column(layout, (enum column)c))
-            text_addf(out, "| %s ", layout->columns[c].title);
-    text_add(out, "|\n");
-    for (size_t c = 0; c < CELLS; c++)
-        if (is_markdown_column(layout, (enum column)c))
-            text_addf(out, "|%s", layout->columns[c].right ? "---:" : "---");
-    text_add(out, "|\n");
-}
-
 void points_markdown(const struct points_report *report, struct text *out)
 {
-    const struct estimate_grid *points = report->points;
-    char cells[CELLS][WORDS_MAX];
     struct layout layout;
+    struct table_column columns[CELLS];
+    struct table table;
     lay_out(report, &layout);
-    text_addf(out, "### %s\n\n", points->works[0].spec.model->name);
-    head_to_markdown(&layout, out);
-    for (size_t i = 0; i < points->count; i++)
-        if (is_shown(&layout, &points->items[i])) {
-            fill_cells(report, &layout, &points->items[i], cells);
-            row_to_markdown(&layout, cells, out);
-        }
+    text_addf(out, "### %s\n\n", report->points->works[0].spec.model->name);
+    table_init(&table, columns, markdown_columns(&layout, columns));
+    fill_table(report, &layout, false, &table);
+    table_write_markdown(&table, out);
+    table_release(&table);
     text_add(out, "\n");
     put_missing(report, "- ", out);
     put_notes(report, &layout, "\n\\", out);
@@ -362,16 +353,56 @@ void points_markdown(const struct points_report *report, struct text *out)
 
 /* ---- CSV ---- */
 
-static void point_to_csv(const struct points_report *report, const struct grid_point *point,
-                         struct text *out)
+static const struct table_column CSV_COLUMNS[] = {
+    {"model", false},
+    {"hardware", false},
+    {"precision", false},
+    {"batch", false},
+    {"phase", false},
+    {"prompt_tokens", false},
+    {"output_tokens", false},
+    {"context", false},
+    {"devices", false},
+    {"count", false},
+    {"unit", false},
+    {"energy_each_j", false},
+    {"plus_minus_each_j", false},
+    {"energy_j", false},
+    {"compute_j", false},
+    {"memory_j", false},
+    {"static_j", false},
+    {"link_j", false},
+    {"latency_s", false},
+    {"latency_plus_minus", false},
+    {"per_s", false},
+    {"average_w", false},
+    {"peak_w", false},
+    {"params", false},
+    {"macs", false},
+    {"flops", false},
+    {"bytes", false},
+    {"weights_bytes", false},
+    {"activations_peak_bytes", false},
+    {"kv_cache_bytes", false},
+    {"total_peak_bytes", false},
+    {"capacity_bytes", false},
+    {"mfu", false},
+    {"mbu", false},
+    {"fits", false},
+    {"frontier", false},
+    {"limits", false},
+    {"confidence", false},
+    {"missing", false},
+};
+enum { CSV_CELLS = sizeof CSV_COLUMNS / sizeof *CSV_COLUMNS };
+
+static void add_outcome(const struct points_report *report, const struct grid_point *point,
+                        struct table *table)
 {
     const struct workload_estimate *outcome = &point->outcome;
     const struct estimate_totals *all = &outcome->all;
     const struct estimate_memory *memory = &outcome->memory;
     double units = outcome->work->units;
-    words_csv_number(out, units);
-    text_add(out, ",");
-    csv_add(out, outcome->work->unit);
     const double figures[] = {
         all->joules.total / units,
         all->joules_plus_minus / units,
@@ -396,59 +427,47 @@ static void point_to_csv(const struct points_report *report, const struct grid_p
         memory->capacity,
         all->mfu,
         all->mbu,
+        is_known(memory->capacity) ? memory->fits : UNKNOWN,
+        point->on_frontier,
     };
+    table_add_number(table, units);
+    table_add(table, outcome->work->unit);
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        words_csv_number(out, figures[i]);
-    text_addf(out, ",%s,%s,%s,%s,", is_known(memory->capacity) ? memory->fits ? "1" : "0" : "",
-              point->on_frontier ? "1" : "0", verdict(report, point),
-              estimate_confidence_name(outcome->confidence));
+        table_add_number(table, figures[i]);
+    table_add(table, verdict(report, point));
+    table_add(table, estimate_confidence_name(outcome->confidence));
 }
 
-static void count(struct text *out, int64_t value)
+static double count_or_unknown(int64_t count)
 {
-    if (value > 0)
-        text_addf(out, ",%" PRId64, value);
-    else
-        text_add(out, ",");
-}
-
-static void lengths_to_csv(const struct workload_spec *question, struct text *out)
-{
-    struct workload_demand demand = workload_demand(question);
-    count(out, demand.prompt);
-    count(out, question->is_request ? question->output_tokens : 0);
-    count(out, demand.context);
+    return count > 0 ? (double)count : UNKNOWN;
 }
 
 void points_csv(const struct points_report *report, struct text *out)
 {
     const struct estimate_grid *points = report->points;
-    text_add(
-        out,
-        "model,hardware,precision,batch,phase,prompt_tokens,output_tokens,context,devices,count,"
-        "unit,energy_each_j,plus_minus_each_j,"
-        "energy_j,compute_j,memory_j,static_j,link_j,latency_s,latency_plus_minus,per_s,"
-        "average_w,peak_w,params,macs,flops,bytes,weights_bytes,activations_peak_bytes,"
-        "kv_cache_bytes,total_peak_bytes,capacity_bytes,mfu,mbu,fits,frontier,limits,"
-        "confidence,missing\n");
+    struct table table;
+    table_init(&table, CSV_COLUMNS, CSV_CELLS);
     for (size_t i = 0; i < points->count; i++) {
         const struct grid_point *point = &points->items[i];
         const struct estimate_config *choice = &point->outcome.choice;
-        const struct workload_spec *question = &point->work->spec;
-        csv_add(out, points->works[0].spec.model->name);
-        text_add(out, ",");
-        csv_add(out, report->hardware[point->device].id);
-        text_addf(out, ",%s,%" PRId64 ",%s",
-                  choice->keeps_stored ? "stored" : precision_name(choice->precision),
-                  question->setting.batch, words_phase(question));
-        lengths_to_csv(question, out);
-        text_addf(out, ",%d", choice->devices);
-        if (point->missing[0]) {
-            text_add(out, ",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,");
-            csv_add(out, point->missing);
-        } else {
-            point_to_csv(report, point, out);
-        }
-        text_add(out, "\n");
+        const struct workload_spec *spec = &point->work->spec;
+        struct workload_demand demand = workload_demand(spec);
+        table_add(&table, points->works[0].spec.model->name);
+        table_add(&table, report->hardware[point->device].id);
+        table_add(&table, choice->keeps_stored ? "stored" : precision_name(choice->precision));
+        table_add_number(&table, (double)spec->setting.batch);
+        table_add(&table, words_phase(spec));
+        table_add_number(&table, count_or_unknown(demand.prompt));
+        table_add_number(&table, count_or_unknown(spec->is_request ? spec->output_tokens : 0));
+        table_add_number(&table, count_or_unknown(demand.context));
+        table_add_number(&table, choice->devices);
+        if (!point->missing[0])
+            add_outcome(report, point, &table);
+        while (table.count % CSV_CELLS != CSV_CELLS - 1 && !table.failed)
+            table_add(&table, "");
+        table_add(&table, point->missing);
     }
+    table_write_csv(&table, out);
+    table_release(&table);
 }

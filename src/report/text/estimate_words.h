@@ -31,8 +31,6 @@ char *words_bounds(char *to, const double counts[BOUND_COUNT]);
 char *words_device(char *to, const struct hardware *hardware);
 /* "s", or "" of one. */
 const char *words_plural(double count);
-/* A cell of CSV behind a comma, empty where nothing is known; whole numbers have all their digits. */
-void words_csv_number(struct text *out, double value);
 /* "54 %", "< 1 %", "-". */
 char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */

@@ -9,11 +9,11 @@
 #include "core/units.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "runner/family.h"
+#include "runner/profile/profile.h"
 
 /* ---- for people ---- */
 
-static const char *mark_of(const struct family_member *member)
+static const char *mark_of(const struct profile_member *member)
 {
     return member->energy.method == METHOD_ESTIMATED ? "~" : "";
 }
@@ -29,7 +29,7 @@ static void add_name(struct table *table, const char *model)
     table_addf(table, "%.*s", (int)length, name);
 }
 
-static void add_accuracy(struct table *table, const struct family_member *member)
+static void add_accuracy(struct table *table, const struct profile_member *member)
 {
     char share[FORMAT_MAX];
     table_add(table, is_known(member->accuracy) ? format_percent(share, member->accuracy) : "-");
@@ -39,7 +39,7 @@ static void add_accuracy(struct table *table, const struct family_member *member
         table_add(table, "");
 }
 
-static void add_joules(struct table *table, const struct family_member *member)
+static void add_joules(struct table *table, const struct profile_member *member)
 {
     char cell[FORMAT_MAX];
     if (!is_known(member->joules_per_query)) {
@@ -58,7 +58,7 @@ static void add_figure(struct table *table, const char *mark, double value)
         table_add(table, "-");
 }
 
-static void add_member(struct table *table, const struct family_member *member)
+static void add_member(struct table *table, const struct profile_member *member)
 {
     char cell[FORMAT_MAX];
     const char *mark = mark_of(member);
@@ -78,7 +78,7 @@ static void add_member(struct table *table, const struct family_member *member)
     add_figure(table, mark, member->ipw);
 }
 
-static void write_table(const struct family *family, bool colour, struct text *out)
+static void write_table(const struct profile_family *family, bool colour, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
         {" ", false},       {"model", false},        {"accuracy", true},
@@ -94,7 +94,7 @@ static void write_table(const struct family *family, bool colour, struct text *o
 }
 
 /* What holds for the figures above; nothing where none is known. */
-static void write_evidence(const struct family *family, struct text *out)
+static void write_evidence(const struct profile_family *family, struct text *out)
 {
     char cell[FORMAT_MAX];
     for (size_t i = 0; i < family->count; i++) {
@@ -113,7 +113,7 @@ static void write_evidence(const struct family *family, struct text *out)
     text_add(out, "   energy   unknown: no sensor was there\n");
 }
 
-void family_text(const struct family *family, bool colour, struct text *out)
+void family_text(const struct profile_family *family, bool colour, struct text *out)
 {
     write_table(family, colour, out);
     text_add(out, "\n   * frontier: no other is as accurate for as little energy\n");
@@ -130,7 +130,7 @@ void family_text(const struct family *family, bool colour, struct text *out)
 
 /* ---- for scripts ---- */
 
-static void member_json(struct json *json, const struct family_member *member)
+static void member_json(struct json *json, const struct profile_member *member)
 {
     json_object(json, NULL);
     json_string(json, "model", member->model);
@@ -156,7 +156,7 @@ static void member_json(struct json *json, const struct family_member *member)
     json_object_end(json);
 }
 
-void family_json(const struct family *family, struct text *out)
+void family_json(const struct profile_family *family, struct text *out)
 {
     struct json json;
     json_init(&json, out, true);

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-struct family;
+struct profile_family;
 struct text;
 
-void family_text(const struct family *family, bool colour, struct text *out);
-void family_json(const struct family *family, struct text *out);
+void family_text(const struct profile_family *family, bool colour, struct text *out);
+void family_json(const struct profile_family *family, struct text *out);
 
 #endif

@@ -10,18 +10,11 @@
 #include "port/json_read.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "runner/profile.h"
+#include "rundir/record.h"
+#include "runner/profile/profile.h"
 
 /* More than rounding can explain. */
 #define CONSERVATION_MOST 1e-6
-
-static const struct {
-    const char *key, *label, *unit;
-} ROWS[] = {
-#define ROW(constant, key, label, unit) {key, label, unit},
-#include "runner/profile_rows.def"
-#undef ROW
-};
 
 static double figure(const struct jv *from, const char *path)
 {
@@ -95,13 +88,14 @@ static void write_statistics(const struct jv *statistics, const char *mark, bool
     static const char *const FIGURES[] = {"avg", "median", "min", "max", "std"};
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
-        const struct jv *row = jv_get(statistics, ROWS[i].key);
-        if (!row || !ROWS[i].label[0] || !is_worth_a_row(statistics, ROWS[i].key))
+    for (int i = 0; i < RECORD_STATISTICS; i++) {
+        const struct record_field *field = record_statistic((enum record_statistic)i);
+        const struct jv *row = jv_get(statistics, field->statistic_key);
+        if (!row || !field->statistic_label[0] || !is_worth_a_row(statistics, field->statistic_key))
             continue;
-        table_add(&table, ROWS[i].label);
+        table_add(&table, field->statistic_label);
         for (size_t f = 0; f < sizeof FIGURES / sizeof *FIGURES; f++)
-            add_cell(&table, jv_number(jv_get(row, FIGURES[f])), ROWS[i].unit, mark);
+            add_cell(&table, jv_number(jv_get(row, FIGURES[f])), field->statistic_unit, mark);
     }
     if (table.count) {
         table_write(&table, "   ", colour, out);

@@ -1,13 +1,16 @@
 #include "report/text/table.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/csv.h"
 #include "core/grow.h"
 #include "core/plain.h"
 #include "core/text.h"
+#include "core/units.h"
 
 void table_init(struct table *table, const struct table_column *columns, size_t width)
 {
@@ -34,6 +37,17 @@ void table_add(struct table *table, const char *cell)
     }
     str_plain(copy);
     table->cells[table->count++] = copy;
+}
+
+void table_add_number(struct table *table, double value)
+{
+    static const double EXACT_MAX =
+        9007199254740992.; /* above 2^53 not every integer is a double */
+    char cell[40] = "";
+    if (is_known(value))
+        str_format(cell, sizeof cell,
+                   fabs(value) < EXACT_MAX && value == trunc(value) ? "%.0f" : "%.9g", value);
+    table_add(table, cell);
 }
 
 void table_addf(struct table *table, const char *format, ...)
@@ -139,4 +153,55 @@ void table_write(const struct table *table, const char *indent, bool colour, str
     table_widen(table, widths);
     table_write_header(table, widths, indent, colour, out);
     table_write_rows(table, widths, indent, out);
+}
+
+/* ---- Markdown ---- */
+
+/* What would end a cell, or begin markup, is escaped. */
+void markdown_add(struct text *out, const char *string)
+{
+    struct plain_text plain = plain_text(string);
+    for (const char *at = plain.text; *at; at++) {
+        if (strchr("|\\`*_<>[]", *at))
+            text_add(out, "\\");
+        text_add_bytes(out, at, 1);
+    }
+}
+
+void table_write_markdown(const struct table *table, struct text *out)
+{
+    if (!is_usable(table, out))
+        return;
+    for (size_t c = 0; c < table->width; c++)
+        text_addf(out, "| %s ", table->columns[c].title);
+    text_add(out, "|\n");
+    for (size_t c = 0; c < table->width; c++)
+        text_addf(out, "|%s", table->columns[c].right ? "---:" : "---");
+    text_add(out, "|\n");
+    for (size_t i = 0; i + table->width <= table->count; i += table->width) {
+        for (size_t c = 0; c < table->width; c++) {
+            text_add(out, "| ");
+            markdown_add(out, table->cells[i + c]);
+            text_add(out, " ");
+        }
+        text_add(out, "|\n");
+    }
+}
+
+/* ---- CSV ---- */
+
+void table_write_csv(const struct table *table, struct text *out)
+{
+    if (!is_usable(table, out))
+        return;
+    for (size_t c = 0; c < table->width; c++)
+        text_addf(out, "%s%s", c ? "," : "", table->columns[c].title);
+    text_add(out, "\n");
+    for (size_t i = 0; i + table->width <= table->count; i += table->width) {
+        for (size_t c = 0; c < table->width; c++) {
+            text_add(out, c ? "," : "");
+            csv_add(out, table->cells[i + c]);
+        }
+        text_add(out, "\n");
+    }
 }

@@ -1,5 +1,5 @@
-/* Tables of text: columns as wide as their widest cell, counted in characters as a terminal shows
- * them.  A struct table owns its cells; release it. */
+/* One table, several formats: aligned text for a terminal (columns as wide as their widest cell, counted in
+ * characters as a terminal shows them), Markdown and CSV.  A struct table owns its cells; release it. */
 #ifndef IPW_REPORT_TABLE_H
 #define IPW_REPORT_TABLE_H
 
@@ -10,11 +10,11 @@
 
 struct text;
 
-enum { TABLE_COLUMNS_MAX = 32 };
+enum { TABLE_COLUMNS_MAX = 48 };
 
 struct table_column {
     const char *title;
-    bool right; /* numbers stand at the right */
+    bool right; /* numbers are right-aligned */
 };
 
 struct table {
@@ -31,13 +31,21 @@ void table_release(struct table *table);
 /* The next cell, row by row. */
 void table_add(struct table *table, const char *cell);
 void table_addf(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+/* A number for CSV: integers with all their digits, others with nine; UNKNOWN is empty. */
+void table_add_number(struct table *table, double value);
 
-/* Header and rows, each behind `indent`; bold header when colour.  Empty columns are left out. */
+/* Header and rows, each behind `indent`; bold header when colour.  Empty columns are omitted. */
 void table_write(const struct table *table, const char *indent, bool colour, struct text *out);
 
-/* The same in pieces, for a table that grows on the screen block by block: widths (one a column,
- * zero at first, kept by the caller) only ever grow, so that later blocks stand under earlier
- * ones. */
+/* Markdown, with empty columns; special characters are escaped. */
+void table_write_markdown(const struct table *table, struct text *out);
+void markdown_add(struct text *out, const char *string);
+
+/* A header of titles and the rows. */
+void table_write_csv(const struct table *table, struct text *out);
+
+/* The text format in pieces, for a table that grows on the screen block by block: widths (one per column,
+ * zero at first, kept by the caller) only ever grow, so that later blocks align with earlier ones. */
 void table_widen(const struct table *table, size_t *widths);
 void table_write_header(const struct table *table, const size_t *widths, const char *indent,
                         bool colour, struct text *out);

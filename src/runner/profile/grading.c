@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 void graders_init(struct graders *graders, const struct profile_options *options,
                   const struct dataset *dataset)
@@ -89,7 +89,7 @@ static struct open_grader *find(struct graders *graders, const char *name)
     for (size_t i = 0; i < graders->count; i++)
         if (strcmp(graders->items[i].name, name) == 0)
             return &graders->items[i];
-    if (graders->count == GRADERS_MOST)
+    if (graders->count == GRADERS_MAX)
         return NULL;
     struct open_grader *slot = &graders->items[graders->count++];
     *slot = (struct open_grader){0};

@@ -20,14 +20,14 @@ struct open_grader {
     struct error why; /* when it was not */
 };
 
-enum { GRADERS_MOST = 8 };
+enum { GRADERS_MAX = 8 };
 
 struct graders {
     const struct profile_options *options;
     char usual[48];               /* the dataset's grader */
     const struct params *grading; /* the dataset's parameters for it */
     const struct judge *judge;    /* NULL while there is none */
-    struct open_grader items[GRADERS_MOST];
+    struct open_grader items[GRADERS_MAX];
     size_t count;
 };
 

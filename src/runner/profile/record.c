@@ -5,7 +5,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "metrics/prices.h"
-#include "runner/profile/context.h"
+#include "runner/profile/state.h"
 #include "runner/profile/supply.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
@@ -45,7 +45,7 @@ static double known_count(int64_t count)
 
 /* ---- the query ---- */
 
-bool reply_has_phases(const struct client_reply *reply)
+bool reply_has_phases(const struct completion *reply)
 {
     return reply->first_token &&
            (reply->last_token > reply->first_token || reply->output_tokens == 1);
@@ -75,7 +75,7 @@ static void put_gaps(struct json *json, const struct arrivals *arrivals)
     put_known(json, "itl_std_ms", online_stddev(&spread));
 }
 
-static void put_latency(struct json *json, const struct client_reply *reply)
+static void put_latency(struct json *json, const struct completion *reply)
 {
     double total_s = span_s(reply->sent, reply->done);
     double output = known_count(reply->output_tokens);
@@ -88,7 +88,7 @@ static void put_latency(struct json *json, const struct client_reply *reply)
     json_object_end(json);
 }
 
-static void put_tokens(struct json *json, const struct client_reply *reply)
+static void put_tokens(struct json *json, const struct completion *reply)
 {
     json_object(json, "token_metrics");
     put_count(json, "input", reply->prompt_tokens);
@@ -98,10 +98,10 @@ static void put_tokens(struct json *json, const struct client_reply *reply)
     json_object_end(json);
 }
 
-static void put_compute(struct json *json, const struct profile_context *context,
-                        const struct client_reply *reply)
+static void put_compute(struct json *json, const struct profile *profile,
+                        const struct completion *reply)
 {
-    struct efficiency_inputs facts = context->facts;
+    struct efficiency_inputs facts = profile->facts;
     struct efficiency figures;
     facts.prompt_tokens = known_count(reply->prompt_tokens);
     facts.output_tokens = known_count(reply->output_tokens);
@@ -116,13 +116,13 @@ static void put_compute(struct json *json, const struct profile_context *context
     json_object_end(json);
 }
 
-static void put_cost(struct json *json, const struct profile_context *context,
-                     const struct client_reply *reply)
+static void put_cost(struct json *json, const struct profile *profile,
+                     const struct completion *reply)
 {
-    if (!context->prices)
+    if (!profile->prices)
         return;
     struct token_cost cost =
-        prices_tokens(context->prices, context->options->model, known_count(reply->prompt_tokens),
+        prices_tokens(profile->prices, profile->options->model, known_count(reply->prompt_tokens),
                       known_count(reply->cached_tokens), known_count(reply->output_tokens));
     if (!is_known(cost.input) && !is_known(cost.output))
         return;
@@ -159,10 +159,10 @@ static void put_evaluation(struct json *json, const char *grader, const struct g
     text_release(&text);
 }
 
-static void open_metrics(struct json *json, const struct profile_context *context)
+static void open_metrics(struct json *json, const struct profile *profile)
 {
     json_object(json, "model_metrics");
-    json_object(json, context->options->model);
+    json_object(json, profile->options->model);
 }
 
 static void close_metrics(struct json *json)
@@ -180,17 +180,17 @@ static void begin_line(struct json *json, struct text *line, const char *kind, c
     json_string(json, "key", key);
 }
 
-static void put_own(struct json *json, const struct profile_context *context,
+static void put_own(struct json *json, const struct profile *profile,
                     const struct answered *outcome)
 {
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     const struct query *query = outcome->query;
     json_object(json, "ipw");
     json_string(json, "key", query->key);
     json_string(json, "id", query->item.id);
     json_integer(json, "index", (int64_t)query->index);
     json_integer(json, "repeat", query->repeat);
-    json_integer(json, "start", context->start);
+    json_integer(json, "start", profile->start);
     json_string(json, "status", outcome->err ? "failed" : "completed");
     put_text(json, "error", outcome->why);
     if (reply->status)
@@ -198,7 +198,7 @@ static void put_own(struct json *json, const struct profile_context *context,
     json_integer(json, "attempts", outcome->attempts);
     put_text(json, "finish_reason", reply->finish_reason);
     json_number(json, "started_at",
-                seconds(context->zero_wall) + seconds(reply->sent - context->zero));
+                seconds(profile->zero_wall) + seconds(reply->sent - profile->zero));
     if (query->due)
         json_number(json, "queue_s", seconds(outcome->first_sent - query->due));
     if (reply_has_phases(reply)) {
@@ -214,11 +214,10 @@ static void put_own(struct json *json, const struct profile_context *context,
     json_object_end(json);
 }
 
-void record_query(const struct profile_context *context, const struct answered *outcome,
-                  struct text *line)
+void record_query(const struct profile *profile, const struct answered *outcome, struct text *line)
 {
     const struct query *query = outcome->query;
-    const struct client_reply *reply = outcome->reply;
+    const struct completion *reply = outcome->reply;
     struct json json;
     begin_line(&json, line, "query", query->key);
     json_string(&json, "problem", query->item.problem);
@@ -227,18 +226,18 @@ void record_query(const struct profile_context *context, const struct answered *
         json_raw(&json, "dataset_metadata", query->item.metadata);
     json_string(&json, "subject", query->item.subject);
     json_object(&json, "model_answers");
-    json_string(&json, context->options->model, text_get(&reply->content));
+    json_string(&json, profile->options->model, text_get(&reply->content));
     json_object_end(&json);
-    open_metrics(&json, context);
-    put_compute(&json, context, reply);
+    open_metrics(&json, profile);
+    put_compute(&json, profile, reply);
     put_latency(&json, reply);
     put_tokens(&json, reply);
-    put_cost(&json, context, reply);
+    put_cost(&json, profile, reply);
     json_string(&json, "lm_response", text_get(&reply->content));
     if (outcome->grader)
         put_evaluation(&json, outcome->grader, &outcome->grade);
     close_metrics(&json);
-    put_own(&json, context, outcome);
+    put_own(&json, profile, outcome);
     if (reply->reasoning.length)
         json_string(&json, "reasoning", text_get(&reply->reasoning));
     json_object_end(&json);
@@ -252,21 +251,21 @@ static const char *const SPAN_NAMES[SPAN_COUNT] = {
     [SPAN_JUDGE] = "judge",
 };
 
-void record_span(const struct profile_context *context, enum span_kind kind, const char *key,
-                 unsigned attempt, const struct client_reply *reply, struct text *line)
+void record_span(const struct profile *profile, enum span_kind kind, const char *key,
+                 unsigned attempt, const struct completion *reply, struct text *line)
 {
     struct json json;
     text_clear(line);
     json_init(&json, line, false);
     json_object(&json, NULL);
     json_string(&json, "key", key);
-    json_integer(&json, "start", context->start);
+    json_integer(&json, "start", profile->start);
     json_string(&json, "span", SPAN_NAMES[kind]);
     json_integer(&json, "attempt", attempt);
-    json_number(&json, "from_s", seconds(reply->sent - context->zero));
+    json_number(&json, "from_s", seconds(reply->sent - profile->zero));
     if (reply->first_token)
-        json_number(&json, "first_token_s", seconds(reply->first_token - context->zero));
-    json_number(&json, "to_s", seconds(reply->done - context->zero));
+        json_number(&json, "first_token_s", seconds(reply->first_token - profile->zero));
+    json_number(&json, "to_s", seconds(reply->done - profile->zero));
     put_count(&json, "input_tokens", reply->prompt_tokens);
     put_count(&json, "output_tokens", reply->output_tokens);
     /* Each piece after the one before, in whole microseconds: half the size of full times. */
@@ -282,12 +281,12 @@ void record_span(const struct profile_context *context, enum span_kind kind, con
 
 /* ---- the judge ---- */
 
-void record_grade(const struct profile_context *context, const char *key, const char *grader,
+void record_grade(const struct profile *profile, const char *key, const char *grader,
                   const struct grade *grade, struct text *line)
 {
     struct json json;
     begin_line(&json, line, "grade", key);
-    open_metrics(&json, context);
+    open_metrics(&json, profile);
     put_evaluation(&json, grader, grade);
     close_metrics(&json);
     json_object_end(&json);

@@ -3,9 +3,8 @@
 #include "core/energy.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "runner/profile/context.h"
-#include "runner/profile/energy_read.h"
-#include "runner/profile/kinds.h"
+#include "runner/profile/state.h"
+#include "runner/profile/device_energy.h"
 #include "runner/profile/record.h"
 #include "sensors/sensor.h"
 
@@ -20,10 +19,10 @@ static double ratio(double a, double b)
     return is_known(a) && b > 0 ? a / b : UNKNOWN;
 }
 
-static void derive(const struct profile_context *context, const struct pending *pending,
+static void derive(const struct profile *profile, const struct pending *pending,
                    const struct share *share, struct efficiency *out)
 {
-    struct efficiency_inputs facts = context->facts;
+    struct efficiency_inputs facts = profile->facts;
     facts.prompt_tokens = pending->input_tokens;
     facts.output_tokens = pending->output_tokens;
     facts.seconds = pending->seconds;
@@ -31,11 +30,11 @@ static void derive(const struct profile_context *context, const struct pending *
     facts.joules = share->total.joules;
     facts.prefill_joules = share->prefill_joules;
     facts.decode_joules = share->decode_joules;
-    facts.batch = share->company;
+    facts.batch = share->concurrency;
     efficiency_of(&facts, out);
 }
 
-static void put_stats(struct json *json, const char *key, const struct gauge_stats *stats,
+static void put_stats(struct json *json, const char *key, const struct value_stats *stats,
                       double scale)
 {
     if (!is_known(stats->avg))
@@ -50,7 +49,7 @@ static void put_stats(struct json *json, const char *key, const struct gauge_sta
 
 /* ---- energy and power by kind of device ---- */
 
-static void put_energy(struct json *json, const struct kinds *kinds,
+static void put_energy(struct json *json, const struct device_energy *kinds,
                        const struct efficiency *figures)
 {
     json_object(json, "energy_metrics");
@@ -62,18 +61,18 @@ static void put_energy(struct json *json, const struct kinds *kinds,
     put_known(json, "soc_total_joules", kinds->soc.window_joules);
     put_known(json, "energy_per_output_token_joules", figures->joules_per_output_token);
     put_known(json, "energy_per_total_token_joules", figures->joules_per_token);
-    json_string(json, "basis", kinds_basis(kinds));
+    json_string(json, "basis", device_energy_basis(kinds));
     json_object_end(json);
 }
 
-static void put_kind_power(struct json *json, const char *key, const struct kind_sum *kind,
+static void put_kind_power(struct json *json, const char *key, const struct device_sum *kind,
                            double query_s)
 {
     if (!is_known(kind->joules))
         return;
     /* The query's own watts are its joules over its time; how they rose and fell inside is known only
      * while it had the device to itself. */
-    struct gauge_stats own = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    struct value_stats own = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     own.avg = ratio(kind->joules, query_s);
     if (kind->joules >= 0.999 * kind->window_joules) {
         own.max = kind->watts.max;
@@ -86,13 +85,13 @@ static void put_kind_power(struct json *json, const char *key, const struct kind
     json_object_end(json);
 }
 
-static void put_power(struct json *json, const struct kinds *kinds, double query_s)
+static void put_power(struct json *json, const struct device_energy *kinds, double query_s)
 {
     json_object(json, "power_metrics");
     put_kind_power(json, "gpu", &kinds->gpu, query_s);
     put_kind_power(json, "cpu", &kinds->cpu, query_s);
     put_kind_power(json, "soc", &kinds->soc, query_s);
-    json_string(json, "basis", kinds_basis(kinds));
+    json_string(json, "basis", device_energy_basis(kinds));
     json_object_end(json);
 }
 
@@ -113,7 +112,7 @@ static void put_phases(struct json *json, const struct share *share, const struc
 
 /* ---- what the devices were doing ---- */
 
-static void put_memory(struct json *json, const struct kinds *kinds)
+static void put_memory(struct json *json, const struct device_energy *kinds)
 {
     const double mb = 1.0 / (1 << 20);
     json_object(json, "memory_metrics");
@@ -122,7 +121,7 @@ static void put_memory(struct json *json, const struct kinds *kinds)
     json_object_end(json);
 }
 
-static void put_utilisation(struct json *json, const struct kinds *kinds,
+static void put_utilisation(struct json *json, const struct device_energy *kinds,
                             const struct efficiency *figures)
 {
     const double gb = 1e-9;
@@ -183,7 +182,7 @@ static void put_devices(struct json *json, const struct share *share, bool phase
     text_release(&text);
 }
 
-static void put_own(struct json *json, const struct share *share, const struct kinds *kinds,
+static void put_own(struct json *json, const struct share *share, const struct device_energy *kinds,
                     bool phases)
 {
     json_object(json, "ipw");
@@ -191,7 +190,7 @@ static void put_own(struct json *json, const struct share *share, const struct k
     put_known(json, "window_joules", kinds->window_joules);
     put_known(json, "prefill_plus_minus", share->prefill.plus_minus);
     put_known(json, "decode_plus_minus", share->decode.plus_minus);
-    put_known(json, "company", share->company);
+    put_known(json, "company", share->concurrency);
     put_known(json, "alone_s", share->alone_s);
     put_devices(json, share, phases);
     json_object_end(json);
@@ -222,11 +221,11 @@ static void record_failed_attempt(const struct pending *pending, const struct sh
     json_object_end(&json);
 }
 
-void record_energy(const struct profile_context *context, const struct pending *pending,
+void record_energy(const struct profile *profile, const struct pending *pending,
                    const struct share *given, struct text *line)
 {
     struct json json;
-    struct kinds kinds;
+    struct device_energy kinds;
     struct efficiency figures;
     struct share known = *given;
     const struct share *share = &known;
@@ -239,11 +238,11 @@ void record_energy(const struct profile_context *context, const struct pending *
         record_failed_attempt(pending, share, line);
         return;
     }
-    kinds_of(share, &kinds);
-    derive(context, pending, share, &figures);
+    device_energy_of(share, &kinds);
+    derive(profile, pending, share, &figures);
     begin_line(&json, pending->key, line);
     json_object(&json, "model_metrics");
-    json_object(&json, context->options->model);
+    json_object(&json, profile->options->model);
     put_energy(&json, &kinds, &figures);
     put_memory(&json, &kinds);
     put_power(&json, &kinds, pending->seconds);
@@ -276,18 +275,18 @@ static struct energy all_judgements(const struct judgement *judgement, const str
     return energy;
 }
 
-void record_judge_energy(const struct profile_context *context, const struct judgement *judgement,
+void record_judge_energy(const struct profile *profile, const struct judgement *judgement,
                          const struct share *share, struct text *line)
 {
     struct json json;
-    struct kinds kinds;
+    struct device_energy kinds;
     struct energy energy = all_judgements(judgement, &share->total);
-    kinds_of(share, &kinds);
+    device_energy_of(share, &kinds);
     double gpu = with(kinds.gpu.joules, judgement->earlier_gpu_joules);
     double cpu = with(kinds.cpu.joules, judgement->earlier_cpu_joules);
     begin_line(&json, judgement->key, line);
     json_object(&json, "model_metrics");
-    json_object(&json, context->options->model);
+    json_object(&json, profile->options->model);
     json_object(&json, "energy_metrics");
     put_known(&json, "judge_gpu_joules", gpu);
     put_known(&json, "judge_cpu_joules", cpu);

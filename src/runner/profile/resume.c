@@ -1,24 +1,17 @@
+/* Reads the journal once, line by line.  A start lasts from its run line to its end line, or to the next run
+ * line when it was killed. */
 #include "runner/profile/resume.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "core/json.h"
 #include "port/json_read.h"
-#include "runner/profile/energy_read.h"
 #include "runner/profile/record.h"
-#include "runner/profile/start_sums.h"
 #include "rundir/journal.h"
 
 struct resume resume_nothing(void)
 {
-    return (struct resume){
-        .energy = energy_unknown("no earlier start measured anything"),
-        .accounted_joules = UNKNOWN,
-        .idle_joules = UNKNOWN,
-        .unattributed_joules = UNKNOWN,
-        .requests_joules = UNKNOWN,
-    };
+    return (struct resume){.spent = run_energy_unknown("no earlier start measured anything")};
 }
 
 static void put_params(struct json *json, const char *key, const struct params *params)
@@ -49,8 +42,8 @@ struct reading {
     const struct profile_options *options;
     struct resume *resume;
     struct jv *settings; /* of this start */
-    bool under_way;      /* a start has begun and did not end yet */
-    struct energy spent; /* by its requests */
+    bool in_start;       /* after a run line, before its end line */
+    struct energy spent; /* by the requests of this start */
     struct error why;
 };
 
@@ -65,7 +58,7 @@ static enum err same_settings(struct reading *reading, const struct jv *line)
             err = jv_print(earlier, &b);
         if (!err && strcmp(text_get(&a), earlier ? text_get(&b) : "null") != 0)
             err = err_set(&reading->why, ERR_USAGE,
-                          "cannot resume: %s was %s and is now %s; --overwrite starts afresh",
+                          "cannot resume: %s was %s and is now %s; --overwrite starts a new run",
                           jv_key(now), earlier ? text_get(&b) : "not set", text_get(&a));
         text_release(&a);
         text_release(&b);
@@ -100,7 +93,7 @@ static void take_attempt(struct reading *reading, const struct jv *value)
     struct energy energy;
     energy_from_json(value, &energy);
     energy_add(&reading->spent, &energy);
-    joules_add_known(&reading->resume->requests_joules, energy.joules);
+    add_known(&reading->resume->spent.requests_joules, energy.joules);
 }
 
 static enum err take_energy(struct reading *reading, const struct jv *line)
@@ -119,46 +112,47 @@ static enum err take_energy(struct reading *reading, const struct jv *line)
 static void take_end(struct reading *reading, const struct jv *line)
 {
     struct resume *resume = reading->resume;
+    struct run_energy *spent = &resume->spent;
     struct energy energy;
     double joules = jv_number(jv_get(line, "busy_joules"));
     double busy_s = jv_number(jv_get(line, "busy_s"));
     double covered_s = jv_number(jv_get(line, "busy_covered_s"));
     energy_from_json(jv_get(line, "energy"), &energy);
-    reading->under_way = false;
+    reading->in_start = false;
     resume->ended++;
-    resume->busy_s += busy_s;
+    spent->busy_s += busy_s;
     if (energy.method == METHOD_NONE) {
         resume->unmeasured += busy_s > 0;
         return;
     }
-    energy_add(&resume->energy, &energy);
+    energy_add(&spent->energy, &energy);
+    add_known(&spent->busy.joules, joules);
     if (is_known(joules)) {
-        resume->busy.joules += joules;
-        resume->busy.seconds += is_known(covered_s) ? covered_s : busy_s; /* older ones lack it */
-        resume->busy.plus_minus += joules * energy.plus_minus / energy.joules;
+        spent->busy.seconds += is_known(covered_s) ? covered_s : busy_s; /* older ones lack it */
+        spent->busy.plus_minus += joules * energy.plus_minus / energy.joules;
     }
-    joules_add_known(&resume->accounted_joules, jv_number(jv_get(line, "accounted_joules")));
-    joules_add_known(&resume->idle_joules, jv_number(jv_get(line, "idle_joules")));
-    joules_add_known(&resume->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
+    add_known(&spent->accounted_joules, jv_number(jv_get(line, "accounted_joules")));
+    add_known(&spent->idle_joules, jv_number(jv_get(line, "idle_joules")));
+    add_known(&spent->unattributed_joules, jv_number(jv_get(line, "unattributed_joules")));
 }
 
-/* Of a start that was killed the requests' energies are all there is. */
+/* Of a killed start only the energies of its requests are known. */
 static void close_start(struct reading *reading)
 {
-    if (reading->under_way) {
-        energy_add(&reading->resume->energy, &reading->spent);
-        joules_add_known(&reading->resume->accounted_joules, reading->spent.joules);
+    if (reading->in_start) {
+        energy_add(&reading->resume->spent.energy, &reading->spent);
+        add_known(&reading->resume->spent.accounted_joules, reading->spent.joules);
     }
-    reading->under_way = false;
+    reading->in_start = false;
     reading->spent = energy_unknown("");
 }
 
-/* Queries of the start before are settled, or were closed by this one: a resumed start does that first. */
+/* Queries of the start before are settled, or were closed before this one wrote its first line. */
 static enum err begin_start(struct reading *reading, const struct jv *line)
 {
     struct resume *resume = reading->resume;
     close_start(reading);
-    reading->under_way = true;
+    reading->in_start = true;
     if (resume->starts++ == 0)
         resume->started_at = jv_number(jv_get(line, "started_at"));
     query_set_release(&resume->ended_queries);

@@ -1,5 +1,5 @@
-#include "runner/profile/summary.h"
-
+/* The end of a run.  One pass over the journal's records sums them up (sums.h), which with the energies of all
+ * starts makes summary.json and the object for scripts; a second pass fills the stores. */
 #include <math.h>
 #include <string.h>
 
@@ -7,13 +7,30 @@
 #include "core/clock.h"
 #include "core/energy.h"
 #include "core/json.h"
-#include "core/text.h"
+#include "core/log.h"
 #include "metrics/efficiency.h"
 #include "metrics/intelligence.h"
 #include "metrics/prices.h"
-#include "runner/profile/context.h"
-#include "runner/profile/finish.h"
+#include "port/json_read.h"
+#include "port/proc.h"
+#include "rundir/journal.h"
+#include "rundir/run_dir.h"
+#include "rundir/store.h"
+#include "rundir/summary.h"
+#include "runner/profile/state.h"
 #include "runner/profile/sums.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+/* All that the summary is made of. */
+struct facts {
+    const struct profile *profile;
+    struct sums sums;        /* of the records */
+    struct run_energy total; /* all starts */
+    double conservation_error;
+    struct own_cost own; /* what ipw itself spent */
+    unsigned long reads;
+};
 
 static double ratio(double a, double b)
 {
@@ -27,9 +44,9 @@ static const char *or_null(const char *text)
 
 /* ---- the machine ---- */
 
-static void put_gpu(struct json *json, const struct profile_context *context)
+static void put_gpu(struct json *json, const struct profile *profile)
 {
-    const char *name = context->host->gpu;
+    const char *name = profile->host->gpu;
     bool amd = strncmp(name, "AMD", 3) == 0;
     if (!name[0]) {
         json_null(json, "gpu_info");
@@ -44,9 +61,9 @@ static void put_gpu(struct json *json, const struct profile_context *context)
     json_object_end(json);
 }
 
-static void put_system(struct json *json, const struct profile_context *context)
+static void put_system(struct json *json, const struct profile *profile)
 {
-    const struct host_info *info = &context->host->info;
+    const struct host_info *info = &profile->host->info;
     json_object(json, "system_info");
     json_string(json, "os_name", or_null(info->os_name));
     json_string(json, "os_version", or_null(info->os_version));
@@ -57,15 +74,17 @@ static void put_system(struct json *json, const struct profile_context *context)
     json_object_end(json);
 }
 
-void summary_constants(const struct profile_context *context, struct text *out)
+/* What every record says of the machine: merged into each by the stores, so that the journal need not carry it in
+ * every line. */
+static void put_constants(const struct profile *profile, struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
     json_object(&json, NULL);
     json_object(&json, "model_metrics");
-    json_object(&json, context->options->model);
-    put_gpu(&json, context);
-    put_system(&json, context);
+    json_object(&json, profile->options->model);
+    put_gpu(&json, profile);
+    put_system(&json, profile);
     json_object_end(&json);
     json_object_end(&json);
     json_object_end(&json);
@@ -81,28 +100,28 @@ static double calibration_of(const struct energy *energy)
     return ratio(sqrt(fmax(0, squared)), energy->joules);
 }
 
-static struct intelligence intelligence_in(const struct finish_facts *facts,
-                                           const struct sums *sums)
+static struct intelligence intelligence_in(const struct facts *facts)
 {
     struct intelligence figures;
-    intelligence_of(&sums->tally, &facts->busy, calibration_of(&facts->energy), &figures);
+    intelligence_of(&facts->sums.tally, &facts->total.busy, calibration_of(&facts->total.energy),
+                    &figures);
     return figures;
 }
 
-static void put_contract(struct json *json, const struct finish_facts *facts,
-                         const struct sums *sums)
+static void put_contract(struct json *json, const struct facts *facts)
 {
-    struct intelligence score = intelligence_in(facts, sums);
-    const struct sketch *ttft = &sums->rows[SUM_TTFT];
-    json_string(json, "output_dir", facts->directory);
-    json_integer(json, "queries", (int64_t)sums->queries);
-    json_integer(json, "completed", (int64_t)sums->completed);
-    json_integer(json, "failed", (int64_t)sums->failed);
+    struct intelligence score = intelligence_in(facts);
+    const struct sketch *ttft = &facts->sums.rows[STATISTIC_TTFT];
+    json_string(json, "output_dir", facts->profile->directory);
+    json_integer(json, "queries", (int64_t)facts->sums.queries);
+    json_integer(json, "completed", (int64_t)facts->sums.completed);
+    json_integer(json, "failed", (int64_t)facts->sums.failed);
     json_number(json, "accuracy", score.accuracy);
-    energy_to_json(json, "energy", &facts->energy);
+    energy_to_json(json, "energy", &facts->total.energy);
     json_number(json, "joules_per_output_token",
-                ratio(sums->per_output.joules, sums->per_output.tokens));
-    json_number(json, "output_tokens_per_s", ratio(sums->output_tokens, sums_seconds(sums)));
+                ratio(facts->sums.per_output.joules, facts->sums.per_output.tokens));
+    json_number(json, "output_tokens_per_s",
+                ratio(facts->sums.output_tokens, sums_seconds(&facts->sums)));
     json_number(json, "ipj", score.ipj);
     json_number(json, "ipw", score.ipw);
     json_object(json, "time_to_first_token_s");
@@ -113,52 +132,50 @@ static void put_contract(struct json *json, const struct finish_facts *facts,
 }
 
 /* Tries that failed in an earlier start and were made again since: no record has them any more. */
-static double superseded(const struct finish_facts *facts, const struct sums *sums)
+static double superseded(const struct facts *facts)
 {
-    double recorded = sums->joules + sums->failed_joules;
-    double rest = facts->requests_joules - recorded;
+    double recorded = facts->sums.joules + facts->sums.failed_joules;
+    double rest = facts->total.requests_joules - recorded;
     return rest > 1e-9 * recorded ? rest : 0; /* less is rounding */
 }
 
-static void put_where_it_went(struct json *json, const struct finish_facts *facts,
-                              const struct sums *sums)
+static void put_where_it_went(struct json *json, const struct facts *facts)
 {
-    double queries = sums->measured ? sums->joules : UNKNOWN;
-    double failed = sums->failed_joules + superseded(facts, sums);
+    double queries = facts->sums.measured ? facts->sums.joules : UNKNOWN;
+    double failed = facts->sums.failed_joules + superseded(facts);
     json_object(json, "joules");
     json_number(json, "queries", queries);
-    json_number(json, "queries_idle_share", sums->measured ? sums->idle_joules : UNKNOWN);
-    json_number(json, "prefill", sums->prefill_joules);
-    json_number(json, "decode", sums->decode_joules);
-    json_number(json, "failed", is_known(facts->energy.joules) ? failed : UNKNOWN);
-    json_number(json, "idle", facts->idle_joules);
-    json_number(json, "unattributed", facts->unattributed_joules);
-    json_number(json, "judge", sums->judge_joules);
-    json_number(json, "gpu", sums->gpu_joules);
-    json_number(json, "cpu", sums->cpu_joules);
+    json_number(json, "queries_idle_share",
+                facts->sums.measured ? facts->sums.idle_joules : UNKNOWN);
+    json_number(json, "prefill", facts->sums.prefill_joules);
+    json_number(json, "decode", facts->sums.decode_joules);
+    json_number(json, "failed", is_known(facts->total.energy.joules) ? failed : UNKNOWN);
+    json_number(json, "idle", facts->total.idle_joules);
+    json_number(json, "unattributed", facts->total.unattributed_joules);
+    json_number(json, "judge", facts->sums.judge_joules);
+    json_number(json, "gpu", facts->sums.gpu_joules);
+    json_number(json, "cpu", facts->sums.cpu_joules);
     json_object_end(json);
 }
 
-static void put_prices(struct json *json, const struct profile_context *context,
-                       const struct finish_facts *facts)
+static void put_prices(struct json *json, const struct facts *facts)
 {
-    const struct prices *prices = context->prices;
+    const struct prices *prices = facts->profile->prices;
     json_string(json, "currency", prices ? prices_currency(prices) : NULL);
     json_number(json, "electricity_cost",
-                prices ? prices_electricity(prices, facts->energy.joules) : UNKNOWN);
+                prices ? prices_electricity(prices, facts->total.energy.joules) : UNKNOWN);
 }
 
-static void put_more(struct json *json, const struct profile_context *context,
-                     const struct finish_facts *facts, const struct sums *sums)
+static void put_more(struct json *json, const struct facts *facts)
 {
-    struct intelligence score = intelligence_in(facts, sums);
-    put_where_it_went(json, facts, sums);
+    struct intelligence score = intelligence_in(facts);
+    put_where_it_went(json, facts);
     json_number(json, "joules_per_input_token",
-                ratio(sums->per_input.joules, sums->per_input.tokens));
+                ratio(facts->sums.per_input.joules, facts->sums.per_input.tokens));
     json_number(json, "prefill_joules_per_input_token",
-                ratio(sums->prefill.joules, sums->prefill.tokens));
+                ratio(facts->sums.prefill.joules, facts->sums.prefill.tokens));
     json_number(json, "decode_joules_per_output_token",
-                ratio(sums->decode.joules, sums->decode.tokens));
+                ratio(facts->sums.decode.joules, facts->sums.decode.tokens));
     json_number(json, "upstream_ipj_mean_query", score.upstream_ipj_mean_query);
     json_number(json, "upstream_ipj_total", score.upstream_ipj_total);
     json_number(json, "upstream_ipw_mean_query", score.upstream_ipw_mean_query);
@@ -173,37 +190,39 @@ static void put_more(struct json *json, const struct profile_context *context,
     json_number(json, "joules_per_query", score.joules_per_query);
     json_number(json, "active_joules_per_query", score.active_joules_per_query);
     json_number(json, "busy_watts", score.busy_watts);
-    json_integer(json, "correct", (int64_t)sums->tally.correct);
-    json_integer(json, "incorrect", (int64_t)sums->tally.incorrect);
-    json_integer(json, "ungraded", (int64_t)sums->tally.ungraded);
-    json_integer(json, "energy_known", (int64_t)sums->measured);
-    json_number(json, "seconds", sums_seconds(sums));
-    json_number(json, "input_tokens", sums->input_tokens);
-    json_number(json, "output_tokens", sums->output_tokens);
-    json_number(json, "cost", sums->cost);
-    put_prices(json, context, facts);
-    double flops_per_token = model_flops_per_token(&context->facts.model);
+    json_integer(json, "correct", (int64_t)facts->sums.tally.correct);
+    json_integer(json, "incorrect", (int64_t)facts->sums.tally.incorrect);
+    json_integer(json, "ungraded", (int64_t)facts->sums.tally.ungraded);
+    json_integer(json, "energy_known", (int64_t)facts->sums.measured);
+    json_number(json, "seconds", sums_seconds(&facts->sums));
+    json_number(json, "input_tokens", facts->sums.input_tokens);
+    json_number(json, "output_tokens", facts->sums.output_tokens);
+    json_number(json, "cost", facts->sums.cost);
+    put_prices(json, facts);
+    double flops_per_token = model_flops_per_token(&facts->profile->facts.model);
     /* Work that was not counted would make the hardware look idle: unknown instead. */
-    bool all_counted = sums->rows[SUM_INPUT].moments.count == sums->completed &&
-                       sums->rows[SUM_OUTPUT].moments.count == sums->completed;
-    double flops =
-        all_counted ? flops_per_token * (sums->input_tokens + sums->output_tokens) : UNKNOWN;
+    bool all_counted = facts->sums.rows[STATISTIC_INPUT].moments.count == facts->sums.completed &&
+                       facts->sums.rows[STATISTIC_OUTPUT].moments.count == facts->sums.completed;
+    double flops = all_counted
+                       ? flops_per_token * (facts->sums.input_tokens + facts->sums.output_tokens)
+                       : UNKNOWN;
     json_number(json, "flops_per_token", flops_per_token);
     json_number(json, "flops", flops);
     json_number(json, "mfu",
-                efficiency_mfu(flops, facts->busy_s, &context->facts.peak, context->facts.devices));
-    sums_to_json(json, "statistics", sums);
+                efficiency_mfu(flops, facts->total.busy_s, &facts->profile->facts.peak,
+                               facts->profile->facts.devices));
+    sums_to_json(json, "statistics", &facts->sums);
 }
 
-void summary_report(const struct profile_context *context, const struct finish_facts *facts,
-                    const struct sums *sums, struct text *out)
+/* The contract for scripts (`ipw profile --json`). */
+static void write_report(const struct facts *facts, struct text *out)
 {
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    put_contract(&json, facts, sums);
-    json_bool(&json, "interrupted", facts->interrupted);
-    put_more(&json, context, facts, sums);
+    put_contract(&json, facts);
+    json_bool(&json, "interrupted", facts->profile->result->signal != 0);
+    put_more(&json, facts);
     json_object_end(&json);
     text_add(out, "\n");
 }
@@ -221,15 +240,14 @@ static void put_params(struct json *json, const char *key, const struct params *
     json_object_end(json);
 }
 
-static void put_config(struct json *json, const struct profile_context *context,
-                       const struct finish_facts *facts)
+static void put_config(struct json *json, const struct facts *facts)
 {
-    const struct profile_options *options = context->options;
+    const struct profile_options *options = facts->profile->options;
     char judge_url[512] = "";
     json_object(json, "profiler_config");
     json_string(json, "dataset_id", options->dataset);
     json_string(json, "client_id", options->client);
-    json_string(json, "client_base_url", or_null(facts->base_url));
+    json_string(json, "client_base_url", or_null(facts->profile->base_url));
     put_params(json, "dataset_params", &options->dataset_params);
     put_params(json, "client_params", &options->client_params);
     json_string(json, "model", options->model);
@@ -253,7 +271,7 @@ static void put_config(struct json *json, const struct profile_context *context,
     json_number(json, "decode_weight", options->decode_weight);
     json_string(json, "judge_client", options->judge_model ? options->judge_client : NULL);
     if (options->judge_model && options->judge_url)
-        client_url_shown(options->judge_url, judge_url, sizeof judge_url);
+        client_url_redact(options->judge_url, judge_url, sizeof judge_url);
     json_string(json, "judge_base_url", or_null(judge_url));
     json_string(json, "judge_model", options->judge_model);
     json_object_end(json);
@@ -298,19 +316,20 @@ static void put_devices(struct json *json, const struct ledger *ledger)
     json_array_end(json);
 }
 
-static void put_ours(struct json *json, const struct profile_context *context,
-                     const struct finish_facts *facts, const struct sums *sums)
+static void put_ours(struct json *json, const struct facts *facts)
 {
     json_object(json, "ipw");
-    put_contract(json, facts, sums);
-    put_more(json, context, facts, sums);
-    put_idle(json, facts->idle);
-    put_devices(json, facts->ledger);
-    json_number(json, "started_at", facts->started_at);
-    json_integer(json, "starts", facts->starts);
-    json_bool(json, "interrupted", facts->interrupted);
-    json_integer(json, "rows_left_out", (int64_t)facts->bad_rows);
-    json_string(json, "first_row_left_out", or_null(facts->first_bad));
+    put_contract(json, facts);
+    put_more(json, facts);
+    put_idle(json, facts->profile->has_idle ? &facts->profile->idle : NULL);
+    put_devices(json, facts->profile->has_ledger ? &facts->profile->ledger : NULL);
+    json_number(json, "started_at",
+                facts->profile->resume.starts ? facts->profile->resume.started_at
+                                              : seconds(facts->profile->zero_wall));
+    json_integer(json, "starts", facts->profile->start);
+    json_bool(json, "interrupted", facts->profile->result->signal != 0);
+    json_integer(json, "rows_left_out", (int64_t)facts->profile->supply.bad_rows);
+    json_string(json, "first_row_left_out", or_null(facts->profile->supply.first_bad.text));
     json_object(json, "own");
     json_number(json, "cpu_s", facts->own.cpu_s);
     json_number(json, "rss_mb", facts->own.rss_mb);
@@ -319,31 +338,180 @@ static void put_ours(struct json *json, const struct profile_context *context,
     json_object_end(json);
 }
 
-void summary_write(const struct profile_context *context, const struct finish_facts *facts,
-                   const struct sums *sums, struct text *out)
+static void write_summary(const struct facts *facts, struct text *out)
 {
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    json_string(&json, "model", context->options->model);
-    put_config(&json, context, facts);
-    json_string(&json, "dataset", context->options->dataset);
-    json_string(&json, "dataset_name", facts->dataset_name);
-    json_string(&json, "hardware_label", context->host->label);
+    json_string(&json, "model", facts->profile->options->model);
+    put_config(&json, facts);
+    json_string(&json, "dataset", facts->profile->options->dataset);
+    json_string(&json, "dataset_name", facts->profile->supply.dataset.name);
+    json_string(&json, "hardware_label", facts->profile->host->label);
     json_number(&json, "generated_at", seconds(clock_wall()));
-    json_integer(&json, "total_queries", (int64_t)sums->queries);
-    put_system(&json, context);
-    put_gpu(&json, context);
-    json_string(&json, "output_dir", facts->directory);
+    json_integer(&json, "total_queries", (int64_t)facts->sums.queries);
+    put_system(&json, facts->profile);
+    put_gpu(&json, facts->profile);
+    json_string(&json, "output_dir", facts->profile->directory);
     json_object(&json, "versions");
     json_string(&json, "ipw", IPW_VERSION);
     json_null(&json, "python");
     json_object_end(&json);
-    if (facts->client_info)
-        json_raw(&json, "client_info", facts->client_info);
-    else
-        json_null(&json, "client_info");
-    put_ours(&json, context, facts, sums);
+    json_raw(&json, "client_info", text_get(&facts->profile->client_info));
+    put_ours(&json, facts);
     json_object_end(&json);
     text_add(out, "\n");
+}
+
+/* ---- first pass: sums ---- */
+
+static enum err take_for_sums(void *context, const struct jv *record)
+{
+    struct facts *facts = context;
+    return sums_add(&facts->sums, facts->profile->options->model, record);
+}
+
+static enum err sum_records(struct facts *facts, struct journal_index *index, struct error *why)
+{
+    uint64_t damaged = 0;
+    facts->sums.repeats = facts->profile->options->repeat > 1;
+    enum err err = journal_index_give(index, take_for_sums, facts, &damaged, why);
+    if (!err && damaged)
+        log_warn("%s: %llu damaged lines skipped", facts->profile->journal_path,
+                 (unsigned long long)damaged);
+    sums_close(&facts->sums);
+    return err;
+}
+
+/* ---- second pass: stores ---- */
+
+enum { STORES_MAX = 8 };
+
+struct storing {
+    struct store stores[STORES_MAX];
+    size_t count;
+    struct jv *constants;
+    struct error why;
+};
+
+static void close_stores(struct storing *storing)
+{
+    for (size_t i = 0; i < storing->count; i++)
+        store_close(&storing->stores[i]);
+    jv_free(storing->constants);
+}
+
+/* A store that this build lacks is skipped with a warning. */
+static enum err open_stores(const struct facts *facts, struct storing *storing)
+{
+    const struct profile *profile = facts->profile;
+    struct store_run run = {profile->directory, profile->options->model, facts->sums.metadata};
+    struct text constants = {0};
+    put_constants(profile, &constants);
+    enum err err =
+        jv_parse(text_get(&constants), constants.length, &storing->constants, &storing->why);
+    text_release(&constants);
+    for (size_t i = 0; !err && STORE_DRIVERS[i] && storing->count < STORES_MAX; i++) {
+        err = store_open(STORE_DRIVERS[i], &run, &storing->stores[storing->count], &storing->why);
+        if (err == ERR_UNSUPPORTED) {
+            log_warn("%s is not written: %s", STORE_DRIVERS[i]->name, storing->why.text);
+            err = ERR_OK;
+        } else if (!err) {
+            storing->count++;
+        }
+    }
+    return err;
+}
+
+static enum err take_for_stores(void *context, const struct jv *record)
+{
+    struct storing *storing = context;
+    enum err err = jv_merge((struct jv *)record, storing->constants);
+    for (size_t i = 0; !err && i < storing->count; i++)
+        err = storing->stores[i].driver->put(&storing->stores[i], record, &storing->why);
+    return err;
+}
+
+static enum err finish_stores(struct storing *storing, const struct text *summary)
+{
+    struct jv *tree;
+    struct summary value;
+    enum err err = jv_parse(text_get(summary), summary->length, &tree, &storing->why);
+    if (!err)
+        err = summary_from_json(tree, &value, &storing->why);
+    if (err)
+        return err;
+    for (size_t i = 0; !err && i < storing->count; i++)
+        err = storing->stores[i].driver->finish(&storing->stores[i], &value, &storing->why);
+    summary_release(&value);
+    return err;
+}
+
+static enum err fill_stores(const struct facts *facts, struct journal_index *index,
+                            struct error *why)
+{
+    struct storing storing = {0};
+    uint64_t damaged;
+    enum err err = open_stores(facts, &storing);
+    if (!err)
+        err = journal_index_give(index, take_for_stores, &storing, &damaged, &storing.why);
+    if (!err)
+        err = finish_stores(&storing, &facts->profile->result->summary);
+    if (err)
+        err_set(why, err, "%s", storing.why.text[0] ? storing.why.text : err_text(err));
+    close_stores(&storing);
+    return err;
+}
+
+/* ---- all of it ---- */
+
+static void fill_result(const struct facts *facts, struct profile_result *result)
+{
+    const struct sums *sums = &facts->sums;
+    result->queries = sums->queries;
+    result->completed = sums->completed;
+    result->failed = sums->failed;
+    result->correct = sums->tally.correct;
+    result->incorrect = sums->tally.incorrect;
+    result->ungraded = sums->tally.ungraded;
+    result->energy = facts->total.energy;
+}
+
+static enum err summarize(struct facts *facts, struct profile_result *result, struct error *why)
+{
+    const struct profile *profile = facts->profile;
+    struct journal_index *index;
+    enum err err = journal_index_new(&index, profile->journal_path, 0, why);
+    if (!err)
+        err = sum_records(facts, index, why);
+    if (!err) {
+        fill_result(facts, result);
+        write_report(facts, &result->report);
+        write_summary(facts, &result->summary);
+        if (result->report.failed || result->summary.failed)
+            err = err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    if (!err)
+        err = run_dir_put(profile->directory, "summary.json", &result->summary, why);
+    if (!err && !profile->options->no_stores)
+        err = fill_stores(facts, index, why);
+    journal_index_free(index);
+    return err;
+}
+
+enum err profile_summarize(struct profile *profile, struct error *why)
+{
+    struct facts facts = {
+        .profile = profile,
+        .reads = sampler_reads(profile->session->sampler),
+    };
+    facts.total = settle_totals(profile, &facts.conservation_error);
+    proc_own_cost(&facts.own);
+    facts.own.cpu_s -= profile->cpu_s_before;
+    enum err err = sums_init(&facts.sums);
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
+    err = summarize(&facts, profile->result, why);
+    sums_release(&facts.sums);
+    return err;
 }

@@ -9,12 +9,6 @@
 #include "core/units.h"
 #include "port/json_read.h"
 
-static const char *const KEYS[] = {
-#define ROW(constant, key, label, unit) key,
-#include "runner/profile_rows.def"
-#undef ROW
-};
-
 enum err sums_init(struct sums *sums)
 {
     *sums = (struct sums){.judge_joules = UNKNOWN,
@@ -157,24 +151,26 @@ static enum err add_rows(struct sums *sums, const struct jv *metrics, const stru
     double latency = jv_number(jv_path(metrics, "latency_metrics.total_query_seconds"));
     double joules = jv_number(jv_path(own, "energy.joules"));
     const double values[] = {
-        [SUM_ENERGY] = joules,
-        [SUM_GPU_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.per_query_joules")),
-        [SUM_CPU_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.cpu_per_query_joules")),
-        [SUM_SOC_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.soc_per_query_joules")),
-        [SUM_POWER] = latency > 0 ? joules / latency : UNKNOWN,
-        [SUM_LATENCY] = latency,
-        [SUM_TTFT] = jv_number(jv_path(metrics, "latency_metrics.time_to_first_token_seconds")),
-        [SUM_THROUGHPUT] = jv_number(jv_path(metrics, "latency_metrics.throughput_tokens_per_sec")),
-        [SUM_INPUT] = jv_number(jv_path(metrics, "token_metrics.input")),
-        [SUM_OUTPUT] = jv_number(jv_path(metrics, "token_metrics.output")),
-        [SUM_PER_TOKEN] =
+        [STATISTIC_ENERGY] = joules,
+        [STATISTIC_GPU_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.per_query_joules")),
+        [STATISTIC_CPU_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.cpu_per_query_joules")),
+        [STATISTIC_SOC_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.soc_per_query_joules")),
+        [STATISTIC_POWER] = latency > 0 ? joules / latency : UNKNOWN,
+        [STATISTIC_LATENCY] = latency,
+        [STATISTIC_TTFT] =
+            jv_number(jv_path(metrics, "latency_metrics.time_to_first_token_seconds")),
+        [STATISTIC_THROUGHPUT] =
+            jv_number(jv_path(metrics, "latency_metrics.throughput_tokens_per_sec")),
+        [STATISTIC_INPUT] = jv_number(jv_path(metrics, "token_metrics.input")),
+        [STATISTIC_OUTPUT] = jv_number(jv_path(metrics, "token_metrics.output")),
+        [STATISTIC_PER_TOKEN] =
             jv_number(jv_path(metrics, "energy_metrics.energy_per_output_token_joules")),
-        [SUM_ITL] = 1e-3 * jv_number(jv_path(metrics, "latency_metrics.median_itl_ms")),
-        [SUM_PER_WATT] = jv_number(jv_path(metrics, "efficiency.throughput_per_watt")),
-        [SUM_PREFILL] = jv_number(jv_path(metrics, "phase_metrics.prefill_energy_j")),
-        [SUM_DECODE] = jv_number(jv_path(metrics, "phase_metrics.decode_energy_j")),
-        [SUM_COMPANY] = jv_number(jv_get(own, "company")),
-        [SUM_QUEUE] = jv_number(jv_get(own, "queue_s")),
+        [STATISTIC_ITL] = 1e-3 * jv_number(jv_path(metrics, "latency_metrics.median_itl_ms")),
+        [STATISTIC_PER_WATT] = jv_number(jv_path(metrics, "efficiency.throughput_per_watt")),
+        [STATISTIC_PREFILL] = jv_number(jv_path(metrics, "phase_metrics.prefill_energy_j")),
+        [STATISTIC_DECODE] = jv_number(jv_path(metrics, "phase_metrics.decode_energy_j")),
+        [STATISTIC_COMPANY] = jv_number(jv_get(own, "company")),
+        [STATISTIC_QUEUE] = jv_number(jv_get(own, "queue_s")),
     };
     for (unsigned i = 0; i < SUM_COUNT; i++) {
         enum err err = sketch_add(&sums->rows[i], values[i]);
@@ -244,7 +240,7 @@ void sums_to_json(struct json *json, const char *key, const struct sums *sums)
         const struct sketch *row = &sums->rows[i];
         if (row->moments.count == 0)
             continue;
-        json_object(json, KEYS[i]);
+        json_object(json, record_statistic((enum record_statistic)i)->statistic_key);
         json_number(json, "avg", online_mean(&row->moments));
         json_number(json, "median", sketch_quantile(row, 0.5));
         json_number(json, "min", online_min(&row->moments));

@@ -9,18 +9,14 @@
 
 #include "core/err.h"
 #include "metrics/intelligence.h"
+#include "rundir/record.h"
 #include "stats/sketch.h"
 
 struct json;
 struct jv;
 
-/* The distributions, in the order that tables show them. */
-enum sum_row {
-#define ROW(constant, key, label, unit) SUM_##constant,
-#include "runner/profile_rows.def"
-#undef ROW
-    SUM_COUNT
-};
+/* The distributions: STATISTIC_ENERGY ... of rundir/record.def. */
+enum { SUM_COUNT = RECORD_STATISTICS };
 
 enum { STARTS_MOST = 64 };
 

@@ -1,3 +1,5 @@
+/* Items of the dataset become queries: numbered, repeated, without those that are done, each with the time
+ * it is due, and rendered into the prompt that is sent. */
 #include "runner/profile/supply.h"
 
 #include <inttypes.h>
@@ -8,8 +10,8 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "core/random.h"
 #include "core/text.h"
+#include "port/json_read.h"
 
 void query_release(struct query *query)
 {
@@ -19,11 +21,11 @@ void query_release(struct query *query)
 
 /* ---- sets of queries ---- */
 
-#define INDEX_MOST UINT64_C(100000000000)
+#define INDEX_MAX UINT64_C(100000000000)
 
 enum err query_set_add(struct query_set *set, uint64_t index, unsigned repeat)
 {
-    if (index > INDEX_MOST || repeat >= set->repeats)
+    if (index > INDEX_MAX || repeat >= set->repeats)
         return ERR_OK; /* no query of this run: a key that was damaged */
     uint64_t place = index * set->repeats + repeat;
     size_t need = (size_t)(place / 8) + 1;
@@ -107,10 +109,10 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
         .name = options->dataset,
         .config.params = options->params,
         .done = options->done,
-        .most = options->most,
+        .max_items = options->max_items,
         .repeats = options->repeats,
         .rate = options->rate,
-        .random = {.state = options->seed},
+        .random = {options->seed},
         .total = -1,
     };
     enum err err = open_dataset(supply, why);
@@ -118,13 +120,13 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
         return err;
     pthread_mutex_init(&supply->lock, NULL);
     int64_t items = supply->dataset.count;
-    if (items >= 0 && (uint64_t)items > supply->most)
-        items = (int64_t)supply->most;
+    if (items >= 0 && (uint64_t)items > supply->max_items)
+        items = (int64_t)supply->max_items;
     if (items >= 0)
         supply->total =
             items * supply->repeats - (int64_t)(options->done ? options->done->count : 0);
     if (items >= 0 && supply->total < 0)
-        supply->total = 0; /* more was done before than is wanted now */
+        supply->total = 0; /* earlier starts did more than is wanted now */
     return ERR_OK;
 }
 
@@ -145,7 +147,7 @@ static nanos next_due(struct supply *supply)
     return supply->due;
 }
 
-/* The dataset is read from its front again; an empty second reading ends it too. */
+/* Reads the dataset from its front again; ends it when it has no rows. */
 static enum err next_repeat(struct supply *supply, struct error *why)
 {
     supply->repeat++;
@@ -161,7 +163,7 @@ static enum err next_repeat(struct supply *supply, struct error *why)
 
 static enum err take_row(struct supply *supply, struct query *out, bool *usable, struct error *why)
 {
-    bool end = supply->index >= supply->most;
+    bool end = supply->index >= supply->max_items;
     *usable = false;
     enum err err = end ? ERR_OK : dataset_next(&supply->dataset, &out->item, &end, why);
     if (!err && end)
@@ -191,7 +193,7 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
     while (!err && !supply->ended && !usable)
         err = take_row(supply, out, &usable, why);
     if (err)
-        supply->ended = true; /* what cannot be read further is not tried by the other workers */
+        supply->ended = true; /* the other workers need not try it too */
     if (usable) {
         query_key(out->index, out->repeat, out->key, sizeof out->key);
         out->due = next_due(supply);
@@ -201,4 +203,70 @@ enum err supply_next(struct supply *supply, struct query *out, bool *end, struct
     if (err)
         query_release(out);
     return err;
+}
+
+/* ---- prompts ---- */
+
+/* A value of the item's metadata, added as text; false when it has none of that name. */
+static bool add_metadata(const struct item *item, const char *name, struct text *out)
+{
+    struct jv *metadata;
+    bool found = false;
+    if (jv_parse(item->metadata, strlen(item->metadata), &metadata, NULL) != ERR_OK)
+        return false;
+    const struct jv *value = jv_path(metadata, name);
+    if (!jv_is_null(value)) {
+        found = true;
+        if (jv_text(value))
+            text_add(out, jv_text(value));
+        else
+            found = jv_print(value, out) == ERR_OK;
+    }
+    jv_free(metadata);
+    return found;
+}
+
+static bool add_field(const struct item *item, const char *name, struct text *out)
+{
+    if (strcmp(name, "problem") == 0)
+        text_add(out, item->problem);
+    else if (strcmp(name, "subject") == 0)
+        text_add(out, item->subject);
+    else if (strcmp(name, "id") == 0)
+        text_add(out, item->id);
+    else
+        return add_metadata(item, name, out);
+    return true;
+}
+
+/* Renders a field "{name}" and returns its length; 0 when it is not a field. */
+static size_t render_field(const char *at, const struct item *item, struct text *out)
+{
+    char name[64];
+    size_t length = strcspn(at + 1, "{}\n");
+    if (at[1 + length] != '}' || length == 0 || length >= sizeof name)
+        return 0;
+    memcpy(name, at + 1, length);
+    name[length] = '\0';
+    return add_field(item, name, out) ? length + 2 : 0;
+}
+
+void prompt_render(const char *template_text, const struct item *item, struct text *out)
+{
+    text_clear(out);
+    if (!template_text) {
+        text_add(out, item->problem);
+        return;
+    }
+    for (const char *c = template_text; *c;) {
+        size_t used = *c == '{' ? render_field(c, item, out) : 0;
+        if (used == 0 && *c == '\\' && (c[1] == 'n' || c[1] == 't')) {
+            text_add(out, c[1] == 'n' ? "\n" : "\t");
+            used = 2;
+        } else if (used == 0) {
+            text_add_bytes(out, c, 1);
+            used = 1;
+        }
+        c += used;
+    }
 }

@@ -1,5 +1,6 @@
-/* The supply of queries: items of the dataset, as often as they are to be repeated, without those that
- * an earlier start has done, each with the moment it is due.  Any thread may take from it. */
+/* The supply of queries: the items of the dataset, repeated as often as asked for, without those that an
+ * earlier start has done, each with the time it is due.  Any thread may take from it.
+ * supply_open fills a supply that supply_close frees, supply_next a query that query_release frees. */
 #ifndef IPW_RUNNER_PROFILE_SUPPLY_H
 #define IPW_RUNNER_PROFILE_SUPPLY_H
 
@@ -11,6 +12,8 @@
 #include "core/random.h"
 #include "core/units.h"
 #include "datasets/dataset.h"
+
+struct text;
 
 struct query {
     struct item item;
@@ -45,7 +48,7 @@ struct supply {
     struct dataset dataset;
     pthread_mutex_t lock;
     const struct query_set *done;
-    uint64_t most; /* items of one repeat; UINT64_MAX for all */
+    uint64_t max_items; /* per repeat; UINT64_MAX for all */
     unsigned repeats;
     double rate;
     struct random random; /* of the arrivals */
@@ -62,7 +65,7 @@ struct supply_options {
     const char *dataset;
     const struct params *params;
     const struct query_set *done;
-    uint64_t most;
+    uint64_t max_items;
     unsigned repeats;
     double rate;
     uint64_t seed;
@@ -72,8 +75,13 @@ enum err supply_open(struct supply *supply, const struct supply_options *options
     MUST_USE;
 void supply_close(struct supply *supply);
 
-/* The next query in *out, or *end set.  Rows that cannot be used are counted and left out. */
+/* The next query in *out, or *end set.  Rows that cannot be used are counted and skipped. */
 enum err supply_next(struct supply *supply, struct query *out, bool *end, struct error *why)
     MUST_USE;
+
+/* The prompt: the item's problem, or the template around it.  {problem}, {subject}, {id} and {KEY} of the
+ * item's metadata are replaced, other braces stay; \n and \t in the template are a line break and a tab.
+ * NULL: the problem as it is. */
+void prompt_render(const char *template_text, const struct item *item, struct text *out);
 
 #endif

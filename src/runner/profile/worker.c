@@ -1,3 +1,6 @@
+/* A query goes through attempt (once, and again after errors that may pass), grade and write_record.  Every
+ * attempt is announced to attribution before it is sent and handed over when it has ended; its energy
+ * comes back later, in the main thread, through workers_take_share. */
 #include "runner/profile/worker.h"
 
 #include <inttypes.h>
@@ -11,20 +14,18 @@
 #include "port/json_read.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
-#include "runner/profile/keeping.h"
-#include "runner/profile/prompt.h"
 #include "runner/profile/record.h"
-#include "runner/profile/run.h"
+#include "runner/profile/state.h"
 
 /* Between attempts: half a second, doubled each time, a minute at most. */
 #define RETRY_FIRST_S 0.5
-#define RETRY_MOST_S  60.0
+#define RETRY_MAX_S   60.0
 
-/* How often a sleeping worker looks whether it should stop. */
+/* How often a sleeping worker checks whether it should stop. */
 #define NAP (20 * NS_PER_MS)
 
 struct worker {
-    struct profile_run *run;
+    struct profile *profile;
     struct client client;
     struct graders graders;
     struct text prompt, line;
@@ -38,32 +39,34 @@ struct workers {
 
 /* ---- waiting ---- */
 
-/* Sleeps until `when`; false when the run was told to stop first. */
-static bool wait_until(struct profile_run *run, nanos when)
+/* Sleeps until `when`; false when the run was stopped first. */
+static bool wait_until(const struct profile *profile, nanos when)
 {
     for (;;) {
         nanos left = when - clock_now();
         if (left <= 0)
             return true;
-        if (atomic_load(&run->stop))
+        if (atomic_load(&profile->stop))
             return false;
         thread_sleep(left < NAP ? left : NAP);
     }
 }
 
-static double pause_before(unsigned attempt, const struct client_reply *reply)
+static double backoff_s(unsigned attempt, const struct completion *reply)
 {
     if (is_known(reply->retry_after_s))
-        return fmin(fmax(reply->retry_after_s, 0), RETRY_MOST_S);
-    return fmin(RETRY_FIRST_S * exp2(attempt - 1), RETRY_MOST_S);
+        return fmin(fmax(reply->retry_after_s, 0), RETRY_MAX_S);
+    return fmin(RETRY_FIRST_S * exp2(attempt - 1), RETRY_MAX_S);
 }
 
 /* ---- one attempt ---- */
 
-static struct pending *new_pending(const struct query *query, unsigned attempt)
+static struct pending *new_pending(struct profile *profile, const struct query *query,
+                                   unsigned attempt)
 {
     struct pending *pending = calloc(1, sizeof *pending);
     if (pending) {
+        pending->id = atomic_fetch_add(&profile->next_request, 1);
         str_copy(pending->key, sizeof pending->key, query->key);
         pending->attempt = attempt;
     }
@@ -75,7 +78,7 @@ static double count_or_unknown(int64_t count)
     return count >= 0 ? (double)count : UNKNOWN;
 }
 
-static void fill_pending(struct pending *pending, const struct client_reply *reply, bool completed)
+static void fill_pending(struct pending *pending, const struct completion *reply, bool completed)
 {
     pending->input_tokens = count_or_unknown(reply->prompt_tokens);
     pending->output_tokens = count_or_unknown(reply->output_tokens);
@@ -87,11 +90,12 @@ static void fill_pending(struct pending *pending, const struct client_reply *rep
 }
 
 /* Hands the request over to attribution; arrivals are copied, the record needs them too. */
-static enum err end_request(struct profile_run *run, struct pending *pending,
-                            const struct client_reply *reply)
+static enum err end_request(struct profile *profile, struct pending *pending,
+                            const struct completion *reply)
 {
     struct request_trace trace = {
-        .id = (uint64_t)(uintptr_t)pending,
+        .id = pending->id,
+        .context = pending,
         .from = reply->sent,
         .first_token = reply->first_token,
         .to = reply->done,
@@ -105,13 +109,13 @@ static enum err end_request(struct profile_run *run, struct pending *pending,
             return ERR_NO_MEMORY;
         memcpy(trace.arrivals, reply->arrivals.times, trace.arrival_count * sizeof *trace.arrivals);
     }
-    enum err err = sharing_end(run->sharing, &trace);
+    enum err err = sharing_end(profile->sharing, &trace);
     if (err)
         request_trace_release(&trace);
     return err;
 }
 
-/* An item may say how long its answer is to be ("output_length"); the user's own max_tokens is stronger.
+/* An item may set the length of its answer ("output_length"); the user's own max_tokens overrides it.
  * *own is the caller's to release. */
 static const struct params *params_for(const struct profile_options *options,
                                        const struct item *item, struct params *own)
@@ -132,10 +136,10 @@ static const struct params *params_for(const struct profile_options *options,
     return own;
 }
 
-static enum err ask(struct worker *worker, const struct query *query, struct client_reply *reply,
-                    struct error *why)
+static enum err send_request(struct worker *worker, const struct query *query,
+                             struct completion *reply, struct error *why)
 {
-    const struct profile_options *options = worker->run->context.options;
+    const struct profile_options *options = worker->profile->options;
     struct params own;
     prompt_render(options->template_text, &query->item, &worker->prompt);
     struct client_request request = {
@@ -144,9 +148,9 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
         .prompt = text_get(&worker->prompt),
         .params = params_for(options, &query->item, &own),
         .timeout = from_seconds(options->timeout_s),
-        .cancel = &worker->run->cancel,
+        .cancel = &worker->profile->cancel,
     };
-    client_reply_init(reply);
+    completion_init(reply);
     *why = (struct error){0};
     enum err err = worker->client.driver->ask(&worker->client, &request, reply, why);
     params_release(&own);
@@ -154,50 +158,50 @@ static enum err ask(struct worker *worker, const struct query *query, struct cli
 }
 
 static enum err write_span(struct worker *worker, const struct pending *pending,
-                           const struct client_reply *reply, struct error *why)
+                           const struct completion *reply, struct error *why)
 {
-    record_span(&worker->run->context, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT,
-                pending->key, pending->attempt, reply, &worker->line);
-    return journal_append(&worker->run->spans, &worker->line, why);
+    record_span(worker->profile, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, pending->key,
+                pending->attempt, reply, &worker->line);
+    return journal_append(&worker->profile->spans, &worker->line, why);
 }
 
 /* Attribution must know of a request before it is sent. */
 static enum err begin_request(struct worker *worker, struct pending *pending, struct error *why)
 {
-    enum err err = sharing_begin(worker->run->sharing, (uint64_t)(uintptr_t)pending, clock_now());
+    enum err err = sharing_begin(worker->profile->sharing, pending->id, clock_now());
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-/* Asks once, and tells attribution.  *again is set when another attempt is to follow, *broken when the
- * run itself cannot go on; broken_why says why then. */
+/* Sends the query once.  *again is set when another attempt should follow, *broken when the run itself
+ * cannot go on; broken_why says why then. */
 static enum err attempt(struct worker *worker, const struct query *query, unsigned number,
-                        struct client_reply *reply, struct error *why, bool *again,
-                        enum err *broken, struct error *broken_why)
+                        struct completion *reply, struct error *why, bool *again, enum err *broken,
+                        struct error *broken_why)
 {
     *again = false;
-    struct profile_run *run = worker->run;
-    struct pending *pending = new_pending(query, number);
+    struct profile *profile = worker->profile;
+    struct pending *pending = new_pending(profile, query, number);
     *broken = pending ? begin_request(worker, pending, broken_why)
                       : err_set(broken_why, ERR_NO_MEMORY, "out of memory");
     if (*broken) {
         free(pending);
-        client_reply_init(reply);
+        completion_init(reply);
         return *broken;
     }
-    atomic_fetch_add(&run->asked, 1);
-    enum err err = ask(worker, query, reply, why);
-    if (err == ERR_INTERRUPTED && atomic_load(&run->cancel)) {
-        sharing_forget(run->sharing, (uint64_t)(uintptr_t)pending);
+    atomic_fetch_add(&profile->sent, 1);
+    enum err err = send_request(worker, query, reply, why);
+    if (err == ERR_INTERRUPTED && atomic_load(&profile->cancel)) {
+        sharing_forget(profile->sharing, pending->id);
         free(pending);
         return err;
     }
-    *again = err && reply->retryable && number <= run->context.options->retries &&
-             !atomic_load(&run->stop);
+    *again = err && reply->retryable && number <= profile->options->retries &&
+             !atomic_load(&profile->stop);
     pending->last = !*again;
     fill_pending(pending, reply, !err);
-    /* Before attribution has it, whose it is from then on. */
+    /* First, since attribution owns `pending` from end_request on. */
     *broken = write_span(worker, pending, reply, broken_why);
-    enum err lost = end_request(run, pending, reply);
+    enum err lost = end_request(profile, pending, reply);
     if (lost && !*broken)
         *broken = err_set(broken_why, lost, "%s", err_text(lost));
     return err;
@@ -217,63 +221,63 @@ static void grade(struct worker *worker, const struct query *query, struct answe
     if (judge) { /* only the row names it, so the run has no judge for it */
         outcome->grade = (struct grade){.score = UNKNOWN};
         str_format(outcome->grade.reason, sizeof outcome->grade.reason,
-                   "it waits for a judge: --grader %s --eval-model NAME --resume", name);
+                   "not graded: pass --grader %s --eval-model NAME --resume", name);
         return;
     }
     graders_grade(&worker->graders, name, &query->item, text_get(&outcome->reply->content),
                   &outcome->grade);
 }
 
-/* The record of a query whose texts are too long for a line of the journal: it failed, without them. */
+/* The record of a query whose texts are too long for a line of the journal: failed, without the texts. */
 static void record_without_texts(struct worker *worker, struct answered *outcome)
 {
     struct query query = *outcome->query;
-    struct client_reply reply = *outcome->reply;
+    struct completion reply = *outcome->reply;
     char none[] = "";
     query.item.problem = query.item.answer = query.item.metadata = none;
     reply.content = reply.reasoning = (struct text){0};
     outcome->err = ERR_BAD_VALUE;
-    outcome->why = "the question and its answer are too long to be kept";
+    outcome->why = "question and answer are too long for the journal";
     struct answered bare = *outcome;
     bare.query = &query;
     bare.reply = &reply;
     bare.grader = NULL;
-    record_query(&worker->run->context, &bare, &worker->line);
+    record_query(worker->profile, &bare, &worker->line);
 }
 
-static enum err write_down(struct worker *worker, struct answered *outcome, struct error *why)
+static enum err write_record(struct worker *worker, struct answered *outcome, struct error *why)
 {
-    struct profile_run *run = worker->run;
-    record_query(&run->context, outcome, &worker->line);
+    struct profile *profile = worker->profile;
+    record_query(profile, outcome, &worker->line);
     if (worker->line.length >= JOURNAL_LONGEST)
         record_without_texts(worker, outcome);
     if (worker->line.failed)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    return journal_append(&run->journal, &worker->line, why);
+    return journal_append(&profile->journal, &worker->line, why);
 }
 
-static void count(struct profile_run *run, const struct answered *outcome)
+static void count_query(struct profile *profile, const struct answered *outcome)
 {
-    atomic_fetch_add(&run->done, 1);
+    atomic_fetch_add(&profile->done, 1);
     if (outcome->err)
-        atomic_fetch_add(&run->failed, 1);
+        atomic_fetch_add(&profile->failed, 1);
     if (outcome->reply->output_tokens > 0)
-        atomic_fetch_add(&run->output_tokens, (uint64_t)outcome->reply->output_tokens);
+        atomic_fetch_add(&profile->output_tokens, (uint64_t)outcome->reply->output_tokens);
 }
 
 static enum err finish_query(struct worker *worker, struct answered *outcome, struct error *why)
 {
     grade(worker, outcome->query, outcome);
-    enum err err = write_down(worker, outcome, why);
+    enum err err = write_record(worker, outcome, why);
     if (!err)
-        count(worker->run, outcome);
+        count_query(worker->profile, outcome);
     return err;
 }
 
 /* Returns an error only when the run cannot go on; a query that fails is a record. */
-static enum err do_query(struct worker *worker, const struct query *query, struct error *why)
+static enum err run_query(struct worker *worker, const struct query *query, struct error *why)
 {
-    struct client_reply reply;
+    struct completion reply;
     struct error reason = {0};
     struct answered outcome = {.query = query, .reply = &reply};
     enum err broken = ERR_OK;
@@ -286,43 +290,59 @@ static enum err do_query(struct worker *worker, const struct query *query, struc
             outcome.first_sent = reply.sent;
         if (!again || broken)
             break;
-        double pause_s = pause_before(outcome.attempts, &reply);
-        client_reply_release(&reply);
-        if (!wait_until(worker->run, clock_now() + from_seconds(pause_s)))
-            return ERR_OK; /* interrupted between attempts: as if never asked */
+        double pause_s = backoff_s(outcome.attempts, &reply);
+        completion_release(&reply);
+        if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s)))
+            return ERR_OK; /* interrupted between attempts: as if never sent */
     }
     outcome.why = outcome.err ? (reason.text[0] ? reason.text : err_text(outcome.err)) : "";
-    if (!broken && (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->run->cancel)))
+    if (!broken && (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->profile->cancel)))
         broken = finish_query(worker, &outcome, why);
-    client_reply_release(&reply);
+    completion_release(&reply);
     return broken;
 }
 
 static void *worker_main(void *argument)
 {
     struct worker *worker = argument;
-    struct profile_run *run = worker->run;
+    struct profile *profile = worker->profile;
     struct error why = {0};
     thread_settle("ipw-worker", -1);
-    while (!atomic_load(&run->stop)) {
+    while (!atomic_load(&profile->stop)) {
         struct query query;
         bool end;
-        if (!sharing_has_room(run->sharing, PENDING_MOST, NAP))
+        if (!sharing_has_capacity(profile->sharing, WORKERS_PENDING_MAX, NAP))
             continue;
-        enum err err = supply_next(&run->supply, &query, &end, &why);
+        enum err err = supply_next(&profile->supply, &query, &end, &why);
         if (!err && end)
             break;
-        if (!err && wait_until(run, query.due))
-            err = do_query(worker, &query, &why);
+        if (!err && wait_until(profile, query.due))
+            err = run_query(worker, &query, &why);
         query_release(&query);
         if (err)
-            run_fail(run, err, &why);
+            profile_fail(profile, err, &why);
     }
-    atomic_fetch_sub(&run->working, 1);
+    atomic_fetch_sub(&profile->working, 1);
     return NULL;
 }
 
-/* ---- all of them ---- */
+void workers_take_share(void *context, const struct share *share)
+{
+    struct profile *profile = context;
+    struct pending *pending = share->trace->context;
+    struct text line = {0};
+    struct error why = {0};
+    record_energy(profile, pending, share, &line);
+    enum err err = line.failed ? ERR_NO_MEMORY : journal_append(&profile->journal, &line, &why);
+    if (err)
+        profile_fail(profile, err, &why);
+    else
+        add_known(&profile->spent.requests_joules, share->total.joules);
+    text_release(&line);
+    free(pending);
+}
+
+/* ---- starting and ending ---- */
 
 static void worker_release(struct worker *worker)
 {
@@ -332,12 +352,13 @@ static void worker_release(struct worker *worker)
     text_release(&worker->line);
 }
 
-static enum err worker_init(struct worker *worker, struct profile_run *run, struct error *why)
+static enum err worker_init(struct worker *worker, struct profile *profile, struct error *why)
 {
-    *worker = (struct worker){.run = run};
-    enum err err = client_open(run->client_driver, &run->client_config, &worker->client, why);
+    *worker = (struct worker){.profile = profile};
+    enum err err =
+        client_open(profile->client_driver, &profile->client_config, &worker->client, why);
     if (!err)
-        graders_init(&worker->graders, run->context.options, &run->supply.dataset);
+        graders_init(&worker->graders, profile->options, &profile->supply.dataset);
     return err;
 }
 
@@ -351,7 +372,7 @@ void workers_join(struct workers *workers)
     free(workers);
 }
 
-enum err workers_start(struct profile_run *run, unsigned count, struct workers **out,
+enum err workers_start(struct profile *profile, unsigned count, struct workers **out,
                        struct error *why)
 {
     struct workers *workers = calloc(1, sizeof *workers);
@@ -361,16 +382,16 @@ enum err workers_start(struct profile_run *run, unsigned count, struct workers *
         err = workers->items ? ERR_OK : ERR_NO_MEMORY;
     }
     for (; !err && workers->count < count; workers->count++) {
-        err = worker_init(&workers->items[workers->count], run, why);
+        err = worker_init(&workers->items[workers->count], profile, why);
         if (err)
             break;
     }
     for (; !err && workers->started < count; workers->started++) {
         struct worker *worker = &workers->items[workers->started];
-        atomic_fetch_add(&run->working, 1);
+        atomic_fetch_add(&profile->working, 1);
         err = thread_start(&worker->thread, worker_main, worker);
         if (err) {
-            atomic_fetch_sub(&run->working, 1);
+            atomic_fetch_sub(&profile->working, 1);
             err_set(why, err, "cannot start %u workers: %s", count, err_text(err));
             break;
         }
@@ -381,7 +402,7 @@ enum err workers_start(struct profile_run *run, unsigned count, struct workers *
     }
     if (err == ERR_NO_MEMORY)
         err_set(why, err, "out of memory");
-    atomic_store(&run->stop, true);
+    atomic_store(&profile->stop, true);
     if (workers)
         workers_join(workers);
     return err;
@@ -389,35 +410,34 @@ enum err workers_start(struct profile_run *run, unsigned count, struct workers *
 
 /* ---- warming up ---- */
 
-enum err warm_up_queries(struct profile_run *run, unsigned wanted,
-                         void (*each)(void *context, unsigned done), void *context, unsigned *asked,
+enum err warm_up_queries(struct profile *profile, unsigned wanted, unsigned *answered,
                          struct error *why)
 {
-    const struct profile_options *options = run->context.options;
+    const struct profile_options *options = profile->options;
     struct supply supply;
     struct worker worker;
-    *asked = 0;
+    *answered = 0;
     enum err err = supply_open(&supply,
                                &(struct supply_options){.dataset = options->dataset,
                                                         .params = &options->dataset_params,
-                                                        .most = wanted,
+                                                        .max_items = wanted,
                                                         .repeats = wanted},
                                why);
     if (err)
         return err;
-    err = worker_init(&worker, run, why);
-    for (unsigned i = 0; i < wanted && !err && !atomic_load(&run->stop); i++) {
+    err = worker_init(&worker, profile, why);
+    for (unsigned i = 0; i < wanted && !err && !atomic_load(&profile->stop); i++) {
         struct query query;
-        struct client_reply reply;
+        struct completion reply;
         bool end;
         err = supply_next(&supply, &query, &end, why);
         if (err || end)
             break;
-        if (ask(&worker, &query, &reply, why) == ERR_OK)
-            ++*asked;
-        client_reply_release(&reply);
+        if (send_request(&worker, &query, &reply, why) == ERR_OK)
+            ++*answered;
+        completion_release(&reply);
         query_release(&query);
-        each(context, i + 1);
+        atomic_store(&profile->done, i + 1);
     }
     worker_release(&worker);
     supply_close(&supply);

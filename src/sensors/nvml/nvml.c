@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/text.h"
 #include "sensors/nvml/card.h"
 #include "sensors/sensor.h"
@@ -26,16 +27,6 @@ struct cards {
 
 /* ---- listing ---- */
 
-/* The key must be a number, must be the same in every process, and must follow the card when the
- * cards before it vanish. */
-static unsigned hash(const char *text)
-{
-    unsigned h = 2166136261U;
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 16777619U;
-    return h;
-}
-
 static void describe_card(const struct nvml_api *api, unsigned index, struct nvml_card *card)
 {
     *card = (struct nvml_card){.index = index};
@@ -46,9 +37,9 @@ static void describe_card(const struct nvml_api *api, unsigned index, struct nvm
         if (api->uuid(card->handle, card->uuid, sizeof card->uuid) != NVML_OK)
             card->uuid[0] = '\0';
     }
-    char digits[16];
-    str_format(digits, sizeof digits, "%u", index);
-    card->key = hash(card->uuid[0] ? card->uuid : digits);
+    /* A number that is the same in every process, and that follows the card when the cards before it
+     * vanish. */
+    card->key = card->uuid[0] ? (unsigned)hash_string(HASH_START, card->uuid) : index;
 }
 
 /* Lists every card the driver shows; returns the driver's code. */

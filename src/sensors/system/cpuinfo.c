@@ -10,40 +10,6 @@
 #include "core/units.h"
 #include "port/fs.h"
 
-static const struct {
-    unsigned implementer, part;
-    const char *name;
-} CORES[] = {
-#define CPU_PART(implementer, part, name, watts_per_thread) {implementer, part, name},
-#include "sensors/system/cpu_power.def"
-};
-
-static const struct {
-    const char *machine_vendor;
-    unsigned implementer, part;
-    const char *name;
-} PRODUCTS[] = {
-#define CPU_SOC(machine_vendor, implementer, part, name) {machine_vendor, implementer, part, name},
-#include "sensors/system/cpu_power.def"
-};
-
-const char *cpu_core_name(unsigned implementer, unsigned part)
-{
-    for (size_t i = 0; i < sizeof CORES / sizeof *CORES; i++)
-        if (CORES[i].implementer == implementer && CORES[i].part == part)
-            return CORES[i].name;
-    return "";
-}
-
-const char *cpu_product_name(const char *machine_vendor, unsigned implementer, unsigned part)
-{
-    for (size_t i = 0; i < sizeof PRODUCTS / sizeof *PRODUCTS; i++)
-        if (PRODUCTS[i].implementer == implementer && PRODUCTS[i].part == part &&
-            !strcmp(PRODUCTS[i].machine_vendor, machine_vendor))
-            return PRODUCTS[i].name;
-    return "";
-}
-
 /* Sums kept while the file goes by. */
 struct tally {
     uint64_t sockets_seen[16]; /* bit set of physical ids */

@@ -21,10 +21,4 @@ struct cpu_identity {
 
 enum err cpuinfo_read(struct cpu_identity *out) MUST_USE;
 
-/* "Neoverse-V2": the name of an Arm core, "" when it is not known. */
-const char *cpu_core_name(unsigned implementer, unsigned part);
-
-/* "AWS Graviton4": the product such a core is in a machine of this vendor, "" when not known. */
-const char *cpu_product_name(const char *machine_vendor, unsigned implementer, unsigned part);
-
 #endif

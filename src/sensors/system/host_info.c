@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "catalog/cpu_power.h"
 #include "core/text.h"
 #include "port/fs.h"
 

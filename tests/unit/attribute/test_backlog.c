@@ -28,11 +28,11 @@ static void test_there_is_room_until_so_many_have_ended(void **state)
     struct backlog backlog;
     backlog_init(&backlog);
     for (uint64_t id = 1; id <= MOST; id++) {
-        assert_true(backlog_has_room(&backlog, MOST, 0));
+        assert_true(backlog_has_capacity(&backlog, MOST, 0));
         end_one(&backlog, id);
     }
     assert_int_equal(backlog_ended(&backlog), MOST);
-    assert_false(backlog_has_room(&backlog, MOST, NS_PER_MS));
+    assert_false(backlog_has_capacity(&backlog, MOST, NS_PER_MS));
     backlog_release(&backlog);
 }
 
@@ -47,7 +47,7 @@ static void test_those_that_wait_for_one_in_flight_take_no_room(void **state)
         end_one(&backlog, id);
     collect(&backlog);
     assert_null(backlog_pop(&backlog, 0));
-    assert_true(backlog_has_room(&backlog, MOST, 0));
+    assert_true(backlog_has_capacity(&backlog, MOST, 0));
     backlog_release(&backlog);
 }
 
@@ -70,7 +70,7 @@ static void test_a_collect_wakes_who_waits(void **state)
     assert_int_equal(thread_start(&thread, collect_later, &backlog), ERR_OK);
     bool room = false;
     while (!room) /* a wait may end for nothing */
-        room = backlog_has_room(&backlog, MOST, 600 * NS_PER_S);
+        room = backlog_has_capacity(&backlog, MOST, 600 * NS_PER_S);
     assert_true(clock_now() - began < 300 * NS_PER_S);
     pthread_join(thread, NULL);
     backlog_release(&backlog);

@@ -213,7 +213,7 @@ static void nothing_measured_is_refused_with_the_reason(void **state)
     assert_contains(why.text, "no window was measured");
     make(&world, TIMES, 0, 1);
     assert_int_equal(component_fit(&world.windows[WORKS], 1, &with, &fit, &why), ERR_NO_DATA);
-    assert_contains(why.text, "no window in which a component worked");
+    assert_contains(why.text, "no window in which a component was busy");
     with.columns = FIT_COLUMNS_MAX + 1;
     assert_int_equal(component_fit(world.windows, 1, &with, &fit, &why), ERR_BAD_VALUE);
 }

@@ -1,5 +1,5 @@
 /* The mean of several ledgers: what repeating shrinks, what it does not, and runs that know less. */
-#include "attribute/mean.h"
+#include "attribute/ledger.h"
 
 #include <math.h>
 #include "core/text.h"

@@ -162,7 +162,7 @@ static void test_alone_gets_the_whole_window(void **state)
     assert_near(kept->share.total.joules, whole->joules, 1e-9 * whole->joules);
     assert_near(kept->share.total.plus_minus, whole->plus_minus, 1e-9 * whole->joules);
     assert_near(kept->share.alone_s, 1.00449, 1e-9);
-    assert_near(kept->share.company, 1, 1e-9);
+    assert_near(kept->share.concurrency, 1, 1e-9);
     assert_conserved(&f, "gpu0");
     ledger_release(&ledger);
     release(&f);
@@ -177,7 +177,7 @@ static void test_twins_get_equal_halves(void **state)
                 {1, 1, 1.3, 2, 100, 70, NULL, 70}, {2, 1, 1.3, 2, 100, 70, NULL, 70}, {0}});
     assert_near(joules(&f, 1), 50, 0.001);
     assert_near(joules(&f, 1), joules(&f, 2), 1e-9);
-    assert_near(shares_of(&f.shares, 1)->share.company, 2, 1e-9);
+    assert_near(shares_of(&f.shares, 1)->share.concurrency, 2, 1e-9);
     assert_near(shares_of(&f.shares, 1)->share.alone_s, 0, 1e-12);
     release(&f);
 }
@@ -253,9 +253,9 @@ static void test_company_is_counted_by_time(void **state)
     begin(&f, ONE_GPU, 20);
     run(&f, (const struct scripted_request[]){
                 {1, 1, 0, 2, 10, 0, NULL, 0}, {2, 1.75, 0, 2.25, 10, 0, NULL, 0}, {0}});
-    assert_near(shares_of(&f.shares, 1)->share.company, 1.25, 1e-9);
+    assert_near(shares_of(&f.shares, 1)->share.concurrency, 1.25, 1e-9);
     assert_near(shares_of(&f.shares, 1)->share.alone_s, 0.75, 1e-9);
-    assert_near(shares_of(&f.shares, 2)->share.company, 1.5, 1e-9);
+    assert_near(shares_of(&f.shares, 2)->share.concurrency, 1.5, 1e-9);
     release(&f);
 }
 
@@ -293,7 +293,7 @@ static void test_request_without_tokens_has_no_decode(void **state)
     assert_near(share->prefill_joules, share->total.joules, 1e-9);
     assert_near(share->decode_joules, 0, 1e-12);
     assert_true(isnan(share->decode.joules));
-    assert_string_equal(share->decode.note, "it had no decode");
+    assert_string_equal(share->decode.note, "the request had no decode phase");
     release(&f);
 }
 
@@ -410,7 +410,7 @@ static void test_dead_sensor_is_unknown_beside_a_living_one(void **state)
     assert_near(kept->share.total.joules, 100, 0.001);
     assert_contains(kept->share.total.note, "without cpu0");
     assert_true(isnan(share_on(kept, "cpu0")->energy.joules));
-    assert_contains(share_on(kept, "cpu0")->energy.note, "did not move");
+    assert_contains(share_on(kept, "cpu0")->energy.note, "counter did not change");
     assert_true(isnan(sum_of(&f, "cpu0").settled_joules));
     assert_true(isnan(sum_of(&f, "cpu0").requests_joules));
     assert_conserved(&f, "gpu0");

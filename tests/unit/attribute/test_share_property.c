@@ -274,7 +274,7 @@ static void assert_same_shares(const struct shares *a, const struct shares *b)
         assert_close(x->share.total.joules, y->share.total.joules, scale);
         assert_close(x->share.total.idle_joules, y->share.total.idle_joules, scale);
         assert_close(x->share.prefill_joules, y->share.prefill_joules, scale);
-        assert_near(x->share.company, y->share.company, 1e-9);
+        assert_near(x->share.concurrency, y->share.concurrency, 1e-9);
         assert_near(x->share.alone_s, y->share.alone_s, 1e-9);
         for (size_t d = 0; d < x->share.count; d++) {
             const struct device_share *p = &x->devices[d], *q = &y->devices[d];

@@ -46,7 +46,7 @@ static void a_model_goes_by_its_path_or_its_name(void **state)
     assert_int_equal(shipped_list(&names, &why), ERR_OK);
     assert_int_equal(names.count, 0);
     assert_int_equal(shipped_find("tiny-1b", path, sizeof path, &why), ERR_NOT_FOUND);
-    assert_contains(why.text, "give the path of a GGUF file");
+    assert_contains(why.text, "expected the path of a GGUF file");
     setenv("IPW_MODELS", model_folder(), 1);
 }
 
@@ -85,7 +85,7 @@ static void an_answer_is_counted_and_timed(void **state)
     (void)state;
     SKIP_WITHOUT(model_available);
     ASK(a, NULL, "max_tokens=20");
-    const struct client_reply *r = &a.reply;
+    const struct completion *r = &a.reply;
     assert_int_equal(r->output_tokens, 20);
     assert_int_equal(r->arrivals.count, 20); /* this model speaks whole characters only */
     assert_int_equal(r->cached_tokens, 0);
@@ -108,13 +108,13 @@ static void the_prompt_goes_in_the_template_or_as_it_is(void **state)
     static const char PROMPT[] = "Say hello"; /* of ask_client */
     assert_int_equal(
         engine_model_open(model_path(), &(struct engine_model_options){0}, &model, NULL), ERR_OK);
-    assert_int_equal(engine_tokenise(model, PROMPT, strlen(PROMPT), true, true, &tokens, NULL), 0);
+    assert_int_equal(engine_tokenize(model, PROMPT, strlen(PROMPT), true, true, &tokens, NULL), 0);
     ASK(off, "chat=off", "max_tokens=1");
     assert_int_equal(off.reply.prompt_tokens, tokens.count);
     tokens.count = 0;
-    assert_int_equal(engine_chat_text(model, NULL, PROMPT, &text, NULL), ERR_OK);
+    assert_int_equal(engine_apply_chat_template(model, NULL, PROMPT, &text, NULL), ERR_OK);
     assert_int_equal(
-        engine_tokenise(model, text_get(&text), text.length, true, true, &tokens, NULL), ERR_OK);
+        engine_tokenize(model, text_get(&text), text.length, true, true, &tokens, NULL), ERR_OK);
     ASK(on, "chat=on", "max_tokens=1");
     ASK(unsaid, NULL, "max_tokens=1");
     assert_int_equal(on.reply.prompt_tokens, tokens.count);
@@ -190,14 +190,14 @@ static void an_answer_ends_where_the_context_does(void **state)
     memset(prompt, 'q', sizeof prompt - 1);
     prompt[sizeof prompt - 1] = '\0';
     struct client client = open_client("context=256");
-    struct client_reply reply;
+    struct completion reply;
     struct error why = {0};
     const struct client_request request = {.model = "tiny-1b", .prompt = prompt};
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_BAD_VALUE);
-    assert_contains(why.text, "the context 256");
+    assert_contains(why.text, "the context only 256");
     assert_contains(why.text, "--client-param context=");
     assert_false(reply.retryable);
-    client_reply_release(&reply);
+    completion_release(&reply);
     client_close(&client);
 }
 
@@ -234,7 +234,7 @@ static void what_is_not_understood_is_refused(void **state)
         {"flash_attention=2", "expected auto"},
         {"gpu_layers=x", "gpu_layers"},
         {"library=/no/such", "/no/such"},
-        {"gpu_layers=all", "no GPU"},
+        {"gpu_layers=all", "cannot use a GPU"},
     };
     for (size_t i = 0; i < sizeof CONFIGURED / sizeof *CONFIGURED; i++) {
         struct params params = {0};
@@ -265,20 +265,20 @@ static void clients_share_a_model(void **state)
     struct params params = {0};
     assert_int_equal(params_add(&params, "max_tokens=2"), ERR_OK);
     struct client first = open_client(NULL), other = open_client(NULL);
-    struct client_reply reply;
+    struct completion reply;
     const struct client_request request = {.model = "second", .prompt = "Q", .params = &params};
     assert_int_equal(first.driver->ask(&first, &request, &reply, NULL), ERR_OK);
     assert_true(reply.server_load_s > 0);
-    client_reply_release(&reply);
+    completion_release(&reply);
     assert_int_equal(other.driver->ask(&other, &request, &reply, NULL), ERR_OK);
     assert_true(reply.server_load_s == 0);
-    client_reply_release(&reply);
+    completion_release(&reply);
     client_close(&first);
     client_close(&other);
     struct client later = open_client(NULL);
     assert_int_equal(later.driver->ask(&later, &request, &reply, NULL), ERR_OK);
     assert_true(reply.server_load_s == 0);
-    client_reply_release(&reply);
+    completion_release(&reply);
     client_close(&later);
     params_release(&params);
 }
@@ -288,15 +288,15 @@ static void an_answer_in_time_or_none(void **state)
     (void)state;
     SKIP_WITHOUT(model_available);
     struct client client = open_client(NULL);
-    struct client_reply reply;
+    struct completion reply;
     struct error why = {0};
     struct client_request request = {.model = "tiny-1b", .prompt = "Q", .timeout = 1};
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_TIMEOUT);
     assert_true(reply.retryable);
-    client_reply_release(&reply);
+    completion_release(&reply);
     request.timeout = 0; /* and it can be asked again */
     assert_int_equal(client.driver->ask(&client, &request, &reply, &why), ERR_OK);
-    client_reply_release(&reply);
+    completion_release(&reply);
     client_close(&client);
 }
 

@@ -90,7 +90,7 @@ static void a_timeout_ends_it_and_keeps_what_came(void **state)
 {
     (void)state;
     struct client client;
-    struct client_reply reply;
+    struct completion reply;
     struct error why;
     assert_int_equal(open_null("tokens=3,tokens_per_s=0.01", &client, NULL), ERR_OK);
     const struct client_request request = {.model = "m", .prompt = "Q", .timeout = 30 * NS_PER_MS};
@@ -100,7 +100,7 @@ static void a_timeout_ends_it_and_keeps_what_came(void **state)
     assert_true(reply.done - reply.sent < 50 * NS_PER_S); /* the next piece is due after 100 s */
     assert_string_equal(text_get(&reply.content), "ok");
     assert_int_equal(reply.output_tokens, 1);
-    client_reply_release(&reply);
+    completion_release(&reply);
     client_close(&client);
 }
 
@@ -134,14 +134,14 @@ static void all_of_it_is_shown(void **state)
 {
     (void)state;
     struct client client;
-    struct client_reply reply;
+    struct completion reply;
     struct text seen = {0};
     assert_int_equal(open_null("answer=a b,tokens=5", &client, NULL), ERR_OK);
     const struct client_request request = {
-        .model = "m", .prompt = "Q", .saw = see, .context = &seen};
+        .model = "m", .prompt = "Q", .observer = see, .context = &seen};
     assert_int_equal(client.driver->ask(&client, &request, &reply, NULL), ERR_OK);
     assert_string_equal(text_get(&seen), text_get(&reply.content));
-    client_reply_release(&reply);
+    completion_release(&reply);
     client_close(&client);
     text_release(&seen);
 }

@@ -57,11 +57,11 @@ static void a_system_prompt_has_its_own_place(void **state)
                   "brief\"},{\"role\":\"user\",\"content\":\"Q\"}],\"stream\":true}"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct client client;
-        struct client_reply reply;
+        struct completion reply;
         inference_client(&client, "ollama", "normal", CASES[i].params);
         const struct client_request request = {.model = "m", .system = "Be brief", .prompt = "Q"};
         assert_int_equal(client.driver->ask(&client, &request, &reply, NULL), ERR_OK);
-        client_reply_release(&reply);
+        completion_release(&reply);
         client_close(&client);
         struct jv *seen = inference_request(0);
         assert_string_equal(jv_text(jv_get(seen, "body")), CASES[i].body);
@@ -131,11 +131,11 @@ static void faults_keep_what_had_arrived(void **state)
         const char *says, *content;
     } CASES[] = {
         {"die:after=content,how=close", ERR_LOST, true, "in the middle", "Hello"},
-        {"die:after=content,how=close,frame=close", ERR_LOST, true, "before it was complete",
+        {"die:after=content,how=close,frame=close", ERR_LOST, true, "before the completion was finished",
          "Hello"},
-        {"cut", ERR_LOST, true, "before it was complete", "Hello"},
-        {"malformed", ERR_BAD_VALUE, false, "not JSON: {\"choices\": [oops", "Hello"},
-        {"error", ERR_IO, true, "gave up: out of moons", "Hello"},
+        {"cut", ERR_LOST, true, "before the completion was finished", "Hello"},
+        {"malformed", ERR_BAD_VALUE, false, "invalid JSON: {\"choices\": [oops", "Hello"},
+        {"error", ERR_IO, true, "failed: out of moons", "Hello"},
         {"huge_line", ERR_BAD_VALUE, false, "a line of more than 16 MiB", "Hello"},
         {"status:code=404,body=ollama", ERR_NOT_FOUND, false, "404: the moon is full", ""},
         {"status:code=503,body=ollama", ERR_BUSY, true, "503: the moon is full", ""},

@@ -57,12 +57,12 @@ static void a_system_prompt_comes_first(void **state)
                  {"endpoint=completions", "prompt", "Be \"brief\"\n\nQ"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct client client;
-        struct client_reply reply;
+        struct completion reply;
         inference_client(&client, "openai", "normal", CASES[i].params);
         const struct client_request request = {
             .model = "tiny-1b", .system = "Be \"brief\"", .prompt = "Q"};
         assert_int_equal(client.driver->ask(&client, &request, &reply, NULL), ERR_OK);
-        client_reply_release(&reply);
+        completion_release(&reply);
         client_close(&client);
         struct jv *seen = inference_request(0), *body;
         const char *text = jv_text(jv_get(seen, "body"));
@@ -195,7 +195,7 @@ static void a_bad_configuration_is_refused(void **state)
         const char *url, *params, *says;
     } CASES[] = {
         {"", "", "is not an address"},
-        {"ftp://h", "", "'ftp' addresses cannot be used"},
+        {"ftp://h", "", "unsupported scheme 'ftp'"},
         {"http://a b", "", "is not an address"},
         {"http://h/v1?x=1", "", "is not an address"},
         {very_long, "", "longer than"},
@@ -347,17 +347,17 @@ static void refusals_speak_in_the_servers_words(void **state)
         double retry_after_s;
         const char *says;
     } CASES[] = {
-        {"status:code=400", ERR_BAD_VALUE, 400, false, UNKNOWN, "answered 400: the moon is full"},
+        {"status:code=400", ERR_BAD_VALUE, 400, false, UNKNOWN, "returned status 400: the moon is full"},
         {"status:code=401", ERR_DENIED, 401, false, UNKNOWN, "IPW_API_KEY"},
-        {"status:code=403,body=html", ERR_DENIED, 403, false, UNKNOWN, "answered 403: put its key"},
-        {"status:code=404,body=none", ERR_NOT_FOUND, 404, false, UNKNOWN, "answered 404"},
+        {"status:code=403,body=html", ERR_DENIED, 403, false, UNKNOWN, "returned status 403: set IPW_API_KEY"},
+        {"status:code=404,body=none", ERR_NOT_FOUND, 404, false, UNKNOWN, "returned status 404"},
         {"status:code=408", ERR_TIMEOUT, 408, true, UNKNOWN, "the moon is full"},
         {"status:code=429,retry_after=3", ERR_BUSY, 429, true, 3, "the moon is full"},
         {"status:code=500,body=text", ERR_IO, 500, true, UNKNOWN, "the moon is full"},
         {"status:code=501", ERR_UNSUPPORTED, 501, false, UNKNOWN, "the moon is full"},
-        {"status:code=502,body=html", ERR_IO, 502, true, UNKNOWN, "answered 502"},
+        {"status:code=502,body=html", ERR_IO, 502, true, UNKNOWN, "returned status 502"},
         {"status:code=503,retry_after=1", ERR_BUSY, 503, true, 1, "the moon is full"},
-        {"moved", ERR_BAD_VALUE, 307, false, UNKNOWN, "it has moved"},
+        {"moved", ERR_BAD_VALUE, 307, false, UNKNOWN, "the server has moved"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct asked a = ask_play("openai", CASES[i].play, NULL, NULL);
@@ -388,13 +388,13 @@ static void faults_keep_what_had_arrived(void **state)
     } CASES[] = {
         {"die:after=content", ERR_LOST, true, "in the middle", NULL},
         {"die:after=content,how=close", ERR_LOST, true, "in the middle", "Hello"},
-        {"die:after=content,how=close,frame=close", ERR_LOST, true, "before it was complete",
+        {"die:after=content,how=close,frame=close", ERR_LOST, true, "before the completion was finished",
          "Hello"},
         {"die:after=request", ERR_LOST, true, "broke the connection", ""},
         {"die:after=headers,how=close", ERR_LOST, true, "", ""},
-        {"cut", ERR_LOST, true, "before it was complete", "Hello"},
-        {"malformed", ERR_BAD_VALUE, false, "not JSON: {\"choices\": [oops", "Hello"},
-        {"error", ERR_IO, true, "gave up: out of moons", "Hello"},
+        {"cut", ERR_LOST, true, "before the completion was finished", "Hello"},
+        {"malformed", ERR_BAD_VALUE, false, "invalid JSON: {\"choices\": [oops", "Hello"},
+        {"error", ERR_IO, true, "failed: out of moons", "Hello"},
         {"huge_line", ERR_BAD_VALUE, false, "a line of more than 16 MiB", "Hello"},
         {"garbage", ERR_IO, false, "does not speak HTTP", ""},
     };
@@ -427,7 +427,7 @@ static void a_timeout_keeps_what_had_arrived(void **state)
     (void)state;
     NEEDS_HTTP();
     struct client client;
-    struct client_reply reply;
+    struct completion reply;
     struct error why;
     inference_client(&client, "openai", "hang:after=content", NULL);
     const struct client_request request = {
@@ -439,7 +439,7 @@ static void a_timeout_keeps_what_had_arrived(void **state)
     assert_true(reply.retryable);
     assert_true(reply.done - reply.sent >= request.timeout - 10 * NS_PER_MS);
     assert_string_equal(text_get(&reply.content), "Hello");
-    client_reply_release(&reply);
+    completion_release(&reply);
     client_close(&client);
 }
 
@@ -484,7 +484,7 @@ static void the_model_must_be_there(void **state)
     } CASES[] = {
         {"normal", "tiny-1b", ERR_OK, ""},
         {"normal", "tiny-1", ERR_NOT_FOUND, "did you mean tiny-1b"},
-        {"normal", "quite-different-name", ERR_NOT_FOUND, "it has tiny-1b, tiny-3b-chat, other/"},
+        {"normal", "quite-different-name", ERR_NOT_FOUND, "available: tiny-1b, tiny-3b-chat, other/"},
         {"llama", "whatever", ERR_OK, ""}, /* it has one model under a file's name */
         {"no_list", "whatever", ERR_OK, ""},
         {"loading", "tiny-1b", ERR_BUSY, "Loading model"},

@@ -46,15 +46,15 @@ static struct engine_tokens tokens_of(const char *text)
 {
     struct engine_tokens tokens = {0};
     struct error why = {0};
-    if (engine_tokenise(model, text, strlen(text), true, true, &tokens, &why))
+    if (engine_tokenize(model, text, strlen(text), true, true, &tokens, &why))
         fail_msg("%s", why.text);
     return tokens;
 }
 
 static void choose_likeliest(struct engine_context *context)
 {
-    const struct engine_choice likeliest = {.top_p = 1, .repeat_penalty = 1};
-    assert_int_equal(engine_choose_by(context, &likeliest, NULL), ERR_OK);
+    const struct engine_sampling likeliest = {.top_p = 1, .repeat_penalty = 1};
+    assert_int_equal(engine_set_sampling(context, &likeliest, NULL), ERR_OK);
 }
 
 enum { ANSWER = 12 };
@@ -64,11 +64,11 @@ static void answer(struct engine_context *context, const struct engine_tokens *p
                    uint32_t sequences, engine_token out[ANSWER])
 {
     struct error why = {0};
-    engine_forget(context);
-    assert_int_equal(engine_compute(context, prompt->ids, prompt->count, sequences, &why), ERR_OK);
+    engine_clear(context);
+    assert_int_equal(engine_decode(context, prompt->ids, prompt->count, sequences, &why), ERR_OK);
     for (int i = 0; i < ANSWER; i++) {
-        out[i] = engine_choose(context);
-        assert_int_equal(engine_compute(context, &out[i], 1, sequences, &why), ERR_OK);
+        out[i] = engine_sample(context);
+        assert_int_equal(engine_decode(context, &out[i], 1, sequences, &why), ERR_OK);
     }
 }
 
@@ -103,8 +103,8 @@ static void a_file_that_is_none_is_told(void **state)
         size_t length;
         const char *says;
     } FILES[] = {
-        {"", 0, "cut off"},
-        {"GGUF", 4, "cut off"},
+        {"", 0, "truncated"},
+        {"GGUF", 4, "truncated"},
         {"GGUF\3\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0", 24, "cannot load"},
         {"GGUF\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24, "no tensors"},
         {"GGUF\7\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24, "version 7"},
@@ -230,7 +230,7 @@ static void what_ends_the_library_is_an_error_here(void **state)
     const char *path = model_write("twice.gguf", bytes, length);
     assert_int_equal(engine_model_open(path, &(struct engine_model_options){0}, &none, &why),
                      ERR_BAD_VALUE);
-    assert_contains(why.text, "is broken");
+    assert_contains(why.text, "is corrupt");
     assert_contains(why.text, "token_to_id");
     free(bytes);
 }
@@ -246,10 +246,10 @@ static void tokens_give_their_text_back(void **state)
         struct engine_tokens tokens = {0};
         struct text back = {0};
         assert_int_equal(
-            engine_tokenise(model, TEXTS[i], strlen(TEXTS[i]), false, false, &tokens, NULL),
+            engine_tokenize(model, TEXTS[i], strlen(TEXTS[i]), false, false, &tokens, NULL),
             ERR_OK);
         for (size_t t = 0; t < tokens.count; t++)
-            assert_int_equal(engine_piece(model, tokens.ids[t], &back), ERR_OK);
+            assert_int_equal(engine_detokenize(model, tokens.ids[t], &back), ERR_OK);
         assert_string_equal(text_get(&back), TEXTS[i]);
         text_release(&back);
         engine_tokens_release(&tokens);
@@ -262,18 +262,18 @@ static void marks_are_tokens_only_when_asked_for(void **state)
     static const char TEXT[] = "<|im_end|>";
     struct engine_tokens as_mark = {0}, as_text = {0}, begun = {0};
     struct text nothing = {0};
-    assert_int_equal(engine_tokenise(model, TEXT, strlen(TEXT), false, true, &as_mark, NULL), 0);
-    assert_int_equal(engine_tokenise(model, TEXT, strlen(TEXT), false, false, &as_text, NULL), 0);
-    assert_int_equal(engine_tokenise(model, TEXT, strlen(TEXT), true, true, &begun, NULL), 0);
+    assert_int_equal(engine_tokenize(model, TEXT, strlen(TEXT), false, true, &as_mark, NULL), 0);
+    assert_int_equal(engine_tokenize(model, TEXT, strlen(TEXT), false, false, &as_text, NULL), 0);
+    assert_int_equal(engine_tokenize(model, TEXT, strlen(TEXT), true, true, &begun, NULL), 0);
     assert_int_equal(as_mark.count, 1);
     assert_true(as_text.count > 1);
     assert_int_equal(begun.count, 2);
-    assert_true(engine_ends(model, as_mark.ids[0]));
-    assert_false(engine_ends(model, as_text.ids[0]));
-    assert_int_equal(engine_piece(model, as_mark.ids[0], &nothing), ERR_OK);
+    assert_true(engine_is_end(model, as_mark.ids[0]));
+    assert_false(engine_is_end(model, as_text.ids[0]));
+    assert_int_equal(engine_detokenize(model, as_mark.ids[0], &nothing), ERR_OK);
     assert_int_equal(nothing.length, 0);
-    assert_int_equal(engine_piece(model, -1, &nothing), ERR_BAD_VALUE);
-    assert_int_equal(engine_piece(model, 1 << 30, &nothing), ERR_BAD_VALUE);
+    assert_int_equal(engine_detokenize(model, -1, &nothing), ERR_BAD_VALUE);
+    assert_int_equal(engine_detokenize(model, 1 << 30, &nothing), ERR_BAD_VALUE);
     text_release(&nothing);
     engine_tokens_release(&as_mark);
     engine_tokens_release(&as_text);
@@ -285,7 +285,7 @@ static void a_question_stands_in_the_models_template(void **state)
     (void)state;
     struct text text = {0};
     struct error why = {0};
-    assert_int_equal(engine_chat_text(model, "Be brief.", "Why?", &text, &why), ERR_OK);
+    assert_int_equal(engine_apply_chat_template(model, "Be brief.", "Why?", &text, &why), ERR_OK);
     assert_string_equal(
         text_get(&text),
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n"
@@ -295,7 +295,7 @@ static void a_question_stands_in_the_models_template(void **state)
     assert_non_null(large);
     memset(large, 'y', 100000);
     large[100000] = '\0';
-    assert_int_equal(engine_chat_text(model, NULL, large, &text, &why), ERR_OK);
+    assert_int_equal(engine_apply_chat_template(model, NULL, large, &text, &why), ERR_OK);
     assert_contains(text_get(&text), "yyy<|im_end|>\n<|im_start|>assistant\n");
     assert_true(text.length > 100000 && text.length < 100100);
     free(large);
@@ -340,11 +340,11 @@ static void what_came_after_can_be_forgotten(void **state)
     answer(context, &prompt, 2, first);
     assert_false(engine_rewind(context, kept + ANSWER + 2)); /* not that far yet */
     assert_true(engine_rewind(context, kept));
-    assert_int_equal(engine_choose(context), -1);
-    assert_int_equal(engine_compute(context, &prompt.ids[kept], 1, 2, &why), ERR_OK);
+    assert_int_equal(engine_sample(context), -1);
+    assert_int_equal(engine_decode(context, &prompt.ids[kept], 1, 2, &why), ERR_OK);
     for (int i = 0; i < ANSWER; i++) {
-        again[i] = engine_choose(context);
-        assert_int_equal(engine_compute(context, &again[i], 1, 2, &why), ERR_OK);
+        again[i] = engine_sample(context);
+        assert_int_equal(engine_decode(context, &again[i], 1, 2, &why), ERR_OK);
     }
     assert_memory_equal(again, first, sizeof first);
     engine_context_close(context);
@@ -361,7 +361,7 @@ static void a_context_says_what_it_got(void **state)
     assert_int_equal(facts->threads, 1);
     assert_int_equal(facts->threads_batch, 1);
     assert_true(facts->ubatch > 0 && facts->ubatch <= facts->batch);
-    assert_int_equal(engine_choose(context), -1); /* nothing was computed */
+    assert_int_equal(engine_sample(context), -1); /* nothing was computed */
     engine_context_close(context);
 }
 
@@ -373,14 +373,14 @@ static void a_context_that_is_full_is_told_and_can_begin_again(void **state)
     struct error why = {0};
     size_t fits = MODEL_CONTEXT / prompt.count;
     for (size_t i = 0; i < fits; i++)
-        assert_int_equal(engine_compute(context, prompt.ids, prompt.count, 1, &why), ERR_OK);
-    assert_int_equal(engine_compute(context, prompt.ids, prompt.count, 1, &why), ERR_NO_DATA);
+        assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_OK);
+    assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_NO_DATA);
     assert_contains(why.text, "context of 256");
     for (size_t i = fits * prompt.count; i < MODEL_CONTEXT; i++) /* the rest can be used */
-        assert_int_equal(engine_compute(context, prompt.ids, 1, 1, &why), ERR_OK);
-    assert_int_equal(engine_compute(context, prompt.ids, 1, 1, &why), ERR_NO_DATA);
-    engine_forget(context);
-    assert_int_equal(engine_compute(context, prompt.ids, prompt.count, 1, &why), ERR_OK);
+        assert_int_equal(engine_decode(context, prompt.ids, 1, 1, &why), ERR_OK);
+    assert_int_equal(engine_decode(context, prompt.ids, 1, 1, &why), ERR_NO_DATA);
+    engine_clear(context);
+    assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_OK);
     engine_tokens_release(&prompt);
     engine_context_close(context);
 }
@@ -391,12 +391,12 @@ static void what_would_end_the_library_is_refused(void **state)
     struct engine_context *context = context_of((struct engine_context_options){.sequences = 2});
     struct error why = {0};
     const engine_token good = 20, negative = -1, beyond = 1 << 20;
-    assert_int_equal(engine_compute(context, &good, 0, 1, &why), ERR_USAGE);
-    assert_int_equal(engine_compute(context, &negative, 1, 1, &why), ERR_BAD_VALUE);
-    assert_int_equal(engine_compute(context, &beyond, 1, 1, &why), ERR_BAD_VALUE);
-    assert_int_equal(engine_compute(context, &good, 1, 3, &why), ERR_USAGE);
-    assert_int_equal(engine_compute(context, &good, 1, 2, &why), ERR_OK);
-    assert_int_equal(engine_compute(context, &good, 1, 1, &why), ERR_USAGE); /* two are in step */
+    assert_int_equal(engine_decode(context, &good, 0, 1, &why), ERR_USAGE);
+    assert_int_equal(engine_decode(context, &negative, 1, 1, &why), ERR_BAD_VALUE);
+    assert_int_equal(engine_decode(context, &beyond, 1, 1, &why), ERR_BAD_VALUE);
+    assert_int_equal(engine_decode(context, &good, 1, 3, &why), ERR_USAGE);
+    assert_int_equal(engine_decode(context, &good, 1, 2, &why), ERR_OK);
+    assert_int_equal(engine_decode(context, &good, 1, 1, &why), ERR_USAGE); /* two are in step */
     engine_context_close(context);
 
     static const struct engine_context_options ABSURD[] = {
@@ -445,7 +445,7 @@ static void a_context_without_memory_is_refused(void **state)
         enum err err = engine_context_open(model, &options, &context, &why);
         assert_int_equal(err, MACHINES[i].fits ? ERR_OK : ERR_NO_MEMORY);
         if (!MACHINES[i].fits)
-            assert_contains(why.text, "ask for a smaller context");
+            assert_contains(why.text, "use a smaller context");
         engine_context_close(context);
         tree_free(&tree);
     }
@@ -481,9 +481,9 @@ static void a_watch_stops_where_it_asked_to(void **state)
     const struct engine_watch watch = {wants_layer, reached_layer, &seen};
     struct engine_context *context = context_of((struct engine_context_options){.watch = &watch});
     struct engine_tokens prompt = tokens_of(PROMPT);
-    assert_int_equal(engine_compute(context, prompt.ids, prompt.count, 1, NULL), ERR_OK);
+    assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, NULL), ERR_OK);
     assert_int_equal(seen.layers, MODEL_LAYERS);
-    assert_int_equal(engine_compute(context, prompt.ids, 1, 1, NULL), ERR_OK);
+    assert_int_equal(engine_decode(context, prompt.ids, 1, 1, NULL), ERR_OK);
     assert_int_equal(seen.layers, 2 * MODEL_LAYERS);
     assert_int_equal(seen.others, 0);
     engine_tokens_release(&prompt);
@@ -499,17 +499,17 @@ static void a_computation_can_be_ended(void **state)
     struct engine_tokens prompt = tokens_of(PROMPT);
     struct error why = {0};
     /* Within a graph: the watch asks for it at the end of the first layer. */
-    engine_end_by(context, &seen.cancel, 0);
-    assert_int_equal(engine_compute(context, prompt.ids, prompt.count, 1, &why), ERR_INTERRUPTED);
+    engine_set_abort(context, &seen.cancel, 0);
+    assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_INTERRUPTED);
     assert_int_equal(seen.layers, 1);
-    assert_int_equal(engine_choose(context), -1);
+    assert_int_equal(engine_sample(context), -1);
     /* Before one. */
-    assert_int_equal(engine_compute(context, prompt.ids, prompt.count, 1, &why), ERR_INTERRUPTED);
+    assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_INTERRUPTED);
     assert_int_equal(seen.layers, 1);
-    engine_end_by(context, NULL, clock_now() - 1);
-    assert_int_equal(engine_compute(context, prompt.ids, prompt.count, 1, &why), ERR_TIMEOUT);
+    engine_set_abort(context, NULL, clock_now() - 1);
+    assert_int_equal(engine_decode(context, prompt.ids, prompt.count, 1, &why), ERR_TIMEOUT);
     /* Everything was forgotten, and all is well afterwards. */
-    engine_end_by(context, NULL, 0);
+    engine_set_abort(context, NULL, 0);
     seen.should_cancel = false;
     engine_token tokens[ANSWER], expected[ANSWER];
     choose_likeliest(context);
@@ -530,26 +530,26 @@ static void a_seed_decides(void **state)
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
     struct engine_tokens prompt = tokens_of(PROMPT);
-    struct engine_choice choice = {.temperature = 2, .top_p = 1, .repeat_penalty = 1, .seed = 7};
+    struct engine_sampling choice = {.temperature = 2, .top_p = 1, .repeat_penalty = 1, .seed = 7};
     engine_token first[ANSWER], again[ANSWER], other[ANSWER], only[ANSWER], likeliest[ANSWER];
-    assert_int_equal(engine_choose_by(context, &choice, NULL), ERR_OK);
+    assert_int_equal(engine_set_sampling(context, &choice, NULL), ERR_OK);
     answer(context, &prompt, 1, first);
-    assert_int_equal(engine_choose_by(context, &choice, NULL), ERR_OK);
+    assert_int_equal(engine_set_sampling(context, &choice, NULL), ERR_OK);
     answer(context, &prompt, 1, again);
     choice.seed = 8;
-    assert_int_equal(engine_choose_by(context, &choice, NULL), ERR_OK);
+    assert_int_equal(engine_set_sampling(context, &choice, NULL), ERR_OK);
     answer(context, &prompt, 1, other);
     assert_memory_equal(first, again, sizeof first);
     assert_memory_not_equal(first, other, sizeof first);
     /* Of one candidate the draw is the likeliest, however it was narrowed down to one. */
     choose_likeliest(context);
     answer(context, &prompt, 1, likeliest);
-    const struct engine_choice NARROW[] = {
+    const struct engine_sampling NARROW[] = {
         {.temperature = 2, .top_p = 1, .repeat_penalty = 1, .top_k = 1},
         {.temperature = 2, .top_p = 1e-6, .repeat_penalty = 1},
         {.temperature = 2, .top_p = 1, .min_p = 1, .repeat_penalty = 1}};
     for (size_t i = 0; i < sizeof NARROW / sizeof *NARROW; i++) {
-        assert_int_equal(engine_choose_by(context, &NARROW[i], NULL), ERR_OK);
+        assert_int_equal(engine_set_sampling(context, &NARROW[i], NULL), ERR_OK);
         answer(context, &prompt, 1, only);
         assert_memory_equal(only, likeliest, sizeof only);
     }
@@ -562,9 +562,9 @@ static void a_penalty_keeps_from_repeating(void **state)
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
     struct engine_tokens prompt = tokens_of(PROMPT);
-    const struct engine_choice harsh = {.top_p = 1, .repeat_penalty = 100};
+    const struct engine_sampling harsh = {.top_p = 1, .repeat_penalty = 100};
     engine_token tokens[ANSWER];
-    assert_int_equal(engine_choose_by(context, &harsh, NULL), ERR_OK);
+    assert_int_equal(engine_set_sampling(context, &harsh, NULL), ERR_OK);
     answer(context, &prompt, 1, tokens);
     for (int i = 0; i < ANSWER; i++)
         for (int j = 0; j < i; j++)
@@ -577,7 +577,7 @@ static void a_choice_that_makes_no_sense_is_refused(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
-    static const struct engine_choice WRONG[] = {
+    static const struct engine_sampling WRONG[] = {
         {.temperature = -1, .top_p = 1, .repeat_penalty = 1},
         {.top_p = 0, .repeat_penalty = 1},
         {.top_p = 2, .repeat_penalty = 1},
@@ -587,7 +587,7 @@ static void a_choice_that_makes_no_sense_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
         struct error why = {0};
-        assert_int_equal(engine_choose_by(context, &WRONG[i], &why), ERR_USAGE);
+        assert_int_equal(engine_set_sampling(context, &WRONG[i], &why), ERR_USAGE);
         assert_contains(why.text, "expected");
     }
     engine_context_close(context);

@@ -169,7 +169,7 @@ static void test_what_is_wrong_with_a_file_is_named(void **state)
         {"{\"legacy\": {}}", "id: missing"},
         {"{\"id\": \"x\", \"legacy\": {}}", "legacy.flops: must be an object"},
         {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp31\": 1}}}",
-         "legacy.flops: no precision 'fp31'"},
+         "legacy.flops: unknown precision 'fp31'"},
         {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp32\": -1}}}", "must be numbers above 0"},
         {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp32\": 1}, \"joules_per_flop\": {\"fp32\": "
          "1}}}",

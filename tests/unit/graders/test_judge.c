@@ -38,7 +38,7 @@ static void verdicts_are_whole_replies(void **state)
     (void)state;
     static const struct {
         const char *mode, *reply;
-        enum verdict verdict;
+        enum grade_verdict verdict;
         const char *label;
     } CASES[] = {
         {"truth", "TRUE", VERDICT_TRUE, "TRUE"},

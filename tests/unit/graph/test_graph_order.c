@@ -1,4 +1,4 @@
-/* The order of nodes: each after what it reads, as it was where that holds already, and circles named. */
+/* The order of nodes: each after what it reads, as it was where that holds already, and cycles reported. */
 #include <stdlib.h>
 
 #include "core/text.h"
@@ -100,7 +100,7 @@ static void test_any_order_becomes_one(void **state)
     }
 }
 
-static void test_circles_are_refused(void **state)
+static void test_cycles_are_rejected(void **state)
 {
     (void)state;
     begin(1);
@@ -113,7 +113,7 @@ static void test_circles_are_refused(void **state)
     add(1, (tensor_id[]){0}, 1);
     add(2, (tensor_id[]){1}, 1);
     assert_int_equal(graph_finish(&graph, &why), ERR_BAD_VALUE);
-    assert_contains(why.text, "circle");
+    assert_contains(why.text, "cycle");
     assert_null(strstr(why.text, "n3"));
 }
 
@@ -159,7 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_order_that_is_one_stays),
         cmocka_unit_test(test_any_order_becomes_one),
-        cmocka_unit_test(test_circles_are_refused),
+        cmocka_unit_test(test_cycles_are_rejected),
         cmocka_unit_test(test_a_hundred_thousand_nodes),
         cmocka_unit_test(test_an_empty_graph),
     };

@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "report/html/assets.h"
 #include "report/html/column.h"
-#include "report/html/page.h"
+#include "report/html/html.h"
 #include "report/html/power.h"
 #include "runner/samples_csv.h"
 
@@ -241,7 +241,7 @@ static void data_cannot_leave_its_element(void **state)
     if (assets_available(&why))
         skip();
     text_add(&data, "{\"a\":\"</script><!--&\xE2\x80\xA8\xE2\x80\xA9\xE2\x82\xAC {{data}}\"}");
-    assert_int_equal(page_make("<b>&\"", &data, &page, NULL), ERR_OK);
+    assert_int_equal(html_page("<b>&\"", &data, &page, NULL), ERR_OK);
     assert_non_null(strstr(text_get(&page), "<title>&lt;b&gt;&amp;&quot;</title>"));
     assert_non_null(strstr(
         text_get(&page),

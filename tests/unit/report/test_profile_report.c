@@ -3,7 +3,7 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "report/text/profile_report.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 /* The report on a summary that has `members` in its "ipw" object; the caller releases it. */
 static void report_on(const char *members, struct profile_result result, struct text *out)
@@ -49,13 +49,13 @@ static const char SUMMARY[] =
 
 static const char REPORT[] =
     "\n energy of 24 queries of builtin to 'tiny-1b' (openai), 8 at a time\n\n"
-    "   of a query          mean   median       min       max   std dev\n"
-    "   energy           51.40 J  50.00 J  42.00 mJ   100.0 J  12.00 µJ\n"
-    "     of the GPUs    50.00 J  49.00 J  40.00 mJ   98.00 J   1.000 J\n"
-    "     of the CPUs    1.400 J  1.000 J  2.000 mJ   2.000 J         -\n"
-    "   time            1 m 15 s  1.250 s  17.00 µs  2 h 02 m  250.0 ms\n"
-    "   output tokens        256    255.5         6     12346         0\n"
-    "   requests alive     7.970        8     7.860         8     0.047\n\n"
+    "   of a query              mean   median       min       max   std dev\n"
+    "   energy               51.40 J  50.00 J  42.00 mJ   100.0 J  12.00 µJ\n"
+    "     GPUs               50.00 J  49.00 J  40.00 mJ   98.00 J   1.000 J\n"
+    "     CPUs               1.400 J  1.000 J  2.000 mJ   2.000 J         -\n"
+    "   latency             1 m 15 s  1.250 s  17.00 µs  2 h 02 m  250.0 ms\n"
+    "   output tokens            256    255.5         6     12346         0\n"
+    "   requests in flight     7.970        8     7.860         8     0.047\n\n"
     "   energy        1.234 ± 0.012 kJ, counter (nvml:0 energy), 100 % of the time covered\n"
     "   of which      1.200 kJ queries (300.0 J of it idle), 34.10 J between them, 400.0 mJ "
     "unattributed\n"
@@ -81,10 +81,10 @@ static const struct {
     /* one kind of device, one request at a time: no rows that repeat others */
     {"\"statistics\":{" ROW("gpu_energy_joules", "1", "1", "1", "1",
                             "0") "," ROW("requests_alive", "1", "1", "1", "1", "0") "}," OWN,
-     "accuracy", "of the GPUs"},
+     "accuracy", "GPUs"},
     {"\"statistics\":{" ROW("energy_joules", "1", "1", "1", "1",
                             "0") "," ROW("requests_alive", "1", "1", "1", "1.0001", "0") "}," OWN,
-     "1.000 J", "requests alive"},
+     "1.000 J", "requests in flight"},
     /* nothing completed: no table, and no heading of one */
     {"\"statistics\":{}," OWN, "energy        unknown: no sensor; see `ipw doctor`", "of a query"},
     {"\"energy\":{\"joules\":null,\"method\":null,\"note\":\"it died\"}," OWN,

@@ -2,9 +2,8 @@
 
 #include "core/text.h"
 #include "report/live/progress.h"
-#include "report/live/reading_bar.h"
 #include "report/text/table.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 
 static const struct profile_progress NOTHING = {
     .phase = "queries",

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/across.h"
+#include "rundir/record.h"
 #include "rundir/run_table.h"
 #include "core/text.h"
 #include "port/arrow_read.h"
@@ -204,12 +205,15 @@ static void test_names_of_columns(void **state)
 {
     (void)state;
     for (int i = 0; i < RUN_NUMBERS; i++) {
-        assert_true(RUN_NUMBER_INFO[i].name[0] && RUN_NUMBER_INFO[i].label[0]);
+        assert_true(record_column(COLUMN_NUMBER, (int)i)->name[0] &&
+                    record_column(COLUMN_NUMBER, (int)i)->label[0]);
         for (int j = 0; j < i; j++)
-            assert_string_not_equal(RUN_NUMBER_INFO[i].name, RUN_NUMBER_INFO[j].name);
+            assert_string_not_equal(record_column(COLUMN_NUMBER, (int)i)->name,
+                                    record_column(COLUMN_NUMBER, (int)j)->name);
     }
     for (int i = 0; i < RUN_WORDS; i++)
-        assert_true(RUN_WORD_INFO[i].name[0] && RUN_WORD_INFO[i].label[0]);
+        assert_true(record_column(COLUMN_WORD, (int)i)->name[0] &&
+                    record_column(COLUMN_WORD, (int)i)->label[0]);
 }
 
 static void test_bits_of_a_name(void **state)

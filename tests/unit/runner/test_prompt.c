@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "runner/profile/prompt.h"
+#include "runner/profile/supply.h"
 
 static char ID[] = "x7", PROBLEM[] = "Why {id}?", SUBJECT[] = "physics", NOTHING[] = "";
 static char METADATA[] = "{\"level\": 3, \"by\": {\"name\": \"Ada\"}, \"tags\": [\"a\", \"b\"], "

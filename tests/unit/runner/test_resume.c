@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 #include "port/json_read.h"
-#include "runner/profile.h"
+#include "runner/profile/profile.h"
 #include "runner/profile/resume.h"
 #include "rundir/journal.h"
 
@@ -135,11 +135,11 @@ static void what_is_done_and_what_it_spent(void **state)
     assert_int_equal(resume.done.count, 3);
     assert_true(query_set_has(&resume.done, 2, 1));
     assert_false(query_set_has(&resume.done, 2, 0));
-    assert_near(resume.requests_joules, 4.5, 0);
-    assert_near(resume.energy.joules, 12, 1e-12); /* of the second what its queries spent */
-    assert_near(resume.accounted_joules, 12, 1e-12);
-    assert_near(resume.idle_joules, 1, 0);
-    assert_near(resume.busy_s, 3, 0);
+    assert_near(resume.spent.requests_joules, 4.5, 0);
+    assert_near(resume.spent.energy.joules, 12, 1e-12); /* of the second what its queries spent */
+    assert_near(resume.spent.accounted_joules, 12, 1e-12);
+    assert_near(resume.spent.idle_joules, 1, 0);
+    assert_near(resume.spent.busy_s, 3, 0);
     resume_release(&resume);
 }
 

@@ -79,10 +79,10 @@ static void records_are_summed(void **state)
     assert_false(is_known(sums.idle_joules)); /* one has no baseline */
     /* 100 to 106 in the first start, 499 to 503 in the second; the pause between is nobody's. */
     assert_near(sums_seconds(&sums), 6 + 4, 1e-9);
-    assert_int_equal(sums.rows[SUM_LATENCY].moments.count, 3);
-    assert_near(sketch_quantile(&sums.rows[SUM_LATENCY], 0.5), 2, 1e-12);
-    assert_int_equal(sums.rows[SUM_TTFT].moments.count, 1);
-    assert_near(sketch_quantile(&sums.rows[SUM_POWER], 1), 20, 1e-12);
+    assert_int_equal(sums.rows[STATISTIC_LATENCY].moments.count, 3);
+    assert_near(sketch_quantile(&sums.rows[STATISTIC_LATENCY], 0.5), 2, 1e-12);
+    assert_int_equal(sums.rows[STATISTIC_TTFT].moments.count, 1);
+    assert_near(sketch_quantile(&sums.rows[STATISTIC_POWER], 1), 20, 1e-12);
     sums_release(&sums);
 }
 

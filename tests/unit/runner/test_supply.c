@@ -58,8 +58,8 @@ static void items_come_as_often_as_wanted(void **state)
     char keys[512];
     int64_t total;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        keys_of((struct supply_options){.most = CASES[i].most, .repeats = CASES[i].repeats}, keys,
-                sizeof keys, &total);
+        keys_of((struct supply_options){.max_items = CASES[i].most, .repeats = CASES[i].repeats},
+                keys, sizeof keys, &total);
         assert_string_equal(keys, CASES[i].keys);
         assert_int_equal(total, CASES[i].total);
     }
@@ -75,11 +75,11 @@ static void what_is_done_is_left_out(void **state)
     assert_int_equal(query_set_add(&done, 1, 0), ERR_OK); /* twice is once */
     assert_int_equal(query_set_add(&done, 3, 1), ERR_OK);
     assert_int_equal(done.count, 2);
-    keys_of((struct supply_options){.most = UINT64_MAX, .repeats = 2, .done = &done}, keys,
+    keys_of((struct supply_options){.max_items = UINT64_MAX, .repeats = 2, .done = &done}, keys,
             sizeof keys, &total);
     assert_string_equal(keys, "q000000 q000002 q000003 q000000.r1 q000001.r1 q000002.r1");
     assert_int_equal(total, 6);
-    keys_of((struct supply_options){.most = 1, .repeats = 1, .done = &done}, keys, sizeof keys,
+    keys_of((struct supply_options){.max_items = 1, .repeats = 1, .done = &done}, keys, sizeof keys,
             &total);
     assert_int_equal(total, 0); /* more was done than is wanted: never negative */
     query_set_release(&done);
@@ -93,7 +93,7 @@ static void all_done_is_an_empty_supply(void **state)
     int64_t total;
     for (uint64_t i = 0; i < ITEMS; i++)
         assert_int_equal(query_set_add(&done, i, 0), ERR_OK);
-    keys_of((struct supply_options){.most = UINT64_MAX, .repeats = 1, .done = &done}, keys,
+    keys_of((struct supply_options){.max_items = UINT64_MAX, .repeats = 1, .done = &done}, keys,
             sizeof keys, &total);
     assert_string_equal(keys, "");
     assert_int_equal(total, 0);
@@ -167,7 +167,7 @@ static void arrivals_of(uint64_t seed, double *gaps)
     struct params params = {0};
     const struct supply_options options = {.dataset = "null",
                                            .params = &params,
-                                           .most = UINT64_MAX,
+                                           .max_items = UINT64_MAX,
                                            .repeats = 1,
                                            .rate = 50,
                                            .seed = seed};
@@ -216,7 +216,7 @@ static void a_dataset_that_is_not_there(void **state)
     (void)state;
     struct supply supply;
     struct error why = {0};
-    const struct supply_options options = {.dataset = "builtn", .most = 1, .repeats = 1};
+    const struct supply_options options = {.dataset = "builtn", .max_items = 1, .repeats = 1};
     assert_true(supply_open(&supply, &options, &why) != ERR_OK);
     assert_contains(why.text, "builtin");
 }

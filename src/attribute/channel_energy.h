@@ -1,0 +1,66 @@
+/* The energy of one channel over one window, and sums of such.  Private to the ledger and to sharing;
+ * the caller owns every struct. */
+#ifndef IPW_ATTRIBUTE_CHANNEL_ENERGY_H
+#define IPW_ATTRIBUTE_CHANNEL_ENERGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/energy.h"
+#include "core/err.h"
+#include "core/quantity.h"
+#include "core/units.h"
+
+struct sampler;
+struct sensor;
+struct sensor_channel;
+struct sensor_driver;
+struct window;
+
+/* A window needs ten sensor updates before its edges stop mattering. */
+enum { ENERGY_CONFIDENT_UPDATES = 10 };
+
+struct channel_energy {
+    size_t source, channel;           /* of the sampler */
+    const struct sensor_channel *row; /* owned by the sampler */
+    struct energy energy; /* METHOD_NONE and a note when the channel is dead or covers nothing */
+    double covered_s;
+    double power_max; /* W */
+};
+
+void channel_energy_take(struct sampler *sampler, size_t source, size_t channel, nanos from,
+                         nanos to, struct channel_energy *out);
+
+/* The power channel that shapes the joules of a counter between its updates; -1 without one, and for
+ * a channel that is not a counter. */
+long channel_energy_shape(const struct sensor *sensor, size_t channel);
+
+/* The plain window of a channel, shaped by `shape` (from channel_energy_shape). */
+enum err channel_energy_window(struct sampler *sampler, size_t source, size_t channel, long shape,
+                               nanos from, nanos to, struct window *out) MUST_USE;
+
+enum method channel_energy_method(const struct sensor_channel *channel);
+
+/* Notes that part of the window is not covered, if so. */
+void energy_note_coverage(struct energy *energy);
+
+/* Whether its energy is known, and whether that is a measurement; false for NULL. */
+bool channel_energy_is_known(const struct channel_energy *of);
+bool channel_energy_is_measured(const struct channel_energy *of);
+
+/* Whether a is the better measurement of two of the same thing. */
+bool channel_energy_is_better(const struct channel_energy *a, const struct channel_energy *b);
+
+/* One term of a sum, and what kind its sensor is. */
+struct energy_term {
+    const struct energy *energy;
+    const struct sensor_driver *driver;
+    enum scope scope;
+};
+
+/* Adds up energies that are all known: method and coverage of the weakest, statistical errors as the
+ * root sum of squares, calibration errors of one kind of sensor linearly.  Without any term *out is
+ * left as it is. */
+void energy_sum(const struct energy_term *terms, size_t count, struct energy *out);
+
+#endif

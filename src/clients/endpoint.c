@@ -1,0 +1,245 @@
+/* The HTTP side of the clients that talk to a server: URLs, status codes as errors, GET and POST. */
+#include "clients/endpoint.h"
+
+#include <string.h>
+
+#include "core/registry.h"
+#include "port/json_read.h"
+#include "wire/message.h"
+
+enum { DOCUMENT_LIMIT = 16 * 1024 * 1024 }; /* far more than a list of hundreds of models */
+
+/* ---- the address ---- */
+
+enum err endpoint_url(char *url, size_t size, const char *given, struct error *why)
+{
+    char copy[512];
+    if (!str_copy(copy, sizeof copy, given))
+        return err_set(why, ERR_USAGE, "the address is longer than %zu bytes", sizeof copy - 1);
+    char *trimmed = str_trim(copy);
+    for (size_t length = strlen(trimmed); length > 0 && trimmed[length - 1] == '/';)
+        trimmed[--length] = '\0';
+    const char *scheme = strstr(trimmed, "://");
+    bool fits = str_format(url, size, "%s%s", scheme ? "" : "http://", trimmed);
+    if (!*trimmed || strpbrk(trimmed, " \t\r\n?#") || !fits)
+        return err_set(why, ERR_USAGE, "'%.80s' is not an address: expected http://HOST:PORT",
+                       strchr(given, '@') ? "it" : given);
+    if (!str_starts(url, "http://") && !str_starts(url, "https://"))
+        return err_set(why, ERR_USAGE, "unsupported scheme '%.*s': expected http or https",
+                       scheme ? (int)(scheme - trimmed) : 0, trimmed);
+    return ERR_OK;
+}
+
+enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why)
+{
+    *endpoint =
+        (struct endpoint){.start_hint = "is the server running?", .auth_hint = "set its API key"};
+    str_copy(endpoint->url, sizeof endpoint->url, url);
+    client_url_redact(url, endpoint->shown, sizeof endpoint->shown);
+    return http_open(&endpoint->http, why);
+}
+
+void endpoint_close(struct endpoint *endpoint)
+{
+    http_close(endpoint->http);
+    params_release(&endpoint->headers);
+    *endpoint = (struct endpoint){0};
+}
+
+enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
+{
+    static const char PREFIX[] = "header.";
+    for (size_t i = 0; params && i < params->count; i++) {
+        const struct param *p = &params->items[i];
+        if (str_starts(p->key, PREFIX) &&
+            params_set(&endpoint->headers, p->key + strlen(PREFIX), p->value))
+            return err_set(why, ERR_NO_MEMORY, "out of memory for headers");
+    }
+    return ERR_OK;
+}
+
+/* ---- status codes ---- */
+
+static enum err error_of_status(int status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+        return ERR_DENIED;
+    case 404:
+    case 410:
+        return ERR_NOT_FOUND;
+    case 408:
+    case 504:
+        return ERR_TIMEOUT;
+    case 429:
+    case 503:
+    case 529: /* "overloaded", used by several services */
+        return ERR_BUSY;
+    case 405:
+    case 501:
+        return ERR_UNSUPPORTED;
+    default:
+        return status >= 500 ? ERR_IO : ERR_BAD_VALUE;
+    }
+}
+
+static bool is_retryable(int status)
+{
+    return status == 408 || status == 425 || status == 429 ||
+           (status >= 500 && status != 501 && status != 505);
+}
+
+/* The error message in a response body, as one line; "" for an HTML page. */
+static void read_message(char *message, size_t size, const struct text *body)
+{
+    struct jv *tree = NULL;
+    const char *text = text_get(body);
+    size_t length = body->length;
+    message[0] = '\0';
+    if (length > 0 && !jv_parse(text, length, &tree, NULL)) {
+        text = message_error(tree);
+        length = text ? strlen(text) : 0;
+    }
+    if (length > 0 && *text != '<')
+        message_one_line(message, size, text, length);
+    jv_free(tree);
+}
+
+enum err endpoint_status_error(const struct endpoint *endpoint,
+                               const struct http_response *response, struct completion *out,
+                               struct error *why)
+{
+    int status = response->status;
+    char message[180];
+    read_message(message, sizeof message, &response->error_body);
+    if (out) {
+        out->retryable = is_retryable(status);
+        out->retry_after_s = response->retry_after_s;
+    }
+    const char *advice = status == 401 || status == 403 ? endpoint->auth_hint
+                         : status >= 300 && status < 400
+                             ? "the server has moved: use its new address"
+                             : "";
+    return err_set(why, error_of_status(status), "%.100s returned status %d%s%s%s%s",
+                   endpoint->shown, status, *message ? ": " : "", message, *advice ? ": " : "",
+                   advice);
+}
+
+/* A transport error; when no connection was made, with how to start the service. */
+static enum err transport_error(const struct endpoint *endpoint, enum err err,
+                                const struct http_response *response, const struct error *cause,
+                                struct error *why)
+{
+    if (err == ERR_LOST && !response->connected)
+        return err_set(why, err, "cannot reach %.120s: %s", endpoint->shown, endpoint->start_hint);
+    return err_set(why, err, "%s", cause->text);
+}
+
+/* ---- requests ---- */
+
+static enum err parse_document(const struct endpoint *endpoint, const char *url,
+                               const struct text *body, struct jv **out, struct error *why)
+{
+    struct error cause;
+    if (!jv_parse(text_get(body), body->length, out, &cause))
+        return ERR_OK;
+    return err_set(why, ERR_BAD_VALUE, "%.100s: the response to GET %.100s is not JSON (%.60s)",
+                   endpoint->shown, strrchr(url, '/'), cause.text);
+}
+
+enum err endpoint_get(struct endpoint *endpoint, const char *url, nanos timeout, struct jv **out,
+                      struct http_response *response, struct error *why)
+{
+    struct text body = {0};
+    struct http_response own = {0};
+    struct http_response *answer = response ? response : &own;
+    struct error cause;
+    *out = NULL;
+    enum err err = http_fetch(endpoint->http, url, &endpoint->headers, timeout, DOCUMENT_LIMIT,
+                              &body, answer, &cause);
+    if (err)
+        err = transport_error(endpoint, err, answer, &cause, why);
+    else if (answer->status < 200 || answer->status > 299)
+        err = endpoint_status_error(endpoint, answer, NULL, why);
+    else
+        err = parse_document(endpoint, url, &body, out, why);
+    text_release(&body);
+    http_response_release(answer);
+    return err;
+}
+
+enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct text *body,
+                       const struct client_request *request,
+                       enum err (*feed)(void *context, const char *bytes, size_t length, nanos t),
+                       void *context, struct completion *out, struct http_response *response,
+                       struct error *why)
+{
+    char url[640];
+    str_format(url, sizeof url, "%s%s", endpoint->url, path);
+    const struct http_request post = {
+        .method = "POST",
+        .url = url,
+        .headers = &endpoint->headers,
+        .body = text_get(body),
+        .body_length = body->length,
+        .timeout = request->timeout,
+        .cancel = request->cancel,
+        .take = feed,
+        .context = context,
+    };
+    struct error cause = {0};
+    enum err err = http_perform(endpoint->http, &post, response, &cause);
+    out->sent = response->sent;
+    out->done = response->done;
+    out->status = response->status;
+    if (err && cause.text[0]) { /* otherwise feed has set *why */
+        transport_error(endpoint, err, response, &cause, why);
+        out->retryable = err == ERR_LOST || err == ERR_TIMEOUT;
+    }
+    return err;
+}
+
+/* ---- models ---- */
+
+/* Does one name contain the other, tags aside: "tiny" and "tiny-1b:q8"? */
+static bool is_related(const char *name, const char *model)
+{
+    char stem[128];
+    str_format(stem, sizeof stem, "%.*s", (int)strcspn(model, ":"), model);
+    return (*stem && str_contains_nocase(name, stem)) || str_contains_nocase(model, name);
+}
+
+/* Appends up to three names, without `near` and only those related to `related_to` (each may be NULL);
+ * returns how many are listed. */
+static size_t list_names(struct text *list, size_t listed, const struct client_models *models,
+                         const char *near, const char *related_to)
+{
+    enum { SHOWN = 3 };
+    for (size_t i = 0; i < models->count && listed < SHOWN; i++) {
+        const char *name = models->names[i];
+        if ((near && strcmp(name, near) == 0) || (related_to && !is_related(name, related_to)))
+            continue;
+        text_addf(list, "%s%s", listed++ ? ", " : "", name);
+    }
+    return listed;
+}
+
+enum err endpoint_missing_model(const struct endpoint *endpoint, const char *model,
+                                const struct client_models *models, const char *advice,
+                                struct error *why)
+{
+    struct text list = {0};
+    const char *near = nearest_name(model, (const char *const *)models->names, models->count);
+    if (near)
+        text_add(&list, near);
+    size_t listed = list_names(&list, near ? 1 : 0, models, near, model);
+    const char *lead = listed ? ": did you mean " : models->count ? "; available: " : "";
+    if (!listed)
+        list_names(&list, 0, models, NULL, NULL);
+    enum err err =
+        err_set(why, ERR_NOT_FOUND, "%.100s has no model '%.60s'%s%.90s%s%s%s", endpoint->shown,
+                model, lead, text_get(&list), listed ? "?" : "", *advice ? " " : "", advice);
+    text_release(&list);
+    return err;
+}

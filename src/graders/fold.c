@@ -1,0 +1,227 @@
+/* Unicode classes by range tables for the scripts that answers are written in, and folding on top of
+ * them.  The C library's classes depend on the locale, which a grade must not. */
+#include "graders/fold.h"
+
+#include "core/params.h"
+#include "core/text.h"
+
+/* ---- characters ---- */
+
+/* Blocks of alternating upper-case and lower-case letters; `parity` is that of the upper-case ones. */
+static bool alternates(uint32_t c, uint32_t *parity)
+{
+    static const struct {
+        uint32_t first, last, parity;
+    } BLOCKS[] = {
+        {0x100, 0x12F, 0},   {0x132, 0x137, 0}, {0x139, 0x148, 1}, {0x14A, 0x177, 0},
+        {0x179, 0x17E, 1},   {0x1CD, 0x1DC, 1}, {0x1DE, 0x1EF, 0}, {0x200, 0x21F, 0},
+        {0x222, 0x233, 0},   {0x370, 0x373, 0}, {0x3D8, 0x3EF, 0}, {0x460, 0x481, 0},
+        {0x48A, 0x4BF, 0},   {0x4C1, 0x4CE, 1}, {0x4D0, 0x52F, 0}, {0x1E00, 0x1E95, 0},
+        {0x1EA0, 0x1EFF, 0},
+    };
+    for (size_t i = 0; i < sizeof BLOCKS / sizeof *BLOCKS; i++)
+        if (c >= BLOCKS[i].first && c <= BLOCKS[i].last) {
+            *parity = BLOCKS[i].parity;
+            return true;
+        }
+    return false;
+}
+
+uint32_t char_lower(uint32_t c)
+{
+    static const struct {
+        uint32_t first, last, distance;
+    } SHIFTS[] = {
+        {'A', 'Z', 32},     {0xC0, 0xD6, 32},     {0xD8, 0xDE, 32},   {0x391, 0x3A1, 32},
+        {0x3A3, 0x3AB, 32}, {0x386, 0x386, 38},   {0x388, 0x38A, 37}, {0x38C, 0x38C, 64},
+        {0x38E, 0x38F, 63}, {0x400, 0x40F, 80},   {0x410, 0x42F, 32}, {0x4C0, 0x4C0, 15},
+        {0x531, 0x556, 48}, {0xFF21, 0xFF3A, 32},
+    };
+    for (size_t i = 0; i < sizeof SHIFTS / sizeof *SHIFTS; i++)
+        if (c >= SHIFTS[i].first && c <= SHIFTS[i].last)
+            return c + SHIFTS[i].distance;
+    switch (c) {
+    case 0x178: /* Y with diaeresis, whose lower case is in Latin-1 */
+        return 0xFF;
+    case 0x1E9E: /* capital sharp s */
+        return 0xDF;
+    case 0x212A: /* kelvin sign */
+        return 'k';
+    case 0x212B: /* angstrom sign */
+        return 0xE5;
+    default:
+        break;
+    }
+    uint32_t parity;
+    if (c >= 0x100 && alternates(c, &parity) && c % 2 == parity)
+        return c + 1;
+    return c;
+}
+
+bool char_is_space(uint32_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F) || c == 0x85 ||
+           c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 ||
+           c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+bool char_is_punctuation(uint32_t c)
+{
+    if (c < 0x80)
+        return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
+               (c >= '{' && c <= '~');
+    return c == 0xA1 || c == 0xA7 || c == 0xAB || c == 0xB6 || c == 0xB7 || c == 0xBB ||
+           c == 0xBF || c == 0x2212 || (c >= 0x2010 && c <= 0x2027) ||
+           (c >= 0x2030 && c <= 0x205E) || (c >= 0x3001 && c <= 0x3003) ||
+           (c >= 0x3008 && c <= 0x3011) || (c >= 0xFF01 && c <= 0xFF0F) ||
+           (c >= 0xFF1A && c <= 0xFF20) || (c >= 0xFF3B && c <= 0xFF40) ||
+           (c >= 0xFF5B && c <= 0xFF65);
+}
+
+bool char_is_word(uint32_t c)
+{
+    return c > ' ' && c != 0x7F && !char_is_space(c) && !char_is_punctuation(c);
+}
+
+void char_one_line(char *to, size_t size, struct slice from)
+{
+    size_t used = 0;
+    bool gap = false;
+    for (size_t at = 0, step; at < from.length; at += step) {
+        struct slice rest = {from.start + at, from.length - at};
+        uint32_t c = char_at(rest, &step);
+        if (c <= ' ' || c == 0x7F || char_is_space(c)) {
+            gap = used > 0;
+            continue;
+        }
+        char bytes[UTF8_BYTES_MAX];
+        size_t length = utf8_encode(c >= UTF8_INVALID ? UTF8_REPLACEMENT : c, bytes);
+        if (used + gap + length >= size)
+            break;
+        if (gap)
+            to[used++] = ' ';
+        gap = false;
+        memcpy(to + used, bytes, length);
+        used += length;
+    }
+    to[used] = '\0';
+}
+
+/* ---- folding ---- */
+
+/* Typographic quotes, dashes and minus signs become ASCII. */
+static uint32_t char_ascii(uint32_t c)
+{
+    if ((c >= 0x2010 && c <= 0x2015) || c == 0x2212 || c == 0xFF0D)
+        return '-';
+    if (c == 0x2018 || c == 0x2019 || c == 0x201A || c == 0x201B || c == 0x2032)
+        return '\'';
+    if (c == 0x201C || c == 0x201D || c == 0x201E || c == 0x201F || c == 0x2033 || c == 0xAB ||
+        c == 0xBB)
+        return '"';
+    return c;
+}
+
+enum err fold_read(const struct params *params, struct fold *fold, struct error *why)
+{
+    static const char *const STRIPS[] = {"none", "edges", "punctuation", "all"};
+    const char *letter_case = params_get(params, "case");
+    const char *strip = params_get(params, "strip");
+    if (letter_case) {
+        fold->keep_case = str_equal_nocase(letter_case, "keep");
+        if (!fold->keep_case && !str_equal_nocase(letter_case, "ignore"))
+            return err_set(why, ERR_USAGE, "case=%s: expected ignore or keep", letter_case);
+    }
+    for (size_t i = 0; strip && i < sizeof STRIPS / sizeof *STRIPS; i++)
+        if (str_equal_nocase(strip, STRIPS[i])) {
+            fold->strip = (enum fold_strip)i;
+            return ERR_OK;
+        }
+    if (strip)
+        return err_set(why, ERR_USAGE, "strip=%s: expected none, edges, punctuation or all", strip);
+    return ERR_OK;
+}
+
+static bool is_edge_mark(uint32_t c)
+{
+    if (c >= 0x80)
+        return c == 0x3002 || c == 0xFF0C || c == 0xFF01 || c == 0xFF1F || c == 0x2026 ||
+               char_ascii(c) == '"' || char_ascii(c) == '\'';
+    return c && strchr(".,;:!?\"'*_`", (int)c);
+}
+
+/* The last character of a slice that is not empty. */
+static uint32_t last_character(struct slice text, size_t *length)
+{
+    size_t back = 1;
+    while (back < text.length && back < UTF8_BYTES_MAX &&
+           ((unsigned char)text.start[text.length - back] & 0xC0) == 0x80)
+        back++;
+    uint32_t c = char_at((struct slice){slice_end(text) - back, back}, length);
+    if (*length == back)
+        return c;
+    *length = 1; /* invalid: the last byte alone */
+    return UTF8_INVALID + (unsigned char)text.start[text.length - 1];
+}
+
+struct slice fold_edges(struct slice from)
+{
+    size_t length;
+    while (from.length) {
+        uint32_t c = char_at(from, &length);
+        if (!char_is_space(c) && !is_edge_mark(c))
+            break;
+        from.start += length;
+        from.length -= length;
+    }
+    while (from.length) {
+        uint32_t c = last_character(from, &length);
+        if (!char_is_space(c) && !is_edge_mark(c))
+            break;
+        from.length -= length;
+    }
+    return from;
+}
+
+void fold_add(struct text *out, const struct fold *fold, struct slice from)
+{
+    if (fold->strip == FOLD_EDGES)
+        from = fold_edges(from);
+    bool gap = false, begun = false;
+    for (size_t at = 0, step; at < from.length; at += step) {
+        uint32_t c = char_at((struct slice){from.start + at, from.length - at}, &step);
+        if (char_is_space(c)) {
+            gap = begun && fold->strip != FOLD_ALL;
+            continue;
+        }
+        if (fold->strip >= FOLD_PUNCTUATION && char_is_punctuation(c))
+            continue;
+        c = char_ascii(fold->keep_case ? c : char_lower(c));
+        char bytes[UTF8_BYTES_MAX];
+        size_t length = utf8_encode(c, bytes);
+        if (gap)
+            text_add_bytes(out, " ", 1);
+        text_add_bytes(out, bytes, length);
+        gap = false;
+        begun = true;
+    }
+}
+
+enum err fold_equal(const struct fold *fold, struct slice a, struct slice b, bool *equal,
+                    struct error *why)
+{
+    struct text first = {0}, second = {0};
+    fold_add(&first, fold, a);
+    if (first.length == 0) {
+        struct fold unfolded = {.keep_case = fold->keep_case, .strip = FOLD_NOTHING};
+        fold_add(&first, &unfolded, a);
+        fold_add(&second, &unfolded, b);
+    } else {
+        fold_add(&second, fold, b);
+    }
+    bool failed = first.failed || second.failed;
+    *equal = strcmp(text_get(&first), text_get(&second)) == 0;
+    text_release(&first);
+    text_release(&second);
+    return failed ? err_set(why, ERR_NO_MEMORY, "grading: out of memory") : ERR_OK;
+}

@@ -1,0 +1,63 @@
+/* Characters and folding: what graders need to know about Unicode code points, and texts made equal that
+ * differ only in what a grader ignores.  A byte that is not valid UTF-8 is a character of its own
+ * (core/utf8.h), so any bytes can be graded.  Results are appended to the caller's struct text. */
+#ifndef IPW_GRADERS_FOLD_H
+#define IPW_GRADERS_FOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/slice.h"
+#include "core/utf8.h"
+
+struct params;
+struct text;
+
+/* ---- characters ---- */
+
+/* The first character of a slice that is not empty, and its length in bytes. */
+static inline uint32_t char_at(struct slice text, size_t *length)
+{
+    return utf8_decode(text.start, text.length, length);
+}
+
+/* The lower-case letter of an upper-case one: Latin, Greek, Cyrillic, Armenian.  Others are unchanged. */
+uint32_t char_lower(uint32_t c);
+
+bool char_is_space(uint32_t c);
+bool char_is_punctuation(uint32_t c); /* ASCII, and the general and CJK marks */
+bool char_is_word(uint32_t c);        /* part of a word: not space, punctuation or control */
+
+/* Copies as one line of valid UTF-8, truncated at a whole character. */
+void char_one_line(char *to, size_t size, struct slice from);
+
+/* ---- folding ---- */
+
+enum fold_strip {
+    FOLD_NOTHING,     /* only what is always done: trim, and collapse white space to one space */
+    FOLD_EDGES,       /* also marks at both ends: . , ; : ! ? quotes, and Markdown's * _ ` */
+    FOLD_PUNCTUATION, /* all punctuation */
+    FOLD_ALL,         /* all punctuation and all white space */
+};
+
+struct fold {
+    bool keep_case;
+    enum fold_strip strip;
+};
+
+/* The parameters "case" (ignore or keep) and "strip" (none, edges, punctuation, all); those not given
+ * leave *fold unchanged. */
+enum err fold_read(const struct params *params, struct fold *fold, struct error *why) MUST_USE;
+
+/* Appends the folded text.  Typographic quotes and dashes become ASCII. */
+void fold_add(struct text *out, const struct fold *fold, struct slice from);
+
+/* Without the marks that FOLD_EDGES removes. */
+struct slice fold_edges(struct slice from);
+
+/* Compares both folded.  A text of nothing but marks is compared unfolded. */
+enum err fold_equal(const struct fold *fold, struct slice a, struct slice b, bool *equal,
+                    struct error *why) MUST_USE;
+
+#endif

@@ -1,0 +1,604 @@
+/* Equality of expressions: strip what does not change the meaning, split compound expressions into parts,
+ * compare the parts by value, at several points if they have variables, and finally as text. */
+#include "graders/formula.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* A range of tokens. */
+struct part {
+    const struct math_token *at;
+    size_t count;
+};
+
+enum { PARTS_MAX = 100, NESTING_MAX = 12 };
+
+struct parts {
+    struct part items[PARTS_MAX];
+    char signs[PARTS_MAX]; /* before each; that of the first is '\0' */
+    size_t count;
+};
+
+struct comparison {
+    const struct tolerance *tolerance;
+    unsigned depth;
+};
+
+/* Parts have parts: `same` limits the recursion to NESTING_MAX. */
+/* NOLINTBEGIN(misc-no-recursion) */
+
+static bool same(struct comparison *with, struct part a, struct part b);
+
+/* ---- splitting ---- */
+
+static bool is_sign(const struct math_token *token, char sign)
+{
+    return token->kind == MATH_SIGN && token->sign == sign;
+}
+
+static bool is_word(const struct math_token *token, const char *word)
+{
+    return token->kind == MATH_TEXT && slice_equal(token->text, slice_of(word));
+}
+
+static bool is_list_sign(const struct math_token *token)
+{
+    return is_sign(token, ',') || is_sign(token, ';') || is_word(token, "or") ||
+           is_word(token, "and");
+}
+
+static bool is_relation(const struct math_token *token)
+{
+    return token->kind == MATH_SIGN && token->sign && strchr("=<>LGN", token->sign);
+}
+
+static bool is_union(const struct math_token *token)
+{
+    return is_sign(token, SIGN_UNION);
+}
+
+static bool is_cell_sign(const struct math_token *token)
+{
+    return is_sign(token, '&') || is_sign(token, SIGN_ROW);
+}
+
+/* Splits at tokens that `separates` accepts, outside all brackets.  False when there are too many parts. */
+static bool split(struct part whole, bool (*separates)(const struct math_token *),
+                  struct parts *out)
+{
+    int depth = 0;
+    size_t from = 0;
+    *out = (struct parts){.count = 0};
+    char sign = '\0';
+    for (size_t i = 0; i <= whole.count; i++) {
+        bool ends = i == whole.count;
+        if (!ends) {
+            depth += whole.at[i].kind == MATH_OPEN;
+            depth -= whole.at[i].kind == MATH_CLOSE;
+        }
+        if (!ends && (depth > 0 || !separates(&whole.at[i])))
+            continue;
+        if (out->count == PARTS_MAX)
+            return false;
+        if (i > from) { /* "a, and b" has an empty part, which is ignored */
+            out->signs[out->count] = sign;
+            out->items[out->count++] = (struct part){whole.at + from, i - from};
+        }
+        sign = ','; /* "or" and "and" separate as commas do */
+        if (!ends && whole.at[i].kind == MATH_SIGN)
+            sign = whole.at[i].sign;
+        if (out->count == 0)
+            sign = '\0';
+        from = i + 1;
+    }
+    return true;
+}
+
+/* The opening sign of brackets around everything; '\0' when there are none. */
+static char brackets_around(struct part part, char *closing)
+{
+    int depth = 0;
+    if (part.count < 2 || part.at[0].kind != MATH_OPEN ||
+        part.at[part.count - 1].kind != MATH_CLOSE)
+        return '\0';
+    for (size_t i = 0; i + 1 < part.count; i++) {
+        depth += part.at[i].kind == MATH_OPEN;
+        depth -= part.at[i].kind == MATH_CLOSE;
+        if (depth == 0)
+            return '\0'; /* (a)(b) */
+    }
+    *closing = part.at[part.count - 1].sign;
+    return part.at[0].sign;
+}
+
+static struct part inside(struct part part)
+{
+    return (struct part){part.at + 1, part.count - 2};
+}
+
+/* ---- units and suffixes ---- */
+
+/* One unit per row, with its spellings. */
+static const char *const UNITS[] = {
+    " mm millimeter millimeters millimetre millimetres ",
+    " cm centimeter centimeters centimetre centimetres ",
+    " m meter meters metre metres ",
+    " km kilometer kilometers kilometre kilometres ",
+    " in inch inches ",
+    " ft foot feet ",
+    " yd yard yards ",
+    " mi mile miles ",
+    " mg milligram milligrams ",
+    " g gram grams ",
+    " kg kilogram kilograms ",
+    " oz ounce ounces ",
+    " lb lbs pound pounds ",
+    " ton tons tonne tonnes ",
+    " ml milliliter milliliters millilitre millilitres ",
+    " l liter liters litre litres ",
+    " s sec secs second seconds ",
+    " min mins minute minutes ",
+    " h hr hrs hour hours ",
+    " day days ",
+    " week weeks ",
+    " month months ",
+    " yr year years ",
+    " cent cents ",
+    " dollar dollars ",
+    " degree degrees ",
+    " percent ",
+    " mph ",
+};
+
+enum { UNKNOWN_UNIT = -1 };
+
+static int unit_of(struct slice word)
+{
+    char padded[20] = " ";
+    if (word.length == 0 || word.length > sizeof padded - 3)
+        return UNKNOWN_UNIT;
+    for (size_t i = 0; i < word.length; i++)
+        padded[i + 1] = (char)tolower((unsigned char)word.start[i]);
+    padded[word.length + 1] = ' ';
+    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++)
+        if (strstr(UNITS[i], padded))
+            return (int)i;
+    return UNKNOWN_UNIT;
+}
+
+/* Two known, different units?  With an unknown one nothing can be said. */
+static bool units_differ(struct slice a, struct slice b)
+{
+    int first = unit_of(slice_trim(a)), second = unit_of(slice_trim(b));
+    return first != UNKNOWN_UNIT && second != UNKNOWN_UNIT && first != second;
+}
+
+/* What was stripped from the end of an expression. */
+struct suffix {
+    bool percent;
+    struct slice unit;
+};
+
+/* Where trailing words begin, perhaps with exponents: "cm^2", "miles per hour". */
+static size_t unit_start(struct part part)
+{
+    size_t start = part.count;
+    for (size_t i = part.count; i-- > 1;) {
+        const struct math_token *token = &part.at[i];
+        bool exponent = token->kind == MATH_NUMBER && is_sign(&part.at[i - 1], '^');
+        if (token->kind == MATH_TEXT && !is_list_sign(token))
+            start = i;
+        else if (!exponent && !is_sign(token, '^') && !is_sign(token, '.') && !is_sign(token, '/'))
+            break;
+    }
+    return start;
+}
+
+/* Does it contain a trigonometric function?  Degrees are then part of the value. */
+static bool has_trigonometry(struct part part)
+{
+    static const char *const NAMES[] = {"sin", "cos", "tan", "cot", "sec", "csc"};
+    for (size_t i = 0; i < part.count; i++)
+        for (size_t k = 0; k < sizeof NAMES / sizeof *NAMES; k++)
+            if (part.at[i].kind == MATH_NAME && slice_equal(part.at[i].text, slice_of(NAMES[k])))
+                return true;
+    return false;
+}
+
+static bool is_end_mark(struct part part)
+{
+    const struct math_token *last = &part.at[part.count - 1];
+    return is_sign(last, '.') || is_sign(last, ',') ||
+           (is_sign(last, SIGN_DEGREE) && !has_trigonometry(part));
+}
+
+static struct part strip_suffix(struct part part, struct suffix *suffix)
+{
+    char closing;
+    for (;;) {
+        size_t start = unit_start(part);
+        if (part.count && is_end_mark(part)) {
+            part.count--;
+        } else if (part.count && is_sign(&part.at[part.count - 1], '%')) {
+            suffix->percent = true;
+            part.count--;
+        } else if (start < part.count && part.at[0].kind != MATH_TEXT) {
+            suffix->unit = part.at[start].text;
+            part.count = start;
+        } else if (brackets_around(part, &closing) == '{' && closing == '{') {
+            part = inside(part);
+        } else {
+            return part;
+        }
+    }
+}
+
+/* The right side of "x = 5" and "f(x) = ..."; used when the other expression is not an equation. */
+static struct part strip_lhs(struct part part)
+{
+    struct parts sides;
+    if (!split(part, is_relation, &sides) || sides.count != 2 || sides.signs[1] != '=' ||
+        sides.items[0].at[0].kind != MATH_NAME || sides.items[0].count > 6)
+        return part;
+    return sides.items[1];
+}
+
+static bool has_relation(struct part part)
+{
+    struct parts sides;
+    return split(part, is_relation, &sides) && sides.count > 1;
+}
+
+/* ---- comparing values ---- */
+
+/* Do both have a value, not NaN, at this point? */
+static bool values_at(struct part a, struct part b, unsigned point, double *x, double *y)
+{
+    bool ignored;
+    return formula_value(a.at, a.count, point, x, &ignored) &&
+           formula_value(b.at, b.count, point, y, &ignored) && !isnan(*x) && !isnan(*y);
+}
+
+static bool near(double x, double y)
+{
+    if (x == y)
+        return true;
+    double scale = fmax(1, fmax(fabs(x), fabs(y)));
+    return isfinite(scale) && fabs(x - y) <= 1e-9 * scale;
+}
+
+static bool same_at_points(struct part a, struct part b)
+{
+    unsigned compared = 0;
+    for (unsigned point = 0; point < FORMULA_POINTS; point++) {
+        double x, y;
+        if (!values_at(a, b, point, &x, &y))
+            continue;
+        if (!near(x, y))
+            return false;
+        compared++;
+    }
+    return compared >= 3;
+}
+
+/* Is one equation, as left side minus right side, a multiple of the other? */
+static bool proportional(const struct parts *a, const struct parts *b)
+{
+    double ratio = 0;
+    unsigned compared = 0;
+    for (unsigned point = 0; point < FORMULA_POINTS; point++) {
+        double left, right, other_left, other_right;
+        if (!values_at(a->items[0], a->items[1], point, &left, &right) ||
+            !values_at(b->items[0], b->items[1], point, &other_left, &other_right))
+            continue;
+        double x = left - right, y = other_left - other_right;
+        if (fabs(x) < 1e-9 || fabs(y) < 1e-9 || !isfinite(x) || !isfinite(y))
+            continue;
+        if (compared++ == 0)
+            ratio = x / y;
+        else if (!near(x / y / ratio, 1))
+            return false;
+    }
+    return compared >= 3;
+}
+
+static bool same_value(const struct comparison *with, struct part a, const struct suffix *a_suffix,
+                       struct part b, const struct suffix *b_suffix)
+{
+    double x, y;
+    bool x_variables, y_variables;
+    if (!formula_value(a.at, a.count, 0, &x, &x_variables) ||
+        !formula_value(b.at, b.count, 0, &y, &y_variables))
+        return false;
+    if (x_variables || y_variables)
+        return same_at_points(a, b);
+    if (tolerance_holds(with->tolerance, x, y))
+        return true;
+    /* If only one has a percent sign, both readings count. */
+    if (a_suffix->percent == b_suffix->percent)
+        return false;
+    return tolerance_holds(with->tolerance, a_suffix->percent ? x / 100 : x,
+                           b_suffix->percent ? y / 100 : y);
+}
+
+/* ---- comparing text ---- */
+
+static bool same_token(const struct math_token *a, const struct math_token *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case MATH_NUMBER:
+        return a->value == b->value;
+    case MATH_NAME:
+        return slice_equal(a->text, b->text);
+    case MATH_TEXT:
+        if (a->text.length != b->text.length)
+            return false;
+        for (size_t i = 0; i < a->text.length; i++)
+            if (tolower((unsigned char)a->text.start[i]) !=
+                tolower((unsigned char)b->text.start[i]))
+                return false;
+        return true;
+    default:
+        return a->sign == b->sign;
+    }
+}
+
+static bool same_tokens(struct part a, struct part b)
+{
+    if (a.count != b.count || a.count == 0)
+        return false;
+    for (size_t i = 0; i < a.count; i++)
+        if (!same_token(&a.at[i], &b.at[i]))
+            return false;
+    return true;
+}
+
+/* The next letter or digit, skipping punctuation and token boundaries; 0 at the end. */
+static int next_letter(struct part part, size_t *token, size_t *byte)
+{
+    for (; *token < part.count; (*token)++, *byte = 0)
+        while (*byte < part.at[*token].text.length) {
+            unsigned char c = (unsigned char)part.at[*token].text.start[(*byte)++];
+            if (isalnum(c) || c >= 0x80)
+                return tolower(c);
+        }
+    return 0;
+}
+
+static bool has_words(struct part part)
+{
+    for (size_t i = 0; i < part.count; i++)
+        if (part.at[i].kind == MATH_TEXT)
+            return true;
+    return false;
+}
+
+/* If one of them has words, both are compared letter by letter. */
+static bool same_words(struct part a, struct part b)
+{
+    size_t a_token = 0, a_byte = 0, b_token = 0, b_byte = 0;
+    int letters = 0;
+    if (!has_words(a) && !has_words(b))
+        return false;
+    for (;; letters++) {
+        int x = next_letter(a, &a_token, &a_byte), y = next_letter(b, &b_token, &b_byte);
+        if (x != y)
+            return false;
+        if (x == 0)
+            return letters > 0;
+    }
+}
+
+/* ---- comparing part by part ---- */
+
+static bool same_in_order(struct comparison *with, const struct parts *a, const struct parts *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->signs[i] != b->signs[i] || !same(with, a->items[i], b->items[i]))
+            return false;
+    return true;
+}
+
+static bool same_in_any_order(struct comparison *with, const struct parts *a, const struct parts *b)
+{
+    bool taken[PARTS_MAX] = {false};
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < b->count && !found; k++) {
+            found = !taken[k] && same(with, a->items[i], b->items[k]);
+            taken[k] = taken[k] || found;
+        }
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static char flipped(char sign)
+{
+    static const char FROM[] = "<>LG", TO[] = "><GL";
+    const char *at = sign ? strchr(FROM, sign) : NULL;
+    if (!at)
+        return sign;
+    return TO[at - FROM];
+}
+
+/* 2 < x <= 5 and 5 >= x > 2 */
+static struct parts reversed(const struct parts *chain)
+{
+    struct parts out = {.count = chain->count};
+    for (size_t i = 0; i < chain->count; i++) {
+        out.items[i] = chain->items[chain->count - 1 - i];
+        if (i)
+            out.signs[i] = flipped(chain->signs[chain->count - i]);
+    }
+    return out;
+}
+
+static bool same_relations(struct comparison *with, struct part a, struct part b)
+{
+    struct parts first, second;
+    if (!split(a, is_relation, &first) || !split(b, is_relation, &second))
+        return false;
+    struct parts turned = reversed(&second);
+    if (same_in_order(with, &first, &second) || same_in_order(with, &first, &turned))
+        return true;
+    bool equations =
+        first.count == 2 && second.count == 2 && first.signs[1] == '=' && second.signs[1] == '=';
+    return equations && proportional(&first, &second);
+}
+
+static bool same_matrices(struct comparison *with, struct part a, struct part b)
+{
+    struct parts first, second;
+    return split(inside(a), is_cell_sign, &first) && split(inside(b), is_cell_sign, &second) &&
+           same_in_order(with, &first, &second);
+}
+
+/* A list with its brackets: order matters in (1, 2), not in {1, 2} and 1, 2. */
+struct part_list {
+    struct parts parts;
+    char open, close;
+};
+
+static bool read_list(struct part part, struct part_list *out)
+{
+    *out = (struct part_list){.open = '\0'};
+    char open = brackets_around(part, &out->close);
+    if (open && strchr("([S", open)) {
+        out->open = open;
+        part = inside(part);
+    } else {
+        out->close = '\0';
+    }
+    if (!split(part, is_list_sign, &out->parts))
+        return false;
+    /* (5) is a number in parentheses, {5} a set of one element */
+    return out->parts.count > 1 || (out->open == 'S' && out->parts.count == 1);
+}
+
+static bool same_lists(struct comparison *with, const struct part_list *a,
+                       const struct part_list *b)
+{
+    bool a_loose = !a->open || a->open == 'S', b_loose = !b->open || b->open == 'S';
+    if (a_loose && b_loose)
+        return same_in_any_order(with, &a->parts, &b->parts);
+    return a->open == b->open && a->close == b->close && same_in_order(with, &a->parts, &b->parts);
+}
+
+/* ---- any expression ---- */
+
+static bool same_compound(struct comparison *with, struct part a, struct part b, bool *compound)
+{
+    struct part_list a_list, b_list;
+    struct parts a_union, b_union;
+    char ignored;
+    *compound = true;
+    if (brackets_around(a, &ignored) == 'X' && brackets_around(b, &ignored) == 'X')
+        return same_matrices(with, a, b);
+    bool a_is_list = read_list(a, &a_list), b_is_list = read_list(b, &b_list);
+    if (a_is_list || b_is_list)
+        return a_is_list && b_is_list && same_lists(with, &a_list, &b_list);
+    if (split(a, is_union, &a_union) && split(b, is_union, &b_union) &&
+        (a_union.count > 1 || b_union.count > 1))
+        return same_in_any_order(with, &a_union, &b_union);
+    if (has_relation(a) && has_relation(b))
+        return same_relations(with, a, b);
+    *compound = false;
+    return false;
+}
+
+static bool same_expression(struct comparison *with, struct part a, struct part b)
+{
+    struct suffix a_suffix = {0}, b_suffix = {0};
+    a = strip_suffix(a, &a_suffix);
+    b = strip_suffix(b, &b_suffix);
+    if (has_relation(a) != has_relation(b)) {
+        a = strip_suffix(strip_lhs(a), &a_suffix);
+        b = strip_suffix(strip_lhs(b), &b_suffix);
+    }
+    if (units_differ(a_suffix.unit, b_suffix.unit))
+        return false;
+    if (same_tokens(a, b))
+        return true;
+    bool compound;
+    bool equal = same_compound(with, a, b, &compound);
+    if (compound)
+        return equal;
+    return same_value(with, a, &a_suffix, b, &b_suffix) || same_words(a, b);
+}
+
+static bool same(struct comparison *with, struct part a, struct part b)
+{
+    if (with->depth >= NESTING_MAX)
+        return false;
+    with->depth++;
+    bool equal = same_expression(with, a, b);
+    with->depth--;
+    return equal;
+}
+
+/* NOLINTEND(misc-no-recursion) */
+
+/* ---- plus or minus ---- */
+
+static bool has_plus_minus(const struct formula *formula)
+{
+    for (size_t i = 0; i < formula->count; i++)
+        if (is_sign(&formula->items[i], SIGN_PLUS_MINUS))
+            return true;
+    return false;
+}
+
+/* Replaces the formula by "formula with the upper signs, formula with the lower signs". */
+static enum err expand(struct formula *formula)
+{
+    size_t count = formula->count;
+    struct math_token *items = calloc(2 * count + 1, sizeof *items);
+    if (!items)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        struct math_token token = formula->items[i], other = token;
+        if (is_sign(&token, SIGN_PLUS_MINUS) || is_sign(&token, SIGN_MINUS_PLUS)) {
+            token.sign = token.sign == SIGN_PLUS_MINUS ? '+' : '-';
+            other.sign = token.sign == '+' ? '-' : '+';
+        }
+        items[i] = token;
+        items[count + 1 + i] = other;
+    }
+    items[count] = (struct math_token){.kind = MATH_SIGN, .sign = ','};
+    free(formula->items);
+    *formula = (struct formula){items, 2 * count + 1, 2 * count + 1};
+    return ERR_OK;
+}
+
+static enum err read(struct formula *formula, struct slice source)
+{
+    enum err err = formula_read(formula, source);
+    return !err && has_plus_minus(formula) ? expand(formula) : err;
+}
+
+enum err formula_equal(const struct tolerance *tolerance, struct slice expected,
+                       struct slice answer, bool *equal)
+{
+    struct formula first = {0}, second = {0};
+    *equal = false;
+    enum err err = read(&first, expected);
+    if (!err)
+        err = read(&second, answer);
+    if (!err) {
+        struct comparison with = {.tolerance = tolerance};
+        *equal = same(&with, (struct part){first.items, first.count},
+                      (struct part){second.items, second.count});
+    }
+    formula_release(&first);
+    formula_release(&second);
+    return err;
+}

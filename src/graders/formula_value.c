@@ -1,0 +1,415 @@
+/* A recursive-descent evaluator that computes while it parses. */
+#include "graders/formula.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/hash.h"
+
+/* Constants that C17 does not name. */
+static const double PI = 3.14159265358979323846;
+static const double EULER = 2.71828182845904523536;
+
+enum { DEPTH_MAX = 60 };
+
+/* The parser's position and state; `bad` after a syntax error. */
+struct parser {
+    const struct math_token *at, *end;
+    unsigned point, depth;
+    bool bad, variables, in_bars;
+};
+
+/* The grammar is recursive; parser->depth limits it to DEPTH_MAX. */
+/* NOLINTBEGIN(misc-no-recursion) */
+
+static double sum(struct parser *parser);
+static double power(struct parser *parser);
+
+static double fail(struct parser *parser)
+{
+    parser->bad = true;
+    parser->at = parser->end;
+    return NAN;
+}
+
+static bool is_sign(const struct parser *parser, char sign)
+{
+    return parser->at < parser->end && parser->at->kind == MATH_SIGN && parser->at->sign == sign;
+}
+
+static bool take_sign(struct parser *parser, char sign)
+{
+    bool there = is_sign(parser, sign);
+    parser->at += there;
+    return there;
+}
+
+static bool is_kind(const struct parser *parser, enum math_kind kind)
+{
+    return parser->at < parser->end && parser->at->kind == kind;
+}
+
+static bool is_name(const struct parser *parser, const char *name)
+{
+    return is_kind(parser, MATH_NAME) && slice_equal(parser->at->text, slice_of(name));
+}
+
+/* ---- atoms ---- */
+
+static uint64_t mix(uint64_t hash, struct slice text)
+{
+    return hash_bytes(hash, text.start, text.length);
+}
+
+/* 0.5 to 2.5, at the later points perhaps negative. */
+static double value_of_name(uint64_t hash, unsigned point)
+{
+    hash = (hash ^ point) * UINT64_C(0x9E3779B97F4A7C15);
+    hash ^= hash >> 29;
+    hash *= UINT64_C(0xBF58476D1CE4E5B9);
+    hash ^= hash >> 32;
+    double value = 0.5 + 2.0 * (double)(hash >> 11) / 9007199254740992.0;
+    return point >= FORMULA_SIGNED_POINT && (hash & 1) ? -value : value;
+}
+
+/* A variable with its index: x, x_1, a_{ij}. */
+static double variable(struct parser *parser)
+{
+    uint64_t hash = mix(HASH_START, parser->at++->text);
+    parser->variables = true;
+    if (!take_sign(parser, '_'))
+        return value_of_name(hash, parser->point);
+    hash = mix(hash, slice_of("_"));
+    bool group = is_kind(parser, MATH_OPEN) && parser->at->sign == '{';
+    parser->at += group;
+    while (parser->at < parser->end && parser->at->kind != MATH_CLOSE) {
+        hash = mix(hash, parser->at++->text);
+        if (!group)
+            break;
+    }
+    if (group && parser->at++ >= parser->end)
+        return fail(parser);
+    return value_of_name(hash, parser->point);
+}
+
+/* Brackets of any shape, and the expression inside. */
+static double bracketed(struct parser *parser)
+{
+    char sign = parser->at->sign;
+    parser->at++;
+    bool bars = parser->in_bars;
+    parser->in_bars = false;
+    double value = sum(parser);
+    parser->in_bars = bars;
+    if (!is_kind(parser, MATH_CLOSE) || parser->at->sign != sign || strchr("SX", sign))
+        return fail(parser);
+    parser->at++;
+    return sign == 'F' ? floor(value) : sign == 'C' ? ceil(value) : value;
+}
+
+static double bars(struct parser *parser)
+{
+    parser->at++;
+    parser->in_bars = true;
+    double value = sum(parser);
+    parser->in_bars = false;
+    return take_sign(parser, '|') ? fabs(value) : fail(parser);
+}
+
+/* The argument of a command: a group, or the next atom. */
+static double operand(struct parser *parser)
+{
+    if (is_kind(parser, MATH_OPEN) && parser->at->sign == '{')
+        return bracketed(parser);
+    if (is_kind(parser, MATH_NUMBER))
+        return parser->at++->value;
+    if (is_kind(parser, MATH_NAME) || is_kind(parser, MATH_OPEN))
+        return power(parser);
+    return fail(parser);
+}
+
+/* Odd roots of negative numbers, which pow() does not compute. */
+static double root(double value, double degree)
+{
+    if (value < 0 && degree == floor(degree) && fmod(degree, 2) != 0)
+        return -pow(-value, 1 / degree);
+    return pow(value, 1 / degree);
+}
+
+static double square_root(struct parser *parser)
+{
+    double degree = 2;
+    parser->at++;
+    if (is_kind(parser, MATH_OPEN) && parser->at->sign == '[')
+        degree = bracketed(parser);
+    double value = operand(parser);
+    return degree == 2 ? sqrt(value) : root(value, degree);
+}
+
+static double factorial(double n)
+{
+    return n >= 0 && n == floor(n) && n <= 170 ? round(tgamma(n + 1)) : NAN;
+}
+
+/* ---- functions ---- */
+
+static double cotangent(double x)
+{
+    return 1 / tan(x);
+}
+
+static double secant(double x)
+{
+    return 1 / cos(x);
+}
+
+static double cosecant(double x)
+{
+    return 1 / sin(x);
+}
+
+static const struct function {
+    const char *name;
+    double (*of)(double);
+} FUNCTIONS[] = {
+    {"sin", sin},      {"cos", cos},     {"tan", tan},     {"cot", cotangent}, {"sec", secant},
+    {"csc", cosecant}, {"arcsin", asin}, {"arccos", acos}, {"arctan", atan},   {"asin", asin},
+    {"acos", acos},    {"atan", atan},   {"sinh", sinh},   {"cosh", cosh},     {"tanh", tanh},
+    {"ln", log},       {"log", log10},   {"lg", log10},    {"exp", exp},       {"abs", fabs},
+};
+
+static const struct function *function_at(const struct parser *parser)
+{
+    for (size_t i = 0; i < sizeof FUNCTIONS / sizeof *FUNCTIONS; i++)
+        if (is_name(parser, FUNCTIONS[i].name))
+            return &FUNCTIONS[i];
+    return NULL;
+}
+
+/* "sin 2x" takes 2x; "sin(x) y" takes x. */
+static double argument(struct parser *parser)
+{
+    double sign = 1;
+    while (take_sign(parser, '-'))
+        sign = -sign;
+    if (is_kind(parser, MATH_OPEN))
+        return sign * bracketed(parser);
+    double value = sign * power(parser);
+    while (!parser->bad && (is_kind(parser, MATH_NAME) && !function_at(parser)))
+        value *= power(parser);
+    return value;
+}
+
+static double inverse(const struct function *function, double x)
+{
+    return function->of == sin   ? asin(x)
+           : function->of == cos ? acos(x)
+           : function->of == tan ? atan(x)
+                                 : NAN;
+}
+
+static double call(struct parser *parser, const struct function *function)
+{
+    parser->at++;
+    double base = 0, exponent = 1;
+    if (take_sign(parser, '_'))
+        base = operand(parser);
+    if (take_sign(parser, '^')) {
+        bool negative = take_sign(parser, '-');
+        exponent = negative ? -operand(parser) : operand(parser);
+    }
+    double x = argument(parser);
+    if (exponent == -1)
+        return inverse(function, x);
+    double value = base > 0 ? log(x) / log(base) : function->of(x);
+    return exponent == 1 ? value : pow(value, exponent);
+}
+
+/* ---- names ---- */
+
+static double choose(double n, double k)
+{
+    if (!(n >= k && k >= 0 && n <= 1000 && n == floor(n) && k == floor(k)))
+        return NAN;
+    double ways = 1;
+    for (int i = 1; i <= (int)k; i++)
+        ways = ways * (n - k + i) / i;
+    return round(ways);
+}
+
+static double named(struct parser *parser)
+{
+    const struct function *function = function_at(parser);
+    if (function)
+        return call(parser, function);
+    if (is_name(parser, "sqrt"))
+        return square_root(parser);
+    bool fraction = is_name(parser, "frac");
+    if (fraction || is_name(parser, "binom")) {
+        parser->at++;
+        double over = operand(parser), under = operand(parser);
+        return fraction ? over / under : choose(over, under);
+    }
+    bool indexed = parser->at + 1 < parser->end && parser->at[1].kind == MATH_SIGN &&
+                   parser->at[1].sign == '_';
+    double constant =
+        is_name(parser, "pi")                                                            ? PI
+        : is_name(parser, "e")                                                           ? EULER
+        : is_name(parser, "inf") || is_name(parser, "infinity") || is_name(parser, "oo") ? INFINITY
+                                                                                         : 0;
+    if (constant == 0 || indexed)
+        return variable(parser);
+    parser->at++;
+    return constant;
+}
+
+/* ---- numbers ---- */
+
+static bool is_integer(const struct math_token *token)
+{
+    return token->kind == MATH_NUMBER && token->value == floor(token->value);
+}
+
+/* Tokens n, /, m from `at`. */
+static bool is_plain_fraction(const struct parser *parser, const struct math_token *at)
+{
+    return parser->end - at >= 3 && is_integer(&at[0]) && at[1].kind == MATH_SIGN &&
+           at[1].sign == '/' && is_integer(&at[2]);
+}
+
+/* The length of \frac{n}{m} or \frac nm with two integers at `at`; else 0. */
+static size_t latex_fraction(const struct parser *parser, const struct math_token *at)
+{
+    if (at >= parser->end || at->kind != MATH_NAME || !slice_equal(at->text, slice_of("frac")))
+        return 0;
+    size_t length = 1;
+    for (int part = 0; part < 2; part++) {
+        size_t left = (size_t)(parser->end - at);
+        bool group = length < left && at[length].kind == MATH_OPEN && at[length].sign == '{';
+        length += group;
+        if (length >= left || !is_integer(&at[length]))
+            return 0;
+        length++;
+        if (group && (length >= left || at[length].kind != MATH_CLOSE))
+            return 0;
+        length += group;
+    }
+    return length;
+}
+
+/* A number, and the fraction of a mixed one: 1\frac{1}{2}, 1 1/2. */
+static double number(struct parser *parser)
+{
+    const struct math_token *first = parser->at++;
+    if (is_sign(parser, '_'))
+        return fail(parser); /* a number in another base is not supported */
+    if (!is_integer(first))
+        return first->value;
+    if (latex_fraction(parser, parser->at))
+        return first->value + named(parser);
+    if (is_plain_fraction(parser, parser->at)) {
+        double part = parser->at[0].value / parser->at[2].value;
+        parser->at += 3;
+        return first->value + part;
+    }
+    return first->value;
+}
+
+/* ---- operators ---- */
+
+static double atom(struct parser *parser)
+{
+    if (parser->at >= parser->end || parser->depth >= DEPTH_MAX)
+        return fail(parser);
+    parser->depth++;
+    double value = is_kind(parser, MATH_NUMBER) ? number(parser)
+                   : is_kind(parser, MATH_NAME) ? named(parser)
+                   : is_kind(parser, MATH_OPEN) ? bracketed(parser)
+                   : is_sign(parser, '|')       ? bars(parser)
+                                                : fail(parser);
+    parser->depth--;
+    for (;;) {
+        if (take_sign(parser, '!'))
+            value = factorial(value);
+        else if (take_sign(parser, '%'))
+            value /= 100;
+        else if (take_sign(parser, SIGN_DEGREE))
+            value *= PI / 180;
+        else
+            return value;
+    }
+}
+
+static double signed_power(struct parser *parser)
+{
+    if (parser->depth >= DEPTH_MAX)
+        return fail(parser);
+    parser->depth++;
+    double value;
+    if (take_sign(parser, '-'))
+        value = -signed_power(parser);
+    else if (take_sign(parser, '+'))
+        value = signed_power(parser);
+    else
+        value = power(parser);
+    parser->depth--;
+    return value;
+}
+
+static double power(struct parser *parser)
+{
+    double base = atom(parser);
+    return take_sign(parser, '^') ? pow(base, signed_power(parser)) : base;
+}
+
+/* Implicit multiplication?  Two adjacent numbers do not multiply. */
+static bool multiplies(const struct parser *parser)
+{
+    return is_kind(parser, MATH_NAME) || is_kind(parser, MATH_OPEN) ||
+           (is_sign(parser, '|') && !parser->in_bars) ||
+           (is_kind(parser, MATH_NUMBER) && parser->at[-1].kind == MATH_CLOSE);
+}
+
+static double product(struct parser *parser)
+{
+    double value = signed_power(parser);
+    while (!parser->bad && parser->at < parser->end) {
+        if (take_sign(parser, '*'))
+            value *= signed_power(parser);
+        else if (take_sign(parser, '/'))
+            value /= signed_power(parser);
+        else if (multiplies(parser))
+            value *= power(parser);
+        else
+            break;
+    }
+    return value;
+}
+
+static double sum(struct parser *parser)
+{
+    double value = product(parser);
+    while (!parser->bad && parser->at < parser->end) {
+        if (take_sign(parser, '+'))
+            value += product(parser);
+        else if (take_sign(parser, '-'))
+            value -= product(parser);
+        else
+            break;
+    }
+    return value;
+}
+
+/* NOLINTEND(misc-no-recursion) */
+
+bool formula_value(const struct math_token *tokens, size_t count, unsigned point, double *value,
+                   bool *has_variables)
+{
+    struct parser parser = {.at = tokens, .end = tokens + count, .point = point};
+    double result = sum(&parser);
+    bool whole = !parser.bad && count > 0 && parser.at == parser.end;
+    *value = result;
+    *has_variables = parser.variables;
+    return whole;
+}

@@ -1,0 +1,51 @@
+/* What the graders by score (bleu, f1, rouge_l) share: words as numbers, and a score with a threshold over
+ * several references.  A struct words owns its text and arrays: zero-initialize, words_release. */
+#ifndef IPW_GRADERS_WORD_SCORE_H
+#define IPW_GRADERS_WORD_SCORE_H
+
+#include <stdint.h>
+
+#include "core/slice.h"
+#include "core/text.h"
+#include "graders/answer.h"
+
+/* ---- words ---- */
+
+struct words {
+    struct text text;    /* filled by the grader before words_split */
+    struct slice *items; /* into the text */
+    uint32_t *ids;       /* after words_number */
+    size_t count, capacity;
+};
+
+/* Splits the text at white space (Unicode's).  ERR_NO_MEMORY also when the text had failed. */
+enum err words_split(struct words *words) MUST_USE;
+
+/* Numbers the words of several texts so that equal words have equal ids; n log n. */
+enum err words_number(struct words *const *texts, size_t count) MUST_USE;
+
+void words_release(struct words *words);
+
+/* ---- scores ---- */
+
+/* The state of such a grader. */
+struct score_options {
+    double threshold;
+    char references[REFERENCES_PATH];
+};
+
+#define SCORE_PARAMS                                                                               \
+    {"threshold", "SHARE", "lowest score that is correct, 0 to 1 (0.5)"}, REFERENCES_PARAM
+
+/* Scores an answer that is not empty: ERR_BAD_VALUE, with the reason, when that is not possible and the
+ * grade is null. */
+typedef enum err score_function(struct slice answer, const struct references *references,
+                                double *score, struct error *why);
+
+/* For grader_driver: configure, and the body of grade. */
+enum err score_configure(const struct grader_config *config, void *state, struct error *why)
+    MUST_USE;
+enum err score_grade(const struct score_options *options, const struct grading *what,
+                     score_function *score_of, struct grade *out, struct error *why) MUST_USE;
+
+#endif

@@ -1,0 +1,176 @@
+/* Shape inference over the nodes of an ONNX file, and the graph that comes out of it: what the modules of this
+ * folder share.  walk.c takes the nodes in order; for each, inputs.c and the rules give shapes, fold.c computes
+ * what a runtime would compute at load time, and emit.c adds a node to the graph for the rest.
+ *
+ * Every shape is concrete: one that depends on data (boxes left by a non-maximum suppression) is given its upper
+ * bound and marked as a guess.
+ *
+ * Ownership: infer_release frees a struct infer; the file, the options and the graph are the caller's. */
+#ifndef IPW_GRAPH_ONNX_INFER_H
+#define IPW_GRAPH_ONNX_INFER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "graph/arena.h"
+#include "graph/graph.h"
+#include "graph/onnx/file.h"
+
+struct graph_setting;
+
+/* Fills an empty graph and finishes it; batch and tokens are written back to the options.  One branch of an If
+ * is walked (the one taken if that is known, else the first), the body of a Loop or a Scan once. */
+enum err onnx_graph(const struct onnx_file *file, struct graph_setting *options, struct graph *out,
+                    struct error *why) MUST_USE;
+
+/* ---- what is known of a value ---- */
+
+enum {
+    MAX_FOLDED = 1024,         /* elements of one value that are computed: shapes, indices */
+    MAX_FOLDED_TOTAL = 1 << 22 /* so that a file cannot exhaust memory */
+};
+
+struct shape {
+    uint8_t rank;
+    int64_t dims[GRAPH_MOST_DIMENSIONS];
+};
+
+struct operand_list {
+    struct operand *operand;
+    const struct operand_list *next;
+};
+
+struct operand {
+    bool has_shape;
+    int32_t dtype; /* enum onnx_dtype; 0: not known */
+    struct shape shape;
+    const double *data;                /* all elements in row-major order; NULL: not known */
+    const struct onnx_tensor *tensor;  /* its elements in the file; NULL: none */
+    tensor_id id;                      /* in the graph; GRAPH_NONE: not added yet */
+    struct operand *root;              /* the weight that this is a view or part of; NULL: itself */
+    const struct operand_list *others; /* weights that are concatenated with the root */
+    double stored_bytes;               /* of a packed weight: those of the file; 0: by its dtype */
+    bool is_constant_node; /* from a Constant node, not one of the file's initializers */
+    bool is_data_read;     /* of the tensor, if it has any that can be read */
+    bool is_guess;         /* its shape is a guess, or follows from one */
+    bool is_invariant; /* not a weight, and the same in every pass: a table of positions, a mask */
+    bool is_quantized; /* integers that stand for a quantized weight */
+    bool is_defined;   /* an input, a tensor, or its node was walked */
+    bool is_live;      /* an output of the model depends on it */
+    bool is_output;    /* of the model */
+};
+
+struct dim_binding {
+    struct slice name;
+    int64_t size;
+};
+
+struct infer {
+    const struct onnx_file *file;
+    struct graph *graph;
+    struct operand *operands; /* of each value of the file */
+    bool *is_live;            /* of each node: an output of the model depends on it */
+    struct arena arena;       /* lives as long as this */
+    struct arena scratch;     /* for one node */
+    size_t data_count;        /* elements in the arena */
+    bool is_guessed;
+    char scope[256]; /* the enclosing function calls, each with a slash: "layer.0/attention/" */
+    size_t scope_length;
+    struct dim_binding *bindings; /* sizes of named dimensions */
+    size_t binding_count, binding_capacity;
+    /* The batch that the file declares, where another one was requested; -1: none. */
+    int64_t declared_batch;
+    struct error *why;
+};
+
+enum err infer_init(struct infer *infer, const struct onnx_file *file, struct graph *graph,
+                    struct error *why) MUST_USE;
+void infer_release(struct infer *infer);
+enum err infer_no_memory(const struct infer *infer);
+double *infer_alloc_data(struct infer *infer, int64_t count); /* NULL: over a limit, or no memory */
+
+int64_t shape_elements(const struct shape *shape);
+bool shape_equal(const struct shape *a, const struct shape *b);
+/* Broadcasts *shape with another one; false when they are not compatible. */
+bool shape_broadcast(struct shape *shape, const struct shape *other);
+bool operand_is_weight(
+    const struct operand *operand); /* more than a scalar, from the file; NULL: false */
+/* Its elements, if they are few and known; NULL otherwise. */
+const double *operand_data(struct infer *infer, struct operand *operand);
+
+/* A negative axis counts from the end; false: out of range. */
+bool resolve_axis(int64_t axis, int rank, int *out);
+int64_t clamp_to_int(double number); /* to +-2^62; NaN becomes 0 */
+
+/* ---- inputs.c: shapes of the model's inputs ---- */
+
+/* Gives every input of the model its shape, and writes back batch and tokens.  ERR_USAGE names the dynamic
+ * dimensions that need a size, or a given name that is not a dimension. */
+enum err inputs_bind(struct infer *infer, struct graph_setting *options) MUST_USE;
+/* The shape that the file declares for a value; false unless all dimensions are known.  *dtype is set whenever
+ * the file declares it, else 0. */
+bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, struct shape *out);
+/* After the walk: do the outputs follow a batch that the file does not declare?  A shape that is a constant of
+ * the graph would not. */
+enum err inputs_check_batch(const struct infer *infer, const struct graph_setting *options)
+    MUST_USE;
+
+/* ---- one node ---- */
+
+struct step {
+    struct infer *infer;
+    const struct onnx_node *node;
+    const struct onnx_operator *row; /* NULL: unknown operator */
+    struct graph_node emitted;       /* op, window, attention, recurrent: set by the rule */
+    const uint8_t *input_order;      /* the inputs of the emitted node; NULL: all, in order */
+    uint8_t input_order_count;
+    /* Of a product: the dimension that is contracted, where it is not the last of the first input; 0: it is. */
+    int64_t inner;
+    bool is_guessed; /* the output shapes are a guess */
+    /* A node before the emitted one, whose output is its first input: for operators that fuse two.
+     * No inputs: there is none. */
+    struct {
+        enum graph_op op;
+        const uint8_t *inputs;
+        uint8_t input_count;
+        struct shape shape;
+    } prologue;
+};
+
+/* "FILE: node 'NAME' (Conv): ..." */
+enum err step_fail(const struct step *step, const char *format, ...) PRINTF_LIKE(2, 3);
+
+struct operand *step_input(const struct step *step, size_t index);  /* NULL: omitted */
+struct operand *step_output(const struct step *step, size_t index); /* NULL: unused */
+/* The input's shape; NULL: omitted or not known. */
+const struct shape *step_shape(const struct step *step, size_t index);
+/* All elements of the input as integers; -1: not known, or more than `capacity`. */
+int step_input_ints(const struct step *step, size_t index, int64_t *out, int capacity);
+/* Emits a node with these inputs only. */
+void step_select(struct step *step, const uint8_t *order, uint8_t count);
+enum err step_set_output(struct step *step, size_t index, int32_t dtype, const struct shape *shape)
+    MUST_USE; /* dtype 0: that of the first input */
+
+const struct onnx_attribute *step_attribute(const struct step *step,
+                                            const char *name); /* or NULL */
+int64_t step_int(const struct step *step, const char *name, int64_t otherwise);
+struct slice step_string(const struct step *step, const char *name);
+/* The list's length, up to `capacity`; 0 when it is not set. */
+int step_ints(const struct step *step, const char *name, int64_t *out, int capacity);
+/* From an attribute or, in newer versions of an operator, from an input; -1: neither, or not known. */
+int step_ints_or_input(const struct step *step, const char *name, size_t input, int64_t *out,
+                       int capacity);
+
+/* ---- fold.c: what a runtime computes when it loads the model ---- */
+
+/* True when the node leaves nothing to be done in a pass, so that no node is emitted: its outputs are known by
+ * their elements, are views or parts of weights, or depend on constants only. */
+bool fold_node(struct step *step);
+
+/* ---- emit.c: tensors and nodes of the graph ---- */
+
+enum err emit_input(struct infer *infer, int32_t value) MUST_USE;
+enum err emit_node(struct step *step) MUST_USE;
+
+#endif

@@ -1,0 +1,435 @@
+#include "graph/onnx/proto.h"
+
+#include <string.h>
+
+#include "graph/onnx/wire.h"
+
+bool onnx_dtype_is_float(int32_t dtype)
+{
+    return dtype == ONNX_FLOAT || dtype == ONNX_FLOAT16 || dtype == ONNX_DOUBLE ||
+           dtype == ONNX_BFLOAT16 || (dtype >= ONNX_FLOAT8_FIRST && dtype <= ONNX_FLOAT8_LAST) ||
+           dtype == ONNX_FLOAT4;
+}
+
+static double float_of(uint64_t bits)
+{
+    uint32_t low = (uint32_t)bits;
+    float value;
+    memcpy(&value, &low, sizeof value);
+    return (double)value;
+}
+
+static double double_of(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* ---- TensorProto ---- */
+
+enum {
+    TENSOR_DIMS = 1,
+    TENSOR_DTYPE = 2,
+    TENSOR_FLOATS = 4,
+    TENSOR_INT32S = 5,
+    TENSOR_INT64S = 7,
+    TENSOR_NAME = 8,
+    TENSOR_RAW = 9,
+    TENSOR_DOUBLES = 10,
+    TENSOR_UINT64S = 11,
+    TENSOR_EXTERNAL = 13,
+    SPARSE_VALUES = 1,
+    SPARSE_DIMS = 3,
+    ENTRY_KEY = 1,
+    ENTRY_VALUE = 2,
+};
+
+/* Exact in a double, and so are the bytes of any dtype. */
+#define MAX_ELEMENTS (INT64_C(1) << 50)
+
+static const char TOO_MANY_DIMS[] = "has more than 8 dimensions";
+
+const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements)
+{
+    if (rank > GRAPH_MOST_DIMENSIONS)
+        return TOO_MANY_DIMS;
+    *elements = 1;
+    int64_t product = 1; /* dimensions of 0 left out: the others must not overflow either */
+    for (size_t i = 0; i < rank; i++) {
+        if (dims[i] < 0)
+            return "has a negative dimension";
+        if (dims[i] > MAX_ELEMENTS || (dims[i] > 0 && product > MAX_ELEMENTS / dims[i]))
+            return "has too many elements (limit 2^50)";
+        product *= dims[i] ? dims[i] : 1;
+        *elements *= dims[i];
+    }
+    return NULL;
+}
+
+static const char *add_dims(struct onnx_tensor *tensor, struct wire_field field)
+{
+    uint64_t value;
+    while (wire_scalar(&field, WIRE_VARINT, &value)) {
+        if (tensor->rank == GRAPH_MOST_DIMENSIONS)
+            return TOO_MANY_DIMS;
+        tensor->dims[tensor->rank++] = (int64_t)value;
+    }
+    return NULL;
+}
+
+/* One entry of external_data: the one whose key is "location" names a file. */
+static void read_external(struct slice entry, struct onnx_tensor *tensor)
+{
+    if (slice_is(wire_bytes(entry, ENTRY_KEY), "location"))
+        tensor->external = wire_bytes(entry, ENTRY_VALUE);
+}
+
+static const char *read_tensor_field(const struct wire_field *field, struct onnx_tensor *out)
+{
+    bool is_bytes = field->type == WIRE_BYTES;
+    if (field->number == TENSOR_DIMS)
+        return add_dims(out, *field);
+    if (field->number == TENSOR_DTYPE)
+        out->dtype = (int32_t)field->value;
+    else if (field->number == TENSOR_NAME && is_bytes)
+        out->name = field->bytes;
+    else if (field->number == TENSOR_RAW && is_bytes)
+        out->raw = field->bytes;
+    else if (field->number == TENSOR_EXTERNAL && is_bytes)
+        read_external(field->bytes, out);
+    return NULL;
+}
+
+static const char *end_tensor(const struct wire *wire, const char *wrong, struct onnx_tensor *out)
+{
+    if (wrong)
+        return wrong;
+    return wire->is_damaged ? "is truncated or damaged"
+                            : onnx_check_shape(out->rank, out->dims, &out->elements);
+}
+
+const char *onnx_tensor_decode(struct slice message, struct onnx_tensor *out)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    const char *wrong = NULL;
+    *out = (struct onnx_tensor){.message = message, .name = {"", 0}};
+    while (!wrong && wire_next(&wire, &field))
+        wrong = read_tensor_field(&field, out);
+    return end_tensor(&wire, wrong, out);
+}
+
+/* The shape is that of the dense tensor. */
+const char *onnx_tensor_decode_sparse(struct slice message, struct onnx_tensor *out)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    struct onnx_tensor values = {.name = {"", 0}};
+    const char *wrong = NULL;
+    *out = (struct onnx_tensor){.name = {"", 0}};
+    while (!wrong && wire_next(&wire, &field)) {
+        if (field.number == SPARSE_VALUES && field.type == WIRE_BYTES)
+            wrong = onnx_tensor_decode(field.bytes, &values);
+        else if (field.number == SPARSE_DIMS)
+            wrong = add_dims(out, field);
+    }
+    out->name = values.name;
+    out->dtype = values.dtype;
+    return end_tensor(&wire, wrong, out);
+}
+
+static size_t dtype_bytes(int32_t dtype)
+{
+    switch (dtype) {
+    case ONNX_UINT8:
+    case ONNX_INT8:
+    case ONNX_BOOL:
+        return 1;
+    case ONNX_INT16:
+    case ONNX_UINT16:
+        return 2;
+    case ONNX_FLOAT:
+    case ONNX_INT32:
+    case ONNX_UINT32:
+        return 4;
+    case ONNX_INT64:
+    case ONNX_UINT64:
+    case ONNX_DOUBLE:
+        return 8;
+    default:
+        return 0; /* no shape or index is stored in it */
+    }
+}
+
+static double element_of(int32_t dtype, uint64_t bits)
+{
+    switch (dtype) {
+    case ONNX_FLOAT:
+        return float_of(bits);
+    case ONNX_DOUBLE:
+        return double_of(bits);
+    case ONNX_INT8:
+        return (int8_t)bits;
+    case ONNX_INT16:
+        return (int16_t)bits;
+    case ONNX_INT32:
+        return (int32_t)bits;
+    case ONNX_INT64:
+        return (double)(int64_t)bits;
+    default:
+        return (double)bits;
+    }
+}
+
+static bool raw_data(const struct onnx_tensor *tensor, double *out, size_t count)
+{
+    size_t size = dtype_bytes(tensor->dtype);
+    if (size == 0 || tensor->raw.length / size < count)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        out[i] = element_of(tensor->dtype, wire_little_endian(tensor->raw.start + i * size, size));
+    return true;
+}
+
+/* The field that holds the elements of a dtype, and how each is encoded there. */
+static unsigned typed_field(int32_t dtype, enum wire_type *type)
+{
+    *type = dtype == ONNX_FLOAT ? WIRE_FIXED32 : dtype == ONNX_DOUBLE ? WIRE_FIXED64 : WIRE_VARINT;
+    switch (dtype) {
+    case ONNX_FLOAT:
+        return TENSOR_FLOATS;
+    case ONNX_DOUBLE:
+        return TENSOR_DOUBLES;
+    case ONNX_INT64:
+        return TENSOR_INT64S;
+    case ONNX_UINT32:
+    case ONNX_UINT64:
+        return TENSOR_UINT64S;
+    default:
+        return TENSOR_INT32S;
+    }
+}
+
+bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t count)
+{
+    if (tensor->raw.length > 0)
+        return raw_data(tensor, out, count);
+    if (!tensor->message.start || dtype_bytes(tensor->dtype) == 0)
+        return false;
+    enum wire_type type;
+    unsigned wanted = typed_field(tensor->dtype, &type);
+    size_t taken = 0;
+    uint64_t bits;
+    struct wire wire = wire_of(tensor->message);
+    struct wire_field field;
+    while (taken < count && wire_next(&wire, &field))
+        if (field.number == wanted)
+            while (taken < count && wire_scalar(&field, type, &bits))
+                out[taken++] = element_of(tensor->dtype, bits);
+    return taken == count;
+}
+
+/* ---- AttributeProto ---- */
+
+enum {
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_FLOAT = 2,
+    ATTRIBUTE_INT = 3,
+    ATTRIBUTE_STRING = 4,
+    ATTRIBUTE_TENSOR = 5,
+    ATTRIBUTE_GRAPH = 6,
+    ATTRIBUTE_FLOATS = 7,
+    ATTRIBUTE_INTS = 8,
+};
+
+struct slice onnx_attribute_name(struct slice message)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    while (wire_next(&wire, &field))
+        if (field.number == ATTRIBUTE_NAME && field.type == WIRE_BYTES)
+            return field.bytes;
+    return (struct slice){"", 0};
+}
+
+/* Counts the scalars of a repeated field; false when it is of another type, or damaged. */
+static bool count_scalars(struct wire_field field, enum wire_type type, size_t *count)
+{
+    uint64_t bits;
+    while (wire_scalar(&field, type, &bits))
+        ++*count;
+    return field.type == WIRE_BYTES && field.bytes.length == 0;
+}
+
+static bool read_attribute_field(const struct wire_field *field, struct onnx_attribute *out,
+                                 struct slice *graph)
+{
+    switch (field->number) {
+    case ATTRIBUTE_FLOAT:
+        out->has_float = true;
+        out->float_value = float_of(field->value);
+        return field->type == WIRE_FIXED32;
+    case ATTRIBUTE_INT:
+        out->has_int = true;
+        out->int_value = (int64_t)field->value;
+        return field->type == WIRE_VARINT;
+    case ATTRIBUTE_STRING:
+        out->string = field->bytes;
+        return field->type == WIRE_BYTES;
+    case ATTRIBUTE_TENSOR:
+        out->tensor = field->bytes;
+        return field->type == WIRE_BYTES;
+    case ATTRIBUTE_GRAPH:
+        *graph = field->bytes;
+        return field->type == WIRE_BYTES;
+    case ATTRIBUTE_FLOATS:
+        return count_scalars(*field, WIRE_FIXED32, &out->float_count);
+    case ATTRIBUTE_INTS:
+        return count_scalars(*field, WIRE_VARINT, &out->int_count);
+    default:
+        return true;
+    }
+}
+
+bool onnx_attribute_decode(struct slice message, struct onnx_attribute *out, struct slice *graph)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    *out = (struct onnx_attribute){.message = message, .graph = ONNX_NONE, .string = {"", 0}};
+    *graph = (struct slice){0};
+    while (wire_next(&wire, &field))
+        if (!read_attribute_field(&field, out, graph))
+            return false;
+    return !wire.is_damaged;
+}
+
+size_t onnx_attribute_ints(const struct onnx_attribute *attribute, int64_t *out, size_t capacity)
+{
+    size_t count = 0;
+    uint64_t bits;
+    struct wire wire = wire_of(attribute->message);
+    struct wire_field field;
+    while (count < capacity && wire_next(&wire, &field))
+        if (field.number == ATTRIBUTE_INTS)
+            while (count < capacity && wire_scalar(&field, WIRE_VARINT, &bits))
+                out[count++] = (int64_t)bits;
+    return count;
+}
+
+size_t onnx_attribute_floats(const struct onnx_attribute *attribute, double *out, size_t capacity)
+{
+    size_t count = 0;
+    uint64_t bits;
+    struct wire wire = wire_of(attribute->message);
+    struct wire_field field;
+    while (count < capacity && wire_next(&wire, &field))
+        if (field.number == ATTRIBUTE_FLOATS)
+            while (count < capacity && wire_scalar(&field, WIRE_FIXED32, &bits))
+                out[count++] = float_of(bits);
+    return count;
+}
+
+/* ---- ValueInfoProto ---- */
+
+enum {
+    INFO_TYPE = 2,
+    TYPE_TENSOR = 1,
+    TENSOR_TYPE_DTYPE = 1,
+    TENSOR_TYPE_SHAPE = 2,
+    SHAPE_DIM = 1,
+    DIM_VALUE = 1,
+    DIM_PARAM = 2,
+};
+
+/* Some exporters name every dynamic dimension "?" or "-1": that is no name, since it stands for several. */
+static bool is_name(struct slice name)
+{
+    for (size_t i = 0; i < name.length; i++)
+        if ((name.start[i] >= 'a' && name.start[i] <= 'z') ||
+            (name.start[i] >= 'A' && name.start[i] <= 'Z'))
+            return true;
+    return false;
+}
+
+/* Of value and name, the one that comes last holds. */
+static bool decode_dim(struct slice message, struct onnx_dim *out)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    *out = (struct onnx_dim){-1, {"", 0}};
+    while (wire_next(&wire, &field)) {
+        if (field.number != DIM_VALUE && field.number != DIM_PARAM)
+            continue;
+        bool is_value = field.number == DIM_VALUE;
+        if (field.type != (is_value ? WIRE_VARINT : WIRE_BYTES))
+            return false;
+        *out = (struct onnx_dim){-1, {"", 0}};
+        if (is_value)
+            out->size = field.value > INT64_MAX ? -1 : (int64_t)field.value;
+        else if (is_name(field.bytes))
+            out->name = field.bytes;
+    }
+    return !wire.is_damaged;
+}
+
+static bool decode_shape(struct slice message, struct onnx_type *out)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    struct onnx_dim dim;
+    out->has_shape = true;
+    while (wire_next(&wire, &field)) {
+        if (field.number != SHAPE_DIM)
+            continue;
+        if (field.type != WIRE_BYTES || !decode_dim(field.bytes, &dim))
+            return false;
+        if (out->rank < GRAPH_MOST_DIMENSIONS)
+            out->dims[out->rank] = dim;
+        out->rank++;
+    }
+    return !wire.is_damaged;
+}
+
+static bool decode_tensor_type(struct slice message, struct onnx_type *out)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    bool is_valid = true;
+    while (is_valid && wire_next(&wire, &field)) {
+        if (field.number == TENSOR_TYPE_DTYPE) {
+            out->dtype = (int32_t)field.value;
+            is_valid = field.type == WIRE_VARINT;
+        } else if (field.number == TENSOR_TYPE_SHAPE) {
+            is_valid = field.type == WIRE_BYTES && decode_shape(field.bytes, out);
+        }
+    }
+    return is_valid && !wire.is_damaged;
+}
+
+static bool decode_value_type(struct slice message, struct onnx_type *out)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    out->is_other = true;
+    while (wire_next(&wire, &field)) {
+        if (field.number != TYPE_TENSOR)
+            continue;
+        out->is_other = false;
+        if (field.type != WIRE_BYTES || !decode_tensor_type(field.bytes, out))
+            return false;
+    }
+    return !wire.is_damaged;
+}
+
+bool onnx_type_decode(struct slice message, struct onnx_type *out)
+{
+    struct wire wire = wire_of(message);
+    struct wire_field field;
+    *out = (struct onnx_type){0};
+    while (wire_next(&wire, &field))
+        if (field.number == INFO_TYPE &&
+            (field.type != WIRE_BYTES || !decode_value_type(field.bytes, out)))
+            return false;
+    return !wire.is_damaged;
+}

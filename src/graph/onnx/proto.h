@@ -1,0 +1,102 @@
+/* The messages of an ONNX file that describe one thing: a tensor, an attribute of a node, the type of a
+ * value.  They are decoded in place; slices point into the caller's bytes, and nothing is allocated. */
+#ifndef IPW_GRAPH_ONNX_PROTO_H
+#define IPW_GRAPH_ONNX_PROTO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/slice.h"
+#include "graph/graph.h"
+
+enum { ONNX_NONE = -1 };
+
+enum onnx_dtype { /* TensorProto.DataType */
+                  ONNX_FLOAT = 1,
+                  ONNX_UINT8 = 2,
+                  ONNX_INT8 = 3,
+                  ONNX_UINT16 = 4,
+                  ONNX_INT16 = 5,
+                  ONNX_INT32 = 6,
+                  ONNX_INT64 = 7,
+                  ONNX_STRING = 8,
+                  ONNX_BOOL = 9,
+                  ONNX_FLOAT16 = 10,
+                  ONNX_DOUBLE = 11,
+                  ONNX_UINT32 = 12,
+                  ONNX_UINT64 = 13,
+                  ONNX_BFLOAT16 = 16,
+                  ONNX_FLOAT8_FIRST = 17, /* four kinds of one byte */
+                  ONNX_FLOAT8_LAST = 20,
+                  ONNX_UINT4 = 21,
+                  ONNX_INT4 = 22,
+                  ONNX_FLOAT4 = 23,
+};
+
+bool onnx_dtype_is_float(int32_t dtype);
+
+/* ---- tensors ---- */
+
+struct onnx_tensor {
+    struct slice name;
+    int32_t dtype; /* enum onnx_dtype */
+    uint8_t rank;
+    int64_t dims[GRAPH_MOST_DIMENSIONS];
+    int64_t elements;
+    struct slice raw;      /* raw_data; empty: the elements are elsewhere */
+    struct slice message;  /* the TensorProto: typed data is in it */
+    struct slice external; /* the file that has the elements; empty: this one */
+};
+
+/* NULL, or what is wrong with it. */
+const char *onnx_tensor_decode(struct slice message, struct onnx_tensor *out) MUST_USE;
+const char *onnx_tensor_decode_sparse(struct slice message, struct onnx_tensor *out) MUST_USE;
+
+/* The first `count` elements; false when they are not in the file, or of a dtype that is never a shape. */
+bool onnx_tensor_data(const struct onnx_tensor *tensor, double *out, size_t count);
+
+/* NULL, or what is wrong: a negative dimension, a rank or an element count beyond the limits. */
+const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements) MUST_USE;
+
+/* ---- attributes ---- */
+
+struct onnx_attribute {
+    struct slice name, message;
+    struct slice tensor; /* a TensorProto; start is NULL: it has none */
+    int32_t graph;       /* set by the reader of the file; ONNX_NONE: it has none */
+    bool has_int, has_float;
+    int64_t int_value;
+    double float_value;
+    struct slice string;
+    size_t int_count, float_count; /* of the lists */
+};
+
+/* False when it is damaged.  *graph is the body of a graph; start is NULL: it has none. */
+bool onnx_attribute_decode(struct slice message, struct onnx_attribute *out, struct slice *graph);
+
+/* Copies up to `capacity` entries of the list; returns how many were copied. */
+size_t onnx_attribute_ints(const struct onnx_attribute *attribute, int64_t *out, size_t capacity);
+size_t onnx_attribute_floats(const struct onnx_attribute *attribute, double *out, size_t capacity);
+
+struct slice onnx_attribute_name(struct slice message);
+
+/* ---- types of values ---- */
+
+struct onnx_dim {
+    int64_t size;      /* -1: dynamic */
+    struct slice name; /* of a dynamic one; empty: it has none */
+};
+
+struct onnx_type {
+    int32_t dtype; /* 0: not declared */
+    bool is_other; /* not a tensor: a sequence, a map */
+    bool has_shape;
+    size_t rank; /* may exceed the dims that are kept */
+    struct onnx_dim dims[GRAPH_MOST_DIMENSIONS];
+};
+
+/* Decodes a ValueInfoProto; false when it is damaged. */
+bool onnx_type_decode(struct slice message, struct onnx_type *out);
+
+#endif

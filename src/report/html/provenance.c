@@ -1,0 +1,282 @@
+#define _DEFAULT_SOURCE /* realpath */
+/* Where a run's figures come from: its files as links, the command that repeats it, and what was predicted
+ * before it was measured. */
+#include "report/html/sections.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "port/json_read.h"
+
+/* ---- files ---- */
+
+/* ---- from one folder to another ---- */
+
+/* The folder that a file is in, in full, with a slash at its end; "" when there is none. */
+static void folder_of(const char *path, char to[PATH_MAX])
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    str_format(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1,
+               slash ? path : ".");
+    char *real = realpath(folder, NULL);
+    str_format(to, PATH_MAX, "%s%s", real ? real : "", real && strcmp(real, "/") != 0 ? "/" : "");
+    free(real);
+}
+
+/* "../../a/b/", from folder to folder; both in full. */
+static void way(const char *from, const char *to, struct text *out)
+{
+    size_t same = 0;
+    for (size_t i = 0; from[i] && from[i] == to[i]; i++)
+        if (from[i] == '/')
+            same = i + 1;
+    for (const char *at = from + same; (at = strchr(at, '/')); at++)
+        text_add(out, "../");
+    text_add(out, to + same);
+}
+
+/* A name may hold anything; a link holds letters, digits and little else. */
+static void add_escaped(struct text *out, const char *path)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    for (const char *at = path; *at; at++)
+        if (strchr(PLAIN, *at))
+            text_add_bytes(out, at, 1);
+        else
+            text_addf(out, "%%%02X", (unsigned char)*at);
+}
+
+/* ---- the files ---- */
+
+/* What tells of the run; what is hidden, or a page like this one, does not. */
+static bool is_shown(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    static const char *const ENDS[] = {".jsonl", ".json", ".csv", ".arrow"};
+    for (size_t i = 0; name[0] != '.' && dot && i < sizeof ENDS / sizeof *ENDS; i++)
+        if (strcmp(dot, ENDS[i]) == 0)
+            return true;
+    return false;
+}
+
+static int is_file(const struct dirent *entry)
+{
+    return is_shown(entry->d_name);
+}
+
+static void put_file(struct json *json, const char *way_there, const char *directory,
+                     const char *name)
+{
+    char path[PATH_MAX];
+    struct text href = {0};
+    struct stat status;
+    str_format(path, sizeof path, "%s/%s", directory, name);
+    if (stat(path, &status) || !S_ISREG(status.st_mode))
+        return;
+    /* "./": a name with a colon is no scheme. */
+    text_add(&href, "./");
+    add_escaped(&href, way_there);
+    add_escaped(&href, name);
+    json_object(json, NULL);
+    json_string(json, "name", name);
+    json_string(json, "href", text_get(&href));
+    json_integer(json, "bytes", status.st_size);
+    json_object_end(json);
+    text_release(&href);
+}
+
+void files_put(struct json *json, const char *directory, const char *page)
+{
+    char from[PATH_MAX], to[PATH_MAX], inside[PATH_MAX];
+    struct text path = {0};
+    struct dirent **entries = NULL;
+    str_format(inside, sizeof inside, "%s/.", directory);
+    folder_of(page, from);
+    folder_of(inside, to);
+    way(from, to, &path);
+    int count = scandir(directory, &entries, is_file, alphasort);
+    json_array(json, "files");
+    for (int i = 0; i < count; i++) {
+        put_file(json, text_get(&path), directory, entries[i]->d_name);
+        free(entries[i]);
+    }
+    json_array_end(json);
+    free((void *)entries);
+    text_release(&path);
+}
+
+/* ---- the command ---- */
+
+/* As a shell takes it: in single quotes where it must be. */
+static void add_word(struct text *out, const char *word)
+{
+    static const char PLAIN[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/:=+@%,";
+    if (word[0] && strspn(word, PLAIN) == strlen(word)) {
+        text_add(out, word);
+        return;
+    }
+    text_add(out, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            text_add(out, "'\\''");
+        else
+            text_add_bytes(out, word, 1);
+    text_add(out, "'");
+}
+
+static void add_option(struct text *out, const char *option, const char *value)
+{
+    text_addf(out, " %s ", option);
+    add_word(out, value);
+}
+
+/* A value as an option takes it; false for null and what is no plain value. */
+static bool value_text(const struct jv *value, struct text *out)
+{
+    double number = jv_number(value);
+    text_clear(out);
+    if (jv_text(value))
+        text_add(out, jv_text(value));
+    else if (is_known(number))
+        text_addf(out, "%.15g", number);
+    else if (jv_is_bool(value))
+        text_add(out, jv_truth(value, false) ? "true" : "false");
+    else
+        return false;
+    return true;
+}
+
+static void add_params(struct text *out, const char *option, const struct jv *params)
+{
+    struct text word = {0}, value = {0};
+    for (const struct jv *child = jv_first(params); child; child = jv_next(child)) {
+        if (!jv_key(child) || !value_text(child, &value))
+            continue;
+        text_clear(&word);
+        text_addf(&word, "%s=%s", jv_key(child), text_get(&value));
+        add_option(out, option, text_get(&word));
+    }
+    text_release(&word);
+    text_release(&value);
+}
+
+/* Settings that have the default's value are left out. */
+static void add_settings(struct text *out, const struct jv *config)
+{
+    static const struct {
+        const char *key, *option, *otherwise;
+    } ROWS[] = {
+        {"client_id", "--client", ""},
+        {"client_base_url", "--client-base-url", ""},
+        {"model", "--model", ""},
+        {"dataset_id", "--dataset", ""},
+        {"max_queries", "--max-queries", ""},
+        {"max_concurrency", "--concurrency", "1"},
+        {"rate", "--rate", ""},
+        {"seed", "--seed", "0"},
+        {"repeat", "--repeat", "1"},
+        {"warmup_queries", "--warmup-queries", "3"},
+        {"idle_s", "--idle", "2"},
+        {"timeout_s", "--timeout", "600"},
+        {"retries", "--retries", "3"},
+        {"system", "--system", ""},
+        {"template", "--template", ""},
+        {"grader", "--grader", ""},
+        {"decode_weight", "--decode-weight", "64"},
+        {"judge_client", "--eval-client", ""},
+        {"judge_base_url", "--eval-base-url", ""},
+        {"judge_model", "--eval-model", ""},
+    };
+    struct text value = {0};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (value_text(jv_get(config, ROWS[i].key), &value) &&
+            strcmp(text_get(&value), ROWS[i].otherwise) != 0)
+            add_option(out, ROWS[i].option, text_get(&value));
+    text_release(&value);
+}
+
+void command_put(struct json *json, const struct jv *summary)
+{
+    const struct jv *config = jv_get(summary, "profiler_config");
+    struct text command = {0};
+    if (!jv_text(jv_get(config, "client_id")) || !jv_get(summary, "ipw")) {
+        json_null(json, "command");
+        return;
+    }
+    text_add(&command, "ipw profile");
+    add_settings(&command, config);
+    add_params(&command, "--dataset-param", jv_get(config, "dataset_params"));
+    add_params(&command, "--client-param", jv_get(config, "client_params"));
+    add_params(&command, "--param", jv_get(config, "additional_parameters"));
+    json_string(json, "command", text_get(&command));
+    text_release(&command);
+}
+
+/* ---- the prediction ---- */
+
+enum { FILE_MOST = 64 << 20, PATH_LONGEST = 1200 };
+
+static void put_number(struct json *json, const char *key, const struct jv *estimate,
+                       const char *path)
+{
+    json_number(json, key, jv_number(jv_path(estimate, path)));
+}
+
+static void put_estimate(struct json *json, const struct jv *estimate)
+{
+    json_string(json, "hardware", jv_text(jv_get(estimate, "hardware_name")));
+    json_string(json, "precision", jv_text(jv_get(estimate, "precision")));
+    json_string(json, "confidence", jv_text(jv_get(estimate, "confidence")));
+    put_number(json, "batch", estimate, "batch");
+    put_number(json, "prompt_tokens", estimate, "setting.prompt_tokens");
+    put_number(json, "output_tokens", estimate, "setting.output_tokens");
+    put_number(json, "joules_per_query", estimate, "request.energy_j");
+    put_number(json, "joules_per_query_plus_minus", estimate, "request.plus_minus");
+    put_number(json, "joules_per_output_token", estimate, "each.energy_j");
+    put_number(json, "joules_per_output_token_plus_minus", estimate, "each.plus_minus");
+    put_number(json, "busy_watts", estimate, "power_w.average");
+    put_number(json, "busy_watts_plus_minus", estimate, "power_w.plus_minus");
+    put_number(json, "latency_s", estimate, "latency_s");
+    put_number(json, "latency_s_plus_minus", estimate, "latency_plus_minus");
+    put_number(json, "time_to_first_token_s", estimate, "request.first_token_s");
+    put_number(json, "output_tokens_per_s", estimate, "request.tokens_per_s");
+}
+
+void predicted_put(struct json *json, const char *directory)
+{
+    char path[PATH_LONGEST];
+    struct text bytes = {0};
+    struct error why = {0};
+    struct jv *estimate = NULL;
+    str_format(path, sizeof path, "%s/estimate.json", directory);
+    enum err err = file_read(path, FILE_MOST, &bytes, &why);
+    if (err == ERR_NOT_FOUND) {
+        json_null(json, "predicted");
+        text_release(&bytes);
+        return;
+    }
+    if (!err)
+        err = jv_parse(text_get(&bytes), bytes.length, &estimate, &why);
+    json_object(json, "predicted");
+    if (err)
+        json_string(json, "note", why.text);
+    else if (!jv_is_object(jv_get(estimate, "request")))
+        json_string(json, "note", "estimate.json does not hold an estimate of a request");
+    else
+        put_estimate(json, estimate);
+    json_object_end(json);
+    jv_free(estimate);
+    text_release(&bytes);
+}

@@ -1,0 +1,85 @@
+/* The sections of a run's report: each function adds its keys to the JSON object that is open, which the page
+ * draws.  Callers own what they pass; results_of fills what results_release frees. */
+#ifndef IPW_REPORT_HTML_SECTIONS_H
+#define IPW_REPORT_HTML_SECTIONS_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+#include "rundir/run_table.h"
+
+struct json;
+struct jv;
+struct spans;
+
+enum { RESULTS_MOST = 32 };
+
+struct results {
+    const char *names[RESULTS_MOST];
+    struct jv *values[RESULTS_MOST];
+    size_t count;
+};
+
+/* The columns that the analyses need. */
+struct run_wanted results_need(void);
+enum err results_of(const struct run_table *table, struct results *out, struct error *why) MUST_USE;
+void results_release(struct results *results);
+
+/* "analyses": {name: result}. */
+enum err results_put(struct json *json, const struct results *results) MUST_USE;
+
+/* "headline": [{"key", "label", "value", "text", "note"}]: `text` is the figure for people, with its ±
+ * where there is one, and `note` what it rests on.  A figure that is not known is shown as such. */
+void headline_put(struct json *json, const struct run_table *table, const struct results *results);
+
+/* "shares": [{"key", "label", "joules", "share"}], each joule in one of them; empty when the summary
+ * does not tell. */
+void shares_put(struct json *json, const struct run_table *table);
+
+/* What the columns are made of. */
+#define QUERIES_NEED                                                                               \
+    (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) | RUN_WANT(RUN_START) | RUN_WANT(RUN_JOULES) |     \
+     RUN_WANT(RUN_PLUS_MINUS) | RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) |                       \
+     RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS))
+
+/* "queries": {"rows", "listed", "subjects": [...], and the COLUMNs "index", "repeat", "start",
+ * "joules", "plus_minus", "latency_s", "ttft_s", "input_tokens", "output_tokens", "subject", "flags",
+ * "from_s", "lane"}; and "others": attempts that failed and judgements, "kinds", "row", "from_s",
+ * "length_s", "lane", "start".  Of more than `most` queries evenly picked ones are listed.
+ * Bits of `flags`: 1 right, 2 wrong, 4 failed, 8 low confidence. */
+enum err queries_put(struct json *json, const struct run_table *table, const struct spans *spans,
+                     size_t most, struct error *why) MUST_USE;
+
+/* "excerpts": [{"at", "problem", "expected", "answer"}], `at` a place among the listed queries, of which there
+ * are at most `most_listed`. */
+void excerpts_put(struct json *json, const struct run_table *table, size_t most_listed);
+
+/* What the histograms are made of. */
+#define HISTOGRAMS_NEED                                                                            \
+    (RUN_WANT(RUN_JOULES) | RUN_WANT(RUN_OUTPUT_TOKENS) | RUN_WANT(RUN_INPUT_TOKENS) |             \
+     RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_WATTS))
+
+/* "distributions": [{"key", "label", "unit", "low", "step", "log", "counts": [...], "spread":
+ * {"count", "mean", "std", "min", "p50", ... "max"}}] of completed queries.  Bin i begins at
+ * low + i x step, or at low x exp(i x step) where `log`; the last one holds all that lies beyond. */
+enum err histograms_put(struct json *json, const struct run_table *table, struct error *why)
+    MUST_USE;
+
+/* "timelines": one of each start of the run that left samples or spans:
+ *   {"start", "from", "step", "count", "alive": COLUMN, "missing",
+ *    "power": [{"name", "device", "source", "mean": COLUMN, "least": COLUMN, "largest": COLUMN}]}
+ * `missing` is why there is no power, or null. */
+enum err timeline_put(struct json *json, const struct run_table *table, const struct spans *spans,
+                      struct error *why) MUST_USE;
+
+/* "predicted": null without DIR/estimate.json; else what an estimate of a request says, under the keys of the
+ * headline, or {"note"} why it is no such. */
+void predicted_put(struct json *json, const char *directory);
+
+/* "files": [{"name", "href", "bytes"}] of what is there; href leads from the page's folder. */
+void files_put(struct json *json, const char *directory, const char *page);
+
+/* "command": text, or null where the summary does not tell how it was made. */
+void command_put(struct json *json, const struct jv *summary);
+
+#endif

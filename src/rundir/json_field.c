@@ -1,0 +1,255 @@
+/* Access to one member by its row: a switch over the types of record.def, and walking the objects that
+ * paths lead through. */
+#include "rundir/json_field.h"
+
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/json_read.h"
+
+/* ---- a member ---- */
+
+static void *member_at(const struct json_field *field, void *object)
+{
+    return (char *)object + field->offset;
+}
+
+static const void *member_of(const struct json_field *field, const void *object)
+{
+    return (const char *)object + field->offset;
+}
+
+void json_field_clear(const struct json_field *field, void *object)
+{
+    void *member = member_at(field, object);
+    switch (field->type) {
+    case FIELD_TEXT:
+        *(const char **)member = NULL;
+        break;
+    case FIELD_NUMBER:
+    case FIELD_WHOLE:
+        *(double *)member = UNKNOWN;
+        break;
+    case FIELD_INTEGER:
+        *(int64_t *)member = INTEGER_UNKNOWN;
+        break;
+    case FIELD_TRUTH:
+        *(int8_t *)member = -1;
+        break;
+    case FIELD_JSON:
+    case FIELD_METADATA:
+        *(struct json_any *)member = (struct json_any){0};
+        break;
+    }
+}
+
+const char *json_field_text(const struct json_field *field, const void *object)
+{
+    return field->type == FIELD_TEXT ? *(const char *const *)member_of(field, object) : NULL;
+}
+
+double json_field_number(const struct json_field *field, const void *object)
+{
+    const void *member = member_of(field, object);
+    if (field->type == FIELD_NUMBER || field->type == FIELD_WHOLE)
+        return *(const double *)member;
+    if (field->type == FIELD_INTEGER && *(const int64_t *)member != INTEGER_UNKNOWN)
+        return (double)*(const int64_t *)member;
+    if (field->type == FIELD_TRUTH && *(const int8_t *)member >= 0)
+        return *(const int8_t *)member;
+    return UNKNOWN;
+}
+
+bool json_field_is_known(const struct json_field *field, const void *object)
+{
+    if (field->type == FIELD_TEXT)
+        return json_field_text(field, object);
+    if (field->type == FIELD_JSON || field->type == FIELD_METADATA) {
+        const struct json_any *json = member_of(field, object);
+        return json->text || json->value;
+    }
+    return is_known(json_field_number(field, object));
+}
+
+/* ---- paths ---- */
+
+static struct json_field_name name_of(const char *text)
+{
+    return (struct json_field_name){text, strlen(text)};
+}
+
+static bool is_same(const struct json_field_name *a, const struct json_field_name *b)
+{
+    return a->length == b->length && memcmp(a->bytes, b->bytes, a->length) == 0;
+}
+
+size_t json_field_split(const char *path, const char *model,
+                        struct json_field_name names[static FIELD_DEPTH_MAX])
+{
+    size_t count = 0;
+    if (path[0] == '/')
+        path++;
+    else if (model) {
+        names[count++] = name_of("model_metrics");
+        names[count++] = name_of(model);
+    }
+    for (;;) {
+        size_t length = strcspn(path, ".");
+        if (count == FIELD_DEPTH_MAX)
+            return 0;
+        names[count] = (struct json_field_name){path, length};
+        if (model && length == 1 && path[0] == '*')
+            names[count] = name_of(model);
+        count++;
+        if (!path[length])
+            return count;
+        path += length + 1;
+    }
+}
+
+/* How many of the names lead through what is open. */
+static size_t shared(const struct json_field_name *open, size_t depth,
+                     const struct json_field_name *names, size_t count)
+{
+    size_t same = 0;
+    while (same < depth && same < count && is_same(&open[same], &names[same]))
+        same++;
+    return same;
+}
+
+/* ---- writing ---- */
+
+static void open_object(struct json *json, const struct json_field_name *name)
+{
+    struct text key = {0};
+    text_add_bytes(&key, name->bytes, name->length);
+    json_object(json, text_get(&key));
+    text_release(&key);
+}
+
+const char *json_field_enter(struct json_field_writer *writer, const char *path)
+{
+    struct json_field_name names[FIELD_DEPTH_MAX];
+    size_t count = json_field_split(path, writer->model, names);
+    size_t above = count ? count - 1 : 0;
+    size_t same = shared(writer->open, writer->depth, names, above);
+    for (; writer->depth > same; writer->depth--)
+        json_object_end(writer->json);
+    for (; writer->depth < above; writer->depth++) {
+        writer->open[writer->depth] = names[writer->depth];
+        open_object(writer->json, &names[writer->depth]);
+    }
+    return count ? names[above].bytes : path; /* the last name ends where the path does */
+}
+
+void json_field_writer_end(struct json_field_writer *writer)
+{
+    for (; writer->depth > 0; writer->depth--)
+        json_object_end(writer->json);
+}
+
+static void put_json(struct json *json, const char *key, const struct json_any *value)
+{
+    struct text text = {0};
+    if (value->text)
+        json_raw(json, key, value->text);
+    else if (value->value && !jv_print(value->value, &text))
+        json_raw(json, key, text_get(&text));
+    else
+        json_null(json, key);
+    text_release(&text);
+}
+
+void json_field_write(struct json_field_writer *writer, const struct json_field *field,
+                      const void *object)
+{
+    const char *key = json_field_enter(writer, field->path);
+    const void *member = member_of(field, object);
+    struct json *json = writer->json;
+    if (!json_field_is_known(field, object)) {
+        json_null(json, key);
+        return;
+    }
+    switch (field->type) {
+    case FIELD_TEXT:
+        json_string(json, key, *(const char *const *)member);
+        break;
+    case FIELD_NUMBER:
+    case FIELD_WHOLE:
+        json_number(json, key, *(const double *)member);
+        break;
+    case FIELD_INTEGER:
+        json_integer(json, key, *(const int64_t *)member);
+        break;
+    case FIELD_TRUTH:
+        json_bool(json, key, *(const int8_t *)member);
+        break;
+    case FIELD_JSON:
+    case FIELD_METADATA:
+        put_json(json, key, member);
+        break;
+    }
+}
+
+/* ---- reading ---- */
+
+static const struct jv *child_of(const struct jv *parent, const struct json_field_name *name)
+{
+    char key[64];
+    if (name->bytes[name->length] == '\0')
+        return jv_get(parent, name->bytes);
+    if (name->length >= sizeof key) /* only a model's name is so long, and that ends in NUL */
+        return NULL;
+    memcpy(key, name->bytes, name->length);
+    key[name->length] = '\0';
+    return jv_get(parent, key);
+}
+
+const struct jv *json_field_find(struct json_field_reader *reader, const char *path)
+{
+    struct json_field_name names[FIELD_DEPTH_MAX];
+    size_t count = json_field_split(path, reader->model, names);
+    if (!count)
+        return NULL;
+    size_t same = shared(reader->open, reader->depth, names, count - 1);
+    for (reader->depth = same; reader->depth < count - 1; reader->depth++) {
+        const struct jv *parent = reader->depth ? reader->values[reader->depth - 1] : reader->root;
+        reader->open[reader->depth] = names[reader->depth];
+        reader->values[reader->depth] = parent ? child_of(parent, &names[reader->depth]) : NULL;
+    }
+    const struct jv *parent = count > 1 ? reader->values[count - 2] : reader->root;
+    return parent ? child_of(parent, &names[count - 1]) : NULL;
+}
+
+void json_field_read(struct json_field_reader *reader, const struct json_field *field, void *object)
+{
+    const struct jv *value = json_field_find(reader, field->path);
+    void *member = member_at(field, object);
+    json_field_clear(field, object);
+    if (jv_is_null(value))
+        return;
+    int64_t integer;
+    switch (field->type) {
+    case FIELD_TEXT:
+        *(const char **)member = jv_text(value);
+        break;
+    case FIELD_NUMBER:
+    case FIELD_WHOLE:
+        *(double *)member = jv_number(value);
+        break;
+    case FIELD_INTEGER:
+        if (jv_integer(value, &integer))
+            *(int64_t *)member = integer;
+        break;
+    case FIELD_TRUTH:
+        if (jv_is_bool(value))
+            *(int8_t *)member = jv_truth(value, false);
+        break;
+    case FIELD_JSON:
+    case FIELD_METADATA:
+        ((struct json_any *)member)->value = value;
+        break;
+    }
+}

@@ -1,0 +1,103 @@
+/* Members of a struct bound to paths of a JSON object ("ipw.energy.joules"): one row of a table says where
+ * a value is in both, and the functions here write, read and clear it.  record.c and summary.c have the
+ * tables, which come from record.def.
+ *
+ * Nothing here owns memory: texts and trees belong to the caller, and a struct that was read points into
+ * the tree that it was read from. */
+#ifndef IPW_RUNDIR_JSON_FIELD_H
+#define IPW_RUNDIR_JSON_FIELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct json;
+struct jv;
+
+/* The types of record.def, and what a member of each is in C. */
+enum json_field_type {
+    FIELD_TEXT,     /* const char *; NULL is unknown */
+    FIELD_NUMBER,   /* double; UNKNOWN */
+    FIELD_INTEGER,  /* int64_t; INTEGER_UNKNOWN */
+    FIELD_WHOLE,    /* double that is stored as an integer; UNKNOWN */
+    FIELD_TRUTH,    /* int8_t: 1, 0, or -1 for unknown */
+    FIELD_JSON,     /* struct json_any */
+    FIELD_METADATA, /* likewise: an object of keys that nobody knows beforehand */
+};
+
+#define INTEGER_UNKNOWN INT64_MIN
+
+/* Any JSON value: as text, from whoever makes it; or parsed, from whoever reads it. */
+struct json_any {
+    const char *text;       /* NULL when it is not text */
+    const struct jv *value; /* NULL when it is not parsed; unknown when both are NULL */
+};
+
+#define FIELD_C_TEXT     const char *
+#define FIELD_C_NUMBER   double
+#define FIELD_C_INTEGER  int64_t
+#define FIELD_C_WHOLE    double
+#define FIELD_C_TRUTH    int8_t
+#define FIELD_C_JSON     struct json_any
+#define FIELD_C_METADATA struct json_any
+
+struct json_field {
+    const char *path;
+    enum json_field_type type;
+    size_t offset; /* of the member in its struct */
+};
+
+void json_field_clear(const struct json_field *field, void *object);
+bool json_field_is_known(const struct json_field *field, const void *object);
+
+/* Numbers of any type as a double; UNKNOWN for what is none, a flag counts 1 or 0. */
+double json_field_number(const struct json_field *field, const void *object);
+const char *json_field_text(const struct json_field *field,
+                            const void *object); /* NULL: unknown, or no text */
+
+/* ---- JSON ----
+ *
+ * Fields are written and read in the order of their table, in which those of one object stand together:
+ * the objects on the way to one are opened, and found, once.
+ *
+ * A path that begins with "/" is from the top, and any other one is too unless there is a model: then it
+ * is below model_metrics.<model>.  "*" stands for the model. */
+
+enum { FIELD_DEPTH_MAX = 8 };
+
+struct json_field_name {
+    const char *bytes;
+    size_t length;
+};
+
+struct json_field_writer {
+    struct json *json; /* with an object open, into which all is written */
+    const char *model; /* may be NULL */
+    struct json_field_name open[FIELD_DEPTH_MAX];
+    size_t depth;
+};
+
+/* Opens the objects that lead to `path` and closes those that do not; returns the key to write. */
+const char *json_field_enter(struct json_field_writer *writer, const char *path);
+void json_field_write(struct json_field_writer *writer, const struct json_field *field,
+                      const void *object);
+void json_field_writer_end(struct json_field_writer *writer);
+
+struct json_field_reader {
+    const struct jv *root;
+    const char *model;
+    struct json_field_name open[FIELD_DEPTH_MAX];
+    const struct jv *values[FIELD_DEPTH_MAX]; /* of `open` */
+    size_t depth;
+};
+
+/* NULL where there is nothing. */
+const struct jv *json_field_find(struct json_field_reader *reader, const char *path);
+void json_field_read(struct json_field_reader *reader, const struct json_field *field,
+                     void *object);
+
+/* The names on the way to a path, its own last; returns how many, 0 when they are too many. */
+size_t json_field_split(const char *path, const char *model,
+                        struct json_field_name names[static FIELD_DEPTH_MAX]);
+
+#endif

@@ -1,0 +1,261 @@
+/* The table of a record's fields, made of record.def, and records as JSON. */
+#include "rundir/record.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/energy.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "rundir/run_table.h"
+
+/* ---- the table ---- */
+
+#define AT(member, type_, path_)                                                                   \
+    .at = {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct record, member)}
+
+const struct record_field RECORD_FIELDS[] = {
+#define FIELD(member, type_, path_, unit_, views, description_)                                    \
+    {AT(member, type_, path_), .role = ROLE_FIELD, .unit = (unit_), .description = (description_), \
+     views},
+#define PART(member, type_, path_, unit_, views, description_)                                     \
+    {AT(member, type_, path_), .role = ROLE_PART, .unit = (unit_), .description = (description_),  \
+     views},
+#define EXTRA(member, type_, path_, unit_, views, description_)                                    \
+    {AT(member, type_, path_), .role = ROLE_EXTRA, .unit = (unit_), .description = (description_), \
+     views},
+#define STATS(member, path_, unit_, avg_views, max_views, description_)                            \
+    {AT(member.avg, NUMBER, path_ ".avg"), .role = ROLE_FIELD, .unit = (unit_),                    \
+     .description = (description_), avg_views},                                                    \
+        {AT(member.max, NUMBER, path_ ".max"), .role = ROLE_FIELD, .unit = (unit_),                \
+         .description = (description_), max_views},                                                \
+        {AT(member.median, NUMBER, path_ ".median"), .role = ROLE_FIELD, .unit = (unit_),          \
+         .description = (description_)},                                                           \
+        {AT(member.min, NUMBER, path_ ".min"), .role = ROLE_FIELD, .unit = (unit_),                \
+         .description = (description_)},
+#define GROUP(type_, member, path_) {AT(member, JSON, path_), .role = ROLE_GROUP},
+#define NULLABLE(path_)             {.at = {.path = (path_)}, .role = ROLE_NULLABLE},
+#define EMPTY(path_)                {.at = {.path = (path_)}, .role = ROLE_EMPTY},
+#define DERIVED(type_, path_, unit_, views, description_)                                          \
+    {.at = {.path = (path_), .type = FIELD_##type_},                                               \
+     .role = ROLE_DERIVED,                                                                         \
+     .unit = (unit_),                                                                              \
+     .description = (description_),                                                                \
+     views},
+#define NUMBER_COLUMN(constant, name_, label_)                                                     \
+    .column_kind = COLUMN_NUMBER, .column = RUN_##constant, .name = (name_), .label = (label_),
+#define FLAG_COLUMN(constant, name_, label_)                                                       \
+    .column_kind = COLUMN_FLAG, .column = RUN_##constant, .name = (name_), .label = (label_),
+#define WORD_COLUMN(constant, name_, label_)                                                       \
+    .column_kind = COLUMN_WORD, .column = RUN_##constant, .name = (name_), .label = (label_),
+#define EXPORT(n, name_) .export_number = (n), .export_name = #name_,
+#define STATISTIC(n, constant, key, label_, unit_, scale)                                          \
+    .statistic = (n), .statistic_key = (key), .statistic_label = (label_),                         \
+    .statistic_unit = (unit_), .statistic_scale = (scale),
+#include "rundir/record.def"
+    {.at = {.path = NULL}},
+};
+
+/* Rows by the numbers of their views; found once. */
+static const struct record_field *EXPORTS[RECORD_EXPORTS];
+static const struct record_field *STATISTICS[RECORD_STATISTICS];
+static const struct record_field *NUMBERS[RUN_NUMBERS], *FLAGS[RUN_FLAGS], *WORDS[RUN_WORDS];
+
+static void find_views(void)
+{
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
+        if (field->export_number)
+            EXPORTS[field->export_number - 1] = field;
+        if (field->statistic)
+            STATISTICS[field->statistic - 1] = field;
+        if (field->column_kind == COLUMN_NUMBER)
+            NUMBERS[field->column] = field;
+        if (field->column_kind == COLUMN_FLAG)
+            FLAGS[field->column] = field;
+        if (field->column_kind == COLUMN_WORD)
+            WORDS[field->column] = field;
+    }
+}
+
+static void know_views(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_views);
+}
+
+const struct record_field *record_export(size_t n)
+{
+    know_views();
+    return EXPORTS[n];
+}
+
+const struct record_field *record_statistic(enum record_statistic statistic)
+{
+    know_views();
+    return STATISTICS[statistic];
+}
+
+const struct record_field *record_column(enum record_column_kind kind, int column)
+{
+    know_views();
+    return kind == COLUMN_NUMBER ? NUMBERS[column]
+           : kind == COLUMN_FLAG ? FLAGS[column]
+           : kind == COLUMN_WORD ? WORDS[column]
+                                 : NULL;
+}
+
+/* ---- members ---- */
+
+static bool is_member(const struct record_field *field)
+{
+    return field->role == ROLE_FIELD || field->role == ROLE_EXTRA || field->role == ROLE_PART;
+}
+
+void record_init(struct record *record)
+{
+    memset(record, 0, sizeof *record);
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (is_member(field))
+            json_field_clear(&field->at, record);
+}
+
+/* ---- energy ---- */
+
+struct record_energy record_energy_of(const struct energy *energy)
+{
+    return (struct record_energy){
+        .joules = energy->joules,
+        .plus_minus = energy->plus_minus,
+        .statistical = energy->statistical,
+        .coverage = energy->coverage,
+        .idle_joules = energy->idle_joules,
+        .active_joules = energy->active_joules,
+        .method = method_name(energy->method),
+        .source = energy->source[0] ? energy->source : NULL,
+        .updates = energy->method == METHOD_NONE ? INTEGER_UNKNOWN : (int64_t)energy->updates,
+        .low_confidence = energy->low_confidence,
+        .note = energy->note[0] ? energy->note : NULL,
+    };
+}
+
+void record_energy_get(const struct record_energy *from, struct energy *out)
+{
+    *out = energy_unknown(from->note ? from->note : "not recorded");
+    for (enum method m = METHOD_COUNTER; from->method && m <= METHOD_ESTIMATED; m++)
+        if (strcmp(method_name(m), from->method) == 0)
+            out->method = m;
+    if (out->method == METHOD_NONE)
+        return;
+    out->joules = from->joules;
+    out->plus_minus = from->plus_minus;
+    out->statistical = from->statistical;
+    out->coverage = from->coverage;
+    out->idle_joules = from->idle_joules;
+    out->active_joules = from->active_joules;
+    out->low_confidence = from->low_confidence == 1;
+    out->updates = from->updates > 0 ? (unsigned long)from->updates : 0;
+    str_copy(out->source, sizeof out->source, from->source ? from->source : "");
+    str_copy(out->note, sizeof out->note, from->note ? from->note : "");
+}
+
+static void put_integer(struct json *json, const char *key, int64_t value)
+{
+    if (value == INTEGER_UNKNOWN)
+        json_null(json, key);
+    else
+        json_integer(json, key, value);
+}
+
+static void put_truth(struct json *json, const char *key, int8_t value)
+{
+    if (value < 0)
+        json_null(json, key);
+    else
+        json_bool(json, key, value);
+}
+
+/* The order of core/energy.c, in which all our files have it; Arrow has another. */
+void record_energy_to_json(struct json *json, const char *key, const struct record_energy *energy)
+{
+    json_object(json, key);
+    json_number(json, "joules", energy->joules);
+    json_number(json, "plus_minus", energy->plus_minus);
+    json_number(json, "plus_minus_statistical", energy->statistical);
+    json_string(json, "method", energy->method);
+    json_string(json, "source", energy->source);
+    json_number(json, "coverage", energy->coverage);
+    json_number(json, "idle_joules", energy->idle_joules);
+    json_number(json, "active_joules", energy->active_joules);
+    put_integer(json, "updates", energy->updates);
+    put_truth(json, "low_confidence", energy->low_confidence);
+    json_string(json, "note", energy->note);
+    json_object_end(json);
+}
+
+void record_energy_from_json(const struct jv *value, struct record_energy *out)
+{
+    const struct jv *low = jv_get(value, "low_confidence");
+    *out = (struct record_energy){
+        .joules = jv_number(jv_get(value, "joules")),
+        .plus_minus = jv_number(jv_get(value, "plus_minus")),
+        .statistical = jv_number(jv_get(value, "plus_minus_statistical")),
+        .coverage = jv_number(jv_get(value, "coverage")),
+        .idle_joules = jv_number(jv_get(value, "idle_joules")),
+        .active_joules = jv_number(jv_get(value, "active_joules")),
+        .method = jv_text(jv_get(value, "method")),
+        .source = jv_text(jv_get(value, "source")),
+        .low_confidence = (int8_t)(jv_is_bool(low) ? jv_truth(low, false) : -1),
+        .note = jv_text(jv_get(value, "note")),
+    };
+    if (!jv_integer(jv_get(value, "updates"), &out->updates))
+        out->updates = INTEGER_UNKNOWN;
+}
+
+/* ---- JSON ---- */
+
+/* Is any part of the group known?  Its parts follow its row. */
+static bool is_group_known(const struct record_field *group, const struct record *record)
+{
+    for (const struct record_field *part = group + 1; part->role == ROLE_PART; part++)
+        if (json_field_is_known(&part->at, record))
+            return true;
+    return false;
+}
+
+void record_to_json(const struct record *record, const char *model, struct json *json)
+{
+    struct json_field_writer writer = {.json = json, .model = model};
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (field->role == ROLE_GROUP && is_group_known(field, record)) {
+            const char *key = json_field_enter(&writer, field->at.path);
+            record_energy_to_json(json, key,
+                                  (const void *)((const char *)record + field->at.offset));
+        } else if ((field->role == ROLE_FIELD || field->role == ROLE_EXTRA) &&
+                   json_field_is_known(&field->at, record)) {
+            json_field_write(&writer, &field->at, record);
+        }
+    json_field_writer_end(&writer);
+}
+
+void record_line(const struct record *record, const char *model, const char *kind, const char *key,
+                 struct text *line)
+{
+    struct json json;
+    text_clear(line);
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", kind);
+    json_string(&json, "key", key);
+    record_to_json(record, model, &json);
+    json_object_end(&json);
+}
+
+void record_from_json(const struct jv *tree, const char *model, struct record *out)
+{
+    struct json_field_reader reader = {.root = tree, .model = model};
+    memset(out, 0, sizeof *out);
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++)
+        if (is_member(field))
+            json_field_read(&reader, &field->at, out);
+}

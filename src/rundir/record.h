@@ -1,0 +1,132 @@
+/* A record: what is known of one query, or of one repetition of a measured command.  The members come from
+ * record.def, which also says where each is in records.jsonl, in the Arrow files, in the table of a run
+ * and in exports.
+ *
+ * The runner fills parts of a record as they become known and journals each (record_line); a reader merges
+ * the lines and gets the members back (record_from_json).
+ *
+ * Ownership: a record owns nothing.  Texts and trees belong to the caller. */
+#ifndef IPW_RUNDIR_RECORD_H
+#define IPW_RUNDIR_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/units.h"
+#include "rundir/json_field.h"
+
+struct energy;
+struct json;
+struct jv;
+struct text;
+
+struct record_stats {
+    double avg, max, median, min;
+};
+
+/* struct energy (core/energy.h) with texts that are not copied, and all of it possibly unknown. */
+struct record_energy {
+    double joules, plus_minus, statistical, coverage, idle_joules, active_joules;
+    const char *method, *source;
+    int64_t updates;
+    int8_t low_confidence;
+    const char *note;
+};
+
+struct record {
+#define FIELD(member, type, path, unit, views, description) FIELD_C_##type member;
+#define EXTRA(member, type, path, unit, views, description) FIELD_C_##type member;
+#define STATS(member, path, unit, avg, max, description)    struct record_stats member;
+#define GROUP(type, member, path)                           struct type member;
+#include "rundir/record.def"
+};
+
+/* All of it unknown. */
+void record_init(struct record *record);
+
+struct record_energy record_energy_of(const struct energy *energy); /* points into *energy */
+void record_energy_get(const struct record_energy *from, struct energy *out);
+void record_energy_to_json(struct json *json, const char *key, const struct record_energy *energy);
+void record_energy_from_json(const struct jv *value, struct record_energy *out);
+
+/* ---- JSON ---- */
+
+/* What is known of it, into an open object. */
+void record_to_json(const struct record *record, const char *model, struct json *json);
+
+/* A line of the journal, without its newline: {"kind": kind, "key": key, ...} and what is known. */
+void record_line(const struct record *record, const char *model, const char *kind, const char *key,
+                 struct text *line);
+
+/* The members point into the tree. */
+void record_from_json(const struct jv *tree, const char *model, struct record *out);
+
+/* ---- the table of fields ---- */
+
+enum record_role {
+    ROLE_FIELD,    /* a member */
+    ROLE_EXTRA,    /* a member, in the journal alone */
+    ROLE_PART,     /* of a group */
+    ROLE_GROUP,    /* a record_energy; its parts follow */
+    ROLE_NULLABLE, /* a struct that may be null; its fields follow */
+    ROLE_EMPTY,    /* a struct without fields */
+    ROLE_DERIVED,  /* no member: a column of the table or of an export */
+};
+
+enum record_column_kind { COLUMN_NONE, COLUMN_NUMBER, COLUMN_FLAG, COLUMN_WORD };
+
+struct record_field {
+    struct json_field at; /* at.path: for ROLE_DERIVED the places */
+    enum record_role role;
+    const char *unit, *description;
+    enum record_column_kind column_kind;
+    int column;               /* RUN_...: an enum of run_table.h */
+    const char *name, *label; /* of that column */
+    unsigned export_number;   /* from 1; 0: not exported */
+    const char *export_name;
+    unsigned statistic;          /* from 1; 0: none */
+    const char *statistic_key;   /* in summary.json */
+    const char *statistic_label; /* "": in JSON alone */
+    const char *statistic_unit;
+    double statistic_scale;
+};
+
+/* In the order of record.def; a row without a path ends it. */
+extern const struct record_field RECORD_FIELDS[];
+
+/* Columns of flat exports, from 0. */
+enum {
+    RECORD_EXPORTS = 0
+#define FIELD(member, type, path, unit, views, description)          views
+#define PART(member, type, path, unit, views, description)           views
+#define EXTRA(member, type, path, unit, views, description)          views
+#define STATS(member, path, unit, avg_views, max_views, description) avg_views max_views
+#define DERIVED(type, path, unit, views, description)                views
+#define EXPORT(n, name)                                              +1
+#include "rundir/record.def"
+};
+const struct record_field *record_export(size_t n);
+
+/* The distributions over queries that a summary has, in the order in which tables show them. */
+enum record_statistic {
+#define FIELD(member, type, path, unit, views, description) views
+#define PART(member, type, path, unit, views, description)  views
+#define DERIVED(type, path, unit, views, description)       views
+#define STATISTIC(n, constant, key, label, unit, scale)     STATISTIC_##constant = (n) - 1,
+#include "rundir/record.def"
+};
+enum {
+    RECORD_STATISTICS = 0
+#define FIELD(member, type, path, unit, views, description) views
+#define PART(member, type, path, unit, views, description)  views
+#define DERIVED(type, path, unit, views, description)       views
+#define STATISTIC(n, constant, key, label, unit, scale)     +1
+#include "rundir/record.def"
+};
+const struct record_field *record_statistic(enum record_statistic statistic);
+
+/* The row of a column of the run's table; `column` is one of that kind's enum. */
+const struct record_field *record_column(enum record_column_kind kind, int column);
+
+#endif

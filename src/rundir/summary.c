@@ -1,0 +1,360 @@
+/* The table of a summary's figures, made of record.def, and summary.json. */
+#include "rundir/summary.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/json.h"
+#include "core/text.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/run_dir.h"
+
+#define SUMMARY_FILE "summary.json"
+
+/* A summary has a few kilobytes, and what a service reports of itself. */
+#define SUMMARY_BYTES_MAX ((size_t)16 << 20)
+
+/* ---- the table ---- */
+
+#define AT(member, type_, path_)                                                                   \
+    .at = {.path = (path_), .type = FIELD_##type_, .offset = offsetof(struct summary, member)}
+
+const struct summary_field SUMMARY_FIELDS[] = {
+#define SUMMARY(member, type_, path_, unit_, views)                                                \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, .unit = (unit_), views},
+#define SUMMARY_PART(member, type_, path_, unit_, views)                                           \
+    {AT(member, type_, path_), .role = SUMMARY_IS_FIELD, .unit = (unit_), views},
+#define SUMMARY_NULLABLE(path_) {.at = {.path = (path_)}, .role = SUMMARY_IS_NULLABLE},
+#define SUMMARY_LIST(member, path_, views)                                                         \
+    {AT(member, JSON, path_), .role = SUMMARY_IS_LIST, views},
+#define INDEX(n, name) .index = (n), .index_name = #name,
+#define GAUGE(n, name, help, label)                                                                \
+    .gauge = (n), .gauge_name = (name), .gauge_help = (help), .gauge_label = (label),
+#define REPORT .report = true,
+#include "rundir/record.def"
+    {.at = {.path = NULL}},
+};
+
+static const struct summary_field *INDEXES[SUMMARY_INDEXES], *GAUGES[SUMMARY_GAUGES];
+
+static void find_views(void)
+{
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
+        if (field->index)
+            INDEXES[field->index - 1] = field;
+        if (field->gauge)
+            GAUGES[field->gauge - 1] = field;
+    }
+}
+
+static void know_views(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_views);
+}
+
+const struct summary_field *summary_index(size_t n)
+{
+    know_views();
+    return INDEXES[n];
+}
+
+const struct summary_field *summary_gauge(size_t n)
+{
+    know_views();
+    return GAUGES[n];
+}
+
+const char *summary_index_text(const struct summary_field *column, const struct summary *summary)
+{
+    if (!summary)
+        return NULL;
+    const char *text = json_field_text(&column->at, summary);
+    bool is_dataset = column->at.offset == offsetof(struct summary, dataset_name);
+    return text || !is_dataset ? text : summary->dataset;
+}
+
+void summary_init(struct summary *summary)
+{
+    memset(summary, 0, sizeof *summary);
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        if (field->role == SUMMARY_IS_FIELD)
+            json_field_clear(&field->at, summary);
+    summary->accuracy_interval = (struct summary_interval){UNKNOWN, UNKNOWN};
+}
+
+void summary_release(struct summary *summary)
+{
+    free(summary->devices);
+    free(summary->idle.devices);
+    jv_free(summary->tree);
+    summary_init(summary);
+}
+
+/* ---- lists ---- */
+
+static void put_statistics(struct json *json, const char *key, const struct summary *summary)
+{
+    json_object(json, key);
+    for (int i = 0; i < RECORD_STATISTICS; i++) {
+        const struct summary_statistic *row = &summary->statistics[i];
+        if (row->count == 0)
+            continue;
+        json_object(json, record_statistic((enum record_statistic)i)->statistic_key);
+        json_number(json, "avg", row->avg);
+        json_number(json, "median", row->median);
+        json_number(json, "min", row->min);
+        json_number(json, "max", row->max);
+        json_number(json, "std", row->std);
+        json_number(json, "p95", row->p95);
+        json_integer(json, "count", row->count);
+        json_object_end(json);
+    }
+    json_object_end(json);
+}
+
+static void put_interval(struct json *json, const char *key, const struct summary *summary)
+{
+    json_array(json, key);
+    json_number(json, NULL, summary->accuracy_interval.low);
+    json_number(json, NULL, summary->accuracy_interval.high);
+    json_array_end(json);
+}
+
+static void put_idle(struct json *json, const char *key, const struct summary *summary)
+{
+    const struct summary_idle *idle = &summary->idle;
+    if (!idle->known) {
+        json_null(json, key);
+        return;
+    }
+    json_object(json, key);
+    json_number(json, "seconds", idle->seconds);
+    json_array(json, "devices");
+    for (size_t i = 0; i < idle->count; i++) {
+        json_object(json, NULL);
+        json_string(json, "id", idle->devices[i].id);
+        json_number(json, "power_w", idle->devices[i].watts);
+        json_number(json, "plus_minus", idle->devices[i].plus_minus);
+        json_object_end(json);
+    }
+    json_array_end(json);
+    json_object_end(json);
+}
+
+static void put_devices(struct json *json, const char *key, const struct summary *summary)
+{
+    json_array(json, key);
+    for (size_t i = 0; i < summary->device_count; i++) {
+        const struct summary_device *device = &summary->devices[i];
+        json_object(json, NULL);
+        json_string(json, "id", device->id);
+        json_bool(json, "in_total", device->in_total);
+        record_energy_to_json(json, "energy", &device->energy);
+        json_number(json, "power_mean_w", device->power_mean_w);
+        json_number(json, "power_max_w", device->power_max_w);
+        json_number(json, "cross_check_residual", device->residual);
+        json_object_end(json);
+    }
+    json_array_end(json);
+}
+
+static void read_statistics(const struct jv *value, struct summary *out)
+{
+    for (int i = 0; i < RECORD_STATISTICS; i++) {
+        const struct jv *row =
+            jv_get(value, record_statistic((enum record_statistic)i)->statistic_key);
+        int64_t count = 0;
+        if (!row || !jv_integer(jv_get(row, "count"), &count) || count < 1)
+            continue;
+        out->statistics[i] = (struct summary_statistic){
+            jv_number(jv_get(row, "avg")),
+            jv_number(jv_get(row, "median")),
+            jv_number(jv_get(row, "min")),
+            jv_number(jv_get(row, "max")),
+            jv_number(jv_get(row, "std")),
+            jv_number(jv_get(row, "p95")),
+            count,
+        };
+    }
+}
+
+static void read_interval(const struct jv *value, struct summary *out)
+{
+    const struct jv *low = jv_first(value);
+    out->accuracy_interval =
+        (struct summary_interval){jv_number(low), low ? jv_number(jv_next(low)) : UNKNOWN};
+}
+
+/* Without memory there is no list; what else is known is still told. */
+static void read_idle(const struct jv *value, struct summary *out)
+{
+    const struct jv *devices = jv_get(value, "devices");
+    struct summary_idle *idle = &out->idle;
+    idle->known = jv_is_object(value);
+    idle->seconds = jv_number(jv_get(value, "seconds"));
+    idle->devices = calloc(jv_count(devices) + 1, sizeof *idle->devices);
+    for (const struct jv *device = idle->devices ? jv_first(devices) : NULL; device;
+         device = jv_next(device))
+        idle->devices[idle->count++] = (struct summary_idle_device){
+            jv_text(jv_get(device, "id")), jv_number(jv_get(device, "power_w")),
+            jv_number(jv_get(device, "plus_minus"))};
+}
+
+static void read_devices(const struct jv *value, struct summary *out)
+{
+    out->devices = calloc(jv_count(value) + 1, sizeof *out->devices);
+    for (const struct jv *item = out->devices ? jv_first(value) : NULL; item;
+         item = jv_next(item)) {
+        struct summary_device *device = &out->devices[out->device_count++];
+        device->id = jv_text(jv_get(item, "id"));
+        device->in_total = jv_truth(jv_get(item, "in_total"), false);
+        record_energy_from_json(jv_get(item, "energy"), &device->energy);
+        device->power_mean_w = jv_number(jv_get(item, "power_mean_w"));
+        device->power_max_w = jv_number(jv_get(item, "power_max_w"));
+        device->residual = jv_number(jv_get(item, "cross_check_residual"));
+    }
+}
+
+static const struct summary_list {
+    const char *path;
+    void (*put)(struct json *json, const char *key, const struct summary *summary);
+    void (*read)(const struct jv *value, struct summary *out);
+} LISTS[] = {
+    {"ipw.accuracy_interval_95", put_interval, read_interval},
+    {"ipw.statistics", put_statistics, read_statistics},
+    {"ipw.idle", put_idle, read_idle},
+    {"ipw.devices", put_devices, read_devices},
+};
+
+static const struct summary_list *list_at(const char *path)
+{
+    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++)
+        if (strcmp(LISTS[i].path, path) == 0)
+            return &LISTS[i];
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+static bool is_below(const char *path, const char *object)
+{
+    size_t length = strlen(object);
+    return strncmp(path, object, length) == 0 && path[length] == '.';
+}
+
+/* How many rows of the object follow; *known when one of them is. */
+static size_t rows_below(const struct summary_field *object, const struct summary *summary,
+                         bool *known)
+{
+    size_t count = 0;
+    *known = false;
+    for (const struct summary_field *row = object + 1;
+         row->at.path && is_below(row->at.path, object->at.path); row++, count++)
+        *known = *known || json_field_is_known(&row->at, summary);
+    return count;
+}
+
+static void put_field(struct json_field_writer *writer, const struct summary_field *field,
+                      const struct summary *summary)
+{
+    const struct summary_list *list = list_at(field->at.path);
+    if (list)
+        list->put(writer->json, json_field_enter(writer, field->at.path), summary);
+    else
+        json_field_write(writer, &field->at, summary);
+}
+
+void summary_to_json(const struct summary *summary, bool pretty, struct text *out)
+{
+    struct json json;
+    struct json_field_writer writer = {.json = &json};
+    json_init(&json, out, pretty);
+    json_object(&json, NULL);
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
+        bool known;
+        size_t rows = field->role == SUMMARY_IS_NULLABLE ? rows_below(field, summary, &known) : 0;
+        if (!rows) {
+            put_field(&writer, field, summary);
+        } else if (!known) {
+            json_null(&json, json_field_enter(&writer, field->at.path));
+            field += rows;
+        }
+    }
+    json_field_writer_end(&writer);
+    json_object_end(&json);
+    text_add(out, pretty ? "\n" : "");
+}
+
+void summary_to_report(const struct summary *summary, struct text *out)
+{
+    struct json json;
+    struct json_field_writer writer = {.json = &json};
+    json_init(&json, out, true);
+    json_object(&json, NULL);
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++) {
+        if (!field->report)
+            continue;
+        struct summary_field row = *field;
+        row.at.path += strlen("ipw.");
+        if (field->role == SUMMARY_IS_LIST)
+            list_at(field->at.path)->put(&json, json_field_enter(&writer, row.at.path), summary);
+        else
+            json_field_write(&writer, &row.at, summary);
+        if (strcmp(row.at.path, "conservation_error") == 0) /* what scripts look for stands first */
+            json_bool(&json, json_field_enter(&writer, "interrupted"), summary->interrupted == 1);
+    }
+    json_field_writer_end(&writer);
+    json_object_end(&json);
+    text_add(out, "\n");
+}
+
+enum err summary_save(const char *directory, const struct summary *summary, struct error *why)
+{
+    struct text text = {0};
+    summary_to_json(summary, true, &text);
+    enum err err = run_dir_put(directory, SUMMARY_FILE, &text, why);
+    text_release(&text);
+    return err;
+}
+
+/* ---- reading ---- */
+
+enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why)
+{
+    summary_init(out);
+    out->tree = tree;
+    if (!jv_is_object(tree)) {
+        summary_release(out);
+        return err_set(why, ERR_BAD_VALUE, "%s is not a JSON object", SUMMARY_FILE);
+    }
+    struct json_field_reader reader = {.root = tree};
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        if (field->role == SUMMARY_IS_LIST)
+            list_at(field->at.path)->read(json_field_find(&reader, field->at.path), out);
+        else if (field->role == SUMMARY_IS_FIELD)
+            json_field_read(&reader, &field->at, out);
+    return ERR_OK;
+}
+
+enum err summary_load(const char *directory, struct summary *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    struct text text = {0};
+    struct jv *tree = NULL;
+    summary_init(out);
+    if (!str_format(path, sizeof path, "%s/%s", directory, SUMMARY_FILE))
+        return err_set(why, ERR_BAD_VALUE, "path too long: %.100s...", directory);
+    if (!file_exists(path))
+        return err_set(why, ERR_NOT_FOUND, "no %s in %s", SUMMARY_FILE, directory);
+    struct error reason = {0};
+    enum err err = file_read(path, SUMMARY_BYTES_MAX, &text, &reason);
+    if (!err)
+        err = jv_parse(text_get(&text), text.length, &tree, &reason);
+    text_release(&text);
+    if (err)
+        return err_set(why, err, "%s: %.200s", path, reason.text);
+    return summary_from_json(tree, out, why);
+}

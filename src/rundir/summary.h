@@ -1,0 +1,111 @@
+/* The summary of a run: its figures as a whole.  The members come from record.def, which also says where each
+ * is in summary.json, in the run index and among the Prometheus gauges.
+ *
+ * Ownership: a summary owns its arrays and, when it was read, the tree that its texts point into:
+ * summary_release frees both.  Texts that the runner fills in belong to the runner. */
+#ifndef IPW_RUNDIR_SUMMARY_H
+#define IPW_RUNDIR_SUMMARY_H
+
+#include "core/err.h"
+#include "rundir/record.h"
+
+struct text;
+
+/* A distribution over queries; `count` 0: none. */
+struct summary_statistic {
+    double avg, median, min, max, std, p95;
+    int64_t count;
+};
+
+struct summary_interval {
+    double low, high;
+};
+
+struct summary_idle {
+    bool known;
+    double seconds;
+    struct summary_idle_device {
+        const char *id;
+        double watts, plus_minus;
+    } *devices;
+    size_t count;
+};
+
+struct summary_device {
+    const char *id;
+    bool in_total; /* its energy is in the run's */
+    struct record_energy energy;
+    double power_mean_w, power_max_w, residual; /* residual: of the cross-check */
+};
+
+struct summary {
+#define SUMMARY(member, type, path, unit, views) FIELD_C_##type member;
+#define SUMMARY_GROUP(type, member)              struct type member;
+#include "rundir/record.def"
+    struct summary_interval accuracy_interval;
+    struct summary_statistic statistics[RECORD_STATISTICS];
+    struct summary_idle idle;
+    struct summary_device *devices;
+    size_t device_count;
+    struct jv *tree; /* what it was read from; NULL when it was filled in */
+};
+
+/* All of it unknown. */
+void summary_init(struct summary *summary);
+void summary_release(struct summary *summary);
+
+/* summary.json; on one line unless `pretty`. */
+void summary_to_json(const struct summary *summary, bool pretty, struct text *out);
+
+/* What `ipw profile --json` prints: the figures of "ipw", one object. */
+void summary_to_report(const struct summary *summary, struct text *out);
+
+/* Takes the tree over, also when it fails; ERR_BAD_VALUE when it is no object. */
+enum err summary_from_json(struct jv *tree, struct summary *out, struct error *why) MUST_USE;
+
+/* Of a run directory.  ERR_NOT_FOUND without the file: the run has not ended. */
+enum err summary_load(const char *directory, struct summary *out, struct error *why) MUST_USE;
+enum err summary_save(const char *directory, const struct summary *summary, struct error *why)
+    MUST_USE;
+
+/* ---- the table of figures ---- */
+
+enum summary_role { SUMMARY_IS_FIELD, SUMMARY_IS_NULLABLE, SUMMARY_IS_LIST };
+
+struct summary_field {
+    struct json_field at;
+    enum summary_role role;
+    const char *unit;
+    bool report;
+    unsigned index; /* column of the run index, from 1; 0: none */
+    const char *index_name;
+    unsigned gauge; /* from 1; 0: none */
+    const char *gauge_name, *gauge_help, *gauge_label;
+};
+
+/* In the order of summary.json; a row without a path ends it. */
+extern const struct summary_field SUMMARY_FIELDS[];
+
+/* Columns of the run index and gauges, from 0. */
+enum {
+    SUMMARY_INDEXES = 0
+#define SUMMARY(member, type, path, unit, views)      views
+#define SUMMARY_PART(member, type, path, unit, views) views
+#define INDEX(n, name)                                +1
+#include "rundir/record.def"
+};
+enum {
+    SUMMARY_GAUGES = 0
+#define SUMMARY(member, type, path, unit, views)      views
+#define SUMMARY_PART(member, type, path, unit, views) views
+#define GAUGE(n, name, help, label)                   +1
+#include "rundir/record.def"
+};
+const struct summary_field *summary_index(size_t n);
+const struct summary_field *summary_gauge(size_t n);
+
+/* The text of a column of the run index; NULL without one.  A run of the Python IPW has `dataset` alone,
+ * which then stands for its name.  `summary` may be NULL. */
+const char *summary_index_text(const struct summary_field *column, const struct summary *summary);
+
+#endif

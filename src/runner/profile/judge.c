@@ -1,0 +1,490 @@
+/* Judging: when the queries are through, the answers that only a model can grade are put to one.  A reader
+ * thread queues them from the journal, several workers ask the judge, and each judgement is attributed
+ * its own energy, which is no part of the queries'. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/share.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "port/thread.h"
+#include "runner/profile/grading.h"
+#include "runner/profile/record.h"
+#include "runner/profile/state.h"
+
+enum { QUEUE_MAX = 64 };
+
+/* One answer that waits for the judge. */
+struct job {
+    char key[40];
+    char *problem, *expected, *answer, *metadata;
+    double gpu_joules, cpu_joules; /* of the query, for the task's total */
+    struct energy earlier;         /* of judgements in vain */
+    double earlier_gpu_joules, earlier_cpu_joules;
+};
+
+struct judge_worker {
+    struct judge_pool *pool;
+    struct client client;
+    struct graders graders;
+    struct judge judge;
+    struct completion reply; /* of the last question; sent is that of the first */
+    bool asked;
+    struct text line;
+    pthread_t thread;
+    bool open, started;
+};
+
+struct judge_pool {
+    struct profile *profile;
+    const char *grader; /* the one that needs a judge */
+    struct job queue[QUEUE_MAX];
+    size_t first, waiting;
+    bool all_read;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t reader;
+    bool reader_started;
+    struct judge_worker *workers;
+    size_t count;
+};
+
+static void job_release(struct job *job)
+{
+    free(job->problem);
+    free(job->expected);
+    free(job->answer);
+    free(job->metadata);
+    *job = (struct job){0};
+}
+
+/* ---- which answers ---- */
+
+static const char *text_or_empty(const struct jv *value)
+{
+    return jv_text(value) ? jv_text(value) : "";
+}
+
+/* Did a judge come to no verdict?  Perhaps it could not be reached: ask again. */
+static bool has_no_verdict(const struct jv *evaluation)
+{
+    const char *text = jv_text(jv_get(evaluation, "metadata"));
+    struct jv *metadata;
+    if (!text || jv_parse(text, strlen(text), &metadata, NULL) != ERR_OK)
+        return false;
+    const char *grader = jv_text(jv_get(metadata, "grader"));
+    bool judge = grader && graders_is_judge(grader);
+    jv_free(metadata);
+    return judge;
+}
+
+/* The grader of a record is the user's or the dataset's: the only ones that can be a judge. */
+static bool needs_judge(const struct profile *profile, const struct jv *record)
+{
+    const char *status = jv_text(jv_path(record, "ipw.status"));
+    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), profile->options->model);
+    const struct jv *evaluation = jv_get(metrics, "evaluation");
+    if (!status || strcmp(status, "completed") != 0)
+        return false;
+    return jv_is_null(evaluation) ||
+           (!jv_is_bool(jv_get(evaluation, "is_correct")) && has_no_verdict(evaluation));
+}
+
+struct job_count {
+    const struct profile *profile;
+    uint64_t count;
+};
+
+static enum err count_job(void *context, const struct jv *record)
+{
+    struct job_count *jobs = context;
+    jobs->count += needs_judge(jobs->profile, record);
+    return ERR_OK;
+}
+
+static enum err count_jobs(const struct profile *profile, uint64_t *out, struct error *why)
+{
+    struct job_count jobs = {profile, 0};
+    uint64_t damaged;
+    enum err err = journal_records(profile->journal_path, 0, count_job, &jobs, &damaged, why);
+    *out = jobs.count;
+    return err;
+}
+
+/* ---- the queue ---- */
+
+static enum err fill_job(const struct profile *profile, const struct jv *record, struct job *job)
+{
+    const char *model = profile->options->model;
+    const struct jv *energy =
+        jv_get(jv_get(jv_get(record, "model_metrics"), model), "energy_metrics");
+    struct text metadata = {0};
+    if (jv_is_object(jv_get(record, "dataset_metadata")) &&
+        jv_print(jv_get(record, "dataset_metadata"), &metadata) != ERR_OK)
+        return ERR_NO_MEMORY;
+    str_copy(job->key, sizeof job->key, text_or_empty(jv_get(record, "key")));
+    job->problem = strdup(text_or_empty(jv_get(record, "problem")));
+    job->expected = strdup(text_or_empty(jv_get(record, "answer")));
+    job->answer = strdup(text_or_empty(jv_get(jv_get(record, "model_answers"), model)));
+    job->metadata = strdup(metadata.length ? text_get(&metadata) : "{}");
+    job->gpu_joules = jv_number(jv_get(energy, "per_query_joules"));
+    job->cpu_joules = jv_number(jv_get(energy, "cpu_per_query_joules"));
+    energy_from_json(jv_path(record, "ipw.judge_energy"), &job->earlier);
+    job->earlier_gpu_joules = jv_number(jv_get(energy, "judge_gpu_joules"));
+    job->earlier_cpu_joules = jv_number(jv_get(energy, "judge_cpu_joules"));
+    text_release(&metadata);
+    if (job->problem && job->expected && job->answer && job->metadata)
+        return ERR_OK;
+    job_release(job);
+    return ERR_NO_MEMORY;
+}
+
+static enum err push_job(void *context, const struct jv *record)
+{
+    struct judge_pool *pool = context;
+    struct job job = {0};
+    if (!needs_judge(pool->profile, record))
+        return ERR_OK;
+    enum err err = fill_job(pool->profile, record, &job);
+    if (err)
+        return err;
+    pthread_mutex_lock(&pool->lock);
+    while (pool->waiting == QUEUE_MAX && !atomic_load(&pool->profile->stop))
+        thread_wait(&pool->changed, &pool->lock, 50 * NS_PER_MS);
+    bool full = pool->waiting == QUEUE_MAX;
+    if (!full)
+        pool->queue[(pool->first + pool->waiting++) % QUEUE_MAX] = job;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    if (full)
+        job_release(&job);
+    return full ? ERR_INTERRUPTED : ERR_OK;
+}
+
+static bool pop_job(struct judge_pool *pool, struct job *out)
+{
+    pthread_mutex_lock(&pool->lock);
+    while (pool->waiting == 0 && !pool->all_read && !atomic_load(&pool->profile->stop))
+        thread_wait(&pool->changed, &pool->lock, 50 * NS_PER_MS);
+    bool found = pool->waiting > 0 && !atomic_load(&pool->profile->stop);
+    if (found) {
+        *out = pool->queue[pool->first];
+        pool->first = (pool->first + 1) % QUEUE_MAX;
+        pool->waiting--;
+        pthread_cond_broadcast(&pool->changed);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+static void *reader_main(void *argument)
+{
+    struct judge_pool *pool = argument;
+    struct error why = {0};
+    uint64_t damaged;
+    enum err err = journal_records(pool->profile->journal_path, 0, push_job, pool, &damaged, &why);
+    if (err && err != ERR_INTERRUPTED)
+        profile_fail(pool->profile, err, &why);
+    pthread_mutex_lock(&pool->lock);
+    pool->all_read = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    atomic_fetch_sub(&pool->profile->working, 1);
+    return NULL;
+}
+
+/* ---- asking ---- */
+
+static enum err ask_judge(void *context, const char *prompt, struct text *reply, struct error *why)
+{
+    struct judge_worker *worker = context;
+    const struct profile_options *options = worker->pool->profile->options;
+    nanos first_sent = worker->reply.sent;
+    struct client_request request = {
+        .model = options->judge_model,
+        .prompt = prompt,
+        .params = &options->judge_params,
+        .timeout = from_seconds(options->timeout_s),
+        .cancel = &worker->pool->profile->cancel,
+    };
+    completion_release(&worker->reply);
+    completion_init(&worker->reply);
+    enum err err = worker->client.driver->ask(&worker->client, &request, &worker->reply, why);
+    if (worker->asked)
+        worker->reply.sent = first_sent;
+    worker->asked = true;
+    if (!err)
+        text_add(reply, text_get(&worker->reply.content));
+    return err;
+}
+
+static double count_or_unknown(int64_t count)
+{
+    return count >= 0 ? (double)count : UNKNOWN;
+}
+
+static enum err account(struct judge_worker *worker, struct judgement *judgement)
+{
+    struct completion *reply = &worker->reply;
+    struct request_trace trace = {
+        .id = judgement->id,
+        .context = judgement,
+        .from = reply->sent,
+        .first_token = reply->first_token,
+        .to = reply->done,
+        .prompt_tokens = count_or_unknown(reply->prompt_tokens),
+        .output_tokens = count_or_unknown(reply->output_tokens),
+        .arrivals = reply->arrivals.times,
+        .arrival_count = reply->arrivals.count,
+    };
+    reply->arrivals = (struct arrivals){0}; /* the trace has them now */
+    enum err err = sharing_end(worker->pool->profile->sharing, &trace);
+    if (err)
+        request_trace_release(&trace);
+    return err;
+}
+
+static enum err begin_judgement(struct judge_worker *worker, const struct judgement *judgement,
+                                struct error *why)
+{
+    enum err err = sharing_begin(worker->pool->profile->sharing, judgement->id, clock_now());
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
+}
+
+/* Attribution has the judgement afterwards, or it is freed. */
+static enum err end_judgement(struct judge_worker *worker, struct judgement *judgement,
+                              bool broken_off, struct error *why)
+{
+    struct profile *profile = worker->pool->profile;
+    if (!worker->asked || broken_off) {
+        sharing_forget(profile->sharing, judgement->id);
+        free(judgement);
+        return ERR_OK;
+    }
+    record_span(profile, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
+    enum err err = journal_append(&profile->spans, &worker->line, why);
+    enum err lost = account(worker, judgement);
+    return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
+}
+
+static void grade_job(struct judge_worker *worker, const struct job *job, struct grade *grade)
+{
+    struct item item = {.id = "",
+                        .problem = job->problem,
+                        .answer = job->expected,
+                        .subject = "",
+                        .metadata = job->metadata,
+                        .grader = ""};
+    graders_grade(&worker->graders, worker->pool->grader, &item, job->answer, grade);
+}
+
+static enum err do_job(struct judge_worker *worker, const struct job *job, struct error *why)
+{
+    struct profile *profile = worker->pool->profile;
+    struct judgement *judgement = calloc(1, sizeof *judgement);
+    struct grade grade;
+    if (!judgement)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    judgement->id = atomic_fetch_add(&profile->next_request, 1);
+    str_copy(judgement->key, sizeof judgement->key, job->key);
+    judgement->gpu_joules = job->gpu_joules;
+    judgement->cpu_joules = job->cpu_joules;
+    judgement->earlier = job->earlier;
+    judgement->earlier_gpu_joules = job->earlier_gpu_joules;
+    judgement->earlier_cpu_joules = job->earlier_cpu_joules;
+    enum err err = begin_judgement(worker, judgement, why);
+    if (err) {
+        free(judgement);
+        return err;
+    }
+    worker->asked = false;
+    grade_job(worker, job, &grade);
+    bool broken_off = atomic_load(&profile->cancel);
+    err = end_judgement(worker, judgement, broken_off, why);
+    if (err || broken_off)
+        return err;
+    record_grade(profile, job->key, worker->pool->grader, &grade, &worker->line);
+    atomic_fetch_add(&profile->done, 1);
+    if (grade.verdict == VERDICT_NULL)
+        atomic_fetch_add(&profile->failed, 1);
+    return journal_append(&profile->journal, &worker->line, why);
+}
+
+static void *judge_main(void *argument)
+{
+    struct judge_worker *worker = argument;
+    struct job job;
+    struct error why = {0};
+    while (pop_job(worker->pool, &job)) {
+        enum err err = do_job(worker, &job, &why);
+        job_release(&job);
+        if (err)
+            profile_fail(worker->pool->profile, err, &why);
+    }
+    atomic_fetch_sub(&worker->pool->profile->working, 1);
+    return NULL;
+}
+
+static void take_share(void *context, const struct share *share)
+{
+    struct profile *profile = context;
+    struct judgement *judgement = share->trace->context;
+    struct text line = {0};
+    struct error why = {0};
+    record_judge_energy(profile, judgement, share, &line);
+    enum err err = journal_append(&profile->journal, &line, &why);
+    if (err)
+        profile_fail(profile, err, &why);
+    text_release(&line);
+    free(judgement);
+}
+
+/* ---- starting and ending ---- */
+
+static enum err open_worker(struct judge_pool *pool, const struct client_driver *driver,
+                            struct judge_worker *worker, struct error *why)
+{
+    const struct profile_options *options = pool->profile->options;
+    struct client_config config = {.base_url = options->judge_url,
+                                   .probe_timeout = from_seconds(options->timeout_s)};
+    worker->pool = pool;
+    completion_init(&worker->reply);
+    enum err err = client_open(driver, &config, &worker->client, why);
+    if (err)
+        return err;
+    worker->open = true;
+    worker->judge = (struct judge){ask_judge, worker};
+    graders_init(&worker->graders, options, &pool->profile->supply.dataset);
+    worker->graders.judge = &worker->judge;
+    return ERR_OK;
+}
+
+/* Opens them all, and looks by the first whether the service is there. */
+static enum err open_workers(struct judge_pool *pool, size_t count, struct error *why)
+{
+    const struct client_driver *driver =
+        client_driver_find(pool->profile->options->judge_client, why);
+    if (!driver)
+        return ERR_NOT_FOUND;
+    pool->workers = calloc(count, sizeof *pool->workers);
+    if (!pool->workers) {
+        err_set(why, ERR_NO_MEMORY, "out of memory");
+        return ERR_NO_MEMORY;
+    }
+    enum err err = ERR_OK;
+    for (; !err && pool->count < count; pool->count++)
+        err = open_worker(pool, driver, &pool->workers[pool->count], why);
+    return err ? err : driver->health(&pool->workers[0].client, why);
+}
+
+static enum err start_threads(struct judge_pool *pool, struct error *why)
+{
+    struct profile *profile = pool->profile;
+    enum err err = ERR_OK;
+    for (size_t i = 0; i < pool->count && !err; i++) {
+        struct judge_worker *worker = &pool->workers[i];
+        atomic_fetch_add(&profile->working, 1);
+        err = thread_start(&worker->thread, judge_main, worker);
+        worker->started = !err;
+    }
+    if (!err) {
+        atomic_fetch_add(&profile->working, 1);
+        err = thread_start(&pool->reader, reader_main, pool);
+        pool->reader_started = !err;
+    }
+    if (!err)
+        return ERR_OK;
+    atomic_fetch_sub(&profile->working, 1);
+    return err_set(why, err, "cannot start the judge's threads: %s", err_text(err));
+}
+
+static void join_pool(struct judge_pool *pool)
+{
+    if (pool->reader_started)
+        pthread_join(pool->reader, NULL);
+    for (size_t i = 0; i < pool->count; i++) {
+        struct judge_worker *worker = &pool->workers[i];
+        if (worker->started)
+            pthread_join(worker->thread, NULL);
+        completion_release(&worker->reply);
+        graders_release(&worker->graders);
+        text_release(&worker->line);
+        if (worker->open)
+            client_close(&worker->client);
+    }
+    while (pool->waiting > 0) {
+        job_release(&pool->queue[pool->first]);
+        pool->first = (pool->first + 1) % QUEUE_MAX;
+        pool->waiting--;
+    }
+    free(pool->workers);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+/* Opens a client for each worker and checks that the judge's service answers. */
+static enum err start_pool(struct profile *profile, struct judge_pool **out, struct error *why)
+{
+    struct judge_pool *pool = calloc(1, sizeof *pool);
+    size_t count = profile->options->concurrency;
+    if (!pool)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    pool->profile = profile;
+    pool->grader =
+        profile->options->grader ? profile->options->grader : profile->supply.dataset.grader;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->changed, NULL);
+    atomic_store(&profile->done, 0);
+    atomic_store(&profile->failed, 0);
+    enum err err = open_workers(pool, count, why);
+    if (!err)
+        err = start_threads(pool, why);
+    *out = pool;
+    if (err) {
+        bool stopped = atomic_exchange(&profile->stop, true);
+        join_pool(pool);
+        atomic_store(&profile->stop, stopped);
+        *out = NULL;
+    }
+    return err;
+}
+
+/* ---- the phase ---- */
+
+static bool has_judge_grader(const struct profile *profile)
+{
+    const char *named = profile->options->grader;
+    const char *grader = named ? named : profile->supply.dataset.grader;
+    return grader[0] && graders_is_judge(grader);
+}
+
+enum err profile_judge(struct profile *profile, struct error *why)
+{
+    struct judge_pool *pool;
+    uint64_t jobs;
+    if (!has_judge_grader(profile) || profile->result->signal || profile->err)
+        return ERR_OK;
+    if (!profile->options->judge_model) {
+        profile_warn(profile, "answers not graded: pass --eval-model and --resume");
+        return ERR_OK;
+    }
+    enum err err = count_jobs(profile, &jobs, why);
+    if (err || jobs == 0)
+        return err;
+    profile_begin_phase(profile, "judge", (int64_t)jobs);
+    err = settle_begin(profile, clock_now(), take_share, why);
+    if (!err)
+        err = start_pool(profile, &pool, why);
+    if (err)
+        return err;
+    err = profile_loop(profile);
+    profile->abandoned = err == ERR_INTERRUPTED;
+    if (err == ERR_INTERRUPTED)
+        return err_set(why, err, "interrupted three times");
+    join_pool(pool);
+    err = settle_rest(profile, why);
+    profile_write_samples(profile);
+    return err;
+}

@@ -1,0 +1,96 @@
+/* The main loop: while worker threads send requests, the main thread handles signals, settles energies,
+ * writes samples and shows progress; the committer thread brings the journals to disk. */
+#include "core/clock.h"
+#include "port/proc.h"
+#include "port/thread.h"
+#include "runner/profile/state.h"
+#include "runner/profile/worker.h"
+
+#define TICK (50 * NS_PER_MS)
+
+/* A kill costs the energies that are not settled yet.  Settling reads the sensors: some answer within a
+ * millisecond, others, whose reads cost CPU time, only at their next update.  So at most a tenth of the
+ * time goes into it, but it is done once a second at least, and when many requests have ended. */
+#define SETTLE_MIN     (250 * NS_PER_MS)
+#define SETTLE_MAX     NS_PER_S
+#define SETTLE_COST    10
+#define SETTLE_MANY    (WORKERS_PENDING_MAX / 2)
+
+#define SAMPLES_PERIOD (100 * NS_PER_MS)
+#define COMMIT_PERIOD  (50 * NS_PER_MS)
+
+void profile_write_samples(struct profile *profile)
+{
+    if (profile->writes_samples && samples_log_append(&profile->samples) != ERR_OK)
+        profile->writes_samples = false;
+    profile->samples_at = clock_now();
+}
+
+static enum err take_signal(struct profile *profile, int number)
+{
+    if (profile->signals++ == 0)
+        profile->result->signal = number;
+    atomic_store(&profile->stop, true);
+    if (profile->signals >= 2)
+        atomic_store(&profile->cancel, true);
+    return profile->signals >= 3 ? ERR_INTERRUPTED : ERR_OK;
+}
+
+static bool is_time_to_settle(const struct profile *profile)
+{
+    nanos since = clock_now() - profile->settled_at;
+    size_t ended = sharing_ended(profile->sharing);
+    return since >= SETTLE_MAX || ended >= SETTLE_MANY ||
+           (ended > 0 && since >= SETTLE_MIN && since >= SETTLE_COST * profile->settle_cost);
+}
+
+enum err profile_loop(struct profile *profile)
+{
+    enum err err = ERR_OK;
+    while (atomic_load(&profile->working) > 0 && err != ERR_INTERRUPTED) {
+        int number = proc_poll_signal(TICK);
+        if (number)
+            err = take_signal(profile, number);
+        if (!err && is_time_to_settle(profile)) {
+            err = settle_now(profile);
+            if (err)
+                profile_fail(profile, err, NULL);
+        }
+        if (clock_now() - profile->samples_at >= SAMPLES_PERIOD)
+            profile_write_samples(profile);
+        profile_show_progress(profile);
+    }
+    return err;
+}
+
+/* ---- to disk ---- */
+
+static void *committer_main(void *argument)
+{
+    struct committer *committer = argument;
+    struct profile *profile = committer->profile;
+    struct error why = {0};
+    thread_settle("ipw-commit", -1);
+    while (!atomic_load(&committer->stop)) {
+        thread_sleep(COMMIT_PERIOD);
+        enum err err = journal_sync(&profile->journal, &why);
+        if (!err)
+            err = journal_sync(&profile->spans, &why);
+        if (err)
+            profile_fail(profile, err, &why);
+    }
+    return NULL;
+}
+
+enum err committer_start(struct committer *committer, struct profile *profile)
+{
+    committer->profile = profile;
+    atomic_store(&committer->stop, false);
+    return thread_start(&committer->thread, committer_main, committer);
+}
+
+void committer_stop(struct committer *committer)
+{
+    atomic_store(&committer->stop, true);
+    pthread_join(committer->thread, NULL);
+}

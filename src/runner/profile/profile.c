@@ -1,0 +1,294 @@
+/* The front door: profile_run takes a run through its phases (setup, queries, judge, summary), and
+ * profile_family_run does that for several models. */
+#include "runner/profile/profile.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "metrics/prices.h"
+#include "port/json_read.h"
+#include "port/proc.h"
+#include "rundir/run_dir.h"
+#include "runner/profile/state.h"
+#include "runner/profile/worker.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+#include "stats/pareto.h"
+
+/* ---- one run ---- */
+
+static enum err run_queries(struct profile *profile, struct error *why)
+{
+    struct workers *workers;
+    profile_begin_phase(profile, "queries", profile->supply.total);
+    profile_write_samples(profile); /* those of the set-up, so that few are left to write later */
+    sampler_mark(profile->session->sampler);
+    nanos from = clock_now();
+    enum err err = settle_open_account(profile, from, why);
+    if (!err)
+        err = settle_begin(profile, from, workers_take_share, why);
+    if (!err)
+        err = workers_start(profile, profile->options->concurrency, &workers, why);
+    if (err)
+        return err;
+    err = profile_loop(profile);
+    profile->abandoned = err == ERR_INTERRUPTED;
+    if (err == ERR_INTERRUPTED)
+        return err_set(why, err, "interrupted three times: the queries in flight are lost");
+    workers_join(workers);
+    err = settle_rest(profile, why);
+    profile_write_samples(profile);
+    return err ? err : settle_close_account(profile, from, why);
+}
+
+static void warn_of_rows(const struct profile *profile)
+{
+    const struct supply *supply = &profile->supply;
+    char line[sizeof supply->first_bad.text + 64];
+    if (supply->bad_rows == 0)
+        return;
+    str_format(line, sizeof line, "%" PRIu64 " row%s of the dataset skipped: %s", supply->bad_rows,
+               supply->bad_rows == 1 ? "" : "s", supply->first_bad.text);
+    profile_warn(profile, line);
+}
+
+static void warn_of_samples(const struct profile *profile)
+{
+    char line[700];
+    if (!profile->samples_err)
+        return;
+    str_format(line, sizeof line, "%s is incomplete: %s", profile->samples_path,
+               err_text(profile->samples_err));
+    profile_warn(profile, line);
+}
+
+static enum err summarize(struct profile *profile, struct error *why)
+{
+    enum err err = journal_sync(&profile->journal, why);
+    if (err)
+        return err;
+    atomic_store(&profile->done, 0); /* this phase counts nothing */
+    atomic_store(&profile->failed, 0);
+    profile_begin_phase(profile, "writing", -1);
+    return profile_summarize(profile, why);
+}
+
+/* Once there are files: whatever happens now, what was measured is written. */
+static enum err run_phases(struct profile *profile, struct error *why)
+{
+    struct committer committer;
+    struct error late = {0};
+    enum err err = committer_start(&committer, profile);
+    if (err)
+        return err;
+    err = run_queries(profile, why);
+    if (!err)
+        err = profile_judge(profile, why);
+    committer_stop(&committer);
+    if (err == ERR_INTERRUPTED) { /* threads still write: the summary can be made by --resume */
+        if (journal_sync(&profile->journal, &late) != ERR_OK)
+            profile_warn(profile, late.text);
+        return err;
+    }
+    if (!err && profile->err) {
+        *why = profile->why;
+        err = profile->err;
+    }
+    enum err late_err = summarize(profile, &late);
+    if (!err && late_err) {
+        *why = late;
+        err = late_err;
+    }
+    warn_of_samples(profile);
+    warn_of_rows(profile);
+    return err;
+}
+
+static void release(struct profile *profile)
+{
+    sharing_free(profile->sharing);
+    if (profile->has_supply)
+        supply_close(&profile->supply);
+    if (profile->has_files) {
+        journal_close(&profile->journal);
+        journal_close(&profile->spans);
+        samples_log_release(&profile->samples);
+    } else if (profile->lock_fd >= 0) {
+        run_dir_drop(profile->directory); /* nothing was written into it */
+    }
+    if (profile->samples_fd >= 0)
+        close(profile->samples_fd);
+    if (profile->lock_fd >= 0)
+        close(profile->lock_fd);
+    if (profile->has_ledger)
+        ledger_release(&profile->ledger);
+    resume_release(&profile->resume);
+    baseline_release(&profile->idle);
+    text_release(&profile->client_info);
+    prices_free(profile->prices);
+    pthread_mutex_destroy(&profile->lock);
+    free(profile);
+}
+
+enum err profile_run(struct session *session, const struct host_report *host,
+                     const struct profile_options *options, struct profile_result *out,
+                     struct error *why)
+{
+    struct own_cost before;
+    struct profile *profile = calloc(1, sizeof *profile);
+    *out = (struct profile_result){.energy = energy_unknown("no query was sent")};
+    if (!profile)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    profile->options = options;
+    profile->host = host;
+    profile->session = session;
+    profile->result = out;
+    profile->lock_fd = profile->samples_fd = -1;
+    profile->resume = resume_nothing();
+    profile->spent = run_energy_unknown("no query was sent");
+    pthread_mutex_init(&profile->lock, NULL);
+    proc_limit_heaps();
+    proc_own_cost(&before);
+    profile->cpu_s_before = before.cpu_s;
+    sampler_ready(session->sampler);
+    enum err err = profile_setup(profile, why);
+    if (!err)
+        err = run_phases(profile, why);
+    if (profile->abandoned) /* its threads still use it; the program ends next */
+        return err;
+    if (!profile->has_files)
+        out->directory[0] = '\0';
+    release(profile);
+    return err;
+}
+
+void profile_result_release(struct profile_result *result)
+{
+    text_release(&result->summary);
+    text_release(&result->report);
+}
+
+/* ---- several models ---- */
+
+static void clear_figures(struct profile_member *member)
+{
+    member->accuracy = member->accuracy_low = member->accuracy_high = UNKNOWN;
+    member->joules_per_query = member->joules_per_query_plus_minus = UNKNOWN;
+    member->joules_per_output_token = member->output_tokens_per_s = UNKNOWN;
+    member->ipj = member->ipj_plus_minus = member->ipw = member->ipw_plus_minus = UNKNOWN;
+    member->energy = energy_unknown("no query was sent");
+}
+
+/* From the object for scripts, so that the two never differ. */
+static void take_figures(struct profile_member *member, const struct jv *report)
+{
+    const struct {
+        const char *path;
+        double *to;
+    } FIGURES[] = {
+        {"accuracy", &member->accuracy},
+        {"accuracy_interval_95.0", &member->accuracy_low},
+        {"accuracy_interval_95.1", &member->accuracy_high},
+        {"joules_per_query", &member->joules_per_query},
+        {"joules_per_output_token", &member->joules_per_output_token},
+        {"output_tokens_per_s", &member->output_tokens_per_s},
+        {"ipj", &member->ipj},
+        {"ipj_plus_minus", &member->ipj_plus_minus},
+        {"ipw", &member->ipw},
+        {"ipw_plus_minus", &member->ipw_plus_minus},
+    };
+    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+        *FIGURES[i].to = jv_number(jv_path(report, FIGURES[i].path));
+    /* The queries' joules are part of the machine's and have the same relative uncertainty. */
+    double relative = member->energy.plus_minus / member->energy.joules;
+    member->joules_per_query_plus_minus = member->joules_per_query * relative;
+}
+
+static enum err profile_member(struct session *session, const struct host_report *host,
+                               const struct profile_options *profile, struct profile_member *member,
+                               int *signal, struct error *why)
+{
+    struct profile_options options = *profile;
+    struct profile_result result;
+    struct jv *report = NULL;
+    options.model = member->model;
+    enum err err = profile_run(session, host, &options, &result, why);
+    str_format(member->directory, sizeof member->directory, "%s", result.directory);
+    member->queries = result.queries;
+    member->completed = result.completed;
+    *signal = result.signal;
+    if (err == ERR_INTERRUPTED)
+        return err; /* threads still use the result */
+    if (!err)
+        err = jv_parse(text_get(&result.report), result.report.length, &report, why);
+    if (!err) {
+        member->energy = result.energy;
+        take_figures(member, report);
+    }
+    jv_free(report);
+    profile_result_release(&result);
+    return err;
+}
+
+static enum err mark_frontier(struct profile_family *family)
+{
+    size_t count = family->count;
+    double *figures = malloc(2 * (count + 1) * sizeof *figures);
+    bool *on = malloc((count + 1) * sizeof *on);
+    enum err err = figures && on ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; i < count && !err; i++) {
+        figures[i] = family->members[i].joules_per_query;
+        figures[count + i] = family->members[i].accuracy;
+    }
+    if (!err)
+        err = pareto_mark(figures, figures + count, count, on);
+    for (size_t i = 0; i < count && !err; i++)
+        family->members[i].on_frontier = on[i];
+    free(figures);
+    free(on);
+    return err;
+}
+
+enum err profile_family_run(struct session *session, const struct host_report *host,
+                            const struct profile_family_options *options,
+                            struct profile_family *out, struct error *why)
+{
+    struct error first = {0};
+    size_t profiled = 0;
+    *out = (struct profile_family){.members = calloc(options->count + 1, sizeof *out->members)};
+    if (!out->members)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    while (out->count < options->count && !out->signal) {
+        struct profile_member *member = &out->members[out->count];
+        struct error failed = {0};
+        member->model = options->models[out->count];
+        clear_figures(member);
+        if (options->begins)
+            options->begins(member->model, out->count, options->count);
+        out->count++;
+        enum err err =
+            profile_member(session, host, options->profile, member, &out->signal, &failed);
+        if (err == ERR_INTERRUPTED)
+            return err_set(why, err, "%s", failed.text);
+        profiled += !err;
+        if (err)
+            str_format(member->why, sizeof member->why, "%s",
+                       failed.text[0] ? failed.text : err_text(err));
+        if (err && !first.code)
+            err_set(&first, err, "%s: %s", member->model, member->why);
+    }
+    if (mark_frontier(out) != ERR_OK)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    if (profiled == 0 && first.code) {
+        *why = first;
+        return first.code;
+    }
+    return ERR_OK;
+}
+
+void profile_family_release(struct profile_family *family)
+{
+    free(family->members);
+}

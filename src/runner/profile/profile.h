@@ -1,0 +1,127 @@
+/* Profiling an inference service: a dataset through a client, the energy of every query.
+ *
+ * The path of a query: supply -> worker (sends it, grades the answer) -> journal -> attribution, once the
+ * sensors have been read past it -> journal.  At the end one pass over the journal makes the summary and
+ * the stores.  What is in the journal is safe; everything else is derived from it.
+ *
+ * The caller owns the options, which must outlive the run.  profile_run fills a result that
+ * profile_result_release frees, profile_family_run a family that profile_family_release frees. */
+#ifndef IPW_RUNNER_PROFILE_PROFILE_H
+#define IPW_RUNNER_PROFILE_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/params.h"
+#include "core/energy.h"
+#include "core/text.h"
+#include "core/units.h"
+
+struct session;
+struct host_report;
+
+/* What to do with a directory that already holds a run. */
+enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
+
+/* Progress; figures are UNKNOWN until they are known. */
+struct profile_progress {
+    const char *phase;       /* "preparing", "idle", "warm-up", "queries", "judge", "writing" */
+    uint64_t done, failed;   /* queries of this start */
+    int64_t total;           /* -1 when only the end of the dataset will tell */
+    double elapsed_s;        /* in this phase */
+    double watts;            /* of the machine, lately */
+    double joules_per_token; /* output tokens, so far */
+    double output_tokens_per_s;
+    bool stopping; /* interrupted: waiting for the queries in flight */
+};
+
+struct profile_options {
+    const char *client, *model, *dataset;
+    const char *base_url; /* NULL for the client's default */
+    struct params client_params, dataset_params;
+    struct params request_params; /* sent with every request */
+    const char *output_dir;       /* the parent of the run directory; NULL: runs */
+    unsigned max_queries;         /* 0: all */
+    unsigned warmup_queries;
+    unsigned concurrency;
+    unsigned repeat;
+    unsigned retries;
+    double rate; /* Poisson arrivals per second; 0: as soon as a worker is free */
+    uint64_t seed;
+    double timeout_s; /* per request; 0: none */
+    double idle_s;    /* how long to measure idle power first; 0: no baseline */
+    const char *system, *template_text;
+    const char *grader; /* NULL: the item's, then the dataset's */
+    struct params grader_params;
+    const char *judge_client, *judge_url, *judge_model; /* judge_model NULL: no judge */
+    struct params judge_params;
+    const char *price_file;
+    const char *parameters; /* the model's size when no table knows it: "8.03B" or "30B,3B" */
+    double weight_bits;     /* per stored parameter; 0: unknown */
+    double kv_bytes;        /* KV-cache bytes per token; 0: that traffic is not counted */
+    double decode_weight;   /* of an output token against a prompt token, see attribute/share.h */
+    enum profile_existing existing;
+    bool no_stores; /* the journal and summary.json alone */
+
+    /* Called when a run is in the way and `existing` is REFUSE: true overwrites.  May be NULL. */
+    bool (*may_overwrite)(const char *path);
+    void (*progress)(const struct profile_progress *progress); /* may be NULL; called often */
+    void (*warn)(const char *line);                            /* may be NULL */
+};
+
+struct profile_result {
+    char directory[512];                 /* "" when there is none */
+    int signal;                          /* that interrupted the run; 0 for none */
+    uint64_t queries, completed, failed; /* in the directory, earlier starts included */
+    uint64_t correct, incorrect, ungraded;
+    struct energy energy; /* of the machine while the queries ran */
+    struct text summary;  /* summary.json */
+    struct text report;   /* the contract for scripts: one JSON object */
+};
+
+/* The calling thread must have called proc_take_signals before the session was opened.  After
+ * ERR_INTERRUPTED threads may still use the options and the session: the process should end. */
+enum err profile_run(struct session *session, const struct host_report *host,
+                     const struct profile_options *options, struct profile_result *out,
+                     struct error *why) MUST_USE;
+void profile_result_release(struct profile_result *result);
+
+/* ---- several models over the same questions, one after another ---- */
+
+struct profile_family_options {
+    const struct profile_options *profile; /* of every run; its model is ignored */
+    const char *const *models;             /* as the client calls them */
+    size_t count;
+    void (*begins)(const char *model, size_t index, size_t count); /* before each; may be NULL */
+};
+
+/* One model; figures are UNKNOWN where they are not known. */
+struct profile_member {
+    const char *model;   /* of the options */
+    char directory[512]; /* of its run; "" when there is none */
+    char why[320];       /* why it could not be profiled; "" when it was */
+    uint64_t queries, completed;
+    double accuracy, accuracy_low, accuracy_high; /* 95 % interval */
+    double joules_per_query, joules_per_query_plus_minus;
+    double joules_per_output_token, output_tokens_per_s;
+    double ipj, ipj_plus_minus, ipw, ipw_plus_minus;
+    struct energy energy; /* of the machine while the queries ran */
+    bool on_frontier;     /* Pareto-optimal in accuracy against energy per query */
+};
+
+struct profile_family {
+    struct profile_member *members; /* those that were tried */
+    size_t count;
+    int signal; /* that interrupted the runs; 0 for none */
+};
+
+/* A model that fails is reported in its row and the others go on; ERR_OK as long as one was profiled,
+ * else the error of the first. */
+enum err profile_family_run(struct session *session, const struct host_report *host,
+                            const struct profile_family_options *options,
+                            struct profile_family *out, struct error *why) MUST_USE;
+void profile_family_release(struct profile_family *family);
+
+#endif

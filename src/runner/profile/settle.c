@@ -1,0 +1,236 @@
+/* Attribution runs behind the queries (attribute/share.h).  Whoever sends a request begins and ends it in
+ * profile->sharing; the main thread settles what can be settled and hands each share to
+ * profile->take_share, which journals it.  A start's account is its run line and, when it has come to an
+ * end, its end line; a killed start has no end line, and only its requests' energies are known. */
+#include "runner/profile/settle.h"
+
+#include <math.h>
+
+#include "core/clock.h"
+#include "core/energy.h"
+#include "core/json.h"
+#include "port/thread.h"
+#include "runner/profile/state.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+enum { DEVICES_MAX = 64 };
+
+/* Attribution settles whole slices of a millisecond: after the last answer so much is waited that its end
+ * is well before what is settled. */
+#define SLICE_LAG (3 * NS_PER_MS)
+
+/* ---- sharing ---- */
+
+enum err settle_begin(struct profile *profile, nanos from, sharing_take *take, struct error *why)
+{
+    struct sharing_options options = {
+        .from = from,
+        .idle = profile->has_idle ? &profile->idle : NULL,
+        .decode_weight = profile->options->decode_weight,
+    };
+    sharing_free(profile->sharing);
+    profile->take_share = take;
+    profile->sharing = sharing_new(profile->session->sampler, &options);
+    return profile->sharing ? ERR_OK : err_set(why, ERR_NO_MEMORY, "out of memory");
+}
+
+/* What the requests and the machine have spent, over the devices that count. */
+static void sum_devices(const struct sharing *sharing, double *requests, double *all)
+{
+    struct sharing_device_sum sums[DEVICES_MAX];
+    size_t count = sharing_sums(sharing, sums, DEVICES_MAX);
+    *requests = *all = UNKNOWN;
+    for (size_t i = 0; i < count; i++) {
+        if (!sums[i].counted || !is_known(sums[i].settled_joules))
+            continue;
+        add_known(requests, sums[i].requests_joules);
+        add_known(all, sums[i].settled_joules);
+    }
+}
+
+enum err settle_now(struct profile *profile)
+{
+    double requests, before, after;
+    nanos now = clock_now(), settled = sharing_settled(profile->sharing);
+    sum_devices(profile->sharing, &requests, &before);
+    sampler_settle(profile->session->sampler, now);
+    enum err err = sharing_advance(profile->sharing, now, profile->take_share, profile);
+    sum_devices(profile->sharing, &requests, &after);
+    double span = seconds(sharing_settled(profile->sharing) - settled);
+    if (span > 0)
+        profile->watts = (after - (is_known(before) ? before : 0)) / span;
+    /* Joules and tokens of the same moment: a little later the tokens would be ahead. */
+    double tokens = (double)atomic_load(&profile->output_tokens) - profile->phase_tokens;
+    profile->joules_per_token = tokens > 0 ? requests / tokens : UNKNOWN;
+    profile->settled_at = clock_now();
+    profile->settle_cost = profile->settled_at - now;
+    return err;
+}
+
+enum err settle_rest(struct profile *profile, struct error *why)
+{
+    thread_sleep(SLICE_LAG);
+    enum err err = settle_now(profile);
+    return err ? err_set(why, err, "cannot attribute the energy: %s", err_text(err)) : ERR_OK;
+}
+
+/* ---- the account of this start ---- */
+
+enum err settle_open_account(struct profile *profile, nanos from, struct error *why)
+{
+    struct text line = {0}, settings = {0};
+    struct json json;
+    resume_settings(profile->options, &settings);
+    json_init(&json, &line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "run");
+    json_integer(&json, "format", JOURNAL_FORMAT);
+    json_string(&json, "ipw", IPW_VERSION);
+    json_integer(&json, "start", profile->start);
+    json_number(&json, "started_at", seconds(profile->zero_wall));
+    json_string(&json, "hardware_label", profile->host->label);
+    json_raw(&json, "settings", text_get(&settings));
+    json_object(&json, "measuring");
+    json_number(&json, "from_s", seconds(from - profile->zero));
+    json_number(&json, "decode_weight", profile->options->decode_weight);
+    json_object_end(&json);
+    json_object_end(&json);
+    enum err err = line.failed || settings.failed ? err_set(why, ERR_NO_MEMORY, "out of memory")
+                                                  : journal_append(&profile->journal, &line, why);
+    text_release(&line);
+    text_release(&settings);
+    return err;
+}
+
+/* A device that was measured for a part of the time only: its sensor was lost. */
+static void note_coverage(const struct ledger *ledger, struct energy *total)
+{
+    const struct ledger_device *worst = NULL;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *device = &ledger->devices[i];
+        if (device->counted && device->energy.coverage < 0.995 &&
+            (!worst || device->energy.coverage < worst->energy.coverage))
+            worst = device;
+    }
+    if (worst && !total->note[0])
+        str_format(total->note, sizeof total->note,
+                   "%s (%s) was not measured for %.1f %% of the time; that energy is missing",
+                   worst->id, worst->sensor->id, 100 * (1 - worst->energy.coverage));
+}
+
+/* Sums what was settled since `from`. */
+static enum err sum_start(struct profile *profile, nanos from, struct error *why)
+{
+    const struct sharing *sharing = profile->sharing;
+    struct run_energy *spent = &profile->spent;
+    struct sharing_device_sum sums[DEVICES_MAX];
+    enum err err = ledger_take(profile->session->sampler, from, sharing_settled(sharing),
+                               profile->has_idle ? &profile->idle : NULL, &profile->ledger);
+    if (err)
+        return err_set(why, err, "cannot sum the energy: %s", err_text(err));
+    profile->has_ledger = true;
+    spent->busy_s = spent->busy.seconds = sharing_busy_s(sharing);
+    spent->energy = profile->ledger.total;
+    note_coverage(&profile->ledger, &spent->energy);
+    size_t count = sharing_sums(sharing, sums, DEVICES_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!sums[i].counted)
+            continue;
+        add_known(&spent->busy.joules, sums[i].requests_joules);
+        add_known(&spent->accounted_joules, sums[i].settled_joules);
+        add_known(&spent->idle_joules, sums[i].idle_joules);
+        add_known(&spent->unattributed_joules, sums[i].unattributed_joules);
+    }
+    /* Joules that no request got, because their sensor reported them late, belong to time that was not
+     * covered: it leaves with them. */
+    double watts = sharing_busy_w(sharing);
+    if (watts > 0 && spent->busy.joules > 0)
+        spent->busy.seconds = spent->busy.joules / watts;
+    spent->busy.plus_minus = spent->energy.plus_minus / spent->energy.joules * spent->busy.joules;
+    return ERR_OK;
+}
+
+static void write_end_line(const struct profile *profile, struct text *line)
+{
+    const struct run_energy *spent = &profile->spent;
+    struct json json;
+    json_init(&json, line, false);
+    json_object(&json, NULL);
+    json_string(&json, "kind", "end");
+    json_integer(&json, "start", profile->start);
+    json_number(&json, "ended_at", seconds(clock_wall()));
+    energy_to_json(&json, "energy", &spent->energy);
+    json_number(&json, "accounted_joules", spent->accounted_joules);
+    json_number(&json, "idle_joules", spent->idle_joules);
+    json_number(&json, "unattributed_joules", spent->unattributed_joules);
+    json_number(&json, "busy_joules", spent->busy.joules);
+    json_number(&json, "busy_s", spent->busy_s);
+    json_number(&json, "busy_covered_s", spent->busy.seconds);
+    json_object_end(&json);
+}
+
+enum err settle_close_account(struct profile *profile, nanos from, struct error *why)
+{
+    struct text line = {0};
+    enum err err = ERR_OK;
+    if (atomic_load(&profile->sent) > 0) /* else the machine's energy is no query's */
+        err = sum_start(profile, from, why);
+    if (err)
+        return err;
+    write_end_line(profile, &line);
+    err = journal_append(&profile->journal, &line, why);
+    text_release(&line);
+    return err;
+}
+
+/* ---- all starts ---- */
+
+static struct energy total_energy(const struct profile *profile)
+{
+    const struct resume *resume = &profile->resume;
+    struct energy total = profile->spent.energy;
+    unsigned killed = resume->starts - resume->ended, unmeasured = resume->unmeasured;
+    unmeasured += profile->has_ledger && total.method == METHOD_NONE;
+    energy_add(&total, &resume->spent.energy);
+    if (killed)
+        str_format(
+            total.note, sizeof total.note,
+            "%u earlier start%s did not come to an end: only the energy of its queries is in it",
+            killed, killed == 1 ? "" : "s");
+    else if (unmeasured && total.method != METHOD_NONE)
+        str_format(total.note, sizeof total.note,
+                   "%u of the starts measured nothing: the energy of %s is missing", unmeasured,
+                   unmeasured == 1 ? "that one" : "those");
+    return total;
+}
+
+static struct busy_energy total_busy(const struct profile *profile)
+{
+    const struct busy_energy *earlier = &profile->resume.spent.busy;
+    struct busy_energy busy = profile->spent.busy;
+    if (!is_known(busy.joules))
+        return *earlier;
+    if (is_known(earlier->joules)) {
+        busy.plus_minus += earlier->plus_minus; /* the same sensors have the same error */
+        busy.joules += earlier->joules;
+        busy.seconds += earlier->seconds;
+    }
+    return busy;
+}
+
+struct run_energy settle_totals(const struct profile *profile, double *conservation_error)
+{
+    const struct resume *resume = &profile->resume;
+    struct run_energy total = profile->spent;
+    total.energy = total_energy(profile);
+    total.busy = total_busy(profile);
+    /* A start that was killed cannot tell how long it was busy. */
+    total.busy_s = resume->ended == resume->starts ? total.busy_s + resume->spent.busy_s : UNKNOWN;
+    add_known(&total.accounted_joules, resume->spent.accounted_joules);
+    add_known(&total.idle_joules, resume->spent.idle_joules);
+    add_known(&total.unattributed_joules, resume->spent.unattributed_joules);
+    add_known(&total.requests_joules, resume->spent.requests_joules);
+    *conservation_error = fabs(total.accounted_joules - total.energy.joules) / total.energy.joules;
+    return total;
+}

@@ -1,0 +1,416 @@
+/* Everything before the first query, in the order in which mistakes are cheapest to report: facts about the
+ * model, dataset, graders, service, run directory; then idle power, warm-up and the files. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "catalog/device_peak.h"
+#include "catalog/model.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "metrics/prices.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "port/proc.h"
+#include "port/thread.h"
+#include "rundir/run_dir.h"
+#include "rundir/run_path.h"
+#include "runner/baseline.h"
+#include "runner/profile/grading.h"
+#include "runner/profile/state.h"
+#include "runner/profile/worker.h"
+#include "sampler/session.h"
+
+#define TICK (20 * NS_PER_MS)
+
+/* ---- facts about the model and the machine ---- */
+
+static enum err find_model_size(const struct profile_options *options, struct model_size *out,
+                                struct error *why)
+{
+    char total[64];
+    if (!options->parameters) {
+        model_size_find(options->model, out); /* unknown stays unknown */
+        return ERR_OK;
+    }
+    const char *comma = strchr(options->parameters, ',');
+    str_format(total, sizeof total, "%.*s", comma ? (int)(comma - options->parameters) : 60,
+               options->parameters);
+    /* Whatever is wrong with it, the user wrote it. */
+    return model_size_given(total, comma ? comma + 1 : NULL, out, why) ? ERR_USAGE : ERR_OK;
+}
+
+/* The peak of the GPUs, where the catalog has them and all are of one kind. */
+static void find_peak(const struct sensor_findings *findings, struct efficiency_inputs *facts)
+{
+    const char *name = NULL;
+    unsigned count = 0;
+    bool equal = true;
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct sensor_finding *finding = &findings->items[i];
+        if (finding->kind != SENSOR_GPU || finding->status != SENSOR_OK)
+            continue;
+        equal = equal && (!name || strcmp(name, finding->name) == 0);
+        name = finding->name;
+        count++;
+    }
+    if (name && equal && device_peak_find(name, &facts->peak))
+        facts->devices = count;
+}
+
+static enum err find_facts(struct profile *profile, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    struct efficiency_inputs *facts = &profile->facts;
+    *facts = efficiency_inputs_unknown();
+    find_peak(&profile->session->findings, facts);
+    enum err err = find_model_size(options, &facts->model, why);
+    if (!err && options->weight_bits > 0) {
+        facts->weight_bytes = facts->model.active * options->weight_bits / 8;
+        facts->kv_bytes_per_token = options->kv_bytes;
+    }
+    if (err || !options->price_file)
+        return err;
+    err = prices_load(options->price_file, &profile->prices, why);
+    return err == ERR_BAD_VALUE ? ERR_USAGE : err; /* as anything else that the user wrote */
+}
+
+static enum err open_supply(struct profile *profile, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    struct supply_options supply = {
+        .dataset = options->dataset,
+        .params = &options->dataset_params,
+        .done = &profile->resume.done,
+        .max_items = options->max_queries ? options->max_queries : UINT64_MAX,
+        .repeats = options->repeat,
+        .rate = options->rate,
+        .seed = options->seed,
+    };
+    enum err err = supply_open(&profile->supply, &supply, why);
+    profile->has_supply = !err;
+    return err;
+}
+
+/* ---- the service: is it there, does it have the model, what does it say of itself?  Asked in a thread of
+ * its own, so that an interruption need not wait for a slow server ---- */
+
+/* Loading a large model from a disk takes minutes. */
+#define PREPARE_MAX_S 1800.0
+
+struct preparation {
+    const struct client_driver *driver;
+    struct client_config config;
+    const char *model;
+    double timeout_s;
+    char base_url[512];
+    struct text info;
+    enum err err;
+    struct error why;
+    atomic_bool done;
+};
+
+static void describe_service(struct preparation *work, struct client *client)
+{
+    struct json json;
+    json_init(&json, &work->info, false);
+    json_object(&json, NULL);
+    json_string(&json, "client", work->driver->name);
+    json_string(&json, "base_url", client->base_url[0] ? client->base_url : NULL);
+    if (work->driver->describe)
+        work->driver->describe(client, work->model, &json);
+    json_object_end(&json);
+}
+
+static void *prepare_main(void *argument)
+{
+    struct preparation *work = argument;
+    struct client client;
+    work->err = client_open(work->driver, &work->config, &client, &work->why);
+    if (!work->err) {
+        work->err = work->driver->health(&client, &work->why);
+        if (!work->err)
+            work->err = work->driver->prepare(&client, work->model, from_seconds(work->timeout_s),
+                                              &work->why);
+        if (!work->err)
+            describe_service(work, &client);
+        str_copy(work->base_url, sizeof work->base_url, client.base_url);
+        client_close(&client);
+    }
+    atomic_store(&work->done, true);
+    return NULL;
+}
+
+/* After ERR_INTERRUPTED the thread is left behind, with its memory: the program ends. */
+static enum err wait_for_service(struct profile *profile, struct preparation *work,
+                                 struct error *why)
+{
+    pthread_t thread;
+    enum err err = thread_start(&thread, prepare_main, work);
+    if (err) {
+        free(work);
+        return err_set(why, err, "cannot start a thread: %s", err_text(err));
+    }
+    while (!atomic_load(&work->done)) {
+        profile->result->signal = proc_poll_signal(TICK);
+        if (profile->result->signal) {
+            pthread_detach(thread);
+            return err_set(why, ERR_INTERRUPTED, "interrupted while the service was preparing");
+        }
+        profile_show_progress(profile);
+    }
+    pthread_join(thread, NULL);
+    err = work->err;
+    *why = work->why;
+    str_copy(profile->base_url, sizeof profile->base_url, work->base_url);
+    profile->client_info = work->info;
+    free(work);
+    return err;
+}
+
+static enum err prepare_service(struct profile *profile, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    profile->client_driver = client_driver_find(options->client, why);
+    if (!profile->client_driver)
+        return ERR_USAGE;
+    profile->client_config =
+        (struct client_config){.base_url = options->base_url,
+                               .params = &options->client_params,
+                               .probe_timeout = from_seconds(options->timeout_s)};
+    profile_begin_phase(profile, "preparing", -1);
+    struct preparation *work = calloc(1, sizeof *work);
+    if (!work)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    work->driver = profile->client_driver;
+    work->config = profile->client_config;
+    work->model = options->model;
+    work->timeout_s = options->timeout_s > PREPARE_MAX_S ? options->timeout_s : PREPARE_MAX_S;
+    return wait_for_service(profile, work, why);
+}
+
+/* ---- the run directory: made or continued, and locked while the run writes ---- */
+
+static enum err name_directory(struct profile *profile, struct error *why)
+{
+    char name[256];
+    const char *parent = profile->options->output_dir ? profile->options->output_dir : "runs";
+    if (!parent[0]) /* else the run would be in / */
+        return err_set(why, ERR_USAGE, "--output-dir is empty");
+    run_dir_name(profile->host->label, profile->options->model, profile->supply.dataset.name, name,
+                 sizeof name);
+    if (!str_format(profile->directory, sizeof profile->directory, "%s/%s", parent, name))
+        return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
+                       name);
+    str_format(profile->journal_path, sizeof profile->journal_path, "%s/records.jsonl",
+               profile->directory);
+    str_format(profile->spans_path, sizeof profile->spans_path, "%s/spans.jsonl",
+               profile->directory);
+    return ERR_OK;
+}
+
+/* Other files are left as they are, without even a lock beside them. */
+static enum err refuse_foreign(const struct profile *profile, enum run_dir_state *state,
+                               struct error *why)
+{
+    *state = RUN_DIR_NEW;
+    enum err err = run_dir_look(profile->directory, state, why);
+    if (!err && *state == RUN_DIR_FOREIGN)
+        err =
+            err_set(why, ERR_USAGE,
+                    "%s holds other files than a run's: move them, or choose another --output-dir",
+                    profile->directory);
+    return err;
+}
+
+/* What to do with the run that is there; *resume is set when it is to be continued. */
+static enum err decide(const struct profile *profile, bool *resume, struct error *why)
+{
+    const struct profile_options *options = profile->options;
+    enum run_dir_state state;
+    *resume = false;
+    enum err err = refuse_foreign(profile, &state, why);
+    if (err || state == RUN_DIR_NEW || state == RUN_DIR_EMPTY)
+        return err;
+    if (options->existing == EXISTING_RESUME) {
+        *resume = true;
+        return ERR_OK;
+    }
+    if (options->existing == EXISTING_OVERWRITE ||
+        (options->may_overwrite && options->may_overwrite(profile->directory)))
+        return run_dir_clear(profile->directory, why);
+    return err_set(why, ERR_USAGE,
+                   "%s already holds a run: --resume continues it, --overwrite replaces it",
+                   profile->directory);
+}
+
+static enum err take_directory(struct profile *profile, struct error *why)
+{
+    bool resume = false;
+    enum run_dir_state state;
+    enum err err = name_directory(profile, why);
+    if (!err)
+        err = run_dir_make(profile->directory, why);
+    if (!err)
+        err = refuse_foreign(profile, &state, why);
+    /* Locked before anything is read or deleted: another process may be writing there. */
+    if (!err)
+        err = run_dir_lock(profile->directory, &profile->lock_fd, why);
+    if (!err)
+        err = decide(profile, &resume, why);
+    if (!err && !resume)
+        err = run_dir_make(profile->directory, why);
+    if (!err && resume)
+        err = resume_read(profile->journal_path, profile->options, &profile->resume, why);
+    if (err)
+        return err;
+    profile->start = profile->resume.starts + 1;
+    if (profile->start == 1)
+        str_format(profile->samples_path, sizeof profile->samples_path, "%s/samples.csv",
+                   profile->directory);
+    else
+        str_format(profile->samples_path, sizeof profile->samples_path, "%s/samples-%u.csv",
+                   profile->directory, profile->start);
+    str_copy(profile->result->directory, sizeof profile->result->directory, profile->directory);
+    return ERR_OK;
+}
+
+/* Before this start writes anything: these lines belong to the one before. */
+static enum err close_unsettled(struct profile *profile, struct error *why)
+{
+    uint64_t unsettled;
+    enum err err = resume_close_unsettled(&profile->resume, profile->journal_path, &unsettled, why);
+    if (!err && unsettled) {
+        char line[120];
+        str_format(line, sizeof line,
+                   "the energy of %" PRIu64
+                   " quer%s stays unknown: the run was killed before it was settled",
+                   unsettled, unsettled == 1 ? "y" : "ies");
+        profile_warn(profile, line);
+    }
+    return err;
+}
+
+/* A full disk must not end the run for its samples: they are noted as missing. */
+static enum err put_samples(const char *bytes, void *context)
+{
+    struct profile *profile = context;
+    return profile->samples_err = file_write_all(profile->samples_fd, bytes, strlen(bytes));
+}
+
+static enum err open_files(struct profile *profile, struct error *why)
+{
+    enum err err = journal_open(&profile->journal, profile->journal_path, why);
+    if (err)
+        return err;
+    err = journal_open(&profile->spans, profile->spans_path, why);
+    if (err) {
+        journal_close(&profile->journal);
+        return err;
+    }
+    profile->has_files = true;
+    profile->samples_fd =
+        open(profile->samples_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (profile->samples_fd < 0)
+        return err_set(why, ERR_IO, "cannot write %s: %m", profile->samples_path);
+    err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero, put_samples,
+                           profile);
+    profile->writes_samples = !err;
+    return err ? err_set(why, err, "cannot write %s: %s", profile->samples_path, err_text(err))
+               : ERR_OK;
+}
+
+/* ---- idle power and warm-up ---- */
+
+static enum err measure_idle(struct profile *profile, struct error *why)
+{
+    double idle_s = profile->options->idle_s;
+    if (idle_s <= 0)
+        return ERR_OK;
+    profile_begin_phase(profile, "idle", -1);
+    enum err err = baseline_measure(profile->session, idle_s, &profile->idle, &profile->result->signal);
+    profile->has_idle = !err;
+    return err ? err_set(why, err, "while measuring idle power: %s", err_text(err)) : ERR_OK;
+}
+
+/* In a thread of its own, so that signals are handled meanwhile. */
+struct warm_up {
+    struct profile *profile;
+    unsigned answered;
+    enum err err;
+    struct error why;
+};
+
+static void *warm_up_main(void *argument)
+{
+    struct warm_up *work = argument;
+    work->err = warm_up_queries(work->profile, work->profile->options->warmup_queries,
+                                &work->answered, &work->why);
+    atomic_fetch_sub(&work->profile->working, 1);
+    return NULL;
+}
+
+static enum err warm_up(struct profile *profile, struct error *why)
+{
+    unsigned wanted = profile->options->warmup_queries;
+    struct warm_up work = {.profile = profile};
+    int *number = &profile->result->signal;
+    pthread_t thread;
+    if (wanted == 0)
+        return ERR_OK;
+    profile_begin_phase(profile, "warm-up", wanted);
+    atomic_store(&profile->working, 1);
+    enum err err = thread_start(&thread, warm_up_main, &work);
+    if (err)
+        return err_set(why, err, "cannot start a thread: %s", err_text(err));
+    while (atomic_load(&profile->working) > 0) {
+        int signal = proc_poll_signal(TICK);
+        if (signal) {
+            *number = signal;
+            atomic_store(&profile->stop, true);
+            atomic_store(&profile->cancel, true); /* nothing of a warm-up is worth waiting for */
+        }
+        profile_show_progress(profile);
+    }
+    pthread_join(thread, NULL);
+    atomic_store(&profile->done, 0);
+    if (*number)
+        return err_set(why, ERR_INTERRUPTED, "interrupted during the warm-up");
+    if (!work.err && work.answered == 0)
+        return err_set(why, ERR_LOST, "no warm-up query was answered: %s", work.why.text);
+    *why = work.why;
+    return work.err;
+}
+
+/* ---- all of it ---- */
+
+enum err profile_setup(struct profile *profile, struct error *why)
+{
+    enum err err = jv_available(why);
+    if (!err)
+        err = find_facts(profile, why);
+    if (!err)
+        err = open_supply(profile, why);
+    if (!err)
+        err = graders_check(profile->options, &profile->supply.dataset, why);
+    if (!err)
+        err = prepare_service(profile, why);
+    if (!err)
+        err = take_directory(profile, why);
+    if (!err)
+        err = close_unsettled(profile, why);
+    if (err)
+        return err;
+    supply_close(&profile->supply); /* opened again, now that it is known what is done already */
+    profile->has_supply = false;
+    err = open_supply(profile, why);
+    if (!err)
+        err = measure_idle(profile, why);
+    if (!err)
+        err = warm_up(profile, why);
+    profile->zero = clock_now();
+    profile->zero_wall = clock_wall();
+    return err ? err : open_files(profile, why);
+}

@@ -1,0 +1,131 @@
+/* The state of one profile, and what its phases offer each other.  Internal to this folder: profile.c
+ * owns it, setup.c fills it, and the threads of worker.c and judge.c share what is marked so. */
+#ifndef IPW_RUNNER_PROFILE_STATE_H
+#define IPW_RUNNER_PROFILE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "attribute/ledger.h"
+#include "attribute/share.h"
+#include "clients/client.h"
+#include "core/err.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "metrics/efficiency.h"
+#include "rundir/journal.h"
+#include "runner/host_report.h"
+#include "runner/profile/profile.h"
+#include "runner/profile/resume.h"
+#include "runner/profile/settle.h"
+#include "runner/profile/supply.h"
+#include "runner/samples_csv.h"
+
+struct prices;
+
+struct profile {
+    const struct profile_options *options;
+    const struct host_report *host;
+    struct session *session;
+    struct profile_result *result;
+    double cpu_s_before; /* spent by this process before the run */
+
+    /* What setup found out; constant while requests are in flight. */
+    struct efficiency_inputs facts; /* of the model and the GPUs; the rest is unknown here */
+    struct prices *prices;          /* NULL without a price file */
+    const struct client_driver *client_driver;
+    struct client_config client_config;
+    char base_url[512];      /* as the client uses it */
+    struct text client_info; /* what the service says of itself: one JSON object */
+    struct baseline idle;
+    bool has_idle;
+    unsigned start; /* 1 for the first start in this directory, 2 for the first that resumes ... */
+    nanos zero;     /* times in spans and samples count from here (monotonic) */
+    nanos zero_wall;
+
+    /* The run directory. */
+    char directory[512];
+    char journal_path[600], spans_path[600], samples_path[600];
+    int lock_fd; /* -1: not held */
+    bool has_files;
+    struct resume resume;   /* what earlier starts left; zero for a new run */
+    struct journal journal; /* records.jsonl */
+    struct journal spans;   /* spans.jsonl */
+    struct samples_log samples;
+    int samples_fd;
+    enum err samples_err; /* why samples are missing */
+
+    /* Shared by the threads. */
+    struct supply supply;
+    bool has_supply;
+    struct sharing *sharing;
+    atomic_bool stop;   /* start no new query */
+    atomic_bool cancel; /* abort those in flight */
+    atomic_uint_fast64_t done, failed, output_tokens;
+    atomic_uint_fast64_t sent;         /* attempts, aborted ones included */
+    atomic_uint_fast64_t next_request; /* id of the next request that attribution learns of */
+    atomic_uint working;               /* threads that have not ended */
+    pthread_mutex_t lock;              /* guards what follows */
+    enum err err;                      /* the first that ends the run: disk full, dataset broken */
+    struct error why;
+
+    /* The main thread's. */
+    const char *phase;
+    int64_t phase_total; /* -1 unknown */
+    nanos phase_began;
+    double phase_tokens; /* output tokens when it began */
+    unsigned signals;
+    sharing_take *take_share; /* journals the energy of a request */
+    bool writes_samples;
+    nanos samples_at;               /* when samples were last written */
+    nanos settled_at;               /* when energies were last settled */
+    nanos settle_cost;              /* how long that took */
+    double watts, joules_per_token; /* as of then */
+    struct run_energy spent;        /* by this start */
+    struct ledger ledger;           /* of this start, while the queries ran */
+    bool has_ledger;
+    bool abandoned; /* an impatient user left threads behind that still use all of this */
+};
+
+/* setup.c: everything before the first query.  After an error the state holds what was opened. */
+enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
+
+/* judge.c: the answers that only a model can grade, once the queries are through; their energy is
+ * accounted separately.  Does nothing where there are none. */
+enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
+
+/* summary.c: reads the journal and writes summary.json and the stores; fills the result. */
+enum err profile_summarize(struct profile *profile, struct error *why) MUST_USE;
+
+/* ---- state.c ---- */
+
+/* The first error that ends the run is kept; no new query is started after it.  Any thread. */
+void profile_fail(struct profile *profile, enum err err, const struct error *why);
+void profile_warn(const struct profile *profile, const char *line);
+
+/* total is -1 when it is not known. */
+void profile_begin_phase(struct profile *profile, const char *phase, int64_t total);
+void profile_show_progress(const struct profile *profile);
+
+/* ---- loop.c ---- */
+
+/* Writes the samples that are new.  When that fails, the run goes on without them. */
+void profile_write_samples(struct profile *profile);
+
+/* Handles signals, settles energies, writes samples and shows progress until every thread has ended, or
+ * until the third signal (ERR_INTERRUPTED).  The first signal lets the queries in flight end, the second
+ * aborts them. */
+enum err profile_loop(struct profile *profile) MUST_USE;
+
+/* Syncs the journals to disk every few hundredths of a second until stopped. */
+struct committer {
+    struct profile *profile;
+    pthread_t thread;
+    atomic_bool stop;
+};
+enum err committer_start(struct committer *committer, struct profile *profile) MUST_USE;
+void committer_stop(struct committer *committer);
+
+#endif

@@ -1,0 +1,109 @@
+/* The completion and the part of reading one that every protocol shares: pieces with their arrival
+ * times, the size limit, and the errors for a malformed or truncated response. */
+#include "wire/completion.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/grow.h"
+#include "port/json_read.h"
+#include "wire/message.h"
+
+void completion_init(struct completion *completion)
+{
+    *completion = (struct completion){
+        .prompt_tokens = -1,
+        .output_tokens = -1,
+        .reasoning_tokens = -1,
+        .cached_tokens = -1,
+        .server_load_s = UNKNOWN,
+        .server_prefill_s = UNKNOWN,
+        .server_decode_s = UNKNOWN,
+        .retry_after_s = UNKNOWN,
+    };
+}
+
+void completion_release(struct completion *completion)
+{
+    text_release(&completion->content);
+    text_release(&completion->reasoning);
+    free(completion->arrivals.times);
+    completion->arrivals = (struct arrivals){0};
+}
+
+enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
+                           size_t length, nanos t)
+{
+    if (length == 0)
+        return ERR_OK;
+    struct arrivals *arrivals = &completion->arrivals;
+    nanos *times = grow(arrivals->times, &arrivals->capacity, arrivals->count, sizeof *times);
+    if (!times)
+        return ERR_NO_MEMORY;
+    arrivals->times = times;
+    text_add_bytes(part, bytes, length);
+    if (part->failed)
+        return ERR_NO_MEMORY;
+    times[arrivals->count++] = t;
+    if (!completion->first_token)
+        completion->first_token = t;
+    completion->last_token = t;
+    return ERR_OK;
+}
+
+/* ---- reading one from a response ---- */
+
+static enum err add_piece(struct completion_sink *sink, struct text *part, const char *piece,
+                          nanos t)
+{
+    size_t length = piece ? strlen(piece) : 0;
+    struct completion *completion = sink->completion;
+    if (length > COMPLETION_LIMIT - completion->content.length - completion->reasoning.length)
+        return err_set(sink->why, ERR_BAD_VALUE, "%s: the completion is longer than %d MiB",
+                       sink->server, COMPLETION_LIMIT >> 20);
+    enum err err = completion_append(completion, part, piece, length, t);
+    if (err)
+        return err_set(sink->why, err, "out of memory for the completion");
+    if (length > 0 && sink->observer)
+        sink->observer(sink->context, piece, length, t);
+    return ERR_OK;
+}
+
+enum err completion_sink_content(struct completion_sink *sink, const char *piece, nanos t)
+{
+    return add_piece(sink, &sink->completion->content, piece, t);
+}
+
+enum err completion_sink_reasoning(struct completion_sink *sink, const char *piece, nanos t)
+{
+    return add_piece(sink, &sink->completion->reasoning, piece, t);
+}
+
+enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length)
+{
+    char shown[80];
+    message_one_line(shown, sizeof shown, bytes, length);
+    return err_set(sink->why, ERR_BAD_VALUE, "%s sent invalid JSON: %s", sink->server, shown);
+}
+
+enum err completion_sink_truncated(struct completion_sink *sink)
+{
+    sink->completion->retryable = true;
+    return err_set(sink->why, ERR_LOST,
+                   "%s ended the response before the completion was finished: see its log",
+                   sink->server);
+}
+
+void completion_read_count(int64_t *count, const struct jv *value)
+{
+    int64_t number;
+    if (jv_integer(value, &number) && number >= 0)
+        *count = number;
+}
+
+void completion_read_seconds(double *s, const struct jv *value, double unit)
+{
+    double number = jv_number(value);
+    if (is_known(number) && number >= 0)
+        *s = number * unit;
+}

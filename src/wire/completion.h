@@ -1,0 +1,82 @@
+/* A completion as it was observed: its text, when each piece arrived, the counts and durations that
+ * the server reported, and how it ended.  A struct completion owns its texts and arrival times:
+ * completion_init, completion_release.  A struct completion_sink borrows everything it points to. */
+#ifndef IPW_WIRE_COMPLETION_H
+#define IPW_WIRE_COMPLETION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/text.h"
+#include "core/units.h"
+
+struct jv;
+
+/* One entry per piece of content or reasoning: when its bytes reached us. */
+struct arrivals {
+    nanos *times;
+    size_t count;
+    size_t capacity;
+};
+
+struct completion {
+    struct text content;
+    struct text reasoning;    /* reasoning that the server sends separately from the content */
+    struct arrivals arrivals; /* of content and reasoning */
+    nanos sent;               /* start of sending the request */
+    nanos first_token;        /* first byte of content or reasoning; 0 when none arrived */
+    nanos last_token;         /* 0 when none arrived */
+    nanos done;               /* always set */
+    /* Token counts reported by the server; -1 when unknown.  Output includes reasoning. */
+    int64_t prompt_tokens, output_tokens, reasoning_tokens, cached_tokens;
+    /* Durations reported by the server, in s; UNKNOWN when it did not report them. */
+    double server_load_s, server_prefill_s, server_decode_s;
+    int status;             /* HTTP status; 0 when there was none */
+    char finish_reason[32]; /* "stop", "length" ...; "" unknown */
+    bool retryable;         /* after a failure: might the same request succeed later? */
+    double retry_after_s;   /* delay requested by the server; UNKNOWN without */
+};
+
+/* Empty, with every figure unknown. */
+void completion_init(struct completion *completion);
+void completion_release(struct completion *completion);
+
+/* Appends a piece to `part` (content or reasoning) and records its arrival; an empty piece is not
+ * one. */
+enum err completion_append(struct completion *completion, struct text *part, const char *bytes,
+                           size_t length, nanos t) MUST_USE;
+
+/* ---- reading one from a response ---- */
+
+enum { COMPLETION_LIMIT = 64 * 1024 * 1024 }; /* bytes of content and reasoning together */
+
+/* Called for content and reasoning as it arrives, e.g. for a progress display. */
+typedef void (*completion_observer)(void *context, const char *bytes, size_t length, nanos t);
+
+struct completion_sink {
+    struct completion *completion;
+    const char *server;           /* named in error messages */
+    completion_observer observer; /* may be NULL */
+    void *context;
+    struct error *why;
+};
+
+/* A piece; NULL and "" are ignored. */
+enum err completion_sink_content(struct completion_sink *sink, const char *piece, nanos t) MUST_USE;
+enum err completion_sink_reasoning(struct completion_sink *sink, const char *piece, nanos t)
+    MUST_USE;
+
+/* ERR_BAD_VALUE that quotes the beginning of what could not be parsed. */
+enum err completion_sink_malformed(struct completion_sink *sink, const char *bytes, size_t length);
+
+/* ERR_LOST, retryable: the response ended before the server marked it complete. */
+enum err completion_sink_truncated(struct completion_sink *sink);
+
+/* Sets *count if the value is a non-negative integer, *s if it is a non-negative number; the number is
+ * multiplied by `unit` (1e-9 for nanoseconds). */
+void completion_read_count(int64_t *count, const struct jv *value);
+void completion_read_seconds(double *s, const struct jv *value, double unit);
+
+#endif

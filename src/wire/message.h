@@ -1,0 +1,38 @@
+/* JSON of requests and of error messages, common to all protocols.  Nothing here is owned. */
+#ifndef IPW_WIRE_MESSAGE_H
+#define IPW_WIRE_MESSAGE_H
+
+#include <stddef.h>
+
+#include "core/err.h"
+#include "core/json.h"
+
+struct jv;
+struct params;
+
+/* Writes a request parameter, which the user gave as text, with its JSON type: a number (with its
+ * digits kept), true, false, null, an array, an object or a quoted string as it is; anything else as a
+ * string. */
+void message_write_param(struct json *json, const char *key, const char *value);
+
+/* ERR_USAGE for a parameter that the client sets itself; `reserved` ends with NULL. */
+enum err message_check_reserved(const struct params *params, const char *const *reserved,
+                                struct error *why) MUST_USE;
+
+/* "messages": the system message if there is one (it may be NULL), and the user's. */
+void message_write_chat(struct json *json, const char *system, const char *prompt);
+
+/* Copies a string or integer that a server reported; any other value is omitted. */
+void message_copy_value(struct json *json, const char *key, const struct jv *value);
+
+/* Copies bytes as one line of whole UTF-8 characters, truncated to fit; control characters and invalid
+ * bytes become spaces. */
+void message_one_line(char *to, size_t size, const char *bytes, size_t length);
+
+/* The error message in an object, in any of the forms that servers use: {"error":{"message":...}},
+ * {"error":"..."}, {"message":...}, {"detail":...}.  NULL when it holds no error. */
+const char *message_error(const struct jv *object);
+
+#define MESSAGE_UNSPECIFIED_ERROR "unspecified error"
+
+#endif

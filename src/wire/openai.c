@@ -1,0 +1,267 @@
+/* Reads OpenAI's format into a completion.  The format (SSE or one document) is recognized by the first
+ * byte; usage and timings are read in the dialects of vLLM, SGLang, llama.cpp, LM Studio, DeepSeek and
+ * Groq. */
+#include "wire/openai.h"
+
+#include <string.h>
+
+#include "port/json_read.h"
+#include "wire/message.h"
+
+enum { DOCUMENT_LIMIT = COMPLETION_LIMIT + LINE_LIMIT };
+
+/* ---- usage ---- */
+
+/* Some services do not include reasoning in the output count; the total reveals it. */
+static void include_reasoning(const struct jv *usage, struct completion *completion)
+{
+    int64_t total = -1;
+    completion_read_count(&total, jv_get(usage, "total_tokens"));
+    if (completion->reasoning_tokens > 0 && completion->prompt_tokens >= 0 &&
+        completion->output_tokens >= 0 &&
+        total ==
+            completion->prompt_tokens + completion->output_tokens + completion->reasoning_tokens)
+        completion->output_tokens += completion->reasoning_tokens;
+}
+
+static void read_usage(const struct jv *usage, struct completion *completion)
+{
+    if (!jv_is_object(usage))
+        return;
+    completion_read_count(&completion->prompt_tokens, jv_get(usage, "prompt_tokens"));
+    completion_read_count(&completion->output_tokens, jv_get(usage, "completion_tokens"));
+    completion_read_count(&completion->reasoning_tokens,
+                          jv_get(usage, "reasoning_tokens")); /* SGLang */
+    completion_read_count(&completion->reasoning_tokens,
+                          jv_path(usage, "completion_tokens_details.reasoning_tokens"));
+    completion_read_count(&completion->cached_tokens,
+                          jv_get(usage, "prompt_cache_hit_tokens")); /* DeepSeek */
+    completion_read_count(&completion->cached_tokens,
+                          jv_path(usage, "prompt_tokens_details.cached_tokens"));
+    completion_read_seconds(&completion->server_prefill_s, jv_get(usage, "prompt_time"),
+                            1); /* Groq */
+    completion_read_seconds(&completion->server_decode_s, jv_get(usage, "completion_time"), 1);
+    include_reasoning(usage, completion);
+}
+
+/* llama.cpp.  Its prompt_n excludes cached tokens: the prompt length is prompt_n + cache_n. */
+static void read_timings(const struct jv *timings, struct completion *completion)
+{
+    if (!jv_is_object(timings))
+        return;
+    int64_t computed = -1, cached = -1;
+    completion_read_count(&computed, jv_get(timings, "prompt_n"));
+    completion_read_count(&cached, jv_get(timings, "cache_n"));
+    if (computed >= 0 && cached >= 0)
+        completion->prompt_tokens = computed + cached;
+    completion_read_count(&completion->cached_tokens, jv_get(timings, "cache_n"));
+    completion_read_count(&completion->output_tokens, jv_get(timings, "predicted_n"));
+    completion_read_seconds(&completion->server_prefill_s, jv_get(timings, "prompt_ms"), 1e-3);
+    completion_read_seconds(&completion->server_decode_s, jv_get(timings, "predicted_ms"), 1e-3);
+}
+
+/* Token counts and durations, which every server reports in its own dialect. */
+static void read_statistics(const struct jv *root, struct completion *completion)
+{
+    read_timings(jv_get(root, "timings"), completion); /* first: usage overrides it */
+    read_usage(jv_path(root, "x_groq.usage"), completion);
+    read_usage(jv_get(root, "usage"), completion);
+    /* LM Studio */
+    completion_read_seconds(&completion->server_decode_s, jv_path(root, "stats.generation_time"),
+                            1);
+}
+
+/* ---- the content of a document or an event ---- */
+
+/* Might a retry succeed?  Servers say so by an HTTP-like code or by a type. */
+static bool is_transient(const struct jv *error)
+{
+    static const char *const TYPES[] = {"overload", "rate_limit", "server_error",
+                                        "internal", "timeout",    "unavailable"};
+    double code = jv_number(jv_get(error, "code"));
+    if (is_known(code))
+        return code >= 500 || code == 429 || code == 408;
+    for (size_t i = 0; i < sizeof TYPES / sizeof *TYPES; i++) {
+        const char *type = jv_text(jv_get(error, "type"));
+        const char *name = jv_text(jv_get(error, "code"));
+        if ((type && str_contains_nocase(type, TYPES[i])) ||
+            (name && str_contains_nocase(name, TYPES[i])))
+            return true;
+    }
+    return false;
+}
+
+/* A failure reported in the body: {"error": ...}, {"object": "error", ...}, or an event of that
+ * name. */
+static enum err read_error(struct completion_sink *sink, const struct jv *root, const char *event)
+{
+    const struct jv *error = jv_get(root, "error");
+    const char *object = jv_text(jv_get(root, "object"));
+    if (jv_is_null(error) && strcmp(event, "error") != 0 && !(object && !strcmp(object, "error")))
+        return ERR_OK;
+    const char *text = message_error(root);
+    char shown[160];
+    if (!text)
+        text = MESSAGE_UNSPECIFIED_ERROR;
+    message_one_line(shown, sizeof shown, text, strlen(text));
+    sink->completion->retryable = is_transient(jv_is_object(error) ? error : root);
+    return err_set(sink->why, ERR_IO, "%s failed: %s", sink->server, shown);
+}
+
+/* Content in parts, [{"type":"text","text":...},{"type":"thinking","thinking":[...]}]. */
+static enum err read_parts(struct completion_sink *sink, const struct jv *parts, nanos t)
+{
+    enum err err = ERR_OK;
+    for (const struct jv *part = jv_first(parts); part && !err; part = jv_next(part)) {
+        const struct jv *thinking = jv_get(part, "thinking");
+        err = completion_sink_content(sink, jv_text(jv_get(part, "text")), t);
+        for (const struct jv *p = jv_first(thinking); p && !err; p = jv_next(p))
+            err = completion_sink_reasoning(sink, jv_text(jv_get(p, "text")), t);
+    }
+    return err;
+}
+
+/* A delta of a stream, or the message of a document. */
+static enum err read_message(struct completion_sink *sink, const struct jv *message, nanos t)
+{
+    /* Some servers send the same reasoning text under both names. */
+    const char *thinking = jv_text(jv_get(message, "reasoning_content"));
+    if (!thinking || !*thinking)
+        thinking = jv_text(jv_get(message, "reasoning"));
+    enum err err = completion_sink_reasoning(sink, thinking, t);
+    const struct jv *content = jv_get(message, "content");
+    if (!err && jv_is_array(content))
+        err = read_parts(sink, content, t);
+    else if (!err)
+        err = completion_sink_content(sink, jv_text(content), t);
+    if (!err)
+        err = completion_sink_content(sink, jv_text(jv_get(message, "refusal")), t);
+    return err;
+}
+
+static enum err read_root(struct openai_response *response, const struct jv *root,
+                          const char *event, nanos t)
+{
+    struct completion_sink *sink = &response->sink;
+    read_statistics(root, sink->completion);
+    enum err err = read_error(sink, root, event);
+    const struct jv *choice = jv_path(root, "choices.0");
+    if (!err)
+        err = read_message(sink, jv_get(choice, "delta"), t);
+    if (!err)
+        err = read_message(sink, jv_get(choice, "message"), t);
+    if (!err)
+        err = completion_sink_content(sink, jv_text(jv_get(choice, "text")), t);
+    const char *reason = jv_text(jv_get(choice, "finish_reason"));
+    if (reason && *reason)
+        message_one_line(sink->completion->finish_reason, sizeof sink->completion->finish_reason,
+                         reason, strlen(reason));
+    return err;
+}
+
+/* ---- stream and document ---- */
+
+static enum err handle_event(void *context, const struct sse_event *event)
+{
+    struct openai_response *response = context;
+    if (response->is_done || event->length == 0)
+        return ERR_OK;
+    if (strcmp(event->data, "[DONE]") == 0) {
+        response->is_done = true;
+        return ERR_OK;
+    }
+    struct jv *root;
+    if (jv_parse(event->data, event->length, &root, NULL))
+        return completion_sink_malformed(&response->sink, event->data, event->length);
+    enum err err = jv_is_object(root)
+                       ? read_root(response, root, event->name, event->t)
+                       : completion_sink_malformed(&response->sink, event->data, event->length);
+    jv_free(root);
+    return err;
+}
+
+static enum err read_document(struct openai_response *response)
+{
+    struct jv *root;
+    const struct text *document = &response->document;
+    if (jv_parse(text_get(document), document->length, &root, NULL))
+        return completion_sink_malformed(&response->sink, text_get(document), document->length);
+    enum err err = read_root(response, root, "", response->last);
+    if (!err && jv_is_null(jv_path(root, "choices.0")))
+        err = err_set(response->sink.why, ERR_BAD_VALUE, "%s sent a response without choices",
+                      response->sink.server);
+    response->is_done = !err;
+    jv_free(root);
+    return err;
+}
+
+/* An event stream never begins with a brace and a document always does; the Content-Type of servers is
+ * not reliable. */
+static enum openai_format find_format(const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!strchr(" \t\r\n", bytes[i]) || !bytes[i])
+            return bytes[i] == '{'   ? OPENAI_DOCUMENT
+                   : bytes[i] == '<' ? OPENAI_HTML
+                                     : OPENAI_STREAM;
+    return OPENAI_UNKNOWN;
+}
+
+void openai_response_init(struct openai_response *response, const struct completion_sink *sink)
+{
+    *response = (struct openai_response){.sink = *sink};
+    sse_init(&response->sse, handle_event, response, sink->why);
+}
+
+enum err openai_response_feed(void *context, const char *bytes, size_t length, nanos t)
+{
+    struct openai_response *response = context;
+    response->last = t;
+    if (response->format == OPENAI_UNKNOWN)
+        response->format = find_format(bytes, length);
+    if (response->format == OPENAI_HTML)
+        return err_set(response->sink.why, ERR_BAD_VALUE,
+                       "%s sent an HTML page, not a completion: check the address",
+                       response->sink.server);
+    if (response->format == OPENAI_STREAM)
+        return sse_feed(&response->sse, bytes, length, t);
+    if (length > DOCUMENT_LIMIT - response->document.length)
+        return err_set(response->sink.why, ERR_BAD_VALUE, "%s: the response is longer than %d MiB",
+                       response->sink.server, DOCUMENT_LIMIT >> 20);
+    if (response->format == OPENAI_DOCUMENT)
+        text_add_bytes(&response->document, bytes, length);
+    return response->document.failed
+               ? err_set(response->sink.why, ERR_NO_MEMORY, "out of memory for the response")
+               : ERR_OK;
+}
+
+/* The end of a stream whose transport did not fail.  Half an event at the end is a truncated stream,
+ * not a malformed one. */
+static enum err end_stream(struct openai_response *response)
+{
+    bool is_partial = response->sse.lines.held.length > 0;
+    enum err err = sse_end(&response->sse, response->last);
+    return err == ERR_BAD_VALUE && is_partial ? completion_sink_truncated(&response->sink) : err;
+}
+
+enum err openai_response_end(struct openai_response *response, enum err transport)
+{
+    bool has_reason = response->sink.completion->finish_reason[0] != '\0';
+    if (transport)
+        return response->is_done || (has_reason && transport == ERR_LOST) ? ERR_OK : transport;
+    enum err err = ERR_OK;
+    if (response->format == OPENAI_DOCUMENT)
+        err = read_document(response);
+    else if (response->format == OPENAI_STREAM)
+        err = end_stream(response);
+    if (err)
+        return err;
+    has_reason = response->sink.completion->finish_reason[0] != '\0';
+    return response->is_done || has_reason ? ERR_OK : completion_sink_truncated(&response->sink);
+}
+
+void openai_response_release(struct openai_response *response)
+{
+    sse_release(&response->sse);
+    text_release(&response->document);
+}

@@ -1,0 +1,221 @@
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/json.h"
+#include "core/energy.h"
+#include "core/text.h"
+#include "port/json_read.h"
+#include "rundir/record.h"
+#include "rundir/run_table.h"
+
+static struct jv *parsed(const char *text)
+{
+    struct jv *tree;
+    assert_int_equal(jv_parse(text, strlen(text), &tree, NULL), ERR_OK);
+    return tree;
+}
+
+/* ---- the table ---- */
+
+static void test_every_view_has_its_row(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RECORD_EXPORTS; i++) {
+        assert_non_null(record_export(i)); /* the numbers have no gap */
+        assert_int_equal(record_export(i)->export_number, i + 1);
+    }
+    for (int i = 0; i < RECORD_STATISTICS; i++)
+        assert_int_equal(record_statistic((enum record_statistic)i)->statistic, i + 1);
+    for (int i = 0; i < RUN_NUMBERS; i++)
+        assert_int_equal(record_column(COLUMN_NUMBER, i)->column, i);
+    for (int i = 0; i < RUN_FLAGS; i++)
+        assert_int_equal(record_column(COLUMN_FLAG, i)->column, i);
+    for (int i = 0; i < RUN_WORDS; i++)
+        assert_int_equal(record_column(COLUMN_WORD, i)->column, i);
+    assert_null(record_column(COLUMN_NONE, 0));
+    assert_string_equal(record_export(0)->export_name, "run");
+    assert_string_equal(record_export(RECORD_EXPORTS - 1)->export_name, "cost");
+    assert_string_equal(record_column(COLUMN_NUMBER, RUN_TTFT)->unit, "s");
+}
+
+static bool is_member(const struct record_field *field)
+{
+    return field->role == ROLE_FIELD || field->role == ROLE_PART || field->role == ROLE_EXTRA;
+}
+
+static void test_paths_and_export_names_differ(void **state)
+{
+    (void)state;
+    for (const struct record_field *a = RECORD_FIELDS; a->at.path; a++) {
+        assert_true(a->role != ROLE_FIELD || a->description[0]);
+        for (const struct record_field *b = RECORD_FIELDS; b != a; b++) {
+            if (is_member(a) && is_member(b)) {
+                assert_string_not_equal(a->at.path, b->at.path);
+                assert_int_not_equal(a->at.offset, b->at.offset);
+            }
+            if (a->export_number && b->export_number)
+                assert_string_not_equal(a->export_name, b->export_name);
+        }
+    }
+}
+
+/* Fields of one object must stand together: it is opened once. */
+static void test_objects_are_opened_once(void **state)
+{
+    (void)state;
+    struct record record;
+    struct text text = {0};
+    struct json json;
+    record_init(&record);
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
+        char *member = (char *)&record + field->at.offset;
+        if (!is_member(field))
+            continue;
+        if (field->at.type == FIELD_TEXT)
+            *(const char **)(void *)member = "word";
+        if (field->at.type == FIELD_NUMBER || field->at.type == FIELD_WHOLE)
+            *(double *)(void *)member = 2.5;
+        if (field->at.type == FIELD_INTEGER)
+            *(int64_t *)(void *)member = 7;
+        if (field->at.type == FIELD_TRUTH)
+            *(int8_t *)member = 1;
+        if (field->at.type == FIELD_JSON || field->at.type == FIELD_METADATA)
+            ((struct json_any *)(void *)member)->text = "{\"a\":[1]}";
+    }
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    record_to_json(&record, "some/model.v1", &json);
+    json_object_end(&json);
+    static const char *const OBJECTS[] = {
+        "\"model_metrics\":",   "\"ipw\":",    "\"gpu\":{\"per_query",
+        "\"latency_metrics\":", "\"energy\":", "\"evaluation\":"};
+    for (size_t i = 0; i < sizeof OBJECTS / sizeof *OBJECTS; i++) {
+        const char *first = strstr(text_get(&text), OBJECTS[i]);
+        assert_non_null(first);
+        assert_null(strstr(first + 1, OBJECTS[i]));
+    }
+
+    struct jv *tree = parsed(text_get(&text));
+    struct record again;
+    record_from_json(tree, "some/model.v1", &again);
+    for (const struct record_field *field = RECORD_FIELDS; field->at.path; field++) {
+        if (!is_member(field))
+            continue;
+        assert_true(json_field_is_known(&field->at, &again));
+        if (field->at.type == FIELD_TEXT)
+            assert_string_equal(json_field_text(&field->at, &again), "word");
+        else if (field->at.type != FIELD_JSON && field->at.type != FIELD_METADATA)
+            assert_true(json_field_number(&field->at, &again) ==
+                        json_field_number(&field->at, &record));
+    }
+    assert_true(jv_number(jv_first(jv_get(again.dataset_metadata.value, "a"))) == 1);
+    jv_free(tree);
+    text_release(&text);
+}
+
+/* ---- lines ---- */
+
+static void test_only_what_is_known_is_written(void **state)
+{
+    (void)state;
+    struct record record;
+    struct text line = {0};
+    record_init(&record);
+    record_line(&record, "m", "query", "q000001", &line);
+    assert_string_equal(text_get(&line), "{\"kind\":\"query\",\"key\":\"q000001\"}");
+    record.problem = "1 + 1?";
+    record.model_answer = "2";
+    record.output_tokens = 0; /* known, and none */
+    record.latency_s = 0.25;
+    record.correct = 0;
+    record.index = 12;
+    record_line(&record, "a.b", "query", "q000012", &line);
+    assert_string_equal(
+        text_get(&line),
+        "{\"kind\":\"query\",\"key\":\"q000012\",\"problem\":\"1 + "
+        "1?\",\"model_answers\":{\"a.b\":\"2\"},"
+        "\"model_metrics\":{\"a.b\":{\"latency_metrics\":{\"total_query_seconds\":0.25},"
+        "\"token_metrics\":{\"output\":0},\"evaluation\":{\"is_correct\":false}}},"
+        "\"ipw\":{\"index\":12}}");
+    text_release(&line);
+}
+
+static void test_energy_is_written_with_its_evidence(void **state)
+{
+    (void)state;
+    struct record record;
+    struct text line = {0};
+    struct energy unknown = energy_unknown("no sensor");
+    record_init(&record);
+    record.energy = record_energy_of(&unknown);
+    record_line(&record, "m", "energy", "q1", &line);
+    assert_string_equal(
+        text_get(&line),
+        "{\"kind\":\"energy\",\"key\":\"q1\",\"ipw\":{\"energy\":{\"joules\":null,\"plus_minus\":"
+        "null,"
+        "\"plus_minus_statistical\":null,\"method\":null,\"source\":null,\"coverage\":null,"
+        "\"idle_joules\":null,\"active_joules\":null,\"updates\":null,\"low_confidence\":false,"
+        "\"note\":\"no sensor\"}}}");
+
+    struct energy known = {.joules = 5,
+                           .plus_minus = 0.5,
+                           .statistical = 0.25,
+                           .coverage = 1,
+                           .idle_joules = UNKNOWN,
+                           .active_joules = UNKNOWN,
+                           .method = METHOD_COUNTER,
+                           .updates = 12};
+    strcpy(known.source, "rapl package");
+    record.energy = record_energy_of(&known);
+    record_line(&record, "m", "energy", "q1", &line);
+    struct jv *tree = parsed(text_get(&line));
+    struct record again;
+    struct energy back;
+    record_from_json(tree, "m", &again);
+    record_energy_get(&again.energy, &back);
+    assert_true(back.joules == 5 && back.statistical == 0.25 && back.method == METHOD_COUNTER);
+    assert_int_equal(back.updates, 12);
+    assert_string_equal(back.source, "rapl package");
+    assert_true(isnan(back.idle_joules));
+    assert_int_equal(again.judge_energy.low_confidence, -1);
+    record_energy_get(&again.judge_energy, &back);
+    assert_int_equal(back.method, METHOD_NONE);
+    assert_string_equal(back.note, "not recorded");
+    jv_free(tree);
+    text_release(&line);
+}
+
+static void test_values_of_another_type_are_unknown(void **state)
+{
+    (void)state;
+    struct record record;
+    struct jv *tree =
+        parsed("{\"problem\":3,\"ipw\":{\"index\":1.5,\"queue_s\":\"x\",\"restored\":1},"
+               "\"model_metrics\":{\"m\":{\"token_metrics\":[],"
+               "\"compute_metrics\":{\"total_flops\":1.5e13}}}}");
+    record_from_json(tree, "m", &record);
+    assert_null(record.problem);
+    assert_true(record.index == INTEGER_UNKNOWN);
+    assert_false(is_known(record.queue_s));
+    assert_int_equal(record.restored, -1);
+    assert_true(record.output_tokens == INTEGER_UNKNOWN);
+    assert_true(record.total_flops == 1.5e13);
+    record_from_json(tree, "another", &record);
+    assert_false(is_known(record.total_flops));
+    jv_free(tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_view_has_its_row),
+        cmocka_unit_test(test_paths_and_export_names_differ),
+        cmocka_unit_test(test_objects_are_opened_once),
+        cmocka_unit_test(test_only_what_is_known_is_written),
+        cmocka_unit_test(test_energy_is_written_with_its_evidence),
+        cmocka_unit_test(test_values_of_another_type_are_unknown),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}

@@ -1,0 +1,141 @@
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "port/json_read.h"
+#include "rundir/summary.h"
+#include "support/tree.h"
+
+static void fill(struct summary *summary)
+{
+    summary_init(summary);
+    summary->model = "m";
+    summary->config_seed = (INT64_C(1) << 53) - 1;
+    summary->config_client_params.text = "{\"header.x\":\"(not kept)\"}";
+    summary->generated_at = 1.5e9;
+    summary->completed = 3;
+    summary->energy = (struct record_energy){.joules = 7,
+                                             .plus_minus = UNKNOWN,
+                                             .statistical = UNKNOWN,
+                                             .coverage = 1,
+                                             .idle_joules = UNKNOWN,
+                                             .active_joules = UNKNOWN,
+                                             .method = "counter",
+                                             .updates = 4,
+                                             .low_confidence = 1};
+    summary->interrupted = 0;
+    summary->accuracy_interval = (struct summary_interval){0.25, 0.75};
+    summary->statistics[STATISTIC_TTFT] = (struct summary_statistic){1, 2, 3, 4, 5, 6, 7};
+    summary->idle.known = true;
+    summary->idle.seconds = 2;
+    summary->idle.devices = calloc(1, sizeof *summary->idle.devices);
+    summary->idle.devices[summary->idle.count++] =
+        (struct summary_idle_device){"gpu0", 20.5, UNKNOWN};
+    summary->devices = calloc(1, sizeof *summary->devices);
+    summary->devices[summary->device_count++] =
+        (struct summary_device){"gpu0", true, summary->energy, 30, 40, UNKNOWN};
+}
+
+static void test_all_views_have_a_row(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SUMMARY_INDEXES; i++)
+        assert_int_equal(summary_index(i)->index, i + 1);
+    for (size_t i = 0; i < SUMMARY_GAUGES; i++)
+        assert_int_equal(summary_gauge(i)->gauge, i + 1);
+    for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
+        assert_true(!field->report || strncmp(field->at.path, "ipw.", 4) == 0);
+}
+
+static void test_what_is_written_is_read(void **state)
+{
+    (void)state;
+    struct summary summary, again;
+    struct tree tree;
+    tree_new(&tree);
+    fill(&summary);
+    assert_int_equal(summary_save(tree.root, &summary, NULL), ERR_OK);
+    assert_int_equal(summary_load(tree.root, &again, NULL), ERR_OK);
+    assert_string_equal(again.model, "m");
+    assert_true(again.config_seed == (INT64_C(1) << 53) - 1);
+    assert_string_equal(jv_text(jv_get(again.config_client_params.value, "header.x")),
+                        "(not kept)");
+    assert_int_equal(again.completed, 3);
+    assert_true(again.failed == INTEGER_UNKNOWN);
+    assert_true(again.energy.joules == 7 && again.energy.updates == 4);
+    assert_int_equal(again.energy.low_confidence, 1);
+    assert_int_equal(again.interrupted, 0);
+    assert_true(again.accuracy_interval.low == 0.25 && again.accuracy_interval.high == 0.75);
+    assert_true(again.statistics[STATISTIC_TTFT].p95 == 6 &&
+                again.statistics[STATISTIC_TTFT].count == 7);
+    assert_int_equal(again.statistics[STATISTIC_ENERGY].count, 0);
+    assert_true(again.idle.known && again.idle.count == 1 && again.idle.devices[0].watts == 20.5);
+    assert_int_equal(again.device_count, 1);
+    assert_true(again.devices[0].in_total && again.devices[0].power_max_w == 40);
+    assert_string_equal(again.devices[0].energy.method, "counter");
+
+    /* and written again it is the same text */
+    struct text first = {0}, second = {0};
+    summary_to_json(&summary, true, &first);
+    summary_to_json(&again, true, &second);
+    assert_string_equal(text_get(&first), text_get(&second));
+    assert_non_null(strstr(text_get(&first), "\"gpu_info\": null"));
+    assert_non_null(strstr(text_get(&first), "\"client_info\": null"));
+    text_release(&first);
+    text_release(&second);
+    summary_release(&summary);
+    summary_release(&again);
+    tree_free(&tree);
+}
+
+static void test_the_report_is_the_inner_object(void **state)
+{
+    (void)state;
+    struct summary summary;
+    struct text text = {0};
+    struct jv *report;
+    fill(&summary);
+    summary_to_report(&summary, &text);
+    assert_int_equal(jv_parse(text_get(&text), text.length, &report, NULL), ERR_OK);
+    assert_true(jv_number(jv_path(report, "energy.joules")) == 7);
+    assert_true(jv_number(jv_path(report, "statistics.time_to_first_token_s.p95")) == 6);
+    assert_true(jv_is_bool(jv_get(report, "interrupted")));
+    assert_null(jv_get(report, "devices"));
+    assert_null(jv_get(report, "model"));
+    jv_free(report);
+    text_release(&text);
+    summary_release(&summary);
+}
+
+static void test_what_is_no_summary(void **state)
+{
+    (void)state;
+    struct summary summary;
+    struct error why = {0};
+    struct tree tree;
+    tree_new(&tree);
+    assert_int_equal(summary_load(tree.root, &summary, &why), ERR_NOT_FOUND);
+    tree_write(&tree, "/summary.json", "%s", "[1]");
+    assert_int_equal(summary_load(tree.root, &summary, &why), ERR_BAD_VALUE);
+    tree_write(&tree, "/summary.json", "%s", "{\"ipw\": {\"devices\": 3, \"energy\": []");
+    assert_int_equal(summary_load(tree.root, &summary, &why), ERR_BAD_VALUE);
+    tree_write(&tree, "/summary.json", "%s",
+               "{\"ipw\": {\"devices\": 3, \"energy\": [], \"idle\": {}}}");
+    assert_int_equal(summary_load(tree.root, &summary, &why), ERR_OK);
+    assert_int_equal(summary.device_count, 0);
+    assert_false(is_known(summary.energy.joules));
+    summary_release(&summary);
+    tree_free(&tree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_views_have_a_row),
+        cmocka_unit_test(test_what_is_written_is_read),
+        cmocka_unit_test(test_the_report_is_the_inner_object),
+        cmocka_unit_test(test_what_is_no_summary),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}

@@ -1,0 +1,177 @@
+#include "support/unit.h"
+
+#include "port/json_read.h"
+
+#include "core/units.h"
+#include "runner/profile/device_energy.h"
+#include "sensors/sensor.h"
+
+#define NO_STATS {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}
+
+enum { MOST = 4 };
+
+/* One device of a case: what it is, and the joules of the request and of its window. */
+struct part {
+    enum sensor_kind kind;
+    bool counted;
+    double joules, window;
+};
+
+struct scene {
+    struct sensor sensors[MOST];
+    struct ledger_device devices[MOST];
+    struct device_share shares[MOST];
+    struct share share;
+};
+
+static void set(struct scene *scene, const struct part *parts, size_t count)
+{
+    *scene = (struct scene){0};
+    for (size_t i = 0; i < count; i++) {
+        scene->sensors[i].kind = parts[i].kind;
+        scene->devices[i] = (struct ledger_device){.sensor = &scene->sensors[i],
+                                                   .has_energy = parts[i].kind != SENSOR_HOST,
+                                                   .counted = parts[i].counted};
+        scene->shares[i].device = &scene->devices[i];
+        scene->shares[i].counted = parts[i].counted;
+        scene->shares[i].energy.joules = parts[i].joules;
+        scene->shares[i].window_joules = parts[i].window;
+        scene->shares[i].watts = (struct value_stats)NO_STATS;
+        for (unsigned q = 0; q < QTY_COUNT; q++)
+            scene->shares[i].gauges[q] = (struct value_stats)NO_STATS;
+    }
+    scene->share.devices = scene->shares;
+    scene->share.count = count;
+}
+
+/* UNKNOWN equals UNKNOWN here. */
+static void same(double value, double expected)
+{
+    if (is_known(expected))
+        assert_near(value, expected, 1e-12);
+    else
+        assert_false(is_known(value));
+}
+
+static void joules_are_summed_by_kind(void **state)
+{
+    (void)state;
+    static const struct {
+        struct part parts[MOST];
+        size_t count;
+        double gpu, cpu, soc, window;
+        const char *basis;
+    } CASES[] = {
+        {{{0}}, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, NULL},
+        {{{SENSOR_HOST, false, UNKNOWN, UNKNOWN}}, 1, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, NULL},
+        {{{SENSOR_GPU, true, 3, 5}, {SENSOR_GPU, true, 4, 6}}, 2, 7, UNKNOWN, UNKNOWN, 11, "gpu"},
+        {{{SENSOR_GPU, true, 3, 5}, {SENSOR_CPU, true, 1, 2}}, 2, 3, 1, UNKNOWN, 7, "gpu"},
+        /* Cores inside a package: the same joules, counted once. */
+        {{{SENSOR_CPU, true, 4, 8}, {SENSOR_CPU, false, 3, 6}}, 2, UNKNOWN, 4, UNKNOWN, 8, "cpu"},
+        /* A board's one meter covers its GPU, which is still told. */
+        {{{SENSOR_BOARD, true, 9, 10}, {SENSOR_GPU, false, 5, 6}}, 2, 5, UNKNOWN, 9, 10, "gpu"},
+        {{{SENSOR_BOARD, true, 9, 10}}, 1, UNKNOWN, UNKNOWN, 9, 10, "soc"},
+        /* A device that measured nothing does not make the others unknown, nor is it 0. */
+        {{{SENSOR_GPU, true, UNKNOWN, UNKNOWN}, {SENSOR_GPU, true, 4, 6}},
+         2,
+         4,
+         UNKNOWN,
+         UNKNOWN,
+         6,
+         "gpu"},
+        {{{SENSOR_GPU, true, UNKNOWN, UNKNOWN}, {SENSOR_CPU, true, 2, 3}},
+         2,
+         UNKNOWN,
+         2,
+         UNKNOWN,
+         3,
+         "cpu"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct scene scene;
+        struct device_energy kinds;
+        set(&scene, CASES[i].parts, CASES[i].count);
+        device_energy_of(&scene.share, &kinds);
+        same(kinds.gpu.joules, CASES[i].gpu);
+        same(kinds.cpu.joules, CASES[i].cpu);
+        same(kinds.soc.joules, CASES[i].soc);
+        same(kinds.window_joules, CASES[i].window);
+        if (CASES[i].basis)
+            assert_string_equal(device_energy_basis(&kinds), CASES[i].basis);
+        else
+            assert_null(device_energy_basis(&kinds));
+    }
+}
+
+static void powers_add_up_but_not_their_extremes(void **state)
+{
+    (void)state;
+    const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
+    struct scene scene;
+    struct device_energy kinds;
+    set(&scene, parts, 1);
+    scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
+    device_energy_of(&scene.share, &kinds);
+    same(kinds.gpu.watts.max, 400);
+    same(kinds.gpu.watts.median, 310);
+    set(&scene, parts, 2);
+    scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
+    scene.shares[1].watts = (struct value_stats){200, 250, 210, 50};
+    device_energy_of(&scene.share, &kinds);
+    same(kinds.gpu.watts.avg, 500);
+    same(kinds.gpu.watts.max, UNKNOWN);
+    same(kinds.gpu.watts.median, UNKNOWN);
+    same(kinds.gpu.watts.min, UNKNOWN);
+}
+
+static void gauges_of_gpus(void **state)
+{
+    (void)state;
+    const struct part parts[] = {
+        {SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}, {SENSOR_HOST, false, UNKNOWN, UNKNOWN}};
+    struct scene scene;
+    struct device_energy kinds;
+    set(&scene, parts, 3);
+    scene.shares[0].gauges[QTY_UTILISATION].avg = 90;
+    scene.shares[1].gauges[QTY_UTILISATION].avg = 30;
+    scene.shares[0].gauges[QTY_MEMORY_USED].avg = 1e9;
+    scene.shares[1].gauges[QTY_MEMORY_USED].avg = 2e9;
+    scene.shares[2].gauges[QTY_MEMORY_USED].avg = 5e9;
+    scene.shares[0].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
+    scene.shares[1].gauges[QTY_TEMPERATURE] = (struct value_stats){40, 45, 41, 35};
+    device_energy_of(&scene.share, &kinds);
+    same(kinds.utilisation, 60);
+    same(kinds.memory_utilisation, UNKNOWN);
+    same(kinds.gpu_memory.avg, 3e9);
+    same(kinds.host_memory.avg, 5e9);
+    same(kinds.temperature.avg, 50);
+    same(kinds.temperature.max, UNKNOWN); /* of two at different times nobody knows */
+}
+
+/* One without a thermometer does not take the other's extremes away. */
+static void one_thermometer_of_two(void **state)
+{
+    (void)state;
+    const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
+    struct scene scene;
+    struct device_energy kinds;
+    for (size_t with = 0; with < 2; with++) {
+        set(&scene, parts, 2);
+        scene.shares[with].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
+        device_energy_of(&scene.share, &kinds);
+        same(kinds.temperature.avg, 60);
+        same(kinds.temperature.max, 70);
+        same(kinds.temperature.min, 50);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(joules_are_summed_by_kind),
+        cmocka_unit_test(powers_add_up_but_not_their_extremes),
+        cmocka_unit_test(gauges_of_gpus),
+        cmocka_unit_test(one_thermometer_of_two),
+    };
+    return RUN_TESTS_WITH(jv_available, tests);
+}

@@ -1,0 +1,474 @@
+/* Responses of both APIs fed to their readers without a server: dialects, faults, every split. */
+#include "support/unit.h"
+
+#include <string.h>
+
+#include "wire/ollama.h"
+#include "wire/openai.h"
+#include "port/json_read.h"
+
+#define NEEDS_JSON() SKIP_WITHOUT(jv_available)
+
+enum { STEP = 10 }; /* of time between the pieces that are fed */
+
+/* Feeds body in pieces of `piece` bytes, cut first at `cut`; piece 0: only the cut. */
+static enum err read_openai(const char *body, size_t length, size_t cut, size_t piece,
+                            enum err transport, struct completion *reply, struct error *why)
+{
+    struct openai_response answer;
+    nanos t = STEP;
+    completion_init(reply);
+    *why = (struct error){0};
+    openai_response_init(
+        &answer, &(struct completion_sink){.completion = reply, .server = "http://s", .why = why});
+    enum err err = ERR_OK;
+    for (size_t at = 0, n; at < length && !err; at += n, t += STEP) {
+        n = at < cut ? cut - at : length - at;
+        if (piece && n > piece)
+            n = piece;
+        err = openai_response_feed(&answer, body + at, n, t);
+    }
+    err = openai_response_end(&answer, err ? err : transport);
+    openai_response_release(&answer);
+    return err;
+}
+
+static enum err read_ollama(const char *body, size_t length, size_t cut, size_t piece,
+                            enum err transport, struct completion *reply, struct error *why)
+{
+    struct ollama_response answer;
+    nanos t = STEP;
+    completion_init(reply);
+    *why = (struct error){0};
+    ollama_response_init(
+        &answer, &(struct completion_sink){.completion = reply, .server = "http://s", .why = why});
+    enum err err = ERR_OK;
+    for (size_t at = 0, n; at < length && !err; at += n, t += STEP) {
+        n = at < cut ? cut - at : length - at;
+        if (piece && n > piece)
+            n = piece;
+        err = ollama_response_feed(&answer, body + at, n, t);
+    }
+    err = ollama_response_end(&answer, err ? err : transport);
+    ollama_response_release(&answer);
+    return err;
+}
+
+#define CHUNK(text) "data: {\"choices\":[{\"delta\":{\"content\":\"" text "\"}}]}\n\n"
+#define REASON      "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+#define DONE        "data: [DONE]\n\n"
+
+/* ---- every split ---- */
+
+static const char OPENAI_STREAM_BODY[] = ": hello\n\n" CHUNK("Hello, w\xC3\xB6rld ")
+    CHUNK("\\ud83c\\udf89 \\\"x\\\"\\n") CHUNK("\xE2\x82\xAC") REASON
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n" DONE;
+static const char OPENAI_WHOLE_BODY[] =
+    " \n{\"choices\":[{\"message\":{\"content\":\"Hello, w\xC3\xB6rld \\ud83c\\udf89 "
+    "\\\"x\\\"\\n\xE2\x82\xAC\"},\"finish_reason\":\"stop\"}],"
+    "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n";
+static const char OLLAMA_BODY[] =
+    "{\"response\":\"Hello, w\xC3\xB6rld \",\"done\":false}\n"
+    "{\"response\":\"\\ud83c\\udf89 \\\"x\\\"\\n\"}\r\n"
+    "{\"response\":\"\xE2\x82\xAC\"}\n"
+    "{\"response\":\"\",\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":3,"
+    "\"eval_count\":2}";
+static const char EXPECTED[] = "Hello, w\xC3\xB6rld \xF0\x9F\x8E\x89 \"x\"\n\xE2\x82\xAC";
+
+typedef enum err (*reader)(const char *body, size_t length, size_t cut, size_t piece,
+                           enum err transport, struct completion *reply, struct error *why);
+
+static void check_reply(struct completion *reply, size_t pieces)
+{
+    assert_string_equal(text_get(&reply->content), EXPECTED);
+    assert_int_equal(reply->arrivals.count, pieces);
+    assert_int_equal(reply->prompt_tokens, 3);
+    assert_int_equal(reply->output_tokens, 2);
+    assert_string_equal(reply->finish_reason, "stop");
+    assert_int_equal(reply->first_token, reply->arrivals.times[0]);
+    assert_int_equal(reply->last_token, reply->arrivals.times[pieces - 1]);
+    completion_release(reply);
+}
+
+static void content_is_the_same_wherever_the_bytes_are_cut(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *body;
+        reader read;
+        size_t pieces;
+    } CASES[] = {{OPENAI_STREAM_BODY, read_openai, 3},
+                 {OPENAI_WHOLE_BODY, read_openai, 1},
+                 {OLLAMA_BODY, read_ollama, 3}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        size_t length = strlen(CASES[i].body);
+        struct completion reply;
+        struct error why;
+        for (size_t cut = 0; cut <= length; cut++) {
+            assert_int_equal(CASES[i].read(CASES[i].body, length, cut, 0, ERR_OK, &reply, &why),
+                             ERR_OK);
+            check_reply(&reply, CASES[i].pieces);
+        }
+        for (size_t piece = 1; piece < 12; piece++) {
+            assert_int_equal(CASES[i].read(CASES[i].body, length, 0, piece, ERR_OK, &reply, &why),
+                             ERR_OK);
+            check_reply(&reply, CASES[i].pieces);
+        }
+    }
+}
+
+/* The body cut off after `length` bytes must be lost, with a beginning of the content kept. */
+static void check_cut_off(reader read, const char *body, size_t length)
+{
+    struct completion reply;
+    struct error why;
+    assert_int_equal(read(body, length, 0, 0, ERR_OK, &reply, &why), ERR_LOST);
+    assert_true(reply.retryable);
+    assert_contains(why.text, "http://s");
+    assert_memory_equal(text_get(&reply.content), EXPECTED, reply.content.length);
+    completion_release(&reply);
+}
+
+static void an_answer_that_stops_early_is_lost_not_short(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    const char *end = strstr(OPENAI_STREAM_BODY, "\"finish_reason\"");
+    for (size_t length = 0; length < (size_t)(end - OPENAI_STREAM_BODY); length++)
+        check_cut_off(read_openai, OPENAI_STREAM_BODY, length);
+    for (size_t length = 0; length < sizeof OLLAMA_BODY - 1; length++)
+        check_cut_off(read_ollama, OLLAMA_BODY, length);
+}
+
+/* ---- what counts as the end ---- */
+
+static void the_servers_own_end_counts(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *body;
+        enum err transport, expected;
+    } CASES[] = {
+        {CHUNK("a") REASON DONE, ERR_OK, ERR_OK},
+        {CHUNK("a") DONE, ERR_OK, ERR_OK},
+        {CHUNK("a") REASON, ERR_OK, ERR_OK},
+        {CHUNK("a") REASON DONE, ERR_LOST, ERR_OK}, /* it hung up after all was said */
+        {CHUNK("a") DONE, ERR_TIMEOUT, ERR_OK},
+        {CHUNK("a") REASON, ERR_LOST, ERR_OK},
+        {CHUNK("a") REASON, ERR_TIMEOUT, ERR_TIMEOUT},
+        {CHUNK("a"), ERR_LOST, ERR_LOST},
+        {CHUNK("a"), ERR_INTERRUPTED, ERR_INTERRUPTED},
+        {CHUNK("a") DONE CHUNK("late"), ERR_OK, ERR_OK},
+        {CHUNK("a") REASON "data: [DONE]", ERR_OK, ERR_OK},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct completion reply;
+        struct error why;
+        assert_int_equal(read_openai(CASES[i].body, strlen(CASES[i].body), 0, 0, CASES[i].transport,
+                                     &reply, &why),
+                         CASES[i].expected);
+        assert_string_equal(text_get(&reply.content), "a");
+        completion_release(&reply);
+    }
+}
+
+/* ---- dialects ---- */
+
+static void content_is_found_in_every_dialect(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *choice, *content, *reasoning;
+    } CASES[] = {
+        {"{\"delta\":{\"content\":\"a\"}}", "a", ""},
+        {"{\"text\":\"a\"}", "a", ""},
+        {"{\"message\":{\"content\":\"a\"}}", "a", ""},
+        {"{\"delta\":{\"role\":\"assistant\",\"content\":null}}", "", ""},
+        {"{\"delta\":{\"content\":\"\"}}", "", ""},
+        {"{\"delta\":{\"reasoning_content\":\"r\",\"content\":\"a\"}}", "a", "r"},
+        {"{\"delta\":{\"reasoning\":\"r\"}}", "", "r"},
+        {"{\"delta\":{\"reasoning_content\":\"r\",\"reasoning\":\"r\"}}", "", "r"},
+        {"{\"delta\":{\"reasoning_content\":null,\"reasoning\":\"r\"}}", "", "r"},
+        {"{\"delta\":{\"content\":[{\"type\":\"thinking\",\"thinking\":[{\"type\":\"text\","
+         "\"text\":\"r\"}]},{\"type\":\"text\",\"text\":\"a\"}]}}",
+         "a", "r"},
+        {"{\"delta\":{\"refusal\":\"no\"}}", "no", ""},
+        {"{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"x\"}}]}}", "", ""},
+        {"{\"delta\":{\"content\":\"a\\u0000b\"}}",
+         "a\xEF\xBF\xBD"
+         "b",
+         ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        struct completion reply;
+        struct error why;
+        snprintf(body, sizeof body, "data: {\"choices\":[%s]}\n\n" DONE, CASES[i].choice);
+        assert_int_equal(read_openai(body, strlen(body), 0, 0, ERR_OK, &reply, &why), ERR_OK);
+        assert_string_equal(text_get(&reply.content), CASES[i].content);
+        assert_string_equal(text_get(&reply.reasoning), CASES[i].reasoning);
+        assert_int_equal(reply.arrivals.count,
+                         (*CASES[i].content != 0) + (*CASES[i].reasoning != 0));
+        assert_int_equal(reply.first_token != 0, reply.arrivals.count > 0);
+        completion_release(&reply);
+    }
+}
+
+static void counts_are_found_in_every_dialect(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *members;
+        int64_t prompt, output, reasoning, cached;
+        double prefill_s, decode_s;
+    } CASES[] = {
+        {"\"x\":1", -1, -1, -1, -1, UNKNOWN, UNKNOWN},
+        {"\"usage\":null", -1, -1, -1, -1, UNKNOWN, UNKNOWN},
+        {"\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":0}", 5, 0, -1, -1, UNKNOWN, UNKNOWN},
+        {"\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":9,\"total_tokens\":14,"
+         "\"completion_tokens_details\":{\"reasoning_tokens\":4},"
+         "\"prompt_tokens_details\":{\"cached_tokens\":2}}",
+         5, 9, 4, 2, UNKNOWN, UNKNOWN},
+        /* counts reasoning beside the output: 5 + 9 + 4 */
+        {"\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":9,\"total_tokens\":18,"
+         "\"completion_tokens_details\":{\"reasoning_tokens\":4}}",
+         5, 13, 4, -1, UNKNOWN, UNKNOWN},
+        {"\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":9,\"reasoning_tokens\":4,"
+         "\"prompt_tokens_details\":null}",
+         5, 9, 4, -1, UNKNOWN, UNKNOWN},
+        {"\"usage\":{\"prompt_tokens\":5,\"prompt_cache_hit_tokens\":3}", 5, -1, -1, 3, UNKNOWN,
+         UNKNOWN},
+        {"\"usage\":{\"prompt_tokens\":-5,\"completion_tokens\":\"9\"}", -1, -1, -1, -1, UNKNOWN,
+         UNKNOWN},
+        {"\"x_groq\":{\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":9,\"prompt_time\":0.25,"
+         "\"completion_time\":1.5}}",
+         5, 9, -1, -1, 0.25, 1.5},
+        {"\"timings\":{\"prompt_n\":5,\"cache_n\":2,\"prompt_ms\":125.5,\"predicted_n\":9,"
+         "\"predicted_ms\":900}",
+         7, 9, -1, 2, 0.1255, 0.9},
+        /* what was computed is not the prompt's length when the cache is not told */
+        {"\"timings\":{\"prompt_n\":5,\"prompt_ms\":100,\"predicted_n\":9,\"predicted_ms\":900}",
+         -1, 9, -1, -1, 0.1, 0.9},
+        {"\"timings\":{\"prompt_n\":1,\"cache_n\":0,\"predicted_n\":1},"
+         "\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":9}",
+         5, 9, -1, 0, UNKNOWN, UNKNOWN},
+        {"\"stats\":{\"generation_time\":1.25}", -1, -1, -1, -1, UNKNOWN, 1.25},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        struct completion reply;
+        struct error why;
+        snprintf(body, sizeof body, "data: {\"choices\":[],%s}\n\n" DONE, CASES[i].members);
+        assert_int_equal(read_openai(body, strlen(body), 0, 0, ERR_OK, &reply, &why), ERR_OK);
+        assert_int_equal(reply.prompt_tokens, CASES[i].prompt);
+        assert_int_equal(reply.output_tokens, CASES[i].output);
+        assert_int_equal(reply.reasoning_tokens, CASES[i].reasoning);
+        assert_int_equal(reply.cached_tokens, CASES[i].cached);
+        assert_int_equal(is_known(reply.server_prefill_s), is_known(CASES[i].prefill_s));
+        assert_int_equal(is_known(reply.server_decode_s), is_known(CASES[i].decode_s));
+        if (is_known(CASES[i].prefill_s))
+            assert_near(reply.server_prefill_s, CASES[i].prefill_s, 1e-9);
+        if (is_known(CASES[i].decode_s))
+            assert_near(reply.server_decode_s, CASES[i].decode_s, 1e-9);
+        assert_false(is_known(reply.server_load_s));
+        completion_release(&reply);
+    }
+}
+
+static void the_last_of_running_counts_stands(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const char *const BODIES[] = {
+        "data: {\"choices\":[],\"timings\":{\"predicted_n\":1}}\n\n"
+        "data: {\"choices\":[],\"timings\":{\"predicted_n\":2}}\n\n" DONE,
+        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":1}}\n\n"
+        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\n"
+        "data: {\"choices\":[],\"usage\":null}\n\n" DONE,
+    };
+    for (size_t i = 0; i < sizeof BODIES / sizeof *BODIES; i++) {
+        struct completion reply;
+        struct error why;
+        assert_int_equal(read_openai(BODIES[i], strlen(BODIES[i]), 0, 0, ERR_OK, &reply, &why),
+                         ERR_OK);
+        assert_int_equal(reply.output_tokens, 2);
+        completion_release(&reply);
+    }
+}
+
+/* ---- failures ---- */
+
+static void failures_are_named_and_keep_what_arrived(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        reader read;
+        const char *body; /* after a first piece "a" */
+        enum err err;
+        bool retryable;
+        const char *says;
+    } CASES[] = {
+        {read_openai, "data: {oops\n\n" DONE, ERR_BAD_VALUE, false, "invalid JSON: {oops"},
+        {read_openai, "data: 7\n\n" DONE, ERR_BAD_VALUE, false, "invalid JSON: 7"},
+        {read_openai, "data: {\"error\":{\"message\":\"no moon\",\"code\":500}}\n\n", ERR_IO, true,
+         "http://s failed: no moon"},
+        {read_openai, "data: {\"error\":{\"message\":\"no moon\",\"code\":400}}\n\n", ERR_IO, false,
+         "no moon"},
+        {read_openai, "data: {\"error\":{\"message\":\"m\",\"type\":\"overloaded_error\"}}\n\n",
+         ERR_IO, true, "m"},
+        {read_openai, "data: {\"error\":{\"message\":\"m\",\"code\":\"invalid_prompt\"}}\n\n",
+         ERR_IO, false, "m"},
+        {read_openai, "data: {\"object\":\"error\",\"message\":\"no moon\",\"code\":503}\n\n",
+         ERR_IO, true, "no moon"},
+        {read_openai, "event: error\ndata: {\"message\":\"no moon\"}\n\n", ERR_IO, false,
+         "no moon"},
+        {read_openai, "data: {\"error\":\"line\\nfeed\"}\n\n", ERR_IO, false, "line feed"},
+        {read_openai, "data: {\"error\":{}}\n\n", ERR_IO, false, "unspecified error"},
+        {read_ollama, "{oops\n", ERR_BAD_VALUE, false, "invalid JSON: {oops"},
+        {read_ollama, "[1]\n", ERR_BAD_VALUE, false, "invalid JSON: [1]"},
+        {read_ollama, "{\"error\":\"no moon\"}\n", ERR_IO, true, "http://s failed: no moon"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char body[512];
+        struct completion reply;
+        struct error why;
+        snprintf(body, sizeof body, "%s%s",
+                 CASES[i].read == read_openai ? CHUNK("a") : "{\"response\":\"a\"}\n",
+                 CASES[i].body);
+        assert_int_equal(CASES[i].read(body, strlen(body), 0, 0, ERR_OK, &reply, &why),
+                         CASES[i].err);
+        assert_contains(why.text, CASES[i].says);
+        assert_null(strchr(why.text, '\n'));
+        assert_int_equal(reply.retryable, CASES[i].retryable);
+        assert_string_equal(text_get(&reply.content), "a");
+        completion_release(&reply);
+    }
+}
+
+static void a_document_must_be_a_completion(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const struct {
+        const char *body;
+        enum err err;
+        const char *says;
+    } CASES[] = {
+        {"{\"choices\":[]}", ERR_BAD_VALUE, "without choices"},
+        {"{\"ok\":true}", ERR_BAD_VALUE, "without choices"},
+        {"{\"choices\":[{", ERR_BAD_VALUE, "invalid JSON"},
+        {"{\"error\":{\"message\":\"no moon\"}}", ERR_IO, "no moon"},
+        {"\n<html>login</html>", ERR_BAD_VALUE, "check the address"},
+        {"", ERR_LOST, "before the completion was finished"},
+        {"  ", ERR_LOST, "before the completion was finished"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct completion reply;
+        struct error why;
+        assert_int_equal(
+            read_openai(CASES[i].body, strlen(CASES[i].body), 0, 0, ERR_OK, &reply, &why),
+            CASES[i].err);
+        assert_contains(why.text, CASES[i].says);
+        completion_release(&reply);
+    }
+}
+
+/* ---- times and observers ---- */
+
+static void a_piece_has_the_time_at_which_it_was_complete(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct completion reply;
+    struct error why;
+    static const char BODY[] = CHUNK("a") CHUNK("b") DONE;
+    size_t first = strlen(CHUNK("a"));
+    /* 10: the first piece and half of the second, 20: the rest */
+    assert_int_equal(read_openai(BODY, strlen(BODY), first + 9, 0, ERR_OK, &reply, &why), ERR_OK);
+    assert_int_equal(reply.arrivals.count, 2);
+    assert_int_equal(reply.first_token, STEP);
+    assert_int_equal(reply.last_token, 2 * STEP);
+    completion_release(&reply);
+}
+
+static void see(void *context, const char *bytes, size_t length, nanos t)
+{
+    text_add_bytes(context, bytes, length);
+    text_addf(context, "@%d;", (int)t);
+}
+
+static void content_is_shown_as_it_arrives(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    struct text seen = {0};
+    struct completion reply;
+    struct openai_response answer;
+    const struct completion_sink sink = {
+        .completion = &reply, .server = "http://s", .observer = see, .context = &seen};
+    completion_init(&reply);
+    openai_response_init(&answer, &sink);
+    assert_int_equal(openai_response_feed(&answer, CHUNK("a"), strlen(CHUNK("a")), 1), ERR_OK);
+    assert_string_equal(text_get(&seen), "a@1;");
+    assert_int_equal(openai_response_feed(&answer, CHUNK(""), strlen(CHUNK("")), 2), ERR_OK);
+    assert_int_equal(openai_response_feed(&answer, CHUNK("b"), strlen(CHUNK("b")), 3), ERR_OK);
+    assert_string_equal(text_get(&seen), "a@1;b@3;");
+    openai_response_release(&answer);
+    completion_release(&reply);
+    text_release(&seen);
+}
+
+static void ollama_reports_durations(void **state)
+{
+    (void)state;
+    NEEDS_JSON();
+    static const char BODY[] =
+        "{\"message\":{\"thinking\":\"hm\",\"content\":\"\"}}\n"
+        "{\"message\":{\"content\":\"a\"},\"done\":false}\n"
+        "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"length\","
+        "\"load_duration\":1500000000,\"prompt_eval_count\":7,\"prompt_eval_duration\":250000000,"
+        "\"eval_count\":3,\"eval_duration\":2000000000}\n";
+    struct completion reply;
+    struct error why;
+    assert_int_equal(read_ollama(BODY, strlen(BODY), 0, 0, ERR_OK, &reply, &why), ERR_OK);
+    assert_string_equal(text_get(&reply.content), "a");
+    assert_string_equal(text_get(&reply.reasoning), "hm");
+    assert_string_equal(reply.finish_reason, "length");
+    assert_int_equal(reply.arrivals.count, 2);
+    assert_int_equal(reply.prompt_tokens, 7);
+    assert_int_equal(reply.output_tokens, 3);
+    assert_int_equal(reply.reasoning_tokens, -1);
+    assert_near(reply.server_load_s, 1.5, 1e-12);
+    assert_near(reply.server_prefill_s, 0.25, 1e-12);
+    assert_near(reply.server_decode_s, 2, 1e-12);
+    completion_release(&reply);
+    static const char BARE[] = "{\"response\":\"a\",\"done\":true}\n";
+    assert_int_equal(read_ollama(BARE, strlen(BARE), 0, 0, ERR_OK, &reply, &why), ERR_OK);
+    assert_int_equal(reply.prompt_tokens, -1);
+    assert_int_equal(reply.output_tokens, -1);
+    assert_false(is_known(reply.server_prefill_s));
+    completion_release(&reply);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(content_is_the_same_wherever_the_bytes_are_cut),
+        cmocka_unit_test(an_answer_that_stops_early_is_lost_not_short),
+        cmocka_unit_test(the_servers_own_end_counts),
+        cmocka_unit_test(content_is_found_in_every_dialect),
+        cmocka_unit_test(counts_are_found_in_every_dialect),
+        cmocka_unit_test(the_last_of_running_counts_stands),
+        cmocka_unit_test(failures_are_named_and_keep_what_arrived),
+        cmocka_unit_test(a_document_must_be_a_completion),
+        cmocka_unit_test(a_piece_has_the_time_at_which_it_was_complete),
+        cmocka_unit_test(content_is_shown_as_it_arrives),
+        cmocka_unit_test(ollama_reports_durations),
+    };
+    return RUN_TESTS(tests);
+}

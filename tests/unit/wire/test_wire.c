@@ -1,0 +1,336 @@
+/* Bytes into lines, events and values, without a server: every split, every line end, the limits. */
+#include "support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "port/json_read.h"
+#include "support/inference.h"
+#include "wire/message.h"
+#include "wire/sse.h"
+
+/* ---- events ---- */
+
+/* Writes what came as "name|data@t;" */
+static enum err note_event(void *context, const struct sse_event *event)
+{
+    struct text *seen = context;
+    text_addf(seen, "%s|", event->name);
+    text_add_bytes(seen, event->data, event->length);
+    text_addf(seen, ";");
+    return ERR_OK;
+}
+
+/* Feeds in two pieces, cut at `cut`. */
+static void feed_cut(const char *bytes, size_t length, size_t cut, struct text *seen)
+{
+    struct sse sse;
+    sse_init(&sse, note_event, seen, NULL);
+    assert_int_equal(sse_feed(&sse, bytes, cut, 1), ERR_OK);
+    assert_int_equal(sse_feed(&sse, bytes + cut, length - cut, 2), ERR_OK);
+    assert_int_equal(sse_end(&sse, 3), ERR_OK);
+    sse_release(&sse);
+}
+
+static const struct {
+    const char *stream, *expected;
+} STREAMS[] = {
+    {"data: a\n\ndata: b\n\n", "|a;|b;"},
+    {"data: a\r\n\r\ndata: b\r\n\r\n", "|a;|b;"},
+    {"data: a\r\rdata: b\r\r", "|a;|b;"},
+    {"data: a\r\n\rdata: b\n\r\n", "|a;|b;"},
+    {"data:a\n\n", "|a;"},
+    {"data:  a\n\n", "| a;"},
+    {"data: one\ndata: two\ndata\ndata: four\n\n", "|one\ntwo\n\nfour;"},
+    {"data: one\r\ndata: two\r\n\r\n", "|one\ntwo;"},
+    {": a comment\n\n:\ndata: a\n: another\n\n", "|a;"},
+    {"event: error\ndata: a\n\ndata: b\n\n", "error|a;|b;"},
+    {"event: lonely\n\ndata: b\n\n", "|b;"},
+    {"id: 7\nretry: 100\nunknown\ndata: a\n\n", "|a;"},
+    {"\xEF\xBB\xBF"
+     "data: a\n\n\xEF\xBB\xBF"
+     "data: b\n\n",
+     "|a;"},
+    {"data: \xC3\xB6\xF0\x9F\x8E\x89\n\n", "|\xC3\xB6\xF0\x9F\x8E\x89;"},
+    {"data: a: b\n\n", "|a: b;"},
+    {"data: no end", "|no end;"},
+    {"data: a\n\ndata: one line end\n", "|a;|one line end;"},
+    {"data\n\n", "|;"},
+    {"\n\n\n", ""},
+    {"", ""},
+};
+
+static void events_are_the_same_wherever_they_are_cut(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
+        size_t length = strlen(STREAMS[i].stream);
+        for (size_t cut = 0; cut <= length; cut++) {
+            struct text seen = {0};
+            feed_cut(STREAMS[i].stream, length, cut, &seen);
+            assert_string_equal(text_get(&seen), STREAMS[i].expected);
+            text_release(&seen);
+        }
+    }
+}
+
+static void events_are_the_same_byte_by_byte(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
+        struct text seen = {0};
+        struct sse sse;
+        sse_init(&sse, note_event, &seen, NULL);
+        for (const char *c = STREAMS[i].stream; *c; c++) {
+            char alone = *c; /* nothing behind it may be read */
+            assert_int_equal(sse_feed(&sse, &alone, 1, 1), ERR_OK);
+        }
+        assert_int_equal(sse_end(&sse, 2), ERR_OK);
+        sse_release(&sse);
+        assert_string_equal(text_get(&seen), STREAMS[i].expected);
+        text_release(&seen);
+    }
+}
+
+static enum err note_time(void *context, const struct sse_event *event)
+{
+    *(nanos *)context = event->t;
+    return ERR_OK;
+}
+
+static void an_event_has_the_time_of_its_data(void **state)
+{
+    (void)state;
+    struct sse sse;
+    nanos t = 0;
+    sse_init(&sse, note_time, &t, NULL);
+    assert_int_equal(sse_feed(&sse, "data: ", 6, 10), ERR_OK);
+    assert_int_equal(sse_feed(&sse, "a\n", 2, 20), ERR_OK);
+    assert_int_equal(sse_feed(&sse, ": a comment\n", 12, 30), ERR_OK);
+    assert_int_equal(sse_feed(&sse, "\n", 1, 40), ERR_OK);
+    assert_int_equal(t, 20);
+    sse_release(&sse);
+}
+
+static void a_nul_is_a_byte_like_others(void **state)
+{
+    (void)state;
+    struct text seen = {0};
+    feed_cut("data: a\0b\n\n", 11, 8, &seen);
+    assert_int_equal(seen.length, 5);
+    assert_memory_equal(seen.bytes, "|a\0b;", 5);
+    text_release(&seen);
+}
+
+static enum err refuse_event(void *context, const struct sse_event *event)
+{
+    (void)event;
+    ++*(int *)context;
+    return ERR_IO;
+}
+
+static void an_error_of_the_handler_stops_the_feed(void **state)
+{
+    (void)state;
+    struct sse sse;
+    int events = 0;
+    sse_init(&sse, refuse_event, &events, NULL);
+    assert_int_equal(sse_feed(&sse, "data: a\n\ndata: b\n\n", 18, 1), ERR_IO);
+    assert_int_equal(events, 1);
+    sse_release(&sse);
+}
+
+/* ---- lines ---- */
+
+static enum err note_line(void *context, const char *line, size_t length, nanos t)
+{
+    (void)t;
+    text_add_bytes(context, line, length);
+    text_add(context, "|");
+    return ERR_OK;
+}
+
+static void lines_end_as_their_rule_says(void **state)
+{
+    (void)state;
+    static const char BYTES[] = "a\nb\r\n\rc\n\n\r\nd";
+    for (size_t cut = 0; cut < sizeof BYTES; cut++) {
+        struct line_reader lines = {0};
+        struct text seen = {0};
+        assert_int_equal(line_reader_feed(&lines, BYTES, cut, 1, note_line, &seen, NULL), ERR_OK);
+        assert_int_equal(line_reader_feed(&lines, BYTES + cut, sizeof BYTES - 1 - cut, 1, note_line,
+                                          &seen, NULL),
+                         ERR_OK);
+        assert_string_equal(text_get(&seen), "a|b|\rc|||");
+        assert_string_equal(text_get(&lines.held), "d");
+        line_reader_release(&lines);
+        text_release(&seen);
+    }
+}
+
+static void a_line_without_end_is_an_error_and_not_all_memory(void **state)
+{
+    (void)state;
+    enum { STEP = 1 << 20 };
+    char *block = malloc(STEP);
+    memset(block, 'a', STEP);
+    struct line_reader lines = {0};
+    struct text seen = {0};
+    struct error why;
+    enum err err = ERR_OK;
+    size_t fed = 0;
+    for (; !err && fed <= 4 * (size_t)LINE_LIMIT; fed += STEP)
+        err = line_reader_feed(&lines, block, STEP, 1, note_line, &seen, &why);
+    assert_int_equal(err, ERR_BAD_VALUE);
+    assert_contains(why.text, "a line of more than 16 MiB");
+    assert_int_equal(fed, (size_t)LINE_LIMIT + STEP);
+    assert_true(lines.held.capacity <= 2 * (size_t)LINE_LIMIT);
+    line_reader_release(&lines);
+    text_release(&seen);
+    free(block);
+}
+
+static void an_event_of_many_lines_has_the_same_limit(void **state)
+{
+    (void)state;
+    enum { STEP = 1 << 20 };
+    struct text line = {0};
+    text_add(&line, "data: ");
+    while (line.length < STEP)
+        text_add(&line, "aaaaaaaaaaaaaaaa");
+    text_add(&line, "\n");
+    struct sse sse;
+    struct text seen = {0};
+    struct error why;
+    enum err err = ERR_OK;
+    int fed = 0;
+    sse_init(&sse, note_event, &seen, &why);
+    for (; !err && fed < 64; fed++)
+        err = sse_feed(&sse, line.bytes, line.length, 1);
+    assert_int_equal(err, ERR_BAD_VALUE);
+    assert_contains(why.text, "more than 16 MiB");
+    assert_true(fed > 14 && fed < 18);
+    sse_release(&sse);
+    text_release(&seen);
+    text_release(&line);
+}
+
+/* ---- values ---- */
+
+static void parameters_are_typed_as_json(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(jv_available);
+    static const struct {
+        const char *value, *expected;
+    } CASES[] = {
+        {"1", "1"},
+        {"-1.50", "-1.50"}, /* its own digits */
+        {"0.7", "0.7"},
+        {"1e-3", "1e-3"},
+        {"12345678901234567890", "12345678901234567890"}, /* no double has room for it */
+        {"true", "true"},
+        {"false", "false"},
+        {"null", "null"},
+        {"[1, \"a\"]", "[1,\"a\"]"},
+        {"{\"type\": \"json_object\"}", "{\"type\":\"json_object\"}"},
+        {"\"0.5\"", "\"0.5\""},
+        {"word", "\"word\""},
+        {"True", "\"True\""},
+        {"", "\"\""},
+        {"01", "\"01\""}, /* no JSON number */
+        {"+1", "\"+1\""},
+        {".5", "\".5\""},
+        {"1.", "\"1.\""},
+        {"1e", "\"1e\""},
+        {"-", "\"-\""},
+        {"nan", "\"nan\""},
+        {"0x10", "\"0x10\""},
+        {"1 ", "\"1 \""},
+        {"[1", "\"[1\""},
+        {"{a:1}", "\"{a:1}\""},
+        {"[1] [2]", "\"[1] [2]\""},
+        {"say \"hi\"\n", "\"say \\\"hi\\\"\\n\""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct text out = {0};
+        struct json json;
+        char expected[128];
+        json_init(&json, &out, false);
+        json_object(&json, NULL);
+        json_string(&json, "first", "x");
+        message_write_param(&json, "k", CASES[i].value);
+        json_object_end(&json);
+        snprintf(expected, sizeof expected, "{\"first\":\"x\",\"k\":%s}", CASES[i].expected);
+        assert_string_equal(text_get(&out), expected);
+        text_release(&out);
+    }
+}
+
+static void a_server_message_fits_one_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *expected;
+    } CASES[] = {
+        {"plain", 20, "plain"},          {"two\nlines\r\n", 20, "two lines  "},
+        {"\x1b[31mred", 20, " [31mred"}, {"abcdef", 4, "abc"},
+        {"ab\xC3\xB6", 4, "ab"}, /* half a character is none */
+        {"ab\xC3\xB6", 5, "ab\xC3\xB6"}, {"a\xFF\x80z", 20, "a  z"},
+        {"a\xE2\x82", 20, "a  "},        {"", 20, ""},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char shown[32];
+        message_one_line(shown, CASES[i].size, CASES[i].bytes, strlen(CASES[i].bytes));
+        assert_string_equal(shown, CASES[i].expected);
+    }
+}
+
+static void an_error_is_found_in_every_form(void **state)
+{
+    (void)state;
+    SKIP_WITHOUT(jv_available);
+    static const struct {
+        const char *json, *expected;
+    } CASES[] = {
+        {"{\"error\":{\"message\":\"m\"}}", "m"},
+        {"{\"error\":\"m\"}", "m"},
+        {"{\"message\":\"m\"}", "m"},
+        {"{\"detail\":\"m\"}", "m"},
+        {"{\"detail\":[{\"msg\":\"m\",\"loc\":[]}]}", "m"},
+        {"{\"error\":{\"code\":5}}", "unspecified error"},
+        {"{\"error\":null}", NULL},
+        {"{\"choices\":[]}", NULL},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct jv *root;
+        assert_int_equal(jv_parse(CASES[i].json, strlen(CASES[i].json), &root, NULL), ERR_OK);
+        const char *said = message_error(root);
+        if (CASES[i].expected)
+            assert_string_equal(said, CASES[i].expected);
+        else
+            assert_null(said);
+        jv_free(root);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_are_the_same_wherever_they_are_cut),
+        cmocka_unit_test(events_are_the_same_byte_by_byte),
+        cmocka_unit_test(an_event_has_the_time_of_its_data),
+        cmocka_unit_test(a_nul_is_a_byte_like_others),
+        cmocka_unit_test(an_error_of_the_handler_stops_the_feed),
+        cmocka_unit_test(lines_end_as_their_rule_says),
+        cmocka_unit_test(a_line_without_end_is_an_error_and_not_all_memory),
+        cmocka_unit_test(an_event_of_many_lines_has_the_same_limit),
+        cmocka_unit_test(parameters_are_typed_as_json),
+        cmocka_unit_test(a_server_message_fits_one_line),
+        cmocka_unit_test(an_error_is_found_in_every_form),
+    };
+    return RUN_TESTS(tests);
+}
