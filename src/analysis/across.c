@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "analysis/columns.h"
+#include "catalog/model.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "catalog/model.h"
-#include "stats/linear_fit.h"
+#include "stats/fit.h"
 
 enum { RUNS_MOST = 1024 };
 

@@ -15,7 +15,6 @@
 #include "catalog/hardware_json.h"
 #include "cli/common.h"
 #include "core/params.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
@@ -122,7 +121,7 @@ static int measure_rows(const struct calibrate_command *command, struct calibrat
     static struct session session; /* not closed: see cmd_run.c */
     struct microbench_meter meter;
     struct error why = {0};
-    proc_take_signals();
+    proc_block_signals();
     int code = open_session(CALIBRATE, &command->measure, &session);
     if (code)
         return code;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"

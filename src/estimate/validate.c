@@ -9,7 +9,6 @@
 #include "core/csv.h"
 #include "core/grow.h"
 #include "core/params.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/file.h"
