@@ -1,19 +1,19 @@
-/* Looks at files of the catalogue, as the build does before they go into the program:
+/* Checks files of the hardware catalog, as the build does:
  *
  *     check_hardware FILE...
  *
- * Each must be read without an error and not contradict itself, its id must be its name, and no two may
- * share a name.  Every fault is told; any makes it exit 1. */
+ * Each must be read without an error and must not contradict itself, its id must be its file name, and no two may
+ * share a name.  Every fault is reported; any makes it exit 1. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "catalog/hardware_json.h"
 #include "core/text.h"
-#include "catalog/hardware.h"
 
 static int faults;
 
-static void tell(const char *path, const char *problem)
+static void report(const char *path, const char *problem)
 {
     fprintf(stderr, "%s: %s\n", path, problem);
     faults++;
@@ -30,17 +30,17 @@ static void check_file(const char *path, struct hardware *out)
         return;
     }
     if (hardware_check(out, &why))
-        tell(path, why.text);
+        report(path, why.text);
     str_format(expected, sizeof expected, "%s.json", out->id);
     if (strcmp(name ? name + 1 : path, expected) != 0)
-        tell(path, "its id is not its name");
+        report(path, "its id is not its name");
 }
 
 static bool is_called(const struct hardware *hardware, const char *name)
 {
     if (str_equal_nocase(hardware->id, name))
         return true;
-    for (const char **alias = hardware->aliases; alias && *alias; alias++)
+    for (const char *const *alias = hardware->aliases; alias && *alias; alias++)
         if (str_equal_nocase(*alias, name))
             return true;
     return false;
@@ -50,13 +50,13 @@ static bool is_called(const struct hardware *hardware, const char *name)
 static void check_aliases(char *const *paths, const struct hardware *devices, int count)
 {
     for (int i = 0; i < count; i++)
-        for (const char **alias = devices[i].aliases; alias && *alias; alias++)
+        for (const char *const *alias = devices[i].aliases; alias && *alias; alias++)
             for (int j = 0; j < count; j++)
                 if (i != j && is_called(&devices[j], *alias)) {
                     char problem[160];
                     str_format(problem, sizeof problem, "alias '%s' is a name of %s as well",
                                *alias, devices[j].id);
-                    tell(paths[i], problem);
+                    report(paths[i], problem);
                 }
 }
 

@@ -1,3 +1,5 @@
+/* Peaks of accelerators by the name that a driver reports.  Names are compared as sets of words, because drivers
+ * and vendors add words ("NVIDIA", "80GB", "Graphics") that do not tell one product from another. */
 #include "catalog/device_peak.h"
 
 #include <ctype.h>
@@ -16,12 +18,12 @@ struct words {
 };
 
 static const struct device_peak ROWS[] = {
-#define DEVICE(name, precision, tflops, gb_per_s, source)                                          \
-    {tflops, gb_per_s, precision, name, source},
+#define DEVICE(name, precision, tflops, gb_per_s, hardware, source)                                \
+    {tflops, gb_per_s, precision, name, hardware, source},
 #include "catalog/device_peaks.def"
 };
 
-/* Words that makers and drivers add to a name and that do not tell one product from another. */
+/* Words that do not tell one product from another. */
 static const char *const PLAIN[] = {
     "nvidia", "amd",         "geforce", "quadro",      "tesla",       "rtx",
     "radeon", "instinct",    "gpu",     "gpus",        "generation",  "graphics",
@@ -30,7 +32,7 @@ static const char *const PLAIN[] = {
     "nvgpu",  "developer",   "kit",     "engineering", "reference",
 };
 
-/* Too many words, or too long a one, for any device we know: then nothing fits. */
+/* False for more words, or a longer one, than any known device has. */
 static bool split(const char *name, struct words *out)
 {
     out->count = 0;
@@ -69,7 +71,7 @@ static bool is_digits(const char *from, const char *to)
     return from < to;
 }
 
-/* A vendor's word, a size of memory ("80gb", "144g") or a count of devices ("x8"). */
+/* One of those words, a memory size ("80gb", "144g") or a count of devices ("x8"). */
 static bool is_plain(const char *word)
 {
     for (size_t i = 0; i < sizeof PLAIN / sizeof *PLAIN; i++)

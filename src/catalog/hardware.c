@@ -1,8 +1,38 @@
+/* Devices and what they can do: the table that the build compiles from data/hardware, lookups by name, and which
+ * units of a device compute an operation of a given precision.  Reading a file is catalog/hardware_json.c. */
 #include "catalog/hardware.h"
 
 #include <string.h>
 
+#include "catalog/device_peak.h"
+#include "catalog/hardware_units.h"
+#include "core/registry.h"
 #include "core/text.h"
+
+/* ---- the table ---- */
+
+#define NO_FIGURE {.value = UNKNOWN, .plus_minus = UNKNOWN}
+#define FIGURE(value, unit, evidence, plus_minus, source)                                          \
+    {(value) * UNIT_##unit, EVIDENCE_##evidence, (plus_minus) * UNIT_##unit, source, #unit}
+#define PLAIN_FIGURE(value, evidence, plus_minus, source)                                          \
+    {value, EVIDENCE_##evidence, plus_minus, source, NULL}
+
+static const struct hardware TABLE[] = {
+#include "catalog/hardware_table.def"
+};
+enum { TABLE_COUNT = sizeof TABLE / sizeof *TABLE };
+
+size_t hardware_count(void)
+{
+    return TABLE_COUNT;
+}
+
+const struct hardware *hardware_at(size_t index)
+{
+    return &TABLE[index];
+}
+
+/* ---- names ---- */
 
 const char *evidence_name(enum evidence evidence)
 {
@@ -22,31 +52,31 @@ const struct hardware_memory *hardware_main_memory(const struct hardware *hardwa
     return &hardware->memories[hardware->memory_count - 1];
 }
 
-/* ---- which units compute in which format ---- */
+/* ---- which units compute what ---- */
 
-static struct hardware_way way_on(const struct hardware_figure *flops,
-                                  const struct hardware_figure *joules, enum precision format,
-                                  bool is_matrix)
+static struct hardware_path path_on(const struct hardware_figure *flops,
+                                    const struct hardware_figure *joules, enum precision precision,
+                                    bool is_matrix)
 {
-    if (!is_known(flops[format].value))
-        return (struct hardware_way){0};
-    return (struct hardware_way){&flops[format], &joules[format], format, is_matrix};
+    if (!is_known(flops[precision].value))
+        return (struct hardware_path){0};
+    return (struct hardware_path){&flops[precision], &joules[precision], precision, is_matrix};
 }
 
-/* Products run on the units for matrices where those have the format; everything else on the others. */
-static struct hardware_way way_in(const struct hardware *hardware, enum precision format,
-                                  bool products)
+/* Matrix products run on the matrix units where those have the precision; everything else on the others. */
+static struct hardware_path path_in(const struct hardware *hardware, enum precision precision,
+                                    bool is_matmul)
 {
-    struct hardware_way way = {0};
-    if (products)
-        way = way_on(hardware->matrix_flops, hardware->matrix_joules, format, true);
-    if (!way.flops)
-        way = way_on(hardware->vector_flops, hardware->vector_joules, format, false);
-    return way;
+    struct hardware_path path = {0};
+    if (is_matmul)
+        path = path_on(hardware->matrix_flops, hardware->matrix_joules, precision, true);
+    if (!path.flops)
+        path = path_on(hardware->vector_flops, hardware->vector_joules, precision, false);
+    return path;
 }
 
-/* Does it cost less?  Where joules are the same, or not known of both: is it faster? */
-static bool is_better(const struct hardware_way *a, const struct hardware_way *b)
+/* Is it cheaper?  Where the joules are equal, or unknown for either: is it faster? */
+static bool is_better(const struct hardware_path *a, const struct hardware_path *b)
 {
     if (!a->flops || !b->flops)
         return a->flops;
@@ -56,64 +86,68 @@ static bool is_better(const struct hardware_way *a, const struct hardware_way *b
 }
 
 /* The best of a list that ends in PRECISION_COUNT; of equals the first. */
-static struct hardware_way best_way(const struct hardware *hardware, const enum precision *formats,
-                                    bool products)
+static struct hardware_path best_path(const struct hardware *hardware,
+                                      const enum precision *candidates, bool is_matmul)
 {
-    struct hardware_way best = {0};
-    for (; *formats != PRECISION_COUNT; formats++) {
-        struct hardware_way way = way_in(hardware, *formats, products);
-        if (is_better(&way, &best))
-            best = way;
+    struct hardware_path best = {0};
+    for (; *candidates != PRECISION_COUNT; candidates++) {
+        struct hardware_path path = path_in(hardware, *candidates, is_matmul);
+        if (is_better(&path, &best))
+            best = path;
     }
     return best;
 }
 
-struct hardware_way hardware_product_way(const struct hardware *hardware, enum precision precision)
+struct hardware_path hardware_matmul_path(const struct hardware *hardware, enum precision precision)
 {
-    struct hardware_way own = way_in(hardware, precision, true);
-    return own.flops ? own : best_way(hardware, precision_holders(precision), true);
+    struct hardware_path own = path_in(hardware, precision, true);
+    return own.flops ? own : best_path(hardware, precision_holders(precision), true);
 }
 
-struct hardware_way hardware_other_way(const struct hardware *hardware, enum precision precision)
+struct hardware_path hardware_elementwise_path(const struct hardware *hardware,
+                                               enum precision precision)
 {
-    struct hardware_way way = {0};
-    if (precision_is_of_weights(precision)) { /* it is done to activations, which have 16 bits */
-        way = best_way(hardware, precision_holders(PRECISION_FP16), false);
+    struct hardware_path path = {0};
+    if (precision_is_weight_only(precision)) { /* applied to activations, which have 16 bits */
+        path = best_path(hardware, precision_holders(PRECISION_FP16), false);
     } else {
-        way = way_in(hardware, precision, false);
-        if (!way.flops)
-            way = best_way(hardware, precision_holders(precision), false);
+        path = path_in(hardware, precision, false);
+        if (!path.flops)
+            path = best_path(hardware, precision_holders(precision), false);
     }
-    /* An accelerator without vector units does the rest where it does its products. */
-    return way.flops ? way : hardware_product_way(hardware, precision);
+    /* An accelerator without vector units does the rest where it does its matrix products. */
+    return path.flops ? path : hardware_matmul_path(hardware, precision);
 }
 
-double hardware_product_flops(const struct hardware *hardware, enum precision precision,
-                              enum precision *used)
+double hardware_matmul_flops(const struct hardware *hardware, enum precision precision,
+                             enum precision *used)
 {
-    struct hardware_way way = hardware_product_way(hardware, precision);
-    *used = way.flops ? way.used : precision;
-    return way.flops ? way.flops->value : UNKNOWN;
+    struct hardware_path path = hardware_matmul_path(hardware, precision);
+    *used = path.flops ? path.used : precision;
+    return path.flops ? path.flops->value : UNKNOWN;
 }
 
 struct hardware_weakest hardware_weakest(const struct hardware *hardware, enum precision precision)
 {
-    struct hardware_way way = hardware_product_way(hardware, precision);
+    struct hardware_path path = hardware_matmul_path(hardware, precision);
     const struct hardware_memory *memory = hardware_main_memory(hardware);
     const struct {
         const struct hardware_figure *figure;
         const char *name;
     } USED[] = {
-        {way.flops, "the peak of its products"}, {way.joules, "the joules of an operation"},
-        {&memory->bytes_per_s, "the bandwidth"}, {&memory->joules_per_byte, "the joules of a byte"},
-        {&hardware->idle_w, "the idle power"},   {&hardware->limit_w, "the power limit"},
+        {path.flops, "the peak of matrix products"},
+        {path.joules, "the energy per operation"},
+        {&memory->bytes_per_s, "the bandwidth"},
+        {&memory->joules_per_byte, "the energy per byte"},
+        {&hardware->idle_w, "the idle power"},
+        {&hardware->limit_w, "the power limit"},
     };
     struct hardware_weakest weakest = {EVIDENCE_MEASURED, USED[0].name, true};
     for (size_t i = 0; i < sizeof USED / sizeof *USED; i++) {
         const struct hardware_figure *figure = USED[i].figure;
         if (figure == &hardware->limit_w && !is_known(figure->value))
             continue;
-        if (!figure || !is_known(figure->value)) /* whoever goes on without it assumes */
+        if (!figure || !is_known(figure->value)) /* an estimate without it assumes it */
             return (struct hardware_weakest){EVIDENCE_ASSUMED, USED[i].name, false};
         if (figure->evidence > weakest.evidence)
             weakest = (struct hardware_weakest){figure->evidence, USED[i].name, true};
@@ -126,7 +160,7 @@ enum evidence hardware_evidence(const struct hardware *hardware, enum precision 
     return hardware_weakest(hardware, precision).evidence;
 }
 
-/* ---- points ---- */
+/* ---- operating points ---- */
 
 static void scale(struct hardware_figure *figure, double ratio, const char *source)
 {
@@ -173,17 +207,84 @@ enum err hardware_at_point(struct hardware *hardware, const char *point, struct 
             size_t length = strlen(hardware->id);
             run_at(hardware, &hardware->points[i]);
             str_format(hardware->id + length, sizeof hardware->id - length, "@%s", name);
-            hardware->point_count = 0; /* it has been put there: no point of a point */
+            hardware->point_count = 0; /* already applied */
             text_release(&all);
             return ERR_OK;
         }
         text_addf(&all, "%s%s", i ? ", " : "", name);
     }
-    enum err err =
-        hardware->point_count
-            ? err_set(why, ERR_NOT_FOUND, "%s has no point '%s': it has %s", hardware->id, point,
-                      text_get(&all))
-            : err_set(why, ERR_NOT_FOUND, "%s has no points: leave out '@%s'", hardware->id, point);
+    enum err err = hardware->point_count
+                       ? err_set(why, ERR_NOT_FOUND, "%s has no operating point '%s': it has %s",
+                                 hardware->id, point, text_get(&all))
+                       : err_set(why, ERR_NOT_FOUND, "%s has no operating points: leave out '@%s'",
+                                 hardware->id, point);
     text_release(&all);
     return err;
+}
+
+/* ---- lookups ---- */
+
+static bool has_alias(const struct hardware *hardware, const char *name)
+{
+    for (const char *const *alias = hardware->aliases; *alias; alias++)
+        if (str_equal_nocase(*alias, name))
+            return true;
+    return false;
+}
+
+/* By id, else by alias. */
+static const struct hardware *find_entry(const char *name)
+{
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        if (str_equal_nocase(TABLE[i].id, name))
+            return &TABLE[i];
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        if (has_alias(&TABLE[i], name))
+            return &TABLE[i];
+    return NULL;
+}
+
+static enum err unknown_hardware(const char *name, struct error *why)
+{
+    const char *ids[TABLE_COUNT];
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        ids[i] = TABLE[i].id;
+    return registry_unknown("hardware", name, ids, TABLE_COUNT, ERR_NOT_FOUND, why);
+}
+
+enum err hardware_find(const char *id, struct hardware *out, struct error *why)
+{
+    struct text device = {0};
+    const char *point = strrchr(id, '@');
+    const struct hardware *entry = find_entry(id); /* a processor's name may contain an '@' */
+    enum err err = ERR_OK;
+    *out = (struct hardware){0};
+    if (!entry && point) {
+        text_add_bytes(&device, id, (size_t)(point - id));
+        id = text_get(&device);
+        entry = find_entry(id);
+    } else {
+        point = NULL;
+    }
+    if (entry)
+        *out = *entry;
+    else
+        err = unknown_hardware(id, why);
+    if (!err && point)
+        err = hardware_at_point(out, point + 1, why);
+    if (err)
+        *out = (struct hardware){0};
+    text_release(&device);
+    return err;
+}
+
+bool hardware_find_device(const char *driver_name, struct hardware *out)
+{
+    struct device_peak peak;
+    const struct hardware *entry = find_entry(driver_name);
+    /* Drivers add words that do not tell products apart; the table of peaks knows which. */
+    if (!entry && device_peak_find(driver_name, &peak) && peak.hardware)
+        entry = find_entry(peak.hardware);
+    *out = entry ? *entry : (struct hardware){0};
+    return entry;
 }

@@ -1,35 +1,37 @@
-/* A device that models may run on: what it can do at most, what it draws, and on what evidence we
- * believe each figure.  The catalogue is data/hardware/NAME.json, one a device, put into the program by
- * the build, which fails when an entry is wrong or contradicts itself; docs/formats.md has the format.
+/* A device that models run on: its peaks, its power, and the evidence for each figure.  The catalog is
+ * data/hardware/ID.json, one file per device, compiled to a table by the build (tools/catalog.cmake), which fails
+ * when an entry is wrong or contradicts itself; docs/formats.md has the format.
  *
- * A struct hardware owns its text; hardware_release takes it back.  A figure that nobody gives is
- * UNKNOWN, never 0. */
+ * An entry of the catalog and a copy of one own nothing; a struct hardware that was parsed
+ * (catalog/hardware_json.h) owns its strings, and hardware_release frees them.  A figure that nobody gives
+ * is UNKNOWN, never 0. */
 #ifndef IPW_CATALOG_HARDWARE_H
 #define IPW_CATALOG_HARDWARE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "catalog/precision.h"
 #include "core/err.h"
 #include "core/units.h"
-#include "catalog/precision.h"
 
 /* How a figure is known, from the best to the worst. */
 enum evidence {
     EVIDENCE_MEASURED,  /* by us or a cited measurement, on the device */
     EVIDENCE_FITTED,    /* coefficients of a fit to measurements */
-    EVIDENCE_PUBLISHED, /* by the maker */
+    EVIDENCE_PUBLISHED, /* by the vendor */
     EVIDENCE_DERIVED,   /* computed from the figures above: clocks x units, (limit - idle) / peak */
-    EVIDENCE_ASSUMED,   /* of the class of device, for want of better */
+    EVIDENCE_ASSUMED,   /* typical of the class of device, for want of better */
     EVIDENCE_COUNT
 };
 const char *evidence_name(enum evidence evidence);
 
 struct hardware_figure {
-    double value; /* UNKNOWN where nobody gives it */
+    double value; /* in SI units; UNKNOWN where nobody gives it */
     enum evidence evidence;
     double plus_minus;  /* standard uncertainty in the unit of the value; UNKNOWN where not given */
     const char *source; /* one line; never NULL where the value is known */
+    const char *unit;   /* that its file uses ("tflops"); NULL: it has none, or that of the SI */
 };
 
 enum hardware_class {
@@ -41,114 +43,116 @@ enum hardware_class {
 };
 const char *hardware_class_name(enum hardware_class class);
 
-/* A place where numbers lie, the nearest to the units first; the last one holds the model. */
+/* A level of the memory hierarchy, the nearest to the compute units first; the last one holds the model. */
 struct hardware_memory {
     const char *name;                       /* "L2", "HBM3e" */
-    struct hardware_figure bytes_per_s;     /* at most */
+    struct hardware_figure bytes_per_s;     /* peak bandwidth */
     struct hardware_figure capacity_bytes;  /* on the whole device */
-    struct hardware_figure joules_per_byte; /* beyond idle, on the way to the units */
+    struct hardware_figure joules_per_byte; /* beyond idle, on the way to the compute units */
 };
+enum { HARDWARE_MEMORIES_MAX = 8 };
 
-/* A setting at which the maker or the user may run it: a power mode, a clock. */
+/* An operating point that the vendor or the user may select: a power mode, a clock. */
 struct hardware_point {
     const char *name;                 /* "15W", "MAXN" */
     double limit_w;                   /* UNKNOWN: as the device */
     double clock_ratio, memory_ratio; /* of the peaks and of the bandwidth; 1: as the device */
-    double energy_ratio;              /* of the joules of an operation; 1: as the device */
+    double energy_ratio;              /* of the joules per operation; 1: as the device */
     double idle_w;                    /* UNKNOWN: as the device */
     const char *source;
 };
 
+/* How the kernel names a processor, for the power model of a host without a meter. */
+struct hardware_processor {
+    const char *const *brands; /* words of its brand string; ends in NULL; NULL: not given */
+    unsigned threads;
+    const char *source; /* of the power limit, in a word: "AMD TDP" */
+};
+
 struct hardware {
-    char id[48];   /* "h100-sxm": small letters, digits, dashes; what --hardware takes */
+    char id[48];   /* "h100-sxm": lowercase letters, digits, dashes; what --hardware takes */
     char name[96]; /* "NVIDIA H100 SXM5 80GB" */
     char vendor[48];
     enum hardware_class class;
-    int year;
+    int year;         /* 0: not given */
+    const char *note; /* NULL: none */
 
-    /* Dense operations a second at most (a multiplication and an addition are two), of the units for
-     * matrices and of those for vectors.  A format that a unit does not have is UNKNOWN. */
+    /* Dense operations per second (a multiplication and an addition are two), of the matrix and of the
+     * vector units.  UNKNOWN for a precision that the units do not have. */
     struct hardware_figure matrix_flops[PRECISION_COUNT], vector_flops[PRECISION_COUNT];
     /* Joules of one operation beyond idle, on those units. */
     struct hardware_figure matrix_joules[PRECISION_COUNT], vector_joules[PRECISION_COUNT];
 
-    struct hardware_memory *memories; /* the nearest first */
+    struct hardware_memory memories[HARDWARE_MEMORIES_MAX]; /* the nearest first */
     size_t memory_count;
 
     struct hardware_figure limit_w;  /* power limit of what idle_w and the joules are of */
     struct hardware_figure idle_w;   /* awake and ready, doing nothing */
     struct hardware_figure launch_s; /* between one kernel and the next */
-    struct hardware_figure units;    /* that work is dealt out to: SMs, cores */
+    struct hardware_figure units;    /* that work is distributed over: SMs, cores */
     /* The share of peak and of bandwidth that good code reaches with enough work. */
     struct hardware_figure compute_share, memory_share;
-    struct hardware_figure link_bytes_per_s, link_latency_s; /* to a neighbour, one direction */
+    struct hardware_figure link_bytes_per_s, link_latency_s; /* to a neighbor, one direction */
 
-    struct hardware_point *points; /* the first is the default; none: the device as it is */
+    const struct hardware_point *points; /* the first is the default; none: the device as it is */
     size_t point_count;
-    const char **aliases; /* other ids and names as drivers report them; ends in NULL */
-    bool is_calibrated;   /* by `ipw estimate calibrate` */
-    char doubt[160];      /* what contradicts itself in a file of the user's; "": nothing */
-    void *text;           /* what the strings above point into */
+    const char *const *aliases; /* other ids, and names as drivers report them; ends in NULL */
+    const char *const *matches; /* names for device_peak_find; ends in NULL */
+    struct hardware_processor processor;
+    bool is_calibrated; /* by `ipw estimate calibrate` */
+    char doubt[160];    /* what contradicts itself in a file of the user's; "": nothing */
+    void *storage;      /* what the pointers above point into; NULL: the catalog */
 };
+
+void hardware_release(struct hardware *hardware);
 
 /* The memory that holds the model. */
 const struct hardware_memory *hardware_main_memory(const struct hardware *hardware);
 
-/* Units that compute in a format. */
-struct hardware_way {
-    const struct hardware_figure *flops, *joules; /* a second, and of one; NULL: there are none */
-    enum precision used;                          /* what is computed in */
-    bool is_matrix;                               /* on the units for matrices */
+/* The units that an operation runs on, and the precision that it is computed in. */
+struct hardware_path {
+    const struct hardware_figure *flops, *joules; /* per second, and of one; NULL: there are none */
+    enum precision used;
+    bool is_matrix; /* on the matrix units */
 };
 
-/* Where products of a format run: on units of the format, those for matrices first.  A device that has none
- * computes them in whichever format of its own that holds the numbers costs least (of equals: the fastest,
- * then the nearest). */
-struct hardware_way hardware_product_way(const struct hardware *hardware, enum precision precision);
-/* The same of everything else, which runs on the vector units; of int4 and fp4 it is done in 16 bits. */
-struct hardware_way hardware_other_way(const struct hardware *hardware, enum precision precision);
+/* Where matrix products of a precision run: on units of that precision, matrix units first.  A device that has
+ * none uses the cheapest of its own precisions that holds the numbers (of equals: the fastest, then the
+ * nearest). */
+struct hardware_path hardware_matmul_path(const struct hardware *hardware,
+                                          enum precision precision);
+/* The same for everything else, which runs on the vector units; for int4 and fp4 it is done in 16 bits. */
+struct hardware_path hardware_elementwise_path(const struct hardware *hardware,
+                                               enum precision precision);
 
-/* Of products, operations a second and the format that was taken; UNKNOWN where there is none. */
-double hardware_product_flops(const struct hardware *hardware, enum precision precision,
-                              enum precision *used);
+/* Operations per second of matrix products, and the precision used; UNKNOWN where there is none. */
+double hardware_matmul_flops(const struct hardware *hardware, enum precision precision,
+                             enum precision *used);
 
-/* The weakest among the figures that an estimate rests on: peak and joules of products, bandwidth and joules
- * of the main memory, limit and idle.  One that is not stated counts as assumed, but a limit: without one
- * nothing is slowed down by it, and no figure rests on it. */
+/* The weakest among the figures that an estimate rests on: peak and joules of matrix products, bandwidth and
+ * joules of the main memory, limit and idle.  One that is not given counts as assumed, except a limit: without
+ * one nothing is throttled, and no figure rests on it. */
 struct hardware_weakest {
     enum evidence evidence;
-    const char *figure; /* "the joules of a byte" */
+    const char *figure; /* "the energy per byte" */
     bool is_stated;
 };
 struct hardware_weakest hardware_weakest(const struct hardware *hardware, enum precision precision);
 enum evidence hardware_evidence(const struct hardware *hardware, enum precision precision);
 
-/* From JSON text; `name` is for messages.  ERR_BAD_VALUE names the key and the rule that it breaks.
- * What is read need not make sense as a whole: see hardware_check. */
-enum err hardware_parse(const char *name, const char *bytes, size_t length, struct hardware *out,
-                        struct error *why) MUST_USE;
-/* A file of the user's: what contradicts itself is theirs, so it is warned of, kept as its doubt, and used. */
-enum err hardware_read(const char *path, struct hardware *out, struct error *why) MUST_USE;
-void hardware_release(struct hardware *hardware);
-
-/* What contradicts itself or physics: joules x peak + idle above the limit by more than the stated
- * margin, a narrow format slower than a wide one, idle above the limit, and so on. */
-enum err hardware_check(const struct hardware *hardware, struct error *why) MUST_USE;
-
-/* Runs it at one of its points, whose name then stands behind its id ("jetson-orin-agx-64gb@30W"); it has no points
- * any more.  ERR_NOT_FOUND names those that it has. */
+/* Selects one of its operating points, whose name is then appended to its id ("jetson-orin-agx-64gb@30W"); it
+ * has no points any more.  ERR_NOT_FOUND lists those that it has. */
 enum err hardware_at_point(struct hardware *hardware, const char *point, struct error *why)
     MUST_USE;
 
-/* ---- the catalogue ---- */
+/* ---- the catalog: devices that an estimate can be made for ---- */
 
-size_t hardware_catalogue_count(void);
-const char *hardware_catalogue_id(size_t index); /* sorted */
-/* The entry as its file has it: JSON, in the format that hardware_parse reads. */
-const char *hardware_catalogue_text(size_t index);
-/* By id or alias, with "@POINT" behind it for a point; an unknown one gets the nearest suggested. */
+size_t hardware_count(void);
+const struct hardware *hardware_at(size_t index); /* sorted by id */
+/* By id or alias, followed by "@POINT" for an operating point; for an unknown one the error suggests the
+ * nearest. */
 enum err hardware_find(const char *id, struct hardware *out, struct error *why) MUST_USE;
 /* By the name that a driver reports ("NVIDIA H200"); false when none fits. */
-bool hardware_of_device(const char *driver_name, struct hardware *out);
+bool hardware_find_device(const char *driver_name, struct hardware *out);
 
 #endif

@@ -1,14 +1,13 @@
-/* The rules of the catalogue: docs/estimate.md, "Hardware", states them and why their margins are so. */
-#include "core/text.h"
-#include "catalog/hardware.h"
+/* The consistency rules of a hardware entry.  docs/estimate.md, "Hardware", states them and explains the margins. */
+#include "catalog/hardware_json.h"
 
-/* Joules x rate + idle over the limit, at most.  A figure that was computed comes out near 1, for it was
- * computed from the limit at the rate that is attained; a measured one may be beyond it, because at its
- * limit a device does not reach the published rate (an H200: two thirds of it). */
+/* The largest (joules x rate + idle) / limit.  A derived figure comes out near 1, because it was derived from
+ * the limit at the attained rate; a measured one may exceed it, because a device at its power limit does not reach
+ * the published rate (an H200: two thirds of it). */
 #define MARGIN_COMPUTED 1.5
 #define MARGIN_MEASURED 2.0
 
-struct checking {
+struct check_context {
     const struct hardware *hardware;
     struct error *why;
 };
@@ -18,25 +17,25 @@ static double bits_of(enum precision precision)
     return precision_widths(precision).weight * 8;
 }
 
-static bool is_seen(const struct hardware_figure *figure)
+static bool is_measured(const struct hardware_figure *figure)
 {
     return figure->evidence == EVIDENCE_MEASURED || figure->evidence == EVIDENCE_FITTED;
 }
 
-/* A figure contradicts the limit only by what is beyond its own doubt. */
-static double least_likely(const struct hardware_figure *joules)
+/* A measured figure contradicts the limit only beyond its own uncertainty. */
+static double lower_bound(const struct hardware_figure *joules)
 {
-    bool doubted = is_seen(joules) && is_known(joules->plus_minus);
-    return joules->value - (doubted ? 2 * joules->plus_minus : 0);
+    bool is_uncertain = is_measured(joules) && is_known(joules->plus_minus);
+    return joules->value - (is_uncertain ? 2 * joules->plus_minus : 0);
 }
 
-/* What full use of one thing draws by itself. */
-static enum err check_draw(const struct checking *check, const char *what, const char *name,
+/* The power of one resource in full use, by itself. */
+static enum err check_draw(const struct check_context *check, const char *what, const char *name,
                            const struct hardware_figure *rate, const struct hardware_figure *joules)
 {
     double limit = check->hardware->limit_w.value, idle = check->hardware->idle_w.value;
-    double margin = is_seen(joules) ? MARGIN_MEASURED : MARGIN_COMPUTED;
-    double watts = rate->value * least_likely(joules) + (is_known(idle) ? idle : 0);
+    double margin = is_measured(joules) ? MARGIN_MEASURED : MARGIN_COMPUTED;
+    double watts = rate->value * lower_bound(joules) + (is_known(idle) ? idle : 0);
     if (!is_known(watts) || !is_known(limit) || watts <= margin * limit)
         return ERR_OK;
     return err_set(check->why, ERR_BAD_VALUE,
@@ -45,8 +44,8 @@ static enum err check_draw(const struct checking *check, const char *what, const
                    check->hardware->id, what, name, watts, margin, limit);
 }
 
-/* A narrower format is not slower, and does not cost more. */
-static enum err check_order(const struct checking *check, const char *what,
+/* A narrower precision is neither slower nor more expensive. */
+static enum err check_order(const struct check_context *check, const char *what,
                             const struct hardware_figure *flops,
                             const struct hardware_figure *joules)
 {
@@ -70,39 +69,39 @@ static enum err check_order(const struct checking *check, const char *what,
 
 static bool holds(enum precision wide, enum precision narrow)
 {
-    const enum precision *format = precision_holders(narrow);
-    while (*format != PRECISION_COUNT && *format != wide)
-        format++;
-    return *format == wide;
+    const enum precision *holder = precision_holders(narrow);
+    while (*holder != PRECISION_COUNT && *holder != wide)
+        holder++;
+    return *holder == wide;
 }
 
-/* The same of products on whichever units do them: who has narrower numbers could compute with them in a
- * format that holds them, so units of their own that are slower or dearer would be of no use.  Of fp16 and
- * bf16, which stand for each other, either may be the better one. */
-static enum err check_products(const struct checking *check)
+/* The same for matrix products, on whichever units do them: numbers of a narrow precision could be computed in one
+ * that holds them, so units of their own that are slower or more expensive would be useless.  fp16 and bf16 stand
+ * for each other: either may be the better one. */
+static enum err check_products(const struct check_context *check)
 {
     for (enum precision narrow = 0; narrow < PRECISION_COUNT; narrow++)
         for (enum precision wide = 0; wide < PRECISION_COUNT; wide++) {
-            struct hardware_way a = hardware_product_way(check->hardware, narrow);
-            struct hardware_way b = hardware_product_way(check->hardware, wide);
+            struct hardware_path a = hardware_matmul_path(check->hardware, narrow);
+            struct hardware_path b = hardware_matmul_path(check->hardware, wide);
             bool are_both = a.flops && b.flops && a.used == narrow && b.used == wide;
             if (!are_both || !holds(wide, narrow) || holds(narrow, wide))
                 continue;
             bool is_slower = a.flops->value < b.flops->value;
             if (is_slower || a.joules->value > b.joules->value)
                 return err_set(check->why, ERR_BAD_VALUE,
-                               "%s: %s.%s.%s that of %s on the units for %s, which holds it",
+                               "%s: %s.%s.%s that of %s on the %s units, which holds it",
                                check->hardware->id, a.is_matrix ? "matrix" : "vector",
                                precision_name(narrow),
                                is_slower ? "peak: is below" : "energy: is above",
-                               precision_name(wide), b.is_matrix ? "matrices" : "vectors");
+                               precision_name(wide), b.is_matrix ? "matrix" : "vector");
         }
     return ERR_OK;
 }
 
-static enum err check_formats(const struct checking *check, const char *what,
-                              const struct hardware_figure *flops,
-                              const struct hardware_figure *joules)
+static enum err check_units(const struct check_context *check, const char *what,
+                            const struct hardware_figure *flops,
+                            const struct hardware_figure *joules)
 {
     enum err err = check_order(check, what, flops, joules);
     for (size_t i = 0; i < PRECISION_COUNT && !err; i++)
@@ -110,8 +109,8 @@ static enum err check_formats(const struct checking *check, const char *what,
     return err;
 }
 
-/* The nearer, the faster and the cheaper; the last one holds the most. */
-static enum err check_memories(const struct checking *check)
+/* The nearer, the faster and the cheaper; the last one has the largest capacity. */
+static enum err check_memories(const struct check_context *check)
 {
     const struct hardware *hardware = check->hardware;
     const struct hardware_memory *main = hardware_main_memory(hardware);
@@ -130,25 +129,26 @@ static enum err check_memories(const struct checking *check)
                 : near->joules_per_byte.value > far->joules_per_byte.value ? "energy: above"
                                                                            : NULL;
             if (which)
-                err = err_set(check->why, ERR_BAD_VALUE,
-                              "%s: memories.%s.%s that of %s, which is farther from the units",
-                              hardware->id, near->name, which, far->name);
+                err = err_set(
+                    check->why, ERR_BAD_VALUE,
+                    "%s: memories.%s.%s that of %s, which is farther from the compute units",
+                    hardware->id, near->name, which, far->name);
         }
     }
     return err;
 }
 
-static enum err check_points(const struct checking *check)
+static enum err check_points(const struct check_context *check)
 {
     const struct hardware *hardware = check->hardware;
     for (size_t i = 0; i < hardware->point_count; i++) {
         const struct hardware_point *point = &hardware->points[i];
         double idle = is_known(point->idle_w) ? point->idle_w : hardware->idle_w.value;
         double limit = is_known(point->limit_w) ? point->limit_w : hardware->limit_w.value;
-        bool as_it_is = point->clock_ratio == 1 && point->memory_ratio == 1 &&
-                        point->energy_ratio == 1 && !is_known(point->idle_w) &&
-                        !(limit != hardware->limit_w.value);
-        if (i == 0 && !as_it_is)
+        bool is_default = point->clock_ratio == 1 && point->memory_ratio == 1 &&
+                          point->energy_ratio == 1 && !is_known(point->idle_w) &&
+                          !(limit != hardware->limit_w.value);
+        if (i == 0 && !is_default)
             return err_set(check->why, ERR_BAD_VALUE,
                            "%s: points.%s: the first is the device as it is: no other limit, idle "
                            "or ratio",
@@ -171,17 +171,17 @@ static bool has_any(const struct hardware_figure *flops)
 
 enum err hardware_check(const struct hardware *hardware, struct error *why)
 {
-    struct checking check = {hardware, why};
+    struct check_context check = {hardware, why};
     if (!has_any(hardware->matrix_flops) && !has_any(hardware->vector_flops))
-        return err_set(why, ERR_BAD_VALUE, "%s: has no peak: neither matrix nor vector",
+        return err_set(why, ERR_BAD_VALUE, "%s: has no peak, neither matrix nor vector",
                        hardware->id);
     if (hardware->idle_w.value >= hardware->limit_w.value)
         return err_set(why, ERR_BAD_VALUE,
                        "%s: power.idle: %.3g W is not below the limit of %.3g W", hardware->id,
                        hardware->idle_w.value, hardware->limit_w.value);
-    enum err err = check_formats(&check, "matrix", hardware->matrix_flops, hardware->matrix_joules);
+    enum err err = check_units(&check, "matrix", hardware->matrix_flops, hardware->matrix_joules);
     if (!err)
-        err = check_formats(&check, "vector", hardware->vector_flops, hardware->vector_joules);
+        err = check_units(&check, "vector", hardware->vector_flops, hardware->vector_joules);
     if (!err)
         err = check_products(&check);
     if (!err)

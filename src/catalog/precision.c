@@ -23,22 +23,14 @@ const char *precision_name(enum precision precision)
 enum err precision_find(const char *name, enum precision *out, struct error *why)
 {
     const char *names[PRECISION_COUNT];
-    struct text all = {0};
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         names[i] = ROWS[i].name;
         if (str_equal_nocase(name, names[i])) {
             *out = (enum precision)i;
-            text_release(&all);
             return ERR_OK;
         }
-        text_addf(&all, "%s%s", i ? ", " : "", names[i]);
     }
-    const char *near = nearest_name(name, names, PRECISION_COUNT);
-    enum err err =
-        near ? err_set(why, ERR_BAD_VALUE, "no precision '%s': did you mean '%s'?", name, near)
-             : err_set(why, ERR_BAD_VALUE, "no precision '%s': there are %s", name, text_get(&all));
-    text_release(&all);
-    return err;
+    return registry_unknown("precision", name, names, PRECISION_COUNT, ERR_BAD_VALUE, why);
 }
 
 struct precision_widths precision_widths(enum precision precision)
@@ -50,12 +42,12 @@ struct precision_widths precision_widths(enum precision precision)
     };
 }
 
-bool precision_is_of_weights(enum precision precision)
+bool precision_is_weight_only(enum precision precision)
 {
     return ROWS[precision].weight < ROWS[precision].activation;
 }
 
-/* Two of the same width follow the format itself, then ever wider ones. */
+/* Each list: the precision itself, those of the same width, then wider ones. */
 #define FROM_FP32    PRECISION_FP32, PRECISION_FP64, PRECISION_COUNT
 #define FROM_16_BITS PRECISION_FP16, PRECISION_BF16, PRECISION_TF32, FROM_FP32
 

@@ -1,4 +1,4 @@
-/* The number formats that an estimate may be asked for.  Pure over a table (precisions.def). */
+/* The precisions (dtypes) that a model is computed in.  Pure over a table (precisions.def). */
 #ifndef IPW_CATALOG_PRECISION_H
 #define IPW_CATALOG_PRECISION_H
 
@@ -23,11 +23,11 @@ struct precision_widths {
 };
 struct precision_widths precision_widths(enum precision precision);
 
-/* Formats in which its numbers may be computed: itself, then those that can hold them, the nearest first;
+/* Precisions in which its numbers may be computed: itself, then those that can hold them, the nearest first;
  * never a narrower one.  Ends in PRECISION_COUNT.  fp16 and bf16 stand for each other: models are run as
  * either. */
 const enum precision *precision_holders(enum precision precision);
-/* Are its weights alone that narrow (int4, fp4), while what lies between kernels has 16 bits? */
-bool precision_is_of_weights(enum precision precision);
+/* Weights alone are that narrow (int4, fp4), and activations between kernels have 16 bits. */
+bool precision_is_weight_only(enum precision precision);
 
 #endif

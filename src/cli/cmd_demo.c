@@ -1,10 +1,10 @@
-/* ipw demo: the embedded default.  The shipped models over the shipped questions, in this process: what
- * each gets right and what that costs, with nothing but this program.
+/* ipw demo: the shipped models over the shipped questions, in this process: the accuracy and the energy of
+ * each, with nothing but this program.
  *
  *   $ ipw demo
  *   $ ipw demo --model smollm2 --queries 30
  *
- * Where no model can run, what can be measured here and a measured load are shown instead. */
+ * Where no model can run, it shows what can be measured here, and measures a load. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,38 +37,82 @@ const struct command command_demo = {
     .details =
         "Profiles a family of small models, trained for the questions that ship with this "
         "program,\n"
-        "in two sizes and three precisions: each answers the same questions, which it never saw "
-        "in\n"
-        "training, and the table shows what it got right, what a query cost, and which of them no\n"
-        "other beats. Every run keeps its directory, as by `ipw profile --client llama`; `ipw "
-        "report`\n"
-        "and `ipw plot` make a page and pictures of all of them.\n\n"
-        "Without llama.cpp's library no model can run: then `ipw doctor` and `ipw run` show what\n"
+        "in two sizes and three precisions. Each answers the same questions, none of which was in "
+        "its\n"
+        "training data; the table shows accuracy, energy per query, and which models are\n"
+        "Pareto-optimal. Every run keeps its directory, as with `ipw profile --client llama`;\n"
+        "`ipw report` and `ipw plot` make a page and pictures of all of them.\n\n"
+        "Without the llama.cpp library no model can run: then `ipw doctor` and `ipw run` show "
+        "what\n"
         "this machine can measure, on a load of a few seconds.",
     .run = demo_main,
 };
 
-/* No right answer is half as long; a model that chats would else go on for minutes. */
+/* No correct answer is half as long; a model that chats would otherwise go on for minutes. */
 #define ANSWER_TOKENS "64"
 
-struct demo_command {
+/* ---- options ---- */
+
+static struct demo_command {
     struct measure_options measure;
     struct profile_options profile;
     const char *models, *output;
     unsigned threads;
     bool json, quiet;
+} command = {
+    .threads = 1,
+    .profile = {.client = "llama",
+                .dataset = "builtin",
+                .output_dir = "runs/demo",
+                .max_queries = 600,
+                .concurrency = 1,
+                .repeat = 1,
+                .warmup_queries = 3,
+                .idle_s = 2,
+                .timeout_s = 600,
+                .decode_weight = 64, /* as ipw profile */
+                .existing = EXISTING_OVERWRITE,
+                .progress = profile_view_show,
+                .warn = profile_view_warn},
 };
+
+/* clang-format off */
+static const struct option_row ROWS[] = {
+    {.name = "model", .type = OPTION_TEXT, .target = &command.models, .value = "LIST",
+     .help = "these models instead: shipped ones or GGUF files, comma-separated"},
+    {.name = "queries", .type = OPTION_COUNT, .target = &command.profile.max_queries, .value = "N",
+     .help = "questions per model (default: 600)", .least = 1, .most = 1e6},
+    {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &command.threads,
+     .value = "N",
+     .help = "compute threads (default: 1: the models are too small for more)", .least = 1,
+     .most = 4096},
+    {.name = "idle", .type = OPTION_NUMBER, .target = &command.profile.idle_s, .value = "S",
+     .help = "measure idle power before each model, S seconds (default: 2)", .most = 86400},
+    {.name = "output-dir", .type = OPTION_TEXT, .target = &command.profile.output_dir,
+     .value = "DIR",
+     .help = "parent of the run directories (default: runs/demo)"},
+    {.name = "json", .type = OPTION_FLAG, .target = &command.json,
+     .help = "print one JSON object to stdout at the end"},
+    {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &command.output,
+     .value = "FILE",
+     .help = "write that object to FILE"},
+    {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &command.quiet,
+     .help = "no progress on stderr"},
+    MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
+    {0},
+};
+/* clang-format on */
 
 /* ---- without an engine ---- */
 
-static int show_step(const struct command *command, int argc, char **argv)
+static int show_step(const struct command *step, int argc, char **argv)
 {
     printf("$ ipw");
     for (int i = 0; i < argc; i++)
         printf(" %s", argv[i]);
     printf("\n\n");
     fflush(stdout);
-    return command->run(argc, argv);
+    return step->run(argc, argv);
 }
 
 static int show_load(void)
@@ -89,7 +133,7 @@ static int show_load(void)
 
 /* ---- which models ---- */
 
-/* The members of the family among all that the client knows. */
+/* The members of the family among the models that the client knows. */
 static const char FAMILY[] = "ipw-";
 
 static enum err list_family(struct client_models *out, struct error *why)
@@ -106,14 +150,14 @@ static enum err list_family(struct client_models *out, struct error *why)
         if (strncmp(all.names[i], FAMILY, strlen(FAMILY)) == 0)
             err = client_models_add(out, all.names[i]);
     if (!err && out->count == 0)
-        err =
-            err_set(why, ERR_NOT_FOUND, "the shipped models are not here; was it installed whole?");
+        err = err_set(why, ERR_NOT_FOUND,
+                      "the shipped models are missing: is the installation complete?");
     client_models_release(&all);
     client_close(&client);
     return err;
 }
 
-static enum err take_named(const char *list, struct client_models *out)
+static enum err list_named(const char *list, struct client_models *out)
 {
     enum err err = ERR_OK;
     while (*list && !err) {
@@ -129,34 +173,32 @@ static enum err take_named(const char *list, struct client_models *out)
 
 /* ---- the command ---- */
 
-static bool is_quiet;
-
 static void announce(const char *model, size_t index, size_t count)
 {
     profile_view_wipe();
-    if (!is_quiet)
+    if (!command.quiet)
         fprintf(stderr, "%zu of %zu: %s\n", index + 1, count, model);
 }
 
-static int deliver(const struct demo_command *command, const struct profile_family *family)
+static int write_outputs(const struct profile_family *family)
 {
     struct text table = {0}, json = {0};
     struct error why = {0};
     int code = 0;
-    family_text(family, wants_colour(command->json ? STDERR_FILENO : STDOUT_FILENO), &table);
+    family_text(family, wants_colour(command.json ? STDERR_FILENO : STDOUT_FILENO), &table);
     family_json(family, &json);
-    if (command->output && write_file(command->output, &json, &why) != ERR_OK)
+    if (command.output && write_file(command.output, &json, &why) != ERR_OK)
         code = complain("demo", EXIT_FAILED, "%s", why.text);
-    if (command->json && !command->quiet)
+    if (command.json && !command.quiet)
         profile_view_put(&table);
-    int written = put_output("demo", command->json ? &json : &table);
+    int written = put_output("demo", command.json ? &json : &table);
     text_release(&table);
     text_release(&json);
     return written ? written : code;
 }
 
-/* What the commands of that name make of all runs; each prints the paths of what it wrote. */
-static int show_pages(const struct demo_command *command, const struct profile_family *family)
+/* A page and plots of all runs, by the commands for them; each prints the paths of what it wrote. */
+static int write_pages(const struct profile_family *family)
 {
     char page[600], plots[600];
     char **words = calloc(family->count + 6, sizeof *words);
@@ -164,8 +206,8 @@ static int show_pages(const struct demo_command *command, const struct profile_f
     struct error why = {0};
     if (!words)
         return complain("demo", EXIT_FAILED, "out of memory");
-    str_format(page, sizeof page, "%s/report.html", command->profile.output_dir);
-    str_format(plots, sizeof plots, "%s/plots", command->profile.output_dir);
+    str_format(page, sizeof page, "%s/report.html", command.profile.output_dir);
+    str_format(plots, sizeof plots, "%s/plots", command.profile.output_dir);
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].completed)
             words[count++] = (char *)family->members[i].directory;
@@ -196,25 +238,25 @@ static int require_all_measured(const struct profile_family *family)
     return EXIT_DONE;
 }
 
-static int run_family(const struct demo_command *command, const struct client_models *models)
+static int run_family(const struct client_models *models)
 {
     /* Not released: as in cmd_profile.c. */
     static struct session session;
     static struct host_report host;
     const struct profile_family_options options = {
-        .profile = &command->profile,
+        .profile = &command.profile,
         .models = (const char *const *)models->names,
         .count = models->count,
         .begins = announce,
     };
     struct profile_family family;
     struct error why = {0};
-    proc_take_signals();
-    int code = open_session("demo", &command->measure, &session);
+    proc_block_signals();
+    int code = open_session("demo", &command.measure, &session);
     if (code)
         return code;
     host_report_take(&session.findings, &host);
-    profile_view_start("demo", command->quiet);
+    profile_view_start("demo", command.quiet);
     enum err err = profile_family_run(&session, &host, &options, &family, &why);
     profile_view_wipe();
     if (err == ERR_INTERRUPTED)
@@ -222,81 +264,46 @@ static int run_family(const struct demo_command *command, const struct client_mo
     if (err)
         code = complain("demo", EXIT_FAILED, "%s", why.text);
     else
-        code = deliver(command, &family);
-    if (!err && !code && !command->json && !family.signal)
-        code = show_pages(command, &family);
+        code = write_outputs(&family);
+    if (!err && !code && !command.json && !family.signal)
+        code = write_pages(&family);
     if (family.signal)
         code = 128 + family.signal;
-    else if (!code && command->measure.require_energy)
+    else if (!code && command.measure.require_energy)
         code = require_all_measured(&family);
     profile_family_release(&family);
     return code;
 }
 
-static enum err set_params(struct demo_command *command)
+static enum err set_params(void)
 {
     char threads[16];
-    str_format(threads, sizeof threads, "%u", command->threads);
-    enum err err = params_set(&command->profile.client_params, "threads", threads);
-    return err ? err : params_set(&command->profile.request_params, "max_tokens", ANSWER_TOKENS);
+    str_format(threads, sizeof threads, "%u", command.threads);
+    enum err err = params_set(&command.profile.client_params, "threads", threads);
+    return err ? err : params_set(&command.profile.request_params, "max_tokens", ANSWER_TOKENS);
 }
 
 static int demo_main(int argc, char **argv)
 {
-    static struct demo_command command = {
-        .threads = 1,
-        .profile = {.client = "llama",
-                    .dataset = "builtin",
-                    .output_dir = "runs/demo",
-                    .max_queries = 600,
-                    .concurrency = 1,
-                    .repeat = 1,
-                    .warmup_queries = 3,
-                    .idle_s = 2,
-                    .timeout_s = 600,
-                    .decode_weight = 64, /* as ipw profile */
-                    .existing = EXISTING_OVERWRITE,
-                    .progress = profile_view_show,
-                    .warn = profile_view_warn},
-    };
-    const struct option_row rows[] = {
-        {0, "model", OPTION_TEXT, &command.models, "LIST",
-         "these instead: names of shipped models or GGUF files, with commas", 0, 0, NULL},
-        {0, "queries", OPTION_COUNT, &command.profile.max_queries, "N",
-         "questions for each model (default: 600)", 1, 1e6, NULL},
-        {'t', "threads", OPTION_COUNT, &command.threads, "N",
-         "threads that compute (default: 1: the family is too small for more)", 1, 4096, NULL},
-        {0, "idle", OPTION_NUMBER, &command.profile.idle_s, "S",
-         "watch the machine at rest before each, S seconds (default: 2)", 0, 86400, NULL},
-        {0, "output-dir", OPTION_TEXT, &command.profile.output_dir, "DIR",
-         "where run directories are made (default: runs/demo)", 0, 0, NULL},
-        {0, "json", OPTION_FLAG, &command.json, NULL, "one JSON object on stdout at the end", 0, 0,
-         NULL},
-        {'o', "output", OPTION_TEXT, &command.output, "FILE", "that object into FILE", 0, 0, NULL},
-        {'q', "quiet", OPTION_FLAG, &command.quiet, NULL, "no progress on stderr", 0, 0, NULL},
-        MEASURE_OPTION_ROWS(command.measure, "sample-rate"),
-        {0},
-    };
-    int rest, code = parse_or_help(&command_demo, rows, argc, argv, false, &rest);
+    int rest, code = parse_or_help(&command_demo, ROWS, argc, argv, false, &rest);
     if (code >= 0)
         return code;
     struct client_models models = {0};
     struct error why = {0};
-    is_quiet = command.quiet;
-    if (set_params(&command) != ERR_OK)
+    if (set_params() != ERR_OK)
         return complain("demo", EXIT_FAILED, "out of memory");
     enum err err =
-        command.models ? take_named(command.models, &models) : list_family(&models, &why);
+        command.models ? list_named(command.models, &models) : list_family(&models, &why);
     if (err == ERR_UNSUPPORTED) {
         complain("demo", 0, "no model can run here: %s", why.text);
         return show_load();
     }
     if (!err && models.count == 0)
-        err = err_set(&why, ERR_USAGE, "--model names none");
+        err = err_set(&why, ERR_USAGE, "--model is empty");
     if (err)
         code = complain("demo", err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
     else
-        code = run_family(&command, &models);
+        code = run_family(&models);
     client_models_release(&models);
     return code;
 }

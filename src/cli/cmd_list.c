@@ -11,7 +11,7 @@
 #include "core/registry.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "catalog/hardware.h"
+#include "catalog/hardware_json.h"
 #include "graders/grader.h"
 #include "port/json_read.h"
 #include "report/export/export.h"
@@ -177,10 +177,10 @@ static void list_hardware(struct listing *listing)
 {
     size_t column = 0;
     begin_hardware(listing);
-    for (size_t i = 0; i < hardware_catalogue_count(); i++) {
-        const char *id = hardware_catalogue_id(i);
+    for (size_t i = 0; i < hardware_count(); i++) {
+        const char *id = hardware_at(i)->id;
         if (listing->json) {
-            json_raw(&listing->json_writer, NULL, hardware_catalogue_text(i));
+            hardware_write(hardware_at(i), &listing->json_writer);
             continue;
         }
         bool is_full = column + strlen(id) + 1 > LINE_WIDTH;
@@ -205,10 +205,10 @@ static enum err show_all(struct listing *listing, struct error *why)
 static void add_entry(struct listing *listing, const struct hardware *hardware)
 {
     size_t length = strcspn(hardware->id, "@");
-    for (size_t i = 0; i < hardware_catalogue_count(); i++) {
-        const char *id = hardware_catalogue_id(i);
+    for (size_t i = 0; i < hardware_count(); i++) {
+        const char *id = hardware_at(i)->id;
         if (strlen(id) == length && memcmp(id, hardware->id, length) == 0)
-            json_raw(&listing->json_writer, NULL, hardware_catalogue_text(i));
+            hardware_write(hardware_at(i), &listing->json_writer);
     }
 }
 

@@ -1,5 +1,4 @@
-/* How a profile's progress and warnings are shown on stderr while it runs.  There is one view, for the
- * one terminal. */
+/* Progress and warnings of a profile on stderr.  There is one view, for the one terminal. */
 #ifndef IPW_CLI_PROFILE_VIEW_H
 #define IPW_CLI_PROFILE_VIEW_H
 
@@ -8,17 +7,17 @@
 struct profile_progress;
 struct text;
 
-/* Of this command from now on; quiet: warnings alone. */
+/* quiet: only warnings. */
 void profile_view_start(const char *command, bool quiet);
 
-/* For profile_options: progress and warn. */
+/* For profile_options.progress and .warn. */
 void profile_view_show(const struct profile_progress *state);
 void profile_view_warn(const char *line);
 
-/* Takes the progress off the screen, so that something else can be written. */
+/* Clears the progress line, so that something else can be written. */
 void profile_view_wipe(void);
 
-/* Writes to stderr; nobody there ends the view. */
+/* Writes to stderr; an error there ends the view. */
 void profile_view_put(const struct text *text);
 
 #endif

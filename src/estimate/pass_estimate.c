@@ -225,7 +225,7 @@ static enum estimate_confidence device_confidence(const struct pass_estimate *es
     const struct hardware *hardware = estimate->hardware;
     struct hardware_weakest weakest = hardware_weakest(hardware, estimate->config.precision);
     enum precision wanted = estimate->config.precision, used;
-    (void)hardware_product_flops(hardware, wanted, &used);
+    (void)hardware_matmul_flops(hardware, wanted, &used);
     /* Peaks are published figures even where everything measurable was measured. */
     bool is_measured = weakest.evidence <= EVIDENCE_PUBLISHED && used == wanted;
     if (hardware->is_calibrated && is_measured)

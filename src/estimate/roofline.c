@@ -94,8 +94,8 @@ static struct rate rate_at(const struct hardware_figure *figure)
 static void look_up_units(const struct hardware *hardware, enum precision precision,
                           struct rates *out)
 {
-    struct hardware_way products = hardware_product_way(hardware, precision);
-    struct hardware_way others = hardware_other_way(hardware, precision);
+    struct hardware_path products = hardware_matmul_path(hardware, precision);
+    struct hardware_path others = hardware_elementwise_path(hardware, precision);
     out->used = products.flops ? products.used : precision;
     out->product_flops = rate_at(products.flops);
     out->product_joules = rate_at(products.joules);

@@ -152,13 +152,13 @@ bool estimate_is_native(const struct hardware *hardware, enum precision precisio
 bool estimate_offers(const struct hardware *hardware, enum precision precision)
 {
     return estimate_is_native(hardware, precision) ||
-           (precision == PRECISION_INT4 && hardware_product_way(hardware, precision).flops);
+           (precision == PRECISION_INT4 && hardware_matmul_path(hardware, precision).flops);
 }
 
 /* How much less a precision must cost to be preferred: less is within the ± of measured joules. */
 #define CLEARLY_LESS 0.9
 
-static bool is_clearly_cheaper(struct hardware_way a, struct hardware_way b)
+static bool is_clearly_cheaper(struct hardware_path a, struct hardware_path b)
 {
     if (is_known(a.joules->value) && is_known(b.joules->value))
         return a.joules->value < CLEARLY_LESS * b.joules->value;
@@ -171,8 +171,8 @@ enum precision estimate_default_precision(const struct hardware *hardware)
                                             PRECISION_FP8, PRECISION_INT8};
     if (estimate_is_native(hardware, PRECISION_FP16) &&
         estimate_is_native(hardware, PRECISION_BF16) &&
-        is_clearly_cheaper(hardware_product_way(hardware, PRECISION_BF16),
-                           hardware_product_way(hardware, PRECISION_FP16)))
+        is_clearly_cheaper(hardware_matmul_path(hardware, PRECISION_BF16),
+                           hardware_matmul_path(hardware, PRECISION_FP16)))
         return PRECISION_BF16;
     for (size_t i = 0; i < sizeof BY_USE / sizeof *BY_USE; i++)
         if (estimate_is_native(hardware, BY_USE[i]))

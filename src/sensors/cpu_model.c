@@ -5,7 +5,7 @@
  *
  * threads   hardware threads online; in a virtual machine the guest's vCPUs, so that a guest is
  *           charged for its own share of the host and no more
- * w_thread  the package's sustained all-core watts over its threads (cpu_power.def)
+ * w_thread  the package's sustained all-core watts over its threads (catalog/cpu_power.h)
  *
  * IDLE_SHARE: measured packages of cloud servers draw about 0.12 of TDP when idle, 0.32 at 10 %,
  * 0.75 at 50 % and 1.02 at full load.  The line from 0.25 to 1 stays within 0.13 of TDP of all
@@ -17,10 +17,10 @@
  * backwards (a CPU went offline) gives no reading. */
 #include <stdlib.h>
 
+#include "catalog/cpu_power.h"
 #include "core/clock.h"
 #include "core/text.h"
 #include "port/fs.h"
-#include "sensors/system/cpu_power.h"
 #include "sensors/system/host_info.h"
 #include "sensors/system/proc_stat.h"
 #include "sensors/sensor.h"
@@ -31,6 +31,24 @@ struct cpu_model {
     struct proc_stat stat;
     double watts_full; /* all threads busy */
 };
+
+static struct cpu_power host_power(const struct host_info *host)
+{
+    const struct cpu_identity *cpu = &host->cpu;
+    return cpu_power_find(&(struct cpu_power_key){
+        .brand = host->cpu_brand,
+        .product = host->cpu_product,
+        .board = host->board,
+        .vendor = cpu->vendor,
+        .family = cpu->family,
+        .model = cpu->model,
+        .implementer = cpu->implementer,
+        .part = cpu->part,
+        /* A guest's CPU is one thread of a host that uses them all; a machine of our own with SMT
+         * off spends the same watts on half as many threads. */
+        .is_single_threaded = host->smt_off && !host->virtualized,
+    });
+}
 
 static void cpu_model_probe(const struct sensor_config *config, struct sensor_findings *out)
 {
@@ -51,9 +69,8 @@ static void cpu_model_probe(const struct sensor_config *config, struct sensor_fi
         return;
     }
     struct host_info host;
-    struct cpu_figure figure;
     host_info_read(&host);
-    cpu_power_find(&host, &figure);
+    struct cpu_power figure = host_power(&host);
     str_copy(finding->name, sizeof finding->name, host.cpu_brand[0] ? host.cpu_brand : "CPU");
     str_copy(finding->measures, sizeof finding->measures, "power");
     str_format(finding->reason, sizeof finding->reason,
@@ -62,7 +79,7 @@ static void cpu_model_probe(const struct sensor_config *config, struct sensor_fi
 }
 
 static void add_facts(struct sensor *sensor, const struct host_info *host,
-                      const struct cpu_figure *figure)
+                      const struct cpu_power *figure)
 {
     char text[72];
     if (host->cpu_brand[0])
@@ -73,7 +90,7 @@ static void add_facts(struct sensor *sensor, const struct host_info *host,
     sensor_add_fact(sensor, "watts_per_thread", text);
     str_format(text, sizeof text, "%u", host->cpu_count);
     sensor_add_fact(sensor, "threads", text);
-    sensor_add_fact(sensor, "virtual", host->virtualised ? "yes" : "no");
+    sensor_add_fact(sensor, "virtual", host->virtualized ? "yes" : "no");
 }
 
 static enum err cpu_model_open(const struct sensor_finding *finding, struct sensor *out,
@@ -81,7 +98,6 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
 {
     (void)finding;
     struct host_info host;
-    struct cpu_figure figure;
     struct cpu_model *model = calloc(1, sizeof *model);
     if (!model)
         return err_set(why, ERR_NO_MEMORY, "cpu_model: out of memory");
@@ -91,7 +107,7 @@ static enum err cpu_model_open(const struct sensor_finding *finding, struct sens
         return err_set(why, err, "cpu_model: cannot read /proc/stat: %s", err_text(err));
     }
     host_info_read(&host);
-    cpu_power_find(&host, &figure);
+    struct cpu_power figure = host_power(&host);
     if (!host.cpu_count)
         host.cpu_count = 1; /* a machine that runs us has one */
     model->watts_full = host.cpu_count * figure.watts_per_thread;

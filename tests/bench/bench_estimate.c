@@ -119,7 +119,7 @@ static double many_points(const struct hardware *hardware, size_t devices)
         for (size_t d = 0; d < devices && points < POINTS; d++)
             for (int p = PRECISION_FP32; p < PRECISION_COUNT && points < POINTS; p++) {
                 enum precision used;
-                if (!is_known(hardware_product_flops(&hardware[d], (enum precision)p, &used)))
+                if (!is_known(hardware_matmul_flops(&hardware[d], (enum precision)p, &used)))
                     continue;
                 estimate_once(&partition, &hardware[d], (enum precision)p);
                 points++;
@@ -145,7 +145,7 @@ static double many_requests(const struct hardware *hardware, size_t devices)
         for (int p = PRECISION_FP32; p < PRECISION_COUNT; p++)
             if (estimate_is_native(&hardware[d], (enum precision)p))
                 candidates[question.candidate_count++] = (struct grid_candidate){
-                    .device = d, .choice = {.precision = (enum precision)p, .devices = 1}};
+                    .device = d, .config = {.precision = (enum precision)p, .devices = 1}};
     question.candidates = candidates;
     must(model_open("llama-3.2-1b", &model, &why), &why);
     for (size_t b = 0; b < BATCHES; b++)
@@ -218,14 +218,14 @@ static void bench_growth(const struct hardware *hardware)
 
 int main(void)
 {
-    size_t devices = hardware_catalogue_count();
+    size_t devices = hardware_count();
     struct hardware *hardware = calloc(devices + 1, sizeof *hardware), h100;
     struct error why = {0};
     double network[ROUNDS], points[3], requests[3];
     if (!hardware)
         abort();
     for (size_t i = 0; i < devices; i++)
-        must(hardware_find(hardware_catalogue_id(i), &hardware[i], &why), &why);
+        must(hardware_find(hardware_at(i)->id, &hardware[i], &why), &why);
     must(hardware_find("h100-sxm", &h100, &why), &why);
     for (int i = 0; i < ROUNDS; i++)
         network[i] = one_network(&h100);

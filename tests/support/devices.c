@@ -11,14 +11,13 @@ struct hardware_figure device_figure(double value)
 const struct hardware *device_round(struct device *device)
 {
     struct hardware *hardware = &device->hardware;
-    *device = (struct device){.memory = {.name = "memory",
-                                         .bytes_per_s = device_figure(1e12),
-                                         .capacity_bytes = device_figure(16e9),
-                                         .joules_per_byte = device_figure(10e-12)}};
     *hardware = (struct hardware){.id = "round",
                                   .name = "a device of round figures",
                                   .class = HARDWARE_GPU,
-                                  .memories = &device->memory,
+                                  .memories = {{.name = "memory",
+                                                .bytes_per_s = device_figure(1e12),
+                                                .capacity_bytes = device_figure(16e9),
+                                                .joules_per_byte = device_figure(10e-12)}},
                                   .memory_count = 1,
                                   .limit_w = device_figure(200),
                                   .idle_w = device_figure(20),

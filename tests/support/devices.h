@@ -7,7 +7,6 @@
 
 struct device {
     struct hardware hardware;
-    struct hardware_memory memory;
 };
 
 struct hardware_figure device_figure(double value);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "catalog/hardware.h"
+#include "catalog/hardware_json.h"
 #include "support/ways.h"
 
 #define PUBLISHED "\"evidence\": \"published\", \"source\": \"a datasheet\""
@@ -59,7 +59,7 @@ static const char *look_at(struct hardware *hardware)
     struct error why = {0};
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         enum precision precision = (enum precision)i, used;
-        double rate = hardware_product_flops(hardware, precision, &used);
+        double rate = hardware_matmul_flops(hardware, precision, &used);
         if (rate <= 0 || other_flops(hardware, precision) <= 0 ||
             product_joules(hardware, precision) <= 0 || other_joules(hardware, precision) <= 0)
             return "a rate or an energy that is not above 0";

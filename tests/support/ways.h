@@ -6,19 +6,19 @@
 
 static inline double product_joules(const struct hardware *hardware, enum precision precision)
 {
-    struct hardware_way way = hardware_product_way(hardware, precision);
+    struct hardware_path way = hardware_matmul_path(hardware, precision);
     return way.joules ? way.joules->value : UNKNOWN;
 }
 
 static inline double other_flops(const struct hardware *hardware, enum precision precision)
 {
-    struct hardware_way way = hardware_other_way(hardware, precision);
+    struct hardware_path way = hardware_elementwise_path(hardware, precision);
     return way.flops ? way.flops->value : UNKNOWN;
 }
 
 static inline double other_joules(const struct hardware *hardware, enum precision precision)
 {
-    struct hardware_way way = hardware_other_way(hardware, precision);
+    struct hardware_path way = hardware_elementwise_path(hardware, precision);
     return way.joules ? way.joules->value : UNKNOWN;
 }
 

@@ -12,7 +12,7 @@
 #include "report/html/column.h"
 #include "rundir/run_table.h"
 #include "rundir/spans.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 /* ---- columns of queries ---- */
 

@@ -1,5 +1,4 @@
-/* What `ipw estimate calibrate` says of a fit, and the hardware file that it makes of it.  The caller owns
- * what goes in and the texts that come out. */
+/* What `ipw estimate calibrate` reports of a fit.  The caller owns what goes in and the texts that come out. */
 #ifndef IPW_REPORT_CALIBRATE_REPORT_H
 #define IPW_REPORT_CALIBRATE_REPORT_H
 
@@ -7,7 +6,6 @@
 
 #include "core/err.h"
 
-struct calibrate_rows;
 struct calibration;
 struct hardware;
 struct text;
@@ -24,12 +22,5 @@ struct calibrate_report {
 void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out);
 void calibrate_json(const struct calibrate_report *report, struct text *out);
 
-/* JSON for --hardware-file: the base with what was fitted and attained in its place, or an entry of that
- * alone.  ERR_BAD_VALUE when the whole contradicts itself: see hardware_check. */
-enum err calibrate_hardware(const struct calibrate_report *report, struct text *out,
-                            struct error *why) MUST_USE;
-
-/* The rows as a CSV file that calibrate_rows_read takes: measured once, fitted as often as one likes. */
-void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware, struct text *out);
 
 #endif

@@ -228,7 +228,7 @@ size_t words_unknown(const struct graph *graph, const char **labels, size_t most
     return count;
 }
 
-static size_t put_way(const struct hardware_way *way, struct words_figure *out)
+static size_t put_way(const struct hardware_path *way, struct words_figure *out)
 {
     const char *format = precision_name(way->used);
     out[0] = (struct words_figure){way->is_matrix ? "matrix_flops" : "vector_flops", "FLOP/s",
@@ -256,8 +256,8 @@ size_t words_figures(const struct workload_estimate *outcome,
 {
     const struct hardware *hardware = outcome->hardware;
     const struct hardware_memory *memory = hardware_main_memory(hardware);
-    struct hardware_way products = hardware_product_way(hardware, outcome->choice.precision);
-    struct hardware_way others = hardware_other_way(hardware, outcome->choice.precision);
+    struct hardware_path products = hardware_matmul_path(hardware, outcome->choice.precision);
+    struct hardware_path others = hardware_elementwise_path(hardware, outcome->choice.precision);
     struct rates_stated stated = rates_stated_or_assumed(hardware);
     size_t count = put_way(&products, out);
     if (others.flops != products.flops)

@@ -22,7 +22,7 @@ static void add_number(struct table *table, double value)
 static enum precision usual_format(const struct hardware *hardware)
 {
     enum precision used;
-    return is_known(hardware_product_flops(hardware, PRECISION_BF16, &used)) ? PRECISION_BF16
+    return is_known(hardware_matmul_flops(hardware, PRECISION_BF16, &used)) ? PRECISION_BF16
                                                                              : PRECISION_INT8;
 }
 
@@ -34,7 +34,7 @@ static void add_device(struct table *table, const struct hardware *hardware)
     table_add(table, hardware->id);
     table_add(table, hardware->name);
     table_add(table, hardware_class_name(hardware->class));
-    add_number(table, hardware_product_flops(hardware, format, &used) / 1e12);
+    add_number(table, hardware_matmul_flops(hardware, format, &used) / 1e12);
     table_add(table, precision_name(used));
     add_number(table, memory->bytes_per_s.value / 1e9);
     table_add(table, format_bytes(bytes, memory->capacity_bytes.value));
@@ -52,9 +52,9 @@ enum err hardware_report_all(bool colour, struct text *out, struct error *why)
     struct table table;
     enum err err = ERR_OK;
     table_init(&table, COLUMNS, COUNT_OF(COLUMNS));
-    for (size_t i = 0; i < hardware_catalogue_count() && !err; i++) {
+    for (size_t i = 0; i < hardware_count() && !err; i++) {
         struct hardware hardware;
-        err = hardware_find(hardware_catalogue_id(i), &hardware, why);
+        err = hardware_find(hardware_at(i)->id, &hardware, why);
         if (!err)
             add_device(&table, &hardware);
         hardware_release(&hardware);
@@ -149,7 +149,7 @@ void hardware_report_one(const struct hardware *hardware, bool colour, struct te
     if (hardware->year)
         text_addf(out, ", %d", hardware->year);
     text_add(out, "\n");
-    for (const char **alias = hardware->aliases; *alias; alias++)
+    for (const char *const *alias = hardware->aliases; *alias; alias++)
         text_addf(out, "%s%s%s", alias == hardware->aliases ? "  also: " : ", ", *alias,
                   alias[1] ? "" : "\n");
     table_init(&table, COLUMNS, COUNT_OF(COLUMNS));

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
-#include "catalog/hardware.h"
+#include "catalog/hardware_json.h"
 #include "port/json_read.h"
 #include "support/hardware_file.h"
 #include "support/tree.h"
@@ -115,23 +115,23 @@ static void errors_name_the_key_and_the_rule(void **state)
     static const struct {
         const char *old, *new, *words;
     } CASES[] = {
-        {"\"vendor\"", "\"vendr\"", "vendr: no such key: did you mean 'vendor'?"},
+        {"\"vendor\"", "\"vendr\"", "vendr: unknown key: did you mean 'vendor'?"},
         {"\"id\": \"acme-1\", ", "", "id: is missing"},
-        {"acme-1", "Acme 1", "id: must be small letters, digits and dashes"},
+        {"acme-1", "Acme 1", "id: must be lowercase letters, digits and dashes"},
         {"acme-1", "", "id: must be one line of text"},
         {"acme-1", "a-very-long-identifier-that-nobody-would-ever-want-to-type",
          "id: must be shorter"},
-        {"\"gpu\"", "\"gppu\"", "class: no 'gppu': did you mean 'gpu'?"},
-        {"\"gpu\"", "\"abacus\"", "class: no 'abacus': must be one of gpu, cpu, tpu, npu"},
+        {"\"gpu\"", "\"gppu\"", "class: unknown class 'gppu': did you mean 'gpu'?"},
+        {"\"gpu\"", "\"abacus\"", "class: unknown class 'abacus' (known: gpu, cpu, tpu, npu)"},
         {"2024", "20.5", "year: must be a year"},
         {"2024", "2024, \"calibrated\": 1", "calibrated: must be true or false"},
         {"\"made up\"", "\"made\\nup\"", "note: must be one line"},
         {"[\"ACME ONE\"", "[1", "aliases: must be names"},
         {"ACME ONE", "ACME\\\\ONE", "aliases: must be names"},
-        {"\"bf16\"", "\"bf15\"", "matrix.bf15: no such key: did you mean 'bf16'?"},
-        {"\"bf16\"", "\"int8\"", "matrix.int8: stands twice"},
+        {"\"bf16\"", "\"bf15\"", "matrix.bf15: unknown key: did you mean 'bf16'?"},
+        {"\"bf16\"", "\"int8\"", "matrix.int8: given more than once"},
         {"\"peak\": {\"value\": 100", "\"peek\": {\"value\": 100",
-         "matrix.bf16.peek: no such key: did you mean 'peak'?"},
+         "matrix.bf16.peek: unknown key: did you mean 'peak'?"},
         {"\"value\": 100,", "", "matrix.bf16.peak.value: is missing"},
         {"\"value\": 100,", "\"value\": -100,",
          "matrix.bf16.peak.value: must be above 0, not -100"},
@@ -142,11 +142,13 @@ static void errors_name_the_key_and_the_rule(void **state)
          "matrix.bf16.peak.value: must be a finite number"},
         {"\"value\": 100,", "\"value\": 1e9,", "matrix.bf16.peak.value: 1e+09 is above"},
         {"\"unit\": \"tflops\", ", "", "matrix.bf16.peak.unit: is missing"},
-        {"\"tflops\"", "\"tflop\"", "matrix.bf16.peak.unit: no 'tflop': did you mean 'tflops'?"},
-        {"\"tflops\"", "\"watts\"", "unit: no 'watts': must be one of tflops, tops, gflops"},
+        {"\"tflops\"", "\"tflop\"",
+         "matrix.bf16.peak.unit: unknown unit 'tflop': did you mean 'tflops'?"},
+        {"\"tflops\"", "\"watts\"", "unit: unknown unit 'watts' (known: tflops, tops, gflops)"},
         {"\"evidence\": \"published\", \"source\": \"a datasheet\"", "\"source\": \"a datasheet\"",
          "matrix.bf16.peak.evidence: is missing"},
-        {"\"published\"", "\"publishd\"", "evidence: no 'publishd': did you mean 'published'?"},
+        {"\"published\"", "\"publishd\"",
+         "evidence: unknown evidence 'publishd': did you mean 'published'?"},
         {", \"source\": \"a datasheet\"", "", "matrix.bf16.peak.source: is missing"},
         {"\"a datasheet\"", "\"\"", "matrix.bf16.peak.source: must be one line of text"},
         {"\"a datasheet\"", "7", "matrix.bf16.peak.source: must be one line of text"},
@@ -163,10 +165,10 @@ static void errors_name_the_key_and_the_rule(void **state)
          "", "memories: the last one must have its bandwidth"},
         {"\"clock_ratio\": 0.5", "\"clock_ratio\": 0",
          "points.1.clock_ratio: must be a number above 0"},
-        {"\"Half\"", "\"FULL\"", "points.1.name: 'FULL' stands twice"},
-        {"\"Half\"", "\"a@b\"", "points.1.name: must not hold '@'"},
+        {"\"Half\"", "\"FULL\"", "points.1.name: 'FULL' given more than once"},
+        {"\"Half\"", "\"a@b\"", "points.1.name: must not contain '@'"},
         {", \"source\": \"a mode\"", "", "points.1.source: is missing"},
-        {"\"link\": {", "\"link\": {\"hops\": 1, ", "link.hops: no such key"},
+        {"\"link\": {", "\"link\": {\"hops\": 1, ", "link.hops: unknown key"},
         {"{\"id\"", "[{\"id\"", "not JSON"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
@@ -313,7 +315,7 @@ static void products_run_on_what_the_device_has(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         enum precision used;
-        double flops = hardware_product_flops(&device, CASES[i].asked, &used);
+        double flops = hardware_matmul_flops(&device, CASES[i].asked, &used);
         double joules = product_joules(&device, CASES[i].asked);
         assert_int_equal(used, CASES[i].used);
         assert_int_equal(is_known(flops), is_known(CASES[i].flops));
@@ -342,17 +344,17 @@ static void products_of_other_formats_run_where_they_cost_least(void **state)
     struct error why = {0};
     add_units(device.vector_flops, device.vector_joules, PRECISION_FP16, 20e12, 10e-12);
     assert_near(product_joules(&device, PRECISION_FP16), 10e-12, 1e-20);
-    assert_near(hardware_product_flops(&device, PRECISION_FP8, &used), 100e12, 1);
+    assert_near(hardware_matmul_flops(&device, PRECISION_FP8, &used), 100e12, 1);
     assert_int_equal(used, PRECISION_BF16); /* on the units for matrices */
     assert_near(product_joules(&device, PRECISION_FP4), 2e-12, 1e-20);
     add_units(device.matrix_flops, device.matrix_joules, PRECISION_FP16, 150e12, 2e-12);
-    assert_near(hardware_product_flops(&device, PRECISION_FP8, &used), 150e12, 1);
+    assert_near(hardware_matmul_flops(&device, PRECISION_FP8, &used), 150e12, 1);
     assert_int_equal(used, PRECISION_FP16);
     add_units(device.matrix_flops, device.matrix_joules, PRECISION_FP4, 400e12, 0.5e-12);
-    assert_near(hardware_product_flops(&device, PRECISION_FP4, &used), 400e12, 1);
+    assert_near(hardware_matmul_flops(&device, PRECISION_FP4, &used), 400e12, 1);
     assert_int_equal(used, PRECISION_FP4);
     assert_near(product_joules(&device, PRECISION_FP4), 0.5e-12, 1e-20);
-    hardware_product_flops(&device, PRECISION_INT4, &used);
+    hardware_matmul_flops(&device, PRECISION_INT4, &used);
     assert_int_equal(used, PRECISION_INT8); /* fp4 does not hold it */
     /* What is done to activations is done in 16 bits, the cheaper of them. */
     assert_near(other_joules(&device, PRECISION_FP4), 10e-12, 1e-20);
@@ -417,7 +419,7 @@ static void a_point_changes_what_it_says(void **state)
     assert_near(device.memories[1].joules_per_byte.value, 100e-12, 1e-20);
     assert_false(is_known(device.matrix_flops[PRECISION_FP8].value));
     assert_int_equal(hardware_at_point(&device, "half", &why), ERR_NOT_FOUND);
-    assert_contains(why.text, "has no points");
+    assert_contains(why.text, "has no operating points");
 }
 
 static void the_first_point_changes_nothing(void **state)
@@ -435,7 +437,7 @@ static void an_unknown_point_names_those_that_there_are(void **state)
     (void)state;
     struct error why = {0};
     assert_int_equal(hardware_at_point(&device, "quarter", &why), ERR_NOT_FOUND);
-    assert_contains(why.text, "acme-1 has no point 'quarter': it has full, Half");
+    assert_contains(why.text, "acme-1 has no operating point 'quarter': it has full, Half");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

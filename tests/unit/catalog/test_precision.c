@@ -39,7 +39,7 @@ static void widths_are_bytes_of_one_number(void **state)
         assert_near(widths.activation, CASES[i].activation, 0);
         assert_near(widths.cache, CASES[i].cache, 0);
         assert_false(widths.keeps_stored);
-        assert_int_equal(precision_is_of_weights(CASES[i].precision),
+        assert_int_equal(precision_is_weight_only(CASES[i].precision),
                          CASES[i].weight < CASES[i].activation);
     }
 }

@@ -30,7 +30,7 @@ static struct pass_estimate estimate(const struct partition *partition,
     struct error why = {0};
     device_round(&device);
     if (capacity)
-        device.memory.capacity_bytes.value = *capacity;
+        device.hardware.memories[0].capacity_bytes.value = *capacity;
     assert_int_equal(pass_estimate_make(partition, &device.hardware, &config, true, &out, &why),
                      ERR_OK);
     return out;

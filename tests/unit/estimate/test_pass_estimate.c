@@ -169,7 +169,7 @@ static void test_what_a_device_does_not_state_is_unknown(void **state)
     one_product(&graph);
     struct partition partition = cut(&graph);
     device_round(&device);
-    device.memory.joules_per_byte.value = UNKNOWN;
+    device.hardware.memories[0].joules_per_byte.value = UNKNOWN;
     struct pass_estimate e =
         make(&partition, &device.hardware, (struct estimate_config){.precision = PRECISION_FP16});
     assert_true(is_known(e.latency_s));
@@ -364,7 +364,7 @@ static void check_monotone(struct partition *partition, const struct hardware *h
 static bool has(const struct hardware *hardware, enum precision precision)
 {
     enum precision used;
-    return is_known(hardware_product_flops(hardware, precision, &used)) &&
+    return is_known(hardware_matmul_flops(hardware, precision, &used)) &&
            is_known(product_joules(hardware, precision)) &&
            is_known(other_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
            is_known(hardware->limit_w.value) &&
@@ -499,10 +499,10 @@ static void test_any_graph_on_any_device(void **state)
     (void)state;
     struct chance chance = {4};
     size_t checked = 0;
-    for (size_t d = 0; d < hardware_catalogue_count(); d++) {
+    for (size_t d = 0; d < hardware_count(); d++) {
         struct hardware hardware;
         struct error why = {0};
-        assert_int_equal(hardware_find(hardware_catalogue_id(d), &hardware, &why), ERR_OK);
+        assert_int_equal(hardware_find(hardware_at(d)->id, &hardware, &why), ERR_OK);
         for (int i = 0; i < 8; i++) {
             struct graph graph;
             graphs_random(&chance, 5 + chance_below(&chance, 60), &graph);

@@ -137,8 +137,8 @@ static void a_narrower_format_is_never_worse(void **state)
                                                      .batch = WORKS[i].batch}};
         if (workload_make(&question, &work, &why))
             fail_msg("%s: %s", WORKS[i].model, why.text);
-        for (size_t d = 0; d < hardware_catalogue_count(); d++)
-            check_device(&work.passes[0].partition, WORKS[i].model, hardware_catalogue_id(d));
+        for (size_t d = 0; d < hardware_count(); d++)
+            check_device(&work.passes[0].partition, WORKS[i].model, hardware_at(d)->id);
         workload_release(&work);
         model_close(&model);
     }

@@ -1,0 +1,105 @@
+/* Which power figure fits a processor. */
+#include "support/unit.h"
+
+#include <stdlib.h>
+
+#include "catalog/cpu_power.h"
+#include "core/units.h"
+#include "support/tsv.h"
+
+static struct cpu_power of_brand(const char *brand)
+{
+    return cpu_power_find(&(struct cpu_power_key){.brand = brand,
+                                                  .product = "",
+                                                  .board = "",
+                                                  .vendor = "GenuineIntel",
+                                                  .family = 6,
+                                                  .model = 999});
+}
+
+static void assert_matches(const char *brand, const char *name)
+{
+    struct cpu_power found = of_brand(brand);
+    if (strcmp(found.name, name) != 0)
+        fail_msg("%s: %s, expected %s", brand, found.name, name);
+}
+
+static void near_misses_do_not_match(void **state)
+{
+    (void)state;
+    static const char NONE[] = "processor not in the table";
+    assert_matches("intel(r) core(tm) I7-8700k cpu", "Core i7-8700K");
+    assert_matches("Intel(R) Core(TM) i7-8700K CPU @ 3.70GHz", "Core i7-8700K");
+    assert_matches("Intel(R) Core(TM) i7-8700T CPU", NONE);
+    assert_matches("AMD Ryzen 9 7950X3D 16-Core", "Ryzen 9 7950X3D");
+    assert_matches("AMD Ryzen 9 7950X4D 16-Core", NONE);
+    assert_matches("Intel(R) Xeon(R) Platinum 8480", NONE); /* the table has 8480+ */
+    assert_matches("AMD EPYC 97554 8-Core", NONE);
+    assert_matches("NotXeon 6980P", NONE);
+    assert_matches("Raspberry Pi 400", NONE);
+    assert_matches("", NONE);
+    /* A brand without a number must not match a part by accident. */
+    assert_matches("Intel(R) Xeon(R) Processor 8-Core", NONE);
+    assert_near(of_brand("").relative_accuracy, 0.8, 1e-9);
+}
+
+/* ---- the processors of version 0.1.0, whose figures must not change ---- */
+
+static unsigned number(const char *field)
+{
+    return (unsigned)strtoul(field, NULL, 0);
+}
+
+static void compare_row(char **fields)
+{
+    struct cpu_power_key key = {
+        .brand = fields[0],
+        .product = fields[1],
+        .board = fields[2],
+        .vendor = fields[3],
+        .family = number(fields[4]),
+        .model = number(fields[5]),
+        .implementer = number(fields[6]),
+        .part = number(fields[7]),
+        .is_single_threaded = fields[8][0] == '1' && fields[9][0] == '0',
+    };
+    struct cpu_power found = cpu_power_find(&key);
+    if (found.watts_per_thread != tsv_number(fields[10]) ||
+        found.relative_accuracy != tsv_number(fields[11]) || strcmp(found.name, fields[12]) != 0 ||
+        strcmp(found.source, fields[13]) != 0)
+        fail_msg("%s %s %s: %.17g W +- %.3g of %s (%s), expected %s", key.brand, key.product,
+                 key.board, found.watts_per_thread, found.relative_accuracy, found.name,
+                 found.source, fields[10]);
+}
+
+static void processors_known_before_have_the_same_figures(void **state)
+{
+    (void)state;
+    assert_true(tsv_each("catalog/cpu_power.tsv", 14, compare_row) > 1000);
+}
+
+/* ---- Arm ---- */
+
+static void cores_and_products_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(cpu_core_name(0x41, 0xd4f), "Neoverse-V2");
+    assert_string_equal(cpu_core_name(0x41, 0xd4a), "Neoverse-E1"); /* whose power is unknown */
+    assert_string_equal(cpu_core_name(0x41, 0xfff), "");
+    assert_string_equal(cpu_core_name(0, 0), "");
+    assert_string_equal(cpu_product_name("Amazon EC2", 0x41, 0xd4f), "AWS Graviton4");
+    assert_string_equal(cpu_product_name("Google", 0x41, 0xd4f), "Google Axion");
+    assert_string_equal(cpu_product_name("NVIDIA", 0x41, 0xd4f), "NVIDIA Grace");
+    assert_string_equal(cpu_product_name("Acme", 0x41, 0xd4f), "");
+    assert_string_equal(cpu_product_name("", 0, 0), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_misses_do_not_match),
+        cmocka_unit_test(processors_known_before_have_the_same_figures),
+        cmocka_unit_test(cores_and_products_have_names),
+    };
+    return RUN_TESTS(tests);
+}
