@@ -71,14 +71,14 @@ static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
     (void)state;
     budget.most[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
     budget.most[BUDGET_POWER] = 900;     /* kept: 800 */
-    then.all.latency_s = 0.008;
+    then.total.latency_s = 0.008;
     assert_true(budget_is_no_worse(&budget, &now, &then));
-    then.all.average_w = 901; /* what was kept must be */
+    then.total.average_w = 901; /* what was kept must be */
     assert_false(budget_is_no_worse(&budget, &now, &then));
-    then.all.average_w = 800;
-    then.all.latency_s = 0.011;
+    then.total.average_w = 800;
+    then.total.latency_s = 0.011;
     assert_false(budget_is_no_worse(&budget, &now, &then));
-    then.all.latency_s = 0.004;
+    then.total.latency_s = 0.004;
     assert_true(budget_is_no_worse(&budget, &now, &then));
 }
 
