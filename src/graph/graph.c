@@ -32,6 +32,25 @@ double graph_op_elementwise(enum graph_op op)
     return OPS[op].elementwise;
 }
 
+static const struct {
+    const char *name;
+    const char *label;
+} COMPONENTS[DECODER_COMPONENT_COUNT] = {
+#define DECODER_COMPONENT(constant, name, label) [DECODER_##constant] = {name, label},
+#include "graph/decoder_components.def"
+#undef DECODER_COMPONENT
+};
+
+const char *decoder_component_name(enum decoder_component component)
+{
+    return (unsigned)component < DECODER_COMPONENT_COUNT ? COMPONENTS[component].name : "unknown";
+}
+
+const char *decoder_component_label(enum decoder_component component)
+{
+    return (unsigned)component < DECODER_COMPONENT_COUNT ? COMPONENTS[component].label : "unknown";
+}
+
 void graph_release(struct graph *graph)
 {
     free(graph->tensors);

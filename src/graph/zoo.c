@@ -7,7 +7,7 @@
 
 #include "core/registry.h"
 #include "core/text.h"
-#include "graph/decoder_graph.h"
+#include "graph/decoder.h"
 #include "graph/zoo/family.h"
 
 static const struct zoo_entry ENTRIES[] = {

@@ -1,5 +1,5 @@
 /* Decoders by their numbers: Llama, SmolLM, Mistral, Qwen, Gemma, Phi. */
-#include "graph/decoder_graph.h"
+#include "graph/decoder.h"
 #include "graph/decoder_shape.h"
 #include "graph/zoo/family.h"
 
@@ -19,7 +19,7 @@ static const struct row {
 static struct decoder_shape shape_of(const struct row *row)
 {
     struct decoder_shape shape = {0};
-    decoder_shape_of_kind(row->kind, &shape);
+    decoder_shape_for_kind(row->kind, &shape);
     shape.name = row->name;
     shape.layers = row->layers;
     shape.embedding = row->embedding;
@@ -28,7 +28,7 @@ static struct decoder_shape shape_of(const struct row *row)
     shape.head_size = row->head_size;
     shape.vocabulary = row->vocabulary;
     shape.context = row->context;
-    shape.has_tied_head = row->head == TIED;
+    shape.has_tied_embeddings = row->head == TIED;
     shape.window = row->window;
     shape.experts = row->experts;
     shape.experts_used = row->experts_used;
@@ -42,7 +42,7 @@ enum err zoo_build_decoder(const char *name, const struct graph_setting *setting
     struct decoder_shape shape = shape_of(ZOO_ROW(ROWS, name));
     struct graph_setting complete = *setting;
     struct decoder decoder;
-    enum err err = decoder_of_shape(&shape, &decoder, why);
+    enum err err = decoder_from_shape(&shape, &decoder, why);
     if (err)
         return err;
     err = decoder_graph(&decoder, &complete, out, why);

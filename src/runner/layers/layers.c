@@ -569,7 +569,7 @@ const char *layers_component_name(unsigned component)
 const char *layers_component_words(unsigned component)
 {
     return component == LAYERS_WHOLE ? "all together"
-                                     : decoder_component_words((enum decoder_component)component);
+                                     : decoder_component_label((enum decoder_component)component);
 }
 
 double layers_plus_minus(const struct layers_model *model, double joules, double sigma)

@@ -2,7 +2,7 @@
 #include "support/unit.h"
 
 #include "datasets/dataset.h"
-#include "datasets/rows/mapping.h"
+#include "datasets/row_mapping.h"
 #include "port/json_read.h"
 
 /* Maps one row; `item` is the caller's to release. */
@@ -10,18 +10,18 @@ static enum err map(const char *words, const char *row, struct item *item, bool 
                     struct error *why)
 {
     struct params params = {0};
-    struct mapping mapping;
+    struct row_mapping mapping;
     struct jv *parsed;
     *item = (struct item){0};
     *why = (struct error){0};
     assert_int_equal(params_add(&params, words), ERR_OK);
     assert_int_equal(jv_parse(row, strlen(row), &parsed, why), ERR_OK);
-    enum err err = mapping_init(&mapping, &params, why);
+    enum err err = row_mapping_init(&mapping, &params, why);
     if (!err) {
-        err = mapping_check(&mapping, parsed, why);
+        err = row_mapping_check(&mapping, parsed, why);
         if (!err)
-            err = mapping_apply(&mapping, parsed, 7, item, wanted, why);
-        mapping_release(&mapping);
+            err = row_mapping_apply(&mapping, parsed, 7, item, wanted, why);
+        row_mapping_release(&mapping);
     }
     jv_free(parsed);
     params_release(&params);
@@ -123,7 +123,7 @@ static void rows_that_cannot_be_used_say_why(void **state)
     (void)state;
     static const char *const CASES[][3] = {
         {"", "[1]", "must be an object"},
-        {"", "{\"text\":\"t\",\"label\":1}", "the fields are text, label"},
+        {"", "{\"text\":\"t\",\"label\":1}", "fields: text, label"},
         {"problem=qestion", "{\"question\":\"q\"}", "no field 'qestion' for the problem"},
         {"answer=gold", "{\"question\":\"q\"}", "no field 'gold' for the answer"},
         {"", "{\"question\":\"\"}", "empty"},
