@@ -9,6 +9,7 @@
 
 #include "rundir/run_table.h"
 
+struct repeats;
 struct json;
 
 /* numerator / denominator of a row; UNKNOWN over nothing. */
