@@ -8,6 +8,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "metrics/repeats.h"
 #include "stats/select.h"
 
 enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40 };
