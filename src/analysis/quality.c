@@ -19,8 +19,8 @@
 #include "port/json_read.h"
 #include "rundir/run_table.h"
 #include "stats/correlation.h"
-#include "stats/select.h"
-#include "stats/theil_sen.h"
+#include "stats/quantile.h"
+#include "stats/fit.h"
 
 /* ---- checks ---- */
 

@@ -9,17 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "catalog/hardware.h"
 #include "cli/common.h"
 #include "cli/estimate_queries.h"
 #include "cli/estimate_tools.h"
 #include "core/params.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
 #include "estimate/calibrate_hardware.h"
 #include "estimate/calibrate_layers.h"
-#include "catalog/hardware.h"
 #include "estimate/predictor.h"
 #include "port/file.h"
 #include "port/proc.h"
@@ -149,7 +148,7 @@ static int measure_here(const struct calibrate_command *command, struct calibrat
     struct microbench_meter meter;
     struct host_report host;
     struct error why = {0};
-    proc_take_signals();
+    proc_block_signals();
     int code = open_session(NAME, &command->measure, &session);
     if (code)
         return code;

@@ -1,4 +1,3 @@
-#include "core/plain.h"
 #include "core/text.h"
 #include "estimate/legacy.h"
 #include "port/json_read.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/grow.h"
-#include "core/plain.h"
+#include "core/text.h"
 #include "core/units.h"
 
 enum err validation_add(struct validation *validation, const struct validate_row *row,

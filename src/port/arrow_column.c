@@ -1,6 +1,7 @@
-#include "port/arrow/column.h"
+#include "port/arrow_column.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <nanoarrow.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,26 +9,27 @@
 
 #include "core/json.h"
 #include "core/text.h"
+#include "core/units.h"
 #include "port/arrow_read.h"
 
 enum {
-    DEEPEST = 24,              /* the JSON writer's nesting is limited, a column or two are ours */
-    WIDEST_BITS = 1 << 30,     /* of a fixed-size element: no product with a length overflows */
-    LONGEST_BATCH = INT32_MAX, /* rows, or elements of one list column in a batch */
+    DEPTH_MAX = 24,         /* within the limit of the JSON writer */
+    ELEMENT_BITS = 1 << 30, /* limit of a fixed-size element: no product with a length overflows */
+    BATCH_ROWS = INT32_MAX, /* limit of rows, or of elements of one list column, in a batch */
 };
 
 struct arrow_column {
     char *name;
     enum ArrowType type;
     enum ArrowTimeUnit unit;
-    bool in_utc; /* a timestamp that has a time zone: the value is an instant */
+    bool in_utc; /* a timestamp with a time zone: the value is an instant */
     size_t child_count;
     struct arrow_column **children;
 };
 
 /* ---- the tree ---- */
 
-static bool is_read(enum ArrowType type)
+static bool is_supported(enum ArrowType type)
 {
     switch (type) {
     case NANOARROW_TYPE_NA:
@@ -62,10 +64,10 @@ static bool is_read(enum ArrowType type)
     }
 }
 
-/* A list has one child; a map one, which has two; a fixed size is a sensible one. */
+/* A list has one child; a map has one, which has two; a fixed size is plausible. */
 static bool has_shape(const struct ArrowSchema *schema, const struct ArrowSchemaView *view)
 {
-    bool sized = view->fixed_size >= 0 && view->fixed_size <= WIDEST_BITS / 8;
+    bool sized = view->fixed_size >= 0 && view->fixed_size <= ELEMENT_BITS / 8;
     switch (view->type) {
     case NANOARROW_TYPE_FIXED_SIZE_BINARY:
         return sized;
@@ -110,15 +112,15 @@ static enum err column_make(const struct ArrowSchema *schema, unsigned depth,
     struct ArrowSchemaView view = {0};
     struct ArrowError said = {0};
     const char *name = schema->name ? schema->name : "";
-    if (depth > DEEPEST)
-        return err_set(why, ERR_UNSUPPORTED, "columns nested deeper than %d levels", DEEPEST);
+    if (depth > DEPTH_MAX)
+        return err_set(why, ERR_UNSUPPORTED, "columns nested deeper than %d levels", DEPTH_MAX);
     if (ArrowSchemaViewInit(&view, schema, &said))
         return err_set(why, ERR_BAD_VALUE, "column '%.60s': %.160s", name, said.message);
-    if (!is_read(view.type) || !is_read(view.storage_type))
+    if (!is_supported(view.type) || !is_supported(view.storage_type))
         return err_set(why, ERR_UNSUPPORTED, "column '%.60s' is of type %s, which is not supported",
                        name, ArrowTypeString(view.type));
     if (!has_shape(schema, &view))
-        return err_set(why, ERR_BAD_VALUE, "column '%.60s' does not make a %s", name,
+        return err_set(why, ERR_BAD_VALUE, "column '%.60s' is not a valid %s", name,
                        ArrowTypeString(view.type));
     column->type = view.type;
     column->unit = view.time_unit;
@@ -155,7 +157,7 @@ void arrow_column_free(struct arrow_column *column)
     free(column);
 }
 
-/* ---- places in it ---- */
+/* ---- paths ---- */
 
 static bool is_text(enum ArrowType type)
 {
@@ -168,19 +170,19 @@ static enum arrow_kind kind_of(enum ArrowType type)
         return ARROW_IS_TEXT;
     if (type == NANOARROW_TYPE_STRUCT)
         return ARROW_IS_STRUCT;
-    /* The whole numbers and floats stand together in the list of types. */
+    /* Integers and floats are adjacent in the list of types. */
     return type >= NANOARROW_TYPE_BOOL && type <= NANOARROW_TYPE_DOUBLE ? ARROW_IS_NUMBER
                                                                         : ARROW_IS_OTHER;
 }
 
 bool arrow_column_find(const struct arrow_column *root, const char *const *names, size_t count,
-                       struct arrow_place *out)
+                       struct arrow_path *out)
 {
     const struct arrow_column *column = root;
-    *out = (struct arrow_place){.kind = ARROW_IS_STRUCT};
+    *out = (struct arrow_path){.kind = ARROW_IS_STRUCT};
     for (size_t depth = 0; depth < count; depth++) {
         size_t i = 0;
-        if (column->type != NANOARROW_TYPE_STRUCT || depth == ARROW_PLACE_DEEPEST)
+        if (column->type != NANOARROW_TYPE_STRUCT || depth == ARROW_PATH_MAX)
             return false;
         while (i < column->child_count && strcmp(column->children[i]->name, names[depth]) != 0)
             i++;
@@ -193,18 +195,18 @@ bool arrow_column_find(const struct arrow_column *root, const char *const *names
     return true;
 }
 
-const char *arrow_column_child(const struct arrow_column *root, const struct arrow_place *place,
+const char *arrow_column_child(const struct arrow_column *root, const struct arrow_path *path,
                                size_t i)
 {
     const struct arrow_column *column = root;
-    for (unsigned depth = 0; depth < place->depth; depth++)
-        column = column->children[place->child[depth]];
+    for (unsigned depth = 0; depth < path->depth; depth++)
+        column = column->children[path->child[depth]];
     return column->type == NANOARROW_TYPE_STRUCT && i < column->child_count
                ? column->children[i]->name
                : NULL;
 }
 
-/* ---- what is in a batch ---- */
+/* ---- checks of a batch ---- */
 
 static bool buffer_is_inside(const struct ArrowBufferView *buffer, const uint8_t *body,
                              int64_t size)
@@ -219,12 +221,12 @@ static bool buffer_is_inside(const struct ArrowBufferView *buffer, const uint8_t
 enum err arrow_column_check(const struct ArrowArrayView *view, const uint8_t *body, int64_t size,
                             struct error *why)
 {
-    if (view->length < 0 || view->length > LONGEST_BATCH || view->offset != 0)
+    if (view->length < 0 || view->length > BATCH_ROWS || view->offset != 0)
         return err_set(why, ERR_BAD_VALUE, "a column of %" PRId64 " values", view->length);
     for (int i = 0; i < NANOARROW_MAX_FIXED_BUFFERS; i++)
         if (view->layout.buffer_type[i] != NANOARROW_BUFFER_TYPE_NONE &&
             !buffer_is_inside(&view->buffer_views[i], body, size))
-            return err_set(why, ERR_BAD_VALUE, "a column's values lie outside their message");
+            return err_set(why, ERR_BAD_VALUE, "a column's values are outside its message");
     for (int64_t i = 0; i < view->n_children; i++) {
         enum err err = arrow_column_check(view->children[i], body, size, why);
         if (err)
@@ -233,7 +235,7 @@ enum err arrow_column_check(const struct ArrowArrayView *view, const uint8_t *bo
     return ERR_OK;
 }
 
-/* ---- values as JSON ---- */
+/* ---- a row as JSON ---- */
 
 static void print_base64(const uint8_t *bytes, size_t length, const char *key, struct json *json)
 {
@@ -256,10 +258,10 @@ static void print_base64(const uint8_t *bytes, size_t length, const char *key, s
     text_release(&text);
 }
 
-/* `units` of 1/per_second s since 1970, with as many digits as the unit has.  Seconds are rounded
- * down, also before 1970, so that the rest is never negative. */
-static void print_moment(int64_t units, int64_t per_second, int digits, bool date_only,
-                         const char *suffix, const char *key, struct json *json)
+/* `units` of 1/per_second s since 1970, with as many digits as the unit has.  Seconds are rounded down, also before
+ * 1970, so that the remainder is never negative. */
+static void print_time(int64_t units, int64_t per_second, int digits, bool date_only,
+                       const char *suffix, const char *key, struct json *json)
 {
     int64_t whole = units / per_second - (units % per_second < 0);
     int64_t rest = units % per_second + (units % per_second < 0 ? per_second : 0);
@@ -281,16 +283,16 @@ static void print_timestamp(const struct arrow_column *column, int64_t value, co
     const char *suffix = column->in_utc ? "Z" : "";
     switch (column->unit) {
     case NANOARROW_TIME_UNIT_SECOND:
-        print_moment(value, 1, 0, false, suffix, key, json);
+        print_time(value, 1, 0, false, suffix, key, json);
         break;
     case NANOARROW_TIME_UNIT_MILLI:
-        print_moment(value, 1000, 3, false, suffix, key, json);
+        print_time(value, 1000, 3, false, suffix, key, json);
         break;
     case NANOARROW_TIME_UNIT_MICRO:
-        print_moment(value, 1000000, 6, false, suffix, key, json);
+        print_time(value, 1000000, 6, false, suffix, key, json);
         break;
     case NANOARROW_TIME_UNIT_NANO:
-        print_moment(value, 1000000000, 9, false, suffix, key, json);
+        print_time(value, 1000000000, 9, false, suffix, key, json);
         break;
     }
 }
@@ -394,10 +396,10 @@ void arrow_column_print(const struct arrow_column *column, const struct ArrowArr
         break;
     }
     case NANOARROW_TYPE_DATE32:
-        print_moment(ArrowArrayViewGetIntUnsafe(view, at) * 86400, 1, 0, true, "", key, json);
+        print_time(ArrowArrayViewGetIntUnsafe(view, at) * 86400, 1, 0, true, "", key, json);
         break;
     case NANOARROW_TYPE_DATE64:
-        print_moment(ArrowArrayViewGetIntUnsafe(view, at), 1000, 0, true, "", key, json);
+        print_time(ArrowArrayViewGetIntUnsafe(view, at), 1000, 0, true, "", key, json);
         break;
     case NANOARROW_TYPE_TIMESTAMP:
         print_timestamp(column, ArrowArrayViewGetIntUnsafe(view, at), key, json);
@@ -415,5 +417,102 @@ void arrow_column_print(const struct arrow_column *column, const struct ArrowArr
         break;
     default:
         json_integer(json, key, ArrowArrayViewGetIntUnsafe(view, at));
+    }
+}
+
+/* ---- values by column ---- */
+
+static const struct ArrowArrayView *view_at(const struct ArrowArrayView *batch,
+                                            const struct arrow_path *path)
+{
+    for (unsigned depth = 0; depth < path->depth; depth++)
+        batch = batch->children[path->child[depth]];
+    return batch;
+}
+
+/* The children of a null struct have values, which mean nothing.  The row itself is never null. */
+static bool has_validity(const struct ArrowArrayView *view)
+{
+    return view->storage_type == NANOARROW_TYPE_NA || view->buffer_views[0].data.data;
+}
+
+/* The values, as if none were null. */
+static void copy_numbers(const struct ArrowArrayView *view, int64_t rows, double *out)
+{
+    if (view->storage_type == NANOARROW_TYPE_DOUBLE) {
+        for (int64_t i = 0; i < rows; i++)
+            out[i] = view->buffer_views[1].data.as_double[i];
+    } else if (view->storage_type == NANOARROW_TYPE_INT64) {
+        for (int64_t i = 0; i < rows; i++)
+            out[i] = (double)view->buffer_views[1].data.as_int64[i];
+    } else {
+        for (int64_t i = 0; i < rows; i++)
+            out[i] = ArrowArrayViewGetDoubleUnsafe(view, i);
+    }
+}
+
+static bool is_float(enum ArrowType type)
+{
+    return type == NANOARROW_TYPE_DOUBLE || type == NANOARROW_TYPE_FLOAT ||
+           type == NANOARROW_TYPE_HALF_FLOAT;
+}
+
+static bool is_null_above(const struct ArrowArrayView *batch, const struct arrow_path *path,
+                          int64_t row)
+{
+    for (unsigned depth = 0; depth < path->depth; depth++) {
+        batch = batch->children[path->child[depth]];
+        if (ArrowArrayViewIsNull(batch, row))
+            return true;
+    }
+    return false;
+}
+
+/* Most columns have no nulls on any level: then no bit need be read. */
+static unsigned levels_with_nulls(const struct ArrowArrayView *batch, const struct arrow_path *path)
+{
+    unsigned levels = 0;
+    for (unsigned depth = 0; depth < path->depth; depth++) {
+        batch = batch->children[path->child[depth]];
+        levels += has_validity(batch);
+    }
+    return levels;
+}
+
+void arrow_column_known(const struct ArrowArrayView *batch, const struct arrow_path *path,
+                        bool *out)
+{
+    bool some_null = levels_with_nulls(batch, path) > 0;
+    for (int64_t i = 0; i < batch->length; i++)
+        out[i] = !some_null || !is_null_above(batch, path, i);
+}
+
+void arrow_column_numbers(const struct ArrowArrayView *batch, const struct arrow_path *path,
+                          double *out, uint64_t *not_finite)
+{
+    const struct ArrowArrayView *view = view_at(batch, path);
+    bool some_null = levels_with_nulls(batch, path) > 0;
+    if (path->kind == ARROW_IS_NUMBER)
+        copy_numbers(view, batch->length, out);
+    for (int64_t i = 0; i < batch->length; i++)
+        if (path->kind != ARROW_IS_NUMBER || (some_null && is_null_above(batch, path, i))) {
+            out[i] = UNKNOWN;
+        } else if (!isfinite(out[i])) {
+            *not_finite += is_float(view->storage_type);
+            out[i] = UNKNOWN;
+        }
+}
+
+void arrow_column_texts(const struct ArrowArrayView *batch, const struct arrow_path *path,
+                        struct arrow_text *out)
+{
+    const struct ArrowArrayView *view = view_at(batch, path);
+    bool some_null = levels_with_nulls(batch, path) > 0;
+    for (int64_t i = 0; i < batch->length; i++) {
+        out[i] = (struct arrow_text){0};
+        if (path->kind != ARROW_IS_TEXT || (some_null && is_null_above(batch, path, i)))
+            continue;
+        struct ArrowStringView text = ArrowArrayViewGetStringUnsafe(view, i);
+        out[i] = (struct arrow_text){text.data ? text.data : "", (size_t)text.size_bytes};
     }
 }
