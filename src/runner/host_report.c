@@ -59,6 +59,6 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
                 info->memory_bytes ? (double)info->memory_bytes / (1 << 20) : UNKNOWN);
     json_string(json, "board", or_null(info->board));
     json_string(json, "gpu", or_null(host->gpu));
-    json_bool(json, "virtualised", info->virtualised);
+    json_bool(json, "virtualised", info->virtualized);
     json_object_end(json);
 }
