@@ -17,13 +17,14 @@
 #include "stats/linear_fit.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
-    =======
+    == == ==
+    =
 #include "stats/fit.h"
-    >>>>>>> main
+        >>>>>>> main
 
-    enum {
-        RUNS_MOST = 1024
-    };
+        enum {
+            RUNS_MOST = 1024
+        };
 
 /* ---- one run ---- */
 

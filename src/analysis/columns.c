@@ -11,13 +11,14 @@
 <<<<<<< HEAD
 #include "metrics/repeats.h"
 #include "stats/quantile.h"
-    =======
+    == == ==
+    =
 >>>>>>> main
 
-    enum {
-        LENGTH_FIRST = 16,
-        LENGTHS_MOST = 40
-    };
+        enum {
+            LENGTH_FIRST = 16,
+            LENGTHS_MOST = 40
+        };
 
 double row_ratio(const struct run_table *table, enum run_number numerator,
                  enum run_number denominator, size_t row)
