@@ -10,13 +10,12 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
-<<<<<<< HEAD
-#include "stats/resample.h"
+#include "stats/bootstrap.h"
 #include "stats/quantile.h"
 
-    /* ---- energy of graded queries ---- */
+/* ---- energy of graded queries ---- */
 
-    struct graded_energy {
+struct graded_energy {
     double *joules, *watts;
     size_t joules_count, watts_count;
     size_t zero_joules, zero_watts; /* given, and zero or less */
@@ -153,19 +152,16 @@ static void graded_energy_put(struct json *json, struct graded_energy *graded)
 }
 
 /* ---- the analysis ---- */
-=======
-#include "stats/bootstrap.h"
->>>>>>> main
 
-    enum {
-        DRAWS = 2000,
-        GROUP_DRAWS = 1000,
-        GROUPS = 1024,
-        GROUPS_FEW = 256,
-        SEED = 1,
-        SUBJECTS_MOST = 200,
-        RECORDS_MOST = 2000 /* whose texts are told */
-    };
+enum {
+    DRAWS = 2000,
+    GROUP_DRAWS = 1000,
+    GROUPS = 1024,
+    GROUPS_FEW = 256,
+    SEED = 1,
+    SUBJECTS_MOST = 200,
+    RECORDS_MOST = 2000 /* whose texts are told */
+};
 
 /* ---- intervals ---- */
 

@@ -12,19 +12,12 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-<<<<<<< HEAD
 #include "metrics/intelligence.h"
-#include "stats/linear_fit.h"
+#include "stats/fit.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
-    == == ==
-    =
-#include "stats/fit.h"
-        >>>>>>> main
 
-        enum {
-            RUNS_MOST = 1024
-        };
+enum { RUNS_MOST = 1024 };
 
 /* ---- one run ---- */
 

@@ -8,17 +8,10 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-<<<<<<< HEAD
 #include "metrics/repeats.h"
 #include "stats/quantile.h"
-    == == ==
-    =
->>>>>>> main
 
-        enum {
-            LENGTH_FIRST = 16,
-            LENGTHS_MOST = 40
-        };
+enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40 };
 
 double row_ratio(const struct run_table *table, enum run_number numerator,
                  enum run_number denominator, size_t row)
