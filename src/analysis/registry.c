@@ -30,6 +30,7 @@ const char *unmeasured_kind(const char *name)
 
 const struct analysis_driver *const ANALYSIS_DRIVERS[] = {
 #define ANALYSIS(name) &analysis_##name,
+#include "analysis/analyses.def"
 #undef ANALYSIS
     NULL,
 };
