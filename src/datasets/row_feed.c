@@ -15,7 +15,7 @@
 #include "core/utf8.h"
 #include "datasets/dataset.h"
 #include "port/json_read.h"
-#include "port/scratch.h"
+#include "port/file.h"
 
 /* ---- repair ---- */
 
@@ -28,7 +28,7 @@ static void repair_bytes(struct text *text)
     for (size_t i = 0; i < text->length; i++)
         if (!text->bytes[i])
             text->bytes[i] = '\xFF'; /* valid UTF-8, but not in a C string */
-    utf8_repair(&valid, text->bytes, text->length);
+    text_add_repaired(&valid, text->bytes, text->length);
     text_release(text);
     *text = valid;
 }
@@ -123,7 +123,7 @@ static enum err store_row(struct shuffled *shuffled, const char *bytes, struct s
     if (!rows)
         return err_set(why, ERR_NO_MEMORY, "shuffle: out of memory");
     shuffled->rows = rows;
-    enum err err = scratch_write(shuffled->fd, bytes, stored.length, stored.offset);
+    enum err err = file_write_at(shuffled->fd, bytes, stored.length, stored.offset);
     if (err)
         return err_set(why, err, "shuffle: scratch file: %s", err_text(err));
     rows[shuffled->count++] = stored;
@@ -170,7 +170,7 @@ static enum err shuffled_next(void *state, struct text *row, uint64_t *number, b
     char *bytes = malloc(stored->length + 1);
     if (!bytes)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    enum err err = scratch_read(shuffled->fd, bytes, stored->length, stored->offset);
+    enum err err = file_read_at(shuffled->fd, bytes, stored->length, stored->offset);
     bytes[stored->length] = '\0';
     if (err)
         err_set(why, err, "scratch file: %s", err_text(err));
@@ -198,7 +198,7 @@ static enum err shuffle_source(struct row_source *source, uint64_t seed, struct 
     if (!shuffled)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     shuffled->fd = -1;
-    enum err err = scratch_open(&shuffled->fd, why);
+    enum err err = file_open_scratch(&shuffled->fd, why);
     if (!err)
         err = store_all(shuffled, source, why);
     if (err) {
