@@ -417,6 +417,51 @@ void ledger_release(struct ledger *ledger)
     ledger->count = 0;
 }
 
+/* ---- selections and baselines ---- */
+
+static bool is_selected(const struct ledger_device *device, const char *wanted)
+{
+    if (wanted)
+        return !strcmp(device->id, wanted);
+    return str_starts(device->id, "cpu") || str_starts(device->id, "dram");
+}
+
+static void append(char *to, size_t size, const char *more)
+{
+    size_t length = strlen(to);
+    (void)str_format(to + length, size - length, "%s%s", length ? " + " : "", more);
+}
+
+static enum err none_selected(const struct ledger *ledger, const char *wanted, struct error *why)
+{
+    char known[160] = "";
+    for (size_t i = 0; i < ledger->count; i++)
+        if (is_known(ledger->devices[i].energy.joules))
+            append(known, sizeof known, ledger->devices[i].id);
+    return err_set(why, ERR_NO_DATA,
+                   "energy of %s is not measured (measured: %s); see `ipw doctor`",
+                   wanted ? wanted : "the processor", *known ? known : "nothing");
+}
+
+enum err ledger_select(const struct ledger *ledger, const char *device,
+                       struct ledger_selection *out, struct error *why)
+{
+    *out = (struct ledger_selection){.updates = UNKNOWN};
+    bool any = false;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct ledger_device *d = &ledger->devices[i];
+        if (!d->has_energy || !is_selected(d, device) || !is_known(d->energy.joules))
+            continue;
+        any = true;
+        out->joules += d->energy.joules;
+        out->updates = fmin(out->updates, (double)d->energy.updates);
+        out->is_estimated |= !energy_is_measured(&d->energy);
+        append(out->devices, sizeof out->devices, d->id);
+        append(out->source, sizeof out->source, d->energy.source);
+    }
+    return any ? ERR_OK : none_selected(ledger, device, why);
+}
+
 enum err baseline_from(const struct ledger *ledger, struct baseline *out)
 {
     *out = (struct baseline){.seconds = seconds(ledger->to - ledger->from)};

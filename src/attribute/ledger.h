@@ -77,6 +77,19 @@ void ledger_release(struct ledger *ledger);
 enum err ledger_mean(const struct ledger *const *ledgers, size_t count, struct ledger *out)
     MUST_USE;
 
+/* The energy of some of a ledger's devices. */
+struct ledger_selection {
+    double joules;
+    double updates; /* of the sensor that has fewest */
+    bool is_estimated;
+    char devices[96], source[192];
+};
+
+/* Of one device, or with NULL of all processors and their memory.  ERR_NO_DATA when none of them has
+ * any. */
+enum err ledger_select(const struct ledger *ledger, const char *device,
+                       struct ledger_selection *out, struct error *why) MUST_USE;
+
 /* The baseline from the ledger of an idle window; baseline_release frees it. */
 enum err baseline_from(const struct ledger *ledger, struct baseline *out) MUST_USE;
 void baseline_release(struct baseline *baseline);

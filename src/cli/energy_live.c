@@ -11,7 +11,6 @@
 #include "port/term.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
-#include "report/live/reading_formats.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 

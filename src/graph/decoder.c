@@ -1,27 +1,127 @@
+/* The tensors of a decoder by component: each is added once, under its component, to the sums of its layer and of the
+ * model. */
 #include "graph/decoder.h"
 
 #include <stdlib.h>
 
-#include "graph/decoder/keys.h"
-#include "graph/decoder/tensors.h"
+static const struct {
+    const char *name;
+    enum decoder_component component;
+    enum decoder_role role;
+} TENSORS[DECODER_TENSOR_COUNT] = {
+#define DECODER_TENSOR(constant, name, component, role, columns, rows)                             \
+    {name, DECODER_##component, ROLE_##role},
+#include "graph/decoder_tensors.def"
+#undef DECODER_TENSOR
+};
 
-enum err decoder_read(const struct gguf *gguf, struct decoder *out, struct error *why)
+const char *decoder_tensor_name(enum decoder_tensor tensor)
 {
-    *out = (struct decoder){0};
-    enum err err = keys_read(gguf, out, why);
-    if (!err)
-        err = decoder_tensors_read(gguf, out, why);
-    if (err) {
-        decoder_release(out);
-        return err;
+    return TENSORS[tensor].name;
+}
+
+enum decoder_component decoder_tensor_component(enum decoder_tensor tensor)
+{
+    return TENSORS[tensor].component;
+}
+
+static uint64_t elements(const struct decoder_entry *entry)
+{
+    return entry->columns * entry->rows * entry->matrices;
+}
+
+/* The type is that of a matrix; of a vector only where there is no matrix. */
+static void update_type(struct decoder_part *part, const struct decoder_entry *entry,
+                        bool is_vector)
+{
+    bool has_matrix = part->parameters > part->vector_parameters;
+    if (is_vector && has_matrix)
+        return;
+    if (!is_vector && !has_matrix)
+        part->largest = 0;
+    else if (part->type && part->type != entry->type)
+        part->is_mixed = true;
+    if (entry->bytes > part->largest) {
+        part->largest = entry->bytes;
+        part->type = entry->type;
     }
-    const struct decoder_layer *first = &out->layers[0];
-    out->heads = first->heads;
-    out->heads_kv = first->heads_kv;
-    out->key_size = first->key_size;
-    out->value_size = first->value_size;
-    out->feed_forward = first->feed_forward ? first->feed_forward : first->expert_feed_forward;
-    return ERR_OK;
+}
+
+static void add_to_part(struct decoder_part *part, const struct decoder_entry *entry)
+{
+    enum decoder_role role = TENSORS[entry->tensor].role;
+    bool is_embedding = TENSORS[entry->tensor].component == DECODER_EMBEDDING;
+    bool is_vector = entry->is_bias || role == ROLE_NORM || role == ROLE_NORM_AFTER ||
+                     (role == ROLE_TABLE && !is_embedding);
+    update_type(part, entry, is_vector);
+    part->parameters += elements(entry);
+    part->bytes += entry->bytes;
+    if (is_vector)
+        part->vector_parameters += elements(entry);
+    if (role == ROLE_EXPERTS) {
+        part->expert_parameters += elements(entry);
+        part->expert_bytes += entry->bytes;
+    }
+    if (entry->is_bias)
+        part->bias_parameters += elements(entry);
+}
+
+/* One weight may be shared by all heads. */
+static uint64_t normalized_elements(const struct decoder_layer *layer,
+                                    const struct decoder_entry *entry)
+{
+    if (entry->tensor == DECODER_TENSOR_ATTN_Q_NORM)
+        return layer->heads * layer->key_size;
+    if (entry->tensor == DECODER_TENSOR_ATTN_K_NORM)
+        return layer->heads_kv * layer->key_size;
+    return entry->columns;
+}
+
+static void add_norm(struct decoder_layer *layer, const struct decoder_entry *entry)
+{
+    if (entry->is_bias)
+        layer->has_layer_norm = true;
+    else if (TENSORS[entry->tensor].role == ROLE_NORM)
+        layer->norm_elements += normalized_elements(layer, entry);
+    else
+        layer->norm_elements_after += normalized_elements(layer, entry);
+}
+
+static void add_weight(struct decoder_weight *weight, const struct decoder_entry *entry)
+{
+    weight->is_stored = entry->is_stored;
+    if (entry->is_bias) {
+        weight->bias_elements = elements(entry);
+        weight->bias_bytes = entry->bytes;
+        return;
+    }
+    weight->columns = entry->columns;
+    weight->rows = entry->rows;
+    weight->matrices = entry->matrices;
+    weight->bytes = entry->bytes;
+}
+
+void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder_entry *entry)
+{
+    struct decoder_layer *inside = layer < 0 ? NULL : &decoder->layers[layer];
+    enum decoder_component component = TENSORS[entry->tensor].component;
+    add_to_part(inside ? &inside->parts[component] : &decoder->outside[component], entry);
+    add_weight(inside ? &inside->weights[entry->tensor] : &decoder->outside_weights[entry->tensor],
+               entry);
+    if (inside && component == DECODER_NORM)
+        add_norm(inside, entry);
+    decoder->parameters += elements(entry);
+    decoder->bytes += entry->bytes;
+}
+
+void decoder_finish(struct decoder *decoder)
+{
+    const struct decoder_layer *first = &decoder->layers[0];
+    decoder->heads = first->heads;
+    decoder->heads_kv = first->heads_kv;
+    decoder->key_size = first->key_size;
+    decoder->value_size = first->value_size;
+    decoder->feed_forward = first->feed_forward ? first->feed_forward : first->expert_feed_forward;
 }
 
 void decoder_release(struct decoder *decoder)

@@ -1,11 +1,10 @@
-/* The shape of a decoder-only language model of Llama's kind, out of a GGUF file (here) or of its
- * numbers (decoder_shape.h): how many layers, heads and features, and what each component of each layer weighs.
+/* A decoder-only language model of the Llama kind: how many layers, heads and features, and what each component of
+ * each layer weighs.  It comes from a GGUF file (here) or from the sizes in a config.json (decoder_shape.h), and
+ * becomes a graph here or a table of costs in decoder_cost.h.
  *
- * Every tensor of the file is counted in exactly one component, so the parts add up to the file's
- * tensors; a tensor whose place is not known, or whose shape contradicts the keys, is an error.
+ * Every tensor is counted in exactly one component, so the components add up to the model.
  *
- * Ownership: decoder_read fills a struct of the caller's, who releases it; nothing in it points into
- * the file, which may be closed. */
+ * Ownership: the caller releases a struct decoder with decoder_release; nothing in it points into a file. */
 #ifndef IPW_GRAPH_DECODER_H
 #define IPW_GRAPH_DECODER_H
 
@@ -14,21 +13,15 @@
 #include <stdint.h>
 
 #include "core/err.h"
-#include "graph/gguf.h"
+#include "graph/graph.h"
 
-enum decoder_component {
-#define DECODER_COMPONENT(constant, name, words) DECODER_##constant,
-#include "graph/decoder_components.def"
-#undef DECODER_COMPONENT
-    DECODER_COMPONENT_COUNT
-};
-
-const char *decoder_component_name(enum decoder_component component);  /* "attn_qkv" */
-const char *decoder_component_words(enum decoder_component component); /* "attention: qkv" */
+struct gguf;
+struct graph_setting;
+struct tensor_type;
 
 enum decoder_activation { DECODER_SILU, DECODER_GELU };
 
-/* The tensors that a layer may have, and those outside of the layers. */
+/* The tensors that a decoder may have, in a layer or outside the layers. */
 enum decoder_tensor {
 #define DECODER_TENSOR(constant, name, component, role, columns, rows) DECODER_TENSOR_##constant,
 #include "graph/decoder_tensors.def"
@@ -36,23 +29,25 @@ enum decoder_tensor {
     DECODER_TENSOR_COUNT
 };
 
-/* One of them, as it lies; all zero where there is none. */
+const char *decoder_tensor_name(enum decoder_tensor tensor); /* "attn_q" */
+enum decoder_component decoder_tensor_component(enum decoder_tensor tensor);
+
+/* One of them, as stored; all zero when the decoder does not have it. */
 struct decoder_weight {
-    uint64_t columns, rows, matrices; /* one a matrix, but for experts */
+    uint64_t columns, rows, matrices; /* one matrix, or one per expert */
     uint64_t bytes;
-    uint64_t bias_numbers, bias_bytes; /* 0: it has no bias */
-    /* The bytes are those of its own format, in a file; otherwise they are as with 16 bits a number,
-     * and whoever asks for another precision may change them. */
+    uint64_t bias_elements, bias_bytes; /* 0: it has no bias */
+    /* The bytes are those of a file's own dtype; otherwise they are those of 16-bit elements, and another
+     * precision may replace them. */
     bool is_stored;
 };
 
-/* The weights of one component in one layer, or outside of the layers. */
+/* The weights of one component in one layer, or outside the layers. */
 struct decoder_part {
     uint64_t parameters, bytes;
-    /* Of these, what belongs to the experts, all of them together; a token uses its share. */
-    uint64_t expert_parameters, expert_bytes;
-    /* Of these, what is added or scales number by number (norms, biases), not a matrix. */
-    uint64_t vector_parameters, bias_parameters;
+    uint64_t expert_parameters, expert_bytes; /* of these, in experts: all of them together */
+    uint64_t vector_parameters; /* of these, in norms and biases rather than matrices */
+    uint64_t bias_parameters;
     const struct tensor_type *type; /* of its largest matrix, or vector; NULL without weights */
     bool is_mixed;                  /* its matrices are not all of that type */
     uint64_t largest;               /* bytes of that tensor */
@@ -61,14 +56,14 @@ struct decoder_part {
 struct decoder_layer {
     uint64_t heads, heads_kv;
     uint64_t key_size, value_size; /* of one head */
-    uint64_t feed_forward;        /* the width that every token goes through, shared experts' too */
-    uint64_t expert_feed_forward; /* the width of one expert; 0 in a dense layer */
-    uint64_t window;              /* tokens that attention sees, itself included; 0: all */
-    /* Numbers of one token that its norms go over: those before attention, and those after it. */
-    uint64_t norm_numbers, norm_numbers_after;
-    bool norm_has_mean; /* LayerNorm rather than RMSNorm */
-    bool is_gated;      /* activation(gate) x up, rather than activation(up) */
-    bool is_fused;      /* gate and up are one matrix */
+    uint64_t feed_forward;         /* width for every token, shared experts included */
+    uint64_t expert_feed_forward;  /* width of one expert; 0 in a dense layer */
+    uint64_t window; /* sliding window in tokens, the token itself included; 0: none */
+    /* Elements per token that are normalized: before attention, and after it. */
+    uint64_t norm_elements, norm_elements_after;
+    bool has_layer_norm; /* LayerNorm rather than RMSNorm */
+    bool is_gated;       /* activation(gate) x up, rather than activation(up) */
+    bool is_fused;       /* gate and up are one matrix */
     struct decoder_part parts[DECODER_COMPONENT_COUNT];
     struct decoder_weight weights[DECODER_TENSOR_COUNT];
 };
@@ -77,22 +72,60 @@ struct decoder {
     char architecture[64];
     char name[128]; /* general.name; "" without */
     enum decoder_activation activation;
-    uint64_t embedding, vocabulary, context;
+    uint64_t embedding, vocabulary;
+    uint64_t context; /* maximum context length; 0: unknown */
     uint64_t heads, heads_kv, key_size, value_size, feed_forward; /* of the first layer */
     uint64_t experts, experts_used;                               /* 0: a dense model */
-    bool has_tied_head; /* the embedding is the output head too, and stored once */
+    bool has_tied_embeddings; /* the output head is the embedding, stored once */
     uint64_t parameters, bytes;
     size_t layer_count;
     struct decoder_layer *layers;
-    /* Outside of the layers: embedding, final norm, head, rotation factors.  The tensor of a tied head
-     * is counted under the embedding. */
+    /* Outside the layers: embedding, final norm, output head, rotary factors.  A tied head is counted under the
+     * embedding. */
     struct decoder_part outside[DECODER_COMPONENT_COUNT];
     struct decoder_weight outside_weights[DECODER_TENSOR_COUNT];
 };
 
-/* ERR_UNSUPPORTED for an architecture, tensor or split file that is not known; ERR_BAD_VALUE for a
- * file that contradicts itself. */
+#define DECODER_OUTSIDE (-1) /* in place of a layer */
+
+/* decoder_gguf.c.  ERR_UNSUPPORTED for an unknown architecture or tensor, or a split file; ERR_BAD_VALUE for a
+ * file whose tensors contradict its keys. */
 enum err decoder_read(const struct gguf *gguf, struct decoder *out, struct error *why) MUST_USE;
 void decoder_release(struct decoder *decoder);
+
+/* ---- building one, tensor by tensor ---- */
+
+enum decoder_role { ROLE_MATRIX, ROLE_EXPERTS, ROLE_NORM, ROLE_NORM_AFTER, ROLE_TABLE };
+
+struct decoder_entry {
+    enum decoder_tensor tensor;
+    bool is_bias;                     /* of that tensor: `columns` elements */
+    uint64_t columns, rows, matrices; /* 1 for a missing dimension */
+    uint64_t bytes;
+    const struct tensor_type *type; /* NULL: none that GGUF files have */
+    bool is_stored;
+};
+
+/* Adds a tensor to its component in the layer, or DECODER_OUTSIDE, and to the sums.  The layer's heads must be
+ * set before. */
+void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder_entry *entry);
+/* Fills the sizes that a decoder repeats from its first layer. */
+void decoder_finish(struct decoder *decoder);
+
+/* ---- as a graph (decoder_graph.c) ---- */
+
+enum { DECODER_DEFAULT_TOKENS = 512 }; /* prompt and context; less where the model's context is */
+
+/* The graph of one forward pass.  Prefill computes `tokens` tokens of each of `batch` sequences and the logits of
+ * the last ones; decode computes one token of each, which attends to `context` tokens, itself included.  A KV cache
+ * tensor has the tokens that the pass really reads: with a sliding window, no more than the window.  Nodes have
+ * layer and component, so that sums agree with decoder_cost.h.
+ *
+ * Two counts differ from decoder_cost.h: adding and gating the output of shared experts is counted here, and an
+ * embedding lookup reads no more than the whole table.
+ *
+ * Fills a zeroed graph and finishes it; writes defaults back to the options.  On failure nothing is kept. */
+enum err decoder_graph(const struct decoder *decoder, struct graph_setting *options,
+                       struct graph *out, struct error *why) MUST_USE;
 
 #endif

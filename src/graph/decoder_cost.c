@@ -97,9 +97,9 @@ static struct decoder_cost norm_cost(const struct pass *pass, const struct decod
     struct decoder_cost cost = {0};
     double numbers = (double)pass->decoder->embedding * pass->wanted; /* the final one */
     if (pass->layer)
-        numbers = (double)pass->layer->norm_numbers * pass->all +
-                  (double)pass->layer->norm_numbers_after * pass->after;
-    bool has_mean = pass->decoder->layers[0].norm_has_mean;
+        numbers = (double)pass->layer->norm_elements * pass->all +
+                  (double)pass->layer->norm_elements_after * pass->after;
+    bool has_mean = pass->decoder->layers[0].has_layer_norm;
     cost.elementwise_flops =
         numbers * (has_mean ? DECODER_LAYER_NORM_FLOPS : DECODER_RMS_NORM_FLOPS);
     cost.weight_bytes = numbers > 0 ? (double)part->bytes : 0;
@@ -206,7 +206,7 @@ static struct decoder_cost head_cost(const struct pass *pass)
 {
     const struct decoder *decoder = pass->decoder;
     struct decoder_part part =
-        decoder->outside[decoder->has_tied_head ? DECODER_EMBEDDING : DECODER_HEAD];
+        decoder->outside[decoder->has_tied_embeddings ? DECODER_EMBEDDING : DECODER_HEAD];
     struct decoder_cost cost = multiply(pass, &part, pass->wanted);
     move(&cost, pass, (double)decoder->embedding * pass->wanted,
          (double)decoder->vocabulary * pass->wanted);
@@ -305,14 +305,4 @@ double decoder_cost_bytes(const struct decoder_cost *cost)
 {
     return cost->weight_bytes + cost->activation_read_bytes + cost->activation_write_bytes +
            cost->cache_read_bytes + cost->cache_write_bytes;
-}
-
-double decoder_cache_bytes_per_token(const struct decoder *decoder, double cache_bytes)
-{
-    double numbers = 0;
-    for (size_t i = 0; i < decoder->layer_count; i++) {
-        const struct decoder_layer *layer = &decoder->layers[i];
-        numbers += (double)(layer->heads_kv * (layer->key_size + layer->value_size));
-    }
-    return numbers * (cache_bytes > 0 ? cache_bytes : 2);
 }

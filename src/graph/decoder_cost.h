@@ -64,7 +64,4 @@ void decoder_cost_add(struct decoder_cost *sum, const struct decoder_cost *more)
 double decoder_cost_flops(const struct decoder_cost *cost); /* matrix and elementwise */
 double decoder_cost_bytes(const struct decoder_cost *cost); /* all five */
 
-/* Bytes of keys and values that one token of one sequence leaves in the cache, in all layers. */
-double decoder_cache_bytes_per_token(const struct decoder *decoder, double cache_bytes);
-
 #endif

@@ -1,12 +1,326 @@
-#include "graph/decoder_graph.h"
+/* A decoder as a graph: attention with its KV cache, then a feed-forward network that is dense, a mixture of experts, or
+ * both, layer by layer. */
+#include <math.h>
 
-#include "graph/decoder/making.h"
-#include "graph/decoder/weigh.h"
+#include "core/text.h"
+#include "graph/build.h"
+#include "graph/decoder.h"
+#include "graph/reader.h"
 
-/* Beyond any pass: so bounded, products of shapes stay far below 2^63. */
-enum { MOST_TOKENS = 1 << 28, MOST_SEQUENCES = 1 << 20 };
+/* The graph while it is built. */
+struct pass {
+    struct build build;
+    const struct decoder *decoder;
+    const struct decoder_layer *layer;    /* NULL outside the layers */
+    const struct decoder_weight *weights; /* of the layer, or outside */
+    int64_t sequences, tokens, cached; /* of one sequence: new tokens, and those in the KV cache */
+    tensor_id rotary; /* factors that all layers share; GRAPH_NONE: computed from positions */
+};
 
-/* ---- the setting ---- */
+/* ---- weights and what they are used for ---- */
+
+static bool has_weight(const struct pass *pass, enum decoder_tensor tensor)
+{
+    return pass->weights[tensor].columns > 0;
+}
+
+static tensor_id parameter(struct pass *pass, enum decoder_tensor tensor, const char *what,
+                           int rank, const int64_t *dims)
+{
+    const struct decoder_weight *weight = &pass->weights[tensor];
+    bool is_bias = what[1] == 'b';
+    char name[64];
+    str_join(name, sizeof name, decoder_tensor_name(tensor), what, "");
+    tensor_id id = build_tensor(&pass->build, GRAPH_PARAMETER, name, rank, dims);
+    if (id >= 0 && weight->is_stored)
+        pass->build.graph->tensors[id].stored_bytes =
+            (double)(is_bias ? weight->bias_bytes : weight->bytes);
+    return id;
+}
+
+static tensor_id weight_of(struct pass *pass, enum decoder_tensor tensor)
+{
+    const struct decoder_weight *weight = &pass->weights[tensor];
+    int64_t dims[] = {(int64_t)weight->matrices, (int64_t)weight->rows, (int64_t)weight->columns};
+    int rank = weight->matrices > 1 ? 3 : 2;
+    return parameter(pass, tensor, ".weight", rank, dims + 3 - rank);
+}
+
+static tensor_id bias_of(struct pass *pass, enum decoder_tensor tensor)
+{
+    int64_t numbers = (int64_t)pass->weights[tensor].bias_elements;
+    return numbers ? parameter(pass, tensor, ".bias", 1, &numbers) : GRAPH_NONE;
+}
+
+static tensor_id linear(struct pass *pass, enum decoder_tensor tensor, tensor_id x)
+{
+    tensor_id weight = weight_of(pass, tensor), bias = bias_of(pass, tensor);
+    pass->build.component = decoder_tensor_component(tensor);
+    return build_linear_with(&pass->build, decoder_tensor_name(tensor), x, weight, bias,
+                             (int64_t)pass->weights[tensor].rows);
+}
+
+static tensor_id norm(struct pass *pass, enum decoder_tensor tensor, tensor_id x)
+{
+    if (!has_weight(pass, tensor))
+        return x;
+    struct build *build = &pass->build;
+    bool has_mean = pass->decoder->layers[0].has_layer_norm;
+    struct graph_node node = {.op = has_mean ? GRAPH_LAYER_NORM : GRAPH_RMS_NORM,
+                              .name = decoder_tensor_name(tensor)};
+    int64_t columns = (int64_t)pass->weights[tensor].columns;
+    tensor_id inputs[] = {x, parameter(pass, tensor, ".weight", 1, &columns),
+                          bias_of(pass, tensor)};
+    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), build_dim(build, x, 2)};
+    build->component = DECODER_NORM;
+    return build_node(build, &node, inputs, inputs[2] >= 0 ? 3 : 2, 3, dims);
+}
+
+static tensor_id slice_features(struct pass *pass, const char *name, tensor_id x, int64_t size)
+{
+    struct graph_node node = {.op = GRAPH_VIEW, .name = name, .label = "slice"};
+    int64_t dims[] = {build_dim(&pass->build, x, 0), build_dim(&pass->build, x, 1), size};
+    return build_node(&pass->build, &node, &x, 1, 3, dims);
+}
+
+static tensor_id rotary_factors(struct pass *pass)
+{
+    static const enum decoder_tensor FACTORS[] = {DECODER_TENSOR_ROPE_FREQS,
+                                                  DECODER_TENSOR_ROPE_FACTORS_LONG,
+                                                  DECODER_TENSOR_ROPE_FACTORS_SHORT};
+    struct build *build = &pass->build;
+    tensor_id inputs[3];
+    int count = 0;
+    int64_t numbers = 0;
+    for (size_t i = 0; i < sizeof FACTORS / sizeof *FACTORS; i++) {
+        if (!has_weight(pass, FACTORS[i]))
+            continue;
+        numbers = (int64_t)pass->weights[FACTORS[i]].columns;
+        inputs[count] = parameter(pass, FACTORS[i], ".weight", 1, &numbers);
+        if (inputs[count] >= 0) /* computed, not trained */
+            build->graph->tensors[inputs[count]].role = GRAPH_BUFFER;
+        count++;
+    }
+    if (!count)
+        return GRAPH_NONE;
+    struct graph_node node = {.op = GRAPH_MOVE, .name = "rotation_factors"};
+    build->component = DECODER_ATTN_QKV;
+    return build_node(build, &node, inputs, count, 1, &numbers);
+}
+
+/* ---- attention ---- */
+
+struct qkv {
+    tensor_id query, key, value;
+};
+
+/* Separate projections, or one fused matrix. */
+static struct qkv project(struct pass *pass, tensor_id x)
+{
+    const struct decoder_layer *layer = pass->layer;
+    if (!has_weight(pass, DECODER_TENSOR_ATTN_QKV))
+        return (struct qkv){linear(pass, DECODER_TENSOR_ATTN_Q, x),
+                            linear(pass, DECODER_TENSOR_ATTN_K, x),
+                            linear(pass, DECODER_TENSOR_ATTN_V, x)};
+    tensor_id all = linear(pass, DECODER_TENSOR_ATTN_QKV, x);
+    return (struct qkv){
+        slice_features(pass, "query", all, (int64_t)(layer->heads * layer->key_size)),
+        slice_features(pass, "key", all, (int64_t)(layer->heads_kv * layer->key_size)),
+        slice_features(pass, "value", all, (int64_t)(layer->heads_kv * layer->value_size))};
+}
+
+static tensor_id rotary_embedding(struct pass *pass, const char *name, tensor_id x,
+                                  tensor_id factors)
+{
+    struct build *build = &pass->build;
+    struct graph_node node = {.op = GRAPH_ROTATION, .name = name};
+    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), build_dim(build, x, 2)};
+    build->component = DECODER_ATTN_QKV;
+    return build_node(build, &node, (tensor_id[]){x, factors}, factors >= 0 ? 2 : 1, 3, dims);
+}
+
+/* Attention reads what is written here, beside what earlier passes wrote. */
+static tensor_id write_cache(struct pass *pass, const char *name, tensor_id x)
+{
+    pass->build.component = DECODER_ATTN_QKV;
+    tensor_id cache = build_op(&pass->build, GRAPH_CACHE_WRITE, name, x);
+    if (cache >= 0)
+        pass->build.graph->tensors[cache].role = GRAPH_CACHE;
+    return cache;
+}
+
+/* The cached tokens that the first new token attends to: with a window, later ones attend to fewer. */
+static int64_t cached_tokens_read(const struct pass *pass)
+{
+    int64_t window = (int64_t)pass->layer->window;
+    return window > 0 && pass->cached > window - 1 ? window - 1 : pass->cached;
+}
+
+static tensor_id kv_cache(struct pass *pass, const char *name, uint64_t size)
+{
+    int64_t dims[] = {pass->sequences, cached_tokens_read(pass),
+                      (int64_t)(pass->layer->heads_kv * size)};
+    if (dims[1] == 0)
+        return GRAPH_NONE;
+    return build_tensor(&pass->build, GRAPH_CACHE, name, 3, dims);
+}
+
+static tensor_id attend(struct pass *pass, const struct qkv *qkv)
+{
+    const struct decoder_layer *layer = pass->layer;
+    struct graph_attention attention = {
+        .heads = (int64_t)layer->heads,
+        .heads_kv = (int64_t)layer->heads_kv,
+        .key_size = (int64_t)layer->key_size,
+        .value_size = (int64_t)layer->value_size,
+        .tokens = pass->tokens,
+        .before = pass->cached,
+        .window = (int64_t)layer->window,
+        .sequences = pass->sequences,
+        .is_causal = true,
+    };
+    tensor_id keys = kv_cache(pass, "key_cache", layer->key_size);
+    tensor_id values = kv_cache(pass, "value_cache", layer->value_size);
+    pass->build.component = DECODER_ATTN_SCORES;
+    return build_attention(&pass->build, "scores", qkv->query, qkv->key, qkv->value, keys, values,
+                           attention);
+}
+
+static tensor_id attention(struct pass *pass, tensor_id x)
+{
+    tensor_id own = rotary_factors(pass), factors = own >= 0 ? own : pass->rotary;
+    struct qkv qkv = project(pass, x);
+    qkv.query = norm(pass, DECODER_TENSOR_ATTN_Q_NORM, qkv.query);
+    qkv.key = norm(pass, DECODER_TENSOR_ATTN_K_NORM, qkv.key);
+    qkv.query = rotary_embedding(pass, "rotary_query", qkv.query, factors);
+    qkv.key = rotary_embedding(pass, "rotary_key", qkv.key, factors);
+    qkv.key = write_cache(pass, "key_cache.new", qkv.key);
+    qkv.value = write_cache(pass, "value_cache.new", qkv.value);
+    return linear(pass, DECODER_TENSOR_ATTN_OUTPUT, attend(pass, &qkv));
+}
+
+/* ---- feed-forward ---- */
+
+struct mlp {
+    enum decoder_tensor gate, up, down;
+};
+
+static const struct mlp DENSE = {DECODER_TENSOR_FFN_GATE, DECODER_TENSOR_FFN_UP,
+                                 DECODER_TENSOR_FFN_DOWN};
+static const struct mlp SHARED = {DECODER_TENSOR_FFN_GATE_SHEXP, DECODER_TENSOR_FFN_UP_SHEXP,
+                                  DECODER_TENSOR_FFN_DOWN_SHEXP};
+static const struct mlp EXPERTS = {DECODER_TENSOR_FFN_GATE_EXPS, DECODER_TENSOR_FFN_UP_EXPS,
+                                   DECODER_TENSOR_FFN_DOWN_EXPS};
+
+static enum graph_op activation(const struct pass *pass)
+{
+    return pass->decoder->activation == DECODER_SILU ? GRAPH_SILU : GRAPH_GELU;
+}
+
+static tensor_id activate(struct pass *pass, tensor_id gate, tensor_id up)
+{
+    struct build *build = &pass->build;
+    build->component = DECODER_FFN_GATE_UP;
+    tensor_id active = build_op(build, activation(pass), "activation", gate >= 0 ? gate : up);
+    return gate >= 0 ? build_binary(build, GRAPH_MUL, "gated", active, up) : active;
+}
+
+static tensor_id mlp(struct pass *pass, const struct mlp *weights, tensor_id x)
+{
+    tensor_id gate = GRAPH_NONE, up = linear(pass, weights->up, x);
+    if (has_weight(pass, weights->gate)) {
+        gate = linear(pass, weights->gate, x);
+    } else if (pass->layer->is_fused && weights == &DENSE) {
+        int64_t width = (int64_t)pass->layer->feed_forward;
+        gate = slice_features(pass, "gate", up, width);
+        up = slice_features(pass, "up", up, width);
+    }
+    return linear(pass, weights->down, activate(pass, gate, up));
+}
+
+/* ---- mixture of experts ---- */
+
+/* The fraction of the experts that a pass reads, if every token chooses its own at random. */
+static double active_fraction(const struct pass *pass)
+{
+    double total = (double)pass->decoder->experts, used = (double)pass->decoder->experts_used;
+    double tokens = (double)pass->tokens * (double)pass->sequences;
+    return 1 - pow(1 - used / total, tokens);
+}
+
+static tensor_id expert_linear(struct pass *pass, enum decoder_tensor tensor, tensor_id x)
+{
+    struct graph_node node = {.op = GRAPH_LINEAR,
+                              .name = decoder_tensor_name(tensor),
+                              .weight_share = active_fraction(pass)};
+    int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used,
+                      (int64_t)pass->weights[tensor].rows};
+    tensor_id weight = weight_of(pass, tensor);
+    pass->build.component = decoder_tensor_component(tensor);
+    return build_node(&pass->build, &node, (tensor_id[]){x, weight}, 2, 4, dims);
+}
+
+/* The weights of the chosen experts: (sequences, tokens, experts used). */
+static tensor_id route(struct pass *pass, tensor_id x)
+{
+    struct build *build = &pass->build;
+    tensor_id logits = linear(pass, DECODER_TENSOR_FFN_GATE_INP, x);
+    tensor_id probabilities = build_op(build, GRAPH_SOFTMAX, "router", logits);
+    struct graph_node node = {.op = GRAPH_MOVE, .name = "chosen", .label = "top_k"};
+    int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used};
+    return build_node(build, &node, &probabilities, 1, 3, dims);
+}
+
+static tensor_id expert_mlp(struct pass *pass, tensor_id x)
+{
+    struct build *build = &pass->build;
+    tensor_id chosen = route(pass, x);
+    tensor_id gate =
+        has_weight(pass, EXPERTS.gate) ? expert_linear(pass, EXPERTS.gate, x) : GRAPH_NONE;
+    tensor_id up = expert_linear(pass, EXPERTS.up, x);
+    tensor_id outputs = expert_linear(pass, EXPERTS.down, activate(pass, gate, up));
+    struct graph_node weighted = {.op = GRAPH_MUL, .name = "weighted"};
+    struct graph_node sum = {.op = GRAPH_REDUCE, .name = "experts_sum"};
+    int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used,
+                      build_dim(build, outputs, 3)};
+    tensor_id scaled = build_node(build, &weighted, (tensor_id[]){outputs, chosen}, 2, 4, dims);
+    dims[2] = dims[3];
+    return build_node(build, &sum, &scaled, 1, 3, dims);
+}
+
+/* Experts that every token uses, perhaps with a gate of their own. */
+static tensor_id shared_mlp(struct pass *pass, tensor_id x)
+{
+    struct build *build = &pass->build;
+    tensor_id output = mlp(pass, &SHARED, x);
+    if (!has_weight(pass, DECODER_TENSOR_FFN_GATE_INP_SHEXP))
+        return output;
+    tensor_id weight = linear(pass, DECODER_TENSOR_FFN_GATE_INP_SHEXP, x);
+    build->component = DECODER_FFN_DOWN;
+    weight = build_op(build, GRAPH_SIGMOID, "shared_gate", weight);
+    return build_binary(build, GRAPH_MUL, "shared_weighted", output, weight);
+}
+
+static tensor_id feed_forward(struct pass *pass, tensor_id x)
+{
+    struct build *build = &pass->build;
+    tensor_id dense = GRAPH_NONE, experts = GRAPH_NONE;
+    if (has_weight(pass, DENSE.down))
+        dense = mlp(pass, &DENSE, x);
+    else if (has_weight(pass, SHARED.down))
+        dense = shared_mlp(pass, x);
+    if (has_weight(pass, EXPERTS.down))
+        experts = expert_mlp(pass, x);
+    if (dense < 0 || experts < 0)
+        return dense >= 0 ? dense : experts;
+    build->component = DECODER_FFN_DOWN;
+    return build_binary(build, GRAPH_ADD, "experts_add", experts, dense);
+}
+
+/* Products of such sizes stay far below 2^63. */
+enum { MAX_TOKENS = 1 << 28, MAX_SEQUENCES = 1 << 20 };
+
+/* ---- options ---- */
 
 static int64_t default_tokens(const struct decoder *decoder)
 {
@@ -14,29 +328,29 @@ static int64_t default_tokens(const struct decoder *decoder)
     return is_small ? (int64_t)decoder->context : DECODER_DEFAULT_TOKENS;
 }
 
-static enum err complete(const struct decoder *decoder, struct graph_setting *setting,
-                         struct error *why)
+static enum err complete_options(const struct decoder *decoder, struct graph_setting *options,
+                                 struct error *why)
 {
-    if (setting->phase == GRAPH_WHOLE)
-        setting->phase = GRAPH_PREFILL;
-    if (setting->batch == 0)
-        setting->batch = 1;
-    if (setting->tokens == 0)
-        setting->tokens = default_tokens(decoder);
-    if (setting->context == 0)
-        setting->context = default_tokens(decoder);
-    if (setting->batch < 0 || setting->batch > MOST_SEQUENCES)
-        return err_set(why, ERR_USAGE, "a batch of %lld sequences: 1 to %d can be computed",
-                       (long long)setting->batch, MOST_SEQUENCES);
-    int64_t tokens = setting->phase == GRAPH_DECODE ? setting->context : setting->tokens;
-    if (tokens < 0 || tokens > MOST_TOKENS)
-        return err_set(why, ERR_USAGE, "a %s of %lld tokens: 1 to %d can be computed",
-                       setting->phase == GRAPH_DECODE ? "context" : "prompt", (long long)tokens,
-                       MOST_TOKENS);
+    if (options->phase == GRAPH_WHOLE)
+        options->phase = GRAPH_PREFILL;
+    if (options->batch == 0)
+        options->batch = 1;
+    if (options->tokens == 0)
+        options->tokens = default_tokens(decoder);
+    if (options->context == 0)
+        options->context = default_tokens(decoder);
+    if (options->batch < 0 || options->batch > MAX_SEQUENCES)
+        return err_set(why, ERR_USAGE, "batch of %lld: must be 1 to %d", (long long)options->batch,
+                       MAX_SEQUENCES);
+    int64_t tokens = options->phase == GRAPH_DECODE ? options->context : options->tokens;
+    if (tokens < 0 || tokens > MAX_TOKENS)
+        return err_set(why, ERR_USAGE, "%s of %lld tokens: must be 1 to %d",
+                       options->phase == GRAPH_DECODE ? "context" : "prompt", (long long)tokens,
+                       MAX_TOKENS);
     return ERR_OK;
 }
 
-/* What the reading of a file does not need, and a graph does. */
+/* Tensors that a graph needs and a file may lack. */
 static enum err check_layer(const struct decoder *decoder, size_t number, struct error *why)
 {
     const struct decoder_weight *weights = decoder->layers[number].weights;
@@ -56,104 +370,104 @@ static enum err check_layer(const struct decoder *decoder, size_t number, struct
 
 /* ---- layers ---- */
 
-static tensor_id add(struct making *making, enum decoder_component component, const char *name,
-                     tensor_id x, tensor_id stream)
+static tensor_id residual_add(struct pass *pass, enum decoder_component component, const char *name,
+                              tensor_id x, tensor_id stream)
 {
-    making->build.component = component;
-    return build_binary(&making->build, GRAPH_ADD, name, stream, x);
+    pass->build.component = component;
+    return build_binary(&pass->build, GRAPH_ADD, name, stream, x);
 }
 
-/* Attention and feed-forward beside each other, behind one norm. */
-static bool is_parallel(const struct making *making)
+/* Attention and feed-forward side by side, after one norm. */
+static bool is_parallel(const struct pass *pass)
 {
-    return making_has(making, DECODER_TENSOR_ATTN_NORM) &&
-           !making_has(making, DECODER_TENSOR_FFN_NORM) &&
-           !making_has(making, DECODER_TENSOR_POST_ATTENTION_NORM) &&
-           !making_has(making, DECODER_TENSOR_POST_FFW_NORM);
+    return has_weight(pass, DECODER_TENSOR_ATTN_NORM) &&
+           !has_weight(pass, DECODER_TENSOR_FFN_NORM) &&
+           !has_weight(pass, DECODER_TENSOR_POST_ATTENTION_NORM) &&
+           !has_weight(pass, DECODER_TENSOR_POST_FFW_NORM);
 }
 
-static tensor_id make_layer(struct making *making, tensor_id stream)
+static tensor_id add_layer(struct pass *pass, tensor_id stream)
 {
-    tensor_id normed = making_norm(making, DECODER_TENSOR_ATTN_NORM, stream);
-    tensor_id attended = making_attention(making, normed);
-    attended = making_norm(making, DECODER_TENSOR_POST_ATTENTION_NORM, attended);
-    stream = add(making, DECODER_ATTN_OUT, "attn_add", attended, stream);
-    if (!is_parallel(making))
-        normed = making_norm(making, DECODER_TENSOR_FFN_NORM, stream);
-    tensor_id forward = making_feed_forward(making, normed);
-    forward = making_norm(making, DECODER_TENSOR_POST_FFW_NORM, forward);
-    return add(making, DECODER_FFN_DOWN, "ffn_add", forward, stream);
+    tensor_id normed = norm(pass, DECODER_TENSOR_ATTN_NORM, stream);
+    tensor_id attended = attention(pass, normed);
+    attended = norm(pass, DECODER_TENSOR_POST_ATTENTION_NORM, attended);
+    stream = residual_add(pass, DECODER_ATTN_OUT, "attn_add", attended, stream);
+    if (!is_parallel(pass))
+        normed = norm(pass, DECODER_TENSOR_FFN_NORM, stream);
+    tensor_id forward = feed_forward(pass, normed);
+    forward = norm(pass, DECODER_TENSOR_POST_FFW_NORM, forward);
+    return residual_add(pass, DECODER_FFN_DOWN, "ffn_add", forward, stream);
 }
 
-static tensor_id make_layers(struct making *making, tensor_id stream)
+static tensor_id add_layers(struct pass *pass, tensor_id stream)
 {
-    for (size_t i = 0; i < making->decoder->layer_count && !making->build.err; i++) {
-        making->layer = &making->decoder->layers[i];
-        making->weights = making->layer->weights;
-        making->build.layer = (int32_t)i;
-        build_inside(&making->build, "blk.%zu.", i);
-        stream = make_layer(making, stream);
+    for (size_t i = 0; i < pass->decoder->layer_count && !pass->build.err; i++) {
+        pass->layer = &pass->decoder->layers[i];
+        pass->weights = pass->layer->weights;
+        pass->build.layer = (int32_t)i;
+        build_inside(&pass->build, "blk.%zu.", i);
+        stream = add_layer(pass, stream);
     }
-    making->layer = NULL;
-    making->weights = making->decoder->outside_weights;
-    making->build.layer = GRAPH_NONE;
-    build_inside(&making->build, "%s", "");
+    pass->layer = NULL;
+    pass->weights = pass->decoder->outside_weights;
+    pass->build.layer = GRAPH_NONE;
+    build_inside(&pass->build, "%s", "");
     return stream;
 }
 
-/* ---- the whole ---- */
+/* ---- the model ---- */
 
 /* Logits of the last token of each sequence. */
-static void make_head(struct making *making, tensor_id stream, tensor_id table)
+static void add_head(struct pass *pass, tensor_id stream, tensor_id table)
 {
-    struct build *build = &making->build;
+    struct build *build = &pass->build;
     build->component = DECODER_HEAD;
-    if (making->tokens > 1)
+    if (pass->tokens > 1)
         stream = build_rearrange(build, "last_token", stream, 3,
-                                 (int64_t[]){making->sequences, 1, build_dim(build, stream, 2)});
-    stream = making_norm(making, DECODER_TENSOR_OUTPUT_NORM, stream);
+                                 (int64_t[]){pass->sequences, 1, build_dim(build, stream, 2)});
+    stream = norm(pass, DECODER_TENSOR_OUTPUT_NORM, stream);
     build->component = DECODER_HEAD;
-    if (making->decoder->has_tied_head)
+    if (pass->decoder->has_tied_embeddings)
         stream = build_linear_with(build, "output", stream, table, GRAPH_NONE,
-                                   (int64_t)making->decoder->vocabulary);
+                                   (int64_t)pass->decoder->vocabulary);
     else
-        stream = making_linear(making, DECODER_TENSOR_OUTPUT, stream);
+        stream = linear(pass, DECODER_TENSOR_OUTPUT, stream);
     build_output(build, stream);
 }
 
-static void make_all(struct making *making)
+static void add_model(struct pass *pass)
 {
-    struct build *build = &making->build;
+    struct build *build = &pass->build;
     tensor_id ids = build_input(build, "tokens", GRAPH_INTEGERS_32, 2,
-                                (int64_t[]){making->sequences, making->tokens});
-    making->weights = making->decoder->outside_weights;
-    tensor_id table = making_weight(making, DECODER_TENSOR_TOKEN_EMBD);
+                                (int64_t[]){pass->sequences, pass->tokens});
+    pass->weights = pass->decoder->outside_weights;
+    tensor_id table = weight_of(pass, DECODER_TENSOR_TOKEN_EMBD);
     build->component = DECODER_EMBEDDING;
     tensor_id stream = build_embedding_with(build, "token_embd", ids, table);
-    making->rotation = making_rotation(making);
-    stream = make_layers(making, stream);
-    make_head(making, stream, table);
+    pass->rotary = rotary_factors(pass);
+    stream = add_layers(pass, stream);
+    add_head(pass, stream, table);
 }
 
-enum err decoder_graph(const struct decoder *decoder, struct graph_setting *setting,
+enum err decoder_graph(const struct decoder *decoder, struct graph_setting *options,
                        struct graph *out, struct error *why)
 {
-    enum err err = complete(decoder, setting, why);
+    enum err err = complete_options(decoder, options, why);
     for (size_t i = 0; i < decoder->layer_count && !err; i++)
         err = check_layer(decoder, i, why);
     if (err)
         return err;
-    bool is_decode = setting->phase == GRAPH_DECODE;
-    struct making making = {
+    bool is_decode = options->phase == GRAPH_DECODE;
+    struct pass pass = {
         .build = build_begin(out, decoder->name[0] ? decoder->name : decoder->architecture, why),
         .decoder = decoder,
-        .sequences = setting->batch,
-        .tokens = is_decode ? 1 : setting->tokens,
-        .before = is_decode ? setting->context - 1 : 0,
-        .rotation = GRAPH_NONE,
+        .sequences = options->batch,
+        .tokens = is_decode ? 1 : options->tokens,
+        .cached = is_decode ? options->context - 1 : 0,
+        .rotary = GRAPH_NONE,
     };
-    out->batch = (double)making.sequences;
-    out->tokens = (double)making.sequences * (double)making.tokens;
-    make_all(&making);
-    return build_end(&making.build);
+    out->batch = (double)pass.sequences;
+    out->tokens = (double)pass.sequences * (double)pass.tokens;
+    add_model(&pass);
+    return build_end(&pass.build);
 }

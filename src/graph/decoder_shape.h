@@ -1,64 +1,62 @@
-/* A decoder out of its numbers alone, as a config.json or a table has them: every tensor that a model of
- * such a shape has, so that its parameters are exact.  Bytes are as with 16 bits a number, unless the shape
- * says that its matrices are quantised.
+/* A decoder from its sizes, as a config.json or a table gives them.  Bytes are those of 16-bit elements, unless the
+ * shape says that its matrices are quantized.
  *
- * decoder_of_shape fills a struct of the caller's, who releases it with decoder_release. */
+ * Ownership: the caller releases what decoder_from_shape fills with decoder_release. */
 #ifndef IPW_GRAPH_DECODER_SHAPE_H
 #define IPW_GRAPH_DECODER_SHAPE_H
 
 #include "graph/decoder.h"
 
-/* Beyond any model; so bounded, products of three sizes fit into 64 bits. */
+/* Far beyond any model; products of three such sizes fit into 64 bits. */
 enum {
-    DECODER_MOST_LAYERS = 4096,
-    DECODER_LARGEST_SIZE = 1 << 22,
-    DECODER_MOST_HEADS = 1 << 14,
-    DECODER_MOST_EXPERTS = 1 << 14,
+    DECODER_MAX_LAYERS = 4096,
+    DECODER_MAX_SIZE = 1 << 22,
+    DECODER_MAX_HEADS = 1 << 14,
+    DECODER_MAX_EXPERTS = 1 << 14,
 };
 
-enum decoder_norms {
-    DECODER_NORMS_BEFORE, /* before attention and before the feed-forward */
-    DECODER_NORMS_AROUND, /* and behind both (Gemma 2) */
-    DECODER_NORMS_AFTER,  /* behind both alone (OLMo 2) */
-    DECODER_NORMS_PARALLEL, /* one, before attention and feed-forward, which stand beside each other */
+enum decoder_norm_placement {
+    DECODER_PRE_NORM,      /* before attention and before the feed-forward */
+    DECODER_SANDWICH_NORM, /* before and after both (Gemma 2) */
+    DECODER_POST_NORM,     /* after both only (OLMo 2) */
+    DECODER_PARALLEL,      /* one, before attention and feed-forward side by side (Phi) */
 };
 
-enum decoder_head_norms {
-    DECODER_NO_HEAD_NORMS,
-    DECODER_NORMS_PER_HEAD, /* of queries and keys, one weight for all heads */
-    DECODER_NORMS_OF_ALL,   /* over all heads */
+enum decoder_qk_norm {
+    DECODER_NO_QK_NORM,
+    DECODER_QK_NORM_PER_HEAD,  /* one weight, shared by all heads */
+    DECODER_QK_NORM_ALL_HEADS, /* one weight over all heads together */
 };
 
 struct decoder_shape {
     const char *architecture, *name;
     enum decoder_activation activation;
     uint64_t layers, embedding, heads, heads_kv, vocabulary, context;
-    uint64_t head_size;    /* 0: embedding / heads */
-    uint64_t feed_forward; /* of dense layers */
-    uint64_t window;       /* 0: none */
-    uint64_t
-        window_period; /* every n-th layer sees all, the others the window; 0 or 1: all see the window */
+    uint64_t head_size;     /* 0: embedding / heads */
+    uint64_t feed_forward;  /* of dense layers */
+    uint64_t window;        /* 0: none */
+    uint64_t window_period; /* every n-th layer has full attention; 0 or 1: all have the window */
     uint64_t experts, experts_used, expert_feed_forward; /* 0: dense */
-    uint64_t shared_feed_forward;                        /* of the experts that all tokens share */
+    uint64_t shared_feed_forward;                        /* of the experts that all tokens use */
     uint64_t expert_period; /* every n-th layer has experts; 0 or 1: all of them */
-    enum decoder_norms norms;
-    enum decoder_head_norms head_norms;
-    bool norms_have_mean; /* LayerNorm, with a bias */
-    bool has_tied_head;
-    bool has_qkv_bias, has_output_bias, has_forward_bias, has_head_bias;
+    enum decoder_norm_placement norms;
+    enum decoder_qk_norm qk_norm;
+    bool has_layer_norm; /* with a bias, rather than RMSNorm */
+    bool has_tied_embeddings;
+    bool has_qkv_bias, has_output_bias, has_mlp_bias, has_head_bias;
     bool has_fused_qkv, has_fused_gate; /* one matrix for each */
-    bool lacks_gate;
-    double matrix_bits; /* of one number of a layer's matrices, scales included; 0: not quantised */
+    bool has_no_gate;
+    double matrix_bits; /* per element of a layer's matrices, scales included; 0: not quantized */
 };
 
-/* What all models of a kind have in common (decoder_kinds.def), by the name that Hugging Face gives it:
- * "llama", "qwen3_moe".  False when it is not known. */
-bool decoder_shape_of_kind(const char *kind, struct decoder_shape *out);
+/* What all models of a kind have in common (decoder_kinds.def), by the model_type of Hugging Face: "llama",
+ * "qwen3_moe".  False when it is unknown. */
+bool decoder_shape_for_kind(const char *kind, struct decoder_shape *out);
 size_t decoder_kind_count(void);
 const char *decoder_kind_at(size_t index);
 
-/* ERR_BAD_VALUE names what does not fit together. */
-enum err decoder_of_shape(const struct decoder_shape *shape, struct decoder *out, struct error *why)
-    MUST_USE;
+/* ERR_BAD_VALUE names the size that is out of range or does not fit the others. */
+enum err decoder_from_shape(const struct decoder_shape *shape, struct decoder *out,
+                            struct error *why) MUST_USE;
 
 #endif

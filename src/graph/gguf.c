@@ -1,27 +1,25 @@
-#define _GNU_SOURCE
 #include "graph/gguf.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/grow.h"
-#include "graph/gguf/cursor.h"
-#include "graph/gguf/names.h"
-#include "graph/gguf/tensors.h"
+#include "core/text.h"
+#include "graph/model_files.h"
 
 enum {
     DEFAULT_ALIGNMENT = 32,
-    VALUE_ENTRY_BYTES = 8 + 1 + 4 + 1, /* the fewest: a key of one byte, a value of one */
-    /* Far beyond any model, and little memory and time: a huge file of rubbish must not fill the
-     * machine or keep it busy. */
-    MOST_VALUES = 1 << 16,
-    MOST_TENSORS = 1 << 18,
-    MOST_ITEMS = 1 << 24,
+    LONGEST_NAME = 65535, /* the format's limit for a key */
+    /* The fewest bytes of an entry: a name of one byte, a value of one byte or no dimensions. */
+    VALUE_ENTRY_BYTES = 8 + 1 + 4 + 1,
+    TENSOR_ENTRY_BYTES = 8 + 1 + 4 + 4 + 8,
+    /* Far beyond any model, so that a damaged file cannot exhaust memory or time. */
+    MAX_VALUES = 1 << 16,
+    MAX_TENSORS = 1 << 18,
+    MAX_ITEMS = 1 << 24,
 };
 
 /* Bytes of one value; strings and arrays have their own. */
@@ -29,6 +27,273 @@ static const unsigned char TYPE_BYTES[GGUF_TYPE_COUNT] = {
     [GGUF_U8] = 1,  [GGUF_I8] = 1,  [GGUF_U16] = 2,  [GGUF_I16] = 2, [GGUF_U32] = 4, [GGUF_I32] = 4,
     [GGUF_F32] = 4, [GGUF_U64] = 8, [GGUF_BOOL] = 1, [GGUF_I64] = 8, [GGUF_F64] = 8,
 };
+
+static const struct tensor_type TENSOR_TYPES[] = {
+#define TENSOR_TYPE(number, name, elements, bytes) {number, name, elements, bytes},
+#include "graph/tensor_types.def"
+#undef TENSOR_TYPE
+};
+
+const struct tensor_type *tensor_type_numbered(uint32_t number)
+{
+    for (size_t i = 0; i < sizeof TENSOR_TYPES / sizeof *TENSOR_TYPES; i++)
+        if (TENSOR_TYPES[i].number == number)
+            return &TENSOR_TYPES[i];
+    return NULL;
+}
+
+/* ---- a cursor that never passes the end, and reports where it failed ---- */
+
+struct cursor {
+    const char *file; /* its name, for messages */
+    const unsigned char *bytes;
+    uint64_t size, at;
+    const char *kind; /* what is being read: "key", "tensor"; NULL: the header itself */
+    struct slice item;
+    uint64_t number; /* the item's, from 0: identifies it until its name is known */
+    struct error *why;
+};
+
+static uint64_t cursor_left(const struct cursor *cursor)
+{
+    return cursor->size - cursor->at;
+}
+
+/* ", key 'NAME'" or ", key 3". */
+static void show_item(const struct cursor *cursor, char *to, size_t size)
+{
+    to[0] = '\0';
+    if (cursor->kind && cursor->item.length)
+        str_format(to, size, ", %s '%s'", cursor->kind, model_label(cursor->item).text);
+    else if (cursor->kind)
+        str_format(to, size, ", %s %llu", cursor->kind, (unsigned long long)cursor->number);
+}
+
+static enum err cursor_fail(const struct cursor *cursor, enum err code, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+/* "FILE: byte N, key 'NAME': ...", on one line whatever bytes the name holds. */
+static enum err cursor_fail(const struct cursor *cursor, enum err code, const char *format, ...)
+{
+    char item[128], what[200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    show_item(cursor, item, sizeof item);
+    return err_set(cursor->why, code, "%s: byte %llu%s: %s", cursor->file,
+                   (unsigned long long)cursor->at, item, what);
+}
+
+/* Starts an item whose name is not known yet. */
+static void cursor_item(struct cursor *cursor, const char *kind, uint64_t number)
+{
+    cursor->kind = kind;
+    cursor->item = (struct slice){0};
+    cursor->number = number;
+}
+
+static uint64_t little_endian(const unsigned char *bytes, unsigned count)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < count; i++)
+        value |= (uint64_t)bytes[i] << (8 * i);
+    return value;
+}
+
+static enum err cursor_skip(struct cursor *cursor, uint64_t bytes)
+{
+    if (bytes > cursor_left(cursor))
+        return cursor_fail(
+            cursor, ERR_BAD_VALUE,
+            "needs %llu bytes where %llu are left; the file is truncated or damaged: "
+            "download it again",
+            (unsigned long long)bytes, (unsigned long long)cursor_left(cursor));
+    cursor->at += bytes;
+    return ERR_OK;
+}
+
+static enum err read_little_endian(struct cursor *cursor, unsigned count, uint64_t *out)
+{
+    const unsigned char *from = cursor->bytes + cursor->at;
+    enum err err = cursor_skip(cursor, count);
+    if (!err)
+        *out = little_endian(from, count);
+    return err;
+}
+
+static enum err cursor_u32(struct cursor *cursor, uint32_t *out)
+{
+    uint64_t value = 0;
+    enum err err = read_little_endian(cursor, 4, &value);
+    *out = (uint32_t)value;
+    return err;
+}
+
+static enum err cursor_u64(struct cursor *cursor, uint64_t *out)
+{
+    *out = 0;
+    return read_little_endian(cursor, 8, out);
+}
+
+static enum err cursor_string(struct cursor *cursor, struct slice *out)
+{
+    uint64_t length;
+    enum err err = cursor_u64(cursor, &length);
+    if (err)
+        return err;
+    *out = (struct slice){(const char *)cursor->bytes + cursor->at, (size_t)length};
+    return cursor_skip(cursor, length);
+}
+
+/* The string that names the item. */
+static enum err cursor_name(struct cursor *cursor, struct slice *out)
+{
+    struct cursor before = *cursor;
+    enum err err = cursor_string(cursor, out);
+    if (err)
+        return err;
+    if (out->length == 0)
+        return cursor_fail(&before, ERR_BAD_VALUE, "has no name: the file is damaged");
+    if (out->length > LONGEST_NAME)
+        return cursor_fail(&before, ERR_BAD_VALUE, "has a name of %llu bytes: the file is damaged",
+                           (unsigned long long)out->length);
+    cursor->item = *out;
+    return ERR_OK;
+}
+
+/* ---- items of a value ---- */
+
+/* Bytes of an integer type, 0 for others. */
+static unsigned integer_bytes(enum gguf_type type)
+{
+    switch (type) {
+    case GGUF_U8:
+    case GGUF_I8:
+    case GGUF_BOOL:
+        return 1;
+    case GGUF_U16:
+    case GGUF_I16:
+        return 2;
+    case GGUF_U32:
+    case GGUF_I32:
+        return 4;
+    case GGUF_U64:
+    case GGUF_I64:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+static bool is_signed(enum gguf_type type)
+{
+    return type == GGUF_I8 || type == GGUF_I16 || type == GGUF_I32 || type == GGUF_I64;
+}
+
+bool gguf_item_i64(const struct gguf_value *value, uint64_t index, int64_t *out)
+{
+    unsigned bytes = integer_bytes(value->type);
+    if (bytes == 0 || index >= value->count)
+        return false;
+    uint64_t raw = little_endian(value->data + index * bytes, bytes);
+    uint64_t sign = UINT64_C(1) << (8 * bytes - 1);
+    if (is_signed(value->type) && (raw & sign))
+        raw |= ~(sign | (sign - 1)); /* sign extension */
+    else if (raw > INT64_MAX)
+        return false;
+    memcpy(out, &raw, sizeof *out); /* two's complement */
+    return true;
+}
+
+bool gguf_item_u64(const struct gguf_value *value, uint64_t index, uint64_t *out)
+{
+    int64_t number;
+    if (value->type == GGUF_BOOL || index >= value->count)
+        return false;
+    if (value->type == GGUF_U64) {
+        *out = little_endian(value->data + index * 8, 8);
+        return true;
+    }
+    if (!gguf_item_i64(value, index, &number) || number < 0)
+        return false;
+    *out = (uint64_t)number;
+    return true;
+}
+
+bool gguf_next_string(const struct gguf_value *value, struct slice *string)
+{
+    const unsigned char *end = value->data + value->data_bytes;
+    const unsigned char *at =
+        string->start ? (const unsigned char *)slice_end(*string) : value->data;
+    if (value->type != GGUF_STRING || at >= end)
+        return false;
+    *string = (struct slice){(const char *)at + 8, (size_t)little_endian(at, 8)};
+    return true;
+}
+
+bool gguf_string(const struct gguf *gguf, const char *key, struct slice *out)
+{
+    const struct gguf_value *value = gguf_find(gguf, key);
+    struct slice text = {0};
+    if (!value || value->is_array || !gguf_next_string(value, &text))
+        return false;
+    *out = text;
+    return true;
+}
+
+bool gguf_u64(const struct gguf *gguf, const char *key, uint64_t *out)
+{
+    const struct gguf_value *value = gguf_find(gguf, key);
+    return value && !value->is_array && gguf_item_u64(value, 0, out);
+}
+
+/* ---- sorted names, to find one without a linear search ---- */
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct slice *a = *(const struct slice *const *)left;
+    const struct slice *b = *(const struct slice *const *)right;
+    size_t shorter = a->length < b->length ? a->length : b->length;
+    int order = memcmp(a->start, b->start, shorter);
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+/* Two of the same name are an error. */
+static enum err sort_names(struct cursor *cursor, const char *kind, const struct slice **names,
+                           size_t count)
+{
+    cursor_item(cursor, kind, 0);
+    if (count)
+        qsort(names, count, sizeof *names, compare_names);
+    for (size_t i = 1; i < count; i++) {
+        cursor->item = *names[i];
+        if (compare_names(&names[i - 1], &names[i]) == 0)
+            return cursor_fail(cursor, ERR_BAD_VALUE,
+                               "is defined more than once: the file is damaged");
+    }
+    return ERR_OK;
+}
+
+static const struct slice *find_name(const struct slice **names, size_t count, const char *name)
+{
+    struct slice wanted = {name, strlen(name)};
+    const struct slice *key = &wanted;
+    const struct slice **found =
+        count ? bsearch(&key, names, count, sizeof *names, compare_names) : NULL;
+    return found ? *found : NULL;
+}
+
+/* A name is the first member of what it names. */
+const struct gguf_value *gguf_find(const struct gguf *gguf, const char *key)
+{
+    return (const struct gguf_value *)find_name(gguf->keys, gguf->value_count, key);
+}
+
+const struct gguf_tensor *gguf_tensor_named(const struct gguf *gguf, const char *name)
+{
+    return (const struct gguf_tensor *)find_name(gguf->names, gguf->tensor_count, name);
+}
 
 /* ---- values ---- */
 
@@ -40,8 +305,7 @@ static enum err read_type(struct cursor *cursor, enum gguf_type *out)
         return err;
     *out = (enum gguf_type)number;
     if (number >= GGUF_TYPE_COUNT)
-        return cursor_fail(cursor, ERR_BAD_VALUE, "has a value of type %u, which does not exist",
-                           number);
+        return cursor_fail(cursor, ERR_BAD_VALUE, "has the unknown value type %u", number);
     return ERR_OK;
 }
 
@@ -49,28 +313,29 @@ static enum err read_array_head(struct cursor *cursor, struct gguf_value *out)
 {
     enum err err = read_type(cursor, &out->type);
     if (!err && out->type == GGUF_ARRAY)
-        return cursor_fail(cursor, ERR_UNSUPPORTED, "is an array of arrays, which is not read");
+        return cursor_fail(cursor, ERR_UNSUPPORTED,
+                           "is an array of arrays, which is not supported");
     if (!err)
         err = cursor_u64(cursor, &out->count);
     return err;
 }
 
-/* Steps over the items, all of which must be there. */
+/* Skips the items, which must all be inside the file. */
 static enum err read_items(struct cursor *cursor, struct gguf_value *out)
 {
     bool is_string = out->type == GGUF_STRING;
     uint64_t smallest = is_string ? 8 : TYPE_BYTES[out->type];
-    if (out->count > MOST_ITEMS || out->count > cursor_left(cursor) / smallest)
+    if (out->count > MAX_ITEMS || out->count > cursor_left(cursor) / smallest)
         return cursor_fail(cursor, ERR_BAD_VALUE,
-                           "claims %llu items and %llu bytes are left; the file is cut short or "
-                           "damaged: fetch it again",
+                           "claims %llu items where %llu bytes are left; the file is truncated or "
+                           "damaged: download it again",
                            (unsigned long long)out->count, (unsigned long long)cursor_left(cursor));
     if (!is_string)
         return cursor_skip(cursor, out->count * smallest);
     enum err err = ERR_OK;
-    struct gguf_text text;
+    struct slice text;
     for (uint64_t i = 0; i < out->count && !err; i++)
-        err = cursor_text(cursor, &text);
+        err = cursor_string(cursor, &text);
     return err;
 }
 
@@ -92,12 +357,125 @@ static enum err read_value(struct cursor *cursor, struct gguf_value *out)
     return err;
 }
 
+/* ---- tensors ---- */
+
+static enum err read_dimensions(struct cursor *cursor, struct gguf_tensor *out)
+{
+    uint32_t count;
+    enum err err = cursor_u32(cursor, &count);
+    if (err)
+        return err;
+    if (count > GGUF_MAX_DIMENSIONS)
+        return cursor_fail(cursor, ERR_BAD_VALUE, "has %u dimensions (limit %d)", count,
+                           GGUF_MAX_DIMENSIONS);
+    out->rank = count;
+    out->elements = 1;
+    for (unsigned i = 0; i < GGUF_MAX_DIMENSIONS; i++) {
+        out->dims[i] = 1;
+        if (i < count)
+            err = cursor_u64(cursor, &out->dims[i]);
+        if (err)
+            return err;
+        if (__builtin_mul_overflow(out->elements, out->dims[i], &out->elements))
+            return cursor_fail(cursor, ERR_BAD_VALUE, "has more elements than 64 bits can count");
+    }
+    return ERR_OK;
+}
+
+static enum err read_tensor_type(struct cursor *cursor, struct gguf_tensor *out)
+{
+    uint32_t number;
+    enum err err = cursor_u32(cursor, &number);
+    if (err)
+        return err;
+    out->type = tensor_type_numbered(number);
+    if (!out->type)
+        return cursor_fail(cursor, ERR_UNSUPPORTED, "has the unknown type %u", number);
+    if (out->dims[0] % out->type->block_elements)
+        return cursor_fail(cursor, ERR_BAD_VALUE,
+                           "has rows of %llu elements, not a multiple of the %s block of %u",
+                           (unsigned long long)out->dims[0], out->type->name,
+                           out->type->block_elements);
+    uint64_t blocks = out->elements / out->type->block_elements;
+    if (__builtin_mul_overflow(blocks, (uint64_t)out->type->block_bytes, &out->bytes))
+        return cursor_fail(cursor, ERR_BAD_VALUE, "has more bytes than 64 bits can count");
+    return ERR_OK;
+}
+
+static enum err read_tensor(struct cursor *cursor, struct gguf_tensor *out)
+{
+    *out = (struct gguf_tensor){0};
+    enum err err = cursor_name(cursor, &out->name);
+    if (!err)
+        err = read_dimensions(cursor, out);
+    if (!err)
+        err = read_tensor_type(cursor, out);
+    if (!err)
+        err = cursor_u64(cursor, &out->offset);
+    return err;
+}
+
+/* Makes the offset one in the file; it is one in the data before. */
+static enum err place(struct cursor *cursor, struct gguf *gguf, struct gguf_tensor *tensor)
+{
+    uint64_t end;
+    cursor->item = tensor->name;
+    if (tensor->offset % gguf->alignment)
+        return cursor_fail(cursor, ERR_BAD_VALUE,
+                           "has the offset %llu, not a multiple of the alignment %u",
+                           (unsigned long long)tensor->offset, gguf->alignment);
+    if (__builtin_add_overflow(tensor->offset, gguf->data_offset, &tensor->offset) ||
+        __builtin_add_overflow(tensor->offset, tensor->bytes, &end))
+        end = UINT64_MAX;
+    if (end > gguf->file_bytes)
+        return cursor_fail(cursor, ERR_BAD_VALUE,
+                           "ends at byte %llu and the file at %llu; it is truncated or damaged: "
+                           "download it again",
+                           (unsigned long long)end, (unsigned long long)gguf->file_bytes);
+    return ERR_OK;
+}
+
+static int compare_offsets(const void *left, const void *right)
+{
+    const struct gguf_tensor *a = *(const struct gguf_tensor *const *)left;
+    const struct gguf_tensor *b = *(const struct gguf_tensor *const *)right;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return (a->bytes > b->bytes) - (a->bytes < b->bytes);
+}
+
+/* No tensor may reach beyond the file or into another: `sorted` has capacity for one pointer each. */
+static enum err place_tensors(struct cursor *cursor, struct gguf *gguf, const struct slice **sorted)
+{
+    cursor->kind = "tensor";
+    for (size_t i = 0; i < gguf->tensor_count; i++) {
+        enum err err = place(cursor, gguf, &gguf->tensors[i]);
+        if (err)
+            return err;
+        sorted[i] = &gguf->tensors[i].name;
+    }
+    if (gguf->tensor_count)
+        qsort(sorted, gguf->tensor_count, sizeof *sorted, compare_offsets);
+    for (size_t i = 1; i < gguf->tensor_count; i++) {
+        const struct gguf_tensor *last = (const struct gguf_tensor *)sorted[i - 1];
+        const struct gguf_tensor *next = (const struct gguf_tensor *)sorted[i];
+        unsigned long long begin = next->offset, end = last->offset + last->bytes;
+        cursor->item = next->name;
+        if (end > begin)
+            return cursor_fail(cursor, ERR_BAD_VALUE,
+                               "begins at byte %llu, before the previous tensor ends (%llu)", begin,
+                               end);
+    }
+    return ERR_OK;
+}
+
 /* ---- lists ---- */
 
-/* Is there room in the file for what it claims? */
-static enum err check_count(struct cursor *cursor, uint64_t count, uint64_t smallest, uint64_t most)
+/* Can the rest of the file hold that many entries? */
+static enum err check_count(struct cursor *cursor, uint64_t count, uint64_t smallest,
+                            uint64_t limit)
 {
-    if (count > most || count > cursor_left(cursor) / smallest)
+    if (count > limit || count > cursor_left(cursor) / smallest)
         return cursor_fail(cursor, ERR_BAD_VALUE,
                            "claims %llu %ss, more than %llu bytes can hold: the file is damaged",
                            (unsigned long long)count, cursor->kind,
@@ -105,12 +483,12 @@ static enum err check_count(struct cursor *cursor, uint64_t count, uint64_t smal
     return ERR_OK;
 }
 
-/* Lists grow as entries are read, so that memory follows the file and not its claims. */
+/* Lists grow as entries are read, so that memory is bounded by the file and not by its claims. */
 static enum err read_values(struct cursor *cursor, uint64_t count, struct gguf *out)
 {
     size_t capacity = 0;
     cursor_item(cursor, "key", 0);
-    enum err err = check_count(cursor, count, VALUE_ENTRY_BYTES, MOST_VALUES);
+    enum err err = check_count(cursor, count, VALUE_ENTRY_BYTES, MAX_VALUES);
     for (uint64_t i = 0; i < count && !err; i++) {
         void *values = grow(out->values, &capacity, out->value_count, sizeof *out->values);
         if (!values)
@@ -122,23 +500,23 @@ static enum err read_values(struct cursor *cursor, uint64_t count, struct gguf *
     return err;
 }
 
-static enum err read_tensors(struct cursor *cursor, uint64_t count, struct gguf *out)
+static enum err read_tensor_list(struct cursor *cursor, uint64_t count, struct gguf *out)
 {
     size_t capacity = 0;
     cursor_item(cursor, "tensor", 0);
-    enum err err = check_count(cursor, count, TENSOR_ENTRY_BYTES, MOST_TENSORS);
+    enum err err = check_count(cursor, count, TENSOR_ENTRY_BYTES, MAX_TENSORS);
     for (uint64_t i = 0; i < count && !err; i++) {
         void *tensors = grow(out->tensors, &capacity, out->tensor_count, sizeof *out->tensors);
         if (!tensors)
             return cursor_fail(cursor, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
         out->tensors = tensors;
         cursor_item(cursor, "tensor", i);
-        err = tensors_read_entry(cursor, &out->tensors[out->tensor_count++]);
+        err = read_tensor(cursor, &out->tensors[out->tensor_count++]);
     }
     return err;
 }
 
-/* ---- the whole ---- */
+/* ---- the file ---- */
 
 static enum err read_version(struct cursor *cursor, struct gguf *out)
 {
@@ -151,10 +529,11 @@ static enum err read_version(struct cursor *cursor, struct gguf *out)
         return err;
     if (out->version && (out->version & 0xffff) == 0)
         return cursor_fail(cursor, ERR_UNSUPPORTED,
-                           "is a big-endian GGUF file, which is not read: convert it first");
+                           "is a big-endian GGUF file, which is not supported: convert it first");
     if (out->version != 2 && out->version != 3)
         return cursor_fail(cursor, ERR_UNSUPPORTED,
-                           "is a GGUF file of version %u; versions 2 and 3 are read", out->version);
+                           "is a GGUF file of version %u; versions 2 and 3 are supported",
+                           out->version);
     return ERR_OK;
 }
 
@@ -181,7 +560,7 @@ static enum err index_values(struct cursor *cursor, struct gguf *gguf)
         return cursor_fail(cursor, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     for (size_t i = 0; i < gguf->value_count; i++)
         gguf->keys[i] = &gguf->values[i].key;
-    return names_sort(cursor, "key", gguf->keys, gguf->value_count);
+    return sort_names(cursor, "key", gguf->keys, gguf->value_count);
 }
 
 static enum err read_all(struct cursor *cursor, struct gguf *out)
@@ -195,7 +574,7 @@ static enum err read_all(struct cursor *cursor, struct gguf *out)
     if (!err)
         err = read_values(cursor, values, out);
     if (!err)
-        err = read_tensors(cursor, tensors, out);
+        err = read_tensor_list(cursor, tensors, out);
     if (!err)
         err = index_values(cursor, out);
     if (!err)
@@ -204,8 +583,8 @@ static enum err read_all(struct cursor *cursor, struct gguf *out)
         return err;
     uint64_t mask = out->alignment - 1;
     out->data_offset = (cursor->at + mask) & ~mask;
-    err = tensors_place(cursor, out, out->names);
-    return err ? err : names_sort(cursor, "tensor", out->names, out->tensor_count);
+    err = place_tensors(cursor, out, out->names);
+    return err ? err : sort_names(cursor, "tensor", out->names, out->tensor_count);
 }
 
 enum err gguf_read(const char *name, const void *bytes, size_t length, struct gguf *out,
@@ -234,37 +613,16 @@ void gguf_close(struct gguf *gguf)
     *gguf = (struct gguf){0};
 }
 
-static enum err map_file(const char *path, int file, void **out, size_t *length, struct error *why)
-{
-    struct stat status;
-    if (fstat(file, &status))
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    if (!S_ISREG(status.st_mode))
-        return err_set(why, ERR_BAD_VALUE, "%s is not a file", path);
-    if (status.st_size == 0)
-        return err_set(why, ERR_BAD_VALUE, "%s is empty", path);
-    *length = (size_t)status.st_size;
-    *out = mmap(NULL, *length, PROT_READ, MAP_PRIVATE, file, 0);
-    if (*out == MAP_FAILED)
-        return err_set(why, err_from_errno(errno), "cannot map %s: %s", path, strerror(errno));
-    return ERR_OK;
-}
-
 enum err gguf_open(const char *path, struct gguf *out, struct error *why)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
-        return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
-    void *mapping = NULL;
-    size_t length = 0;
-    enum err err = map_file(path, file, &mapping, &length, why);
-    close(file);
+    struct slice bytes;
+    enum err err = model_file_map(path, &bytes, why);
     if (err)
         return err;
-    err = gguf_read(path, mapping, length, out, why);
+    err = gguf_read(path, bytes.start, bytes.length, out, why);
     if (err)
-        munmap(mapping, length);
+        munmap((void *)bytes.start, bytes.length);
     else
-        out->mapping = mapping;
+        out->mapping = (void *)bytes.start;
     return err;
 }

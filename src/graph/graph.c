@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/grow.h"
-#include "core/plain.h"
+#include "core/text.h"
 #include "graph/order.h"
 
 static const struct {
@@ -30,6 +30,25 @@ enum graph_kind graph_op_kind(enum graph_op op)
 double graph_op_elementwise(enum graph_op op)
 {
     return OPS[op].elementwise;
+}
+
+static const struct {
+    const char *name;
+    const char *label;
+} COMPONENTS[DECODER_COMPONENT_COUNT] = {
+#define DECODER_COMPONENT(constant, name, label) [DECODER_##constant] = {name, label},
+#include "graph/decoder_components.def"
+#undef DECODER_COMPONENT
+};
+
+const char *decoder_component_name(enum decoder_component component)
+{
+    return (unsigned)component < DECODER_COMPONENT_COUNT ? COMPONENTS[component].name : "unknown";
+}
+
+const char *decoder_component_label(enum decoder_component component)
+{
+    return (unsigned)component < DECODER_COMPONENT_COUNT ? COMPONENTS[component].label : "unknown";
 }
 
 void graph_release(struct graph *graph)

@@ -16,7 +16,6 @@
 
 #include "core/err.h"
 #include "graph/arena.h"
-#include "graph/decoder.h"
 
 enum graph_op {
 #define OP(constant, name, kind, elementwise) GRAPH_##constant,
@@ -42,6 +41,17 @@ enum graph_kind {
 const char *graph_op_name(enum graph_op op); /* "conv_transpose" */
 enum graph_kind graph_op_kind(enum graph_op op);
 double graph_op_elementwise(enum graph_op op); /* operations for each number that comes out */
+
+/* The components of a decoder by which work, bytes and energy are told apart, in the order of a pass. */
+enum decoder_component {
+#define DECODER_COMPONENT(constant, name, label) DECODER_##constant,
+#include "graph/decoder_components.def"
+#undef DECODER_COMPONENT
+    DECODER_COMPONENT_COUNT /* of a node: none of them */
+};
+
+const char *decoder_component_name(enum decoder_component component);  /* "attn_qkv" */
+const char *decoder_component_label(enum decoder_component component); /* "attention: qkv" */
 
 enum { GRAPH_MOST_DIMENSIONS = 8 };
 typedef int32_t tensor_id; /* GRAPH_NONE: an input that is left out */

@@ -1,30 +1,21 @@
+#define _GNU_SOURCE
 #include "graph/model_files.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "core/plain.h"
 #include "core/text.h"
+#include "port/file.h"
 #include "port/json_read.h"
 
 /* The list of tensors of a model of 10^12 parameters has some 10 MB and a million values. */
-enum { LONGEST_JSON = 1 << 26, MOST_VALUES = 1 << 22 };
+enum { LONGEST_JSON = 1 << 26, MAX_VALUES = 1 << 22 };
 
 /* ---- paths ---- */
-
-bool model_path_is_directory(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-bool model_path_is_file(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
 
 bool model_path_ends(const char *path, const char *end)
 {
@@ -35,12 +26,12 @@ bool model_path_ends(const char *path, const char *end)
 bool model_path_beside(const char *path, const char *name, char *to, size_t size)
 {
     const char *slash = strrchr(path, '/');
-    if (model_path_is_directory(path))
+    if (file_is_directory(path))
         return str_format(to, size, "%s/%s", path, name);
     return str_format(to, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
-/* The last part of the first `length` bytes, without a slash at its end. */
+/* The last component of the first `length` bytes, without a trailing slash. */
 static void copy_last_part(const char *path, size_t length, char *to, size_t size)
 {
     while (length > 1 && path[length - 1] == '/')
@@ -53,64 +44,64 @@ static void copy_last_part(const char *path, size_t length, char *to, size_t siz
 
 void model_path_name(const char *path, char *to, size_t size)
 {
-    static const char *const COMMON[] = {"config.json", "model.safetensors",
-                                         "model.safetensors.index.json"};
+    static const char *const GENERIC[] = {"config.json", "model.safetensors",
+                                          "model.safetensors.index.json"};
     copy_last_part(path, strlen(path), to, size);
     const char *slash = strrchr(path, '/');
-    for (size_t i = 0; slash && slash != path && i < sizeof COMMON / sizeof *COMMON; i++)
-        if (strcmp(slash + 1, COMMON[i]) == 0)
+    for (size_t i = 0; slash && slash != path && i < sizeof GENERIC / sizeof *GENERIC; i++)
+        if (strcmp(slash + 1, GENERIC[i]) == 0)
             copy_last_part(path, (size_t)(slash - path), to, size);
 }
 
-struct model_plain model_plain(const char *text)
+/* ---- names ---- */
+
+void model_copy_plain(struct slice from, char *to, size_t size)
 {
-    struct model_plain plain = {.text = ""};
-    str_copy(plain.text, sizeof plain.text, text);
-    str_plain(plain.text);
-    return plain;
+    size_t length = from.length < size - 1 ? from.length : size - 1;
+    for (size_t i = 0; i < length; i++)
+        to[i] = (char)(from.start[i] ? from.start[i] : '?');
+    to[length] = '\0';
+    str_plain(to);
 }
 
-/* ---- bytes ---- */
-
-static enum err io_failed(const char *path, int number, struct error *why)
+struct model_label model_label(struct slice name)
 {
-    return err_set(why, err_from_errno(number), "%s: %s", path, strerror(number));
+    struct model_label label;
+    model_copy_plain(name, label.text, sizeof label.text);
+    return label;
 }
 
-static void add_chunks(FILE *file, size_t most, struct text *out)
-{
-    char chunk[4096];
-    while (out->length < most && !out->failed && !feof(file) && !ferror(file)) {
-        size_t left = most - out->length;
-        size_t got = fread(chunk, 1, left < sizeof chunk ? left : sizeof chunk, file);
-        text_add_bytes(out, chunk, got);
-    }
-}
+/* ---- mapped files ---- */
 
-enum err model_file_begin(const char *path, size_t most, struct text *out, uint64_t *length,
-                          struct error *why)
+static enum err map(const char *path, int fd, struct slice *out, struct error *why)
 {
-    FILE *file = fopen(path, "re");
     struct stat status;
-    if (!file)
-        return io_failed(path, errno, why);
-    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) {
-        fclose(file);
-        return err_set(why, ERR_BAD_VALUE, "%s is not a plain file", path);
-    }
-    *length = (uint64_t)status.st_size;
-    add_chunks(file, most, out);
-    bool failed = ferror(file);
-    int number = errno;
-    fclose(file);
-    if (failed)
-        return io_failed(path, number, why);
-    return out->failed ? err_set(why, ERR_NO_MEMORY, "%s: out of memory", path) : ERR_OK;
+    if (fstat(fd, &status))
+        return err_set(why, err_from_errno(errno), "cannot read %.160s: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        return err_set(why, ERR_BAD_VALUE, "%.160s is not a regular file", path);
+    if (status.st_size == 0)
+        return err_set(why, ERR_BAD_VALUE, "%.160s is empty", path);
+    void *mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (mapping == MAP_FAILED)
+        return err_set(why, err_from_errno(errno), "cannot map %.160s: %s", path, strerror(errno));
+    *out = (struct slice){mapping, (size_t)status.st_size};
+    return ERR_OK;
+}
+
+enum err model_file_map(const char *path, struct slice *out, struct error *why)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return err_set(why, err_from_errno(errno), "cannot open %.160s: %s", path, strerror(errno));
+    enum err err = map(path, fd, out, why);
+    close(fd);
+    return err;
 }
 
 /* ---- JSON ---- */
 
-/* A value takes many times its bytes in memory: so many at most are in there. */
+/* An upper bound: a value takes many times its bytes in memory. */
 static size_t values_at_most(const char *bytes, size_t length)
 {
     size_t count = 1;
@@ -124,8 +115,8 @@ enum err model_json_parse(const char *name, const char *bytes, size_t length, st
 {
     *out = NULL;
     struct error inner = {0};
-    if (length > LONGEST_JSON || values_at_most(bytes, length) > MOST_VALUES)
-        return err_set(why, ERR_BAD_VALUE, "%s: longer than that of any model", name);
+    if (length > LONGEST_JSON || values_at_most(bytes, length) > MAX_VALUES)
+        return err_set(why, ERR_BAD_VALUE, "%s: longer than the JSON of any model", name);
     enum err err = jv_available(why);
     if (err)
         return err;
@@ -142,9 +133,10 @@ enum err model_json_parse(const char *name, const char *bytes, size_t length, st
 enum err model_json_read(const char *path, struct jv **out, struct error *why)
 {
     struct text bytes = {0};
-    uint64_t length;
     *out = NULL;
-    enum err err = model_file_begin(path, (size_t)LONGEST_JSON + 1, &bytes, &length, why);
+    if (file_exists(path) && !file_is_regular(path))
+        return err_set(why, ERR_BAD_VALUE, "%.160s is not a regular file", path);
+    enum err err = file_read(path, LONGEST_JSON, &bytes, why);
     if (!err)
         err = model_json_parse(path, text_get(&bytes), bytes.length, out, why);
     text_release(&bytes);

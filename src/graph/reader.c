@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 #include "graph/zoo.h"
 

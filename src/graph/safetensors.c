@@ -2,19 +2,21 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "core/grow.h"
 #include "core/text.h"
 #include "graph/model_files.h"
+#include "port/file.h"
 #include "port/json_read.h"
 
 enum { LENGTH_BYTES = 8, LONGEST_HEADER = 1 << 26 };
 
-static const struct type {
+static const struct dtype {
     const char *name;
     unsigned bits;
     bool is_float;
-} TYPES[] = {
+} DTYPES[] = {
     {"F64", 64, true},     {"F32", 32, true},    {"F16", 16, true},     {"BF16", 16, true},
     {"F8_E4M3", 8, true},  {"F8_E5M2", 8, true}, {"F8_E8M0", 8, false}, {"F6_E2M3", 6, false},
     {"F6_E3M2", 6, false}, {"F4", 4, false},     {"I64", 64, false},    {"U64", 64, false},
@@ -24,7 +26,7 @@ static const struct type {
 
 struct reading {
     const char *file;
-    uint64_t data_length; /* of all tensors, behind the header */
+    uint64_t data_length; /* of all tensors, after the header */
     struct safetensors *out;
     struct error *why;
 };
@@ -36,25 +38,25 @@ static enum err no_memory(struct error *why)
 
 /* ---- one tensor ---- */
 
-static enum err complain(const struct reading *reading, const char *name, const char *what)
+static enum err tensor_failed(const struct reading *reading, const char *name, const char *what)
 {
     return err_set(reading->why, ERR_BAD_VALUE, "%s: tensor '%s' %s", reading->file,
-                   model_plain(name).text, what);
+                   model_label(slice_of(name)).text, what);
 }
 
-static const struct type *find_type(const char *name)
+static const struct dtype *find_dtype(const char *name)
 {
-    for (size_t i = 0; name && i < sizeof TYPES / sizeof *TYPES; i++)
-        if (strcmp(TYPES[i].name, name) == 0)
-            return &TYPES[i];
+    for (size_t i = 0; name && i < sizeof DTYPES / sizeof *DTYPES; i++)
+        if (strcmp(DTYPES[i].name, name) == 0)
+            return &DTYPES[i];
     return NULL;
 }
 
-/* False for what is no list of sizes, or for more numbers than fit into 2^53. */
+/* False for anything but a list of sizes, and for more than 2^53 elements. */
 static bool read_shape(const struct jv *shape, struct safetensors_tensor *out)
 {
     double elements = 1;
-    if (!jv_is_array(shape) || jv_count(shape) > SAFETENSORS_MOST_DIMENSIONS)
+    if (!jv_is_array(shape) || jv_count(shape) > SAFETENSORS_MAX_RANK)
         return false;
     for (const struct jv *item = jv_first(shape); item; item = jv_next(item)) {
         int64_t size;
@@ -69,7 +71,7 @@ static bool read_shape(const struct jv *shape, struct safetensors_tensor *out)
     return true;
 }
 
-static bool read_place(const struct jv *offsets, uint64_t data_length, uint64_t *bytes)
+static bool read_offsets(const struct jv *offsets, uint64_t data_length, uint64_t *bytes)
 {
     int64_t from, to;
     if (!jv_is_array(offsets) || jv_count(offsets) != 2 || !jv_integer(jv_first(offsets), &from) ||
@@ -88,19 +90,19 @@ static enum err read_tensor(const struct reading *reading, const struct jv *valu
     const char *name = jv_key(value);
     struct safetensors_tensor tensor = {0};
     if (!jv_is_object(value))
-        return complain(reading, name, "is not described by an object");
-    const struct type *type = find_type(jv_text(jv_get(value, "dtype")));
-    if (!type)
-        return complain(reading, name, "has a dtype that is not known");
+        return tensor_failed(reading, name, "is not an object");
+    const struct dtype *dtype = find_dtype(jv_text(jv_get(value, "dtype")));
+    if (!dtype)
+        return tensor_failed(reading, name, "has an unknown dtype");
     if (!read_shape(jv_get(value, "shape"), &tensor))
-        return complain(reading, name, "has a shape that is not one");
-    if (!read_place(jv_get(value, "data_offsets"), reading->data_length, &tensor.bytes))
-        return complain(reading, name, "does not lie inside the file");
-    if ((tensor.elements * type->bits + 7) / 8 != tensor.bytes)
-        return complain(reading, name, "has other bytes than its shape needs");
-    tensor.is_float = type->is_float;
+        return tensor_failed(reading, name, "has an invalid shape");
+    if (!read_offsets(jv_get(value, "data_offsets"), reading->data_length, &tensor.bytes))
+        return tensor_failed(reading, name, "is not inside the file");
+    if ((tensor.elements * dtype->bits + 7) / 8 != tensor.bytes)
+        return tensor_failed(reading, name, "has a size that contradicts its shape");
+    tensor.is_float = dtype->is_float;
     struct safetensors_tensor *tensors =
-        grow(out->tensors, &out->room, out->count, sizeof *tensors);
+        grow(out->tensors, &out->capacity, out->count, sizeof *tensors);
     if (!tensors)
         return no_memory(reading->why);
     out->tensors = tensors;
@@ -134,10 +136,10 @@ static enum err read_header(const struct reading *reading, const struct jv *json
             return err;
     }
     if (reading->out->count == before)
-        return err_set(reading->why, ERR_BAD_VALUE, "%s: holds no tensors", reading->file);
+        return err_set(reading->why, ERR_BAD_VALUE, "%s: no tensors found", reading->file);
     if (bytes != reading->data_length)
         return err_set(reading->why, ERR_BAD_VALUE,
-                       "%s: its tensors take %llu bytes, and %llu are behind its header",
+                       "%s: its tensors take %llu bytes, the file has %llu after its header",
                        reading->file, (unsigned long long)bytes,
                        (unsigned long long)reading->data_length);
     return ERR_OK;
@@ -151,8 +153,7 @@ enum err safetensors_read(const char *file, const char *bytes, size_t length, ui
     uint64_t header = little_endian(bytes);
     if (header > LONGEST_HEADER || header > length - LENGTH_BYTES || header < 2 ||
         file_length < length)
-        return err_set(why, ERR_BAD_VALUE,
-                       "%s: says that its header has %llu bytes, which it cannot have", file,
+        return err_set(why, ERR_BAD_VALUE, "%s: invalid header length %llu", file,
                        (unsigned long long)header);
     struct reading reading = {file, file_length - LENGTH_BYTES - header, out, why};
     struct jv *json;
@@ -169,41 +170,36 @@ enum err safetensors_read(const char *file, const char *bytes, size_t length, ui
 
 static enum err open_one(const char *path, struct safetensors *out, struct error *why)
 {
-    struct text bytes = {0};
-    uint64_t file_length = 0;
-    enum err err = model_file_begin(path, LENGTH_BYTES, &bytes, &file_length, why);
-    uint64_t header = bytes.length == LENGTH_BYTES ? little_endian(bytes.bytes) : 0;
-    text_clear(&bytes);
-    size_t wanted = header <= LONGEST_HEADER ? (size_t)header + LENGTH_BYTES : LENGTH_BYTES;
-    if (!err)
-        err = model_file_begin(path, wanted, &bytes, &file_length, why);
-    if (!err)
-        err = safetensors_read(path, text_get(&bytes), bytes.length, file_length, out, why);
-    text_release(&bytes);
+    struct slice bytes;
+    enum err err = model_file_map(path, &bytes, why);
+    if (err)
+        return err;
+    err = safetensors_read(path, bytes.start, bytes.length, bytes.length, out, why);
+    munmap((void *)bytes.start, bytes.length);
     return err;
 }
 
 /* ---- several files ---- */
 
-static int by_text(const void *a, const void *b)
+static int compare_strings(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The files of a list, each once. */
-static enum err open_listed(const char *path, const char **files, size_t count,
-                            struct safetensors *out, struct error *why)
+/* Each file once. */
+static enum err open_files(const char *path, const char **files, size_t count,
+                           struct safetensors *out, struct error *why)
 {
-    char beside[MODEL_PATH_MAX];
-    qsort(files, count, sizeof *files, by_text);
+    char beside[FILE_PATH_MAX];
+    qsort(files, count, sizeof *files, compare_strings);
     for (size_t i = 0; i < count; i++) {
         if (i && strcmp(files[i], files[i - 1]) == 0)
             continue;
         if (strchr(files[i], '/') || !model_path_ends(files[i], ".safetensors"))
-            return err_set(why, ERR_BAD_VALUE, "%s: names '%s', which is no file beside it", path,
-                           model_plain(files[i]).text);
+            return err_set(why, ERR_BAD_VALUE, "%s: weight_map entry '%s' is not a file beside it",
+                           path, model_label(slice_of(files[i])).text);
         if (!model_path_beside(path, files[i], beside, sizeof beside))
-            return err_set(why, ERR_BAD_VALUE, "%.200s: too long for a path", path);
+            return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", path);
         enum err err = open_one(beside, out, why);
         if (err)
             return err;
@@ -211,8 +207,8 @@ static enum err open_listed(const char *path, const char **files, size_t count,
     return ERR_OK;
 }
 
-static enum err open_list(const char *path, const struct jv *json, struct safetensors *out,
-                          struct error *why)
+static enum err open_index(const char *path, const struct jv *json, struct safetensors *out,
+                           struct error *why)
 {
     const struct jv *map = jv_get(json, "weight_map");
     size_t count = jv_count(map), used = 0;
@@ -225,11 +221,10 @@ static enum err open_list(const char *path, const struct jv *json, struct safete
     for (const struct jv *item = jv_first(map); item && !err; item = jv_next(item)) {
         files[used] = jv_text(item);
         if (!files[used++])
-            err =
-                err_set(why, ERR_BAD_VALUE, "%s: 'weight_map' has what is no name of a file", path);
+            err = err_set(why, ERR_BAD_VALUE, "%s: weight_map entry is not a file name", path);
     }
     if (!err)
-        err = open_listed(path, files, used, out, why);
+        err = open_files(path, files, used, out, why);
     free(files);
     return err;
 }
@@ -243,7 +238,7 @@ enum err safetensors_open(const char *path, struct safetensors *out, struct erro
         err = model_json_read(path, &json, why);
         if (err)
             return err;
-        err = open_list(path, json, out, why);
+        err = open_index(path, json, out, why);
         jv_free(json);
     } else {
         err = open_one(path, out, why);
@@ -257,7 +252,7 @@ enum err safetensors_open(const char *path, struct safetensors *out, struct erro
 
 /* ---- all of them ---- */
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
     const struct safetensors_tensor *left = a, *right = b;
     return strcmp(left->name, right->name);
@@ -267,11 +262,11 @@ enum err safetensors_sort(const char *file, struct safetensors *tensors, struct 
 {
     if (!tensors->tensors)
         return ERR_OK;
-    qsort(tensors->tensors, tensors->count, sizeof *tensors->tensors, by_name);
+    qsort(tensors->tensors, tensors->count, sizeof *tensors->tensors, compare_names);
     for (size_t i = 1; i < tensors->count; i++)
         if (strcmp(tensors->tensors[i].name, tensors->tensors[i - 1].name) == 0)
-            return err_set(why, ERR_BAD_VALUE, "%s: tensor '%s' is there twice", file,
-                           model_plain(tensors->tensors[i].name).text);
+            return err_set(why, ERR_BAD_VALUE, "%s: tensor '%s' is defined more than once", file,
+                           model_label(slice_of(tensors->tensors[i].name)).text);
     return ERR_OK;
 }
 
@@ -281,7 +276,7 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *tens
     struct safetensors_tensor wanted = {.name = name};
     if (!tensors->count)
         return NULL;
-    return bsearch(&wanted, tensors->tensors, tensors->count, sizeof wanted, by_name);
+    return bsearch(&wanted, tensors->tensors, tensors->count, sizeof wanted, compare_names);
 }
 
 void safetensors_release(struct safetensors *tensors)

@@ -12,8 +12,8 @@
 /* Long enough for a dozen updates of the slowest common sensor (a tenth of a second). */
 #define CHECK_TIME (1200 * NS_PER_MS)
 
-/* Did this channel move?  A counter must have advanced, a power reading must not be 0 W only. */
-static bool is_alive(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to)
+/* Whether this channel works: a counter must have advanced, a power reading must not be 0 W only. */
+static bool is_working(struct sampler *sampler, size_t source, size_t channel, nanos from, nanos to)
 {
     const struct sensor_channel *row = &sampler_sensor(sampler, source)->channels[channel];
     struct channel_state state;
@@ -38,15 +38,15 @@ static void measure(struct sampler *sampler, size_t source, size_t channel, nano
         row->watts = window.sum / window.covered_s;
 }
 
-static void judge(struct session *session, size_t index, nanos from, nanos to,
-                  struct check_row *row)
+static void check_sensor(struct session *session, size_t index, nanos from, nanos to,
+                         struct check_row *row)
 {
     struct sensor_finding *finding = &session->findings.items[index];
     size_t source = (size_t)session->source_of[index];
     const struct sensor *sensor = sampler_sensor(session->sampler, source);
     struct source_state state;
     struct channel_state last = {0};
-    size_t energy_channels = 0, alive = 0;
+    size_t energy_channels = 0, working = 0;
     bool answered = false;
     for (size_t c = 0; c < sensor->channel_count; c++) {
         if (!quantity_gives_joules(sensor->channels[c].quantity))
@@ -55,18 +55,18 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
         sampler_channel(session->sampler, source, c, &last);
         bool counts = sensor->channels[c].quantity == QTY_ENERGY;
         answered = answered || (counts ? last.t > 0 : last.has_value);
-        if (!is_alive(session->sampler, source, c, from, to))
+        if (!is_working(session->sampler, source, c, from, to))
             continue;
-        alive++;
+        working++;
         row->counts |= sensor->channels[c].scope != SCOPE_NONE && !sensor->channels[c].estimated;
         measure(session->sampler, source, c, from, to, row);
     }
     sampler_source(session->sampler, source, &state);
     row->read_us = state.reads ? state.read_us : UNKNOWN;
-    if (alive > 0 && !row->counts && finding->status == SENSOR_OK && !finding->reason[0])
+    if (working > 0 && !row->counts && finding->status == SENSOR_OK && !finding->reason[0])
         str_copy(finding->reason, sizeof finding->reason,
                  "what it spans is unknown: shown beside the total, never in it");
-    if (energy_channels == 0 || alive > 0)
+    if (energy_channels == 0 || working > 0)
         return;
     if (state.is_lost) {
         finding->status = SENSOR_UNSUPPORTED;
@@ -78,7 +78,8 @@ static void judge(struct session *session, size_t index, nanos from, nanos to,
                        "opens, but every reading failed: %s", err_text(last.last_error));
         else
             str_format(finding->reason, sizeof finding->reason,
-                       "opens, but its counter did not change in %.1f s under load", seconds(to - from));
+                       "opens, but its counter did not change in %.1f s under load",
+                       seconds(to - from));
     }
 }
 
@@ -95,5 +96,5 @@ void check_run(struct session *session, struct check_row *rows)
     sampler_settle(session->sampler, to);
     for (size_t i = 0; i < session->findings.count; i++)
         if (session->source_of[i] >= 0)
-            judge(session, i, from, to, &rows[i]);
+            check_sensor(session, i, from, to, &rows[i]);
 }

@@ -1,6 +1,6 @@
-/* The check behind `ipw doctor`: every sensor that opens is watched under a short load, so that one
- * which opens and never moves is called dead and the others tell their period and cost.
- * check_run fills a session's findings in place; the rows belong to the caller. */
+/* The check behind `ipw doctor`: every sensor that opens is read under a short load, so that one whose
+ * counter never changes is reported dead and the others get their update period and read time.
+ * check_run updates a session's findings in place; the caller owns the rows. */
 #ifndef IPW_RUNNER_CHECK_H
 #define IPW_RUNNER_CHECK_H
 
@@ -12,10 +12,10 @@
 
 struct session;
 
-/* What was learned of one finding; figures are UNKNOWN where they were not. */
+/* What was measured of one finding; UNKNOWN where nothing was. */
 struct check_row {
     double period_ms; /* between updates of its first energy or power channel */
-    double read_us;   /* the quickest read */
+    double read_us;   /* the fastest read */
     double watts;     /* mean over the check */
     bool counts;      /* its joules are measured and can enter the machine's total */
 };

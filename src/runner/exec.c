@@ -5,7 +5,7 @@
 
 #include "attribute/ledger.h"
 #include "core/clock.h"
-#include "runner/idle.h"
+#include "runner/baseline.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -20,27 +20,27 @@ static enum err measure_idle(struct session *session, const struct exec_options 
                              struct exec_result *out)
 {
     report(options, EXEC_IDLE, 1, 1);
-    enum err err = idle_measure(session, options->idle_s, &out->idle, &out->signal);
+    enum err err = baseline_measure(session, options->idle_s, &out->idle, &out->signal);
     out->has_idle = !err;
     return err;
 }
 
-/* Waits for the end of the command.  The first signal is passed on (a terminal has sent it to the
- * command as well), the second asks harder, the third ends it. */
-static void await_end(struct child *child, struct child_end *end, int *signal_number)
+/* Waits for the end of the command.  The first signal is passed on (unless the terminal has sent it to
+ * the command as well), the second becomes SIGTERM, the third SIGKILL. */
+static void wait_for_end(struct child *child, struct child_end *end, int *signal_number)
 {
     pid_t pid = child->pid;
-    for (unsigned asked = 0;;) {
+    for (unsigned signals = 0;;) {
         bool from_terminal = false;
         int number = child_wait(child, end, &from_terminal);
         if (number == 0)
             return;
         *signal_number = number;
-        asked++;
-        if (asked == 1 && !from_terminal)
+        signals++;
+        if (signals == 1 && !from_terminal)
             kill(pid, number);
-        else if (asked > 1)
-            kill(pid, asked == 2 ? SIGTERM : SIGKILL);
+        else if (signals > 1)
+            kill(pid, signals == 2 ? SIGTERM : SIGKILL);
     }
 }
 
@@ -61,10 +61,9 @@ static enum err run_once(struct session *session, const struct exec_options *opt
     err = child_go(&child, &result->exit_code, why);
     if (err)
         return err;
-    await_end(&child, &run->end, &result->signal);
+    wait_for_end(&child, &run->end, &result->signal);
     if (run->end.rss_mb <= own.rss_mb)
-        run->end.rss_mb =
-            UNKNOWN; /* the kernel counts our own pages before it became the command */
+        run->end.rss_mb = UNKNOWN; /* the kernel counts our own pages before the exec */
     if (options->wait_all && !result->signal)
         result->signal = proc_await_orphans();
     run->to = clock_now();
@@ -109,7 +108,7 @@ static enum err run_all(struct session *session, const struct exec_options *opti
     return ERR_OK;
 }
 
-static enum err take_mean(struct exec_result *result)
+static enum err set_mean(struct exec_result *result)
 {
     if (result->count == 0)
         return ERR_OK;
@@ -137,11 +136,11 @@ enum err exec_measure(struct session *session, const struct exec_options *option
     if (options->idle_s > 0)
         err = measure_idle(session, options, out);
     if (err == ERR_INTERRUPTED)
-        return err_set(why, err, "interrupted while measuring idle");
+        return err_set(why, err, "interrupted while measuring idle power");
     if (err)
-        return err_set(why, err, "cannot measure idle: %s", err_text(err));
+        return err_set(why, err, "cannot measure idle power: %s", err_text(err));
     err = run_all(session, options, out, why);
-    enum err mean_err = take_mean(out);
+    enum err mean_err = set_mean(out);
     if (mean_err && !err)
         err = err_set(why, mean_err, "out of memory");
     return err;

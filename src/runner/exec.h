@@ -1,5 +1,5 @@
-/* Measuring a command: idle first if asked, then warm-ups, then runs, each from its go signal to
- * its end.  exec_measure fills a result that exec_result_release gives back; after an error or an
+/* Measuring a command: idle power first if requested, then warm-ups, then runs, each from its go signal
+ * to its end.  exec_measure fills a result that exec_result_release frees; after an error or an
  * interruption it holds what was measured until then. */
 #ifndef IPW_RUNNER_EXEC_H
 #define IPW_RUNNER_EXEC_H
@@ -22,7 +22,7 @@ struct exec_options {
     unsigned warmups;
     double idle_s;       /* length of the idle baseline; 0 for none */
     bool wait_all;       /* a run ends when every process it started has ended */
-    bool ignore_failure; /* go on after a run that fails */
+    bool ignore_failure; /* continue after a run that fails */
     void (*progress)(enum exec_phase phase, unsigned number, unsigned of, double idle_s);
 };
 
@@ -30,7 +30,7 @@ struct exec_run {
     nanos from, to;
     double wall_s;
     struct child_end end;
-    unsigned left_running; /* processes it left behind when it ended */
+    unsigned left_running; /* processes it left running when it ended */
     struct ledger ledger;
 };
 
@@ -38,14 +38,14 @@ struct exec_result {
     struct exec_run *runs;
     size_t count;
     int exit_code; /* of the first run that failed, else 0; 126/127 when it could not start */
-    int signal;    /* that interrupted us; 0 for none */
+    int signal;    /* that interrupted the measurement; 0 for none */
     bool has_idle;
     struct baseline idle;
     struct ledger mean; /* over the runs; empty when count is 0 */
     nanos started_wall; /* since the epoch */
 };
 
-/* The calling thread must have called proc_take_signals before the session was opened. */
+/* The calling thread must have called proc_block_signals before the session was opened. */
 enum err exec_measure(struct session *session, const struct exec_options *options,
                       struct exec_result *out, struct error *why) MUST_USE;
 void exec_result_release(struct exec_result *result);

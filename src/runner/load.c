@@ -33,7 +33,7 @@ static void *load_main(void *argument)
     double lanes[LANES];
     for (int lane = 0; lane < LANES; lane++)
         lanes[lane] = 1.0 + lane * 0.01;
-    volatile double keep = 0; /* the compiler must believe that somebody reads the result */
+    volatile double keep = 0; /* the compiler must assume that the result is read */
     while (!atomic_load_explicit(&load->stopping, memory_order_relaxed)) {
         keep = compute_round(lanes);
         atomic_fetch_add_explicit(&load->rounds, 1, memory_order_relaxed);

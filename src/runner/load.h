@@ -1,5 +1,5 @@
-/* A steady CPU load: threads that compute until told to stop.  For checking that sensors move, and
- * for a demonstration that needs nothing else.  load_start gives a load that load_stop ends. */
+/* A steady CPU load: threads that compute until they are stopped.  For checking that sensors respond,
+ * and for demonstrations.  load_start allocates a load that load_stop ends and frees. */
 #ifndef IPW_RUNNER_LOAD_H
 #define IPW_RUNNER_LOAD_H
 
@@ -7,7 +7,7 @@
 
 struct load;
 
-/* threads 0 means one a CPU. */
+/* threads 0 means one per CPU. */
 struct load *load_start(unsigned threads);
 
 /* Ends it; returns the number of billions of multiply-adds done. */

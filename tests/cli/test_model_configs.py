@@ -360,7 +360,7 @@ class Refused(Written):
     def test_what_does_not_fit_together(self):
         good = llama(2, 64, 4, 2, 96, 100, True)
         self.refused({**good, "num_attention_heads": 6, "num_key_value_heads": 6},
-                     "'num_attention_heads' is 6, which does not divide 'hidden_size'")
+                     "'num_attention_heads' is 6: does not divide 'hidden_size'")
         self.refused({**good, "num_key_value_heads": 3}, "'num_key_value_heads' is 3")
         self.refused({**good, "layer_types": ["full_attention"]}, "'layer_types'")
         self.refused({**good, "layer_types": ["linear_attention"] * 2}, "'layer_types'")
@@ -374,8 +374,8 @@ class Refused(Written):
     def test_norms_of_queries_that_are_not_counted(self):
         phi = CONFIGS["phi-2"][0]
         self.assertNotIn("error", show(self.write({**phi, "qk_layernorm": False})))
-        self.refused({**phi, "qk_layernorm": True}, "'qk_layernorm'", "not counted")
-        self.refused({**phi, "tie_word_embeddings": True}, "'tie_word_embeddings'", "not counted")
+        self.refused({**phi, "qk_layernorm": True}, "'qk_layernorm'", "not supported")
+        self.refused({**phi, "tie_word_embeddings": True}, "'tie_word_embeddings'", "not supported")
 
     def test_kinds_that_are_not_known(self):
         self.refused({"model_type": "mamba"}, "'mamba'", "llama", "gpt2", "vit")
@@ -387,7 +387,7 @@ class Refused(Written):
     def test_phases(self):
         self.assertIn("no decode", show(self.write(BERT), phase="decode")["error"])
         self.assertIn("positions", show(self.write(BERT), tokens=513)["error"])
-        self.assertIn("tokens", show(self.write(GPT2), tokens=-3)["error"])
+        self.assertIn("token count", show(self.write(GPT2), tokens=-3)["error"])
 
 
 if __name__ == "__main__":

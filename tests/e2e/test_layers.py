@@ -259,7 +259,7 @@ class Kinds(LayersTest):
     def test_windows_too_short_for_the_sensor_are_refused(self):
         report = self.report(self.machine(Modelled), "--window", "0.2", "--sample-rate", "10")
         self.assertIsNone(report["energy"]["joules"])
-        self.assertIn("fewer than 10 updates", report["energy"]["note"])
+        self.assertIn("fewer than 10 sensor updates", report["energy"]["note"])
         self.assertGreater(sum(setting["refused"] for setting in report["settings"]), 0)
 
     def test_layers_alone(self):

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "graph/count.h"
+#include "graph/decoder.h"
 #include "graph/decoder_cost.h"
-#include "graph/decoder_graph.h"
 #include "graph/gguf.h"
+#include "graph/reader.h"
 
 /* ---- writing ---- */
 
@@ -94,7 +95,7 @@ void gguf_file_tensor_at(struct gguf_file *file, const char *name, uint32_t type
     file->tensor_count++;
     uint64_t elements = columns * (rows ? rows : 1) * (depth ? depth : 1);
     const struct tensor_type *known = tensor_type_numbered(type);
-    uint64_t bytes = known ? elements / known->block_numbers * known->block_bytes : 0;
+    uint64_t bytes = known ? elements / known->block_elements * known->block_bytes : 0;
     if (offset + bytes > file->data_bytes)
         file->data_bytes = offset + bytes;
 }
@@ -162,13 +163,12 @@ static unsigned long walk(const struct gguf *gguf)
     unsigned long sum = 0;
     for (size_t i = 0; i < gguf->value_count; i++) {
         const struct gguf_value *value = &gguf->values[i];
-        struct gguf_text text = {0};
+        struct slice text = {0};
         while (gguf_next_string(value, &text))
             for (size_t at = 0; at < text.length; at++)
-                sum += (unsigned char)text.bytes[at];
-        double real;
-        for (uint64_t item = 0; item < value->count && value->type != GGUF_STRING; item++)
-            sum += gguf_item_f64(value, item, &real);
+                sum += (unsigned char)text.start[at];
+        for (uint64_t at = 0; at < value->data_bytes; at++)
+            sum += value->data[at];
     }
     return sum;
 }
@@ -181,9 +181,9 @@ static const char *check_tensors(const struct gguf *gguf)
         if (tensor->offset > gguf->file_bytes || tensor->bytes > gguf->file_bytes - tensor->offset)
             return "a tensor reaches beyond the file";
         if (tensor->name.length >= sizeof name ||
-            memchr(tensor->name.bytes, 0, tensor->name.length))
+            memchr(tensor->name.start, 0, tensor->name.length))
             continue;
-        memcpy(name, tensor->name.bytes, tensor->name.length);
+        memcpy(name, tensor->name.start, tensor->name.length);
         name[tensor->name.length] = '\0';
         if (gguf_tensor_named(gguf, name) != tensor)
             return "a tensor is not found by its name";

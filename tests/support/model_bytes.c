@@ -1,3 +1,4 @@
+#include "graph/reader.h"
 #include "support/model_bytes.h"
 
 #include <math.h>
@@ -6,12 +7,11 @@
 #include <string.h>
 
 #include "graph/count.h"
-#include "graph/decoder_graph.h"
+#include "graph/decoder.h"
 #include "graph/decoder_shape.h"
 #include "graph/hf_config.h"
 #include "graph/model_files.h"
 #include "graph/safetensors.h"
-#include "graph/safetensors/guess.h"
 #include "port/json_read.h"
 
 /* ---- files ---- */
@@ -146,7 +146,7 @@ static const char *check_guess(const struct safetensors *tensors)
     if (!safetensors_guess(tensors, &shape))
         return NULL;
     shape.name = "fuzz";
-    enum err err = decoder_of_shape(&shape, &config.as.decoder, &why);
+    enum err err = decoder_from_shape(&shape, &config.as.decoder, &why);
     const char *wrong = err ? check_refusal(err, &why) : check_config(&config);
     hf_config_release(&config);
     return wrong;

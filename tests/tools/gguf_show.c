@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/json.h"
 #include "core/text.h"
@@ -27,31 +28,42 @@ static void show_error(struct json *json, const char *key, const struct error *w
     json_object_end(json);
 }
 
+static double float_item(const struct gguf_value *value, uint64_t index)
+{
+    float narrow;
+    double wide;
+    if (value->type == GGUF_F64) {
+        memcpy(&wide, value->data + index * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, value->data + index * sizeof narrow, sizeof narrow);
+    return (double)narrow;
+}
+
 static void show_item(struct json *json, const struct gguf_value *value, uint64_t index)
 {
     uint64_t positive;
     int64_t number;
-    double real;
     if (value->type == GGUF_BOOL && gguf_item_i64(value, index, &number))
         json_bool(json, NULL, number);
     else if (gguf_item_u64(value, index, &positive))
         show_u64(json, NULL, positive);
     else if (gguf_item_i64(value, index, &number))
         json_integer(json, NULL, number);
-    else if (gguf_item_f64(value, index, &real))
-        json_number(json, NULL, real);
+    else
+        json_number(json, NULL, float_item(value, index));
 }
 
 static void show_value(struct json *json, const struct gguf_value *value)
 {
-    struct gguf_text text = {0};
+    struct slice text = {0};
     json_object(json, NULL);
-    json_string_bytes(json, "key", value->key.bytes, value->key.length);
+    json_string_bytes(json, "key", value->key.start, value->key.length);
     json_integer(json, "type", value->type);
     json_bool(json, "is_array", value->is_array);
     json_array(json, "items");
     while (gguf_next_string(value, &text))
-        json_string_bytes(json, NULL, text.bytes, text.length);
+        json_string_bytes(json, NULL, text.start, text.length);
     for (uint64_t i = 0; value->type != GGUF_STRING && i < value->count; i++)
         show_item(json, value, i);
     json_array_end(json);
@@ -61,12 +73,12 @@ static void show_value(struct json *json, const struct gguf_value *value)
 static void show_tensor(struct json *json, const struct gguf_tensor *tensor)
 {
     json_object(json, NULL);
-    json_string_bytes(json, "name", tensor->name.bytes, tensor->name.length);
+    json_string_bytes(json, "name", tensor->name.start, tensor->name.length);
     json_string(json, "type", tensor->type->name);
     json_integer(json, "number", tensor->type->number);
     json_array(json, "dimensions");
-    for (unsigned i = 0; i < tensor->dimension_count; i++)
-        show_u64(json, NULL, tensor->dimensions[i]);
+    for (unsigned i = 0; i < tensor->rank; i++)
+        show_u64(json, NULL, tensor->dims[i]);
     json_array_end(json);
     show_u64(json, "elements", tensor->elements);
     show_u64(json, "bytes", tensor->bytes);
@@ -121,6 +133,16 @@ static void show_cost(struct json *json, const char *key, const struct decoder_c
     json_object_end(json);
 }
 
+static double cache_elements_per_token(const struct decoder *decoder)
+{
+    double elements = 0;
+    for (size_t i = 0; i < decoder->layer_count; i++) {
+        const struct decoder_layer *layer = &decoder->layers[i];
+        elements += (double)(layer->heads_kv * (layer->key_size + layer->value_size));
+    }
+    return elements;
+}
+
 static void show_costs(struct json *json, const struct decoder *decoder,
                        const struct decoder_step *step)
 {
@@ -141,7 +163,8 @@ static void show_costs(struct json *json, const struct decoder *decoder,
     json_number(json, "flops", decoder_cost_flops(&total));
     json_number(json, "bytes", decoder_cost_bytes(&total));
     json_number(json, "cache_bytes_per_token",
-                decoder_cache_bytes_per_token(decoder, step->cache_bytes));
+                cache_elements_per_token(decoder) *
+                    (step->cache_bytes > 0 ? step->cache_bytes : 2));
     json_object_end(json);
 }
 
@@ -156,7 +179,7 @@ static void show_decoder(struct json *json, const struct decoder *decoder,
     show_u64(json, "context", decoder->context);
     show_u64(json, "experts", decoder->experts);
     show_u64(json, "experts_used", decoder->experts_used);
-    json_bool(json, "has_tied_head", decoder->has_tied_head);
+    json_bool(json, "has_tied_head", decoder->has_tied_embeddings);
     show_u64(json, "parameters", decoder->parameters);
     show_u64(json, "bytes", decoder->bytes);
     json_array(json, "layers");

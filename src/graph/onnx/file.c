@@ -1,20 +1,14 @@
 /* A graph is read in three passes over its bytes: declarations (so that a name can be used before the node
  * that produces it), nodes, then inputs and outputs.  Subgraphs and calls are queued as they are met. */
-#define _GNU_SOURCE
 #include "graph/onnx/file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/grow.h"
 #include "core/hash.h"
-#include "core/plain.h"
-#include "core/text.h"
+#include "graph/model_files.h"
 #include "graph/onnx/wire.h"
 
 enum {
@@ -57,17 +51,6 @@ enum { /* field numbers */
        INFO_NAME = 1,
 };
 
-struct onnx_label onnx_label(struct slice name)
-{
-    struct onnx_label label;
-    size_t length = name.length < sizeof label.text - 1 ? name.length : sizeof label.text - 1;
-    for (size_t i = 0; i < length; i++)
-        label.text[i] = (char)(name.start[i] ? name.start[i] : '?');
-    label.text[length] = '\0';
-    str_plain(label.text);
-    return label;
-}
-
 struct slice onnx_node_name(const struct onnx_file *file, const struct onnx_node *node)
 {
     if (node->name.length)
@@ -100,7 +83,7 @@ static enum err bad_name(const struct onnx_file *file, const char *what, struct 
                          const char *wrong, struct error *why)
 {
     return err_set(why, ERR_BAD_VALUE, "%.160s: %s '%s' %s", file->path, what,
-                   onnx_label(name).text, wrong);
+                   model_label(name).text, wrong);
 }
 
 static enum err too_many(const struct onnx_file *file, const char *what, int limit,
@@ -628,34 +611,14 @@ void onnx_close(struct onnx_file *file)
     *file = (struct onnx_file){0};
 }
 
-static enum err map_file(const char *path, int fd, struct slice *out, struct error *why)
-{
-    struct stat status;
-    if (fstat(fd, &status))
-        return err_set(why, err_from_errno(errno), "cannot read %.160s: %s", path, strerror(errno));
-    if (!S_ISREG(status.st_mode))
-        return err_set(why, ERR_BAD_VALUE, "%.160s is not a regular file", path);
-    if (status.st_size == 0)
-        return err_set(why, ERR_BAD_VALUE, "%.160s is empty", path);
-    void *mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (mapping == MAP_FAILED)
-        return err_set(why, err_from_errno(errno), "cannot map %.160s: %s", path, strerror(errno));
-    /* Weights are skipped: reading ahead gains nothing. */
-    posix_madvise(mapping, (size_t)status.st_size, POSIX_MADV_RANDOM);
-    *out = (struct slice){mapping, (size_t)status.st_size};
-    return ERR_OK;
-}
-
 enum err onnx_open(const char *path, struct onnx_file *out, struct error *why)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return err_set(why, err_from_errno(errno), "cannot open %.160s: %s", path, strerror(errno));
-    struct slice bytes = {0};
-    enum err err = map_file(path, fd, &bytes, why);
-    close(fd);
+    struct slice bytes;
+    enum err err = model_file_map(path, &bytes, why);
     if (err)
         return err;
+    /* Weights are skipped: reading ahead gains nothing. */
+    posix_madvise((void *)bytes.start, bytes.length, POSIX_MADV_RANDOM);
     err = onnx_read(path, bytes, out, why);
     if (err)
         munmap((void *)bytes.start, bytes.length);

@@ -72,10 +72,4 @@ void onnx_close(struct onnx_file *file);
 /* The node's name, or that of its first output. */
 struct slice onnx_node_name(const struct onnx_file *file, const struct onnx_node *node);
 
-/* A name for messages: one line, cut to fit. */
-struct onnx_label {
-    char text[64];
-};
-struct onnx_label onnx_label(struct slice name);
-
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/model_files.h"
+
 enum err infer_no_memory(const struct infer *infer)
 {
     return err_set(infer->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
@@ -130,8 +132,8 @@ enum err step_fail(const struct step *step, const char *format, ...)
     va_end(arguments);
     const struct onnx_file *file = step->infer->file;
     return err_set(step->infer->why, ERR_BAD_VALUE, "%.100s: node '%s' (%s): %s", file->path,
-                   onnx_label(onnx_node_name(file, step->node)).text,
-                   onnx_label(step->node->op).text, text);
+                   model_label(onnx_node_name(file, step->node)).text,
+                   model_label(step->node->op).text, text);
 }
 
 static struct operand *operand_at(const struct step *step, uint32_t first, uint32_t count,

@@ -6,6 +6,7 @@
 #include "core/grow.h"
 #include "core/params.h"
 #include "core/text.h"
+#include "graph/model_files.h"
 #include "graph/onnx/infer.h"
 #include "graph/reader.h"
 
@@ -108,7 +109,7 @@ static void add_missing(struct binding *binding, struct slice name)
         binding->first_missing = name;
     if (binding->missing_count < MAX_NAMED)
         text_addf(&binding->missing, "%s%s", binding->missing_count ? ", " : "",
-                  onnx_label(name).text);
+                  model_label(name).text);
     else if (binding->missing_count == MAX_NAMED)
         text_add(&binding->missing, " and more");
     binding->missing_count++;
@@ -145,7 +146,7 @@ static enum err input_failed(const struct binding *binding, int32_t value, const
 {
     const struct onnx_file *file = binding->infer->file;
     return err_set(binding->infer->why, ERR_BAD_VALUE, "%.160s: input '%s' %s", file->path,
-                   onnx_label(file->values[value].name).text, what);
+                   model_label(file->values[value].name).text, what);
 }
 
 static enum err bind_dims(struct binding *binding, int32_t value, const struct onnx_type *type,
@@ -200,7 +201,7 @@ static enum err bind_shapeless(struct binding *binding, int32_t value)
         return err_set(infer->why, ERR_USAGE,
                        "%.120s: input '%s' has no shape: give it, for example --dim "
                        "%s=1x3x224x224",
-                       infer->file->path, onnx_label(name).text, onnx_label(name).text);
+                       infer->file->path, model_label(name).text, model_label(name).text);
     if (!parse_shape(given->value, &operand->shape))
         return err_set(infer->why, ERR_USAGE,
                        "--dim %.60s=%.60s: not a shape: up to %d sizes like 1x3x224x224",
@@ -296,7 +297,7 @@ static enum err check_missing(const struct binding *binding)
                    "%s=8",
                    binding->infer->file->path, text_get(&binding->missing),
                    binding->missing_count == 1 ? "it" : "each",
-                   onnx_label(binding->first_missing).text);
+                   model_label(binding->first_missing).text);
 }
 
 static enum err check_unused(const struct binding *binding)
@@ -404,7 +405,7 @@ enum err inputs_check_batch(const struct infer *infer, const struct graph_settin
                 "follow another one): omit the batch, or export the model with a dynamic "
                 "batch",
                 infer->file->path, (long long)infer->declared_batch,
-                onnx_label(infer->file->values[value].name).text);
+                model_label(infer->file->values[value].name).text);
     }
     return ERR_OK;
 }

@@ -8,6 +8,7 @@
 #include "graph/onnx/file.h"
 #include "graph/onnx/infer.h"
 #include "graph/reader.h"
+#include "port/file.h"
 
 /* A file that begins with a small ir_version and the name of its producer, as they all do, might be one. */
 static int probe(const char *word, const unsigned char *head, size_t length)
@@ -25,15 +26,15 @@ static void warn_of_missing_weights(const struct onnx_file *file)
     struct slice checked = {"", 0};
     for (size_t i = 0; i < file->tensor_count; i++) {
         struct slice name = file->tensors[i].external;
-        char label[MODEL_PATH_MAX], path[MODEL_PATH_MAX];
+        char label[FILE_PATH_MAX], path[FILE_PATH_MAX];
         if (name.length == 0 || slice_equal(name, checked))
             continue;
         checked = name;
         if (!str_format(label, sizeof label, "%.*s", (int)(name.length & 0xfff), name.start) ||
-            !model_path_beside(file->path, label, path, sizeof path) || model_path_is_file(path))
+            !model_path_beside(file->path, label, path, sizeof path) || file_is_regular(path))
             continue;
         log_warn("%s: external weights %s not found; their sizes follow from their shapes",
-                 file->path, onnx_label(name).text);
+                 file->path, model_label(name).text);
         return;
     }
 }

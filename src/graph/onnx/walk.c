@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/model_files.h"
 #include "graph/onnx/infer.h"
 #include "graph/onnx/operators.h"
 #include "graph/order.h"
@@ -112,8 +113,8 @@ static enum err order_graph(const struct infer *infer, const struct onnx_graph *
     const struct onnx_node *node = &infer->file->nodes[graph->first_node + in_cycle];
     return err_set(infer->why, err,
                    "%.160s: node '%s' (%s) depends on its own output: the graph has a cycle",
-                   infer->file->path, onnx_label(onnx_node_name(infer->file, node)).text,
-                   onnx_label(node->op).text);
+                   infer->file->path, model_label(onnx_node_name(infer->file, node)).text,
+                   model_label(node->op).text);
 }
 
 static enum err walk_graph(struct infer *infer, int32_t graph);
@@ -399,7 +400,7 @@ static enum err check_inputs(const struct step *step)
         if (in && !in->is_defined) {
             int32_t value = step->infer->file->links[step->node->first_input + i];
             return step_fail(step, "its input '%s' is not defined",
-                             onnx_label(step->infer->file->values[value].name).text);
+                             model_label(step->infer->file->values[value].name).text);
         }
     }
     return ERR_OK;
@@ -490,7 +491,7 @@ static enum err mark_outputs(struct infer *infer)
         const struct operand *operand = &infer->operands[value];
         if (!operand->is_defined)
             return err_set(infer->why, ERR_BAD_VALUE, "%.160s: its output '%s' is not defined",
-                           infer->file->path, onnx_label(infer->file->values[value].name).text);
+                           infer->file->path, model_label(infer->file->values[value].name).text);
         tensor_id id = operand->root ? operand->root->id : operand->id;
         if (id != GRAPH_NONE)
             infer->graph->tensors[id].is_output = true;

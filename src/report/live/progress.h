@@ -4,6 +4,7 @@
 #define IPW_REPORT_PROGRESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/units.h"
 
@@ -29,5 +30,22 @@ void progress_draw(struct progress *progress, const struct profile_progress *sta
 
 /* Wipes the bar. */
 void progress_clear(struct progress *progress, struct text *out);
+
+/* ---- a bar for reading large files ---- */
+
+struct reading_bar {
+    struct progress bar;
+    nanos first, began; /* the first word of any file; of this one */
+    uint64_t before;
+    char path[256], phase[96];
+};
+
+void reading_bar_init(struct reading_bar *reading, const char *command, bool utf8,
+                      unsigned columns);
+
+/* `done` of `all` bytes; at the end of a file the bar is wiped. */
+void reading_bar_tell(struct reading_bar *reading, const char *path, uint64_t done, uint64_t all,
+                      nanos now, struct text *out);
+void reading_bar_wipe(struct reading_bar *reading, struct text *out);
 
 #endif

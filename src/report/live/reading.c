@@ -1,11 +1,19 @@
+/* A reading of the machine over one interval, and its formats: table rows, CSV, JSON lines, totals. */
 #include "report/live/reading.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "core/clock.h"
+#include "core/csv.h"
+#include "core/energy.h"
+#include "core/json.h"
 #include "core/text.h"
 #include "report/text/format.h"
+#include "report/text/ledger_json.h"
 #include "sampler/sampler.h"
+#include "sensors/sensor.h"
 
 enum err reading_take(struct sampler *sampler, nanos start, nanos from, nanos to,
                       struct reading *out)
@@ -67,7 +75,8 @@ void reading_throttle(const struct reading *reading, size_t device, char *to, si
         str_copy(to, size, "none");
 }
 
-const char *reading_method(const struct reading *reading, size_t device)
+/* "counter" ...; of the interval, else since the start; "-" when nothing was measured. */
+static const char *reading_method(const struct reading *reading, size_t device)
 {
     const char *name = method_name(reading->now.devices[device].energy.method);
     if (!name)
@@ -99,4 +108,271 @@ bool reading_wants_total(const struct reading *reading)
     for (size_t i = 0; i < reading->since.count; i++)
         figures += reading->since.devices[i].has_energy;
     return figures > 1 || reading->since.count == 0;
+}
+
+/* ---- formats ---- */
+
+/* ---- time ---- */
+
+/* The reader's own time of day. */
+static void clock_time(nanos wall, bool tenths, char *to, size_t size)
+{
+    time_t whole = (time_t)(wall / NS_PER_S);
+    struct tm parts;
+    char day[32];
+    localtime_r(&whole, &parts);
+    strftime(day, sizeof day, "%H:%M:%S", &parts);
+    str_format(to, size, tenths ? "%s.%d" : "%s", day, (int)(wall % NS_PER_S / (100 * NS_PER_MS)));
+}
+
+/* ---- the table ---- */
+
+enum { HEADER_EVERY = 20 };
+
+static const struct table_column COLUMNS[] = {
+    {"time", false}, {"device", false}, {"power", true}, {"so far", true}, {"method", false},
+    {"util", true},  {"memory", true},  {"temp", true},  {"clock", true},  {"throttle", false},
+};
+enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
+
+/* Power takes the relative uncertainty of the joules it comes from. */
+static double power_error(double watts, const struct energy *energy)
+{
+    return energy->joules > 0 ? watts * energy->plus_minus / energy->joules : UNKNOWN;
+}
+
+/* A figure with its ±, and "~" before it where a model made it. */
+static void add_figure(struct table *table, double value, double error, const char *unit,
+                       enum method method)
+{
+    char text[FORMAT_MAX];
+    format_with_error(text, value, error, unit);
+    table_addf(table, "%s%s", method == METHOD_ESTIMATED && is_known(value) ? "~" : "", text);
+}
+
+static bool anyone_has(const struct reading *reading, enum quantity quantity)
+{
+    for (size_t i = 0; i < reading->now.count; i++)
+        if (reading->now.devices[i].gauges[quantity].present)
+            return true;
+    return false;
+}
+
+/* A column that no device of this machine can fill stays empty, and is left out. */
+static void add_vital(struct table *table, const struct reading *reading, size_t device,
+                      enum quantity quantity, const char *format)
+{
+    double value = reading_vital(reading, device, quantity);
+    char text[FORMAT_MAX];
+    if (!anyone_has(reading, quantity))
+        table_add(table, "");
+    else if (!is_known(value))
+        table_add(table, "-");
+    else {
+        str_format(text, sizeof text, "%.0f %s", value, format);
+        table_add(table, text);
+    }
+}
+
+static void add_device_row(struct table *table, const struct reading *reading, size_t i)
+{
+    const struct ledger_device *now = &reading->now.devices[i];
+    const struct energy *since = &reading->since.devices[i].energy;
+    char text[80];
+    table_add(table, now->id);
+    add_figure(table, now->power_mean, power_error(now->power_mean, &now->energy), "W",
+               now->energy.method);
+    add_figure(table, since->joules, since->plus_minus, "J", since->method);
+    table_add(table, reading->lost[i] ? "LOST" : reading_method(reading, i));
+    add_vital(table, reading, i, QTY_UTILISATION, "%");
+    table_add(table, !anyone_has(reading, QTY_MEMORY_USED)
+                         ? ""
+                         : format_bytes_of(text, reading_vital(reading, i, QTY_MEMORY_USED),
+                                           reading_vital(reading, i, QTY_MEMORY_TOTAL)));
+    add_vital(table, reading, i, QTY_TEMPERATURE, "°C");
+    add_vital(table, reading, i, QTY_CLOCK, "MHz");
+    reading_throttle(reading, i, text, sizeof text);
+    table_add(table, anyone_has(reading, QTY_THROTTLE) ? text : "");
+}
+
+static void add_total_row(struct table *table, const struct reading *reading)
+{
+    const struct energy *now = &reading->now.total, *since = &reading->since.total;
+    const char *method = method_name(now->method);
+    double watts = reading_total_power(&reading->now);
+    table_add(table, "total");
+    add_figure(table, watts, power_error(watts, now), "W", now->method);
+    add_figure(table, since->joules, since->plus_minus, "J", since->method);
+    table_add(table, method ? method : "-");
+    for (size_t i = 5; i < COLUMN_COUNT; i++)
+        table_add(table, "");
+}
+
+void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out)
+{
+    /* Room for the usual figures from the start, so that a second block does not shift. */
+    static const size_t FIRST_WIDTHS[COLUMN_COUNT] = {8, 6, 15, 17, 9};
+    struct table table;
+    char when[32];
+    table_init(&table, COLUMNS, COLUMN_COUNT);
+    if (state->blocks == 0)
+        state->tenths = reading->interval_s < 0.95;
+    clock_time(reading->wall, state->tenths, when, sizeof when);
+    for (size_t i = 0; i < reading->now.count; i++) {
+        table_add(&table, when);
+        add_device_row(&table, reading, i);
+    }
+    if (reading_wants_total(reading)) {
+        table_add(&table, when);
+        add_total_row(&table, reading);
+    }
+    if (state->blocks == 0)
+        memcpy(state->widths, FIRST_WIDTHS, sizeof FIRST_WIDTHS);
+    table_widen(&table, state->widths);
+    bool again = state->repeat_header && state->blocks % HEADER_EVERY == 0;
+    if (state->blocks == 0 || again)
+        table_write_header(&table, state->widths, "", state->colour, out);
+    table_write_rows(&table, state->widths, "", out);
+    state->blocks++;
+    table_release(&table);
+}
+
+/* ---- the totals at the end ---- */
+
+static void add_summary_row(struct table *table, const char *id, const struct energy *energy,
+                            double mean, double peak)
+{
+    const char *method = method_name(energy->method);
+    char text[FORMAT_MAX];
+    table_add(table, id);
+    add_figure(table, energy->joules, energy->plus_minus, "J", energy->method);
+    reading_figure(text, mean, "W", energy->method);
+    table_add(table, text);
+    reading_figure(text, peak, "W", energy->method);
+    table_add(table, text);
+    table_add(table, method ? method : "-");
+    table_add(table, energy->source);
+}
+
+void reading_summary(const struct reading *reading, bool colour, struct text *out)
+{
+    static const struct table_column SUMMARY[] = {
+        {"device", false}, {"energy", true},  {"mean", true},
+        {"peak", true},    {"method", false}, {"from", false},
+    };
+    struct table table;
+    char text[FORMAT_MAX];
+    table_init(&table, SUMMARY, sizeof SUMMARY / sizeof *SUMMARY);
+    for (size_t i = 0; i < reading->since.count; i++) {
+        const struct ledger_device *device = &reading->since.devices[i];
+        if (device->has_energy)
+            add_summary_row(&table, device->id, &device->energy, device->power_mean,
+                            device->power_max);
+    }
+    if (reading_wants_total(reading)) {
+        const struct energy *total = &reading->since.total;
+        struct energy shown = *total;
+        shown.source[0] = '\0'; /* the rows above have named them */
+        add_summary_row(&table, "total", &shown, reading_total_power(&reading->since), UNKNOWN);
+    }
+    text_addf(out, "\nin %s\n", format_duration(text, reading->elapsed_s));
+    table_write(&table, "", colour, out);
+    table_release(&table);
+    for (size_t i = 0; i < reading->since.count; i++) {
+        const struct ledger_device *device = &reading->since.devices[i];
+        if (device->has_energy && device->energy.note[0])
+            text_addf(out, "%s: %s\n", device->id, device->energy.note);
+    }
+}
+
+/* ---- CSV ---- */
+
+void reading_csv_header(struct text *out)
+{
+    text_add(out, "time,elapsed_s,interval_s,device,name,state,power_w,power_max_w,energy_j,"
+                  "energy_plus_minus_j,energy_since_start_j,energy_since_start_plus_minus_j,method,"
+                  "coverage,in_total,utilisation_pct,memory_used_mb,memory_total_mb,temperature_c,"
+                  "clock_mhz,power_limit_w,throttle\n");
+}
+
+static void csv_number(struct text *out, double value)
+{
+    if (is_known(value))
+        text_addf(out, ",%.6g", value);
+    else
+        text_add(out, ",");
+}
+
+static void csv_energy(struct text *out, double joules)
+{
+    if (is_known(joules))
+        text_addf(out, ",%.6f", joules); /* a sum of many hours keeps its microjoules */
+    else
+        text_add(out, ",");
+}
+
+static void csv_row(const struct reading *reading, size_t i, const char *when, struct text *out)
+{
+    const struct ledger_device *now = &reading->now.devices[i];
+    const struct ledger_device *since = &reading->since.devices[i];
+    const char *method = method_name(now->energy.method);
+    char throttle[80];
+    text_addf(out, "%s,%.3f,%.3f,", when, reading->elapsed_s, reading->interval_s);
+    csv_add(out, now->id);
+    text_add(out, ",");
+    csv_add(out, now->sensor->name);
+    text_add(out, reading->lost[i] ? ",lost" : ",ok");
+    csv_number(out, now->power_mean);
+    csv_number(out, now->power_max);
+    csv_energy(out, now->energy.joules);
+    csv_energy(out, now->energy.plus_minus);
+    csv_energy(out, since->energy.joules);
+    csv_energy(out, since->energy.plus_minus);
+    text_addf(out, ",%s", method ? method : "");
+    csv_number(out, method ? now->energy.coverage : UNKNOWN);
+    text_add(out, !now->has_energy ? "," : now->counted ? ",true" : ",false");
+    csv_number(out, reading_vital(reading, i, QTY_UTILISATION));
+    csv_number(out, reading_vital(reading, i, QTY_MEMORY_USED) / (1 << 20));
+    csv_number(out, reading_vital(reading, i, QTY_MEMORY_TOTAL) / (1 << 20));
+    csv_number(out, reading_vital(reading, i, QTY_TEMPERATURE));
+    csv_number(out, reading_vital(reading, i, QTY_CLOCK));
+    csv_number(out, reading_vital(reading, i, QTY_POWER_LIMIT));
+    reading_throttle(reading, i, throttle, sizeof throttle);
+    text_addf(out, ",%s\n", strcmp(throttle, "-") != 0 ? throttle : "");
+}
+
+void reading_to_csv(const struct reading *reading, struct text *out)
+{
+    char when[FORMAT_MAX];
+    format_time(when, reading->wall);
+    for (size_t i = 0; i < reading->now.count; i++)
+        csv_row(reading, i, when, out);
+}
+
+/* ---- JSON ---- */
+
+void reading_to_json(const struct reading *reading, struct text *out)
+{
+    struct json json;
+    char when[FORMAT_MAX];
+    json_init(&json, out, false);
+    format_time(when, reading->wall);
+    json_object(&json, NULL);
+    json_string(&json, "time", when);
+    json_number(&json, "interval_s", reading->interval_s);
+    json_number(&json, "elapsed_s", reading->elapsed_s);
+    energy_to_json(&json, "energy", &reading->now.total);
+    energy_to_json(&json, "energy_since_start", &reading->since.total);
+    json_array(&json, "devices");
+    for (size_t i = 0; i < reading->now.count; i++) {
+        json_object(&json, NULL);
+        device_fields_to_json(&json, &reading->now.devices[i]);
+        json_bool(&json, "lost", reading->lost[i]);
+        if (reading->since.devices[i].has_energy)
+            energy_to_json(&json, "energy_since_start", &reading->since.devices[i].energy);
+        json_object_end(&json);
+    }
+    json_array_end(&json);
+    json_object_end(&json);
+    text_add(out, "\n");
 }

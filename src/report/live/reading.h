@@ -10,7 +10,9 @@
 #include "core/err.h"
 #include "core/quantity.h"
 #include "core/units.h"
+#include "report/text/table.h"
 
+struct text;
 struct sampler;
 
 struct reading {
@@ -34,9 +36,6 @@ double reading_vital(const struct reading *reading, size_t device, enum quantity
 /* "power thermal", "none", or "-" when unknown. */
 void reading_throttle(const struct reading *reading, size_t device, char *to, size_t size);
 
-/* "counter" ...; of the interval, else since the start; "-" when nothing was measured. */
-const char *reading_method(const struct reading *reading, size_t device);
-
 /* Mean watts of the devices in the total; UNKNOWN when it has none. */
 double reading_total_power(const struct ledger *ledger);
 
@@ -45,5 +44,28 @@ void reading_figure(char *to, double value, const char *unit, enum method method
 
 /* Is there more than one device to add up (or to leave out of the sum)? */
 bool reading_wants_total(const struct reading *reading);
+
+/* ---- as text: a table, CSV, JSON lines, and the totals at the end ---- */
+
+struct reading_table {
+    bool colour;
+    bool repeat_header; /* on a screen that scrolls it away; never in a file */
+    bool tenths;        /* of a second, where rows come faster than seconds */
+    unsigned blocks;    /* written so far */
+    size_t widths[TABLE_COLUMNS_MAX];
+};
+
+/* A row a device, and the total where there is something to add up. */
+void reading_to_table(struct reading_table *state, const struct reading *reading, struct text *out);
+
+/* RFC 4180, but for the line ends, which are the system's; an unknown figure is an empty field. */
+void reading_csv_header(struct text *out);
+void reading_to_csv(const struct reading *reading, struct text *out);
+
+/* One object in one line. */
+void reading_to_json(const struct reading *reading, struct text *out);
+
+/* Joules, mean and peak of each device since the start. */
+void reading_summary(const struct reading *reading, bool colour, struct text *out);
 
 #endif

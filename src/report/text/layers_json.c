@@ -8,7 +8,7 @@
 #include "report/text/layers_report.h"
 #include "report/text/ledger_json.h"
 #include "runner/host_report.h"
-#include "runner/layers.h"
+#include "runner/layers/layers.h"
 
 /* ---- sums over shares ---- */
 
@@ -204,7 +204,7 @@ static void windows_to_json(struct json *json, const struct layers_model *model)
         else
             json_integer(json, "setting", window->setting);
         json_integer(json, "round", window->round);
-        json_bool(json, "watched", window->watched);
+        json_bool(json, "watched", window->timed);
         json_number(json, "start_s", seconds(window->from - model->windows[0].from));
         json_number(json, "time_s", length);
         json_integer(json, "passes", (int64_t)window->passes);
@@ -220,7 +220,7 @@ static void windows_to_json(struct json *json, const struct layers_model *model)
 
 /* ---- a model ---- */
 
-static void rest_to_json(struct json *json, const char *key, const struct layers_rest *rest)
+static void rest_to_json(struct json *json, const char *key, const struct layers_idle *rest)
 {
     if (rest->seconds <= 0) {
         json_null(json, key);

@@ -7,7 +7,7 @@
 #include "graph/decoder_cost.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
-#include "runner/layers.h"
+#include "runner/layers/layers.h"
 
 static const char *base_name(const char *path)
 {
@@ -181,9 +181,9 @@ static void add_setting(struct table *table, const struct layers_model *model,
 static void write_settings(const struct layers_model *model, bool colour, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {"phase", false},     {"prompt", true},    {"tokens/s", true}, {"energy", true},
-        {"a token", true},    {"attention", true}, {"scores", true},   {"feed-forward", true},
-        {"stops cost", true}, {"windows", true},
+        {"phase", false},   {"prompt", true},    {"tokens/s", true}, {"energy", true},
+        {"a token", true},  {"attention", true}, {"scores", true},   {"feed-forward", true},
+        {"overhead", true}, {"windows", true},
     };
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
@@ -215,17 +215,17 @@ static void write_account(const struct layers_model *model, struct text *out)
                   100 * model->null_difference, 100 * model->null_sigma,
                   model->null_holds ? "passed" : "FAILED");
     if (is_known(model->idle.watts))
-        text_addf(out, "   at rest %s",
+        text_addf(out, "   idle %s",
                   format_with_error(a, model->idle.watts, model->idle.sigma, "W"));
     if (is_known(model->awake.watts))
-        text_addf(out, ", awake without work %s: %s of the components' joules",
+        text_addf(out, ", busy-waiting %s: %s of the components' joules",
                   format_si(a, model->awake.watts, "W"),
                   format_percent(b, share_of_all(model, model->awake_joules)));
     if (is_known(model->idle.watts))
         text_add(out, "\n");
     if (!model->is_nnls)
-        text_add(out, "   the windows cannot tell components apart by energy: within a phase, "
-                      "joules go by time\n");
+        text_add(out, "   the windows cannot separate components by energy: within a phase, "
+                      "joules are in proportion to time\n");
 }
 
 static void write_notes(const struct layers_model *model, struct text *out)
@@ -233,10 +233,10 @@ static void write_notes(const struct layers_model *model, struct text *out)
     unsigned stride = 1;
     for (size_t s = 0; s < model->setting_count; s++)
         stride = model->settings[s].stride > stride ? model->settings[s].stride : stride;
-    text_addf(out, "   looked at by %s, ", layers_granularity_name(model->granularity));
+    text_addf(out, "   granularity %s, ", layers_granularity_name(model->granularity));
     if (stride > 1)
         text_addf(out, "one layer in %u at a time, ", stride);
-    text_addf(out, "in %u round%s; stops slowed it by %+.2f", model->rounds,
+    text_addf(out, "%u round%s; instrumentation overhead %+.2f", model->rounds,
               model->rounds == 1 ? "" : "s", 100 * model->overhead);
     if (is_known(model->overhead_sigma))
         text_addf(out, " ± %.2f", 100 * model->overhead_sigma);

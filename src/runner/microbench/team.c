@@ -8,13 +8,13 @@
 #include "runner/microbench/kernels.h"
 
 enum {
-    BLOCK = 16384, /* floats between two counts of what was done */
+    BLOCK = 16384, /* floats between two updates of the count */
     COMPUTE_STEPS = 4096,
     LINE = 64,
     MATRIX = KERNELS_GEMM * KERNELS_GEMM,
 };
 
-/* Each on cache lines of its own, so that counting costs nothing to the others. */
+/* Each on cache lines of its own, so that counting does not slow the others. */
 struct member {
     _Alignas(LINE) atomic_ullong blocks;
     float *memory;
@@ -30,15 +30,15 @@ struct team {
     struct member *members;
     unsigned count;
     atomic_bool stopping;
-    bool is_over;      /* told by the first at a meeting */
-    bool is_abandoned; /* told while the gate is shut */
+    bool is_over;      /* set by the first at a barrier */
+    bool is_abandoned; /* set while the gate is closed */
     pthread_mutex_t
-        gate; /* shut until all are there: who meets must not wait for one that never comes */
-    pthread_barrier_t meeting;
+        gate; /* closed until all have started: a barrier must not wait for one that never comes */
+    pthread_barrier_t barrier;
     size_t per_compute; /* floats that one call of `compute` works on */
 };
 
-static bool goes_on(const struct team *team)
+static bool is_running(const struct team *team)
 {
     return !atomic_load_explicit(&team->stopping, memory_order_relaxed);
 }
@@ -50,7 +50,7 @@ static void count_one(struct member *member)
 
 static void run_compute(struct member *member)
 {
-    while (goes_on(member->team)) {
+    while (is_running(member->team)) {
         member->team->kernels->compute(member->memory, 0.71F, COMPUTE_STEPS);
         count_one(member);
     }
@@ -59,7 +59,7 @@ static void run_compute(struct member *member)
 static void run_mix(struct member *member)
 {
     const struct team *team = member->team;
-    for (size_t at = 0; goes_on(team);
+    for (size_t at = 0; is_running(team);
          at = at + 2 * (size_t)BLOCK > member->floats ? 0 : at + BLOCK) {
         team->kernels->mix(member->memory + at, BLOCK, 0.71F, team->order.steps);
         count_one(member);
@@ -70,7 +70,7 @@ static void run_triad(struct member *member)
 {
     size_t third = member->floats / 3 / BLOCK * BLOCK;
     float *a = member->memory, *b = a + third, *c = b + third;
-    for (size_t at = 0; goes_on(member->team);
+    for (size_t at = 0; is_running(member->team);
          at = at + 2 * (size_t)BLOCK > third ? 0 : at + BLOCK) {
         member->team->kernels->triad(a + at, b + at, c + at, 0.5F, BLOCK);
         count_one(member);
@@ -80,25 +80,25 @@ static void run_triad(struct member *member)
 static void run_gemm(struct member *member)
 {
     float *c = member->memory, *a = c + MATRIX, *b = a + MATRIX;
-    for (size_t i = 0; i < MATRIX; i++) /* sums stay small: no infinity changes the cost */
+    for (size_t i = 0; i < MATRIX; i++) /* sums stay small: an infinity would change the cost */
         a[i] = (i & 1 ? 1e-3F : -1e-3F) * a[i];
-    while (goes_on(member->team)) {
+    while (is_running(member->team)) {
         member->team->kernels->gemm(c, a, b);
         count_one(member);
     }
 }
 
-/* The first one decides for all, between two meetings, so that nobody waits for one that has left. */
-static void run_meet(struct member *member)
+/* The first one decides for all, between two barriers, so that none waits for one that has left. */
+static void run_barrier(struct member *member)
 {
     struct team *team = member->team;
     for (;;) {
         if (member->is_first)
-            team->is_over = !goes_on(team);
-        pthread_barrier_wait(&team->meeting);
+            team->is_over = !is_running(team);
+        pthread_barrier_wait(&team->barrier);
         if (team->is_over)
             return;
-        pthread_barrier_wait(&team->meeting);
+        pthread_barrier_wait(&team->barrier);
         count_one(member);
     }
 }
@@ -106,14 +106,15 @@ static void run_meet(struct member *member)
 static void *member_main(void *argument)
 {
     static void (*const RUN[])(struct member *) = {run_compute, run_mix, run_triad, run_gemm,
-                                                   run_meet};
+                                                   run_barrier};
     struct member *member = argument;
     pthread_mutex_lock(&member->team->gate);
     bool is_abandoned = member->team->is_abandoned;
     pthread_mutex_unlock(&member->team->gate);
     if (is_abandoned)
         return NULL;
-    for (size_t i = 0; i < member->floats; i++) /* here, so that the memory is near this thread */
+    for (size_t i = 0; i < member->floats;
+         i++) /* here, so that the memory is local to this thread */
         member->memory[i] = 1.0F + (float)(i * 2654435761U % 8191) * 1e-4F;
     RUN[member->team->order.load](member);
     return NULL;
@@ -126,7 +127,7 @@ static size_t floats_wanted(const struct team_order *order)
         return KERNELS_COMPUTE;
     case TEAM_GEMM:
         return (size_t)3 * MATRIX;
-    case TEAM_MEET:
+    case TEAM_BARRIER:
         return 0;
     default:
         break;
@@ -155,8 +156,8 @@ static enum err member_start(struct team *team, unsigned index)
     return ERR_OK;
 }
 
-/* Kernels say how many floats their registers hold; one call of no steps asks. */
-static size_t ask_registers(const struct kernels *kernels)
+/* How many floats the registers hold: what a call with no steps returns. */
+static size_t register_floats(const struct kernels *kernels)
 {
     _Alignas(LINE) float x[KERNELS_COMPUTE] = {0};
     return kernels->compute(x, 0, 0);
@@ -176,7 +177,7 @@ static struct team *team_new(const struct team_order *order)
     if (!team)
         return NULL;
     team->members = aligned_alloc(LINE, order->threads * sizeof *team->members);
-    if (!team->members || pthread_barrier_init(&team->meeting, NULL, order->threads) != 0) {
+    if (!team->members || pthread_barrier_init(&team->barrier, NULL, order->threads) != 0) {
         free(team->members);
         free(team);
         return NULL;
@@ -184,7 +185,7 @@ static struct team *team_new(const struct team_order *order)
     pthread_mutex_init(&team->gate, NULL);
     team->order = *order;
     team->kernels = best_kernels();
-    team->per_compute = ask_registers(team->kernels);
+    team->per_compute = register_floats(team->kernels);
     return team;
 }
 
@@ -209,11 +210,11 @@ enum err team_start(const struct team_order *order, struct team **out, struct er
 
 struct team_work team_done(const struct team *team)
 {
-    double blocks = 0, meetings = 0;
+    double blocks = 0, barriers = 0;
     for (unsigned i = 0; i < team->count; i++)
         blocks += (double)atomic_load_explicit(&team->members[i].blocks, memory_order_relaxed);
     if (team->count)
-        meetings = 2 * (double)atomic_load_explicit(&team->members[0].blocks, memory_order_relaxed);
+        barriers = 2 * (double)atomic_load_explicit(&team->members[0].blocks, memory_order_relaxed);
     switch (team->order.load) {
     case TEAM_COMPUTE:
         return (struct team_work){.flops =
@@ -226,10 +227,10 @@ struct team_work team_done(const struct team *team)
                                   .bytes = 3.0 * sizeof(float) * BLOCK * blocks};
     case TEAM_GEMM:
         return (struct team_work){.flops = 2.0 * MATRIX * KERNELS_GEMM * blocks};
-    case TEAM_MEET:
+    case TEAM_BARRIER:
         break;
     }
-    return (struct team_work){.meetings = meetings};
+    return (struct team_work){.barriers = barriers};
 }
 
 void team_stop(struct team *team)
@@ -241,7 +242,7 @@ void team_stop(struct team *team)
         pthread_join(team->members[i].thread, NULL);
     for (unsigned i = 0; i < team->count; i++)
         free(team->members[i].memory);
-    pthread_barrier_destroy(&team->meeting);
+    pthread_barrier_destroy(&team->barrier);
     pthread_mutex_destroy(&team->gate);
     free(team->members);
     free(team);

@@ -1,5 +1,6 @@
-/* Threads that run one load side by side, each on memory of its own, and count what they did.
- * team_start gives a team that team_stop ends; team_done may be asked at any time between. */
+/* Threads that run one load side by side, each on memory of its own, and count their work.
+ * team_start allocates a team that team_stop ends and frees; team_done may be called at any time
+ * between. */
 #ifndef IPW_RUNNER_MICROBENCH_TEAM_H
 #define IPW_RUNNER_MICROBENCH_TEAM_H
 
@@ -8,11 +9,11 @@
 #include "core/err.h"
 
 enum team_load {
-    TEAM_COMPUTE, /* multiplications with additions in registers; no memory */
+    TEAM_COMPUTE, /* multiply-adds in registers; no memory */
     TEAM_MIX,     /* `steps` of them for every float of an array larger than all caches */
     TEAM_TRIAD,   /* a = b + s c over three such arrays */
-    TEAM_GEMM,    /* products of matrices that caches hold */
-    TEAM_MEET,    /* nothing but meeting one another, as at the end of every parallel loop */
+    TEAM_GEMM,    /* products of matrices that fit into caches */
+    TEAM_BARRIER, /* barriers only, as at the end of every parallel loop */
 };
 
 struct team_order {
@@ -24,7 +25,7 @@ struct team_order {
 
 struct team_work {
     double flops, bytes;
-    double meetings;
+    double barriers;
 };
 
 struct team;

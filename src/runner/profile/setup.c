@@ -17,7 +17,7 @@
 #include "port/thread.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
-#include "runner/idle.h"
+#include "runner/baseline.h"
 #include "runner/profile/grading.h"
 #include "runner/profile/state.h"
 #include "runner/profile/worker.h"
@@ -330,7 +330,7 @@ static enum err measure_idle(struct profile *profile, struct error *why)
     if (idle_s <= 0)
         return ERR_OK;
     profile_begin_phase(profile, "idle", -1);
-    enum err err = idle_measure(profile->session, idle_s, &profile->idle, &profile->result->signal);
+    enum err err = baseline_measure(profile->session, idle_s, &profile->idle, &profile->result->signal);
     profile->has_idle = !err;
     return err ? err_set(why, err, "while measuring idle power: %s", err_text(err)) : ERR_OK;
 }

@@ -11,7 +11,7 @@
 #include "metrics/intelligence.h"
 #include "rundir/record.h"
 #include "rundir/summary.h"
-#include "stats/sketch.h"
+#include "stats/online.h"
 
 struct jv;
 

@@ -644,6 +644,41 @@ static void test_window_outside_the_history_is_unknown(void **state)
     release(&f);
 }
 
+/* ---- selections ---- */
+
+static struct ledger_device measured_device(const char *id, double joules, enum method method)
+{
+    struct ledger_device it = {.has_energy = true,
+                               .energy = {.joules = joules, .method = method, .updates = 100}};
+    snprintf(it.id, sizeof it.id, "%s", id);
+    snprintf(it.energy.source, sizeof it.energy.source, "meter of %s", id);
+    return it;
+}
+
+static void test_selection_is_of_processors_and_their_memory(void **state)
+{
+    (void)state;
+    struct ledger_device devices[] = {
+        measured_device("gpu0", 1000, METHOD_COUNTER), measured_device("cpu0", 30, METHOD_COUNTER),
+        measured_device("dram0", 5, METHOD_COUNTER), measured_device("psys", UNKNOWN, METHOD_NONE)};
+    struct ledger ledger = {.devices = devices, .count = 4};
+    struct ledger_selection found;
+    struct error why = {0};
+    devices[2].energy.updates = 40;
+    assert_int_equal(ledger_select(&ledger, NULL, &found, &why), ERR_OK);
+    assert_near(found.joules, 35, 1e-9);
+    assert_near(found.updates, 40, 1e-9);
+    assert_false(found.is_estimated);
+    assert_string_equal(found.devices, "cpu0 + dram0");
+    assert_int_equal(ledger_select(&ledger, "gpu0", &found, &why), ERR_OK);
+    assert_near(found.joules, 1000, 1e-9);
+    assert_int_equal(ledger_select(&ledger, "psys", &found, &why), ERR_NO_DATA);
+    assert_contains(why.text, "gpu0 + cpu0 + dram0");
+    devices[1].energy.method = METHOD_ESTIMATED;
+    assert_int_equal(ledger_select(&ledger, NULL, &found, &why), ERR_OK);
+    assert_true(found.is_estimated);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -672,6 +707,7 @@ int main(void)
         cmocka_unit_test(test_idle_and_active_add_up),
         cmocka_unit_test(test_idle_of_a_device_without_baseline_is_unknown),
         cmocka_unit_test(test_window_outside_the_history_is_unknown),
+        cmocka_unit_test(test_selection_is_of_processors_and_their_memory),
     };
     return RUN_TESTS(tests);
 }

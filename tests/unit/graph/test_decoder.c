@@ -1,5 +1,6 @@
 /* The shape of a decoder: read from keys and tensors that agree, and refused where they do not. */
 #include "graph/decoder.h"
+#include "graph/gguf.h"
 #include "support/gguf_file.h"
 #include "support/unit.h"
 
@@ -103,7 +104,7 @@ static void test_a_small_llama(void **state)
     assert_int_equal(decoder.vocabulary, 32);
     assert_int_equal(decoder.context, 512);
     assert_int_equal(decoder.experts, 0);
-    assert_true(decoder.has_tied_head);
+    assert_true(decoder.has_tied_embeddings);
     const struct decoder_part *qkv = &decoder.layers[1].parts[DECODER_ATTN_QKV];
     assert_int_equal(qkv->parameters, 64 * (64 + 32 + 32));
     assert_int_equal(qkv->bytes, 64 * 96 / 32 * 18 + 64 * 32 / 32 * 34);
@@ -132,7 +133,7 @@ static void test_one_matrix_for_gate_and_up_and_one_for_qkv(void **state)
     assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
     assert_int_equal(decoder.layers[0].feed_forward, 12);
     assert_true(decoder.layers[0].is_gated);
-    assert_false(decoder.has_tied_head);
+    assert_false(decoder.has_tied_embeddings);
     assert_int_equal(decoder.outside[DECODER_HEAD].parameters, 128);
     assert_int_equal(decoder.outside[DECODER_ATTN_QKV].vector_parameters, 2);
     decoder_release(&decoder);
@@ -152,9 +153,9 @@ static void test_biases_and_norms_of_heads(void **state)
     dense();
     assert_int_equal(read_decoder(&decoder, &why), ERR_OK);
     assert_int_equal(decoder.layers[0].parts[DECODER_ATTN_QKV].bias_parameters, 8);
-    assert_int_equal(decoder.layers[0].norm_numbers, 8 + 8 + 8);
-    assert_int_equal(decoder.layers[0].norm_numbers_after, 8);
-    assert_false(decoder.layers[0].norm_has_mean);
+    assert_int_equal(decoder.layers[0].norm_elements, 8 + 8 + 8);
+    assert_int_equal(decoder.layers[0].norm_elements_after, 8);
+    assert_false(decoder.layers[0].has_layer_norm);
     decoder_release(&decoder);
 }
 
@@ -222,18 +223,19 @@ static void test_what_is_not_known_is_named(void **state)
 {
     (void)state;
     keys("mamba", 1, 8, 2);
-    assert_refused(ERR_UNSUPPORTED, "m: the architecture 'mamba' is not");
+    assert_refused(ERR_UNSUPPORTED, "m: unknown architecture 'mamba'");
     gguf_file_release(&file);
     keys("llama", 1, 8, 2);
     one_layer();
     separate_qkv();
     dense();
     matrix("blk.0.strange.weight", 8, 8);
-    assert_refused(ERR_UNSUPPORTED, "m: tensor 'blk.0.strange.weight' is not one that");
+    assert_refused(ERR_UNSUPPORTED,
+                   "m: tensor 'blk.0.strange.weight' is not one of a known decoder");
     gguf_file_release(&file);
     gguf_file_model(&file);
     gguf_file_raw(&file, "split.count", GGUF_U16, "\3\0", 2);
-    assert_refused(ERR_UNSUPPORTED, "one of 3 parts of a model");
+    assert_refused(ERR_UNSUPPORTED, "split into 3 files");
     gguf_file_release(&file);
     gguf_file_u32(&file, "n", 1);
     assert_refused(ERR_BAD_VALUE, "'general.architecture' is missing");
@@ -247,18 +249,18 @@ static void test_what_contradicts_itself(void **state)
         const char *extra; /* a tensor, 8 x 8 */
         const char *words;
     } CASES[] = {
-        {1, 8, 0, NULL, "'llama.attention.head_count' is not a sensible number"},
-        {0, 8, 2, NULL, "'llama.block_count' is not a sensible number"},
+        {1, 8, 0, NULL, "'llama.attention.head_count' is out of range"},
+        {0, 8, 2, NULL, "'llama.block_count' is out of range"},
         {50000, 8, 2, NULL, "'llama.block_count' is larger than the number of tensors"},
-        {1, 16, 2, NULL, "has another shape than the keys say"},
-        {2, 8, 2, NULL, "layer 1 has 0 parameters of attention: qkv, and its shape needs 192"},
-        {1, 8, 2, "blk.1.attn_output.weight", "of a layer that there should not be"},
-        {1, 8, 2, "blk.0.attn_qkv.weight", "'blk.0.attn_qkv.weight' has another shape"},
-        {1, 8, 2, "attn_q.weight", "'attn_q.weight' is not one that"},
-        {1, 8, 2, "blk.0.output.weight", "'blk.0.output.weight' is not one that"},
-        {1, 8, 2, "blk.0.attn_q.bias", "'blk.0.attn_q.bias' has another shape"},
-        {1, 8, 2, "blk.x.attn_q.weight", "'blk.x.attn_q.weight' is not one that"},
-        {1, 8, 2, "output.weight", "'output.weight' has another shape"},
+        {1, 16, 2, NULL, "has a shape that contradicts the keys"},
+        {2, 8, 2, NULL, "layer 1 has 0 parameters in attention: qkv, expected 192"},
+        {1, 8, 2, "blk.1.attn_output.weight", "has a layer beyond block_count"},
+        {1, 8, 2, "blk.0.attn_qkv.weight", "'blk.0.attn_qkv.weight' has a shape that contradicts"},
+        {1, 8, 2, "attn_q.weight", "'attn_q.weight' is not one of a known decoder"},
+        {1, 8, 2, "blk.0.output.weight", "'blk.0.output.weight' is not one of a known decoder"},
+        {1, 8, 2, "blk.0.attn_q.bias", "'blk.0.attn_q.bias' has a shape that contradicts"},
+        {1, 8, 2, "blk.x.attn_q.weight", "'blk.x.attn_q.weight' is not one of a known decoder"},
+        {1, 8, 2, "output.weight", "'output.weight' has a shape that contradicts"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         gguf_file_release(&file);
@@ -287,14 +289,14 @@ static void test_a_part_is_there_once(void **state)
     separate_qkv();
     matrix("blk.0.attn_qkv.weight", 8, 24);
     dense();
-    assert_refused(ERR_BAD_VALUE, "layer 0 has 384 parameters of attention: qkv");
+    assert_refused(ERR_BAD_VALUE, "layer 0 has 384 parameters in attention: qkv");
 }
 
 static void test_names_of_components(void **state)
 {
     (void)state;
     assert_string_equal(decoder_component_name(DECODER_ATTN_QKV), "attn_qkv");
-    assert_string_equal(decoder_component_words(DECODER_FFN_GATE_UP), "feed-forward: gate-up");
+    assert_string_equal(decoder_component_label(DECODER_FFN_GATE_UP), "feed-forward: gate-up");
     assert_string_equal(decoder_component_name(DECODER_COMPONENT_COUNT), "unknown");
 }
 

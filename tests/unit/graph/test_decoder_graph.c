@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 #include "graph/count.h"
+#include "graph/decoder.h"
 #include "graph/decoder_cost.h"
-#include "graph/decoder_graph.h"
 #include "graph/decoder_shape.h"
+#include "graph/gguf.h"
+#include "graph/reader.h"
 #include "support/gguf_file.h"
 #include "support/unit.h"
 
@@ -44,21 +46,21 @@ static struct decoder_shape any_shape(void)
         .feed_forward = any(1, 90),
         .window = coin() ? any(1, 40) : 0,
         .window_period = any(0, 3),
-        .norms = (enum decoder_norms)any(0, 3),
-        .head_norms = (enum decoder_head_norms)any(0, 2),
-        .norms_have_mean = coin(),
-        .has_tied_head = coin(),
+        .norms = (enum decoder_norm_placement)any(0, 3),
+        .qk_norm = (enum decoder_qk_norm)any(0, 2),
+        .has_layer_norm = coin(),
+        .has_tied_embeddings = coin(),
         .has_qkv_bias = coin(),
         .has_output_bias = coin(),
-        .has_forward_bias = coin(),
+        .has_mlp_bias = coin(),
         .has_fused_qkv = coin(),
-        .lacks_gate = any(0, 3) == 0,
+        .has_no_gate = any(0, 3) == 0,
         .matrix_bits = coin() ? 0 : 4.5,
     };
-    shape.has_head_bias = !shape.has_tied_head && coin();
+    shape.has_head_bias = !shape.has_tied_embeddings && coin();
     shape.heads = shape.heads_kv * any(1, 4);
-    shape.has_fused_gate = !shape.lacks_gate && coin();
-    if (!shape.lacks_gate && any(0, 2) == 0) {
+    shape.has_fused_gate = !shape.has_no_gate && coin();
+    if (!shape.has_no_gate && any(0, 2) == 0) {
         shape.experts = any(1, 9);
         shape.experts_used = any(1, shape.experts);
         shape.expert_feed_forward = any(1, 30);
@@ -166,7 +168,7 @@ static void test_agrees_with_what_is_counted(void **state)
         struct decoder_shape shape = any_shape();
         struct decoder decoder;
         struct error why = {0};
-        assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+        assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
         compare(&decoder, any_setting());
         decoder_release(&decoder);
     }
@@ -252,10 +254,10 @@ static struct decoder small_decoder(uint64_t context, uint64_t window)
                                   .context = context,
                                   .window = window,
                                   .window_period = 2,
-                                  .has_tied_head = true};
+                                  .has_tied_embeddings = true};
     struct decoder decoder;
     struct error why = {0};
-    assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+    assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
     return decoder;
 }
 
@@ -288,11 +290,11 @@ static void test_absurd_settings(void **state)
         struct graph_setting setting;
         const char *words;
     } CASES[] = {
-        {{.batch = -1}, "a batch of -1 sequences"},
-        {{.batch = INT64_MAX}, "a batch of 9223372036854775807"},
-        {{.tokens = -5}, "a prompt of -5 tokens"},
-        {{.tokens = INT64_MAX}, "a prompt of 9223372036854775807"},
-        {{.phase = GRAPH_DECODE, .context = -5}, "a context of -5 tokens"},
+        {{.batch = -1}, "batch of -1"},
+        {{.batch = INT64_MAX}, "batch of 9223372036854775807"},
+        {{.tokens = -5}, "prompt of -5 tokens"},
+        {{.tokens = INT64_MAX}, "prompt of 9223372036854775807"},
+        {{.phase = GRAPH_DECODE, .context = -5}, "context of -5 tokens"},
     };
     struct decoder decoder = small_decoder(0, 0);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -314,19 +316,19 @@ static void test_the_largest(void **state)
                                   .name = "huge",
                                   .layers = 2,
                                   .embedding = 1 << 20,
-                                  .heads = DECODER_MOST_HEADS,
-                                  .heads_kv = DECODER_MOST_HEADS,
+                                  .heads = DECODER_MAX_HEADS,
+                                  .heads_kv = DECODER_MAX_HEADS,
                                   .head_size = 128,
                                   .vocabulary = 1 << 26,
-                                  .experts = DECODER_MOST_EXPERTS,
+                                  .experts = DECODER_MAX_EXPERTS,
                                   .experts_used = 1,
                                   .expert_feed_forward = 1 << 12,
-                                  .feed_forward = DECODER_LARGEST_SIZE};
+                                  .feed_forward = DECODER_MAX_SIZE};
     struct decoder decoder;
     struct graph graph = {0};
     struct error why = {0};
     struct graph_setting setting = {.batch = 1 << 20, .tokens = 1 << 28};
-    assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+    assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
     assert_true(graph_parameters(&graph) == (double)decoder.parameters);
     struct graph_cost cost = graph_cost_total(&graph);
@@ -383,7 +385,7 @@ static void test_nothing_is_loose(void **state)
         struct decoder decoder;
         struct graph graph = {0};
         struct error why = {0};
-        assert_int_equal(decoder_of_shape(&shape, &decoder, &why), ERR_OK);
+        assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
         assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
         size_t outputs = 0;
         bool *is_used = calloc(graph.tensor_count, sizeof *is_used);

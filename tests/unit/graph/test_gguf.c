@@ -59,18 +59,17 @@ static void test_values_of_every_type(void **state)
         bool has_u64, has_i64;
         uint64_t as_u64;
         int64_t as_i64;
-        double as_f64;
     } CASES[] = {
-        {GGUF_U8, "\xff", 1, true, true, 255, 255, 255},
-        {GGUF_I8, "\xff", 1, false, true, 0, -1, -1},
-        {GGUF_U16, "\x01\x80", 2, true, true, 32769, 32769, 32769},
-        {GGUF_I16, "\x01\x80", 2, false, true, 0, -32767, -32767},
-        {GGUF_U32, "\xff\xff\xff\xff", 4, true, true, UINT32_MAX, UINT32_MAX, UINT32_MAX},
-        {GGUF_I32, "\x00\x00\x00\x80", 4, false, true, 0, INT32_MIN, INT32_MIN},
-        {GGUF_U64, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, true, false, UINT64_MAX, 0, 0x1p64},
-        {GGUF_I64, "\xfe\xff\xff\xff\xff\xff\xff\xff", 8, false, true, 0, -2, -2},
-        {GGUF_F32, "\x00\x00\xc0\x3f", 4, false, false, 0, 0, 1.5},
-        {GGUF_F64, "\x00\x00\x00\x00\x00\x00\x04\xc0", 8, false, false, 0, 0, -2.5},
+        {GGUF_U8, "\xff", 1, true, true, 255, 255},
+        {GGUF_I8, "\xff", 1, false, true, 0, -1},
+        {GGUF_U16, "\x01\x80", 2, true, true, 32769, 32769},
+        {GGUF_I16, "\x01\x80", 2, false, true, 0, -32767},
+        {GGUF_U32, "\xff\xff\xff\xff", 4, true, true, UINT32_MAX, UINT32_MAX},
+        {GGUF_I32, "\x00\x00\x00\x80", 4, false, true, 0, INT32_MIN},
+        {GGUF_U64, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, true, false, UINT64_MAX, 0},
+        {GGUF_I64, "\xfe\xff\xff\xff\xff\xff\xff\xff", 8, false, true, 0, -2},
+        {GGUF_F32, "\x00\x00\xc0\x3f", 4, false, false, 0, 0},
+        {GGUF_F64, "\x00\x00\x00\x00\x00\x00\x04\xc0", 8, false, false, 0, 0},
     };
     enum { COUNT = sizeof CASES / sizeof *CASES };
     char key[COUNT][8];
@@ -82,7 +81,6 @@ static void test_values_of_every_type(void **state)
     assert_int_equal(read_file(), ERR_OK);
     uint64_t natural;
     int64_t whole;
-    double real;
     for (size_t i = 0; i < COUNT; i++) {
         const struct gguf_value *value = gguf_find(&gguf, key[i]);
         assert_non_null(value);
@@ -92,14 +90,13 @@ static void test_values_of_every_type(void **state)
         assert_int_equal(gguf_item_i64(value, 0, &whole), CASES[i].has_i64);
         if (CASES[i].has_i64)
             assert_true(whole == CASES[i].as_i64);
-        assert_true(gguf_f64(&gguf, key[i], &real));
-        assert_true(real == CASES[i].as_f64);
-        assert_false(gguf_item_f64(value, 1, &real)); /* there is one */
+        assert_memory_equal(value->data, CASES[i].bytes, CASES[i].length);
+        assert_int_equal(value->data_bytes, CASES[i].length);
+        assert_false(gguf_item_i64(value, 1, &whole)); /* there is one */
     }
     assert_true(gguf_item_i64(gguf_find(&gguf, "yes"), 0, &whole));
     assert_int_equal(whole, 1);
     assert_false(gguf_u64(&gguf, "yes", &natural));
-    assert_false(gguf_f64(&gguf, "yes", &real));
     assert_null(gguf_find(&gguf, "k"));
     assert_false(gguf_u64(&gguf, "none", &natural));
 }
@@ -114,22 +111,22 @@ static void test_strings_and_arrays(void **state)
     gguf_file_strings(&file, "no words", WORDS, 0);
     gguf_file_array(&file, "sizes", GGUF_U16, 3, "\1\0\2\0\3\1", 6);
     assert_int_equal(read_file(), ERR_OK);
-    struct gguf_text text;
+    struct slice text;
     uint64_t natural = 0;
     assert_true(gguf_string(&gguf, "word", &text));
-    assert_true(gguf_text_is(text, "hello"));
-    assert_false(gguf_text_is(text, "hell"));
+    assert_true(slice_is(text, "hello"));
+    assert_false(slice_is(text, "hell"));
     assert_true(gguf_string(&gguf, "empty", &text));
     assert_int_equal(text.length, 0);
     assert_false(gguf_string(&gguf, "words", &text)); /* not one */
     assert_false(gguf_string(&gguf, "sizes", &text));
-    text = (struct gguf_text){0};
+    text = (struct slice){0};
     for (size_t i = 0; i < 3; i++) {
         assert_true(gguf_next_string(gguf_find(&gguf, "words"), &text));
-        assert_true(gguf_text_is(text, WORDS[i]));
+        assert_true(slice_is(text, WORDS[i]));
     }
     assert_false(gguf_next_string(gguf_find(&gguf, "words"), &text));
-    text = (struct gguf_text){0};
+    text = (struct slice){0};
     assert_false(gguf_next_string(gguf_find(&gguf, "no words"), &text));
     const struct gguf_value *sizes = gguf_find(&gguf, "sizes");
     assert_true(sizes->is_array && sizes->type == GGUF_U16 && sizes->count == 3);
@@ -157,7 +154,7 @@ static void test_tensors(void **state)
     assert_int_equal(b->bytes, 512 / 256 * 144 * 3 * 2);
     assert_int_equal(b->offset, gguf.data_offset + 64);
     assert_int_equal(gguf_tensor_named(&gguf, "c")->offset, gguf.data_offset + 64 + 1728);
-    assert_int_equal(gguf_tensor_named(&gguf, "a")->dimensions[1], 1);
+    assert_int_equal(gguf_tensor_named(&gguf, "a")->dims[1], 1);
     assert_null(gguf_tensor_named(&gguf, "d"));
 }
 
@@ -171,7 +168,7 @@ static void test_versions(void **state)
     gguf_close(&gguf);
     file.version = 1;
     gguf_file_end(&file);
-    assert_refused(ERR_UNSUPPORTED, "version 1; versions 2 and 3 are read");
+    assert_refused(ERR_UNSUPPORTED, "version 1; versions 2 and 3 are supported");
     file.version = 0x03000000;
     gguf_file_end(&file);
     assert_refused(ERR_UNSUPPORTED, "big-endian");
@@ -224,16 +221,17 @@ static void test_claims_are_compared_with_the_size(void **state)
         {"GGUF", 12, 70000, 8, "claims 70000 keys"},
         {"tokenizer.ggml.tokens", 8, UINT64_MAX / 2, 8, "key 'tokenizer.ggml.tokens': claims"},
         {"tokenizer.ggml.scores", 8, UINT64_MAX / 4, 8, "key 'tokenizer.ggml.scores': claims"},
-        {"general.name", 4, UINT64_MAX, 8, "key 'general.name': 18446744073709551615 bytes"},
-        {"general.name", 0, 99, 4, "key 'general.name': has a value of type 99"},
-        {"tokenizer.ggml.scores", 4, 99, 4, "key 'tokenizer.ggml.scores': has a value of type 99"},
+        {"general.name", 4, UINT64_MAX, 8, "key 'general.name': needs 18446744073709551615 bytes"},
+        {"general.name", 0, 99, 4, "key 'general.name': has the unknown value type 99"},
+        {"tokenizer.ggml.scores", 4, 99, 4, "key 'tokenizer.ggml.scores': has the unknown value type 99"},
         {"token_embd.weight", 0, 5, 4, "tensor 'token_embd.weight': has 5 dimensions"},
-        {"token_embd.weight", 4, UINT64_MAX, 8, "more numbers than 64 bits"},
-        {"token_embd.weight", 4, 33, 8, "rows of 33 numbers, and Q8_0 stores 32 each"},
+        {"token_embd.weight", 4, UINT64_MAX, 8, "more elements than 64 bits"},
+        {"token_embd.weight", 4, 33, 8,
+         "rows of 33 elements, not a multiple of the Q8_0 block of 32"},
         {"token_embd.weight", 12, 1 << 30, 8, "tensor 'token_embd.weight': ends at byte"},
         {"token_embd.weight", 24, UINT64_MAX - 31, 8, "tensor 'token_embd.weight': ends at byte"},
-        {"token_embd.weight", 24, 31, 8, "no multiple of 32"},
-        {"blk.0.attn_norm.weight", 16, 0, 8, "before the one in front of it ends"},
+        {"token_embd.weight", 24, 31, 8, "not a multiple of the alignment 32"},
+        {"blk.0.attn_norm.weight", 16, 0, 8, "before the previous tensor ends"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         gguf_file_release(&file);
@@ -250,12 +248,12 @@ static void test_names_are_there_once(void **state)
     gguf_file_u32(&file, "twice", 1);
     gguf_file_u32(&file, "twice", 2);
     gguf_file_end(&file);
-    assert_refused(ERR_BAD_VALUE, "key 'twice': is there twice");
+    assert_refused(ERR_BAD_VALUE, "key 'twice': is defined more than once");
     gguf_file_release(&file);
     gguf_file_tensor(&file, "t", 0, 8, 0, 0);
     gguf_file_tensor(&file, "t", 0, 8, 0, 0);
     gguf_file_end(&file);
-    assert_refused(ERR_BAD_VALUE, "tensor 't': is there twice");
+    assert_refused(ERR_BAD_VALUE, "tensor 't': is defined more than once");
     gguf_file_release(&file);
     gguf_file_u32(&file, "", 1);
     gguf_file_end(&file);
@@ -271,7 +269,7 @@ static void test_what_is_not_supported(void **state)
     gguf_file_release(&file);
     gguf_file_tensor(&file, "old", 31, 32, 0, 0);
     gguf_file_end(&file);
-    assert_refused(ERR_UNSUPPORTED, "tensor 'old': is of type 31");
+    assert_refused(ERR_UNSUPPORTED, "tensor 'old': has the unknown type 31");
     gguf_file_release(&file);
     gguf_file_u32(&file, "general.alignment", 24);
     gguf_file_end(&file);

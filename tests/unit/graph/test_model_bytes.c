@@ -2,12 +2,12 @@
  * damages alike everywhere. */
 #include <stdlib.h>
 
-#include "graph/decoder_graph.h"
+#include "graph/decoder.h"
 #include "graph/decoder_shape.h"
 #include "graph/hf_config.h"
 #include "graph/model_files.h"
+#include "graph/reader.h"
 #include "graph/safetensors.h"
-#include "graph/safetensors/guess.h"
 #include "port/json_read.h"
 #include "support/model_bytes.h"
 #include "support/unit.h"
@@ -100,7 +100,7 @@ static void test_a_config(void **state)
     assert_int_equal(hf_config_parse("c", "small", json, &config, &why), ERR_OK);
     jv_free(json);
     const struct decoder *decoder = &config.as.decoder;
-    assert_true(config.kind == HF_DECODER && config.is_quantised);
+    assert_true(config.kind == HF_DECODER && config.is_quantized);
     assert_string_equal(decoder->name, "small");
     assert_string_equal(decoder->architecture, "qwen2_moe");
     assert_int_equal(decoder->layer_count, 2);
@@ -144,12 +144,12 @@ static void test_safetensors(void **state)
     assert_int_equal(shape.heads_kv * shape.head_size, 8);
     assert_int_equal(shape.feed_forward, 24);
     assert_int_equal(shape.vocabulary, 20);
-    assert_true(shape.has_tied_head);
+    assert_true(shape.has_tied_embeddings);
     /* Reading the same again finds every name twice. */
     assert_int_equal(safetensors_read("s", file.bytes, file.length, file.length, &tensors, &why),
                      ERR_OK);
     assert_int_equal(safetensors_sort("s", &tensors, &why), ERR_BAD_VALUE);
-    assert_contains(why.text, "is there twice");
+    assert_contains(why.text, "is defined more than once");
     safetensors_release(&tensors);
     text_release(&file);
 }
@@ -184,22 +184,22 @@ static void test_headers_that_lie(void **state)
         uint64_t data;
         const char *words;
     } CASES[] = {
-        {"{}", 0, "holds no tensors"},
-        {"{\"__metadata__\":{}}", 0, "holds no tensors"},
+        {"{}", 0, "no tensors found"},
+        {"{\"__metadata__\":{}}", 0, "no tensors found"},
         {"[]", 0, "not a JSON object"},
-        {"{\"a\":3}", 0, "'a' is not described"},
-        {ONE("F17", "[2]", "0", "4"), 4, "'a' has a dtype"},
-        {ONE("F16", "[2]", "0", "4"), 3, "'a' does not lie inside"},
-        {ONE("F16", "[2]", "0", "4"), 5, "take 4 bytes, and 5 are behind"},
-        {ONE("F16", "[3]", "0", "4"), 4, "'a' has other bytes"},
-        {ONE("F16", "[-2]", "0", "4"), 4, "'a' has a shape"},
-        {ONE("F16", "[1.5]", "0", "4"), 4, "'a' has a shape"},
-        {ONE("F16", "[1e9,1e9,1e9]", "0", "4"), 4, "'a' has a shape"},
-        {ONE("F16", "[1,1,1,1,1,1,1,1,2]", "0", "4"), 4, "'a' has a shape"},
-        {ONE("F16", "2", "0", "4"), 4, "'a' has a shape"},
-        {ONE("F16", "[2]", "4", "0"), 4, "'a' does not lie inside"},
-        {ONE("F16", "[2]", "-4", "0"), 4, "'a' does not lie inside"},
-        {ONE("F16", "[2]", "0", "1e30"), 4, "'a' does not lie inside"},
+        {"{\"a\":3}", 0, "'a' is not an object"},
+        {ONE("F17", "[2]", "0", "4"), 4, "'a' has an unknown dtype"},
+        {ONE("F16", "[2]", "0", "4"), 3, "'a' is not inside"},
+        {ONE("F16", "[2]", "0", "4"), 5, "take 4 bytes, the file has 5"},
+        {ONE("F16", "[3]", "0", "4"), 4, "'a' has a size that contradicts"},
+        {ONE("F16", "[-2]", "0", "4"), 4, "'a' has an invalid shape"},
+        {ONE("F16", "[1.5]", "0", "4"), 4, "'a' has an invalid shape"},
+        {ONE("F16", "[1e9,1e9,1e9]", "0", "4"), 4, "'a' has an invalid shape"},
+        {ONE("F16", "[1,1,1,1,1,1,1,1,2]", "0", "4"), 4, "'a' has an invalid shape"},
+        {ONE("F16", "2", "0", "4"), 4, "'a' has an invalid shape"},
+        {ONE("F16", "[2]", "4", "0"), 4, "'a' is not inside"},
+        {ONE("F16", "[2]", "-4", "0"), 4, "'a' is not inside"},
+        {ONE("F16", "[2]", "0", "1e30"), 4, "'a' is not inside"},
     };
 #undef ONE
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
@@ -218,7 +218,7 @@ static void test_names_with_line_breaks(void **state)
     assert_int_equal(hf_config_parse("c", "c", json, &config, &why), ERR_UNSUPPORTED);
     assert_contains(why.text, "'a?b'");
     jv_free(json);
-    assert_header_refused("{\"a\\nb\":3}", 0, "'a?b' is not described");
+    assert_header_refused("{\"a\\nb\":3}", 0, "'a?b' is not an object");
 }
 
 /* A value takes many times its bytes: too many are refused before they take them. */
@@ -233,7 +233,7 @@ static void test_more_values_than_any_model_has(void **state)
         text_add(&many, ",1");
     text_add(&many, "]}");
     assert_int_equal(model_json_parse("m", many.bytes, many.length, &json, &why), ERR_BAD_VALUE);
-    assert_contains(why.text, "longer than that of any model");
+    assert_contains(why.text, "longer than the JSON of any model");
     assert_null(json);
     text_release(&many);
 }

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "report/live/live.h"
 #include "report/live/reading.h"
-#include "report/live/spark.h"
+#include "report/live/screen.h"
 #include "report/text/table.h"
 #include "sensors/sensor.h"
 

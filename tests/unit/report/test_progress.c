@@ -2,7 +2,6 @@
 
 #include "core/text.h"
 #include "report/live/progress.h"
-#include "report/live/reading_bar.h"
 #include "report/text/table.h"
 #include "runner/profile/profile.h"
 

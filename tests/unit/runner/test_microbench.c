@@ -2,7 +2,6 @@
  * it did. */
 #include "core/units.h"
 #include "port/thread.h"
-#include "runner/microbench/joules.h"
 #include "runner/microbench/kernels.h"
 #include "runner/microbench/team.h"
 #include "support/unit.h"
@@ -94,7 +93,7 @@ static struct team_work run_team(struct team_order order)
     do {
         thread_sleep(NS_PER_MS);
         work = team_done(team);
-    } while (work.flops == 0 && work.meetings == 0);
+    } while (work.flops == 0 && work.barriers == 0);
     team_stop(team);
     return work;
 }
@@ -111,41 +110,8 @@ static void test_a_team_counts_what_it_did(void **state)
     assert_near(work.flops / work.bytes, 2.0 / 12, 1e-9);
     work = run_team((struct team_order){TEAM_GEMM, 0, 2, bytes});
     assert_near(fmod(work.flops, 2.0 * N * N * N), 0, 0.5);
-    work = run_team((struct team_order){TEAM_MEET, 0, 3, bytes});
-    assert_true(work.meetings >= 2 && work.flops == 0);
-}
-
-static struct ledger_device device(const char *id, double joules, enum method method)
-{
-    struct ledger_device it = {.has_energy = true,
-                               .energy = {.joules = joules, .method = method, .updates = 100}};
-    snprintf(it.id, sizeof it.id, "%s", id);
-    snprintf(it.energy.source, sizeof it.energy.source, "meter of %s", id);
-    return it;
-}
-
-static void test_joules_are_of_processors_and_their_memory(void **state)
-{
-    (void)state;
-    struct ledger_device devices[] = {
-        device("gpu0", 1000, METHOD_COUNTER), device("cpu0", 30, METHOD_COUNTER),
-        device("dram0", 5, METHOD_COUNTER), device("psys", UNKNOWN, METHOD_NONE)};
-    struct ledger ledger = {.devices = devices, .count = 4};
-    struct joules found;
-    struct error why = {0};
-    devices[2].energy.updates = 40;
-    assert_int_equal(joules_of(&ledger, NULL, &found, &why), ERR_OK);
-    assert_near(found.value, 35, 1e-9);
-    assert_near(found.updates, 40, 1e-9);
-    assert_false(found.is_estimated);
-    assert_string_equal(found.devices, "cpu0 + dram0");
-    assert_int_equal(joules_of(&ledger, "gpu0", &found, &why), ERR_OK);
-    assert_near(found.value, 1000, 1e-9);
-    assert_int_equal(joules_of(&ledger, "psys", &found, &why), ERR_NO_DATA);
-    assert_contains(why.text, "gpu0 + cpu0 + dram0");
-    devices[1].energy.method = METHOD_ESTIMATED;
-    assert_int_equal(joules_of(&ledger, NULL, &found, &why), ERR_OK);
-    assert_true(found.is_estimated);
+    work = run_team((struct team_order){TEAM_BARRIER, 0, 3, bytes});
+    assert_true(work.barriers >= 2 && work.flops == 0);
 }
 
 int main(void)
@@ -156,7 +122,6 @@ int main(void)
         cmocka_unit_test(test_triad_adds_a_multiple),
         cmocka_unit_test(test_gemm_is_a_product),
         cmocka_unit_test(test_a_team_counts_what_it_did),
-        cmocka_unit_test(test_joules_are_of_processors_and_their_memory),
     };
     return RUN_TESTS(tests);
 }

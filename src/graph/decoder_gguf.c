@@ -1,0 +1,564 @@
+/* Decoders in GGUF files, as llama.cpp and Ollama store them.  The keys ("llama.block_count" and the like) give the
+ * sizes; every tensor is then looked up in decoder_tensors.def, compared with those sizes and added to its
+ * component.  The reader "gguf" is at the end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "graph/decoder.h"
+#include "graph/gguf.h"
+#include "graph/model_files.h"
+#include "graph/reader.h"
+
+/* Far beyond any model; products of three such sizes fit into 64 bits. */
+enum {
+    MAX_LAYERS = 1 << 16,
+    MAX_SIZE = 1 << 22,
+    MAX_HEADS = 1 << 16,
+    MAX_EXPERTS = 1 << 16,
+};
+
+static const struct gguf_family {
+    const char *name;
+    enum decoder_activation activation;
+    uint64_t period, window;
+} FAMILIES[] = {
+#define DECODER_FAMILY(name, activation, period, window)                                           \
+    {name, DECODER_##activation, period, window},
+#include "graph/decoder_families.def"
+#undef DECODER_FAMILY
+};
+
+struct reading {
+    const struct gguf *gguf;
+    struct decoder *decoder;
+    struct error *why;
+};
+
+/* ---- one key ---- */
+
+struct key_name {
+    char text[128];
+};
+
+static struct key_name key_name(const struct reading *reading, const char *key)
+{
+    struct key_name name = {{0}};
+    str_format(name.text, sizeof name.text, "%s.%s", reading->decoder->architecture, key);
+    return name;
+}
+
+static const struct gguf_value *find_key(const struct reading *reading, const char *key)
+{
+    return gguf_find(reading->gguf, key_name(reading, key).text);
+}
+
+static enum err key_failed(const struct reading *reading, const char *key, const char *what)
+{
+    return err_set(reading->why, ERR_BAD_VALUE, "%s: key '%s' %s", reading->gguf->file,
+                   key_name(reading, key).text, what);
+}
+
+/* 1 .. limit.  A missing key leaves *out as it is, and is an error when that is 0. */
+static enum err read_size(const struct reading *reading, const char *key, uint64_t limit,
+                          uint64_t *out)
+{
+    const struct gguf_value *value = find_key(reading, key);
+    if (!value)
+        return *out ? ERR_OK : key_failed(reading, key, "is missing");
+    if (value->is_array || !gguf_item_u64(value, 0, out) || *out == 0 || *out > limit)
+        return key_failed(reading, key, "is out of range");
+    return ERR_OK;
+}
+
+/* The same for one layer: one number for all of them, or an array with one per layer. */
+static enum err read_layer_size(const struct reading *reading, const char *key, size_t layer,
+                                uint64_t *out)
+{
+    const struct gguf_value *value = find_key(reading, key);
+    if (!value)
+        return *out ? ERR_OK : key_failed(reading, key, "is missing");
+    if (value->is_array && value->count != reading->decoder->layer_count)
+        return key_failed(reading, key, "does not have one number per layer");
+    if (!gguf_item_u64(value, value->is_array ? layer : 0, out) || *out == 0 || *out > MAX_HEADS)
+        return key_failed(reading, key, "is out of range");
+    return ERR_OK;
+}
+
+/* ---- sizes: all that keys give ---- */
+
+static enum err read_architecture(const struct reading *reading, const struct gguf_family **family)
+{
+    const struct gguf *gguf = reading->gguf;
+    struct decoder *decoder = reading->decoder;
+    struct slice architecture, name;
+    uint64_t parts;
+    if (gguf_u64(gguf, "split.count", &parts) && parts > 1)
+        return err_set(reading->why, ERR_UNSUPPORTED,
+                       "%s: split into %llu files, which is not supported: merge them first "
+                       "(llama-gguf-split --merge)",
+                       gguf->file, (unsigned long long)parts);
+    if (!gguf_string(gguf, "general.architecture", &architecture))
+        return err_set(reading->why, ERR_BAD_VALUE, "%s: key 'general.architecture' is missing",
+                       gguf->file);
+    model_copy_plain(architecture, decoder->architecture, sizeof decoder->architecture);
+    if (gguf_string(gguf, "general.name", &name))
+        model_copy_plain(name, decoder->name, sizeof decoder->name);
+    *family = NULL;
+    for (size_t i = 0; i < sizeof FAMILIES / sizeof *FAMILIES; i++)
+        if (slice_is(architecture, FAMILIES[i].name))
+            *family = &FAMILIES[i];
+    if (!*family)
+        return err_set(reading->why, ERR_UNSUPPORTED, "%s: unknown architecture '%s'", gguf->file,
+                       decoder->architecture);
+    decoder->activation = (*family)->activation;
+    return ERR_OK;
+}
+
+static enum err read_layer_count(const struct reading *reading)
+{
+    struct decoder *decoder = reading->decoder;
+    uint64_t count = 0;
+    enum err err = read_size(reading, "block_count", MAX_LAYERS, &count);
+    if (err)
+        return err;
+    if (count == 0 || count > reading->gguf->tensor_count)
+        return key_failed(reading, "block_count", "is larger than the number of tensors");
+    decoder->layers = calloc(count, sizeof *decoder->layers);
+    if (!decoder->layers)
+        return err_set(reading->why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    decoder->layer_count = count;
+    return ERR_OK;
+}
+
+static enum err read_experts(const struct reading *reading)
+{
+    struct decoder *decoder = reading->decoder;
+    const struct gguf_value *count = find_key(reading, "expert_count");
+    uint64_t experts = 0;
+    if (!count || (gguf_item_u64(count, 0, &experts) && experts == 0))
+        return ERR_OK;
+    enum err err = read_size(reading, "expert_count", MAX_EXPERTS, &decoder->experts);
+    if (!err)
+        err = read_size(reading, "expert_used_count", decoder->experts ? decoder->experts : 1,
+                        &decoder->experts_used);
+    return err;
+}
+
+static enum err read_heads(const struct reading *reading, size_t number)
+{
+    struct decoder_layer *layer = &reading->decoder->layers[number];
+    enum err err = read_layer_size(reading, "attention.head_count", number, &layer->heads);
+    if (err)
+        return err;
+    layer->heads_kv = layer->heads;
+    layer->key_size = layer->value_size = reading->decoder->embedding / layer->heads;
+    err = read_layer_size(reading, "attention.head_count_kv", number, &layer->heads_kv);
+    if (!err)
+        err = read_size(reading, "attention.key_length", MAX_HEADS, &layer->key_size);
+    if (!err)
+        err = read_size(reading, "attention.value_length", MAX_HEADS, &layer->value_size);
+    if (!err && layer->heads % layer->heads_kv)
+        return key_failed(reading, "attention.head_count_kv",
+                          "does not divide the number of heads");
+    return err;
+}
+
+/* Which layers have a sliding window: a file gives the period, or a flag per layer. */
+static enum err read_windows(const struct reading *reading, const struct gguf_family *family)
+{
+    static const char PATTERN[] = "attention.sliding_window_pattern";
+    struct decoder *decoder = reading->decoder;
+    const struct gguf_value *pattern = find_key(reading, PATTERN);
+    uint64_t window = family->window, period = family->period;
+    if (!period)
+        return ERR_OK;
+    if (find_key(reading, "attention.sliding_window")) {
+        enum err err = read_size(reading, "attention.sliding_window", UINT32_MAX, &window);
+        if (err)
+            return err;
+    }
+    if (pattern && pattern->is_array && pattern->count != decoder->layer_count)
+        return key_failed(reading, PATTERN, "does not have one item per layer");
+    if (pattern && !pattern->is_array && (!gguf_item_u64(pattern, 0, &period) || period == 0))
+        return key_failed(reading, PATTERN, "is out of range");
+    for (size_t i = 0; i < decoder->layer_count; i++) {
+        int64_t has_window = i % period < period - 1;
+        if (pattern && pattern->is_array && !gguf_item_i64(pattern, i, &has_window))
+            return key_failed(reading, PATTERN, "is not a list of numbers");
+        decoder->layers[i].window = has_window ? window : 0;
+    }
+    return ERR_OK;
+}
+
+static enum err read_keys(const struct reading *reading)
+{
+    struct decoder *decoder = reading->decoder;
+    const struct gguf_family *family;
+    enum err err = read_architecture(reading, &family);
+    if (!err)
+        err = read_layer_count(reading);
+    if (!err)
+        err = read_size(reading, "embedding_length", MAX_SIZE, &decoder->embedding);
+    if (!err && find_key(reading, "context_length"))
+        err = read_size(reading, "context_length", UINT32_MAX, &decoder->context);
+    if (!err)
+        err = read_experts(reading);
+    for (size_t i = 0; i < decoder->layer_count && !err; i++)
+        err = read_heads(reading, i);
+    return err ? err : read_windows(reading, family);
+}
+
+/* ---- names of tensors ---- */
+
+enum width {
+    WIDTH_FREE,
+    WIDTH_ONE,
+    WIDTH_EMBEDDING,
+    WIDTH_VOCABULARY,
+    WIDTH_QUERY,
+    WIDTH_KEY,
+    WIDTH_VALUE,
+    WIDTH_QUERY_KEY_VALUE,
+    WIDTH_ATTENTION,
+    WIDTH_QUERY_NORM, /* of one head, or of all */
+    WIDTH_KEY_NORM,
+    WIDTH_FEED_FORWARD,
+    WIDTH_UP, /* twice the feed-forward where gate and up are fused */
+    WIDTH_EXPERT,
+    WIDTH_EXPERT_COUNT,
+};
+
+static const struct tensor_row {
+    const char *name;
+    enum decoder_component component;
+    enum decoder_role role;
+    enum width columns, rows;
+} ROWS[DECODER_TENSOR_COUNT] = {
+#define DECODER_TENSOR(constant, name, component, role, columns, rows)                             \
+    {name, DECODER_##component, ROLE_##role, WIDTH_##columns, WIDTH_##rows},
+#include "graph/decoder_tensors.def"
+#undef DECODER_TENSOR
+};
+
+/* A tensor's name, taken apart: "blk.3.attn_q.bias". */
+struct tensor_place {
+    const struct tensor_row *row;
+    int layer; /* or DECODER_OUTSIDE */
+    bool is_bias;
+};
+
+static enum err tensor_failed(const struct reading *reading, const struct gguf_tensor *tensor,
+                              enum err code, const char *what)
+{
+    return err_set(reading->why, code, "%s: tensor '%s' %s", reading->gguf->file,
+                   model_label(tensor->name).text, what);
+}
+
+static bool strip_prefix(struct slice *text, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    if (!slice_starts(*text, prefix))
+        return false;
+    *text = (struct slice){text->start + length, text->length - length};
+    return true;
+}
+
+static bool strip_suffix(struct slice *text, const char *suffix)
+{
+    size_t length = strlen(suffix);
+    if (text->length < length || memcmp(text->start + text->length - length, suffix, length) != 0)
+        return false;
+    text->length -= length;
+    return true;
+}
+
+static bool strip_layer(struct slice *text, int *out)
+{
+    int number = 0, digits = 0;
+    for (; text->length && text->start[0] >= '0' && text->start[0] <= '9' && digits < 6; digits++) {
+        number = 10 * number + (text->start[0] - '0');
+        *text = (struct slice){text->start + 1, text->length - 1};
+    }
+    *out = number;
+    return digits && strip_prefix(text, ".");
+}
+
+/* False when it is not the name of a decoder's tensor. */
+static bool find_place(struct slice name, struct tensor_place *out)
+{
+    *out = (struct tensor_place){.layer = DECODER_OUTSIDE};
+    if (strip_prefix(&name, "blk.") && !strip_layer(&name, &out->layer))
+        return false;
+    out->is_bias = strip_suffix(&name, ".bias");
+    if (!out->is_bias && !strip_suffix(&name, ".weight"))
+        return false;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS && !out->row; i++)
+        if (slice_is(name, ROWS[i].name))
+            out->row = &ROWS[i];
+    return out->row;
+}
+
+/* Head, embedding and final norm are outside the layers; everything else is inside, rotary factors are in either. */
+static bool is_valid_place(const struct tensor_place *place)
+{
+    const struct tensor_row *row = place->row;
+    bool is_rotary = row->component == DECODER_ATTN_QKV && row->role == ROLE_TABLE;
+    bool is_outside = strcmp(row->name, "output_norm") == 0 ||
+                      row->component == DECODER_EMBEDDING || row->component == DECODER_HEAD;
+    if (place->is_bias && (row->role == ROLE_EXPERTS || row->role == ROLE_TABLE))
+        return false;
+    return is_rotary || is_outside == (place->layer == DECODER_OUTSIDE);
+}
+
+/* ---- shapes of tensors ---- */
+
+/* What a width must be; 0: anything. */
+static uint64_t width_of(const struct decoder *decoder, const struct decoder_layer *layer,
+                         enum width width)
+{
+    switch (width) {
+    case WIDTH_FREE:
+        return 0;
+    case WIDTH_ONE:
+        return 1;
+    case WIDTH_EMBEDDING:
+        return decoder->embedding;
+    case WIDTH_VOCABULARY:
+        return decoder->vocabulary;
+    case WIDTH_QUERY:
+    case WIDTH_QUERY_NORM:
+        return layer->heads * layer->key_size;
+    case WIDTH_KEY:
+    case WIDTH_KEY_NORM:
+        return layer->heads_kv * layer->key_size;
+    case WIDTH_VALUE:
+        return layer->heads_kv * layer->value_size;
+    case WIDTH_QUERY_KEY_VALUE:
+        return layer->heads * layer->key_size +
+               layer->heads_kv * (layer->key_size + layer->value_size);
+    case WIDTH_ATTENTION:
+        return layer->heads * layer->value_size;
+    case WIDTH_FEED_FORWARD:
+        return layer->feed_forward;
+    case WIDTH_UP:
+        return layer->feed_forward << layer->is_fused;
+    case WIDTH_EXPERT:
+        return layer->expert_feed_forward;
+    case WIDTH_EXPERT_COUNT:
+        return decoder->experts;
+    }
+    return 0;
+}
+
+static bool shape_matches(const struct decoder *decoder, const struct decoder_layer *layer,
+                          const struct tensor_place *place, const struct gguf_tensor *tensor)
+{
+    const struct tensor_row *row = place->row;
+    const uint64_t *dims = tensor->dims;
+    uint64_t columns = width_of(decoder, layer, row->columns);
+    uint64_t rows = width_of(decoder, layer, row->rows);
+    bool is_norm = row->role == ROLE_NORM || row->role == ROLE_NORM_AFTER;
+    bool may_be_per_head = row->columns == WIDTH_QUERY_NORM || row->columns == WIDTH_KEY_NORM;
+    if (place->is_bias) /* one per output */
+        return dims[0] == (is_norm ? columns : rows) && dims[1] == 1 && dims[2] == 1;
+    if (dims[2] != (row->role == ROLE_EXPERTS ? decoder->experts : 1) || dims[3] != 1)
+        return false;
+    if (rows && dims[1] != rows)
+        return false;
+    return !columns || dims[0] == columns || (may_be_per_head && dims[0] == layer->key_size);
+}
+
+static enum err add_tensor(const struct reading *reading, const struct gguf_tensor *tensor)
+{
+    struct decoder *decoder = reading->decoder;
+    struct tensor_place place;
+    if (!find_place(tensor->name, &place) || !is_valid_place(&place))
+        return tensor_failed(reading, tensor, ERR_UNSUPPORTED, "is not one of a known decoder");
+    if (place.layer != DECODER_OUTSIDE && (size_t)place.layer >= decoder->layer_count)
+        return tensor_failed(reading, tensor, ERR_BAD_VALUE, "has a layer beyond block_count");
+    struct decoder_layer *layer =
+        &decoder->layers[place.layer == DECODER_OUTSIDE ? 0 : place.layer];
+    if (!shape_matches(decoder, layer, &place, tensor))
+        return tensor_failed(reading, tensor, ERR_BAD_VALUE,
+                             "has a shape that contradicts the keys");
+    struct decoder_entry entry = {
+        .tensor = (enum decoder_tensor)(place.row - ROWS),
+        .is_bias = place.is_bias,
+        .columns = tensor->dims[0],
+        .rows = tensor->dims[1],
+        .matrices = tensor->dims[2],
+        .bytes = tensor->bytes,
+        .type = tensor->type,
+        .is_stored = true,
+    };
+    decoder_add_tensor(decoder, place.layer, &entry);
+    return ERR_OK;
+}
+
+/* ---- all tensors ---- */
+
+static const struct gguf_tensor *layer_tensor(const struct gguf *gguf, size_t layer,
+                                              const char *name)
+{
+    char full[64];
+    str_format(full, sizeof full, "blk.%zu.%s.weight", layer, name);
+    return gguf_tensor_named(gguf, full);
+}
+
+static enum err read_vocabulary(const struct reading *reading)
+{
+    struct decoder *decoder = reading->decoder;
+    const struct gguf_tensor *embedding = gguf_tensor_named(reading->gguf, "token_embd.weight");
+    if (!embedding)
+        return err_set(reading->why, ERR_BAD_VALUE, "%s: tensor 'token_embd.weight' is missing",
+                       reading->gguf->file);
+    decoder->vocabulary = embedding->dims[1];
+    if (decoder->vocabulary == 0 || decoder->vocabulary > UINT32_MAX)
+        return tensor_failed(reading, embedding, ERR_BAD_VALUE,
+                             "has a shape that contradicts the keys");
+    decoder->has_tied_embeddings = !gguf_tensor_named(reading->gguf, "output.weight");
+    return ERR_OK;
+}
+
+/* Widths of the feed-forward, which keys do not give for every architecture. */
+static enum err read_widths(const struct reading *reading, size_t number)
+{
+    const struct gguf *gguf = reading->gguf;
+    struct decoder_layer *layer = &reading->decoder->layers[number];
+    const struct gguf_tensor *dense = layer_tensor(gguf, number, "ffn_down");
+    const struct gguf_tensor *shared = layer_tensor(gguf, number, "ffn_down_shexp");
+    const struct gguf_tensor *experts = layer_tensor(gguf, number, "ffn_down_exps");
+    const struct gguf_tensor *up = layer_tensor(gguf, number, "ffn_up");
+    if (dense && shared)
+        return tensor_failed(reading, shared, ERR_UNSUPPORTED, "is beside a dense feed-forward");
+    dense = dense ? dense : shared;
+    if ((dense && dense->dims[0] > MAX_SIZE) || (experts && experts->dims[0] > MAX_SIZE))
+        return tensor_failed(reading, dense ? dense : experts, ERR_BAD_VALUE, "is too wide");
+    layer->feed_forward = dense ? dense->dims[0] : 0;
+    layer->expert_feed_forward = experts ? experts->dims[0] : 0;
+    layer->is_fused = up && up->dims[1] == 2 * layer->feed_forward;
+    layer->is_gated = layer->is_fused || layer_tensor(gguf, number, "ffn_gate") ||
+                      layer_tensor(gguf, number, "ffn_gate_shexp") ||
+                      layer_tensor(gguf, number, "ffn_gate_exps");
+    return ERR_OK;
+}
+
+static uint64_t matrix_parameters(const struct decoder_layer *layer,
+                                  enum decoder_component component)
+{
+    return layer->parts[component].parameters - layer->parts[component].vector_parameters;
+}
+
+static uint64_t elements(const struct gguf_tensor *tensor)
+{
+    return tensor ? tensor->elements : 0;
+}
+
+/* Each matrix has the right shape: are all of them there, and none in two forms? */
+static enum err check_layer(const struct reading *reading, size_t number)
+{
+    const struct decoder *decoder = reading->decoder;
+    const struct decoder_layer *layer = &decoder->layers[number];
+    uint64_t width = layer->feed_forward + decoder->experts * layer->expert_feed_forward;
+    uint64_t routers = elements(layer_tensor(reading->gguf, number, "ffn_gate_inp")) +
+                       elements(layer_tensor(reading->gguf, number, "ffn_gate_inp_shexp"));
+    const struct {
+        enum decoder_component component;
+        uint64_t expected;
+    } CHECKS[] = {
+        {DECODER_ATTN_QKV, decoder->embedding * width_of(decoder, layer, WIDTH_QUERY_KEY_VALUE)},
+        {DECODER_ATTN_OUT, decoder->embedding * width_of(decoder, layer, WIDTH_ATTENTION)},
+        {DECODER_FFN_GATE_UP, (decoder->embedding * width << layer->is_gated) + routers},
+        {DECODER_FFN_DOWN, decoder->embedding * width},
+    };
+    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++)
+        if (CHECKS[i].expected == 0 ||
+            matrix_parameters(layer, CHECKS[i].component) != CHECKS[i].expected)
+            return err_set(reading->why, ERR_BAD_VALUE,
+                           "%s: layer %zu has %llu parameters in %s, expected %llu",
+                           reading->gguf->file, number,
+                           (unsigned long long)matrix_parameters(layer, CHECKS[i].component),
+                           decoder_component_label(CHECKS[i].component),
+                           (unsigned long long)CHECKS[i].expected);
+    return ERR_OK;
+}
+
+static enum err read_tensors(const struct reading *reading)
+{
+    size_t layers = reading->decoder->layer_count;
+    enum err err = read_vocabulary(reading);
+    for (size_t i = 0; i < layers && !err; i++)
+        err = read_widths(reading, i);
+    for (size_t i = 0; i < reading->gguf->tensor_count && !err; i++)
+        err = add_tensor(reading, &reading->gguf->tensors[i]);
+    for (size_t i = 0; i < layers && !err; i++)
+        err = check_layer(reading, i);
+    return err;
+}
+
+enum err decoder_read(const struct gguf *gguf, struct decoder *out, struct error *why)
+{
+    struct reading reading = {gguf, out, why};
+    *out = (struct decoder){0};
+    enum err err = read_keys(&reading);
+    if (!err)
+        err = read_tensors(&reading);
+    if (err)
+        decoder_release(out);
+    else
+        decoder_finish(out);
+    return err;
+}
+
+/* ---- the reader ---- */
+
+static int probe(const char *word, const unsigned char *head, size_t length)
+{
+    (void)word;
+    return length >= 4 && memcmp(head, "GGUF", 4) == 0 ? 100 : 0;
+}
+
+static enum err open_file(const char *word, struct model *model, struct error *why)
+{
+    struct gguf gguf;
+    struct decoder *decoder = malloc(sizeof *decoder);
+    if (!decoder)
+        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+    enum err err = gguf_open(word, &gguf, why);
+    if (!err) {
+        err = decoder_read(&gguf, decoder, why);
+        gguf_close(&gguf);
+    }
+    if (err) {
+        free(decoder);
+        return err;
+    }
+    model->state = decoder;
+    model->has_phases = true;
+    model->trained = (int64_t)decoder->context;
+    if (decoder->name[0])
+        str_copy(model->name, sizeof model->name, decoder->name);
+    return ERR_OK;
+}
+
+static enum err build(const struct model *model, struct graph_setting *options, struct graph *out,
+                      struct error *why)
+{
+    return decoder_graph(model->state, options, out, why);
+}
+
+static void close_file(struct model *model)
+{
+    decoder_release(model->state);
+    free(model->state);
+}
+
+const struct graph_reader graph_reader_gguf = {
+    .name = "gguf",
+    .summary = "GGUF files with a decoder of the Llama kind, as used by llama.cpp and Ollama",
+    .probe = probe,
+    .open = open_file,
+    .build = build,
+    .close = close_file,
+};

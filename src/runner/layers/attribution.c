@@ -1,0 +1,484 @@
+/* Turns what was measured into an account: times of components without the overhead of timing them,
+ * powers of components from the windows (attribute/component_fit.h), joules of layers, and the checks
+ * on all of it.
+ *
+ * Each stop costs the same, and its cost is in the segment that it ends: what a timed pass takes longer
+ * than a plain one, divided among the stops, is subtracted.  What is left is scaled to the plain pass
+ * minus the host's part. */
+#include "runner/layers/attribution.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "stats/online.h"
+#include "stats/quantile.h"
+
+/* Subtracting the stops leaves at least this part of the measured time: a component that ran took time. */
+#define LEAST_LEFT 0.1
+
+struct per_pass {
+    double graphs;
+    double stop_s; /* what one stop costs */
+    double host_s;
+};
+
+/* ---- instrumentation overhead ---- */
+
+#define LOW 0.1
+
+/* The lowest decile: other load on the machine only lengthens.  Its error is the difference between the
+ * earlier and the later half, since such load changes slowly. */
+static double typical(const struct pass_durations *durations, double *relative_error)
+{
+    size_t count = durations->count < DURATIONS_MAX ? durations->count : DURATIONS_MAX,
+           half = count / 2;
+    double all = quantile(durations->seconds, count, LOW);
+    double early = quantile(durations->seconds, half, LOW);
+    double late = quantile(durations->seconds + half, count - half, LOW);
+    *relative_error = fabs(early - late) / 2 / all;
+    return all;
+}
+
+void attribution_overhead(struct layers_setting *setting, const struct replay_times *times)
+{
+    double plain_error, watched_error;
+    double plain = typical(&times->plain, &plain_error);
+    double timed = typical(&times->timed, &watched_error);
+    setting->overhead = timed / plain - 1;
+    setting->overhead_sigma = hypot(plain_error, watched_error);
+}
+
+/* ---- times ---- */
+
+/* A stop costs no more than the shortest segment took including its stop. */
+static double shortest_segment(const struct replay_times *times, size_t slots)
+{
+    double shortest = INFINITY, sigma;
+    for (size_t i = 0; i < slots; i++) {
+        const struct slot_times *slot = &times->slots[i];
+        if (slot->graphs && slot->stops)
+            shortest = fmin(shortest, slot_times_seconds(slot, &sigma) * (double)slot->graphs /
+                                          (double)slot->stops);
+    }
+    return isfinite(shortest) ? shortest : 0;
+}
+
+static struct per_pass per_pass_of(const struct layers_setting *setting,
+                                   const struct replay_times *times, size_t slots)
+{
+    double passes = (double)times->passes;
+    struct per_pass it = {
+        .graphs = (double)times->graphs / passes,
+        .host_s = fmax(1 - times->graph_s / times->wall_s, 0) * setting->pass_s,
+    };
+    double longer = setting->overhead * setting->pass_s;
+    if (times->stops && longer > 0)
+        it.stop_s = fmin(longer * passes / (double)times->stops, shortest_segment(times, slots));
+    return it;
+}
+
+static double slot_seconds(const struct slot_times *slot, const struct per_pass *it, double *sigma)
+{
+    double seen = slot_times_seconds(slot, sigma);
+    *sigma *= it->graphs;
+    if (!slot->graphs)
+        return 0;
+    double stops = it->stop_s * (double)slot->stops / (double)slot->graphs;
+    return it->graphs * fmax(seen - stops, LEAST_LEFT * seen);
+}
+
+void attribution_times(struct layers_model *model, struct layers_setting *setting,
+                       const struct replay_times *times)
+{
+    struct layers_share *columns = setting->columns;
+    for (unsigned c = 0; c < LAYERS_PHASE_COLUMNS; c++)
+        columns[c] = (struct layers_share){.joules = UNKNOWN, .sigma = UNKNOWN};
+    if (times->passes == 0 || !is_known(setting->pass_s))
+        return;
+    struct per_pass it = per_pass_of(setting, times, model->slots);
+    double sum = 0, sigma;
+    for (size_t i = 0; i < model->slots; i++)
+        sum += slot_seconds(&times->slots[i], &it, &sigma);
+    double scale = sum > 0 ? (setting->pass_s - it.host_s) / sum : 0;
+    for (size_t i = 0; i < model->slots; i++) {
+        double taken = scale * slot_seconds(&times->slots[i], &it, &sigma);
+        struct layers_share *share = &model->shares[setting->phase][i];
+        struct layers_share *column = &columns[i % LAYERS_COMPONENTS];
+        column->time_s += taken;
+        column->time_sigma = hypot(column->time_sigma, scale * sigma);
+        share->time_s += taken;
+        share->time_sigma = hypot(share->time_sigma, scale * sigma);
+    }
+    columns[LAYERS_HOST].time_s = it.host_s;
+}
+
+enum { RESAMPLES = 400, IDLE_STRATUM = LAYERS_SETTINGS_MAX };
+
+/* ---- windows ---- */
+
+static bool is_idle(const struct layers_model *model, const struct layers_window *window)
+{
+    return window->setting >= model->setting_count;
+}
+
+/* Whether its energy is usable. */
+static bool is_usable(const struct layers_window *window)
+{
+    return !window->timed && is_known(window->energy.joules) &&
+           window->energy.updates >= ATTRIBUTION_UPDATES;
+}
+
+static double pass_seconds(const struct layers_window *window)
+{
+    return window->passes ? seconds(window->to - window->from) / (double)window->passes : UNKNOWN;
+}
+
+/* ---- settings ---- */
+
+static void average_setting(struct layers_model *model, struct layers_setting *setting,
+                            unsigned index)
+{
+    struct online wall = {0}, joules = {0};
+    double errors = 0;
+    setting->windows = setting->refused = 0;
+    setting->passes = 0;
+    for (size_t i = 0; i < model->window_count; i++) {
+        const struct layers_window *window = &model->windows[i];
+        if (window->timed || window->setting != index || !window->passes)
+            continue;
+        double passes = (double)window->passes;
+        setting->passes += window->passes;
+        online_add(&wall, pass_seconds(window));
+        if (!is_usable(window)) {
+            setting->refused += is_known(window->energy.joules);
+            continue;
+        }
+        setting->windows++;
+        online_add(&joules, window->energy.joules / passes);
+        errors += window->energy.statistical * window->energy.statistical / (passes * passes);
+    }
+    setting->pass_s = online_mean(&wall);
+    setting->joules = online_mean(&joules);
+    /* The spread of the windows, or their own errors where there is only one. */
+    setting->joules_sigma = joules.count > 1    ? online_standard_error(&joules)
+                            : joules.count == 1 ? sqrt(errors)
+                                                : UNKNOWN;
+}
+
+void attribution_settings(struct layers_model *model)
+{
+    double plain = 0, timed = 0, variance = 0;
+    for (unsigned i = 0; i < model->setting_count; i++) {
+        struct layers_setting *setting = &model->settings[i];
+        average_setting(model, setting, i);
+        plain += setting->pass_s;
+        timed += setting->pass_s * (1 + setting->overhead);
+        double error = setting->pass_s * setting->overhead_sigma;
+        variance += error * error;
+    }
+    model->overhead = timed / plain - 1; /* UNKNOWN if any is */
+    model->overhead_sigma = sqrt(variance) / plain;
+}
+
+/* ---- the fit ---- */
+
+struct fit_input {
+    struct fit_window *windows;
+    double (*busy)[LAYERS_COLUMNS];
+    size_t count;
+};
+
+static void add_window(struct fit_input *input, const struct layers_model *model,
+                       const struct layers_window *window)
+{
+    struct fit_window *to = &input->windows[input->count];
+    *to = (struct fit_window){
+        .joules = window->energy.joules,
+        .sigma = window->energy.statistical,
+        .seconds = seconds(window->to - window->from),
+        .stratum = IDLE_STRATUM,
+    };
+    if (!is_idle(model, window)) {
+        const struct layers_setting *setting = &model->settings[window->setting];
+        double *busy = input->busy[input->count];
+        for (unsigned c = 0; c < LAYERS_PHASE_COLUMNS; c++)
+            busy[setting->phase * LAYERS_PHASE_COLUMNS + c] =
+                setting->columns[c].time_s * (double)window->passes;
+        to->busy_s = busy;
+        to->stratum = window->setting;
+    }
+    input->count++;
+}
+
+static enum err fit_powers(struct layers_model *model, unsigned seed, struct error *why)
+{
+    unsigned phases[LAYERS_COLUMNS];
+    struct fit_input input = {
+        .windows = calloc(model->window_count + 1, sizeof *input.windows),
+        .busy = calloc(model->window_count + 1, sizeof *input.busy),
+    };
+    enum err err = input.windows && input.busy ? ERR_OK : ERR_NO_MEMORY;
+    for (unsigned c = 0; c < LAYERS_COLUMNS; c++)
+        phases[c] = c / LAYERS_PHASE_COLUMNS;
+    for (size_t i = 0; !err && i < model->window_count; i++)
+        if (is_usable(&model->windows[i]))
+            add_window(&input, model, &model->windows[i]);
+    struct fit_options options = {
+        .phases = phases, .columns = LAYERS_COLUMNS, .resamples = RESAMPLES, .seed = seed};
+    if (!err)
+        err = component_fit(input.windows, input.count, &options, &model->fit, why);
+    free(input.windows);
+    free(input.busy);
+    return err;
+}
+
+/* ---- joules ---- */
+
+static void set_joules(struct layers_share *share, const struct fit_power *power)
+{
+    share->joules = share->sigma = UNKNOWN;
+    if (share->time_s <= 0 || !is_known(power->watts))
+        return;
+    share->joules = power->watts * share->time_s;
+    share->sigma = hypot(power->sigma * share->time_s, power->watts * share->time_sigma);
+}
+
+static void set_all_joules(struct layers_model *model)
+{
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
+        const struct fit_power *powers = &model->fit.columns[(size_t)phase * LAYERS_PHASE_COLUMNS];
+        for (size_t i = 0; i < model->slots; i++)
+            set_joules(&model->shares[phase][i], &powers[i % LAYERS_COMPONENTS]);
+        for (size_t s = 0; s < model->setting_count; s++)
+            for (unsigned c = 0; c < LAYERS_PHASE_COLUMNS; c++)
+                if (model->settings[s].phase == phase)
+                    set_joules(&model->settings[s].columns[c], &powers[c]);
+    }
+}
+
+/* Whether the windows separate any two components of a phase.  The host is not a component. */
+static bool separates_components(const struct component_fit *fit)
+{
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
+        const struct fit_power *powers = &fit->columns[(size_t)phase * LAYERS_PHASE_COLUMNS];
+        for (unsigned a = 0; a < LAYERS_COMPONENTS; a++)
+            for (unsigned b = 0; b < a; b++)
+                if (is_known(powers[a].watts) && is_known(powers[b].watts) &&
+                    powers[a].group != powers[b].group)
+                    return true;
+    }
+    return false;
+}
+
+/* ---- the balance ---- */
+
+/* A pass of the workload: the settings' passes together, with the evidence of their windows. */
+static void set_total(struct layers_model *model)
+{
+    struct energy *total = &model->total;
+    double variance = 0, systematic = 0, measured = 0;
+    *total = energy_unknown("");
+    total->joules = 0;
+    total->coverage = 1;
+    total->updates = 0;
+    for (size_t i = 0; i < model->window_count; i++) {
+        const struct energy *energy = &model->windows[i].energy;
+        if (!is_usable(&model->windows[i]) || is_idle(model, &model->windows[i]))
+            continue;
+        total->method = energy->method > total->method ? energy->method : total->method;
+        total->coverage = fmin(total->coverage, energy->coverage);
+        total->updates += energy->updates;
+        str_copy(total->source, sizeof total->source, energy->source);
+        str_copy(total->note, sizeof total->note, energy->note);
+        double all = energy->plus_minus * energy->plus_minus,
+               chance = energy->statistical * energy->statistical;
+        systematic += sqrt(fmax(all - chance, 0));
+        measured += energy->joules;
+    }
+    for (size_t s = 0; s < model->setting_count; s++) {
+        total->joules += model->settings[s].joules;
+        variance += model->settings[s].joules_sigma * model->settings[s].joules_sigma;
+    }
+    total->statistical = sqrt(variance);
+    model->systematic = measured > 0 ? systematic / measured : 0;
+    total->plus_minus = hypot(total->statistical, model->systematic * total->joules);
+}
+
+static double workload_pass_s(const struct layers_model *model)
+{
+    double sum = 0;
+    for (size_t s = 0; s < model->setting_count; s++)
+        sum += model->settings[s].pass_s;
+    return sum;
+}
+
+static void set_balance(struct layers_model *model)
+{
+    double joules = 0, busy = 0, errors[LAYERS_COLUMNS] = {0}, variance = 0;
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        for (size_t i = 0; i < model->slots; i++) {
+            const struct layers_share *share = &model->shares[phase][i];
+            if (!is_known(share->joules))
+                continue;
+            joules += share->joules;
+            busy += share->time_s;
+            /* The errors of one group are common. */
+            unsigned column = phase * LAYERS_PHASE_COLUMNS + (unsigned)(i % LAYERS_COMPONENTS);
+            errors[model->fit.columns[column].group] += share->sigma;
+        }
+    for (unsigned c = 0; c < LAYERS_COLUMNS; c++)
+        variance += errors[c] * errors[c];
+    model->component_joules = joules;
+    model->component_sigma = sqrt(variance);
+    double idle = model->fit.has_idle ? model->fit.idle_watts * workload_pass_s(model) : 0;
+    model->idle_joules = model->fit.has_idle ? idle : UNKNOWN;
+    model->total.idle_joules = model->idle_joules;
+    model->total.active_joules = model->total.joules - model->idle_joules;
+    model->unattributed_joules = model->total.joules - idle - joules;
+    model->closure = (joules + idle) / model->total.joules;
+    model->closes = model->closure >= 0.9 && model->closure <= 1.1;
+    double awake = model->awake.watts - model->fit.idle_watts;
+    model->awake_joules = awake > 0 ? fmin(awake * busy, joules) : awake <= 0 ? 0 : UNKNOWN;
+}
+
+static void set_no_energy(struct layers_model *model, const char *reason)
+{
+    str_copy(model->no_energy, sizeof model->no_energy, reason);
+    model->gave_energy = false;
+}
+
+/* Every setting needs a usable window. */
+static bool windows_suffice(struct layers_model *model)
+{
+    for (size_t s = 0; s < model->setting_count; s++) {
+        const struct layers_setting *setting = &model->settings[s];
+        if (setting->windows)
+            continue;
+        char reason[sizeof model->no_energy];
+        if (setting->refused)
+            str_format(reason, sizeof reason,
+                       "the windows of %s at %u tokens have fewer than %d sensor updates: "
+                       "pass a longer --window",
+                       layers_phase_name(setting->phase), setting->prompt, ATTRIBUTION_UPDATES);
+        else
+            str_format(reason, sizeof reason, "no sensor covers %s at %u tokens",
+                       layers_phase_name(setting->phase), setting->prompt);
+        for (size_t i = 0; i < model->window_count && !setting->refused; i++)
+            if (model->windows[i].setting == s && !model->windows[i].timed &&
+                model->windows[i].energy.note[0])
+                str_copy(reason, sizeof reason, model->windows[i].energy.note);
+        set_no_energy(model, reason);
+        return false;
+    }
+    return model->setting_count > 0;
+}
+
+static void clear_energy(struct layers_model *model)
+{
+    static const struct fit_power NONE = {.watts = UNKNOWN, .sigma = UNKNOWN};
+    for (unsigned c = 0; c < LAYERS_COLUMNS; c++)
+        model->fit.columns[c] = NONE;
+    model->fit.idle_watts = model->fit.idle_sigma = UNKNOWN;
+    set_all_joules(model);
+    for (size_t s = 0; s < model->setting_count; s++)
+        model->settings[s].joules = model->settings[s].joules_sigma = UNKNOWN;
+    model->total = energy_unknown(model->no_energy);
+    model->idle_joules = model->component_joules = model->component_sigma = UNKNOWN;
+    model->unattributed_joules = model->awake_joules = model->closure = UNKNOWN;
+    model->null_difference = model->null_sigma = UNKNOWN;
+}
+
+/* ---- the null test ---- */
+
+/* The rounds of even and of odd number did the same work, so their joules may differ by chance only; a
+ * larger difference means that the measurement is not to be trusted.  With few windows the spread is
+ * itself uncertain; three sigmas leave about one false alarm in a hundred. */
+#define SIGMAS 3
+
+/* Joules of a pass in the rounds of one parity, over the mean of the setting. */
+static struct online half_of(const struct layers_model *model, unsigned setting, unsigned parity)
+{
+    struct online half = {0};
+    for (size_t i = 0; i < model->window_count; i++) {
+        const struct layers_window *window = &model->windows[i];
+        if (window->setting == setting && !window->timed && window->round % 2 == parity &&
+            window->passes && window->energy.updates >= ATTRIBUTION_UPDATES)
+            online_add(&half, window->energy.joules / (double)window->passes /
+                                  model->settings[setting].joules);
+    }
+    return half;
+}
+
+/* What to expect from the windows' own errors, where there are too few of them for a spread. */
+static double own_error(const struct layers_model *model)
+{
+    struct online errors = {0};
+    for (size_t i = 0; i < model->window_count; i++)
+        if (!model->windows[i].timed && model->windows[i].setting < model->setting_count)
+            online_add(&errors,
+                       model->windows[i].energy.statistical / model->windows[i].energy.joules);
+    return online_mean(&errors);
+}
+
+/* How far the difference of a setting's halves may be from 0 by chance: from the spread of its windows,
+ * from that of the settings' differences, or from the windows' own errors, depending on how many there
+ * are. */
+static double chance(const struct layers_model *model, double squares, long degrees_of_freedom,
+                     double weights, const struct online *differences)
+{
+    double settings = (double)differences->count;
+    if (degrees_of_freedom >= 3)
+        return sqrt(squares / (double)degrees_of_freedom * weights) / settings;
+    if (differences->count >= 3)
+        return online_standard_error(differences);
+    return own_error(model) * sqrt(weights) / settings;
+}
+
+static void null_test(struct layers_model *model)
+{
+    struct online differences = {0};
+    double squares = 0, weights = 0;
+    long degrees_of_freedom = 0;
+    model->null_difference = model->null_sigma = UNKNOWN;
+    model->null_holds = false;
+    for (unsigned s = 0; s < model->setting_count; s++) {
+        struct online odd = half_of(model, s, 1), even = half_of(model, s, 0);
+        if (!odd.count || !even.count)
+            continue;
+        online_add(&differences, online_mean(&odd) - online_mean(&even));
+        squares += odd.squares + even.squares;
+        degrees_of_freedom += (long)(odd.count + even.count) - 2;
+        weights += 1 / (double)odd.count + 1 / (double)even.count;
+    }
+    if (differences.count == 0)
+        return;
+    model->null_difference = online_mean(&differences);
+    model->null_sigma = chance(model, squares, degrees_of_freedom, weights, &differences);
+    model->null_holds = fabs(model->null_difference) <= SIGMAS * model->null_sigma;
+}
+
+/* ---- all together ---- */
+
+enum err attribution_energy(struct layers_model *model, unsigned seed)
+{
+    struct error why = {0};
+    model->gave_energy = windows_suffice(model);
+    if (model->gave_energy) {
+        enum err err = fit_powers(model, seed, &why);
+        if (err == ERR_NO_MEMORY)
+            return err;
+        if (err)
+            set_no_energy(model, why.text);
+    }
+    if (!model->gave_energy) {
+        clear_energy(model);
+        return ERR_OK;
+    }
+    model->is_nnls = separates_components(&model->fit);
+    set_all_joules(model);
+    set_total(model);
+    set_balance(model);
+    null_test(model);
+    return ERR_OK;
+}

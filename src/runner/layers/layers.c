@@ -1,0 +1,620 @@
+/* Measuring models by layer: for each model idle windows, then rounds of plain and timed windows until
+ * the ± is small enough.  workload.c runs the windows, attribution.c turns them into joules; this file
+ * decides what to run: how long windows are, how finely to instrument, and when to stop. */
+#include "runner/layers/layers.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/clock.h"
+#include "core/grow.h"
+#include "core/log.h"
+#include "core/text.h"
+#include "port/proc.h"
+#include "port/thread.h"
+#include "runner/layers/attribution.h"
+#include "runner/layers/workload.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+/* Stops are thinned out until their measured overhead is below this, so that the total stays below
+ * LAYERS_OVERHEAD_MAX. */
+#define OVERHEAD_AIM 0.02
+/* Rounds end when the relative uncertainty of every setting's joules is below this. */
+#define UNCERTAINTY_GOOD 0.02
+
+enum { ROUNDS_LEAST = 3, ROUNDS_MOST = 200 };
+
+#define SETTLE_NS (500 * NS_PER_MS)
+
+struct campaign {
+    struct session *session;
+    const struct layers_options *options;
+    const atomic_bool *cancel;
+    struct layers_model *model;
+    struct workload workload;
+    struct replay_times times[LAYERS_SETTINGS_MAX];
+    nanos began;
+    double window_s;
+};
+
+static void report_progress(const struct campaign *c, const char *doing,
+                            const struct layers_setting *setting)
+{
+    struct layers_progress state = {
+        .model = c->model->path,
+        .doing = doing,
+        .phase = setting ? setting->phase : LAYERS_PREFILL,
+        .prompt = setting ? setting->prompt : 0,
+        .round = c->model->rounds + 1,
+        .rounds = c->options->repeats,
+        .elapsed_s = seconds(clock_now() - c->began),
+        .most_s = c->options->max_s,
+    };
+    if (c->options->progress)
+        c->options->progress(&state);
+}
+
+/* ---- before the rounds ---- */
+
+static void make_settings(struct campaign *c)
+{
+    const struct layers_options *options = c->options;
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        for (size_t i = 0; i < options->prompt_count; i++) {
+            if (phase == LAYERS_DECODE && options->generate == 0)
+                continue;
+            unsigned each = phase == LAYERS_PREFILL ? options->prompts[i] : options->generate;
+            c->model->settings[c->model->setting_count++] =
+                (struct layers_setting){.phase = (enum layers_phase)phase,
+                                        .prompt = options->prompts[i],
+                                        .tokens = each * options->batch,
+                                        .stride = 1,
+                                        .pass_s = UNKNOWN,
+                                        .joules = UNKNOWN,
+                                        .joules_sigma = UNKNOWN,
+                                        .overhead = UNKNOWN,
+                                        .overhead_sigma = UNKNOWN};
+        }
+}
+
+static enum err allocate(struct campaign *c)
+{
+    struct layers_model *model = c->model;
+    model->slots = c->workload.timer.slot_count;
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++) {
+        model->shares[phase] = calloc(model->slots, sizeof *model->shares[phase]);
+        if (!model->shares[phase])
+            return ERR_NO_MEMORY;
+    }
+    for (size_t s = 0; s < model->setting_count; s++) {
+        c->times[s].slots = calloc(model->slots, sizeof *c->times[s].slots);
+        if (!c->times[s].slots)
+            return ERR_NO_MEMORY;
+    }
+    return ERR_OK;
+}
+
+static struct layers_window *new_window(struct layers_model *model)
+{
+    struct layers_window *windows =
+        grow(model->windows, &model->window_capacity, model->window_count, sizeof *windows);
+    if (!windows)
+        return NULL;
+    model->windows = windows;
+    return &windows[model->window_count];
+}
+
+/* A window with too few sensor updates is repeated, twice as long; so is one that a sensor does not
+ * cover although it covered others. */
+enum { ATTEMPTS = 3 };
+
+static bool is_too_short(const struct campaign *c, const struct layers_window *window)
+{
+    if (is_known(window->energy.joules))
+        return window->energy.updates < ATTRIBUTION_UPDATES;
+    for (size_t i = 0; i < c->model->window_count && !window->timed; i++)
+        if (is_known(c->model->windows[i].energy.joules))
+            return true;
+    return false;
+}
+
+static enum err measure_idle_window(struct campaign *c, unsigned threads,
+                                    struct layers_window *window, struct layers_idle *out,
+                                    struct error *why)
+{
+    double length_s = c->options->idle_s;
+    enum err err = ERR_OK;
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || is_too_short(c, window)); i++) {
+        err = workload_idle_window(c->session, length_s, threads, c->cancel, window, out, why);
+        length_s *= 2;
+    }
+    return err;
+}
+
+/* Idle, with the model loaded; then with busy-waiting threads, where the CPU does the work. */
+static enum err measure_idle(struct campaign *c, struct error *why)
+{
+    struct layers_model *model = c->model;
+    struct layers_window *window = new_window(model), awake = {0};
+    model->idle = model->awake = (struct layers_idle){.watts = UNKNOWN, .sigma = UNKNOWN};
+    if (!window)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    if (c->options->idle_s <= 0)
+        return ERR_OK;
+    report_progress(c, "measuring idle power", NULL);
+    thread_sleep(SETTLE_NS); /* the engine's threads poll for work for a while before they sleep */
+    *window = (struct layers_window){.setting = (unsigned)model->setting_count};
+    enum err err = measure_idle_window(c, 0, window, &model->idle, why);
+    if (err)
+        return err;
+    model->window_count++;
+    if (c->options->gpu_layers != 0)
+        return ERR_OK;
+    report_progress(c, "measuring busy-wait power", NULL);
+    return measure_idle_window(c, (unsigned)model->threads, &awake, &model->awake, why);
+}
+
+/* Long enough for more updates than a window needs; without a sensor, long enough to time. */
+static enum err choose_window(struct campaign *c, struct error *why)
+{
+    static const double SHORTEST_S = 0.25;
+    struct ledger ledger;
+    nanos now = clock_now();
+    c->window_s = c->options->window_s;
+    if (c->window_s > 0)
+        return ERR_OK;
+    enum err err = ledger_take(c->session->sampler, c->session->started, now, NULL, &ledger);
+    if (err)
+        return err_set(why, err, "cannot read the sensors: %s", err_text(err));
+    double period = workload_update_period(c->session, &ledger);
+    c->window_s = fmax(SHORTEST_S, (ATTRIBUTION_UPDATES + 3) * period);
+    ledger_release(&ledger);
+    return ERR_OK;
+}
+
+/* ---- granularity ---- */
+
+/* Odd, so that alternating graphs do not fall into step with the timed layers. */
+static unsigned wider_stride(unsigned stride)
+{
+    return stride == 1 ? 3 : 2 * stride - 1;
+}
+
+static bool too_wide(const struct campaign *c, unsigned stride)
+{
+    return stride > (unsigned)c->workload.timer.layers + 2;
+}
+
+/* Makes the granularity coarser by one step; ERR_OK also when there is none, or it is not allowed. */
+static enum err coarsen(struct campaign *c, bool *changed, struct error *why)
+{
+    struct layers_model *model = c->model;
+    *changed = c->options->auto_granularity && model->granularity < LAYERS_BY_PHASE;
+    if (!*changed)
+        return ERR_OK;
+    model->granularity++;
+    for (size_t s = 0; s < model->setting_count; s++) {
+        model->settings[s].stride = 1;
+        replay_times_reset(&c->times[s], model->slots);
+    }
+    log_info("layers: instrumentation overhead is too high; granularity is now %s",
+             layers_granularity_name(model->granularity));
+    return workload_record(&c->workload, model->granularity, why);
+}
+
+/* Thins out the stops of a setting until they add little to a pass.  *again: the granularity changed,
+ * and every setting must be tried again. */
+static enum err thin_out(struct campaign *c, struct layers_setting *setting, double slowdown,
+                         bool *again, struct error *why)
+{
+    unsigned stride = 1;
+    while (slowdown / stride > OVERHEAD_AIM && !too_wide(c, wider_stride(stride)))
+        stride = wider_stride(stride);
+    setting->stride = stride;
+    log_info("layers: %s at %u tokens: instrumentation overhead %.1f %%, stride %u",
+             layers_phase_name(setting->phase), setting->prompt, 100 * slowdown, stride);
+    return slowdown / stride > LAYERS_OVERHEAD_MAX ? coarsen(c, again, why) : ERR_OK;
+}
+
+/* What stops add, measured again where it seems high: other load can only raise it. */
+static enum err measure_overhead(struct campaign *c, const struct layers_setting *setting,
+                                 double *extra_s, double *pass_s, struct error *why)
+{
+    enum { TRIES = 4 };
+    enum err err = ERR_OK;
+    *extra_s = *pass_s = INFINITY;
+    for (int i = 0; i < TRIES && !err && (i == 0 || *extra_s > OVERHEAD_AIM * *pass_s); i++) {
+        double extra, pass;
+        err = workload_overhead(&c->workload, setting, &extra, &pass, why);
+        *extra_s = fmin(*extra_s, extra);
+        *pass_s = fmin(*pass_s, pass);
+    }
+    return err;
+}
+
+/* Measures the shortest prompt of a phase, where stops matter most.  They cost the same in the others,
+ * whose passes are longer. */
+static enum err tune_phase(struct campaign *c, enum layers_phase phase, bool *again,
+                           struct error *why)
+{
+    double extra_s = UNKNOWN, pass_s;
+    enum err err = ERR_OK;
+    for (size_t s = 0; s < c->model->setting_count && !err && !*again; s++) {
+        struct layers_setting *setting = &c->model->settings[s];
+        if (setting->phase != phase)
+            continue;
+        report_progress(c, "measuring instrumentation overhead", setting);
+        err = is_known(extra_s) ? workload_pass_seconds(&c->workload, setting, &pass_s, why)
+                                : measure_overhead(c, setting, &extra_s, &pass_s, why);
+        if (!err)
+            err = thin_out(c, setting, extra_s / pass_s, again, why);
+    }
+    return err;
+}
+
+static enum err tune(struct campaign *c, struct error *why)
+{
+    bool again;
+    enum err err = ERR_OK;
+    do {
+        again = false;
+        for (unsigned phase = 0; phase < LAYERS_PHASES && !err && !again; phase++)
+            err = tune_phase(c, (enum layers_phase)phase, &again, why);
+    } while (again && !err);
+    return err;
+}
+
+/* Drops the timed windows of a setting whose instrumentation changed. */
+static void drop_timed(struct layers_model *model, unsigned setting)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < model->window_count; i++)
+        if (!model->windows[i].timed || model->windows[i].setting != setting)
+            model->windows[kept++] = model->windows[i];
+    model->window_count = kept;
+}
+
+/* After a round: settings with too much overhead are timed more sparsely from now on. */
+static enum err retune(struct campaign *c, struct error *why)
+{
+    struct layers_model *model = c->model;
+    for (unsigned s = 0; s < model->setting_count; s++) {
+        struct layers_setting *setting = &model->settings[s];
+        /* Only where it is certain: on a busy machine the overhead itself is uncertain. */
+        if (!(setting->overhead - 2 * setting->overhead_sigma > LAYERS_OVERHEAD_MAX))
+            continue;
+        bool coarsened = false;
+        if (!too_wide(c, wider_stride(setting->stride))) {
+            setting->stride = wider_stride(setting->stride);
+            replay_times_reset(&c->times[s], model->slots);
+            drop_timed(model, s);
+            continue;
+        }
+        enum err err = coarsen(c, &coarsened, why);
+        if (err || !coarsened)
+            return err;
+        for (unsigned each = 0; each < model->setting_count; each++)
+            drop_timed(model, each);
+        return ERR_OK;
+    }
+    return ERR_OK;
+}
+
+/* ---- rounds ---- */
+
+static enum err run_window(struct campaign *c, unsigned setting, bool timed, struct error *why)
+{
+    struct layers_model *model = c->model;
+    struct layers_window *window = new_window(model);
+    if (!window)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    *window = (struct layers_window){.setting = setting, .round = model->rounds, .timed = timed};
+    report_progress(c, timed ? "timing components" : "measuring", &model->settings[setting]);
+    bool may_lengthen = c->options->window_s <= 0;
+    enum err err = ERR_OK;
+    for (int i = 0; i < ATTEMPTS && !err && (i == 0 || (may_lengthen && is_too_short(c, window)));
+         i++) {
+        c->window_s *= i ? 2 : 1; /* for all that follow, too */
+        err = workload_window(c->session, &c->workload, &model->settings[setting], c->window_s,
+                              &c->times[setting], window, why);
+    }
+    model->window_count += !err;
+    return err;
+}
+
+/* Plain and timed windows alternate in being first. */
+static enum err run_round(struct campaign *c, struct error *why)
+{
+    enum err err = ERR_OK;
+    for (unsigned s = 0; s < c->model->setting_count && !err; s++) {
+        bool timed_first = (c->model->rounds + s) % 2;
+        err = run_window(c, s, timed_first, why);
+        if (!err)
+            err = run_window(c, s, !timed_first, why);
+    }
+    c->model->rounds += !err;
+    return err;
+}
+
+static bool is_precise(const struct layers_model *model)
+{
+    for (size_t s = 0; s < model->setting_count; s++) {
+        const struct layers_setting *setting = &model->settings[s];
+        if (is_known(setting->joules) && setting->joules_sigma > UNCERTAINTY_GOOD * setting->joules)
+            return false;
+        if (setting->overhead > LAYERS_OVERHEAD_MAX || !is_known(setting->overhead))
+            return false;
+    }
+    return true;
+}
+
+static bool has_enough(const struct campaign *c)
+{
+    const struct layers_model *model = c->model;
+    if (c->options->repeats)
+        return model->rounds >= c->options->repeats;
+    if (model->rounds >= ROUNDS_MOST)
+        return true;
+    if (seconds(clock_now() - c->began) > c->options->max_s)
+        return model->rounds > 0;
+    return model->rounds >= ROUNDS_LEAST && is_precise(model);
+}
+
+static void update_settings(struct campaign *c)
+{
+    for (size_t s = 0; s < c->model->setting_count; s++)
+        attribution_overhead(&c->model->settings[s], &c->times[s]);
+    attribution_settings(c->model);
+}
+
+static enum err run_rounds(struct campaign *c, struct error *why)
+{
+    enum err err = ERR_OK;
+    while (!err) {
+        err = run_round(c, why);
+        update_settings(c);
+        if (!err && has_enough(c))
+            break;
+        if (!err && c->model->rounds > 1)
+            err = retune(c, why);
+    }
+    return err;
+}
+
+/* ---- one model ---- */
+
+static enum err finish(struct campaign *c)
+{
+    struct layers_model *model = c->model;
+    update_settings(c);
+    for (size_t s = 0; s < model->setting_count; s++)
+        attribution_times(model, &model->settings[s], &c->times[s]);
+    workload_count(model, c->options->batch, c->options->generate, c->workload.ubatch);
+    enum err err = attribution_energy(model, c->options->seed);
+    if (err || model->window_count == 0)
+        return err;
+    return ledger_take(c->session->sampler, model->windows[0].from,
+                       model->windows[model->window_count - 1].to, NULL, &model->ledger);
+}
+
+static enum err measure(struct campaign *c, struct error *why)
+{
+    report_progress(c, "recording its compute graphs", NULL);
+    enum err err = workload_record(&c->workload, c->model->granularity, why);
+    if (!err)
+        err = measure_idle(c, why);
+    if (!err)
+        err = choose_window(c, why);
+    if (!err)
+        err = tune(c, why);
+    if (!err)
+        err = run_rounds(c, why);
+    return err;
+}
+
+static enum err begin(struct campaign *c, struct error *why)
+{
+    struct layers_model *model = c->model;
+    report_progress(c, "loading", NULL);
+    enum err err = workload_open(&c->workload, model->path, c->options, c->cancel, why);
+    if (err)
+        return err;
+    model->facts = *engine_model_facts(c->workload.model);
+    model->context = engine_context_facts(c->workload.plain)->context;
+    model->threads = engine_context_facts(c->workload.plain)->threads;
+    workload_read_shape(model);
+    make_settings(c);
+    err = allocate(c);
+    return err ? err_set(why, err, "out of memory") : ERR_OK;
+}
+
+/* Fills *model, whose path is set, as far as it came. */
+static enum err measure_model(struct session *session, const struct layers_options *options,
+                              const atomic_bool *cancel, struct layers_model *model,
+                              struct error *why)
+{
+    struct campaign campaign = {
+        .session = session,
+        .options = options,
+        .cancel = cancel,
+        .model = model,
+        .began = clock_now(),
+    };
+    model->granularity = options->granularity;
+    model->total = energy_unknown("nothing was measured");
+    enum err err = begin(&campaign, why);
+    if (!err) {
+        err = measure(&campaign, why);
+        model->interrupted = err == ERR_INTERRUPTED;
+        enum err finished = finish(&campaign);
+        if (finished && !err)
+            err = err_set(why, finished, "cannot attribute the energy: %s", err_text(finished));
+    }
+    for (size_t s = 0; s < LAYERS_SETTINGS_MAX; s++)
+        free(campaign.times[s].slots);
+    workload_close(&campaign.workload);
+    return err;
+}
+
+static void model_release(struct layers_model *model)
+{
+    decoder_release(&model->decoder);
+    ledger_release(&model->ledger);
+    free(model->windows);
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        free(model->shares[phase]);
+    *model = (struct layers_model){0};
+}
+
+/* ---- signals ---- */
+
+/* The thread that computes cannot wait for signals; this one does, and cancels. */
+struct listener {
+    pthread_t thread;
+    atomic_bool cancel, over;
+    atomic_int signal;
+};
+
+static void *listen_for_signals(void *argument)
+{
+    struct listener *listener = argument;
+    thread_settle("ipw-signals", -1);
+    while (!atomic_load(&listener->over)) {
+        int number = proc_poll_signal(50 * NS_PER_MS);
+        if (number) {
+            atomic_store(&listener->signal, number);
+            atomic_store(&listener->cancel, true);
+        }
+    }
+    return NULL;
+}
+
+static enum err listener_start(struct listener *listener)
+{
+    atomic_init(&listener->cancel, false);
+    atomic_init(&listener->over, false);
+    atomic_init(&listener->signal, 0);
+    return thread_start(&listener->thread, listen_for_signals, listener);
+}
+
+static int listener_stop(struct listener *listener)
+{
+    atomic_store(&listener->over, true);
+    pthread_join(listener->thread, NULL);
+    return atomic_load(&listener->signal);
+}
+
+/* ---- all models ---- */
+
+static enum err measure_all(struct session *session, const char *const *models, size_t count,
+                            const struct layers_options *options, const atomic_bool *cancel,
+                            struct layers_result *out, struct error *why)
+{
+    sampler_ready(session->sampler);
+    for (size_t i = 0; i < count; i++) {
+        struct layers_model *model = &out->models[i];
+        model->path = models[i];
+        enum err err = measure_model(session, options, cancel, model, why);
+        out->count += !err || model->interrupted;
+        if (err) {
+            if (!model->interrupted)
+                model_release(model);
+            return err;
+        }
+    }
+    return ERR_OK;
+}
+
+enum err layers_measure(struct session *session, const char *const *models, size_t count,
+                        const struct layers_options *options, struct layers_result *out,
+                        struct error *why)
+{
+    struct listener listener;
+    *out = (struct layers_result){.started_wall = clock_wall()};
+    out->models = calloc(count, sizeof *out->models);
+    if (!out->models)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = listener_start(&listener);
+    if (err)
+        return err_set(why, err, "cannot start a thread");
+    err = measure_all(session, models, count, options, &listener.cancel, out, why);
+    out->signal = listener_stop(&listener);
+    return err;
+}
+
+void layers_result_release(struct layers_result *result)
+{
+    for (size_t i = 0; i < result->count; i++)
+        model_release(&result->models[i]);
+    free(result->models);
+    *result = (struct layers_result){0};
+}
+
+/* ---- names and results ---- */
+
+const char *layers_granularity_name(enum layers_granularity granularity)
+{
+    static const char *const NAMES[] = {"component", "layer", "phase"};
+    return NAMES[granularity];
+}
+
+const char *layers_component_name(unsigned component)
+{
+    return component == LAYERS_WHOLE ? "all"
+                                     : decoder_component_name((enum decoder_component)component);
+}
+
+const char *layers_component_words(unsigned component)
+{
+    return component == LAYERS_WHOLE ? "all together"
+                                     : decoder_component_label((enum decoder_component)component);
+}
+
+double layers_plus_minus(const struct layers_model *model, double joules, double sigma)
+{
+    return hypot(sigma, model->systematic * joules);
+}
+
+const char *layers_method(const struct layers_model *model, enum layers_phase phase,
+                          unsigned component)
+{
+    const struct fit_power *power = &model->fit.columns[phase * LAYERS_PHASE_COLUMNS + component];
+    if (!model->gave_energy || !is_known(power->watts))
+        return NULL;
+    if (model->total.method == METHOD_ESTIMATED)
+        return "estimated";
+    return power->is_alone ? "nnls" : "time-share";
+}
+
+const struct layers_share *layers_share_of(const struct layers_model *model,
+                                           enum layers_phase phase, int layer, unsigned component)
+{
+    return &model->shares[phase][layer_slot(layer, component)];
+}
+
+struct layers_share layers_component_sum(const struct layers_model *model, enum layers_phase phase,
+                                         unsigned component)
+{
+    struct layers_share sum = {0};
+    for (int layer = -1; layer < model->facts.layers; layer++) {
+        const struct layers_share *share = layers_share_of(model, phase, layer, component);
+        if (share->time_s <= 0)
+            continue;
+        sum.time_s += share->time_s;
+        sum.time_sigma += share->time_sigma;
+        sum.joules += share->joules;
+        sum.sigma += share->sigma; /* one power: their errors are common */
+    }
+    return sum;
+}
+
+double layers_work_share(const struct layers_model *model, unsigned phase, unsigned component,
+                         unsigned kind)
+{
+    double sum = 0;
+    for (unsigned c = 0; c < DECODER_COMPONENT_COUNT; c++)
+        sum += model->work[phase][c][kind];
+    return model->work[phase][component][kind] / sum;
+}

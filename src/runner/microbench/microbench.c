@@ -1,0 +1,228 @@
+#define _GNU_SOURCE
+#include "runner/microbench/microbench.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attribute/ledger.h"
+#include "core/clock.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "port/fs.h"
+#include "port/proc.h"
+#include "port/thread.h"
+#include "runner/microbench/team.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+#include "sensors/system/host_info.h"
+
+#define WARM_S         0.15 /* of a load before its window: clocks and power settle */
+#define PROBE_S        0.5  /* of idle, to find how often the sensors update */
+#define UPDATES_GOOD   13   /* of the slowest sensor in a window: ten are needed, edges cost some */
+#define WINDOW_LEAST_S 0.05
+
+enum {
+    WAIT_TURNS = 2000, /* of 10 ms, at most, until a load has filled its memory and started */
+    ROUNDS = 2,
+    CACHES_MOST = 10,
+    MEBI = 1024 * 1024,
+};
+
+struct plan_row {
+    const char *label;
+    enum team_load load;
+    size_t steps;
+    bool on_half; /* of the threads */
+};
+
+/* From arithmetic only to memory only, so that the two can be separated; half of the threads, so that
+ * both can be separated from the constant power. */
+static const struct plan_row PLAN[] = {
+    {"compute", TEAM_COMPUTE, 0, false}, {"mix 1", TEAM_MIX, 1, false},
+    {"gemm", TEAM_GEMM, 0, false},       {"triad", TEAM_TRIAD, 0, false},
+    {"mix 64", TEAM_MIX, 64, false},     {"triad half", TEAM_TRIAD, 0, true},
+    {"mix 4", TEAM_MIX, 4, false},       {"compute half", TEAM_COMPUTE, 0, true},
+    {"mix 16", TEAM_MIX, 16, false},     {"mix 256", TEAM_MIX, 256, false},
+};
+enum { PLAN_ROWS = sizeof PLAN / sizeof *PLAN, WINDOWS = ROUNDS * (PLAN_ROWS + 1) + 1 };
+
+struct bench {
+    struct session *session;
+    const struct microbench_options *options;
+    struct calibrate_rows *rows;
+    struct microbench_meter *meter;
+    size_t bytes_each;
+    unsigned done;
+};
+
+/* ---- sizes ---- */
+
+/* The largest cache of the first CPU, which others share; 32 MiB where the kernel does not report it. */
+static double largest_cache(void)
+{
+    double most = 0;
+    for (int i = 0; i < CACHES_MOST; i++) {
+        char path[96], text[32];
+        uint64_t kib;
+        str_format(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        if (fs_read_text(path, text, sizeof text) != ERR_OK)
+            continue;
+        text[strcspn(text, "K")] = '\0';
+        if (parse_u64(text, &kib) == ERR_OK)
+            most = fmax(most, (double)kib * 1024);
+    }
+    return most > 0 ? most : 32.0 * MEBI;
+}
+
+/* Arrays of four times the cache, so that they come from memory; never more than a quarter of all
+ * memory. */
+static size_t bytes_for_each(unsigned threads)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    double most = pages > 0 && page > 0 ? 0.25 * (double)pages * (double)page : 256.0 * MEBI;
+    return (size_t)(fmin(fmax(4 * largest_cache(), 64.0 * MEBI), most) / threads);
+}
+
+static unsigned thread_count(unsigned asked)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return asked ? asked : online > 0 ? (unsigned)online : 1;
+}
+
+/* ---- one window ---- */
+
+static enum err measure_window(struct bench *b, struct calibrate_row *row, const struct team *team,
+                               struct error *why)
+{
+    struct sampler *sampler = b->session->sampler;
+    struct ledger ledger;
+    struct ledger_selection energy;
+    sampler_mark(sampler);
+    struct team_work before = team ? team_done(team) : (struct team_work){0};
+    nanos from = clock_now();
+    b->meter->signal = proc_poll_signal(from_seconds(b->meter->window_s));
+    struct team_work after = team ? team_done(team) : (struct team_work){0};
+    nanos to = clock_now();
+    if (b->meter->signal)
+        return err_set(why, ERR_INTERRUPTED, "interrupted");
+    sampler_settle(sampler, to);
+    enum err err = ledger_take(sampler, from, to, NULL, &ledger);
+    if (err)
+        return err_set(why, err, "%s", err_text(err));
+    err = ledger_select(&ledger, b->options->device, &energy, why);
+    ledger_release(&ledger);
+    bool has_no_reading = err == ERR_NO_DATA && b->meter->devices[0];
+    if (err && !has_no_reading)
+        return err;
+    if (has_no_reading) /* a counter that did not change in one window: a row without joules */
+        energy = (struct ledger_selection){.joules = UNKNOWN};
+    row->latency_s = row->window_s = seconds(to - from);
+    row->energy_j = energy.joules;
+    row->updates = energy.updates;
+    row->is_estimated = energy.is_estimated;
+    row->flops = after.flops - before.flops;
+    row->bytes = after.bytes - before.bytes;
+    row->kernels = after.barriers - before.barriers;
+    if (has_no_reading)
+        return ERR_OK;
+    (void)str_copy(b->meter->devices, sizeof b->meter->devices, energy.devices);
+    (void)str_copy(b->meter->source, sizeof b->meter->source, energy.source);
+    return ERR_OK;
+}
+
+static void report_progress(struct bench *b, const char *label)
+{
+    if (b->options->progress)
+        b->options->progress(label, b->done, WINDOWS);
+    b->done++;
+}
+
+static bool has_started(const struct team *team)
+{
+    struct team_work work = team_done(team);
+    return work.flops > 0 || work.barriers > 0;
+}
+
+static enum err measure_load(struct bench *b, const struct plan_row *plan, enum calibrate_kind kind,
+                             struct error *why)
+{
+    unsigned all = b->meter->threads;
+    struct team_order order = {.load = plan->load,
+                               .steps = plan->steps,
+                               .threads = plan->on_half && all > 1 ? all / 2 : all,
+                               .bytes_each = b->bytes_each};
+    struct calibrate_row row = {.kind = kind, .precision = PRECISION_FP32};
+    struct team *team;
+    report_progress(b, plan->label);
+    str_copy(row.label, sizeof row.label, plan->label);
+    enum err err = team_start(&order, &team, why);
+    if (err)
+        return err;
+    for (int i = 0; !has_started(team) && i < WAIT_TURNS; i++)
+        thread_sleep(10 * NS_PER_MS);
+    thread_sleep(from_seconds(WARM_S));
+    err = measure_window(b, &row, team, why);
+    team_stop(team);
+    if (!err && kind == CALIBRATE_LAUNCH)
+        row.energy_j = UNKNOWN; /* waiting threads sleep: that power is neither of work nor idle */
+    if (!err && kind == CALIBRATE_LAUNCH && !(row.kernels > 0))
+        return ERR_OK; /* not one barrier: nothing to report */
+    return err ? err : calibrate_rows_add(b->rows, &row, why);
+}
+
+/* How long a window must be: as long as the requested time allows, and as the sensors need, whose updates
+ * are counted over a short idle window.  Estimated joules are detected here, before minutes are spent. */
+static enum err choose_window(struct bench *b, struct error *why)
+{
+    struct calibrate_row probe = {0};
+    b->meter->window_s = PROBE_S;
+    enum err err = measure_window(b, &probe, NULL, why);
+    if (err)
+        return err;
+    if (probe.is_estimated && !b->options->allow_estimated)
+        return err_set(
+            why, ERR_BAD_VALUE,
+            "refused: the joules of %s are estimated by a model (%s), not measured: a fit "
+            "would only find the model again (--allow-estimated accepts them)",
+            b->meter->devices, b->meter->source);
+    double share = b->options->seconds / WINDOWS - WARM_S;
+    double period = PROBE_S / fmax(probe.updates, 1);
+    b->meter->window_s = fmax(fmax(share, UPDATES_GOOD * period), WINDOW_LEAST_S);
+    return ERR_OK;
+}
+
+static enum err measure_idle(struct bench *b, struct error *why)
+{
+    struct calibrate_row row = {.kind = CALIBRATE_IDLE, .label = "idle"};
+    report_progress(b, "idle");
+    thread_sleep(from_seconds(WARM_S));
+    enum err err = measure_window(b, &row, NULL, why);
+    return err ? err : calibrate_rows_add(b->rows, &row, why);
+}
+
+enum err microbench_measure(struct session *session, const struct microbench_options *options,
+                            struct calibrate_rows *rows, struct microbench_meter *meter,
+                            struct error *why)
+{
+    static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false};
+    struct host_info host;
+    *meter = (struct microbench_meter){.threads = thread_count(options->threads)};
+    host_info_read(&host);
+    (void)str_copy(meter->host, sizeof meter->host, host.cpu_brand);
+    struct bench b = {.session = session,
+                      .options = options,
+                      .rows = rows,
+                      .meter = meter,
+                      .bytes_each = bytes_for_each(meter->threads)};
+    sampler_ready(session->sampler);
+    enum err err = choose_window(&b, why);
+    for (unsigned round = 0; !err && round < ROUNDS; round++) {
+        err = measure_idle(&b, why);
+        for (size_t i = 0; !err && i < PLAN_ROWS; i++)
+            err = measure_load(&b, &PLAN[i], CALIBRATE_LOAD, why);
+    }
+    if (!err && meter->threads > 1)
+        err = measure_load(&b, &BARRIER, CALIBRATE_LAUNCH, why);
+    return err;
+}

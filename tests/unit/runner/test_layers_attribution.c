@@ -1,0 +1,283 @@
+#include "support/unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/text.h"
+#include "graph/decoder_cost.h"
+#include "runner/layers/attribution.h"
+#include "runner/layers/segment_timer.h"
+
+/* A model of three layers on a machine of known powers: 8 W at rest; scores draw 40 W and all else 20 W
+ * above that while it prefills, everything 15 W while it decodes.  Longer prompts have more scores. */
+enum { LAYERS = 3, PROMPTS = 3, SETTINGS = 2 * PROMPTS, ROUNDS = 4 };
+
+#define IDLE     8.0
+#define SLOWDOWN 0.02 /* of timed passes */
+
+static const unsigned PROMPT[PROMPTS] = {32, 128, 512};
+
+struct scene {
+    struct layers_model model;
+    struct replay_times times[SETTINGS];
+    double truth[LAYERS_PHASES][LAYERS_COMPONENTS]; /* joules of a pass of the workload */
+};
+
+static double watts_of(enum layers_phase phase, unsigned component)
+{
+    if (phase == LAYERS_DECODE)
+        return 15;
+    return component == DECODER_ATTN_SCORES ? 40 : 20;
+}
+
+/* Seconds of a component of a layer in a pass. */
+static double seconds_of(enum layers_phase phase, unsigned prompt, unsigned component)
+{
+    double tokens = phase == LAYERS_PREFILL ? prompt : 16;
+    switch (component) {
+    case DECODER_ATTN_SCORES:
+        return tokens * (phase == LAYERS_PREFILL ? prompt : 40) * 4e-7;
+    case DECODER_FFN_GATE_UP:
+        return tokens * 8e-5;
+    case DECODER_FFN_DOWN:
+        return tokens * 4e-5;
+    case DECODER_ATTN_QKV:
+        return tokens * 2e-5;
+    default:
+        return 0;
+    }
+}
+
+/* What the stopwatch would have seen, of one graph a pass: with each segment, the stop behind it. */
+static double fill_times(struct scene *scene, unsigned s)
+{
+    struct layers_setting *setting = &scene->model.settings[s];
+    struct replay_times *times = &scene->times[s];
+    double pass_s = 0, segments = 0;
+    for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
+        double taken = LAYERS * seconds_of(setting->phase, setting->prompt, c);
+        scene->truth[setting->phase][c] += taken * watts_of(setting->phase, c);
+        pass_s += taken;
+        segments += taken > 0 ? LAYERS : 0;
+    }
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
+            double taken = seconds_of(setting->phase, setting->prompt, c);
+            struct slot_times *slot = &times->slots[layer_slot(layer, c)];
+            if (taken <= 0)
+                continue;
+            *slot = (struct slot_times){.graphs = 2, .stops = 2};
+            slot->samples[0] = slot->samples[1] = (float)(taken + SLOWDOWN * pass_s / segments);
+        }
+    for (int i = 0; i < 8; i++) {
+        times->plain.seconds[times->plain.count++] = pass_s;
+        times->timed.seconds[times->timed.count++] = pass_s * (1 + SLOWDOWN);
+    }
+    times->plain.seconds[3] *= 50; /* something else ran */
+    times->passes = times->graphs = 2;
+    times->stops = (unsigned long)(2 * segments);
+    times->wall_s = times->graph_s = 2 * pass_s * (1 + SLOWDOWN);
+    return pass_s;
+}
+
+static void add_window(struct layers_model *model, struct layers_window window, double joules,
+                       double length_s)
+{
+    window.to = from_seconds(length_s);
+    window.energy = (struct energy){.joules = joules,
+                                    .plus_minus = 0.05 * joules,
+                                    .statistical = 0.001 * joules,
+                                    .coverage = 1,
+                                    .method = METHOD_COUNTER,
+                                    .updates = 100};
+    model->windows[model->window_count++] = window;
+}
+
+static void begin(struct scene *scene)
+{
+    struct layers_model *model = &scene->model;
+    *scene = (struct scene){0};
+    model->facts.layers = LAYERS;
+    model->slots = layer_slot(LAYERS, 0);
+    model->setting_count = SETTINGS;
+    model->windows = calloc(2 * SETTINGS * ROUNDS + 1, sizeof *model->windows);
+    model->idle.watts = IDLE;
+    model->awake.watts = IDLE + 5;
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        model->shares[phase] = calloc(model->slots, sizeof *model->shares[phase]);
+    add_window(model, (struct layers_window){.setting = SETTINGS}, IDLE * 2, 2);
+    for (unsigned s = 0; s < SETTINGS; s++) {
+        struct layers_setting *setting = &model->settings[s];
+        setting->phase = s < PROMPTS ? LAYERS_PREFILL : LAYERS_DECODE;
+        setting->prompt = PROMPT[s % PROMPTS];
+        setting->tokens = 16;
+        scene->times[s].slots = calloc(model->slots, sizeof *scene->times[s].slots);
+        double pass_s = fill_times(scene, s), joules = IDLE * pass_s;
+        for (unsigned c = 0; c < LAYERS_COMPONENTS; c++)
+            joules += LAYERS * seconds_of(setting->phase, setting->prompt, c) *
+                      watts_of(setting->phase, c);
+        for (unsigned round = 0; round < ROUNDS; round++)
+            for (unsigned timed = 0; timed < 2; timed++) {
+                /* A little scatter, the same in both halves. */
+                double scatter = 1 + 0.002 * (round / 2 ? 1 : -1);
+                add_window(model,
+                           (struct layers_window){
+                               .setting = s, .round = round, .timed = timed, .passes = 10},
+                           10 * joules * scatter, 10 * pass_s * (timed ? 1 + SLOWDOWN : 1));
+            }
+    }
+}
+
+static void settle(struct scene *scene)
+{
+    for (unsigned s = 0; s < SETTINGS; s++)
+        attribution_overhead(&scene->model.settings[s], &scene->times[s]);
+    attribution_settings(&scene->model);
+    for (unsigned s = 0; s < SETTINGS; s++)
+        attribution_times(&scene->model, &scene->model.settings[s], &scene->times[s]);
+    assert_int_equal(attribution_energy(&scene->model, 1), ERR_OK);
+}
+
+static void end(struct scene *scene)
+{
+    for (unsigned s = 0; s < SETTINGS; s++)
+        free(scene->times[s].slots);
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        free(scene->model.shares[phase]);
+    free(scene->model.windows);
+}
+
+static void known_powers_give_known_joules(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    const struct layers_model *model = &scene.model;
+    begin(&scene);
+    settle(&scene);
+    assert_true(model->gave_energy);
+    assert_true(model->is_nnls);
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
+            struct layers_share sum = layers_component_sum(model, (enum layers_phase)phase, c);
+            double truth = scene.truth[phase][c];
+            if (truth > 0) {
+                assert_near(sum.joules / truth, 1, 0.05);
+                assert_true(fabs(sum.joules - truth) <= 3 * sum.sigma);
+            }
+        }
+    assert_string_equal(layers_method(model, LAYERS_PREFILL, DECODER_ATTN_SCORES), "nnls");
+    assert_string_equal(layers_method(model, LAYERS_PREFILL, DECODER_FFN_DOWN), "time-share");
+    assert_null(layers_method(model, LAYERS_PREFILL, DECODER_HEAD));
+    end(&scene);
+}
+
+static void the_account_closes(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    const struct layers_model *model = &scene.model;
+    double layers = 0, shares = 0;
+    begin(&scene);
+    settle(&scene);
+    assert_near(model->component_joules + model->idle_joules + model->unattributed_joules,
+                model->total.joules, 1e-9 * model->total.joules);
+    assert_near(model->closure, 1, 0.01);
+    assert_true(model->closes);
+    for (unsigned phase = 0; phase < LAYERS_PHASES; phase++)
+        for (int layer = -1; layer < LAYERS; layer++)
+            for (unsigned c = 0; c < LAYERS_COMPONENTS; c++) {
+                const struct layers_share *share =
+                    layers_share_of(model, (enum layers_phase)phase, layer, c);
+                if (share->time_s <= 0)
+                    continue;
+                assert_true(share->joules >= 0);
+                layers += share->joules;
+                shares += share->joules / model->component_joules;
+            }
+    assert_near(layers, model->component_joules, 1e-9);
+    assert_near(shares, 1, 1e-12);
+    assert_near(model->overhead, SLOWDOWN, 1e-6);
+    assert_near(model->systematic, 0.05, 1e-3);
+    assert_true(model->awake_joules > 0 && model->awake_joules < model->component_joules);
+    end(&scene);
+}
+
+static void the_null_test_passes_for_the_same_and_fails_for_another(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    begin(&scene);
+    settle(&scene);
+    assert_true(scene.model.null_holds);
+    assert_near(scene.model.null_difference, 0, 0.001);
+    end(&scene);
+    begin(&scene);
+    for (size_t i = 0; i < scene.model.window_count; i++)
+        if (scene.model.windows[i].round % 2)
+            scene.model.windows[i].energy.joules *= 1.05;
+    settle(&scene);
+    assert_false(scene.model.null_holds);
+    assert_near(scene.model.null_difference, 0.05, 0.005);
+    end(&scene);
+}
+
+static void short_windows_are_refused(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    begin(&scene);
+    for (size_t i = 0; i < scene.model.window_count; i++)
+        if (scene.model.windows[i].setting == 0)
+            scene.model.windows[i].energy.updates = ATTRIBUTION_UPDATES - 1;
+    settle(&scene);
+    assert_false(scene.model.gave_energy);
+    assert_contains(scene.model.no_energy,
+                    "prefill at 32 tokens have fewer than 10 sensor updates");
+    assert_false(is_known(scene.model.total.joules));
+    assert_false(is_known(scene.model.closure));
+    assert_false(
+        is_known(layers_component_sum(&scene.model, LAYERS_DECODE, DECODER_FFN_DOWN).joules));
+    assert_true(layers_component_sum(&scene.model, LAYERS_DECODE, DECODER_FFN_DOWN).time_s > 0);
+    end(&scene);
+}
+
+static void a_dead_sensor_is_unknown_with_its_reason(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    begin(&scene);
+    for (size_t i = 0; i < scene.model.window_count; i++)
+        scene.model.windows[i].energy = energy_unknown("no sensor was found");
+    settle(&scene);
+    assert_false(scene.model.gave_energy);
+    assert_contains(scene.model.no_energy, "no sensor was found");
+    end(&scene);
+}
+
+/* Without rest, idle is in the components, and the account still adds up. */
+static void without_a_baseline_idle_is_unknown(void **state)
+{
+    (void)state;
+    static struct scene scene;
+    begin(&scene);
+    scene.model.windows[0].energy = energy_unknown("not measured");
+    settle(&scene);
+    assert_true(scene.model.gave_energy);
+    assert_false(is_known(scene.model.idle_joules));
+    assert_near(scene.model.component_joules + scene.model.unattributed_joules,
+                scene.model.total.joules, 1e-9);
+    end(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_powers_give_known_joules),
+        cmocka_unit_test(the_account_closes),
+        cmocka_unit_test(the_null_test_passes_for_the_same_and_fails_for_another),
+        cmocka_unit_test(short_windows_are_refused),
+        cmocka_unit_test(a_dead_sensor_is_unknown_with_its_reason),
+        cmocka_unit_test(without_a_baseline_idle_is_unknown),
+    };
+    return RUN_TESTS(tests);
+}
