@@ -12,7 +12,6 @@
 
 struct profile;
 struct query;
-struct record;
 struct share;
 struct text;
 
@@ -57,10 +56,6 @@ void records_query(const struct profile *profile, const struct answer *answer, s
 /* An energy line: the share of a request; of an attempt that was retried, that alone. */
 void records_energy(const struct profile *profile, const struct pending *pending,
                     const struct share *share, struct text *line);
-
-/* The energy part of a record.  *devices holds a text that the record points to. */
-void records_fill_energy(const struct profile *profile, const struct pending *pending,
-                         const struct share *share, struct text *devices, struct record *out);
 
 /* A grade line: the verdict of a judge; and its energy, with that of the judgements before it. */
 void records_grade(const struct profile *profile, const char *key, const char *grader,

@@ -236,8 +236,9 @@ static void write_devices(const struct share *share, bool phases, struct text *o
     json_array_end(&list);
 }
 
-void records_fill_energy(const struct profile *profile, const struct pending *pending,
-                         const struct share *given, struct text *devices, struct record *out)
+/* *devices holds a text that the record points to. */
+static void fill_energy(const struct profile *profile, const struct pending *pending,
+                        const struct share *given, struct text *devices, struct record *out)
 {
     struct device_sums sums;
     struct share share = *given;
@@ -287,7 +288,7 @@ void records_energy(const struct profile *profile, const struct pending *pending
     struct text text = {0};
     record_init(&record);
     if (pending->last)
-        records_fill_energy(profile, pending, share, &text, &record);
+        fill_energy(profile, pending, share, &text, &record);
     else
         fill_failed_attempt(pending, share, &text, &record);
     record_line(&record, profile->options->model, "energy", pending->key, line);
