@@ -309,9 +309,9 @@ static int graph_or_estimates(const struct estimate_options *options, struct est
 
 /* A size that the file has already cannot be another.  Of several batches the last is looked at by
  * estimate_works_make. */
-static int check_taken(const struct graph_setting *wanted, const struct workload *work)
+static int check_taken(const struct graph_options *wanted, const struct workload *work)
 {
-    const struct graph_setting *taken = &work->spec.setting;
+    const struct graph_options *taken = &work->spec.setting;
     if (wanted->batch && work->batch != (double)wanted->batch)
         return complain("estimate", EXIT_USAGE,
                         "a batch of %lld changes nothing: the file or --dim has one of %.0f",

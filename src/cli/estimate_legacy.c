@@ -56,7 +56,7 @@ static enum err read_device(const struct estimate_options *options, struct legac
 }
 
 static enum err ask_setting(const struct estimate_options *options, const struct model *model,
-                            struct graph_setting *out, struct error *why)
+                            struct graph_options *out, struct error *why)
 {
     struct estimate_sizes sizes;
     struct estimate_works works;
@@ -78,7 +78,7 @@ static enum err estimate_graph(const struct estimate_options *options, const str
                                const struct legacy_hardware *device, bool json, struct text *out,
                                struct error *why)
 {
-    struct graph_setting setting;
+    struct graph_options setting;
     struct graph graph;
     struct legacy_estimate compat;
     struct error unknown = {0};

@@ -117,10 +117,10 @@ void estimate_sizes_release(struct estimate_sizes *sizes)
 /* ---- one work ---- */
 
 /* What a model takes when nobody says: 0 of what it has none of.  False for one that must be told. */
-static bool defaults_of(const struct workload_spec *work, struct graph_setting *out)
+static bool defaults_of(const struct workload_spec *work, struct graph_options *out)
 {
     struct graph graph;
-    *out = (struct graph_setting){.batch = work->setting.batch, .dims = work->setting.dims};
+    *out = (struct graph_options){.batch = work->setting.batch, .dims = work->setting.dims};
     if (model_graph(work->model, out, &graph, NULL))
         return false;
     graph_release(&graph);
@@ -129,7 +129,7 @@ static bool defaults_of(const struct workload_spec *work, struct graph_setting *
 
 /* An option that changes nothing would be read as one that did. */
 static enum err check_used(const struct estimate_options *options, const struct model *model,
-                           const struct graph_setting *defaults, struct error *why)
+                           const struct graph_options *defaults, struct error *why)
 {
     if (options->dims.count && strcmp(model->reader->name, "onnx") != 0)
         return err_set(why, ERR_USAGE, "%.100s takes no --dim: that is for ONNX files",
@@ -150,7 +150,7 @@ static enum err check_used(const struct estimate_options *options, const struct 
 static bool has_room(const struct workload_spec *work, int64_t context)
 {
     struct graph graph;
-    struct graph_setting setting = work->setting;
+    struct graph_options setting = work->setting;
     setting.phase = GRAPH_DECODE;
     setting.context = context;
     if (model_graph(work->model, &setting, &graph, NULL))
@@ -203,7 +203,7 @@ static enum err begin_phase(const struct estimate_options *options, struct workl
 static enum err begin_work(const struct estimate_options *options, const struct model *model,
                            int64_t batch, struct workload_spec *work, struct error *why)
 {
-    struct graph_setting defaults;
+    struct graph_options defaults;
     *work = (struct workload_spec){
         .model = model,
         .setting = {.batch = batch,
@@ -224,7 +224,7 @@ static enum err begin_work(const struct estimate_options *options, const struct 
 static enum err set_lengths(int64_t prompt, int64_t context, struct workload_spec *work,
                             struct error *why)
 {
-    struct graph_setting *setting = &work->setting;
+    struct graph_options *setting = &work->setting;
     if (prompt)
         setting->tokens = prompt;
     if (!work->is_request) {
@@ -270,17 +270,17 @@ static void warn_of_untrained(const struct estimate_options *options, const stru
         int64_t tokens = demand.context > demand.prompt ? demand.context : demand.prompt;
         longest = tokens > longest ? tokens : longest;
     }
-    if (model->trained && longest > model->trained)
+    if (model->context_length && longest > model->context_length)
         log_warn("%" PRId64 " tokens are more than the %" PRId64 " that %.100s was trained for: "
                  "what they cost is estimated all the same",
-                 longest, model->trained, model->name);
+                 longest, model->context_length, model->name);
 }
 
 /* Does another batch than the file or --dim has make another work?  Only an ONNX file can have one. */
 static bool follows_batch(const struct workload_spec *work, int64_t batch)
 {
     struct graph graph;
-    struct graph_setting setting = work->setting;
+    struct graph_options setting = work->setting;
     setting.batch = batch;
     if (strcmp(work->model->reader->name, "onnx") != 0)
         return true;

@@ -62,7 +62,7 @@ enum err layers_pass_of(const struct layers_file *file, const struct jv *model,
         return refuse(file, "a setting without model, phase, prompt_tokens or tokens", why);
     if (!jv_integer(jv_path(model, "workload.batch"), &batch) || batch < 1)
         batch = 1;
-    struct graph_setting *pass = &out->question.setting;
+    struct graph_options *pass = &out->question.setting;
     pass->batch = batch;
     pass->phase = strcmp(phase, "decode") ? GRAPH_PREFILL : GRAPH_DECODE;
     if (pass->phase == GRAPH_DECODE) { /* its tokens are of all sequences together */

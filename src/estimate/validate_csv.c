@@ -106,7 +106,7 @@ static enum err add(const struct reading *r, struct validate_row *row,
 
 /* ---- passes of models ---- */
 
-static enum err read_phase(const struct reading *r, struct graph_setting *setting)
+static enum err read_phase(const struct reading *r, struct graph_options *setting)
 {
     const char *phase = cell(r, "phase");
     if (!strcmp(phase, "decode"))
@@ -121,7 +121,7 @@ static enum err read_phase(const struct reading *r, struct graph_setting *settin
 static void name_pass(const struct reading *r, const struct measured_pass *question,
                       struct validate_row *row)
 {
-    const struct graph_setting *setting = &question->setting;
+    const struct graph_options *setting = &question->setting;
     const char *phase = cell(r, "phase"), *runtime = cell(r, "runtime");
     struct text name = {0};
     text_addf(&name, "%.40s", question->model);
@@ -143,7 +143,7 @@ static void name_pass(const struct reading *r, const struct measured_pass *quest
 static enum err read_model_row(const struct reading *r)
 {
     struct measured_pass question = {.model = cell(r, "model")};
-    struct graph_setting *setting = &question.setting;
+    struct graph_options *setting = &question.setting;
     struct validate_row row = {0};
     struct prediction predicted;
     struct error inner = {0};

@@ -21,7 +21,7 @@
 
 struct workload_spec {
     const struct model *model;
-    struct graph_setting setting; /* 0 in it: the model's own */
+    struct graph_options setting; /* 0 in it: the model's own */
     bool is_request;              /* both phases of a decoder; setting.phase is not looked at */
     int64_t output_tokens;        /* of a request, at least 1 */
     enum partition_fusion fusion;
@@ -30,7 +30,7 @@ struct workload_spec {
 enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
 
 struct workload_pass {
-    struct graph_setting setting; /* as the model took it */
+    struct graph_options setting; /* as the model took it */
     struct graph graph;
     struct partition partition;
     double times; /* that it is run */

@@ -36,11 +36,11 @@ static struct decoder_shape shape_of(const struct row *row)
     return shape;
 }
 
-enum err zoo_build_decoder(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_decoder(const char *name, const struct graph_options *setting, struct graph *out,
                            struct error *why)
 {
     struct decoder_shape shape = shape_of(ZOO_ROW(ROWS, name));
-    struct graph_setting complete = *setting;
+    struct graph_options complete = *setting;
     struct decoder decoder;
     enum err err = decoder_from_shape(&shape, &decoder, why);
     if (err)
