@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
-#include "stats/resample.h"
+#include "stats/bootstrap.h"
 
 enum {
     DRAWS = 2000,
@@ -84,14 +84,14 @@ static enum err terms_close(struct terms *terms, struct questions *questions,
 /* Where all or none are right, drawing tells nothing of the accuracy: its own interval does, joined with
  * what the joules scatter. */
 static enum err edge_interval(const struct terms *terms, const struct intelligence *score,
-                              struct resample what, struct resample_interval *out)
+                              struct bootstrap what, struct bootstrap_interval *out)
 {
-    struct resample_interval inverse;
+    struct bootstrap_interval inverse;
     what.terms[0] = terms->columns[2];
     what.terms[1] = terms->columns[3];
     what.sums = 2;
     what.figure = per_joule;
-    enum err err = resample_interval(&what, &inverse);
+    enum err err = bootstrap_interval(&what, &inverse);
     double accuracy = score->accuracy, low = score->accuracy_low, high = score->accuracy_high;
     if (err || !is_known(inverse.low) || !is_known(inverse.high))
         return err;
@@ -104,9 +104,9 @@ static enum err edge_interval(const struct terms *terms, const struct intelligen
 }
 
 static enum err ipj_interval(const struct terms *terms, const struct intelligence *score,
-                             unsigned draws, size_t groups, struct resample_interval *out)
+                             unsigned draws, size_t groups, struct bootstrap_interval *out)
 {
-    struct resample what = {
+    struct bootstrap what = {
         {terms->columns[0], terms->columns[1], terms->columns[2], terms->columns[3]},
         QUESTION_TERMS,
         terms->count,
@@ -114,7 +114,7 @@ static enum err ipj_interval(const struct terms *terms, const struct intelligenc
         draws,
         SEED,
         groups};
-    enum err err = resample_interval(&what, out);
+    enum err err = bootstrap_interval(&what, out);
     if (!err && (score->accuracy == 0 || score->accuracy == 1) && is_known(out->figure))
         err = edge_interval(terms, score, what, out);
     return err;
@@ -163,7 +163,7 @@ struct scored {
     struct intelligence score;
     struct graded_energy graded;
     struct questions questions;
-    struct resample_interval ipj;
+    struct bootstrap_interval ipj;
     size_t in_vain; /* put to a judge, who came to no verdict */
 };
 
@@ -249,7 +249,7 @@ static enum err put_group(struct json *json, const char *name, const char *value
     struct intelligence_tally tally = {0};
     struct intelligence score;
     struct busy_energy none = {UNKNOWN, UNKNOWN, UNKNOWN};
-    struct resample_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    struct bootstrap_interval ipj = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     struct terms terms;
     enum err err = terms_init(&terms, count);
     for (size_t i = 0; !err && i < count; i++) {

@@ -6,7 +6,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 enum { LENGTH_FIRST = 16, LENGTHS_MOST = 40 };
 

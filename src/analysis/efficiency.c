@@ -8,7 +8,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "stats/resample.h"
+#include "stats/bootstrap.h"
 
 enum { DRAWS = 2000, SEED = 1, GROUPS = 1024 };
 
@@ -81,14 +81,14 @@ static enum err put_ratio(struct analysis *analysis, const struct ratio_row *row
     struct json *json = analysis->json;
     size_t completed = table->rows - table->failed;
     struct ratio_terms terms = {0};
-    struct resample_interval found = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+    struct bootstrap_interval found = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
     enum err err = ERR_OK;
     if (table->numbers[row->numerator] && table->numbers[row->denominator])
         err = take_terms(table, row, questions, &terms);
     if (!err && terms.count) {
-        struct resample what = {
+        struct bootstrap what = {
             {terms.terms[0], terms.terms[1]}, 2, terms.count, quotient, DRAWS, SEED, GROUPS};
-        err = resample_interval(&what, &found);
+        err = bootstrap_interval(&what, &found);
     }
     release_terms(&terms);
     if (!is_known(found.figure))

@@ -6,7 +6,7 @@
 #include "analysis/columns.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 /* What lies under it is no energy or power: the Python IPW's bound. */
 #define POSITIVE_LEAST 1e-12

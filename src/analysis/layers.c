@@ -6,12 +6,12 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "rundir/measured_layers.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
-#include "stats/linear_fit.h"
+#include "rundir/measured_layers.h"
+#include "stats/fit.h"
 
 enum { POINTS_MOST = 256 };
 

@@ -7,7 +7,7 @@
 #include "analysis/columns.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 /* Iglewicz's and Hoaglin's bound for a robust z, and the factor that makes the median distance of a
  * normal distribution its standard deviation. */

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 #define COVERAGE_LEAST    0.9
 #define RESIDUAL_MOST     0.05

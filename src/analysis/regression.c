@@ -9,9 +9,8 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "stats/correlation.h"
-#include "stats/linear_fit.h"
+#include "stats/fit.h"
 #include "stats/online.h"
-#include "stats/theil_sen.h"
 #include "rundir/record.h"
 
 /* What lies under it is taken for no power at all, as the Python IPW does. */

@@ -3,11 +3,11 @@
 
 #include "analysis/columns.h"
 #include "analysis/questions.h"
+#include "analysis/run_figures.h"
 #include "core/units.h"
 #include "metrics/intelligence.h"
-#include "analysis/run_figures.h"
 #include "stats/online.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 /* What bars are long: 95 % of a normal distribution lie within so many standard uncertainties. */
 #define HALF_WIDTH 1.96

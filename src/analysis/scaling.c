@@ -6,8 +6,7 @@
 #include "analysis/columns.h"
 #include "core/json.h"
 #include "core/units.h"
-#include "stats/linear_fit.h"
-#include "stats/plane_fit.h"
+#include "stats/fit.h"
 
 enum { QUERIES_LEAST = 4 };
 

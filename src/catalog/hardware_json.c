@@ -12,9 +12,8 @@
 #include "catalog/hardware_units.h"
 #include "core/json.h"
 #include "core/log.h"
-#include "core/plain.h"
-#include "core/registry.h"
 #include "core/text.h"
+#include "core/registry.h"
 #include "port/json_read.h"
 #include "port/file.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/registry.h"
-#include "core/registry.h"
 #include "core/text.h"
 
 static const struct {

@@ -7,20 +7,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rundir/run_table.h"
 #include "analysis/across.h"
 #include "analysis/analysis.h"
-#include "rundir/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/json.h"
 #include "core/log.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "report/text/analysis_report.h"
+#include "rundir/measured_layers.h"
 #include "rundir/run_dir.h"
+#include "rundir/run_table.h"
 
 static int analyze_main(int argc, char **argv);
 

@@ -251,7 +251,7 @@ static int run_family(const struct client_models *models)
     };
     struct profile_family family;
     struct error why = {0};
-    proc_take_signals();
+    proc_block_signals();
     int code = open_session("demo", &command.measure, &session);
     if (code)
         return code;

@@ -241,7 +241,7 @@ static int measure(const struct energy_options *options)
     struct session session;
     bool live = !options->format && !options->once && !options->count && !options->output &&
                 term_possible();
-    proc_take_signals();
+    proc_block_signals();
     if (live)
         term_take_signals();
     int code = open_session("energy", &options->measure, &session);

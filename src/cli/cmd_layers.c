@@ -234,7 +234,7 @@ static int measure(const struct layers_command *command)
     struct error why = {0};
     if (engine_library_open(&library, &why) != ERR_OK)
         return complain("layers", EXIT_FAILED, "%s", why.text);
-    proc_take_signals();
+    proc_block_signals();
     int code = open_session("layers", &command->measure, &session);
     if (code)
         return code;

@@ -29,7 +29,7 @@ static int load_run(int argc, char **argv)
     int rest, code = parse_or_help(&command_load, rows, argc, argv, false, &rest);
     if (code >= 0)
         return code;
-    proc_take_signals();
+    proc_block_signals();
     struct load *load = load_start(threads);
     if (!load)
         return complain("load", EXIT_FAILED, "out of memory");

@@ -8,19 +8,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rundir/run_table.h"
-#include "rundir/measured_layers.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"
 #include "report/plot/figure.h"
 #include "report/plot/gnuplot.h"
 #include "report/plot/plot.h"
+#include "rundir/measured_layers.h"
 #include "rundir/run_dir.h"
 #include "rundir/run_path.h"
+#include "rundir/run_table.h"
 
 static int plot_main(int argc, char **argv);
 

@@ -243,7 +243,7 @@ static int measure(void)
     static struct host_report host;
     struct profile_result result;
     struct error why = {0};
-    proc_take_signals();
+    proc_block_signals();
     int code = open_session("profile", &command.measure, &session);
     if (code)
         return code;

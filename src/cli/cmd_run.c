@@ -12,10 +12,10 @@
 #include "cli/common.h"
 #include "core/text.h"
 #include "port/proc.h"
-#include "runner/host_report.h"
 #include "report/text/run_report.h"
-#include "runner/samples_csv.h"
 #include "runner/exec.h"
+#include "runner/host_report.h"
+#include "runner/samples_csv.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -145,7 +145,7 @@ static int measure(const struct run_options *options)
     struct error why = {0};
     struct own_cost before; /* what this process spent before it measured is another's cost */
     proc_own_cost(&before);
-    proc_take_signals();
+    proc_block_signals();
     int code = open_session("run", &options->measure, &session);
     if (code)
         return code;

@@ -10,7 +10,6 @@
 
 #include "cli/reading_view.h"
 #include "core/energy.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "sampler/session.h"

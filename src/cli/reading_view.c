@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "core/clock.h"
+#include "core/log.h"
 #include "core/text.h"
-#include "core/watch.h"
 #include "port/term.h"
 #include "report/live/progress.h"
 
@@ -31,7 +31,7 @@ void reading_view_start(const char *command, bool terminal)
         return;
     term_size(&columns, &rows);
     reading_bar_init(&view, command, term_is_utf8(), columns);
-    watch_by(look);
+    log_progress_to(look);
 }
 
 void reading_view_wipe(void)

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/plain.h"
+#include "core/text.h"
 
 static const char *const TEXTS[ERR_COUNT] = {
 #define ERR(name, text) [ERR_##name] = text,
@@ -26,7 +26,7 @@ enum err err_set(struct error *why, enum err code, const char *format, ...)
     va_start(args, format);
     vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
-    str_plain(why->text); /* words of files stand in it */
+    str_plain(why->text); /* it may quote files */
     return code;
 }
 

@@ -1,17 +1,27 @@
-/* Arrays that grow.  The caller owns the array; growing doubles it. */
+/* Arrays that grow by doubling.  The caller owns the array. */
 #ifndef IPW_CORE_GROW_H
 #define IPW_CORE_GROW_H
 
 #include <stddef.h>
+#include <stdlib.h>
 
-/* Room for one more element after `count`: returns the array, perhaps moved, with *capacity told, or
- * NULL when out of memory, the old array then still standing:
+/* Ensures capacity for one more element after `count`.  Returns the array, perhaps moved, with *capacity updated, or
+ * NULL when out of memory, and the old array is then still valid:
  *
  *     struct thing *items = grow(list->items, &list->capacity, list->count, sizeof *items);
  *     if (!items)
  *         return ERR_NO_MEMORY;
  *     list->items = items;
  */
-void *grow(void *items, size_t *capacity, size_t count, size_t item_size);
+static inline void *grow(void *items, size_t *capacity, size_t count, size_t item_size)
+{
+    if (count < *capacity)
+        return items;
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    void *moved = realloc(items, wanted * item_size);
+    if (moved)
+        *capacity = wanted;
+    return moved;
+}
 
 #endif

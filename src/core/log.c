@@ -4,11 +4,12 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "core/plain.h"
+#include "core/text.h"
 
-/* Atomic, because it is changed while threads log. */
+/* Atomic, because it is replaced while threads log. */
 static _Atomic(log_sink) current_sink;
 static enum log_level verbosity = LOG_WARN;
+static progress_sink current_progress;
 
 void log_to(log_sink sink, enum log_level most_verbose)
 {
@@ -32,4 +33,15 @@ void log_line(enum log_level level, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     sink(level, str_plain(line));
+}
+
+void log_progress_to(progress_sink sink)
+{
+    current_progress = sink;
+}
+
+void log_progress(const char *path, uint64_t done, uint64_t total)
+{
+    if (current_progress)
+        current_progress(path, done, total);
 }

@@ -1,7 +1,9 @@
-/* Logging without printing: the library hands lines to a sink that the program installs.
- * With no sink installed, lines go nowhere (a library must not write to its host's stderr). */
+/* Logging and progress without printing: the library passes lines and progress to sinks that the program installs.
+ * Without a sink they are dropped: a library must not write to its host's stderr. */
 #ifndef IPW_CORE_LOG_H
 #define IPW_CORE_LOG_H
+
+#include <stdint.h>
 
 #include "core/err.h"
 
@@ -12,7 +14,7 @@ typedef void (*log_sink)(enum log_level level, const char *line);
 /* Installs the sink and the least important level that still reaches it. */
 void log_to(log_sink sink, enum log_level most_verbose);
 
-/* Another sink at the same level, for as long as a view owns the terminal; returns the one before. */
+/* Replaces the sink at the same level, while a view owns the terminal; returns the previous one. */
 log_sink log_divert(log_sink sink);
 
 void log_line(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
@@ -21,5 +23,12 @@ void log_line(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 #define log_warn(...)  log_line(LOG_WARN, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)
+
+/* How many bytes of a large file have been read.  The file may be read again from its start: `done` then falls back. */
+typedef void (*progress_sink)(const char *path, uint64_t done, uint64_t total);
+
+/* One thread installs the sink (NULL: none) and reads. */
+void log_progress_to(progress_sink sink);
+void log_progress(const char *path, uint64_t done, uint64_t total);
 
 #endif

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/utf8.h"
+
 void text_release(struct text *text)
 {
     free(text->bytes);
@@ -60,10 +62,10 @@ void text_addf(struct text *text, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    /* Into the room there is: mostly it fits, and is formatted once. */
-    bool starts = text_reserve(text, 1);
-    size_t room = starts ? text->capacity - text->length : 0;
-    int length = starts ? vsnprintf(text->bytes + text->length, room, format, args) : -1;
+    /* Into the free capacity first: mostly it fits and is formatted once. */
+    bool has_buffer = text_reserve(text, 1);
+    size_t room = has_buffer ? text->capacity - text->length : 0;
+    int length = has_buffer ? vsnprintf(text->bytes + text->length, room, format, args) : -1;
     va_end(args);
     if (length >= 0 && (size_t)length >= room) {
         text->bytes[text->length] = '\0';
@@ -77,10 +79,26 @@ void text_addf(struct text *text, const char *format, ...)
     va_end(again);
 }
 
+void text_add_repaired(struct text *text, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        size_t valid = utf8_valid_prefix(bytes, length);
+        text_add_bytes(text, bytes, valid);
+        if (valid < length) {
+            text_add(text, "\xEF\xBF\xBD");
+            valid++;
+        }
+        bytes += valid;
+        length -= valid;
+    }
+}
+
 const char *text_get(const struct text *text)
 {
     return text->bytes ? text->bytes : "";
 }
+
+/* ---- strings ---- */
 
 bool str_copy(char *to, size_t size, const char *from)
 {
@@ -151,6 +169,8 @@ bool str_contains_nocase(const char *haystack, const char *needle)
     return length == 0;
 }
 
+/* ---- numbers ---- */
+
 /* Skips leading space; NULL when nothing is left. */
 static const char *number_start(const char *string)
 {
@@ -202,9 +222,79 @@ enum err parse_double(const char *string, double *out)
     char *end;
     errno = 0;
     double value = strtod(start, &end);
-    if (end == start || strpbrk(start, "xX") ||
-        /* strtod knows hexadecimal numbers, people do not */ !only_space(end) || !isfinite(value))
+    bool is_hexadecimal = strpbrk(start, "xX"); /* which strtod accepts and people do not mean */
+    if (end == start || is_hexadecimal || !only_space(end) || !isfinite(value))
         return ERR_BAD_VALUE;
     *out = value;
     return ERR_OK;
+}
+
+/* ---- plain text ---- */
+
+static bool is_plain(uint32_t code)
+{
+    bool is_control = code < ' ' || (code >= 0x7f && code < 0xa0);
+    bool is_line_end = code == 0x2028 || code == 0x2029;
+    bool is_direction = code == 0x061c || code == 0x200e || code == 0x200f ||
+                        (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    return !is_control && !is_line_end && !is_direction;
+}
+
+/* Length in bytes of the plain character at the start; 0 when there is none. */
+static size_t plain_length(const char *at, size_t left)
+{
+    size_t length;
+    uint32_t code = utf8_decode(at, left, &length);
+    return code < UTF8_INVALID && is_plain(code) ? length : 0;
+}
+
+bool str_is_plain(const char *string)
+{
+    size_t left = strlen(string);
+    while (left) {
+        size_t length = plain_length(string, left);
+        if (length == 0)
+            return false;
+        string += length;
+        left -= length;
+    }
+    return true;
+}
+
+/* Are the bytes the truncated start of one character? */
+static bool is_truncated(const char *at, size_t left)
+{
+    unsigned char first = (unsigned char)*at;
+    size_t full = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
+    for (size_t i = 1; i < left; i++)
+        if (((unsigned char)at[i] & 0xc0) != 0x80)
+            return false;
+    return first < 0xf5 && left < full;
+}
+
+char *str_plain(char *string)
+{
+    size_t left = strlen(string);
+    char *to = string, *const start = string;
+    while (left && !is_truncated(string, left)) {
+        size_t kept = plain_length(string, left), taken = kept ? kept : utf8_length(string, left);
+        taken = taken ? taken : 1;
+        if (kept)
+            memmove(to, string, kept);
+        else
+            *to = '?';
+        to += kept ? kept : 1;
+        string += taken;
+        left -= taken;
+    }
+    *to = '\0';
+    return start;
+}
+
+struct plain_text plain_text(const char *string)
+{
+    struct plain_text plain = {.text = ""};
+    str_copy(plain.text, sizeof plain.text, string);
+    str_plain(plain.text);
+    return plain;
 }

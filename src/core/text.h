@@ -1,5 +1,5 @@
-/* Text: a growable buffer, and small string helpers with strict parsing.
- * A struct text owns its bytes: text_init or zero-initialise, text_release when done. */
+/* Text: a growable buffer, small string helpers, strict parsing of numbers, and strings made safe to display.
+ * A struct text owns its bytes: zero-initialize it, text_release when done. */
 #ifndef IPW_CORE_TEXT_H
 #define IPW_CORE_TEXT_H
 
@@ -21,17 +21,19 @@ void text_clear(struct text *text);
 void text_add(struct text *text, const char *string);
 void text_add_bytes(struct text *text, const char *bytes, size_t length);
 void text_addf(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+/* As valid UTF-8: every invalid byte becomes U+FFFD. */
+void text_add_repaired(struct text *text, const char *bytes, size_t length);
 const char *text_get(const struct text *text); /* "" when empty */
 
-/* Copies with truncation; always terminates.  Returns false when it had to cut. */
+/* Copies with truncation; always terminates.  Returns false when it truncated. */
 bool str_copy(char *to, size_t size, const char *from);
 
-/* Formats into a fixed buffer; returns false when it had to cut. */
+/* Formats into a fixed buffer; returns false when it truncated. */
 bool str_format(char *to, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
-/* Three behind each other, cut off as by str_copy: where names are made by the million. */
+/* Concatenates three, truncated as by str_copy: for names that are made by the million. */
 bool str_join(char *to, size_t size, const char *first, const char *second, const char *third);
 
-/* Removes white space at both ends, in place; returns its argument's first kept byte. */
+/* Removes white space at both ends, in place; returns the first byte kept. */
 char *str_trim(char *string);
 
 bool str_starts(const char *string, const char *prefix);
@@ -43,5 +45,19 @@ bool str_contains_nocase(const char *haystack, const char *needle);
 enum err parse_u64(const char *string, uint64_t *out) MUST_USE;
 enum err parse_i64(const char *string, int64_t *out) MUST_USE;
 enum err parse_double(const char *string, double *out) MUST_USE; /* refuses nan and inf */
+
+/* Text from a file that anybody may have written is plain when it is safe on a terminal, in a table and in a message:
+ * valid UTF-8, without control characters (escapes, line ends, tabs) and without characters that change the direction
+ * of what follows, by which a line could be made to show another. */
+bool str_is_plain(const char *string);
+
+/* Replaces what is not plain by "?", in place; drops a truncated character at the end.  Returns its argument. */
+char *str_plain(char *string);
+
+/* The same of a copy, truncated to fit: plain_text(name).text lives until the end of its statement. */
+struct plain_text {
+    char text[1024];
+};
+struct plain_text plain_text(const char *string);
 
 #endif

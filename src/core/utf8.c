@@ -1,7 +1,5 @@
 #include "core/utf8.h"
 
-#include "core/text.h"
-
 /* Bytes that a lead byte announces; 0 for a byte that cannot begin a character. */
 static size_t announced(unsigned char lead)
 {
@@ -60,18 +58,4 @@ size_t utf8_encode(uint32_t code, char to[UTF8_BYTES_MAX])
         to[i] = (char)(0x80 | (code & 0x3F));
     to[0] = (char)(LEADS[length] | code);
     return length;
-}
-
-void utf8_repair(struct text *out, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        size_t valid = utf8_valid_prefix(bytes, length);
-        text_add_bytes(out, bytes, valid);
-        if (valid < length) {
-            text_add(out, "\xEF\xBF\xBD");
-            valid++;
-        }
-        bytes += valid;
-        length -= valid;
-    }
 }

@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct text;
-
 enum { UTF8_INVALID = 0x110000, UTF8_REPLACEMENT = 0xFFFD, UTF8_BYTES_MAX = 4 };
 
 /* Length in bytes of the valid character at the start of `left` bytes, or 0: overlong forms, surrogates,
@@ -24,8 +22,5 @@ uint32_t utf8_decode(const char *bytes, size_t left, size_t *length);
 
 /* Writes one code point (or the byte of an invalid one); returns the number of bytes. */
 size_t utf8_encode(uint32_t code, char to[UTF8_BYTES_MAX]);
-
-/* Appends bytes as valid UTF-8: every invalid byte becomes U+FFFD. */
-void utf8_repair(struct text *out, const char *bytes, size_t length);
 
 #endif

@@ -1,8 +1,11 @@
-/* Our own tasks with answers that can be checked: made, not stored, from a seed.
+/* Generated tasks with checkable answers, from a seed.
  *
- * `train` and `test` share no problem, whatever the seeds: a problem's own text decides, once and for
- * all, to which of the two it belongs.  Items go round the tasks and then the levels, so that the
- * first few hundred hold as much of each. */
+ * Prompts are short and use few words, so that a small model can learn them; levels go from 1 to 5, each
+ * harder than the one before.  The items of a seed never change: a new task goes to the end of TASKS.
+ *
+ * `train` and `test` share no problem, whatever the seeds: the text of a problem decides to which of the
+ * two it belongs.  Items cycle through the tasks and then the levels, so that the first few hundred
+ * contain equally many of each. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,25 +16,370 @@
 #include "core/registry.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "datasets/item.h"
-#include "datasets/tasks/task.h"
+
+/* ---- tasks ---- */
+
+enum { TASK_LEVELS = 5, TASK_COUNT_MAX = 8 };
+
+struct task_item {
+    struct text problem, answer; /* cleared before make */
+    const char *grader;
+};
+
+struct task {
+    const char *name;
+    void (*make)(struct random *random, unsigned level, struct task_item *out);
+};
+
+/* Sums, differences and products of integers; no result is negative. */
+
+static void ask_result(struct task_item *out, long long answer)
+{
+    text_add(&out->problem, "?");
+    text_addf(&out->answer, "%lld", answer);
+}
+
+static void make_arithmetic(struct random *random, unsigned level, struct task_item *out)
+{
+    out->grader = "numeric";
+    long long a, b, c;
+    text_add(&out->problem, "What is ");
+    switch (level) {
+    case 1:
+        a = random_between(random, 0, 20), b = random_between(random, 0, 20);
+        text_addf(&out->problem, "%lld + %lld", a, b);
+        ask_result(out, a + b);
+        break;
+    case 2:
+        a = random_between(random, 10, 99), b = random_between(random, 1, 99);
+        if (random_below(random, 2)) {
+            text_addf(&out->problem, "%lld + %lld", a, b);
+            ask_result(out, a + b);
+        } else {
+            text_addf(&out->problem, "%lld - %lld", a > b ? a : b, a > b ? b : a);
+            ask_result(out, a > b ? a - b : b - a);
+        }
+        break;
+    case 3:
+        a = random_between(random, 2, 12), b = random_between(random, 2, 40);
+        text_addf(&out->problem, "%lld * %lld", a, b);
+        ask_result(out, a * b);
+        break;
+    case 4:
+        a = random_between(random, 10, 99), b = random_between(random, 10, 99);
+        c = random_between(random, 1, a + b);
+        text_addf(&out->problem, "%lld + %lld - %lld", a, b, c);
+        ask_result(out, a + b - c);
+        break;
+    default:
+        a = random_between(random, 2, 30), b = random_between(random, 2, 30);
+        c = random_between(random, 2, 12);
+        text_addf(&out->problem, "(%lld + %lld) * %lld", a, b, c);
+        ask_result(out, (a + b) * c);
+        break;
+    }
+}
+
+/* The larger or smaller of some numbers; from level 4 on with lettered choices. */
+
+enum { COMPARED_MAX = 4 };
+
+/* Distinct numbers. */
+static void draw_distinct(struct random *random, long long low, long long high, long long *to,
+                          unsigned count)
+{
+    for (unsigned i = 0; i < count;) {
+        to[i] = random_between(random, low, high);
+        bool is_new = true;
+        for (unsigned j = 0; j < i; j++)
+            is_new = is_new && to[j] != to[i];
+        i += is_new;
+    }
+}
+
+static unsigned extreme(const long long *values, unsigned count, bool largest)
+{
+    unsigned best = 0;
+    for (unsigned i = 1; i < count; i++)
+        if (largest ? values[i] > values[best] : values[i] < values[best])
+            best = i;
+    return best;
+}
+
+static void ask_two(struct task_item *out, const long long *values, bool largest)
+{
+    text_addf(&out->problem, "Which is %s, %lld or %lld? Answer with the number.",
+              largest ? "larger" : "smaller", values[0], values[1]);
+    text_addf(&out->answer, "%lld", values[extreme(values, 2, largest)]);
+}
+
+static void ask_three(struct task_item *out, const long long *values, bool largest)
+{
+    text_addf(&out->problem, "Which is the %s, %lld, %lld or %lld? Answer with the number.",
+              largest ? "largest" : "smallest", values[0], values[1], values[2]);
+    text_addf(&out->answer, "%lld", values[extreme(values, 3, largest)]);
+}
+
+static void ask_choice(struct task_item *out, const long long *values, bool largest)
+{
+    out->grader = "choice";
+    text_addf(&out->problem, "Which is the %s?", largest ? "largest" : "smallest");
+    for (unsigned i = 0; i < COMPARED_MAX; i++)
+        text_addf(&out->problem, "\n%c. %lld", 'A' + (int)i, values[i]);
+    text_add(&out->problem, "\nAnswer with the letter.");
+    text_addf(&out->answer, "%c", 'A' + (int)extreme(values, COMPARED_MAX, largest));
+}
+
+/* A sum against a product, never equal. */
+static void ask_terms(struct random *random, struct task_item *out, bool largest)
+{
+    long long a, b, c, d;
+    do {
+        a = random_between(random, 10, 60), b = random_between(random, 10, 60);
+        c = random_between(random, 2, 12), d = random_between(random, 2, 12);
+    } while (a + b == c * d);
+    bool sum_first = random_below(random, 2) == 0;
+    out->grader = "choice";
+    text_addf(&out->problem, "Which is %s?\n", largest ? "larger" : "smaller");
+    if (sum_first)
+        text_addf(&out->problem, "A. %lld + %lld\nB. %lld * %lld", a, b, c, d);
+    else
+        text_addf(&out->problem, "A. %lld * %lld\nB. %lld + %lld", c, d, a, b);
+    text_add(&out->problem, "\nAnswer with the letter.");
+    bool sum_is_right = (a + b > c * d) == largest;
+    text_add(&out->answer, sum_is_right == sum_first ? "A" : "B");
+}
+
+static void make_comparison(struct random *random, unsigned level, struct task_item *out)
+{
+    long long values[COMPARED_MAX];
+    bool largest = level == 1 || random_below(random, 2) == 0;
+    out->grader = "numeric";
+    switch (level) {
+    case 1:
+        draw_distinct(random, 0, 99, values, 2);
+        ask_two(out, values, largest);
+        break;
+    case 2:
+        draw_distinct(random, 100, 999, values, 2);
+        ask_two(out, values, largest);
+        break;
+    case 3:
+        draw_distinct(random, 10, 999, values, 3);
+        ask_three(out, values, largest);
+        break;
+    case 4:
+        draw_distinct(random, 100, 999, values, COMPARED_MAX);
+        ask_choice(out, values, largest);
+        break;
+    default:
+        ask_terms(random, out, largest);
+        break;
+    }
+}
+
+/* The next number of a sequence: equal steps up, larger steps, steps down, factors, growing steps. */
+
+/* Shows `shown` numbers; the next one is the answer.  Each number is the one before times the factor plus
+ * the step, which then grows. */
+static void ask_next(struct task_item *out, long long number, long long step, long long growth,
+                     long long factor, unsigned shown)
+{
+    out->grader = "numeric";
+    text_add(&out->problem, "What comes next: ");
+    for (unsigned i = 0; i < shown; i++) {
+        text_addf(&out->problem, "%s%lld", i ? ", " : "", number);
+        number = number * factor + step;
+        step += growth;
+    }
+    text_add(&out->problem, "?");
+    text_addf(&out->answer, "%lld", number);
+}
+
+static void make_sequence(struct random *random, unsigned level, struct task_item *out)
+{
+    long long start, step;
+    switch (level) {
+    case 1:
+        start = random_between(random, 0, 40), step = random_between(random, 1, 9);
+        ask_next(out, start, step, 0, 1, 4);
+        break;
+    case 2:
+        start = random_between(random, 0, 99), step = random_between(random, 3, 25);
+        ask_next(out, start, step, 0, 1, 4);
+        break;
+    case 3:
+        start = random_between(random, 60, 150), step = random_between(random, 2, 12);
+        ask_next(out, start, -step, 0, 1, 4);
+        break;
+    case 4:
+        start = random_between(random, 1, 60);
+        ask_next(out, start, 0, 0, random_between(random, 2, 6), 3);
+        break;
+    default:
+        start = random_between(random, 0, 30), step = random_between(random, 1, 12);
+        ask_next(out, start, step, random_between(random, 1, 6), 1, 5);
+        break;
+    }
+}
+
+/* Sorting distinct numbers. */
+
+enum { SORTED_MAX = 7 };
+
+static int ascending(const void *a, const void *b)
+{
+    long long x = *(const long long *)a, y = *(const long long *)b;
+    return (x > y) - (x < y);
+}
+
+static void add_numbers(struct text *out, const long long *values, unsigned count, bool backwards)
+{
+    for (unsigned i = 0; i < count; i++)
+        text_addf(out, "%s%lld", i ? ", " : "", values[backwards ? count - 1 - i : i]);
+}
+
+static bool contains(const long long *values, unsigned count, long long value)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (values[i] == value)
+            return true;
+    return false;
+}
+
+static void make_sorting(struct random *random, unsigned level, struct task_item *out)
+{
+    static const struct {
+        unsigned count;
+        long long most;
+        unsigned directions; /* 1: upwards; 2: either */
+    } LEVELS[TASK_LEVELS] = {{3, 20, 1}, {4, 99, 1}, {5, 99, 2}, {5, 999, 2}, {SORTED_MAX, 999, 2}};
+    long long values[SORTED_MAX];
+    unsigned count = LEVELS[level - 1].count;
+    for (unsigned i = 0; i < count;) {
+        values[i] = random_between(random, 0, LEVELS[level - 1].most);
+        i += !contains(values, i, values[i]);
+    }
+    bool down = random_below(random, LEVELS[level - 1].directions) == 1;
+    out->grader = "list";
+    text_addf(&out->problem, "Sort from %s: ", down ? "large to small" : "small to large");
+    add_numbers(&out->problem, values, count, false);
+    qsort(values, count, sizeof *values, ascending);
+    add_numbers(&out->answer, values, count, down);
+}
+
+/* Reading comprehension: who has what, in which color, also after things have changed hands. */
+
+static const char *const NAMES[] = {"Ann", "Ben", "Eva", "Jim", "Kim", "Leo", "Mia", "Tom"};
+static const char *const THINGS[] = {"ball", "book", "box", "cup", "hat", "key", "map", "pen"};
+static const char *const COLOURS[] = {"red", "blue", "green", "black", "white", "brown"};
+
+enum { NAME_COUNT = 8, THING_COUNT = 8, COLOUR_COUNT = 6, FACTS_MAX = 4 };
+
+struct fact {
+    size_t name, thing, colour;
+};
+
+/* Different people with different things; colors may repeat. */
+static void draw_facts(struct random *random, struct fact *facts, size_t count)
+{
+    size_t names[NAME_COUNT], things[THING_COUNT];
+    for (size_t i = 0; i < NAME_COUNT; i++)
+        names[i] = i;
+    for (size_t i = 0; i < THING_COUNT; i++)
+        things[i] = i;
+    random_shuffle(random, names, NAME_COUNT, sizeof *names);
+    random_shuffle(random, things, THING_COUNT, sizeof *things);
+    for (size_t i = 0; i < count; i++)
+        facts[i] = (struct fact){names[i], things[i], random_below(random, COLOUR_COUNT)};
+}
+
+static void tell_facts(struct text *out, const struct fact *facts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        text_addf(out, "%s has a %s %s. ", NAMES[facts[i].name], COLOURS[facts[i].colour],
+                  THINGS[facts[i].thing]);
+}
+
+/* The owner of a thing gives it to another person, who then has two. */
+static void add_gift(struct random *random, struct text *out, struct fact *facts, size_t count,
+                     size_t which)
+{
+    size_t to;
+    do
+        to = facts[random_below(random, count)].name;
+    while (to == facts[which].name);
+    text_addf(out, "%s gives the %s to %s. ", NAMES[facts[which].name], THINGS[facts[which].thing],
+              NAMES[to]);
+    facts[which].name = to;
+}
+
+static void ask_plain(struct random *random, struct task_item *out, const struct fact *fact)
+{
+    switch (random_below(random, 3)) {
+    case 0:
+        text_addf(&out->problem, "What colour is the %s?", THINGS[fact->thing]);
+        text_add(&out->answer, COLOURS[fact->colour]);
+        break;
+    case 1:
+        text_addf(&out->problem, "Who has the %s?", THINGS[fact->thing]);
+        text_add(&out->answer, NAMES[fact->name]);
+        break;
+    default:
+        text_addf(&out->problem, "What does %s have?", NAMES[fact->name]);
+        text_add(&out->answer, THINGS[fact->thing]);
+        break;
+    }
+}
+
+static void make_reading(struct random *random, unsigned level, struct task_item *out)
+{
+    static const struct {
+        size_t facts, gifts;
+    } LEVELS[TASK_LEVELS] = {{1, 0}, {2, 0}, {3, 0}, {3, 1}, {FACTS_MAX, 2}};
+    struct fact facts[FACTS_MAX];
+    size_t count = LEVELS[level - 1].facts;
+    draw_facts(random, facts, count);
+    tell_facts(&out->problem, facts, count);
+    size_t asked = (size_t)random_below(random, count);
+    for (size_t i = 0; i < LEVELS[level - 1].gifts; i++)
+        add_gift(random, &out->problem, facts, count,
+                 i ? (size_t)random_below(random, count) : asked);
+    out->grader = "exact";
+    if (LEVELS[level - 1].gifts == 0) {
+        ask_plain(random, out, &facts[asked]);
+    } else {
+        text_addf(&out->problem, "Who has the %s now?", THINGS[facts[asked].thing]);
+        text_add(&out->answer, NAMES[facts[asked].name]);
+    }
+    text_add(&out->problem, " Answer with one word.");
+}
+
+static const struct task TASKS[] = {
+    {"arithmetic", make_arithmetic}, {"comparison", make_comparison}, {"sequences", make_sequence},
+    {"sorting", make_sorting},       {"reading", make_reading},
+};
+
+enum { TASK_COUNT = sizeof TASKS / sizeof *TASKS };
+
+/* ---- the dataset ---- */
 
 enum {
     DEFAULT_COUNT = 600,
-    TEST_SHARE = 5,  /* one problem in so many is for testing */
-    DRAWS_MAX = 400, /* until a problem of the wanted split comes; four in five are not, at worst */
-    DRAWS_FRESH = 100, /* as long, one that was given before is refused */
-    SEEN_SIZE = 32768, /* a power of two; beyond three quarters of it problems may come again */
+    TEST_SHARE = 5,    /* one problem in this many is for testing */
+    DRAWS_MAX = 400,   /* until a problem belongs to the split; at worst four in five do not */
+    DRAWS_FRESH = 100, /* for this many draws, repeated problems are rejected */
+    SEEN_SIZE = 32768, /* a power of two; beyond three quarters of it problems may repeat */
 };
 
 struct builtin {
-    uint64_t seed, count, given;
+    uint64_t seed, count, yielded;
     bool test;
     const struct task *tasks[TASK_COUNT_MAX];
     size_t task_count;
     unsigned levels[TASK_LEVELS];
     size_t level_count;
-    uint64_t *seen; /* hashes of the problems given, open addressing; 0 is free */
+    uint64_t *seen; /* hashes of the problems so far, open addressing; 0 is free */
     size_t seen_count;
     struct task_item work;
 };
@@ -40,7 +388,7 @@ struct builtin {
 
 #define SEPARATORS " ,|+"
 
-/* The next word of a list; NULL when there is none. */
+/* The next word of a list; returns the rest, or NULL when there is none. */
 static const char *next_word(const char *list, char *word, size_t size)
 {
     list += strspn(list, SEPARATORS);
@@ -53,34 +401,25 @@ static const char *next_word(const char *list, char *word, size_t size)
     return list + length;
 }
 
-static enum err add_task(struct builtin *builtin, const char *word, struct error *why)
+static const char *task_name_at(size_t index)
 {
-    const char *names[TASK_COUNT_MAX];
-    size_t count = 0;
-    for (const struct task *const *task = BUILTIN_TASKS; *task; task++) {
-        names[count++] = (*task)->name;
-        if (strcmp((*task)->name, word) == 0 && builtin->task_count < TASK_COUNT_MAX) {
-            builtin->tasks[builtin->task_count++] = *task;
-            return ERR_OK;
-        }
-    }
-    const char *near = nearest_name(word, names, count);
-    return err_set(why, ERR_USAGE, "tasks=%s: no such task; %s%s%s", word,
-                   near ? "did you mean '"
-                        : "there are arithmetic, comparison, sequences, sorting, ",
-                   near ? near : "reading", near ? "'?" : "");
+    return index < TASK_COUNT ? TASKS[index].name : NULL;
 }
 
 static enum err read_tasks(struct builtin *builtin, const char *list, struct error *why)
 {
     char word[32];
-    enum err err = ERR_OK;
-    while (list && !err && (list = next_word(list, word, sizeof word)))
-        err = add_task(builtin, word, why);
-    if (err || builtin->task_count)
-        return err;
-    for (const struct task *const *task = BUILTIN_TASKS; *task; task++)
-        builtin->tasks[builtin->task_count++] = *task;
+    while (list && (list = next_word(list, word, sizeof word))) {
+        long at = registry_find("task", task_name_at, word, ERR_USAGE, why);
+        if (at < 0)
+            return ERR_USAGE;
+        if (builtin->task_count == TASK_COUNT_MAX)
+            return err_set(why, ERR_USAGE, "tasks: more than %d", TASK_COUNT_MAX);
+        builtin->tasks[builtin->task_count++] = &TASKS[at];
+    }
+    if (builtin->task_count == 0)
+        for (size_t i = 0; i < TASK_COUNT; i++)
+            builtin->tasks[builtin->task_count++] = &TASKS[i];
     return ERR_OK;
 }
 
@@ -92,8 +431,8 @@ static enum err read_levels(struct builtin *builtin, const char *list, struct er
         unsigned low = (unsigned)(word[0] - '0'), high = (unsigned)(word[is_range ? 2 : 0] - '0');
         if ((!is_range && word[1]) || low < 1 || high > TASK_LEVELS || low > high ||
             builtin->level_count + high - low >= TASK_LEVELS)
-            return err_set(why, ERR_USAGE,
-                           "level=%s: expected levels from 1 to 5: 2, or 1-3, or 1|5", word);
+            return err_set(why, ERR_USAGE, "level=%s: expected levels from 1 to 5: 2, 1-3 or 1|5",
+                           word);
         for (unsigned level = low; level <= high; level++)
             builtin->levels[builtin->level_count++] = level;
     }
@@ -122,10 +461,10 @@ static enum err read_params(struct builtin *builtin, const struct params *params
     return err;
 }
 
-/* ---- making items ---- */
+/* ---- items ---- */
 
-/* Remembers a problem; true when it was there already.  A full memory remembers no more. */
-static bool seen_before(struct builtin *builtin, uint64_t hash)
+/* Records a problem; true when it was recorded before.  A full table records no more. */
+static bool was_seen(struct builtin *builtin, uint64_t hash)
 {
     hash += hash == 0;
     size_t at = (size_t)hash % SEEN_SIZE;
@@ -139,12 +478,12 @@ static bool seen_before(struct builtin *builtin, uint64_t hash)
     return false;
 }
 
-/* Draws until a problem belongs to the split, and while there is hope of it is a new one. */
+/* Draws until a problem belongs to the split and, for a number of draws, is new. */
 static enum err draw(struct builtin *builtin, const struct task *task, unsigned level,
                      struct error *why)
 {
     struct task_item *work = &builtin->work;
-    struct random random = random_from(builtin->seed, builtin->given);
+    struct random random = random_from(builtin->seed, builtin->yielded);
     for (int i = 0; i < DRAWS_MAX; i++) {
         text_clear(&work->problem);
         text_clear(&work->answer);
@@ -153,10 +492,10 @@ static enum err draw(struct builtin *builtin, const struct task *task, unsigned 
             return err_set(why, ERR_NO_MEMORY, "out of memory");
         uint64_t hash = hash_mix(hash_string(HASH_START, text_get(&work->problem)));
         bool is_test = hash % TEST_SHARE == 0;
-        if (is_test == builtin->test && (!seen_before(builtin, hash) || i >= DRAWS_FRESH))
+        if (is_test == builtin->test && (!was_seen(builtin, hash) || i >= DRAWS_FRESH))
             return ERR_OK;
     }
-    return err_set(why, ERR_IO, "no problem of %s, level %u, belongs to the split", task->name,
+    return err_set(why, ERR_IO, "no problem of task %s, level %u, belongs to the split", task->name,
                    level);
 }
 
@@ -167,7 +506,7 @@ static enum err describe(const struct builtin *builtin, const struct task *task,
     struct json json;
     char id[64];
     const char *split = builtin->test ? "test" : "train";
-    str_format(id, sizeof id, "%s-%s-%u-%" PRIu64, split, task->name, level, builtin->given);
+    str_format(id, sizeof id, "%s-%s-%u-%" PRIu64, split, task->name, level, builtin->yielded);
     json_init(&json, &metadata, false);
     json_object(&json, NULL);
     json_string(&json, "task", task->name);
@@ -187,16 +526,16 @@ static enum err builtin_next(struct dataset *dataset, struct item *out, bool *en
                              struct error *why)
 {
     struct builtin *builtin = dataset->state;
-    *end = builtin->given == builtin->count;
+    *end = builtin->yielded == builtin->count;
     if (*end)
         return ERR_OK;
-    const struct task *task = builtin->tasks[builtin->given % builtin->task_count];
-    unsigned level = builtin->levels[builtin->given / builtin->task_count % builtin->level_count];
+    const struct task *task = builtin->tasks[builtin->yielded % builtin->task_count];
+    unsigned level = builtin->levels[builtin->yielded / builtin->task_count % builtin->level_count];
     enum err err = draw(builtin, task, level, why);
     if (err)
         return err;
     err = describe(builtin, task, level, out);
-    builtin->given++;
+    builtin->yielded++;
     if (!err)
         err = item_set(&out->problem, text_get(&builtin->work.problem));
     if (!err)
@@ -230,14 +569,14 @@ static enum err builtin_open(const struct dataset_config *config, struct dataset
         return err;
     }
     out->count = (int64_t)builtin->count;
-    str_copy(out->grader, sizeof out->grader, "exact"); /* each item names its own */
+    str_copy(out->grader, sizeof out->grader, "exact"); /* every item names its own */
     return ERR_OK;
 }
 
 static const struct param_spec PARAMS[] = {
-    {"count", "ITEMS", "how many (600)"},
-    {"seed", "NUMBER", "another seed, other problems (0)"},
-    {"split", "NAME", "test, or train, which share no problem (test)"},
+    {"count", "ITEMS", "number of items (600)"},
+    {"seed", "NUMBER", "random seed (0)"},
+    {"split", "NAME", "test or train, which share no problem (test)"},
     {"tasks", "LIST", "some of arithmetic|comparison|sequences|sorting|reading (all)"},
     {"level", "LIST", "levels 1 (easiest) to 5: 2, 1-3 or 1|5 (all)"},
     {NULL, NULL, NULL},
@@ -245,7 +584,8 @@ static const struct param_spec PARAMS[] = {
 
 const struct dataset_driver dataset_builtin = {
     .name = "builtin",
-    .summary = "our own tasks with checkable answers: sums, order, sequences, sorting, reading",
+    .summary = "generated tasks with checkable answers: arithmetic, comparison, sequences, "
+               "sorting, reading",
     .params = PARAMS,
     .open = builtin_open,
     .next = builtin_next,

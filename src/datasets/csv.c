@@ -4,23 +4,23 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "datasets/rows/feed.h"
-#include "datasets/rows/table.h"
+#include "datasets/row_feed.h"
+#include "datasets/text_rows.h"
 #include "port/json_read.h"
 
 static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
                          struct error *why)
 {
-    return csv_table_next(state, row, number, end, why);
+    return csv_rows_next(state, row, number, end, why);
 }
 
 static void close_rows(void *state)
 {
-    csv_table_close(state);
+    csv_rows_close(state);
     free(state);
 }
 
-/* A comma is hard to give among parameters that commas separate, so that the names are known too. */
+/* By name, because a comma is hard to write in a list of parameters that commas separate. */
 static enum err read_separator(const struct params *params, const char *path, char *out,
                                struct error *why)
 {
@@ -52,28 +52,28 @@ static enum err csv_open(const struct dataset_config *config, struct dataset *ou
     enum err err = read_separator(config->params, path, &separator, why);
     if (err)
         return err;
-    struct table *table = malloc(sizeof *table);
-    if (!table)
+    struct csv_rows *rows = malloc(sizeof *rows);
+    if (!rows)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    err = csv_table_open(path, separator, ROW_BYTES_MAX, table, why);
+    err = csv_rows_open(path, separator, ROW_BYTES_MAX, rows, why);
     if (err) {
-        free(table);
+        free(rows);
         return err;
     }
     struct row_source source = {
         .next = next_row,
         .close = close_rows,
-        .state = table,
+        .state = rows,
         .unit = "line",
         .count = -1,
     };
-    return feed_open(config->params, source, path, out, why);
+    return row_feed_open(config->params, source, path, out, why);
 }
 
 static const struct param_spec PARAMS[] = {
-    {"path", "FILE", "the file; its first row names the columns"},
+    {"path", "FILE", "the file; the first row names the columns"},
     {"separator", "NAME", "comma, semicolon, tab or pipe (comma; tab for *.tsv)"},
-    FEED_PARAMS,
+    ROW_FEED_PARAMS,
     {NULL, NULL, NULL},
 };
 
@@ -83,6 +83,6 @@ const struct dataset_driver dataset_csv = {
     .params = PARAMS,
     .available = jv_available,
     .open = csv_open,
-    .next = feed_next,
-    .close = feed_close,
+    .next = row_feed_next,
+    .close = row_feed_close,
 };

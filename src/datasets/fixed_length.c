@@ -1,13 +1,13 @@
-/* Prompts of a given length, for measuring against length and nothing else.
+/* Synthetic prompts of a given length, for measuring the effect of length alone.
  *
- * How many tokens a text has, only the model's own tokenizer knows.  The prompts are therefore made
- * of short English words that nearly every vocabulary of today holds whole, with the space before
- * them: N words are N tokens, give or take a token that a server adds at the start.  The length that
- * was asked for stands in the metadata, beside which the server's own count can be held.  With
- * chars_per_token the length is counted in characters instead, as the Python IPW does.
+ * The number of tokens depends on the model's tokenizer.  The prompts therefore consist of short English
+ * words that nearly every vocabulary contains, with the space before them, as one token: N words are N
+ * tokens, give or take one that a server adds at the start.  The requested length is in the metadata, to be
+ * compared with the server's count.  With chars_per_token the length is counted in characters instead, as
+ * the Python IPW does.
  *
- * Each prompt differs from its first word on: a server that keeps the prefix of an earlier prompt
- * would otherwise have less to do. */
+ * Prompts differ from the first word on, because a server with a prefix cache would otherwise have less
+ * work. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 #include "core/random.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "datasets/item.h"
 
 #define LENGTH_MAX UINT64_C(4194304)
 
@@ -36,7 +35,7 @@ static const char *const WORDS[] = {
 struct lengths {
     uint64_t prompt, output, samples, seed;
     uint64_t chars_per_token; /* 0: words */
-    uint64_t given;
+    uint64_t yielded;
 };
 
 static enum err in_range(const char *key, uint64_t value, uint64_t least, uint64_t most,
@@ -91,7 +90,7 @@ static void fixed_close(struct dataset *dataset)
     free(dataset->state);
 }
 
-/* The first word tells the number of the prompt, as far as there are words; the rest are drawn. */
+/* The first word follows from the number of the prompt; the rest are random. */
 static void add_words(const struct lengths *lengths, uint64_t number, struct text *out)
 {
     enum { COUNT = sizeof WORDS / sizeof *WORDS };
@@ -108,7 +107,7 @@ static void add_words(const struct lengths *lengths, uint64_t number, struct tex
         out->length = (size_t)chars;
         out->bytes[out->length] = '\0';
         if (out->bytes[out->length - 1] == ' ')
-            out->bytes[out->length - 1] = 's'; /* a space at the end may get lost on the way */
+            out->bytes[out->length - 1] = 's'; /* a trailing space may be stripped on the way */
     }
 }
 
@@ -129,13 +128,13 @@ static void add_metadata(const struct lengths *lengths, struct text *out)
 static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
 {
     struct lengths *lengths = dataset->state;
-    *end = lengths->given == lengths->samples;
+    *end = lengths->yielded == lengths->samples;
     if (*end)
         return ERR_OK;
     struct text problem = {0}, metadata = {0};
     char id[24];
-    str_format(id, sizeof id, "%" PRIu64, lengths->given);
-    add_words(lengths, lengths->given++, &problem);
+    str_format(id, sizeof id, "%" PRIu64, lengths->yielded);
+    add_words(lengths, lengths->yielded++, &problem);
     add_metadata(lengths, &metadata);
     enum err err = item_set(&out->id, id);
     if (!err)
@@ -153,10 +152,10 @@ static enum err fixed_next(struct dataset *dataset, struct item *out, bool *end,
 
 static const struct param_spec PARAMS[] = {
     {"prompt_length", "TOKENS", "length of each prompt (100)"},
-    {"output_length", "TOKENS", "length of the answer to ask for (the client's own)"},
-    {"num_samples", "ITEMS", "how many prompts (8)"},
-    {"chars_per_token", "CHARS", "count characters instead: so many a token (0: words)"},
-    {"seed", "NUMBER", "another seed, other words (0)"},
+    {"output_length", "TOKENS", "max_tokens of the request (the client's default)"},
+    {"num_samples", "ITEMS", "number of prompts (8)"},
+    {"chars_per_token", "CHARS", "count characters instead, this many per token (0: words)"},
+    {"seed", "NUMBER", "random seed (0)"},
     {NULL, NULL, NULL},
 };
 

@@ -1,5 +1,4 @@
-#include "datasets/item.h"
-
+/* The strings of an item. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* JSON lines: one object a line, or one array of objects. */
+/* JSON lines: one object per line, or one array of objects. */
 #include <stdlib.h>
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "datasets/rows/feed.h"
-#include "datasets/rows/json_rows.h"
+#include "datasets/row_feed.h"
+#include "datasets/text_rows.h"
 #include "port/json_read.h"
 
 static enum err next_row(void *state, struct text *row, uint64_t *number, bool *end,
@@ -40,12 +40,12 @@ static enum err jsonl_open(const struct dataset_config *config, struct dataset *
         .unit = "line",
         .count = -1,
     };
-    return feed_open(config->params, source, path, out, why);
+    return row_feed_open(config->params, source, path, out, why);
 }
 
 static const struct param_spec PARAMS[] = {
     {"path", "FILE", "the file: JSON lines, or one array of objects"},
-    FEED_PARAMS,
+    ROW_FEED_PARAMS,
     {NULL, NULL, NULL},
 };
 
@@ -55,6 +55,6 @@ const struct dataset_driver dataset_jsonl = {
     .params = PARAMS,
     .available = jv_available,
     .open = jsonl_open,
-    .next = feed_next,
-    .close = feed_close,
+    .next = row_feed_next,
+    .close = row_feed_close,
 };

@@ -1,15 +1,14 @@
-/* The null dataset: the same question again and again, read from nowhere.  For the cost of a run by
- * itself, for tests, and the smallest example of a driver. */
+/* The null dataset: one question, repeated.  For the overhead of a run, for tests, and as the smallest
+ * example of a driver. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "datasets/item.h"
 
 struct null {
     char *problem;
-    uint64_t given, count;
+    uint64_t yielded, count;
 };
 
 static void null_close(struct dataset *dataset)
@@ -44,10 +43,10 @@ static enum err null_next(struct dataset *dataset, struct item *out, bool *end, 
 {
     struct null *null = dataset->state;
     char id[24];
-    *end = null->given == null->count;
+    *end = null->yielded == null->count;
     if (*end)
         return ERR_OK;
-    str_format(id, sizeof id, "%" PRIu64, null->given++);
+    str_format(id, sizeof id, "%" PRIu64, null->yielded++);
     if (item_set(&out->id, id) != ERR_OK || item_set(&out->problem, null->problem) != ERR_OK ||
         item_complete(out) != ERR_OK)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
@@ -55,14 +54,14 @@ static enum err null_next(struct dataset *dataset, struct item *out, bool *end, 
 }
 
 static const struct param_spec PARAMS[] = {
-    {"count", "ITEMS", "how many (8)"},
-    {"problem", "TEXT", "the question (Hello.)"},
+    {"count", "ITEMS", "number of items (8)"},
+    {"problem", "TEXT", "the prompt (Hello.)"},
     {NULL, NULL, NULL},
 };
 
 const struct dataset_driver dataset_null = {
     .name = "null",
-    .summary = "one short question, again and again; for the cost of a run by itself",
+    .summary = "one short question, repeated; for the overhead of a run",
     .params = PARAMS,
     .open = null_open,
     .next = null_next,

@@ -1,10 +1,9 @@
-/* From a name to a dataset: a driver, a preset, or a file or directory. */
+/* Opens a dataset by name: a driver, a preset, or a file or directory. */
 #include <string.h>
 
 #include "core/registry.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "datasets/item.h"
 #include "port/file.h"
 
 #define DATASET(name) extern const struct dataset_driver dataset_##name;
@@ -43,39 +42,39 @@ static const struct dataset_preset *find_preset(const char *name)
     return NULL;
 }
 
-static const struct ending {
+static const struct suffix {
     const char *text;
-    const char *driver; /* NULL: known, and not read */
-} ENDINGS[] = {
+    const char *driver; /* NULL: recognized, but not supported */
+} SUFFIXES[] = {
     {".jsonl", "jsonl"}, {".ndjson", "jsonl"}, {".json", "jsonl"}, {".csv", "csv"},
     {".tsv", "csv"},     {".parquet", NULL},   {".arrow", NULL},
 };
 
-static const struct ending *find_ending(const char *path)
+static const struct suffix *find_suffix(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof ENDINGS / sizeof *ENDINGS; i++)
-        if (str_equal_nocase(dot, ENDINGS[i].text))
-            return &ENDINGS[i];
+    for (size_t i = 0; dot && i < sizeof SUFFIXES / sizeof *SUFFIXES; i++)
+        if (str_equal_nocase(dot, SUFFIXES[i].text))
+            return &SUFFIXES[i];
     return NULL;
 }
 
 static bool is_path(const char *name)
 {
-    return strchr(name, '/') || find_ending(name) || file_exists(name);
+    return strchr(name, '/') || find_suffix(name) || file_exists(name);
 }
 
-/* A directory is a saved dataset; a file is what its name ends with, or else JSON lines. */
+/* A directory is a saved dataset; a file is what its suffix says, by default JSON lines. */
 static enum err driver_of_path(const char *path, const struct dataset_driver **out,
                                struct error *why)
 {
-    const struct ending *ending = find_ending(path);
+    const struct suffix *suffix = find_suffix(path);
     if (!file_exists(path))
         return err_set(why, ERR_NOT_FOUND, "%s: no such file or directory", path);
-    const char *name = file_is_directory(path) ? "hf" : ending ? ending->driver : "jsonl";
+    const char *name = file_is_directory(path) ? "hf" : suffix ? suffix->driver : "jsonl";
     if (!name)
         return err_set(why, ERR_UNSUPPORTED,
-                       "%s is not read by itself: give JSON lines, CSV or the directory of "
+                       "%s: unsupported format; expected JSON lines, CSV or a directory written by "
                        "save_to_disk",
                        path);
     *out = find_driver(name);
@@ -96,14 +95,14 @@ static enum err unknown_name(const char *name, struct error *why)
 
 /* ---- opening ---- */
 
-/* What is to be opened, put together from the name and the user's parameters. */
+/* What to open, from the name and the user's parameters. */
 struct plan {
     const struct dataset_driver *driver;
     const struct dataset_preset *preset; /* or NULL */
     struct params params;
 };
 
-static bool knows(const struct dataset_driver *driver, const char *key)
+static bool accepts(const struct dataset_driver *driver, const char *key)
 {
     for (const struct param_spec *spec = driver->params; spec && spec->name; spec++)
         if (strcmp(spec->name, key) == 0)
@@ -111,20 +110,20 @@ static bool knows(const struct dataset_driver *driver, const char *key)
     return false;
 }
 
-/* The preset's own parameters, without those that mean nothing to the driver of a local copy. */
+/* The preset's parameters, without those that the driver of a local copy does not accept. */
 static enum err add_preset_params(struct plan *plan)
 {
     struct params all = {0};
     enum err err = params_add(&all, plan->preset->params);
     for (size_t i = 0; i < all.count && !err; i++)
-        if (knows(plan->driver, all.items[i].key))
+        if (accepts(plan->driver, all.items[i].key))
             err = params_set(&plan->params, all.items[i].key, all.items[i].value);
     params_release(&all);
     return err;
 }
 
-static enum err find_what(struct plan *plan, const char *name, const struct params *given,
-                          struct error *why)
+static enum err choose_driver(struct plan *plan, const char *name, const struct params *given,
+                              struct error *why)
 {
     const char *path = params_get(given, "path");
     plan->driver = find_driver(name);
@@ -144,7 +143,7 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
                           struct error *why)
 {
     char owner[64];
-    enum err err = find_what(plan, name, given, why);
+    enum err err = choose_driver(plan, name, given, why);
     if (err)
         return err;
     bool is_named = plan->preset || find_driver(name);
@@ -160,8 +159,8 @@ static enum err make_plan(struct plan *plan, const char *name, const struct para
     return params_check(&plan->params, plan->driver->params, owner, why);
 }
 
-/* For people and directories: a preset's name, a file's without its ending, a repository's last part,
- * or the driver's. */
+/* The display name: of the preset, of the file without its suffix, the last part of the repository, or
+ * of the driver. */
 static void set_name(const struct plan *plan, struct dataset *out)
 {
     const char *path = params_get(&plan->params, "path");
@@ -178,9 +177,9 @@ static void set_name(const struct plan *plan, struct dataset *out)
     while (start > 0 && from[start - 1] != '/')
         start--;
     str_format(out->name, sizeof out->name, "%.*s", (int)(length - start), from + start);
-    const struct ending *ending = find_ending(out->name);
-    if (ending && strlen(out->name) > strlen(ending->text))
-        out->name[strlen(out->name) - strlen(ending->text)] = '\0';
+    const struct suffix *suffix = find_suffix(out->name);
+    if (suffix && strlen(out->name) > strlen(suffix->text))
+        out->name[strlen(out->name) - strlen(suffix->text)] = '\0';
 }
 
 /* "judge, key=value": the grader of a preset and its parameters. */

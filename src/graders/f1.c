@@ -2,6 +2,7 @@
  * punctuation, no articles; the best of several references. */
 #include <stdlib.h>
 
+#include "core/utf8.h"
 #include "graders/fold.h"
 #include "graders/word_score.h"
 

@@ -4,6 +4,7 @@
 
 #include "core/params.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 /* ---- characters ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/grow.h"
-#include "core/plain.h"
+#include "core/text.h"
 #include "graph/order.h"
 
 static const struct {

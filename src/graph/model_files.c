@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 #include "port/file.h"
 #include "port/json_read.h"

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 
 #define READER(name) extern const struct graph_reader graph_reader_##name;

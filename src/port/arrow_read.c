@@ -1,3 +1,6 @@
+/* A stream is a schema message, then one message per record batch.  A message is a marker and the length of its
+ * header, the header, and a body.  We read these parts ourselves rather than let the library do it, so that no length
+ * is trusted that the file cannot hold. */
 #include "port/arrow_read.h"
 
 #include <errno.h>
@@ -10,19 +13,13 @@
 #include <unistd.h>
 
 #include "core/json.h"
+#include "core/log.h"
 #include "core/text.h"
-#include "core/watch.h"
-#include "port/arrow/column.h"
-#include "port/arrow/header.h"
-#include "port/arrow/values.h"
-
-/* A stream is a schema message, then a message a record batch.  A message is a marker and the length
- * of its header, the header, and a body.  We read the parts ourselves rather than let the library do
- * it: so no length is believed that the file cannot hold. */
+#include "port/arrow_column.h"
 
 enum { PREFIX = 8, MAGIC = 8 };
 
-struct bytes {
+struct buffer {
     uint8_t *data; /* from malloc, so aligned as Arrow wants it */
     size_t capacity;
 };
@@ -34,7 +31,7 @@ struct arrow_reader {
     int64_t message_at; /* the byte at which the message that is read begins */
     struct ArrowIpcDecoder decoder;
     struct arrow_column *columns;
-    struct bytes header, body;
+    struct buffer header, body;
     const struct ArrowArrayView
         *batch; /* points into body; NULL before the first and after the last */
     int64_t at; /* the next row of the batch */
@@ -47,13 +44,15 @@ enum err arrow_read_available(struct error *why)
     return ERR_OK;
 }
 
-static enum err cut_short(const struct arrow_reader *reader, struct error *why)
+/* ---- messages ---- */
+
+static enum err truncated(const struct arrow_reader *reader, struct error *why)
 {
-    return err_set(why, ERR_BAD_VALUE, "%s is cut short: it ends inside a message", reader->path);
+    return err_set(why, ERR_BAD_VALUE, "%s is truncated: it ends inside a message", reader->path);
 }
 
-static enum err refused(const struct arrow_reader *reader, int code, const struct ArrowError *said,
-                        struct error *why)
+static enum err rejected(const struct arrow_reader *reader, int code, const struct ArrowError *said,
+                         struct error *why)
 {
     if (code == ENOMEM)
         return err_set(why, ERR_NO_MEMORY, "%s: %s", reader->path, err_text(ERR_NO_MEMORY));
@@ -62,12 +61,12 @@ static enum err refused(const struct arrow_reader *reader, int code, const struc
                    said->message[0] ? said->message : "not a valid Arrow message");
 }
 
-/* Reads exactly `length` bytes to data + at, which must be in the file. */
-static enum err read_bytes(struct arrow_reader *reader, struct bytes *to, size_t at, size_t length,
+/* Reads exactly `length` bytes of the file to data + at. */
+static enum err read_bytes(struct arrow_reader *reader, struct buffer *to, size_t at, size_t length,
                            struct error *why)
 {
     if (length > (size_t)reader->left)
-        return cut_short(reader, why);
+        return truncated(reader, why);
     if (at + length > to->capacity || !to->data) {
         uint8_t *data = realloc(to->data, at + length + 1);
         if (!data)
@@ -83,12 +82,101 @@ static enum err read_bytes(struct arrow_reader *reader, struct bytes *to, size_t
             return err_set(why, err_from_errno(errno), "cannot read %s: %s", reader->path,
                            strerror(errno));
         if (n == 0)
-            return cut_short(reader, why);
+            return truncated(reader, why);
         at += (size_t)n;
         length -= (size_t)n;
         reader->left -= n;
     }
     return ERR_OK;
+}
+
+/* ---- headers ---- */
+
+/* nanoarrow follows some parts of a header without checking that they are there: the message's content, the type of
+ * each field of a schema, the key and value of each pair of metadata.  The header has been verified, so that every
+ * offset in it is known to lie inside.
+ *
+ * A flatbuffer table begins with the distance back to its list of fields: two sizes, then the position of each field
+ * within the table, 0 for one that is left out.  Everything is little-endian. */
+
+/* Field numbers of Arrow's flatbuffer schemas. */
+enum {
+    MESSAGE_KIND = 1,
+    MESSAGE_CONTENT = 2,
+    KIND_SCHEMA = 1,
+    SCHEMA_FIELDS = 1,
+    SCHEMA_METADATA = 2,
+    FIELD_TYPE = 3,
+    FIELD_CHILDREN = 5,
+    FIELD_METADATA = 6,
+    PAIR_KEY = 0,
+    PAIR_VALUE = 1,
+};
+
+static uint32_t read_u16(const uint8_t *at)
+{
+    return at[0] | (uint32_t)at[1] << 8;
+}
+
+static uint32_t read_u32(const uint8_t *at)
+{
+    return read_u16(at) | read_u16(at + 2) << 16;
+}
+
+/* Where field `number` of a table lies; NULL when it is left out. */
+static const uint8_t *field(const uint8_t *table, unsigned number)
+{
+    const uint8_t *list = table - (int32_t)read_u32(table);
+    size_t slot = 4 + 2 * (size_t)number;
+    uint32_t position = slot + 2 <= read_u16(list) ? read_u16(list + slot) : 0;
+    return position ? table + position : NULL;
+}
+
+/* The target of the offset at `at`; NULL for a field that is left out. */
+static const uint8_t *follow(const uint8_t *at)
+{
+    return at ? at + read_u32(at) : NULL;
+}
+
+static uint32_t count_of(const uint8_t *list)
+{
+    return list ? read_u32(list) : 0;
+}
+
+static const uint8_t *element(const uint8_t *list, uint32_t number)
+{
+    return follow(list + 4 + 4 * (size_t)number);
+}
+
+static bool pairs_are_complete(const uint8_t *list)
+{
+    for (uint32_t i = 0; i < count_of(list); i++)
+        if (!field(element(list, i), PAIR_KEY) || !field(element(list, i), PAIR_VALUE))
+            return false;
+    return true;
+}
+
+/* Every field of a list has a type, and so do its children. */
+static bool fields_are_complete(const uint8_t *list)
+{
+    for (uint32_t i = 0; i < count_of(list); i++) {
+        const uint8_t *one = element(list, i);
+        if (!field(one, FIELD_TYPE) || !pairs_are_complete(follow(field(one, FIELD_METADATA))) ||
+            !fields_are_complete(follow(field(one, FIELD_CHILDREN))))
+            return false;
+    }
+    return true;
+}
+
+static bool header_is_complete(const uint8_t *header)
+{
+    const uint8_t *message = follow(header);
+    const uint8_t *kind = field(message, MESSAGE_KIND);
+    const uint8_t *content = follow(field(message, MESSAGE_CONTENT));
+    if (!kind || !content)
+        return false;
+    return *kind != KIND_SCHEMA || (fields_are_complete(follow(field(content, SCHEMA_FIELDS))) &&
+                                    pairs_are_complete(follow(field(content, SCHEMA_METADATA))));
 }
 
 static const char *message_name(enum ArrowIpcMessageType type)
@@ -125,7 +213,7 @@ static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageTyp
     if (*end)
         return ERR_OK;
     if (length > INT32_MAX - PREFIX)
-        return cut_short(reader, why);
+        return truncated(reader, why);
     if ((err = read_bytes(reader, &reader->header, PREFIX, length, why)))
         return err;
 
@@ -134,46 +222,46 @@ static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageTyp
     struct ArrowError said = {0};
     int code = ArrowIpcDecoderVerifyHeader(&reader->decoder, header, &said);
     if (code)
-        return refused(reader, code, &said, why);
+        return rejected(reader, code, &said, why);
     if (reader->decoder.message_type != wanted &&
         reader->decoder.message_type != NANOARROW_IPC_MESSAGE_TYPE_SCHEMA)
-        return err_set(why, ERR_UNSUPPORTED, "%s holds %s, which are not supported", reader->path,
-                       message_name(reader->decoder.message_type));
+        return err_set(why, ERR_UNSUPPORTED, "%s contains %s, which are not supported",
+                       reader->path, message_name(reader->decoder.message_type));
     if (reader->decoder.message_type != wanted)
         return err_set(why, ERR_BAD_VALUE, "%s is damaged: a second schema", reader->path);
-    if (!arrow_header_is_complete(reader->header.data + PREFIX))
+    if (!header_is_complete(reader->header.data + PREFIX))
         return err_set(why, ERR_BAD_VALUE, "%s is damaged: a header without its content",
                        reader->path);
     code = ArrowIpcDecoderDecodeHeader(&reader->decoder, header, &said);
-    return code ? refused(reader, code, &said, why) : ERR_OK;
+    return code ? rejected(reader, code, &said, why) : ERR_OK;
 }
 
 static enum err read_body(struct arrow_reader *reader, struct error *why)
 {
     int64_t size = reader->decoder.body_size_bytes;
     if (size < 0 || size > reader->left)
-        return cut_short(reader, why);
+        return truncated(reader, why);
     return read_bytes(reader, &reader->body, 0, (size_t)size, why);
 }
 
-/* The decoder keeps its own copy of the schema; our columns know what they need. */
-static enum err take_schema(struct arrow_reader *reader, struct error *why)
+/* The decoder keeps its own copy of the schema; our columns keep what they need. */
+static enum err read_schema(struct arrow_reader *reader, struct error *why)
 {
     struct ArrowSchema schema = {0};
     struct ArrowError said = {0};
     struct error reason = {0};
     if (reader->decoder.endianness != ArrowIpcSystemEndianness())
-        return err_set(why, ERR_UNSUPPORTED, "%s was written in the other byte order",
+        return err_set(why, ERR_UNSUPPORTED, "%s has the other byte order, which is not supported",
                        reader->path);
     int code = ArrowIpcDecoderDecodeSchema(&reader->decoder, &schema, &said);
     if (code)
-        return refused(reader, code, &said, why);
+        return rejected(reader, code, &said, why);
     enum err err = arrow_column_new(&schema, &reader->columns, &reason);
     if (err)
         err_set(why, err, "%s: %s", reader->path, reason.text);
     else if ((code = ArrowIpcDecoderSetSchema(&reader->decoder, &schema, &said)) ||
              (code = ArrowIpcDecoderSetEndianness(&reader->decoder, reader->decoder.endianness)))
-        err = refused(reader, code, &said, why);
+        err = rejected(reader, code, &said, why);
     if (schema.release)
         ArrowSchemaRelease(&schema);
     return err;
@@ -219,11 +307,11 @@ enum err arrow_reader_open(const char *path, struct arrow_reader **out, struct e
     if (!err)
         err = read_header(reader, NANOARROW_IPC_MESSAGE_TYPE_SCHEMA, &end, why);
     if (!err && end)
-        err = err_set(why, ERR_BAD_VALUE, "%s is empty: not even a schema", path);
+        err = err_set(why, ERR_BAD_VALUE, "%s is empty: no schema", path);
     if (!err)
         err = read_body(reader, why);
     if (!err)
-        err = take_schema(reader, why);
+        err = read_schema(reader, why);
     if (err)
         arrow_reader_close(reader);
     else
@@ -237,10 +325,10 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
     bool end;
     reader->batch = NULL;
     reader->at = 0;
-    watch_tell(reader->path, (uint64_t)(reader->size - reader->left), (uint64_t)reader->size);
+    log_progress(reader->path, (uint64_t)(reader->size - reader->left), (uint64_t)reader->size);
     enum err err = read_header(reader, NANOARROW_IPC_MESSAGE_TYPE_RECORD_BATCH, &end, why);
     if (end) {
-        reader->left = 0; /* what may follow, such as a footer, is not ours */
+        reader->left = 0; /* what follows, such as a footer, is not read */
         return err;
     }
     if (!err && reader->decoder.codec != NANOARROW_IPC_COMPRESSION_TYPE_NONE)
@@ -258,11 +346,11 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
     struct error reason = {0};
     int code = ArrowIpcDecoderDecodeArrayView(&reader->decoder, body, -1, &view, &said);
     if (code)
-        return refused(reader, code, &said, why);
+        return rejected(reader, code, &said, why);
     if ((err = arrow_column_check(view, body.data.as_uint8, body.size_bytes, &reason)))
         return err_set(why, err, "%s is damaged: %s", reader->path, reason.text);
     if ((code = ArrowArrayViewValidate(view, NANOARROW_VALIDATION_LEVEL_FULL, &said)))
-        return refused(reader, code, &said, why);
+        return rejected(reader, code, &said, why);
     reader->batch = view;
     return ERR_OK;
 }
@@ -289,15 +377,15 @@ enum err arrow_reader_next(struct arrow_reader *reader, struct text *row, bool *
 /* ---- by columns ---- */
 
 bool arrow_reader_find(const struct arrow_reader *reader, const char *const *names, size_t count,
-                       struct arrow_place *out)
+                       struct arrow_path *out)
 {
     return arrow_column_find(reader->columns, names, count, out);
 }
 
-const char *arrow_reader_child(const struct arrow_reader *reader, const struct arrow_place *place,
+const char *arrow_reader_child(const struct arrow_reader *reader, const struct arrow_path *path,
                                size_t i)
 {
-    return arrow_column_child(reader->columns, place, i);
+    return arrow_column_child(reader->columns, path, i);
 }
 
 enum err arrow_reader_batch(struct arrow_reader *reader, size_t *rows, struct error *why)
@@ -313,22 +401,21 @@ enum err arrow_reader_batch(struct arrow_reader *reader, size_t *rows, struct er
     return ERR_OK;
 }
 
-void arrow_reader_numbers(const struct arrow_reader *reader, const struct arrow_place *place,
+void arrow_reader_numbers(const struct arrow_reader *reader, const struct arrow_path *path,
                           double *out, uint64_t *not_finite)
 {
-    arrow_values_numbers(reader->batch, place, out, not_finite);
+    arrow_column_numbers(reader->batch, path, out, not_finite);
 }
 
-void arrow_reader_texts(const struct arrow_reader *reader, const struct arrow_place *place,
+void arrow_reader_texts(const struct arrow_reader *reader, const struct arrow_path *path,
                         struct arrow_text *out)
 {
-    arrow_values_texts(reader->batch, place, out);
+    arrow_column_texts(reader->batch, path, out);
 }
 
-void arrow_reader_known(const struct arrow_reader *reader, const struct arrow_place *place,
-                        bool *out)
+void arrow_reader_known(const struct arrow_reader *reader, const struct arrow_path *path, bool *out)
 {
-    arrow_values_known(reader->batch, place, out);
+    arrow_column_known(reader->batch, path, out);
 }
 
 void arrow_reader_close(struct arrow_reader *reader)

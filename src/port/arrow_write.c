@@ -153,8 +153,8 @@ static int append_text(struct arrow_writer *writer, struct ArrowArray *array,
         if (!string && jv_print(value, &whole))
             writer->text.failed = true;
         text_clear(&writer->text);
-        utf8_repair(&writer->text, string ? string : text_get(&whole),
-                    string ? length : whole.length);
+        text_add_repaired(&writer->text, string ? string : text_get(&whole),
+                          string ? length : whole.length);
         text_release(&whole);
         if (writer->text.failed)
             return ENOMEM;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -141,5 +142,74 @@ enum err file_replace(const char *path, const char *bytes, size_t length, struct
         return err;
     }
     sync_folder(folder[0] ? folder : ".");
+    return ERR_OK;
+}
+
+/* ---- scratch files ---- */
+
+static int open_unnamed(const char *directory)
+{
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    /* Not every file system has O_TMPFILE. */
+    char path[512];
+    if (!str_format(path, sizeof path, "%s/ipw-XXXXXX", directory))
+        return -1;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+enum err file_open_scratch(int *fd, struct error *why)
+{
+    const char *wanted = getenv("TMPDIR");
+    if (wanted && *wanted) {
+        *fd = open_unnamed(wanted);
+        if (*fd < 0)
+            return err_set(why, err_from_errno(errno),
+                           "cannot create a scratch file in TMPDIR=%s: %s", wanted,
+                           strerror(errno));
+        return ERR_OK;
+    }
+    *fd = open_unnamed("/var/tmp");
+    if (*fd < 0)
+        *fd = open_unnamed("/tmp");
+    if (*fd < 0)
+        return err_set(why, err_from_errno(errno),
+                       "cannot create a scratch file in /var/tmp or /tmp: %s", strerror(errno));
+    return ERR_OK;
+}
+
+enum err file_write_at(int fd, const void *bytes, size_t length, long long offset)
+{
+    const char *from = bytes;
+    while (length > 0) {
+        ssize_t n = pwrite(fd, from, length, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? err_from_errno(errno) : ERR_NO_SPACE;
+        from += n;
+        offset += n;
+        length -= (size_t)n;
+    }
+    return ERR_OK;
+}
+
+enum err file_read_at(int fd, void *bytes, size_t length, long long offset)
+{
+    char *to = bytes;
+    while (length > 0) {
+        ssize_t n = pread(fd, to, length, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? err_from_errno(errno) : ERR_IO;
+        to += n;
+        offset += n;
+        length -= (size_t)n;
+    }
     return ERR_OK;
 }

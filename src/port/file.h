@@ -37,4 +37,12 @@ enum err file_replace(const char *path, const char *bytes, size_t length, struct
 /* Creates the missing directories above a file. */
 enum err file_make_parents(const char *path, struct error *why) MUST_USE;
 
+/* A scratch file without a name, which vanishes with its descriptor however the program ends; the caller owns the
+ * descriptor.  In $TMPDIR, else /var/tmp (on disk, unlike many a /tmp), else /tmp. */
+enum err file_open_scratch(int *fd, struct error *why) MUST_USE;
+
+/* Complete transfers at an offset; a short one is ERR_NO_SPACE or ERR_IO. */
+enum err file_write_at(int fd, const void *bytes, size_t length, long long offset) MUST_USE;
+enum err file_read_at(int fd, void *bytes, size_t length, long long offset) MUST_USE;
+
 #endif

@@ -7,19 +7,21 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/text.h"
-#include "port/fs.h"
+#include "port/file.h"
 
-/* What a child must find: the mask and the dispositions that we found. */
+/* The signal mask and dispositions that we were started with, which a child gets back. */
 static sigset_t mask_before;
-static bool mask_taken;
+static bool mask_is_set;
 static void (*pipe_before)(int) = SIG_ERR;
 static void (*child_before)(int) = SIG_ERR;
 
@@ -36,20 +38,20 @@ static void handled_signals(sigset_t *set)
     sigaddset(set, SIGCHLD);
 }
 
-/* Under nohup, or in the background of a script, some of these are ignored on purpose.  A blocked
- * signal is delivered to whoever waits for it even so: such a one must not be waited for. */
-void proc_take_signals(void)
+/* Under nohup, or in the background of a script, some of these are ignored on purpose.  A blocked signal is delivered
+ * to sigwait even so: an ignored one must not be waited for. */
+void proc_block_signals(void)
 {
     sigset_t set;
     for (int i = 0; i < ENDING_COUNT; i++) {
         struct sigaction found;
         is_ignored[i] = sigaction(ENDING[i], NULL, &found) == 0 && found.sa_handler == SIG_IGN;
     }
-    /* Who ignores this one is not told of a child's end, nor left its status. */
+    /* While it is ignored, a child's end is not signaled and its status is lost. */
     child_before = signal(SIGCHLD, SIG_DFL);
     handled_signals(&set);
     pthread_sigmask(SIG_BLOCK, &set, &mask_before);
-    mask_taken = true;
+    mask_is_set = true;
 }
 
 void proc_ignore_pipe(void)
@@ -63,7 +65,7 @@ void proc_hold_standard_files(void)
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
             open("/dev/null", MODES[fd] | O_CLOEXEC) != fd)
-            return; /* no /dev/null: nothing to hold them with */
+            return; /* no /dev/null to hold them with */
 }
 
 int proc_poll_signal(nanos patience)
@@ -90,7 +92,7 @@ static _Noreturn void become_command(int go, int failure, char *const argv[])
     while (n < 0 && errno == EINTR);
     if (n != 1)
         _exit(125); /* abandoned */
-    if (mask_taken)
+    if (mask_is_set)
         sigprocmask(SIG_SETMASK, &mask_before, NULL);
     if (pipe_before != SIG_ERR)
         signal(SIGPIPE, pipe_before);
@@ -108,11 +110,11 @@ enum err child_prepare(struct child *child, char *const argv[], struct error *wh
 {
     int go[2], failure[2];
     if (pipe2(go, O_CLOEXEC) < 0)
-        return err_set(why, err_from_errno(errno), "cannot make a pipe: %s", strerror(errno));
+        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
     if (pipe2(failure, O_CLOEXEC) < 0) {
         close(go[0]);
         close(go[1]);
-        return err_set(why, err_from_errno(errno), "cannot make a pipe: %s", strerror(errno));
+        return err_set(why, err_from_errno(errno), "cannot create a pipe: %s", strerror(errno));
     }
     pid_t pid = fork();
     if (pid == 0) {
@@ -199,7 +201,7 @@ int child_wait(struct child *child, struct child_end *end, bool *from_terminal)
             child->pid = -1;
             return 0;
         }
-        /* The mask holds SIGCHLD back until it is asked for here, so none can slip between. */
+        /* SIGCHLD is blocked and only taken here, so that none is lost in between. */
         siginfo_t info;
         int number = sigwaitinfo(&set, &info);
         if (number > 0 && number != SIGCHLD) {
@@ -218,7 +220,7 @@ static unsigned count_children(void)
 {
     char path[64], list[4096];
     str_format(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    /* The kernel's own view of this process, whatever root the sensors are read under. */
+    /* Of the real machine, whatever root prefix the sensors are read under. */
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 1; /* there is at least the one that waitpid saw */
@@ -247,6 +249,120 @@ int proc_await_orphans(void)
     return number;
 }
 
+/* ---- another program as a filter ---- */
+
+static bool may_run(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode) && access(path, X_OK) == 0;
+}
+
+enum err proc_find(const char *name, char *to, size_t size)
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        /* An empty entry would mean the working directory, which nobody asks for on purpose. */
+        if (length && str_format(to, size, "%.*s/%s", (int)length, path, name) && may_run(to))
+            return ERR_OK;
+        path += length;
+        path += *path == ':';
+    }
+    return ERR_NOT_FOUND;
+}
+
+/* The program gets default handling of the signals that we block or ignore. */
+static void reset_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigemptyset(&all);
+    sigaddset(&all, SIGPIPE);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+}
+
+static int spawn(const char *const argv[], int input, int output, int messages, pid_t *process)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed)
+        return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (!failed) {
+        reset_signals(&attributes);
+        failed = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+        if (!failed)
+            failed = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        if (!failed)
+            failed = posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO);
+        if (!failed)
+            failed =
+                posix_spawn(process, argv[0], &actions, &attributes, (char *const *)argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+/* The first line of its standard error that is not blank. */
+static void first_line(int messages, char *to, size_t size)
+{
+    char bytes[2048];
+    ssize_t length = pread(messages, bytes, sizeof bytes - 1, 0);
+    bytes[length > 0 ? length : 0] = '\0';
+    char *line = bytes + strspn(bytes, " \t\r\n");
+    line[strcspn(line, "\r\n")] = '\0';
+    str_copy(to, size, *line ? line : "no message");
+}
+
+static enum err run_filter(const char *const argv[], int input, int output, int messages,
+                           struct error *why)
+{
+    pid_t process;
+    int status = 0;
+    char line[200];
+    int failed = spawn(argv, input, output, messages, &process);
+    if (failed)
+        return err_set(why, err_from_errno(failed), "cannot run %s: %s", argv[0], strerror(failed));
+    while (waitpid(process, &status, 0) < 0)
+        if (errno != EINTR)
+            return err_set(why, ERR_IO, "cannot wait for %s: %s", argv[0], strerror(errno));
+    if (WIFSIGNALED(status))
+        return err_set(why, ERR_IO, "%s was killed by signal %d", argv[0], WTERMSIG(status));
+    if (WEXITSTATUS(status) == 0)
+        return ERR_OK;
+    first_line(messages, line, sizeof line);
+    /* Where posix_spawn cannot report a missing program (under valgrind), it exits so. */
+    if (WEXITSTATUS(status) == 127)
+        return err_set(why, ERR_NOT_FOUND, "%s cannot be run: %s", argv[0], line);
+    return err_set(why, ERR_IO, "%s failed (%d): %s", argv[0], WEXITSTATUS(status), line);
+}
+
+enum err proc_filter(const char *const argv[], const struct text *input, int output,
+                     struct error *why)
+{
+    int in = -1, messages = -1;
+    enum err err = file_open_scratch(&in, why);
+    if (err)
+        return err;
+    err = file_open_scratch(&messages, why);
+    if (!err) {
+        err = file_write_at(in, text_get(input), input->length, 0);
+        if (err)
+            err_set(why, err, "cannot write the input of %s: %s", argv[0], err_text(err));
+        else
+            err = run_filter(argv, in, output, messages, why);
+        close(messages);
+    }
+    close(in);
+    return err;
+}
+
+/* ---- this process ---- */
+
 void proc_own_cost(struct own_cost *out)
 {
     struct rusage usage;
@@ -259,7 +375,7 @@ void proc_own_cost(struct own_cost *out)
 void proc_limit_heaps(void)
 {
 #ifdef __GLIBC__
-    enum { HEAPS = 4 }; /* enough that threads seldom wait for one another's */
+    enum { HEAPS = 4 }; /* enough that threads seldom wait for one another */
     mallopt(M_ARENA_MAX, HEAPS);
 #endif
 }

@@ -1,12 +1,12 @@
-/* Child processes with a ready/go handshake, and what this process itself costs.
+/* Child processes with a ready/go handshake, other programs as filters, signals, and the cost of this process itself.
  *
- * The child is forked early and waits; everything that must be running before it starts can be
- * set up in peace, and child_go then costs one write.  A struct child owns the process until
- * child_wait has reported its end. */
+ * A measured child is forked early and waits; whatever must be running before it starts can be set up meanwhile, and
+ * child_go then costs one write.  A struct child owns the process until child_wait has reported its end. */
 #ifndef IPW_PORT_PROC_H
 #define IPW_PORT_PROC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "core/err.h"
@@ -29,11 +29,11 @@ struct child_end {
 /* Forks; the child waits for child_go. */
 enum err child_prepare(struct child *child, char *const argv[], struct error *why) MUST_USE;
 
-/* Lets it run and waits until it has become the command.  When the command cannot be run, the
- * error says so, the child is gone, and *exit_code is 127 (not found) or 126. */
+/* Lets it run and waits until it has executed the command.  When that fails, the error says why, the child is gone,
+ * and *exit_code is 127 (not found) or 126. */
 enum err child_go(struct child *child, int *exit_code, struct error *why) MUST_USE;
 
-/* Ends a child that was prepared but will not be let go. */
+/* Ends a child that was prepared but will not run. */
 void child_abandon(struct child *child);
 
 /* Waits for the child's end or for a signal to this process.  Returns 0 at the child's end with
@@ -41,29 +41,39 @@ void child_abandon(struct child *child);
  * set when the terminal sent it (the child then got it too). */
 int child_wait(struct child *child, struct child_end *end, bool *from_terminal);
 
-/* Makes orphans of our children ours, so that a command that daemonises is noticed. */
+/* Adopts orphans of our children, so that a command that daemonizes is noticed. */
 void proc_adopt_orphans(void);
 
 /* How many adopted processes still run. */
 unsigned proc_orphans(void);
 
-/* Returns when none does, with 0, or with the number of a signal that came before. */
+/* Waits until none does and returns 0, or the number of a signal that came first. */
 int proc_await_orphans(void);
 
-/* A standard descriptor that we were started without is held, so that no file or sensor we open
- * takes its number and gets what was meant for it.  Using it fails as before, and a child finds it
- * closed as we did.  Call first of all. */
+/* Occupies standard descriptors that we were started without, so that no file or sensor we open gets their number and
+ * what is written to them.  Using them fails as before, and a child finds them closed as we did.  Call first. */
 void proc_hold_standard_files(void);
 
-/* Signals that child_wait reports; blocked in the calling thread and those it starts.  One that
- * was ignored when we were started stays so.  Call once, before any thread starts. */
-void proc_take_signals(void);
+/* Blocks the signals that child_wait reports, in the calling thread and those it starts.  One that was ignored when we
+ * were started stays ignored.  Call once, before any thread starts. */
+void proc_block_signals(void);
 
-/* A closed pipe becomes a failed write for us; a child finds SIGPIPE as we found it.  Call once. */
+/* Makes a closed pipe a failed write for us; a child gets SIGPIPE as we found it.  Call once. */
 void proc_ignore_pipe(void);
 
 /* One of those signals if it is pending or comes within `patience`; 0 otherwise. */
 int proc_poll_signal(nanos patience);
+
+struct text;
+
+/* The file that PATH has for this program; ERR_NOT_FOUND when it has none that may be run. */
+enum err proc_find(const char *name, char *to, size_t size) MUST_USE;
+
+/* Runs argv[0] (a path) with `input` to read and `output` to write to, and waits for its end.  No shell is involved, so
+ * that no byte of the input can become a command.  A program that fails, or that a signal kills, is ERR_IO with the
+ * first line of its standard error. */
+enum err proc_filter(const char *const argv[], const struct text *input, int output,
+                     struct error *why) MUST_USE;
 
 struct own_cost {
     double cpu_s;
@@ -71,8 +81,8 @@ struct own_cost {
 };
 void proc_own_cost(struct own_cost *out);
 
-/* For a program of many threads that hand their memory on: the C library gives each thread a heap of its
- * own, up to eight a CPU, and every heap keeps what it once needed.  Call before the threads start. */
+/* Limits the C library's heaps, of which it creates up to eight per CPU and never shrinks one: for a program whose
+ * threads pass memory to one another.  Call before the threads start. */
 void proc_limit_heaps(void);
 
 #endif

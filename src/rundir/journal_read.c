@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "core/watch.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
 #include "rundir/journal/lines.h"
@@ -356,7 +356,7 @@ static enum err merge_line(struct journal_index *index, const struct place *plac
     if (err || !value)
         return err;
     if (place->order[1] == 0) { /* the query's own */
-        watch_tell(index->lines.path, place->order[0], index->lines.size);
+        log_progress(index->lines.path, place->order[0], index->lines.size);
         *record = value;
         return ERR_OK;
     }
@@ -391,7 +391,7 @@ enum err journal_index_give(struct journal_index *index,
     if (!err && record)
         err = take(context, record);
     jv_free(record);
-    watch_tell(index->lines.path, index->lines.size, index->lines.size);
+    log_progress(index->lines.path, index->lines.size, index->lines.size);
     return err;
 }
 

@@ -4,23 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rundir/run_table_builder.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/arrow_read.h"
+#include "rundir/run_table_builder.h"
 
 /* Where this file has a column; alternatives that it lacks are left out. */
 struct found {
     size_t count;
     bool is_inside; /* it stands in the JSON that the first place has as text */
-    struct arrow_place places[PLACES_MOST];
+    struct arrow_path places[PLACES_MOST];
 };
 
 struct loading {
     struct arrow_reader *reader;
     struct builder *builder;
     const char *model;
-    struct arrow_place metrics;             /* the model's struct */
+    struct arrow_path metrics;             /* the model's struct */
     struct found problem, expected, answer; /* texts */
     struct found numbers[RUN_NUMBERS], flags[RUN_FLAGS], words[RUN_WORDS];
     size_t rows, capacity; /* of the batch; of the arrays below */
@@ -33,7 +33,7 @@ struct loading {
 enum err arrow_models(const char *path, char ***names, size_t *count, struct error *why)
 {
     struct arrow_reader *reader;
-    struct arrow_place place;
+    struct arrow_path place;
     const char *top = "model_metrics", *name;
     enum err err = arrow_reader_open(path, &reader, why);
     if (err)
@@ -291,7 +291,7 @@ enum err arrow_rows(const char *path, const char *model, struct builder *builder
 {
     struct loading loading = {.builder = builder, .model = model};
     const char *names[] = {"model_metrics", model}, *ours = "ipw";
-    struct arrow_place place;
+    struct arrow_path place;
     enum err err = arrow_reader_open(path, &loading.reader, why);
     if (err)
         return err;

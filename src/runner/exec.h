@@ -45,7 +45,7 @@ struct exec_result {
     nanos started_wall; /* since the epoch */
 };
 
-/* The calling thread must have called proc_take_signals before the session was opened. */
+/* The calling thread must have called proc_block_signals before the session was opened. */
 enum err exec_measure(struct session *session, const struct exec_options *options,
                       struct exec_result *out, struct error *why) MUST_USE;
 void exec_result_release(struct exec_result *result);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
-#include "port/scratch.h"
+#include "port/file.h"
 
 #define BLOCK_BYTES ((long long)(TIMELINE_BLOCK * sizeof(struct timeline_point)))
 
@@ -31,9 +31,9 @@ static enum err spill_block(struct spill *spill, const struct timeline_point *po
         return spill->why.code;
     enum err err = ERR_OK;
     if (spill->fd < 0)
-        err = scratch_open(&spill->fd, &spill->why);
+        err = file_open_scratch(&spill->fd, &spill->why);
     if (!err) {
-        err = scratch_write(spill->fd, points, (size_t)BLOCK_BYTES, spill->blocks * BLOCK_BYTES);
+        err = file_write_at(spill->fd, points, (size_t)BLOCK_BYTES, spill->blocks * BLOCK_BYTES);
         if (err)
             err_set(&spill->why, err, "cannot write to the scratch file: %s", err_text(err));
     }
@@ -169,7 +169,7 @@ enum err timeline_read(const struct timeline *timeline, size_t first, size_t cou
         if (block < timeline->block_count) {
             n = TIMELINE_BLOCK - offset < count ? TIMELINE_BLOCK - offset : count;
             long long start = timeline->blocks[block].number * BLOCK_BYTES;
-            enum err err = scratch_read(timeline->spill->fd, out, n * sizeof *out,
+            enum err err = file_read_at(timeline->spill->fd, out, n * sizeof *out,
                                         start + (long long)(offset * sizeof *out));
             if (err)
                 return err;

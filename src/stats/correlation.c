@@ -42,9 +42,9 @@ static int by_y(const void *left, const void *right)
     return order ? order : compare(a->x, b->x);
 }
 
-/* ---- Pearson, and Spearman, which is Pearson of ranks ---- */
+/* ---- Spearman: Pearson's correlation of ranks ---- */
 
-static struct correlation pearson_of(const struct pair *pairs, size_t count)
+static struct correlation pearson(const struct pair *pairs, size_t count)
 {
     struct correlation out = {count, UNKNOWN, UNKNOWN};
     double mean_x = 0, mean_y = 0, xx = 0, xy = 0, yy = 0;
@@ -66,17 +66,6 @@ static struct correlation pearson_of(const struct pair *pairs, size_t count)
         out.p_value = rest > 0 ? student_outside(out.value * sqrt(freedom / rest), freedom) : 0;
     }
     return out;
-}
-
-enum err pearson(const double *x, const double *y, size_t count, struct correlation *out)
-{
-    struct pair *pairs;
-    size_t kept;
-    enum err err = pairs_of(x, y, count, &pairs, &kept);
-    if (!err)
-        *out = pearson_of(pairs, kept);
-    free(pairs);
-    return err;
 }
 
 static void rank_x(struct pair *pairs, size_t count)
@@ -111,16 +100,16 @@ enum err spearman(const double *x, const double *y, size_t count, struct correla
     if (!err) {
         rank_x(pairs, kept);
         rank_y(pairs, kept);
-        *out = pearson_of(pairs, kept);
+        *out = pearson(pairs, kept);
     }
     free(pairs);
     return err;
 }
 
-/* ---- Kendall, by Knight's count of exchanges ---- */
+/* ---- Kendall, by Knight's merge sort ---- */
 
-/* How many pairs stand in the wrong order of y; sorts by y, with `room` for as many again. */
-static double exchanges(struct pair *pairs, struct pair *room, size_t count)
+/* The number of inversions of y; sorts by y, using `room` for as many pairs. */
+static double inversions(struct pair *pairs, struct pair *room, size_t count)
 {
     double swaps = 0;
     for (size_t width = 1; width < count; width *= 2) {
@@ -191,7 +180,7 @@ static struct correlation kendall_of(struct pair *pairs, struct pair *room, size
     double n = (double)count, all = n * (n - 1) / 2;
     qsort(pairs, count, sizeof *pairs, by_x);
     struct ties x = ties_in(pairs, count, same_x), both = ties_in(pairs, count, same_both);
-    double discordant = exchanges(pairs, room, count);
+    double discordant = inversions(pairs, room, count);
     struct ties y = ties_in(pairs, count, same_y);
     double score = all - x.pairs - y.pairs + both.pairs - 2 * discordant;
     if (!(all > x.pairs) || !(all > y.pairs))

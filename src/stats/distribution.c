@@ -10,7 +10,7 @@ double normal_below(double z)
     return 0.5 * erfc(-z / sqrt(2));
 }
 
-/* A first guess for the lower half, good to a per mille: the tail falls as exp(-z^2 / 2). */
+/* A first guess for the lower half, good to one per mille: the tail falls as exp(-z^2 / 2). */
 static double lower_guess(double p)
 {
     double t = sqrt(-2 * log(p));
@@ -26,7 +26,7 @@ double normal_quantile(double p)
     if (p > 0.5)
         return -normal_quantile(1 - p);
     double z = lower_guess(p);
-    for (int i = 0; i < 4; i++) { /* Halley's steps: each triples the digits */
+    for (int i = 0; i < 4; i++) { /* Halley's method triples the digits at each step */
         double density = exp(-z * z / 2) / 2.5066282746310002;
         double step = (normal_below(z) - p) / density;
         z -= step / (1 + z * step / 2);
@@ -36,7 +36,7 @@ double normal_quantile(double p)
 
 /* ---- the incomplete beta function ---- */
 
-/* Its continued fraction (Lentz's way of evaluating it), which is quick for x < (a+1)/(a+b+2). */
+/* Its continued fraction, by Lentz's method: fast for x < (a+1)/(a+b+2). */
 static double beta_fraction(double a, double b, double x)
 {
     const double tiny = 1e-300;
@@ -59,8 +59,8 @@ static double beta_fraction(double a, double b, double x)
     return value;
 }
 
-/* log(Gamma(a + 1/2) / Gamma(a)): of large a the quotient of two huge numbers would overflow.  Not by
- * lgamma, which writes a variable that threads share. */
+/* log(Gamma(a + 1/2) / Gamma(a)): for large a both would overflow.  Not by lgamma, which writes to a variable that
+ * threads share. */
 static double log_gamma_step(double a)
 {
     if (a < 100)
@@ -70,15 +70,15 @@ static double log_gamma_step(double a)
            r * (-1.0 / 8 + r * r * (1.0 / 192 + r * r * (-1.0 / 640 + r * r * 17.0 / 14336)));
 }
 
-/* The regularised incomplete beta function with b = 1/2 (or, turned round, a = 1/2), which is all that
- * Student's distribution needs; y = 1 - x is given, because near 1 it cannot be made of x. */
+/* The regularized incomplete beta function with b = 1/2 (or, mirrored, a = 1/2), which is all that Student's
+ * distribution needs.  y = 1 - x is passed, because for x near 1 it cannot be computed from x. */
 static double beta_half(double a, double x, double y)
 {
     if (x <= 0 || y <= 0)
         return x <= 0 ? 0 : 1;
     double front = exp(a * (x > 0.5 ? log1p(-y) : log(x)) + 0.5 * (y > 0.5 ? log1p(-x) : log(y)) +
                        log_gamma_step(a)) /
-                   1.7724538509055160; /* the root of pi is Gamma(1/2) */
+                   1.7724538509055160; /* Gamma(1/2), the square root of pi */
     if (x < (a + 1) / (a + 2.5))
         return front * beta_fraction(a, 0.5, x) / a;
     return 1 - front * beta_fraction(0.5, a, y) / 0.5;
@@ -101,7 +101,7 @@ double student_quantile(double outside, double freedom)
     double low = 0, high = 1;
     while (student_outside(high, freedom) > outside && high < 1e300)
         high *= 2;
-    for (int i = 0; i < 200; i++) { /* halving needs no derivative and cannot miss */
+    for (int i = 0; i < 200; i++) { /* bisection needs no derivative and always converges */
         double middle = low + (high - low) / 2;
         if (middle == low || middle == high)
             break;

@@ -25,33 +25,33 @@ double kde_bandwidth(const double *values, size_t count)
     return width_of(&moments);
 }
 
-/* Weights on a grid from the least to the largest value: a kernel each, as if they were values. */
-static void lay_out(const double *values, size_t count, const struct online *moments,
-                    double *weights, double *centres)
+/* Bins the values on a grid from the smallest to the largest: each point gets a kernel with its weight. */
+static void bin_values(const double *values, size_t count, const struct online *moments,
+                       double *weights, double *centers)
 {
     double step = (moments->max - moments->min) / (KDE_GRID - 1);
     for (size_t i = 0; i < KDE_GRID; i++) {
         weights[i] = 0;
-        centres[i] = moments->min + (double)i * step;
+        centers[i] = moments->min + (double)i * step;
     }
     for (size_t i = 0; i < count; i++) {
         if (!is_known(values[i]))
             continue;
-        double place = (values[i] - moments->min) / step;
-        size_t below = place < KDE_GRID - 1 ? (size_t)place : KDE_GRID - 2;
-        double share = place - (double)below;
+        double position = (values[i] - moments->min) / step;
+        size_t below = position < KDE_GRID - 1 ? (size_t)position : KDE_GRID - 2;
+        double share = position - (double)below;
         weights[below] += 1 - share;
         weights[below + 1] += share;
     }
 }
 
-static double density_at(double at, const double *centres, const double *weights, size_t count,
+static double density_at(double at, const double *centers, const double *weights, size_t count,
                          double width)
 {
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
-        double z = (at - centres[i]) / width;
-        if (is_known(centres[i]) && (!weights || weights[i] > 0))
+        double z = (at - centers[i]) / width;
+        if (is_known(centers[i]) && (!weights || weights[i] > 0))
             sum += (weights ? weights[i] : 1) * exp(-z * z / 2);
     }
     return sum;
@@ -67,7 +67,7 @@ enum err kde(const double *values, size_t count, const double *at, size_t points
         grid = malloc(2 * KDE_GRID * sizeof *grid);
         if (!grid)
             return ERR_NO_MEMORY;
-        lay_out(values, count, &moments, grid, grid + KDE_GRID);
+        bin_values(values, count, &moments, grid, grid + KDE_GRID);
     }
     double scale = 1 / ((double)moments.count * width * 2.5066282746310002);
     for (size_t i = 0; i < points; i++)

@@ -1,4 +1,4 @@
-/* The density of values by Gaussian kernels.  Pure but for memory of its own, which it gives back. */
+/* Kernel density estimates with Gaussian kernels.  Memory that a call needs is freed before it returns. */
 #ifndef IPW_STATS_KDE_H
 #define IPW_STATS_KDE_H
 
@@ -6,13 +6,13 @@
 
 #include "core/err.h"
 
-/* Silverman's rule as the Python IPW has it: 0.9 x sample standard deviation x n^(-1/5).  UNKNOWN under two finite values, or where all
- * are the same. */
+/* Silverman's rule as the Python IPW has it: 0.9 x sample standard deviation x n^(-1/5).  UNKNOWN under two finite
+ * values, or where all are equal. */
 double kde_bandwidth(const double *values, size_t count);
 
-/* density[i] at at[i], of the finite values.  Up to KDE_EXACT values each has its kernel; more are
- * first laid on a grid of KDE_GRID points, each shared by the two around it, which changes the density
- * by less than a thousandth of its peak.  ERR_NO_DATA where there is no bandwidth. */
+/* density[i] at at[i], of the finite values.  Up to KDE_EXACT values each has its own kernel; more are first binned
+ * on a grid of KDE_GRID points, each value split between its two neighbors, which changes the density by less than
+ * a thousandth of its peak.  ERR_NO_DATA where there is no bandwidth. */
 enum { KDE_EXACT = 20000, KDE_GRID = 4096 };
 enum err kde(const double *values, size_t count, const double *at, size_t points, double *density)
     MUST_USE;

@@ -6,26 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is left of a column after those before it, against what it was: under this it depends on them. */
+/* The norm of a column's part orthogonal to those before it, relative to its own: below this it is dependent. */
 #define RANK_TOLERANCE 1e-10
 
 /* ---- reflections ---- */
 
-struct reflected {
+struct qr {
     double *r;    /* rows x columns: its upper triangle is R */
     double *b;    /* reflected with it */
-    double *norm; /* of each column before */
+    double *norm; /* of each column of the matrix */
     size_t rows, columns;
 };
 
-static void reflected_release(struct reflected *it)
+static void qr_release(struct qr *it)
 {
     free(it->r);
     free(it->b);
     free(it->norm);
 }
 
-static double column_norm(const struct reflected *it, size_t column, size_t from)
+static double column_norm(const struct qr *it, size_t column, size_t from)
 {
     double sum = 0;
     for (size_t i = from; i < it->rows; i++)
@@ -33,8 +33,8 @@ static double column_norm(const struct reflected *it, size_t column, size_t from
     return sqrt(sum);
 }
 
-/* Mirrors so that column k has nothing below its diagonal. */
-static bool reflect(struct reflected *it, size_t k, double *mirror)
+/* Zeroes column k below its diagonal; false when the column is dependent. */
+static bool reflect(struct qr *it, size_t k, double *mirror)
 {
     size_t n = it->columns;
     double left = column_norm(it, k, k);
@@ -46,7 +46,7 @@ static bool reflect(struct reflected *it, size_t k, double *mirror)
     mirror[k] += *diagonal > 0 ? left : -left;
     for (size_t i = k; i < it->rows; i++)
         squares += mirror[i] * mirror[i];
-    for (size_t j = k; j <= n; j++) { /* column n stands for b */
+    for (size_t j = k; j <= n; j++) { /* column n is b */
         double dot = 0;
         for (size_t i = k; i < it->rows; i++)
             dot += mirror[i] * (j < n ? it->r[i * n + j] : it->b[i]);
@@ -56,10 +56,10 @@ static bool reflect(struct reflected *it, size_t k, double *mirror)
     return true;
 }
 
-static enum err reflected_init(struct reflected *it, const double *a, const double *b, size_t rows,
-                               size_t columns)
+static enum err qr_init(struct qr *it, const double *a, const double *b, size_t rows,
+                        size_t columns)
 {
-    *it = (struct reflected){.rows = rows, .columns = columns};
+    *it = (struct qr){.rows = rows, .columns = columns};
     if (rows == 0 || columns == 0 || rows < columns)
         return ERR_BAD_VALUE;
     it->r = malloc(rows * columns * sizeof *it->r);
@@ -82,23 +82,23 @@ static enum err reflected_init(struct reflected *it, const double *a, const doub
 
 enum err least_squares(const double *a, const double *b, size_t rows, size_t columns, double *x)
 {
-    struct reflected it;
-    enum err err = reflected_init(&it, a, b, rows, columns);
+    struct qr it;
+    enum err err = qr_init(&it, a, b, rows, columns);
     for (size_t k = columns; !err && k-- > 0;) {
         x[k] = it.b[k];
         for (size_t j = k + 1; j < columns; j++)
             x[k] -= it.r[k * columns + j] * x[j];
         x[k] /= it.r[k * columns + k];
     }
-    reflected_release(&it);
+    qr_release(&it);
     return err;
 }
 
 /* Row j of R's inverse, squared and summed: (a'a)^-1 is R^-1 R^-1'. */
 enum err least_squares_sigmas(const double *a, size_t rows, size_t columns, double *sigmas)
 {
-    struct reflected it;
-    enum err err = reflected_init(&it, a, NULL, rows, columns);
+    struct qr it;
+    enum err err = qr_init(&it, a, NULL, rows, columns);
     double *inverse = calloc(columns ? columns * columns : 1, sizeof *inverse);
     if (!inverse)
         err = ERR_NO_MEMORY;
@@ -116,21 +116,21 @@ enum err least_squares_sigmas(const double *a, size_t rows, size_t columns, doub
         sigmas[j] = sqrt(sum);
     }
     free(inverse);
-    reflected_release(&it);
+    qr_release(&it);
     return err;
 }
 
-/* ---- at 0 or above ---- */
+/* ---- non-negative ---- */
 
 struct active_set {
     const double *a, *b;
     size_t rows, columns;
-    double *x, *z, *pull; /* now; the unbound answer; the gradient */
-    double *part, *found; /* the free columns, and their answer */
+    double *x, *z, *gradient; /* the current and the unconstrained solution */
+    double *part, *found;     /* the free columns, and their solution */
     bool *is_free, *refused;
 };
 
-/* The unbound answer over the free columns; the others are 0. */
+/* The unconstrained solution over the free columns; the others are 0. */
 static enum err solve_free(struct active_set *s)
 {
     size_t width = 0, at = 0;
@@ -147,31 +147,31 @@ static enum err solve_free(struct active_set *s)
     return err;
 }
 
-/* How much each column would lessen the distance. */
-static void take_gradient(struct active_set *s)
+/* How much each column would reduce the residual. */
+static void compute_gradient(struct active_set *s)
 {
-    memset(s->pull, 0, s->columns * sizeof *s->pull);
+    memset(s->gradient, 0, s->columns * sizeof *s->gradient);
     for (size_t i = 0; i < s->rows; i++) {
         double rest = s->b[i];
         for (size_t j = 0; j < s->columns; j++)
             rest -= s->a[i * s->columns + j] * s->x[j];
         for (size_t j = 0; j < s->columns; j++)
-            s->pull[j] += s->a[i * s->columns + j] * rest;
+            s->gradient[j] += s->a[i * s->columns + j] * rest;
     }
 }
 
-/* The bound column that pulls most; -1 when none pulls beyond rounding. */
+/* The bound column with the largest gradient; -1 when none is above rounding. */
 static long next_column(const struct active_set *s, const double *scale)
 {
     long best = -1;
     for (size_t j = 0; j < s->columns; j++)
-        if (!s->is_free[j] && !s->refused[j] && s->pull[j] > 1e-12 * scale[j] &&
-            (best < 0 || s->pull[j] / scale[j] > s->pull[best] / scale[best]))
+        if (!s->is_free[j] && !s->refused[j] && s->gradient[j] > 1e-12 * scale[j] &&
+            (best < 0 || s->gradient[j] / scale[j] > s->gradient[best] / scale[best]))
             best = (long)j;
     return best;
 }
 
-/* From x towards z as far as nothing becomes negative; what reaches 0 is bound again. */
+/* From x towards z until a column reaches 0, which is bound again. */
 static void step(struct active_set *s)
 {
     double most = 1;
@@ -198,13 +198,13 @@ static bool any_negative(const struct active_set *s)
     return false;
 }
 
-/* Frees one column and finds the answer with it. */
+/* Frees one column and solves with it. */
 static enum err admit(struct active_set *s, size_t column)
 {
     s->is_free[column] = true;
     enum err err = solve_free(s);
     if (err == ERR_BAD_VALUE || (!err && s->z[column] <= 0)) {
-        s->is_free[column] = false; /* it depends on the others, or only rounding pulled */
+        s->is_free[column] = false; /* it is dependent, or its gradient was rounding */
         s->refused[column] = true;
         return ERR_OK;
     }
@@ -231,7 +231,7 @@ static enum err run_active_set(struct active_set *s, double *scale)
         scale[j] = fmax(sqrt(squares * size), DBL_MIN);
     }
     for (size_t round = 0; round < 30 * s->columns; round++) {
-        take_gradient(s);
+        compute_gradient(s);
         long column = next_column(s, scale);
         if (column < 0)
             return ERR_OK;
@@ -239,7 +239,7 @@ static enum err run_active_set(struct active_set *s, double *scale)
         if (err)
             return err;
     }
-    return ERR_BAD_VALUE; /* it went round in circles, which only rounding can make it do */
+    return ERR_BAD_VALUE; /* it cycles, which only rounding can cause */
 }
 
 enum err least_squares_positive(const double *a, const double *b, size_t rows, size_t columns,
@@ -260,7 +260,7 @@ enum err least_squares_positive(const double *a, const double *b, size_t rows, s
             .columns = columns,
             .x = x,
             .z = rest,
-            .pull = rest + columns,
+            .gradient = rest + columns,
             .part = numbers,
             .found = rest + 2 * columns,
             .is_free = flags,

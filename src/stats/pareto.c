@@ -8,7 +8,7 @@ struct choice {
     size_t index;
 };
 
-/* Cheapest first; of equally cheap ones the worthiest. */
+/* By cost; of equal cost the one worth most first. */
 static int by_cost(const void *left, const void *right)
 {
     const struct choice *a = left, *b = right;
@@ -27,22 +27,22 @@ static size_t known_choices(const double *cost, const double *worth, size_t coun
     return known;
 }
 
-enum err pareto_mark(const double *cost, const double *worth, size_t count, bool *on)
+enum err pareto_mark(const double *cost, const double *worth, size_t count, bool *optimal)
 {
     struct choice *choices = malloc((count ? count : 1) * sizeof *choices);
     if (!choices)
         return ERR_NO_MEMORY;
     size_t known = known_choices(cost, worth, count, choices);
     for (size_t i = 0; i < count; i++)
-        on[i] = false;
+        optimal[i] = false;
     qsort(choices, known, sizeof *choices, by_cost);
-    const struct choice *best = NULL; /* the worthiest of those that cost less or as much */
+    const struct choice *best = NULL; /* worth most among those that cost no more */
     for (size_t i = 0; i < known; i++) {
         const struct choice *choice = &choices[i];
         if (best && choice->worth <= best->worth &&
             (choice->worth != best->worth || choice->cost != best->cost))
             continue;
-        on[choice->index] = true;
+        optimal[choice->index] = true;
         best = choice;
     }
     free(choices);

@@ -1,4 +1,4 @@
-/* The Pareto frontier: of several choices, those that no other beats.  Pure. */
+/* Pareto optimality of choices by cost and benefit.  Pure. */
 #ifndef IPW_STATS_PARETO_H
 #define IPW_STATS_PARETO_H
 
@@ -7,9 +7,8 @@
 
 #include "core/err.h"
 
-/* Sets on[i] where no other choice costs as little and is worth as much, and more in one of the two:
- * cost[i] is better smaller, worth[i] better larger.  Equal choices are on it together; one of which
- * either figure is unknown is not. */
-enum err pareto_mark(const double *cost, const double *worth, size_t count, bool *on) MUST_USE;
+/* Sets optimal[i] where no other choice dominates it: costs no more and is worth no less, and is better in one of
+ * the two.  Equal choices are optimal together; one with an unknown value is not. */
+enum err pareto_mark(const double *cost, const double *worth, size_t count, bool *optimal) MUST_USE;
 
 #endif

@@ -1,14 +1,80 @@
 #include "stats/quantile.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "core/units.h"
 
-static int ascending_order(const void *a, const void *b)
+/* ---- sorting ---- */
+
+static void swap(double *a, double *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    double kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* The median of three: otherwise an array that is already sorted would be the worst case. */
+static double pivot_of(const double *values, size_t low, size_t high)
+{
+    double a = values[low], b = values[low + (high - low) / 2], c = values[high];
+    if ((a <= b) == (b <= c))
+        return b;
+    return (b <= a) == (a <= c) ? a : c;
+}
+
+/* Hoare's partition: everything up to *left is at most the pivot, from *right on at least. */
+static void split(double *values, size_t low, size_t high, size_t *left, size_t *right)
+{
+    double pivot = pivot_of(values, low, high);
+    size_t i = low, j = high;
+    for (;;) {
+        while (values[i] < pivot)
+            i++;
+        while (values[j] > pivot)
+            j--;
+        if (i >= j)
+            break;
+        swap(&values[i], &values[j]);
+        i++;
+        j--;
+    }
+    *left = j;
+    *right = i == j ? i + 1 : i;
+}
+
+/* Quicksort of doubles alone is several times as fast as qsort, which calls back for each pair. */
+void sort_ascending(double *values, size_t count)
+{
+    while (count > 1) {
+        size_t left, right;
+        if (count <= 16) {
+            for (size_t i = 1; i < count; i++)
+                for (size_t j = i; j > 0 && values[j - 1] > values[j]; j--)
+                    swap(&values[j - 1], &values[j]);
+            return;
+        }
+        split(values, 0, count - 1, &left, &right);
+        if (left + 1 <
+            count - right) { /* recursion takes the shorter side: the stack stays small */
+            sort_ascending(values, left + 1);
+            values += right;
+            count -= right;
+        } else {
+            sort_ascending(values + right, count - right);
+            count = left + 1;
+        }
+    }
+}
+
+/* ---- of sorted values ---- */
+
+/* Weighted rather than low + share * (high - low): the difference may overflow.  Equal neighbors are returned
+ * as they are, so that rounding never leaves their range. */
+static double between(double low, double high, double share)
+{
+    return low == high || share == 0 ? low : low * (1 - share) + high * share;
 }
 
 double quantile_sorted(const double *ascending, size_t count, double p)
@@ -19,13 +85,7 @@ double quantile_sorted(const double *ascending, size_t count, double p)
     size_t below = (size_t)position;
     if (below >= count - 1)
         return ascending[count - 1];
-    double share = position - (double)below;
-    double low = ascending[below], high = ascending[below + 1];
-    /* Weighted rather than low + share * (high - low): the difference may overflow.  Equal
-     * neighbours are returned as they are, so rounding never leaves their range. */
-    if (low == high || share == 0)
-        return low;
-    return low * (1 - share) + high * share;
+    return between(ascending[below], ascending[below + 1], position - (double)below);
 }
 
 /* A sorted copy of the finite values, to be freed; NULL when there is none or no memory. */
@@ -40,7 +100,7 @@ static double *sorted_copy(const double *values, size_t count, size_t *kept)
     for (size_t i = 0; i < count; i++)
         if (is_known(values[i]))
             copy[(*kept)++] = values[i];
-    qsort(copy, *kept, sizeof *copy, ascending_order);
+    sort_ascending(copy, *kept);
     return copy;
 }
 
@@ -60,7 +120,67 @@ double quantile(const double *values, size_t count, double p)
     return out;
 }
 
-double median(const double *values, size_t count)
+/* ---- by selection ---- */
+
+/* Moves values below the pivot (or equal to it, too) to the front of low .. high-1 and returns where the rest
+ * begins.  Branchless: the comparison cannot be predicted, and a misprediction costs more than ten moves. */
+static size_t move_below(double *values, size_t low, size_t high, double pivot, bool or_equal)
 {
-    return quantile(values, count, 0.5);
+    size_t end = low;
+    for (size_t i = low; i < high; i++) {
+        double value = values[i];
+        values[i] = values[end];
+        values[end] = value;
+        end += or_equal ? value <= pivot : value < pivot;
+    }
+    return end;
+}
+
+/* The value of a rank (from 0); smaller ones are before it afterwards, larger ones behind.  Values before `low`
+ * are known to be smaller already. */
+static double select_rank(double *values, size_t low, size_t count, size_t rank)
+{
+    size_t high = count;
+    while (high - low > 1) {
+        double pivot = pivot_of(values, low, high - 1);
+        size_t below = move_below(values, low, high, pivot, false);
+        if (rank < below) {
+            high = below;
+            continue;
+        }
+        low = move_below(values, below, high, pivot, true);
+        if (rank < low)
+            break;
+    }
+    return values[rank];
+}
+
+/* Looks only at values from `from` on; *below is where the next, larger quantile may start. */
+static double select_from(double *values, size_t from, size_t count, double p, size_t *below)
+{
+    double position = p * (double)(count - 1);
+    *below = (size_t)position;
+    double share = position - (double)*below, low = select_rank(values, from, count, *below);
+    if (share == 0 || *below + 1 >= count)
+        return low;
+    double high = values[*below + 1]; /* the smallest of those behind */
+    for (size_t i = *below + 2; i < count; i++)
+        high = values[i] < high ? values[i] : high;
+    return between(low, high, share);
+}
+
+void select_quantiles(double *values, size_t count, const double *ps, size_t p_count, double *out)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < p_count; i++)
+        out[i] = count && ps[i] >= 0 && ps[i] <= 1 ? select_from(values, from, count, ps[i], &from)
+                                                   : UNKNOWN;
+}
+
+double select_median(double *values, size_t count)
+{
+    const double half = 0.5;
+    double out;
+    select_quantiles(values, count, &half, 1, &out);
+    return out;
 }

@@ -1,19 +1,25 @@
-/* Quantiles by linear interpolation: quantile p of n sorted values stands at position p (n - 1),
- * counted from 0, between the two values around it (the definition that NumPy and R call linear
- * and type 7).  Values that are UNKNOWN or infinite are left out.  The caller's array is never
- * changed; what cannot be answered (no value, p outside 0..1, no memory) is UNKNOWN. */
+/* Order statistics: quantiles by linear interpolation, and sorting of doubles.  Quantile p of n sorted values is
+ * at position p (n - 1), counted from 0, between the two values around it (NumPy's "linear", R's type 7).
+ * What cannot be answered (no value, p outside 0..1, no memory) is UNKNOWN.  Pure. */
 #ifndef IPW_STATS_QUANTILE_H
 #define IPW_STATS_QUANTILE_H
 
 #include <stddef.h>
 
+/* Of the finite values; the array is not changed. */
 double quantile(const double *values, size_t count, double p);
-double median(const double *values, size_t count);
 
 /* Several at once for the price of one sort: out[i] is the quantile at ps[i]. */
 void quantiles(const double *values, size_t count, const double *ps, size_t p_count, double *out);
 
-/* On an array that is already ascending and finite: no copy, no allocation. */
+/* Of an array that is ascending and finite: no copy, no allocation. */
 double quantile_sorted(const double *ascending, size_t count, double p);
+
+/* Of a finite array, which is reordered instead of sorted: linear time and no copy.  The ps must ascend. */
+void select_quantiles(double *values, size_t count, const double *ps, size_t p_count, double *out);
+double select_median(double *values, size_t count);
+
+/* Puts finite values into ascending order. */
+void sort_ascending(double *values, size_t count);
 
 #endif

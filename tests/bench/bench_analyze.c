@@ -18,10 +18,10 @@
 #include "core/random.h"
 #include "core/text.h"
 #include "port/arrow_write.h"
-#include "port/filter.h"
 #include "port/json_read.h"
-#include "stats/bootstrap.h"
+#include "port/proc.h"
 #include "rundir/store.h"
+#include "stats/bootstrap.h"
 
 /* Records that differ, each given again and again: making a million of JSON would take minutes. */
 enum { DIFFERENT = 997, MANY = 1000000, FEW = 100000, ROUNDS = 3 };
@@ -205,7 +205,7 @@ static void measure_plot(const char *directory)
     const char *const words[] = {program, "plot", directory, "--plot", "energy", NULL};
     double cpu_s[ROUNDS], wall_s = INFINITY;
     char path[PATH_MAX];
-    if (program_find("gnuplot", path, sizeof path)) {
+    if (proc_find("gnuplot", path, sizeof path)) {
         printf("bench_analyze: ipw plot skipped: no gnuplot\n");
         return;
     }

@@ -308,7 +308,7 @@ class BadInput(AnalyzeTest):
     def test_damaged_arrow(self):
         path = profiled(self.on)
         whole = (path / ARROW).read_bytes()
-        for damaged, words in ((whole[:-2000], "cut short"), (b"", "empty"), (b"x" * 4000, "not an Arrow")):
+        for damaged, words in ((whole[:-2000], "truncated"), (b"", "empty"), (b"x" * 4000, "not an Arrow")):
             (path / ARROW).write_bytes(damaged)
             text = self.analyze(path)  # the journal has it all
             self.assertIn("the journal is read in place of the Arrow files", text)

@@ -163,7 +163,7 @@ class LargeFiles(unittest.TestCase):
             file.write('"}\n{"problem": "last"}\n')
         rows, _ = items(path)
         self.assertEqual([row.get("problem") for row in rows], ["first", None, "last"])
-        self.assertRegex(rows[1]["error"], r"line 2: a row of \d+ bytes: the most is 67108864")
+        self.assertRegex(rows[1]["error"], r"line 2: a row of \d+ bytes \(limit 67108864\)")
 
 
 # ---- saved datasets ----

@@ -692,7 +692,7 @@ class Gnuplot(PlotTest):
         run = self.run_of(3)
         for script, words in (("echo 'unknown terminal' >&2; exit 3", "unknown terminal"),
                               ("kill -9 $$", "signal 9"), ("exit 0", "drew nothing"),
-                              ("exit 1", "does not say why")):
+                              ("exit 1", "no message")):
             done = self.plot(run, "--plot", "energy,ttft", code=1, env=self.fake(script))
             self.assertIn(words, done.stderr)
             self.assertEqual(list((run / "plots").iterdir()), [])

@@ -165,7 +165,7 @@ class Fits(Oracle):
                 continue
             got, = ask({"ask": "theil_sen", "x": x, "y": y})
             wanted = st.theilslopes(y, x)
-            self.assertFalse(got["drawn"])
+            self.assertFalse(got["sampled"])
             self.close(got["slope"], wanted.slope, 1e-9)
             self.assertAlmostEqual(got["intercept"], wanted.intercept,
                                    delta=1e-9 * (abs(wanted.intercept) + np.max(np.abs(y))))
@@ -175,7 +175,7 @@ class Fits(Oracle):
         x = rng.uniform(0, 100, 20000)
         y = 2 * x + rng.standard_t(2, 20000)
         got, again = ask({"ask": "theil_sen", "x": x, "y": y}, {"ask": "theil_sen", "x": x, "y": y})
-        self.assertTrue(got["drawn"])
+        self.assertTrue(got["sampled"])
         self.assertEqual(got, again)
         self.close(got["slope"], 2, 0.01)
 
@@ -183,17 +183,16 @@ class Fits(Oracle):
 class Correlations(Oracle):
     def test_values_and_p(self):
         for x, y in samples():
-            for name, function in (("pearson", st.pearsonr), ("spearman", st.spearmanr),
+            for name, function in (("spearman", st.spearmanr),
                                    ("kendall", lambda a, b: st.kendalltau(a, b, method="asymptotic"))):
                 got, = ask({"ask": name, "x": x, "y": y})
                 value, p = function(x, y)
-                loose = 1e-6 if name == "pearson" and np.min(x) > 1e6 else CLOSE
-                self.close(got["value"], value, loose, name)
+                self.close(got["value"], value, CLOSE, name)
                 if 1e-250 < p and 1 - abs(value) > 1e-9:
                     self.close(got["p_value"], p, 1e-7 if name != "kendall" else CLOSE, name)
 
     def test_without_difference(self):
-        for name in ("pearson", "spearman", "kendall"):
+        for name in ("spearman", "kendall"):
             got, = ask({"ask": name, "x": [1.0, 1.0, 1.0], "y": [1.0, 2.0, 3.0]})
             self.assertIsNone(got["value"])
 
@@ -226,16 +225,18 @@ class Densities(Oracle):
         self.assertFalse(got["done"])
 
 
-class Permutations(Oracle):
+class Contrasts(Oracle):
+    """The permutation test of `ipw compare`."""
+
     @staticmethod
     def difference(a, b, axis=0):
-        return np.mean(a, axis=axis) - np.mean(b, axis=axis)
+        return np.mean(b, axis=axis) - np.mean(a, axis=axis)
 
     def test_exact(self):
         rng = np.random.default_rng(5)
         for shift in (0, 0.5, 3):
             a, b = rng.normal(shift, 1, 9), rng.normal(0, 1, 9)
-            got, = ask({"ask": "paired", "x": a, "y": b, "most": 100000})
+            got, = ask({"ask": "paired", "x": a, "y": b})
             wanted = st.permutation_test((a, b), self.difference, permutation_type="samples",
                                          n_resamples=np.inf, vectorized=True)
             self.assertTrue(got["exact"])
@@ -243,22 +244,23 @@ class Permutations(Oracle):
             self.close(got["difference"], wanted.statistic)
             c = rng.normal(0, 1, 6)
             for first, second in ((a, c), (c, a)):
-                got, = ask({"ask": "unpaired", "x": first, "y": second, "most": 100000})
+                got, = ask({"ask": "unpaired", "x": first, "y": second})
                 # Both sides by size, which SciPy's "two-sided" is not where the sets differ in size.
                 wanted = st.permutation_test(
                     (first, second), lambda p, q, axis=0: np.abs(self.difference(p, q, axis)),
                     n_resamples=np.inf, vectorized=True, alternative="greater")
-                self.assertTrue(got["exact"])
-                self.close(got["p_value"], wanted.pvalue)
+                # Ours is from 9999 random arrangements.
+                spread = (wanted.pvalue * (1 - wanted.pvalue) / 9999) ** 0.5
+                self.assertAlmostEqual(got["p_value"], wanted.pvalue, delta=4 * spread + 2e-4)
                 self.close(got["difference"], self.difference(first, second))
 
-    def test_drawn(self):
+    def test_sampled(self):
         rng = np.random.default_rng(6)
         a, b = rng.normal(0.3, 1, 80), rng.normal(0, 1, 100)
         for kind, wanted in (("unpaired", st.ttest_ind(a, b).pvalue),
                              ("paired", st.ttest_rel(a, b[:80]).pvalue)):
-            got, again = (ask({"ask": kind, "x": a, "y": b if kind == "unpaired" else b[:80],
-                               "most": 20000})[0] for _ in range(2))
+            got, again = (ask({"ask": kind, "x": a, "y": b if kind == "unpaired" else b[:80]})[0]
+                          for _ in range(2))
             self.assertFalse(got["exact"])
             self.assertEqual(got, again)
             self.assertAlmostEqual(got["p_value"], wanted, delta=0.02)
@@ -270,7 +272,7 @@ class Intervals(Oracle):
         return np.sum(x, axis=axis) / np.sum(y, axis=axis)
 
     def check(self, x, y):
-        got, again = ask(*2 * [{"ask": "resample", "x": x, "y": y, "draws": 4000, "seed": 1}])
+        got, again = ask(*2 * [{"ask": "bootstrap", "x": x, "y": y, "draws": 4000, "seed": 1}])
         self.assertEqual(got, again)
         wanted = st.bootstrap((x, y), self.ratio, paired=True, method="BCa", n_resamples=4000,
                               vectorized=True, rng=np.random.default_rng(8))
@@ -294,7 +296,7 @@ class Intervals(Oracle):
         self.check(y + rng.normal(0, 30, 6000), y)
 
     def test_of_few(self):
-        got, = ask({"ask": "resample", "x": [2.0], "y": [1.0], "draws": 100, "seed": 1})
+        got, = ask({"ask": "bootstrap", "x": [2.0], "y": [1.0], "draws": 100, "seed": 1})
         self.assertEqual(got["figure"], 2)
         self.assertIsNone(got["low"])
 

@@ -8,14 +8,13 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
+#include "stats/bootstrap.h"
+#include "stats/contrast.h"
 #include "stats/correlation.h"
 #include "stats/distribution.h"
+#include "stats/fit.h"
 #include "stats/kde.h"
-#include "stats/linear_fit.h"
-#include "stats/permutation.h"
-#include "stats/resample.h"
-#include "stats/select.h"
-#include "stats/theil_sen.h"
+#include "stats/quantile.h"
 
 struct series {
     double *values;
@@ -58,7 +57,7 @@ static void tell_theil_sen(struct series x, struct series y, struct json *json)
 {
     struct theil_sen line;
     json_bool(json, "done", theil_sen(x.values, y.values, x.count, &line) == ERR_OK);
-    json_bool(json, "drawn", line.drawn);
+    json_bool(json, "sampled", line.sampled);
     json_number(json, "slope", line.slope);
     json_number(json, "intercept", line.intercept);
 }
@@ -66,9 +65,8 @@ static void tell_theil_sen(struct series x, struct series y, struct json *json)
 static void tell_correlation(const char *ask, struct series x, struct series y, struct json *json)
 {
     struct correlation found = {0, UNKNOWN, UNKNOWN};
-    enum err err = strcmp(ask, "pearson") == 0    ? pearson(x.values, y.values, x.count, &found)
-                   : strcmp(ask, "spearman") == 0 ? spearman(x.values, y.values, x.count, &found)
-                                                  : kendall(x.values, y.values, x.count, &found);
+    enum err err = strcmp(ask, "spearman") == 0 ? spearman(x.values, y.values, x.count, &found)
+                                                : kendall(x.values, y.values, x.count, &found);
     json_bool(json, "done", err == ERR_OK);
     json_number(json, "value", found.value);
     json_number(json, "p_value", found.p_value);
@@ -87,20 +85,28 @@ static void tell_kde(struct series x, struct series at, struct json *json)
     free(density.values);
 }
 
-static void tell_permutation(const char *ask, const struct jv *asked, struct series x,
-                             struct series y, struct json *json)
+/* The contrast of two means: sums of the values and of ones. */
+static void tell_contrast(bool paired, struct series x, struct series y, struct json *json)
 {
-    struct permutation found = {UNKNOWN, UNKNOWN, 0, false};
-    uint64_t most = (uint64_t)jv_number(jv_get(asked, "most"));
-    enum err err =
-        strcmp(ask, "paired") == 0
-            ? permutation_paired(x.values, y.values, x.count, most, 7, &found)
-            : permutation_unpaired(x.values, x.count, y.values, y.count, most, 7, &found);
-    json_bool(json, "done", err == ERR_OK);
+    struct contrast found;
+    double *terms = calloc((x.count + y.count) * CONTRAST_SUMS + 1, sizeof *terms);
+    if (!terms)
+        exit(1);
+    for (size_t i = 0; i < x.count + y.count; i++) {
+        terms[i * CONTRAST_SUMS] = i < x.count ? x.values[i] : y.values[i - x.count];
+        terms[i * CONTRAST_SUMS + 1] = 1;
+    }
+    struct contrast_question question = {
+        .a = {terms, x.count},
+        .b = {terms + x.count * CONTRAST_SUMS, y.count},
+        .paired = paired,
+        .seed = 7,
+    };
+    json_bool(json, "done", contrast(&question, &found) == ERR_OK);
     json_bool(json, "exact", found.exact);
-    json_number(json, "difference", found.difference);
+    json_number(json, "difference", found.difference.value);
     json_number(json, "p_value", found.p_value);
-    json_integer(json, "tried", (int64_t)found.tried);
+    free(terms);
 }
 
 static double ratio_of(const double *sums)
@@ -108,14 +114,14 @@ static double ratio_of(const double *sums)
     return sums[1] != 0 ? sums[0] / sums[1] : UNKNOWN;
 }
 
-static void tell_resample(const struct jv *asked, struct series x, struct series y,
-                          struct json *json)
+static void tell_bootstrap(const struct jv *asked, struct series x, struct series y,
+                           struct json *json)
 {
-    struct resample what = {{x.values, y.values}, 2, x.count, ratio_of, 0, 0, 0};
-    struct resample_interval found;
+    struct bootstrap what = {{x.values, y.values}, 2, x.count, ratio_of, 0, 0, 0};
+    struct bootstrap_interval found;
     what.draws = (unsigned)jv_number(jv_get(asked, "draws"));
     what.seed = (uint64_t)jv_number(jv_get(asked, "seed"));
-    json_bool(json, "done", resample_interval(&what, &found) == ERR_OK);
+    json_bool(json, "done", bootstrap_interval(&what, &found) == ERR_OK);
     json_number(json, "figure", found.figure);
     json_number(json, "low", found.low);
     json_number(json, "high", found.high);
@@ -134,8 +140,9 @@ static void tell_distribution(const char *ask, const struct jv *asked, struct js
 
 static void tell_sorted(struct series x, const struct jv *asked, struct json *json)
 {
-    json_number(json, "quantile",
-                select_quantile(x.values, x.count, jv_number(jv_get(asked, "p"))));
+    double p = jv_number(jv_get(asked, "p")), found;
+    select_quantiles(x.values, x.count, &p, 1, &found);
+    json_number(json, "quantile", found);
     sort_ascending(x.values, x.count);
     json_array(json, "sorted");
     for (size_t i = 0; i < x.count; i++)
@@ -152,15 +159,14 @@ static void tell(const struct jv *asked, struct json *json)
         tell_linear(asked, x, y, json);
     else if (strcmp(ask, "theil_sen") == 0)
         tell_theil_sen(x, y, json);
-    else if (strcmp(ask, "pearson") == 0 || strcmp(ask, "spearman") == 0 ||
-             strcmp(ask, "kendall") == 0)
+    else if (strcmp(ask, "spearman") == 0 || strcmp(ask, "kendall") == 0)
         tell_correlation(ask, x, y, json);
     else if (strcmp(ask, "kde") == 0)
         tell_kde(x, y, json);
     else if (strcmp(ask, "paired") == 0 || strcmp(ask, "unpaired") == 0)
-        tell_permutation(ask, asked, x, y, json);
-    else if (strcmp(ask, "resample") == 0)
-        tell_resample(asked, x, y, json);
+        tell_contrast(strcmp(ask, "paired") == 0, x, y, json);
+    else if (strcmp(ask, "bootstrap") == 0)
+        tell_bootstrap(asked, x, y, json);
     else if (strcmp(ask, "sorted") == 0)
         tell_sorted(x, asked, json);
     else

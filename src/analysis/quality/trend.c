@@ -7,8 +7,8 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "stats/correlation.h"
-#include "stats/select.h"
-#include "stats/theil_sen.h"
+#include "stats/fit.h"
+#include "stats/quantile.h"
 
 enum { TREND_MOST = 100000, TREND_LEAST = 10, COLD_LEAST = 10 };
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/onnx/operators.h"
 
 /* ---- views ---- */
 

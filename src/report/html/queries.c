@@ -12,7 +12,7 @@
 #include "report/html/column.h"
 #include "report/html/spans.h"
 #include "rundir/run_table.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 /* ---- columns of queries ---- */
 

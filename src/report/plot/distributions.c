@@ -10,7 +10,7 @@
 #include "report/plot/plot.h"
 #include "stats/kde.h"
 #include "stats/online.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 /* ---- completion_tokens_kde: density of output lengths, 512 points, as the Python IPW draws it ---- */
 

@@ -15,7 +15,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/utf8.h"
-#include "port/filter.h"
+#include "port/proc.h"
 #include "report/plot/figure.h"
 #include "rundir/run_dir.h"
 
@@ -31,10 +31,10 @@ static void ask(void)
     char program[1024], piece[4096];
     const char *const argv[] = {program, "--format", "%{charset}\n", NULL};
     struct text nothing = {0};
-    FILE *file = program_find("fc-list", program, sizeof program) ? NULL : tmpfile();
+    FILE *file = proc_find("fc-list", program, sizeof program) ? NULL : tmpfile();
     if (!file)
         return;
-    if (!filter_run(argv, &nothing, fileno(file), NULL)) {
+    if (!proc_filter(argv, &nothing, fileno(file), NULL)) {
         size_t got = fseek(file, 0, SEEK_SET) == 0 ? sizeof piece : 0;
         while (got == sizeof piece) {
             got = fread(piece, 1, sizeof piece, file);
@@ -135,7 +135,7 @@ enum { PATH_LONGEST = 1024 };
 
 static enum err find_gnuplot(char *path, struct error *why)
 {
-    if (program_find("gnuplot", path, PATH_LONGEST))
+    if (proc_find("gnuplot", path, PATH_LONGEST))
         return err_set(why, ERR_UNSUPPORTED,
                        "no gnuplot in PATH; install gnuplot-nox (Debian, Ubuntu) or gnuplot");
     return ERR_OK;
@@ -167,7 +167,7 @@ static void forget_date(int file)
 static enum err draw_into(int file, const char *path, const struct text *script, struct error *why)
 {
     const char *const argv[] = {path, "-d", "-", NULL}; /* without the user's own settings */
-    enum err err = filter_run(argv, script, file, why);
+    enum err err = proc_filter(argv, script, file, why);
     if (err)
         return err;
     if (lseek(file, 0, SEEK_END) <= 0)

@@ -10,7 +10,7 @@
 #include "core/units.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
-#include "stats/linear_fit.h"
+#include "stats/fit.h"
 #include "stats/online.h"
 #include "rundir/record.h"
 

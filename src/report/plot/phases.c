@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/plot.h"
-#include "stats/select.h"
+#include "stats/quantile.h"
 
 /* More bars than this cannot be told apart: neighbours are put together. */
 enum { BARS_MOST = 80 };

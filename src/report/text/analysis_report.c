@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"

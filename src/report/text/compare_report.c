@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/json.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "report/text/format.h"

@@ -8,7 +8,6 @@
 
 #include "core/csv.h"
 #include "core/grow.h"
-#include "core/plain.h"
 #include "core/text.h"
 #include "core/units.h"
 

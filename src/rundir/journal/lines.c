@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/log.h"
 #include "core/text.h"
-#include "core/watch.h"
 #include "rundir/journal.h"
 
 enum { FIRST = 1 << 16 };
@@ -82,7 +82,7 @@ static enum err read_more(struct journal_lines *lines, struct error *why)
         return failed(lines, errno, why);
     lines->eof = n == 0;
     lines->end += (size_t)n;
-    watch_tell(lines->path, lines->eof ? lines->size : lines->at + lines->end, lines->size);
+    log_progress(lines->path, lines->eof ? lines->size : lines->at + lines->end, lines->size);
     return ERR_OK;
 }
 

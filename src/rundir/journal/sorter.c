@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/grow.h"
-#include "port/scratch.h"
+#include "port/file.h"
 
 enum { LEAST_WINDOW = 64 }; /* places of a run that are read at once */
 
@@ -57,14 +57,14 @@ static enum err spill(struct sorter *sorter, struct error *why)
 {
     enum err err = ERR_OK;
     qsort(sorter->places, sorter->count, sizeof *sorter->places, compare);
-    if (sorter->fd < 0 && (err = scratch_open(&sorter->fd, why)))
+    if (sorter->fd < 0 && (err = file_open_scratch(&sorter->fd, why)))
         return err;
     struct sorter_run *runs =
         grow(sorter->runs, &sorter->run_capacity, sorter->run_count, sizeof *runs);
     if (!runs)
         return no_memory(why);
     sorter->runs = runs;
-    err = scratch_write(sorter->fd, sorter->places, sorter->count * sizeof *sorter->places,
+    err = file_write_at(sorter->fd, sorter->places, sorter->count * sizeof *sorter->places,
                         offset_of(sorter->written));
     if (err)
         return err_set(why, err, "cannot sort in a temporary file: %s", err_text(err));
@@ -104,7 +104,7 @@ static enum err refill(struct sorter *sorter, struct sorter_run *run, struct err
     run->count = left < window ? (size_t)left : window;
     if (run->count == 0)
         return ERR_OK;
-    enum err err = scratch_read(sorter->fd, &sorter->places[run->window],
+    enum err err = file_read_at(sorter->fd, &sorter->places[run->window],
                                 run->count * sizeof(struct place), offset_of(run->next));
     if (err)
         return err_set(why, err, "cannot sort in a temporary file: %s", err_text(err));

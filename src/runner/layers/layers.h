@@ -182,7 +182,7 @@ struct layers_share layers_component_sum(const struct layers_model *model, enum 
 double layers_work_share(const struct layers_model *model, unsigned phase, unsigned component,
                          unsigned kind);
 
-/* The calling thread must have called proc_take_signals before the session was opened. */
+/* The calling thread must have called proc_block_signals before the session was opened. */
 enum err layers_measure(struct session *session, const char *const *models, size_t count,
                         const struct layers_options *options, struct layers_result *out,
                         struct error *why) MUST_USE;

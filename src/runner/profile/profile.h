@@ -81,7 +81,7 @@ struct profile_result {
     struct text report;   /* the contract for scripts: one JSON object */
 };
 
-/* The calling thread must have called proc_take_signals before the session was opened.  After
+/* The calling thread must have called proc_block_signals before the session was opened.  After
  * ERR_INTERRUPTED threads may still use the options and the session: the process should end. */
 enum err profile_run(struct session *session, const struct host_report *host,
                      const struct profile_options *options, struct profile_result *out,

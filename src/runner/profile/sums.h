@@ -10,7 +10,7 @@
 #include "core/err.h"
 #include "metrics/intelligence.h"
 #include "rundir/record.h"
-#include "stats/sketch.h"
+#include "stats/online.h"
 
 struct json;
 struct jv;

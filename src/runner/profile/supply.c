@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/random.h"
 #include "core/text.h"
 #include "port/json_read.h"
 

@@ -113,7 +113,7 @@ static void tasks_and_levels_are_chosen(void **state)
     items_release(&items);
     static const char *const WRONG[][2] = {
         {"tasks=sortin", "did you mean 'sorting'"},
-        {"tasks=xyzzy", "there are arithmetic"},
+        {"tasks=xyzzy", "known: arithmetic"},
         {"level=0", "levels from 1 to 5"},
         {"level=6", "levels from 1 to 5"},
         {"level=3-2", "levels from 1 to 5"},

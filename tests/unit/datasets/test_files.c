@@ -149,7 +149,7 @@ static void what_cannot_work_is_refused_at_once(void **state)
     assert_contains(items.why.text, "line 1: not JSON");
     tree_write(&tree, "/q.jsonl", "{\"text\":\"t\",\"gold\":1}\n");
     assert_int_equal(read_file("q.jsonl", ""), ERR_BAD_VALUE);
-    assert_contains(items.why.text, "the fields are text, gold");
+    assert_contains(items.why.text, "fields: text, gold");
     assert_int_equal(read_file("q.jsonl", "problm=text"), ERR_USAGE);
     assert_contains(items.why.text, "did you mean 'problem'");
     assert_int_equal(items_read(&items, "jsonl", "limit=1"), ERR_USAGE);

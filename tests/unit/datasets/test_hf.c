@@ -88,9 +88,9 @@ static void splits_are_chosen_by_name(void **state)
     assert_int_equal(read_it("hf", "split=test, limit=1"), ERR_OK);
     assert_int_equal(items.count, 1);
     assert_int_equal(read_it("hf", ""), ERR_USAGE);
-    assert_contains(items.why.text, "train, test: choose with split=");
+    assert_contains(items.why.text, "choose with split= (train, test)");
     assert_int_equal(read_it("hf", "split=dev"), ERR_NOT_FOUND);
-    assert_contains(items.why.text, "it has train, test");
+    assert_contains(items.why.text, "splits: train, test");
     tree_write(&tree, "/d/dataset_dict.json", "{\"splits\": [\"test\"]}");
     assert_int_equal(read_it("hf", ""), ERR_OK); /* no choice to make */
     tree_remove(&tree, "/d/dataset_dict.json");
@@ -109,8 +109,8 @@ static void broken_directories_say_what_is_wrong(void **state)
     static const char *const STATES[][2] = {
         {"{", "not JSON"},
         {"{\"_data_files\": []}", "names no data files"},
-        {"{\"_data_files\": [{\"filename\": \"../secret\"}]}", "is no name of a data file"},
-        {"{\"_data_files\": [{}]}", "is no name of a data file"},
+        {"{\"_data_files\": [{\"filename\": \"../secret\"}]}", "is not the name of a data file"},
+        {"{\"_data_files\": [{}]}", "is not the name of a data file"},
         {"{\"_data_files\": [{\"filename\": \"gone.arrow\"}]}", "gone.arrow"},
     };
     for (size_t i = 0; i < sizeof STATES / sizeof *STATES; i++) {

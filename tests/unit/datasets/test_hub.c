@@ -90,7 +90,7 @@ static void pages_follow_each_other(void **state)
     assert_int_equal(items.count, 249); /* one was cut by the server */
     assert_int_equal(items.told, 250);
     assert_string_equal(items.name, "n");
-    assert_contains(items.errors[0], "o/n, row 7: the server cut its field 'question'");
+    assert_contains(items.errors[0], "o/n, row 7: the server truncated the field 'question'");
     assert_string_equal(items.all[248].problem, "q249");
     assert_string_equal(items.all[248].id, "249");
     assert_int_equal(http_fake.count, 3);
@@ -191,7 +191,7 @@ static void the_token_goes_where_it_may(void **state)
     failure = 403;
     failures = 1;
     assert_int_equal(read_hub("refresh=true"), ERR_DENIED);
-    assert_contains(items.why.text, "token in HF_TOKEN does not open it");
+    assert_contains(items.why.text, "access denied for the token in HF_TOKEN");
     assert_null(strstr(items.why.text, "secret"));
 }
 
@@ -216,7 +216,7 @@ static void config_and_split_are_found(void **state)
     items_release(&items);
     assert_int_equal(items_read(&items, "hub", "dataset=o/n, base_url=" BASE ", split=dev"),
                      ERR_NOT_FOUND);
-    assert_contains(items.why.text, "it has main/train, main/test, other/train");
+    assert_contains(items.why.text, "available: main/train, main/test, other/train");
 }
 
 static void wrong_parameters_are_refused(void **state)

@@ -244,11 +244,11 @@ static void test_what_is_no_stream_is_told(void **state)
         const char *bytes, *says;
     } FILES[] = {
         {"", "empty"},
-        {"hello", "cut short"},
+        {"hello", "truncated"},
         {"hello world, this is text", "not an Arrow stream"},
         {"PAR1 and so on and so on", "not an Arrow stream"},
-        {"\xFF\xFF\xFF\xFF\x10\x27\x00\x00", "cut short"},
-        {"ARROW1", "cut short"},
+        {"\xFF\xFF\xFF\xFF\x10\x27\x00\x00", "truncated"},
+        {"ARROW1", "truncated"},
     };
     struct arrow_reader *reader;
     struct error why = {0};

@@ -53,7 +53,7 @@ static void write_file(const char *path, unsigned times)
 }
 
 struct places {
-    struct arrow_place i, d, m, t, b;
+    struct arrow_path i, d, m, t, b;
 };
 
 static struct places find_all(const struct arrow_reader *reader)
@@ -62,7 +62,7 @@ static struct places find_all(const struct arrow_reader *reader)
     static const char *const T[] = {"s", "m", "t"}, *const B[] = {"s", "m", "b"};
     static const char *const NONE[] = {"s", "m", "t", "deeper"}, *const OTHER[] = {"x"};
     struct places places;
-    struct arrow_place nothing;
+    struct arrow_path nothing;
     assert_true(arrow_reader_find(reader, I, 1, &places.i));
     assert_true(arrow_reader_find(reader, D, 2, &places.d));
     assert_true(arrow_reader_find(reader, M, 2, &places.m));

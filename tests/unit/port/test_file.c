@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,6 +139,82 @@ static void all_bytes_are_written(void **state)
     close(full);
 }
 
+/* ---- scratch files ---- */
+
+static char folder[64];
+
+static int set_tmpdir(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/ipw-scratch-XXXXXX");
+    return mkdtemp(folder) ? setenv("TMPDIR", folder, 1) : -1;
+}
+
+static int unset_tmpdir(void **state)
+{
+    (void)state;
+    unsetenv("TMPDIR");
+    return rmdir(folder); /* fails when something was left in it */
+}
+
+static void scratch_files_have_no_name(void **state)
+{
+    (void)state;
+    int fd;
+    struct error why;
+    char back[6] = "";
+    struct stat about;
+    assert_int_equal(file_open_scratch(&fd, &why), ERR_OK);
+    assert_int_equal(fstat(fd, &about), 0);
+    assert_int_equal(about.st_nlink, 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(file_write_at(fd, "hello", 5, 1000), ERR_OK);
+    assert_int_equal(file_read_at(fd, back, 5, 1000), ERR_OK);
+    assert_string_equal(back, "hello");
+    assert_int_equal(file_read_at(fd, back, 5, 1001), ERR_IO); /* past the end */
+    close(fd);
+}
+
+static void a_missing_tmpdir_is_named(void **state)
+{
+    (void)state;
+    int fd;
+    struct error why;
+    setenv("TMPDIR", "/tmp/ipw-no-such-folder", 1);
+    assert_int_equal(file_open_scratch(&fd, &why), ERR_NOT_FOUND);
+    assert_non_null(strstr(why.text, "TMPDIR=/tmp/ipw-no-such-folder"));
+    assert_true(fd < 0);
+    setenv("TMPDIR", folder, 1);
+}
+
+static void scratch_files_need_no_tmpdir(void **state)
+{
+    (void)state;
+    int fd;
+    struct error why;
+    setenv("TMPDIR", "", 1);
+    assert_int_equal(file_open_scratch(&fd, &why), ERR_OK);
+    close(fd);
+    unsetenv("TMPDIR");
+    assert_int_equal(file_open_scratch(&fd, &why), ERR_OK);
+    close(fd);
+    setenv("TMPDIR", folder, 1);
+}
+
+static void a_full_device_is_no_space(void **state)
+{
+    (void)state;
+    int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        print_message("skipped: no /dev/full here\n");
+        skip();
+    }
+    assert_int_equal(file_write_at(fd, "x", 1, 0), ERR_NO_SPACE);
+    close(fd);
+    assert_int_equal(file_write_at(-1, "x", 1, 0), ERR_IO);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +223,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(writing_truncates, set_up, tear_down),
         cmocka_unit_test_setup_teardown(replacing_is_all_or_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(all_bytes_are_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(scratch_files_have_no_name, set_tmpdir, unset_tmpdir),
+        cmocka_unit_test_setup_teardown(a_missing_tmpdir_is_named, set_tmpdir, unset_tmpdir),
+        cmocka_unit_test_setup_teardown(scratch_files_need_no_tmpdir, set_tmpdir, unset_tmpdir),
+        cmocka_unit_test(a_full_device_is_no_space),
     };
     return RUN_TESTS(tests);
 }

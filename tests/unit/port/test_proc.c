@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/text.h"
+#include "port/file.h"
 #include "support/unit.h"
 
 static char folder[64];
@@ -236,7 +238,7 @@ static void test_ignored_signals_stay_ignored(void **state)
     assert_true(pid >= 0);
     if (pid == 0) {
         signal(SIGHUP, SIG_IGN);
-        proc_take_signals();
+        proc_block_signals();
         kill(getpid(), SIGHUP);
         int hup = proc_poll_signal(20 * NS_PER_MS);
         kill(getpid(), SIGINT);
@@ -259,10 +261,88 @@ static void test_own_cost_grows(void **state)
     assert_true(after.rss_mb >= before.rss_mb && before.rss_mb > 0);
 }
 
+/* ---- filters ---- */
+
+static void test_programs_are_found_in_path(void **state)
+{
+    (void)state;
+    const char *now = getenv("PATH");
+    char path[256], *before = strdup(now ? now : "");
+    assert_int_equal(proc_find("sh", path, sizeof path), ERR_OK);
+    assert_int_equal(access(path, X_OK), 0);
+    assert_int_equal(proc_find("ipw-no-such-program", path, sizeof path), ERR_NOT_FOUND);
+    /* Neither the working directory, nor a folder, nor a file that may not be run. */
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const PATHS[] = {"", "::", "/:/etc"};
+        static const char *const NAMES[] = {"sh", "tests", "passwd"};
+        setenv("PATH", PATHS[i], 1);
+        assert_int_equal(proc_find(NAMES[i], path, sizeof path), ERR_NOT_FOUND);
+    }
+    unsetenv("PATH");
+    assert_int_equal(proc_find("sh", path, sizeof path), ERR_NOT_FOUND);
+    setenv("PATH", before, 1);
+    free(before);
+}
+
+/* Runs a shell script as a filter; `shown` gets its output. */
+static enum err filter_script(const char *script, const char *input, char *shown, size_t size,
+                              struct error *why)
+{
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    struct text text = {0};
+    int file;
+    assert_int_equal(file_open_scratch(&file, why), ERR_OK);
+    text_add(&text, input);
+    enum err err = proc_filter(argv, &text, file, why);
+    ssize_t length = pread(file, shown, size - 1, 0);
+    assert_true(length >= 0);
+    shown[length] = '\0';
+    text_release(&text);
+    close(file);
+    return err;
+}
+
+static void test_a_filter_reads_and_writes(void **state)
+{
+    (void)state;
+    char shown[64];
+    struct error why = {0};
+    assert_int_equal(filter_script("cat", "one\ntwo", shown, sizeof shown, &why), ERR_OK);
+    assert_string_equal(shown, "one\ntwo");
+    assert_int_equal(filter_script("cat", "", shown, sizeof shown, &why), ERR_OK);
+    assert_string_equal(shown, "");
+    assert_int_equal(filter_script("echo noise >&2; echo good", "", shown, sizeof shown, &why),
+                     ERR_OK);
+    assert_string_equal(shown, "good\n");
+}
+
+static void test_failures_of_a_filter_are_reported(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *words;
+    } CASES[] = {
+        {"echo >&2; echo 'no such terminal' >&2; echo more >&2; exit 3",
+         "failed (3): no such terminal"},
+        {"exit 1", "no message"},
+        {"kill -9 $$", "signal 9"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char shown[64];
+        struct error why = {0};
+        assert_int_equal(filter_script(CASES[i].script, "", shown, sizeof shown, &why), ERR_IO);
+        assert_contains(why.text, CASES[i].words);
+    }
+    struct error why = {0};
+    const char *const argv[] = {"/ipw-no-such-program", NULL};
+    assert_int_equal(proc_filter(argv, &(struct text){0}, 1, &why), ERR_NOT_FOUND);
+    assert_contains(why.text, "/ipw-no-such-program");
+}
+
 int main(void)
 {
     proc_ignore_pipe();
-    proc_take_signals();
+    proc_block_signals();
     proc_adopt_orphans();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_runs_before_go),
@@ -276,6 +356,9 @@ int main(void)
         cmocka_unit_test(test_a_signal_ends_the_wait_for_orphans),
         cmocka_unit_test(test_ignored_signals_stay_ignored),
         cmocka_unit_test(test_own_cost_grows),
+        cmocka_unit_test(test_programs_are_found_in_path),
+        cmocka_unit_test(test_a_filter_reads_and_writes),
+        cmocka_unit_test(test_failures_of_a_filter_are_reported),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -198,7 +198,7 @@ static void test_refused(void **state)
     hold_refused(path, NULL, ERR_NO_DATA, "no record");
     tree_write(&tree, "/cut/data-00000-of-00001.arrow", "\xff\xff\xff\xff");
     str_format(path, sizeof path, "%s/cut", tree.root);
-    hold_refused(path, NULL, ERR_BAD_VALUE, "cut short");
+    hold_refused(path, NULL, ERR_BAD_VALUE, "truncated");
 }
 
 static void test_names_of_columns(void **state)

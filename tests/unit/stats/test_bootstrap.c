@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/random.h"
+#include "core/units.h"
 #include "stats/bootstrap.h"
 #include "stats/online.h"
 
@@ -83,6 +84,34 @@ static void normal_draws_are_normal(void **state)
     assert_near((double)within / DRAWS, 0.95, 0.003);
 }
 
+static double mean_of(const double *sums)
+{
+    return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
+}
+
+static void intervals_of_a_ratio(void **state)
+{
+    (void)state;
+    enum { COUNT = 11 };
+    static const double Y[COUNT] = {8.04, 6.95, 7.58,  8.81, 8.33, 9.96,
+                                    7.24, 4.26, 10.84, 4.82, 5.68};
+    double ones[COUNT];
+    struct bootstrap_interval found;
+    for (size_t i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    struct bootstrap what = {{Y, ones}, 2, COUNT, mean_of, 2000, 3, 0};
+    assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
+    assert_near(found.figure, 7.500909090909091, 1e-12);
+    assert_true(found.low > 6 && found.low < 7 && found.high > 8 && found.high < 9);
+    what.terms[0] = ones; /* nothing differs: neither does what is drawn */
+    assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
+    assert_near(found.low, 1, 0);
+    assert_near(found.high, 1, 0);
+    what.count = 0;
+    assert_int_equal(bootstrap_interval(&what, &found), ERR_OK);
+    assert_true(isnan(found.figure) && isnan(found.low));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -90,6 +119,7 @@ int main(void)
         cmocka_unit_test(every_stratum_keeps_its_own),
         cmocka_unit_test(a_seed_is_a_sequence),
         cmocka_unit_test(normal_draws_are_normal),
+        cmocka_unit_test(intervals_of_a_ratio),
     };
     return RUN_TESTS(tests);
 }

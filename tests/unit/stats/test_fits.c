@@ -1,24 +1,15 @@
-/* Fits, ranks, densities, tests and intervals on Anscombe's first set: the figures are SciPy's.  More
+/* Distributions, fits, ranks and densities on Anscombe's first set: the expected values are SciPy's.  More
  * cases, against SciPy itself, are in tests/cli/test_stats_oracle.py. */
 #include "support/unit.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/random.h"
-#include "core/units.h"
 #include "stats/correlation.h"
 #include "stats/distribution.h"
+#include "stats/fit.h"
 #include "stats/kde.h"
-#include "stats/linear_fit.h"
-#include "stats/permutation.h"
-#include "stats/plane_fit.h"
-#include "stats/quantile.h"
-#include "stats/resample.h"
-#include "stats/select.h"
-#include "stats/theil_sen.h"
 
-enum { COUNT = 11, MANY = 5000 };
+enum { COUNT = 11 };
 
 static const double X[COUNT] = {10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5};
 static const double Y[COUNT] = {8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68};
@@ -102,9 +93,6 @@ static void test_correlations(void **state)
     (void)state;
     static const double TIED_X[] = {1, 1, 2, 3, 3, 4}, TIED_Y[] = {2, 1, 2, 2, 5, 4};
     struct correlation found;
-    assert_int_equal(pearson(X, Y, COUNT, &found), ERR_OK);
-    assert_near(found.value, 0.8164205163448395, 1e-12);
-    assert_near(found.p_value, 0.0021696288730788152, 1e-12);
     assert_int_equal(spearman(X, Y, COUNT, &found), ERR_OK);
     assert_near(found.value, 0.8181818181818182, 1e-12);
     assert_near(found.p_value, 0.0020831448404786917, 1e-12);
@@ -153,82 +141,13 @@ static void test_density(void **state)
     assert_int_equal(kde(same, 0, AT, 3, density), ERR_NO_DATA);
 }
 
-static void test_permutations(void **state)
-{
-    (void)state;
-    struct permutation found;
-    assert_int_equal(permutation_paired(X, Y, 6, 10000, 1, &found), ERR_OK);
-    assert_true(found.exact && found.tried == 64);
-    assert_near(found.p_value, 0.03125, 1e-12);
-    assert_int_equal(permutation_unpaired(X, 5, Y, 5, 10000, 1, &found), ERR_OK);
-    assert_true(found.exact && found.tried == 252);
-    assert_near(found.p_value, 0.03968253968253968, 1e-12);
-    assert_int_equal(permutation_unpaired(X, COUNT, Y, COUNT, 500, 1, &found), ERR_OK);
-    assert_true(!found.exact && found.tried == 500);
-    assert_int_equal(permutation_paired(X, Y, 0, 10, 1, &found), ERR_NO_DATA);
-    assert_int_equal(permutation_unpaired(X, 0, Y, 3, 10, 1, &found), ERR_NO_DATA);
-}
-
-static double mean_of(const double *sums)
-{
-    return sums[1] > 0 ? sums[0] / sums[1] : UNKNOWN;
-}
-
-static void test_intervals(void **state)
-{
-    (void)state;
-    double ones[COUNT];
-    struct resample_interval found;
-    for (size_t i = 0; i < COUNT; i++)
-        ones[i] = 1;
-    struct resample what = {{Y, ones}, 2, COUNT, mean_of, 2000, 3, 0};
-    assert_int_equal(resample_interval(&what, &found), ERR_OK);
-    assert_near(found.figure, 7.500909090909091, 1e-12);
-    assert_true(found.low > 6 && found.low < 7 && found.high > 8 && found.high < 9);
-    what.terms[0] = ones; /* nothing differs: neither does what is drawn */
-    assert_int_equal(resample_interval(&what, &found), ERR_OK);
-    assert_near(found.low, 1, 0);
-    assert_near(found.high, 1, 0);
-    what.count = 0;
-    assert_int_equal(resample_interval(&what, &found), ERR_OK);
-    assert_true(isnan(found.figure) && isnan(found.low));
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void test_order(void **state)
-{
-    (void)state;
-    static double values[MANY], sorted[MANY], copy[MANY];
-    static const double PS[] = {0, 0.1, 0.5, 0.501, 0.99, 1};
-    struct random draws = random_seeded(9);
-    for (size_t count = 1; count <= MANY; count = count * 3 + 1) {
-        double found[6];
-        for (size_t i = 0; i < count; i++) /* many are equal */
-            values[i] = sorted[i] = copy[i] = (double)random_index(&draws, count / 2 + 1);
-        qsort(sorted, count, sizeof *sorted, ascending);
-        select_quantiles(values, count, PS, 6, found);
-        for (size_t i = 0; i < 6; i++)
-            assert_near(found[i], quantile_sorted(sorted, count, PS[i]), 1e-12);
-        assert_near(select_rank(values, count, count / 3), sorted[count / 3], 0);
-        sort_ascending(copy, count);
-        assert_memory_equal(copy, sorted, count * sizeof *copy);
-    }
-    assert_true(isnan(select_median(values, 0)));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distributions), cmocka_unit_test(test_lines),
         cmocka_unit_test(test_planes),        cmocka_unit_test(test_theil_sen),
         cmocka_unit_test(test_correlations),  cmocka_unit_test(test_lines_of_equal_values),
-        cmocka_unit_test(test_density),       cmocka_unit_test(test_permutations),
-        cmocka_unit_test(test_intervals),     cmocka_unit_test(test_order),
+        cmocka_unit_test(test_density),
     };
     return RUN_TESTS(tests);
 }

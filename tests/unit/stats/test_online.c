@@ -1,9 +1,11 @@
 #include "support/unit.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "core/units.h"
 #include "stats/online.h"
+#include "stats/quantile.h"
 
 /* Expected values:
  * python3 -c "import statistics as s; v=[412.25,398.5,405.75,421.0,399.125,407.5,403.0,415.875,
@@ -30,6 +32,11 @@ static void two_pass(const double *values, size_t count, double *mean, double *v
     *variance = (double)(squares / (count - 1));
 }
 
+static double variance_of(const struct online *stats)
+{
+    return online_stddev(stats) * online_stddev(stats);
+}
+
 static void moments_match_an_independent_calculation(void **state)
 {
     (void)state;
@@ -38,7 +45,7 @@ static void moments_match_an_independent_calculation(void **state)
         online_add(&stats, WATTS[i]);
     assert_int_equal(stats.count, 11);
     assert_near(online_mean(&stats), 409.4886363636364, 1e-11);
-    assert_near(online_variance(&stats), 103.89829545454545, 1e-10);
+    assert_near(variance_of(&stats), 103.89829545454545, 1e-10);
     assert_near(online_stddev(&stats), 10.193051331890047, 1e-11);
     assert_near(online_standard_error(&stats), 3.0733206124283323, 1e-11);
     assert_near(online_min(&stats), 398.5, 0);
@@ -52,17 +59,17 @@ static void nothing_known_is_unknown_not_zero(void **state)
     assert_false(is_known(online_mean(&stats)));
     assert_false(is_known(online_min(&stats)));
     assert_false(is_known(online_max(&stats)));
-    assert_false(is_known(online_variance(&stats)));
+    assert_false(is_known(variance_of(&stats)));
     assert_false(is_known(online_standard_error(&stats)));
     online_add(&stats, -3.5);
     assert_near(online_mean(&stats), -3.5, 0);
     assert_near(online_min(&stats), -3.5, 0);
     assert_near(online_max(&stats), -3.5, 0);
-    assert_false(is_known(online_variance(&stats)));
+    assert_false(is_known(variance_of(&stats)));
     assert_false(is_known(online_stddev(&stats)));
     assert_false(is_known(online_standard_error(&stats)));
     online_add(&stats, -3.5);
-    assert_near(online_variance(&stats), 0, 0);
+    assert_near(variance_of(&stats), 0, 0);
 }
 
 static void unknown_values_are_left_out(void **state)
@@ -76,7 +83,7 @@ static void unknown_values_are_left_out(void **state)
     online_add(&stats, -INFINITY);
     assert_int_equal(stats.count, 2);
     assert_near(online_mean(&stats), 3, 0);
-    assert_near(online_variance(&stats), 2, 0);
+    assert_near(variance_of(&stats), 2, 1e-15);
 }
 
 /* Sum of squares minus square of sum gives 0 or nonsense here; the true variance is 30. */
@@ -87,7 +94,7 @@ static void a_large_offset_does_not_cancel(void **state)
     struct online stats = {0};
     for (size_t i = 0; i < 4; i++)
         online_add(&stats, 1e9 + OFFSETS[i]);
-    assert_near(online_variance(&stats), 30, 1e-6);
+    assert_near(variance_of(&stats), 30, 1e-6);
 }
 
 static void random_streams_match_two_passes(void **state)
@@ -105,25 +112,118 @@ static void random_streams_match_two_passes(void **state)
         double mean, variance;
         two_pass(values, count, &mean, &variance);
         assert_near(online_mean(&stats), mean, 1e-10);
-        assert_near(online_variance(&stats), variance, 1e-8);
+        assert_near(variance_of(&stats), variance, 1e-8);
     }
 }
 
-/* However a stream is cut, the parts merge to the whole. */
-static void parts_merge_to_the_whole(void **state)
+/* ---- sketches ---- */
+
+/* In (0, 1). */
+static double next_open(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(*state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double even(uint64_t *state)
+{
+    return 3 + 5 * next_open(state);
+}
+
+/* Times between arrivals: from almost nothing to ten times the mean. */
+static double exponential(uint64_t *state)
+{
+    return -0.02 * log(next_open(state));
+}
+
+/* Over ten powers of ten. */
+static double wide(uint64_t *state)
+{
+    return pow(10, 10 * next_open(state) - 5);
+}
+
+static double whole(uint64_t *state)
+{
+    return 1 + floor(40 * next_open(state));
+}
+
+static double constant(uint64_t *state)
 {
     (void)state;
-    for (size_t cut = 0; cut <= WATTS_COUNT; cut++) {
-        struct online left = {0}, right = {0};
-        for (size_t i = 0; i < WATTS_COUNT; i++)
-            online_add(i < cut ? &left : &right, WATTS[i]);
-        online_merge(&left, &right);
-        assert_int_equal(left.count, 11);
-        assert_near(online_mean(&left), 409.4886363636364, 1e-11);
-        assert_near(online_variance(&left), 103.89829545454545, 1e-10);
-        assert_near(online_min(&left), 398.5, 0);
-        assert_near(online_max(&left), 431.5, 0);
+    return 11;
+}
+
+static double (*const SHAPES[])(uint64_t *state) = {even, exponential, wide, whole, constant};
+static const double PS[] = {0, 0.01, 0.1, 0.25, 0.5, 0.9, 0.95, 0.99, 1};
+
+static void check(double (*draw)(uint64_t *state), size_t count, double tolerance)
+{
+    struct sketch sketch = {0};
+    double *values = malloc(count * sizeof *values);
+    uint64_t state = 42;
+    assert_non_null(values);
+    for (size_t i = 0; i < count; i++) {
+        values[i] = draw(&state);
+        assert_int_equal(sketch_add(&sketch, values[i]), ERR_OK);
     }
+    for (size_t i = 0; i < sizeof PS / sizeof *PS; i++) {
+        double exact = quantile(values, count, PS[i]);
+        assert_near(sketch_quantile(&sketch, PS[i]), exact, tolerance * exact);
+    }
+    assert_int_equal(sketch.moments.count, count);
+    sketch_release(&sketch);
+    free(values);
+}
+
+static void few_values_are_exact(void **state)
+{
+    (void)state;
+    static const size_t COUNTS[] = {1, 2, 3, 100, 4095, 4096};
+    for (size_t shape = 0; shape < sizeof SHAPES / sizeof *SHAPES; shape++)
+        for (size_t i = 0; i < sizeof COUNTS / sizeof *COUNTS; i++)
+            check(SHAPES[shape], COUNTS[i], 1e-15);
+}
+
+static void many_are_within_a_bin(void **state)
+{
+    (void)state;
+    /* Half a per cent, and what two neighbours in the order are apart. */
+    check(even, 4097, 0.006);
+    check(even, 100000, 0.0051);
+    check(exponential, 100000, 0.007);
+    check(wide, 200000, 0.006);
+    check(whole, 50000, 0.0051);
+    check(constant, 5000, 1e-12);
+}
+
+static void sketches_leave_out_unknown_values(void **state)
+{
+    (void)state;
+    struct sketch sketch = {0};
+    assert_false(is_known(sketch_quantile(&sketch, 0.5)));
+    assert_int_equal(sketch_add(&sketch, UNKNOWN), ERR_OK);
+    assert_false(is_known(sketch_quantile(&sketch, 0.5)));
+    assert_int_equal(sketch_add(&sketch, 7), ERR_OK);
+    assert_int_equal(sketch_add(&sketch, UNKNOWN), ERR_OK);
+    assert_int_equal(sketch.moments.count, 1);
+    assert_near(sketch_quantile(&sketch, 0.95), 7, 0);
+    assert_false(is_known(sketch_quantile(&sketch, -0.1)));
+    assert_false(is_known(sketch_quantile(&sketch, 1.1)));
+    assert_false(is_known(sketch_quantile(&sketch, UNKNOWN)));
+    sketch_release(&sketch);
+}
+
+static void the_ends_of_the_scale_are_kept_to(void **state)
+{
+    (void)state;
+    struct sketch sketch = {0};
+    for (unsigned i = 0; i < 6000; i++)
+        assert_int_equal(sketch_add(&sketch, i % 3 == 0 ? 0 : i % 3 == 1 ? 1e-12 : 1e15), ERR_OK);
+    assert_near(sketch_quantile(&sketch, 0), 0, 0);
+    assert_near(sketch_quantile(&sketch, 0.5), 0, 1e-9);
+    assert_near(sketch_quantile(&sketch, 1), 1e15, 0);
+    assert_true(sketch_quantile(&sketch, 0.9) <= 1e15);
+    sketch_release(&sketch);
 }
 
 int main(void)
@@ -134,7 +234,10 @@ int main(void)
         cmocka_unit_test(unknown_values_are_left_out),
         cmocka_unit_test(a_large_offset_does_not_cancel),
         cmocka_unit_test(random_streams_match_two_passes),
-        cmocka_unit_test(parts_merge_to_the_whole),
+        cmocka_unit_test(few_values_are_exact),
+        cmocka_unit_test(many_are_within_a_bin),
+        cmocka_unit_test(sketches_leave_out_unknown_values),
+        cmocka_unit_test(the_ends_of_the_scale_are_kept_to),
     };
     return RUN_TESTS(tests);
 }

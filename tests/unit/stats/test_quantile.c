@@ -2,8 +2,10 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/random.h"
 #include "core/units.h"
 #include "stats/quantile.h"
 
@@ -26,7 +28,7 @@ static double next_random(uint64_t *state)
 static void quantiles_match_an_independent_calculation(void **state)
 {
     (void)state;
-    assert_near(median(WATTS, 11), 407.5, 0);
+    assert_near(quantile(WATTS, 11, 0.5), 407.5, 0);
     for (size_t i = 0; i < 19; i++)
         assert_near(quantile(WATTS, 11, (double)(i + 1) / 20), TWENTIETHS[i], 1e-10);
     assert_near(quantile(WATTS, 11, 0), 398.5, 0);
@@ -51,8 +53,8 @@ static void what_cannot_be_answered_is_unknown(void **state)
 {
     (void)state;
     static const double NOTHING[] = {NAN, INFINITY, -INFINITY};
-    assert_false(is_known(median(NULL, 0)));
-    assert_false(is_known(median(NOTHING, 3)));
+    assert_false(is_known(quantile(NULL, 0, 0.5)));
+    assert_false(is_known(quantile(NOTHING, 3, 0.5)));
     assert_false(is_known(quantile(WATTS, 11, -0.01)));
     assert_false(is_known(quantile(WATTS, 11, 1.01)));
     assert_false(is_known(quantile(WATTS, 11, NAN)));
@@ -65,7 +67,7 @@ static void unknown_values_are_left_out(void **state)
 {
     (void)state;
     static const double VALUES[] = {3, NAN, 1, INFINITY, 2, NAN};
-    assert_near(median(VALUES, 6), 2, 0);
+    assert_near(quantile(VALUES, 6, 0.5), 2, 0);
     assert_near(quantile(VALUES, 6, 1), 3, 0);
 }
 
@@ -77,7 +79,7 @@ static void few_and_extreme_values(void **state)
     assert_near(quantile(ONE, 1, 0.37), 7, 0);
     assert_near(quantile(ONE, 1, 1), 7, 0);
     assert_near(quantile(SAME, 3, 0.3), 0.1, 0);
-    assert_near(median(WIDE, 2), 0, 0);
+    assert_near(quantile(WIDE, 2, 0.5), 0, 0);
 }
 
 /* The k-th smallest by counting, without sorting. */
@@ -113,6 +115,33 @@ static void random_arrays_match_counting(void **state)
     }
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void selection_and_sorting_match_qsort(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    static double values[MANY], sorted[MANY], copy[MANY];
+    static const double PS[] = {0, 0.1, 0.5, 0.501, 0.99, 1};
+    struct random random = random_seeded(9);
+    for (size_t count = 1; count <= MANY; count = count * 3 + 1) {
+        double found[6];
+        for (size_t i = 0; i < count; i++) /* many are equal */
+            values[i] = sorted[i] = copy[i] = (double)random_index(&random, count / 2 + 1);
+        qsort(sorted, count, sizeof *sorted, ascending);
+        select_quantiles(values, count, PS, 6, found);
+        for (size_t i = 0; i < 6; i++)
+            assert_near(found[i], quantile_sorted(sorted, count, PS[i]), 1e-12);
+        sort_ascending(copy, count);
+        assert_memory_equal(copy, sorted, count * sizeof *copy);
+    }
+    assert_true(isnan(select_median(values, 0)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +151,7 @@ int main(void)
         cmocka_unit_test(unknown_values_are_left_out),
         cmocka_unit_test(few_and_extreme_values),
         cmocka_unit_test(random_arrays_match_counting),
+        cmocka_unit_test(selection_and_sorting_match_qsort),
     };
     return RUN_TESTS(tests);
 }

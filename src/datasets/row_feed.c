@@ -1,0 +1,472 @@
+/* From rows of any source to items: repair of invalid text, shuffling, offset and limit, mapping, and the
+ * report of rows that are skipped.  Shuffled rows go to a scratch file once and are read back in random
+ * order, so that memory is a few tens of bytes per row. */
+#include "datasets/row_feed.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/grow.h"
+#include "core/log.h"
+#include "core/random.h"
+#include "core/text.h"
+#include "core/utf8.h"
+#include "datasets/dataset.h"
+#include "port/json_read.h"
+#include "port/file.h"
+
+/* ---- repair ---- */
+
+static void repair_bytes(struct text *text)
+{
+    if (!memchr(text->bytes, '\0', text->length) &&
+        utf8_valid_prefix(text->bytes, text->length) == text->length)
+        return; /* the usual case: no copy */
+    struct text valid = {0};
+    for (size_t i = 0; i < text->length; i++)
+        if (!text->bytes[i])
+            text->bytes[i] = '\xFF'; /* valid UTF-8, but not in a C string */
+    text_add_repaired(&valid, text->bytes, text->length);
+    text_release(text);
+    *text = valid;
+}
+
+/* The code unit of an escape \uXXXX at s, or -1. */
+static int escaped_unit(const char *s)
+{
+    int unit = 0;
+    if (s[0] != '\\' || s[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        if (!isxdigit((unsigned char)s[i]))
+            return -1;
+        int digit =
+            isdigit((unsigned char)s[i]) ? s[i] - '0' : tolower((unsigned char)s[i]) - 'a' + 10;
+        unit = unit * 16 + digit;
+    }
+    return unit;
+}
+
+static bool is_high(int unit)
+{
+    return unit >= 0xD800 && unit < 0xDC00;
+}
+
+static bool is_low(int unit)
+{
+    return unit >= 0xDC00 && unit < 0xE000;
+}
+
+/* \uXXXX becomes \ufffd, in place. */
+static void put_replacement(char *escape)
+{
+    static const char DIGITS[] = "fffd";
+    for (int i = 0; i < 4; i++)
+        escape[2 + i] = DIGITS[i];
+}
+
+/* Makes a row valid before it is parsed: invalid bytes, and the escapes of NUL and of half a surrogate pair,
+ * which neither a C string nor UTF-8 can contain, become U+FFFD. */
+static void repair_row(struct text *json)
+{
+    if (json->failed || !json->bytes)
+        return;
+    repair_bytes(json);
+    if (json->failed || !json->bytes)
+        return;
+    for (char *s = strchr(json->bytes, '\\'); s; s = strchr(s, '\\')) {
+        int unit = escaped_unit(s);
+        if (unit < 0) {
+            s += s[1] ? 2 : 1; /* another escape, perhaps of a backslash */
+        } else if (is_high(unit) && is_low(escaped_unit(s + 6))) {
+            s += 12;
+        } else {
+            if (unit == 0 || is_high(unit) || is_low(unit))
+                put_replacement(s);
+            s += 6;
+        }
+    }
+}
+
+/* ---- shuffle ---- */
+
+struct stored_row {
+    long long offset;
+    size_t length;
+    uint64_t number;
+    bool is_bad; /* the bytes are the error message, not a row */
+};
+
+struct shuffled {
+    int fd;
+    struct stored_row *rows;
+    size_t count, capacity;
+    size_t next;
+};
+
+static void shuffled_close(void *state)
+{
+    struct shuffled *shuffled = state;
+    if (shuffled->fd >= 0)
+        close(shuffled->fd);
+    free(shuffled->rows);
+    free(shuffled);
+}
+
+static enum err store_row(struct shuffled *shuffled, const char *bytes, struct stored_row stored,
+                          struct error *why)
+{
+    struct stored_row *rows =
+        grow(shuffled->rows, &shuffled->capacity, shuffled->count, sizeof *rows);
+    if (!rows)
+        return err_set(why, ERR_NO_MEMORY, "shuffle: out of memory");
+    shuffled->rows = rows;
+    enum err err = file_write_at(shuffled->fd, bytes, stored.length, stored.offset);
+    if (err)
+        return err_set(why, err, "shuffle: scratch file: %s", err_text(err));
+    rows[shuffled->count++] = stored;
+    return ERR_OK;
+}
+
+static enum err store_all(struct shuffled *shuffled, const struct row_source *from,
+                          struct error *why)
+{
+    struct text row = {0};
+    long long offset = 0;
+    bool end = false;
+    enum err err = ERR_OK;
+    while (!err) {
+        struct error reason = {0};
+        uint64_t number = 0;
+        err = from->next(from->state, &row, &number, &end, &reason);
+        if (end)
+            break;
+        bool is_bad = err == ERR_BAD_VALUE;
+        if (err && !is_bad) {
+            err_set(why, err, "%s", reason.text);
+            break;
+        }
+        const char *bytes = is_bad ? reason.text : text_get(&row);
+        size_t length = is_bad ? strlen(reason.text) : row.length;
+        err = store_row(shuffled, bytes, (struct stored_row){offset, length, number, is_bad}, why);
+        offset += (long long)length;
+    }
+    text_release(&row);
+    return err;
+}
+
+static enum err shuffled_next(void *state, struct text *row, uint64_t *number, bool *end,
+                              struct error *why)
+{
+    struct shuffled *shuffled = state;
+    text_clear(row);
+    *end = shuffled->next == shuffled->count;
+    if (*end)
+        return ERR_OK;
+    const struct stored_row *stored = &shuffled->rows[shuffled->next++];
+    *number = stored->number;
+    char *bytes = malloc(stored->length + 1);
+    if (!bytes)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    enum err err = file_read_at(shuffled->fd, bytes, stored->length, stored->offset);
+    bytes[stored->length] = '\0';
+    if (err)
+        err_set(why, err, "scratch file: %s", err_text(err));
+    else if (stored->is_bad)
+        err = err_set(why, ERR_BAD_VALUE, "%s", bytes);
+    else
+        text_add_bytes(row, bytes, stored->length);
+    free(bytes);
+    return !err && row->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : err;
+}
+
+static enum err shuffled_skip(void *state, uint64_t count, struct error *why)
+{
+    (void)why;
+    struct shuffled *shuffled = state;
+    size_t left = shuffled->count - shuffled->next;
+    shuffled->next += count < left ? (size_t)count : left;
+    return ERR_OK;
+}
+
+/* Replaces the source by one that yields its rows in random order, and closes it. */
+static enum err shuffle_source(struct row_source *source, uint64_t seed, struct error *why)
+{
+    struct shuffled *shuffled = calloc(1, sizeof *shuffled);
+    if (!shuffled)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    shuffled->fd = -1;
+    enum err err = file_open_scratch(&shuffled->fd, why);
+    if (!err)
+        err = store_all(shuffled, source, why);
+    if (err) {
+        shuffled_close(shuffled);
+        return err;
+    }
+    struct random random = random_from(seed, 0);
+    random_shuffle(&random, shuffled->rows, shuffled->count, sizeof *shuffled->rows);
+    source->close(source->state);
+    *source = (struct row_source){
+        .next = shuffled_next,
+        .skip = shuffled_skip,
+        .close = shuffled_close,
+        .state = shuffled,
+        .unit = source->unit,
+        .count = (int64_t)shuffled->count,
+    };
+    return ERR_OK;
+}
+
+/* ---- the feed ---- */
+
+enum {
+    LOOK_AHEAD = 16, /* rows that open reads to find a valid one */
+    WARNINGS_MAX = 5 /* skipped rows that are reported one by one */
+};
+
+/* A row that was read: its text, or the error. */
+struct feed_row {
+    struct text json;
+    uint64_t number;
+    enum err err;
+    struct error why;
+};
+
+struct row_feed {
+    struct row_source source;
+    struct row_mapping mapping;
+    uint64_t offset, limit, shuffle_seed;
+    bool shuffle, skip_bad;
+    char where[160];
+    struct feed_row ahead[LOOK_AHEAD]; /* read by open, yielded first */
+    size_t ahead_count, ahead_used;
+    struct feed_row row; /* the current one */
+    uint64_t yielded, skipped;
+    bool ended; /* final, even if the file grows */
+};
+
+/* Reads a row; ERR_OK also for an invalid one.  *end at the end. */
+static enum err read_row(struct row_feed *feed, struct feed_row *row, bool *end, struct error *why)
+{
+    row->why = (struct error){0};
+    *end = false;
+    row->err = feed->source.next(feed->source.state, &row->json, &row->number, end, &row->why);
+    if (row->err && row->err != ERR_BAD_VALUE)
+        return err_set(why, row->err, "%.150s: %s", feed->where, row->why.text);
+    if (!row->err && !*end)
+        repair_row(&row->json);
+    return row->json.failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+}
+
+/* *why with the position: "questions.jsonl, line 7: not JSON at byte 3". */
+static enum err at_row(const struct row_feed *feed, const struct feed_row *row, enum err err,
+                       const char *reason, struct error *why)
+{
+    char copy[sizeof why->text];
+    str_copy(copy, sizeof copy, reason); /* it may be why->text */
+    return err_set(why, err, "%.100s, %s %llu: %.190s", feed->where, feed->source.unit,
+                   (unsigned long long)row->number, copy);
+}
+
+static enum err parse_row(const struct row_feed *feed, const struct feed_row *row, struct jv **out,
+                          struct error *why)
+{
+    *out = NULL;
+    if (row->err)
+        return at_row(feed, row, row->err, row->why.text, why);
+    struct error reason = {0};
+    enum err err = jv_parse(text_get(&row->json), row->json.length, out, &reason);
+    return err ? at_row(feed, row, err, reason.text, why) : ERR_OK;
+}
+
+/* ---- open ---- */
+
+static enum err read_params(struct row_feed *feed, const struct params *params, struct error *why)
+{
+    enum err err = row_mapping_init(&feed->mapping, params, why);
+    if (!err)
+        err = params_count(params, "offset", 0, &feed->offset, why);
+    if (!err)
+        err = params_count(params, "limit", UINT64_MAX, &feed->limit, why);
+    if (!err)
+        err = params_count(params, "shuffle", 0, &feed->shuffle_seed, why);
+    if (!err)
+        err = params_truth(params, "skip_bad", false, &feed->skip_bad, why);
+    feed->shuffle = params_get(params, "shuffle") != NULL;
+    return err;
+}
+
+static enum err skip_offset(struct row_feed *feed, struct error *why)
+{
+    struct row_source *source = &feed->source;
+    if (feed->offset && source->skip)
+        return source->skip(source->state, feed->offset, why);
+    bool end = false;
+    enum err err = ERR_OK;
+    for (uint64_t i = 0; i < feed->offset && !end && !err; i++)
+        err = read_row(feed, &feed->row, &end, why);
+    return err;
+}
+
+/* Reads ahead to the first row that parses, and checks it against the mapping. */
+static enum err look_ahead(struct row_feed *feed, struct error *why)
+{
+    struct error first = {0};
+    bool end = false;
+    while (feed->ahead_count < LOOK_AHEAD) {
+        struct feed_row *row = &feed->ahead[feed->ahead_count];
+        enum err err = read_row(feed, row, &end, why);
+        if (err)
+            return err;
+        if (end)
+            break;
+        feed->ahead_count++;
+        struct error reason = {0};
+        struct jv *parsed;
+        err = parse_row(feed, row, &parsed, &reason);
+        if (!err) {
+            err = row_mapping_check(&feed->mapping, parsed, &reason);
+            if (err)
+                err = at_row(feed, row, err, reason.text, why);
+            jv_free(parsed);
+            return err;
+        }
+        if (!first.code)
+            first = reason;
+    }
+    if (first.code)
+        return err_set(why, first.code, "%s", first.text);
+    if (feed->offset)
+        return err_set(why, ERR_BAD_VALUE, "%.150s has no rows after offset=%llu", feed->where,
+                       (unsigned long long)feed->offset);
+    return err_set(why, ERR_BAD_VALUE, "%.150s has no rows", feed->where);
+}
+
+/* -1 when rows may be skipped. */
+static int64_t count_items(const struct row_feed *feed)
+{
+    if (feed->source.count < 0 || feed->skip_bad || row_mapping_filters(&feed->mapping))
+        return -1;
+    uint64_t rows = (uint64_t)feed->source.count;
+    rows = rows > feed->offset ? rows - feed->offset : 0;
+    return (int64_t)(rows < feed->limit ? rows : feed->limit);
+}
+
+static void feed_free(struct row_feed *feed)
+{
+    feed->source.close(feed->source.state);
+    row_mapping_release(&feed->mapping);
+    for (size_t i = 0; i < LOOK_AHEAD; i++)
+        text_release(&feed->ahead[i].json);
+    text_release(&feed->row.json);
+    free(feed);
+}
+
+enum err row_feed_open(const struct params *params, struct row_source source, const char *where,
+                       struct dataset *out, struct error *why)
+{
+    struct row_feed *feed = calloc(1, sizeof *feed);
+    if (!feed) {
+        source.close(source.state);
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    }
+    feed->source = source;
+    str_copy(feed->where, sizeof feed->where, where);
+    enum err err = read_params(feed, params, why);
+    if (!err && feed->shuffle)
+        err = shuffle_source(&feed->source, feed->shuffle_seed, why);
+    if (!err)
+        err = skip_offset(feed, why);
+    if (!err)
+        err = look_ahead(feed, why);
+    if (err) {
+        feed_free(feed);
+        return err;
+    }
+    out->state = feed;
+    out->count = count_items(feed);
+    if (feed->mapping.choices && !out->grader[0])
+        str_copy(out->grader, sizeof out->grader, "choice");
+    return ERR_OK;
+}
+
+/* ---- next ---- */
+
+static void swap_rows(struct feed_row *a, struct feed_row *b)
+{
+    struct feed_row kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static enum err take_row(struct row_feed *feed, bool *end, struct error *why)
+{
+    *end = false;
+    if (feed->ahead_used == feed->ahead_count)
+        return read_row(feed, &feed->row, end, why);
+    swap_rows(&feed->row, &feed->ahead[feed->ahead_used++]);
+    return ERR_OK;
+}
+
+static enum err map_row(struct row_feed *feed, struct item *out, bool *wanted, struct error *why)
+{
+    struct jv *parsed;
+    enum err err = parse_row(feed, &feed->row, &parsed, why);
+    if (err)
+        return err;
+    struct error reason = {0};
+    err = row_mapping_apply(&feed->mapping, parsed, feed->row.number, out, wanted, &reason);
+    jv_free(parsed);
+    if (err) {
+        item_release(out);
+        return at_row(feed, &feed->row, err, reason.text, why);
+    }
+    return ERR_OK;
+}
+
+static void report_skipped(struct row_feed *feed, const char *reason)
+{
+    if (feed->skipped++ < WARNINGS_MAX)
+        log_warn("skipped: %s", reason);
+}
+
+static void report_total(struct row_feed *feed)
+{
+    if (feed->skipped > WARNINGS_MAX)
+        log_warn("%.150s: %llu rows skipped", feed->where, (unsigned long long)feed->skipped);
+    feed->skipped = 0;
+}
+
+enum err row_feed_next(struct dataset *dataset, struct item *out, bool *end, struct error *why)
+{
+    struct row_feed *feed = dataset->state;
+    struct error reason = {0};
+    while (feed->yielded < feed->limit && !feed->ended) {
+        bool wanted = true;
+        enum err err = take_row(feed, end, &reason);
+        if (!err && *end)
+            break;
+        if (!err)
+            err = map_row(feed, out, &wanted, &reason);
+        if (err == ERR_BAD_VALUE && feed->skip_bad) {
+            report_skipped(feed, reason.text);
+        } else if (err) {
+            return err_set(why, err, "%s", reason.text);
+        } else if (wanted) {
+            feed->yielded++;
+            return ERR_OK;
+        }
+    }
+    feed->ended = true;
+    report_total(feed);
+    *end = true;
+    return ERR_OK;
+}
+
+void row_feed_close(struct dataset *dataset)
+{
+    feed_free(dataset->state);
+    dataset->state = NULL;
+}

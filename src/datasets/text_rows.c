@@ -1,0 +1,306 @@
+/* Rows of text files, read through a buffer of fixed size however large the file is: JSON lines, one JSON
+ * array, or CSV.  A row that is too long or malformed is reported and skipped. */
+#define _GNU_SOURCE
+#include "datasets/text_rows.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/json.h"
+#include "core/text.h"
+
+/* ---- bytes of a file ---- */
+
+enum { READER_END = -1 };
+
+enum { BUFFER_SIZE = 256 * 1024 };
+
+/* Is there a byte to read? */
+static bool fill(struct byte_reader *reader)
+{
+    if (reader->at < reader->end)
+        return true;
+    if (reader->err)
+        return false;
+    ssize_t got;
+    do
+        got = read(reader->fd, reader->buffer, BUFFER_SIZE);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) {
+        reader->errno_value = errno;
+        reader->err = err_from_errno(errno);
+        return false;
+    }
+    reader->at = 0;
+    reader->end = (size_t)got;
+    return got > 0;
+}
+
+static int reader_peek(struct byte_reader *reader)
+{
+    return fill(reader) ? (unsigned char)reader->buffer[reader->at] : READER_END;
+}
+
+static int reader_next(struct byte_reader *reader)
+{
+    if (!fill(reader))
+        return READER_END;
+    unsigned char byte = (unsigned char)reader->buffer[reader->at++];
+    reader->line += byte == '\n';
+    return byte;
+}
+
+static enum err reader_failure(const struct byte_reader *reader, struct error *why)
+{
+    if (!reader->err)
+        return ERR_OK;
+    return err_set(why, reader->err, "read error at line %llu: %s",
+                   (unsigned long long)reader->line, strerror(reader->errno_value));
+}
+
+/* Rejects formats that the first bytes identify, and skips a byte order mark. */
+static enum err check_start(const char *path, struct byte_reader *reader, struct error *why)
+{
+    static const struct {
+        const char *mark;
+        size_t length;
+        const char *what;
+    } REFUSED[] = {
+        {"\xFF\xFE", 2, "is UTF-16: convert it to UTF-8"},
+        {"\xFE\xFF", 2, "is UTF-16: convert it to UTF-8"},
+        {"\x1F\x8B", 2, "is compressed: decompress it first (gunzip)"},
+        {"\x28\xB5\x2F\xFD", 4, "is compressed: decompress it first (unzstd)"},
+        {"PK\x03\x04", 4, "is a zip archive: extract it first"},
+        {"PAR1", 4, "is a Parquet file, which is not supported: convert it to JSON lines or CSV"},
+    };
+    if (reader_peek(reader) == READER_END)
+        return reader->err ? err_set(why, reader->err, "cannot read %s: %s", path,
+                                     strerror(reader->errno_value))
+                           : err_set(why, ERR_BAD_VALUE, "%s is empty", path);
+    for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++)
+        if (reader->end >= REFUSED[i].length &&
+            memcmp(reader->buffer, REFUSED[i].mark, REFUSED[i].length) == 0)
+            return err_set(why, ERR_UNSUPPORTED, "%s %s", path, REFUSED[i].what);
+    if (reader->end >= 3 && memcmp(reader->buffer, "\xEF\xBB\xBF", 3) == 0)
+        reader->at = 3;
+    return ERR_OK;
+}
+
+static void reader_close(struct byte_reader *reader)
+{
+    if (reader->fd >= 0)
+        close(reader->fd);
+    free(reader->buffer);
+    *reader = (struct byte_reader){.fd = -1};
+}
+
+static enum err reader_open(const char *path, struct byte_reader *out, struct error *why)
+{
+    struct stat st;
+    *out = (struct byte_reader){.fd = open(path, O_RDONLY | O_CLOEXEC), .line = 1};
+    if (out->fd < 0)
+        return err_set(why, err_from_errno(errno), "cannot open %s: %s", path, strerror(errno));
+    enum err err = ERR_OK;
+    if (fstat(out->fd, &st) == 0 && S_ISDIR(st.st_mode))
+        err = err_set(why, ERR_UNSUPPORTED, "%s is a directory", path);
+    else if (!(out->buffer = malloc(BUFFER_SIZE)))
+        err = err_set(why, ERR_NO_MEMORY, "%s: out of memory", path);
+    else
+        err = check_start(path, out, why);
+    if (err)
+        reader_close(out);
+    return err;
+}
+
+/* ---- JSON ---- */
+
+static bool is_space(int byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
+static int skip_space(struct byte_reader *reader)
+{
+    while (is_space(reader_peek(reader)))
+        (void)reader_next(reader);
+    return reader_peek(reader);
+}
+
+enum err json_rows_open(const char *path, size_t row_max, struct json_rows *out, struct error *why)
+{
+    *out = (struct json_rows){.row_max = row_max};
+    enum err err = reader_open(path, &out->reader, why);
+    if (err)
+        return err;
+    if (skip_space(&out->reader) == '[') {
+        out->is_array = true;
+        (void)reader_next(&out->reader);
+    }
+    return ERR_OK;
+}
+
+void json_rows_close(struct json_rows *rows)
+{
+    reader_close(&rows->reader);
+}
+
+/* Appends in blocks: byte by byte would cost more than reading. */
+struct row_buffer {
+    struct text *to;
+    size_t row_max;
+    size_t length; /* of the row, also beyond `row_max` */
+    size_t count;
+    char bytes[4096];
+};
+
+static void buffer_flush(struct row_buffer *buffer)
+{
+    if (buffer->length <= buffer->row_max)
+        text_add_bytes(buffer->to, buffer->bytes, buffer->count);
+    buffer->count = 0;
+}
+
+static void buffer_add(struct row_buffer *buffer, int byte)
+{
+    if (buffer->count == sizeof buffer->bytes)
+        buffer_flush(buffer);
+    buffer->bytes[buffer->count++] = (char)byte;
+    buffer->length++;
+}
+
+static void read_line(struct byte_reader *reader, struct row_buffer *buffer)
+{
+    int byte;
+    while ((byte = reader_next(reader)) != READER_END && byte != '\n')
+        buffer_add(buffer, byte);
+}
+
+/* One element, up to the comma or bracket that ends it, which is not read. */
+static void read_element(struct byte_reader *reader, struct row_buffer *buffer)
+{
+    unsigned depth = 0;
+    bool quoted = false, escaped = false;
+    for (int byte; (byte = reader_peek(reader)) != READER_END; (void)reader_next(reader)) {
+        if (quoted) {
+            quoted = escaped || byte != '"';
+            escaped = !escaped && byte == '\\';
+        } else if (byte == '"') {
+            quoted = true;
+        } else if (byte == '{' || byte == '[') {
+            depth++;
+        } else if (depth == 0 && (byte == ',' || byte == ']')) {
+            return;
+        } else if ((byte == '}' || byte == ']') && depth > 0) {
+            depth--;
+        }
+        buffer_add(buffer, byte);
+    }
+}
+
+/* Advances to the first byte of the next row; false at the end. */
+static bool find_row(struct json_rows *rows)
+{
+    struct byte_reader *reader = &rows->reader;
+    if (!rows->is_array)
+        return skip_space(reader) != READER_END;
+    while (!rows->array_closed && skip_space(reader) == ',')
+        (void)reader_next(reader);
+    if (reader_peek(reader) == ']')
+        rows->array_closed = true;
+    return !rows->array_closed && reader_peek(reader) != READER_END;
+}
+
+/* The error at the end: none, a read error, or that of a truncated array. */
+static enum err check_end(struct json_rows *rows, bool *end, struct error *why)
+{
+    if (rows->reader.err || !rows->is_array || rows->array_closed)
+        return reader_failure(&rows->reader, why);
+    rows->array_closed = true; /* reported once */
+    *end = false;
+    return err_set(why, ERR_BAD_VALUE, "the file ends within its array: it is truncated");
+}
+
+enum err json_rows_next(struct json_rows *rows, struct text *row, uint64_t *line, bool *end,
+                        struct error *why)
+{
+    struct row_buffer buffer = {.to = row, .row_max = rows->row_max};
+    text_clear(row);
+    *end = !find_row(rows);
+    *line = rows->reader.line;
+    if (*end)
+        return check_end(rows, end, why);
+    if (rows->is_array)
+        read_element(&rows->reader, &buffer);
+    else
+        read_line(&rows->reader, &buffer);
+    buffer_flush(&buffer);
+    if (rows->reader.err)
+        return reader_failure(&rows->reader, why);
+    if (buffer.length > rows->row_max)
+        return err_set(why, ERR_BAD_VALUE, "a row of %zu bytes (limit %zu)", buffer.length,
+                       rows->row_max);
+    return row->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+}
+
+/* ---- CSV ---- */
+
+/* The source of core/csv.h. */
+static long read_source(void *context, char *to, size_t size)
+{
+    struct byte_reader *reader = context;
+    if (reader_peek(reader) == READER_END) {
+        errno = reader->errno_value;
+        return reader->err ? -1 : 0;
+    }
+    size_t ready = reader->end - reader->at, taken = ready < size ? ready : size;
+    memcpy(to, reader->buffer + reader->at, taken);
+    reader->at += taken;
+    return (long)taken;
+}
+
+void csv_rows_close(struct csv_rows *rows)
+{
+    csv_reader_release(&rows->reader);
+    reader_close(&rows->file);
+}
+
+enum err csv_rows_open(const char *path, char separator, size_t row_max, struct csv_rows *out,
+                       struct error *why)
+{
+    struct error reason;
+    enum err err = reader_open(path, &out->file, why);
+    if (err)
+        return err;
+    csv_reader_source(&out->reader, read_source, &out->file);
+    out->reader.separator = separator;
+    out->reader.row_max = row_max;
+    err = csv_reader_header(&out->reader, &reason);
+    if (err) {
+        err_set(why, err, "%s, header: %s", path, reason.text);
+        csv_rows_close(out);
+    }
+    return err;
+}
+
+enum err csv_rows_next(struct csv_rows *rows, struct text *row, uint64_t *line, bool *end,
+                       struct error *why)
+{
+    struct csv_row fields;
+    struct json json;
+    text_clear(row);
+    enum err err = csv_reader_next(&rows->reader, &fields, end, why);
+    *line = fields.line;
+    if (err || *end)
+        return err;
+    json_init(&json, row, false);
+    json_object(&json, NULL);
+    for (size_t i = 0; i < fields.count; i++)
+        json_string_bytes(&json, rows->reader.columns[i].start, fields.fields[i].start,
+                          fields.fields[i].length);
+    json_object_end(&json);
+    return row->failed ? err_set(why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
+}
