@@ -57,7 +57,7 @@ static enum err add_window(const struct reading *r, const struct jv *model, cons
         .kernels = 1,
         .is_estimated = layers_model_is_estimated(model),
     };
-    if (jv_truth(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
+    if (jv_bool(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
         !(row.latency_s > 0))
         return ERR_OK;
     if (jv_integer(jv_get(window, "setting"), &index)) {

@@ -156,7 +156,7 @@ static void write_energy(const struct jv *run, struct text *out)
     if (figure(run, "energy_known") < figure(run, "completed"))
         text_addf(out, "   warning: the energy of %.0f of %.0f completed queries is unknown\n",
                   figure(run, "completed") - figure(run, "energy_known"), figure(run, "completed"));
-    if (jv_truth(jv_path(run, "energy.low_confidence"), false))
+    if (jv_bool(jv_path(run, "energy.low_confidence"), false))
         text_add(out, "   low confidence: shorter than ten sensor updates\n");
     if (is_known(figure(run, "joules.judge")))
         text_addf(out, "   judge         %s%s, not in the above\n", mark,

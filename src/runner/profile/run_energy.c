@@ -46,7 +46,7 @@ void energy_from_json(const struct jv *value, struct energy *out)
     out->coverage = jv_number(jv_get(value, "coverage"));
     out->idle_joules = jv_number(jv_get(value, "idle_joules"));
     out->active_joules = jv_number(jv_get(value, "active_joules"));
-    out->low_confidence = jv_truth(jv_get(value, "low_confidence"), false);
+    out->low_confidence = jv_bool(jv_get(value, "low_confidence"), false);
     if (jv_integer(jv_get(value, "updates"), &updates) && updates > 0)
         out->updates = (unsigned long)updates;
     const char *source = jv_text(jv_get(value, "source"));

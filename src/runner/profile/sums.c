@@ -61,7 +61,7 @@ static void add_to_tally(struct sums *sums, const struct jv *metrics, const stru
     struct intelligence_query query = {
         .outcome = !completed                 ? OUTCOME_FAILED
                    : !jv_is_bool(verdict)     ? OUTCOME_UNGRADED
-                   : jv_truth(verdict, false) ? OUTCOME_CORRECT
+                   : jv_bool(verdict, false) ? OUTCOME_CORRECT
                                               : OUTCOME_INCORRECT,
         .joules = jv_number(jv_path(own, "energy.joules")),
         .active_joules = jv_number(jv_path(own, "energy.active_joules")),
@@ -85,7 +85,7 @@ static enum err keep_asked(struct sums *sums, const struct jv *metrics, const st
     sums->asked = asked;
     asked[sums->asked_count++] = (struct question){
         .index = jv_number(jv_get(own, "index")),
-        .right = jv_is_bool(verdict) && jv_truth(verdict, false),
+        .right = jv_is_bool(verdict) && jv_bool(verdict, false),
         .graded = jv_is_bool(verdict),
         .joules = is_known(joules) ? joules : 0,
         .known = is_known(joules),
