@@ -131,8 +131,8 @@ static bool is_like(const struct run_point *a, const struct run_point *b, enum a
         return false;
     if (axis == OF_PARAMETERS)
         return true;
-    model_name_normalise(a->model, of_a, sizeof of_a);
-    model_name_normalise(b->model, of_b, sizeof of_b);
+    model_name_normalize(a->model, of_a, sizeof of_a);
+    model_name_normalize(b->model, of_b, sizeof of_b);
     return sized ? a->parameters == b->parameters : strcmp(of_a, of_b) == 0;
 }
 

@@ -1,3 +1,4 @@
+/* The model catalog: rows of sizes and names, rows of decoder shapes, and the rules by which names are compared. */
 #include "catalog/model.h"
 
 #include <ctype.h>
@@ -6,9 +7,29 @@
 #include "core/text.h"
 #include "core/units.h"
 
+/* A model of fewer parameters than this is a forgotten suffix: 8 for 8B. */
+#define FEWEST_PARAMETERS 1000.0
+
+#define COUNT_OF(array)   (sizeof(array) / sizeof *(array))
+
+static const struct model_card CARDS[] = {
+#define MODEL(billions, active, source, architecture, ...)                                         \
+    {(const char *const[]){__VA_ARGS__, NULL},                                                     \
+     {(billions) * 1e9, (active) * 1e9, source},                                                   \
+     architecture},
+#include "catalog/models.def"
+#undef MODEL
+};
+
+static const struct model_shape SHAPES[] = {
+#define MODEL_SHAPE(...) {__VA_ARGS__},
+#include "catalog/model_shapes.def"
+#undef MODEL_SHAPE
+};
+
 /* ---- names ---- */
 
-/* How weights are tuned for use, stored and tagged: none of it changes how many there are. */
+/* How weights were tuned for use, stored and tagged: none of it changes how many there are. */
 static const char *const TAGS[] = {
     "instruct", "chat",  "it",          "base",   "text",    "thinking",  "reasoning", "latest",
     "meta",     "hf",    "gguf",        "ggml",   "gptq",    "awq",       "exl2",      "exl3",
@@ -18,7 +39,7 @@ static const char *const TAGS[] = {
     "w8a16",    "w8a8",  "safetensors", "marlin", "dynamic", "quantized",
 };
 
-/* What may follow the q4 of a llama.cpp quantisation: q4_0, q4_K_M, iq3_XXS. */
+/* What may follow the q4 of a llama.cpp quantization: q4_0, q4_K_M, iq3_XXS. */
 static const char *const QUANT_ENDS[] = {"0", "1", "k", "s", "m", "l", "xl", "xs", "xxs", "nl"};
 
 static bool is_listed(const char *word, const char *const *list, size_t count)
@@ -29,7 +50,7 @@ static bool is_listed(const char *word, const char *const *list, size_t count)
     return false;
 }
 
-/* "q4", "iq3", "tq1", "q4f16": the head of a quantisation's name. */
+/* "q4", "iq3", "tq1", "q4f16": the head of a quantization's name. */
 static bool is_quant(const char *word)
 {
     if (*word == 'i' || *word == 't')
@@ -78,7 +99,7 @@ static bool add_word(char *to, size_t size, size_t *length, const char *word)
     return true;
 }
 
-void model_name_normalise(const char *name, char *to, size_t size)
+void model_name_normalize(const char *name, char *to, size_t size)
 {
     const char *slash = strrchr(name, '/');
     const char *at = slash ? slash + 1 : name;
@@ -99,22 +120,24 @@ void model_name_normalise(const char *name, char *to, size_t size)
     }
 }
 
+static const char *skip_marks(const char *name)
+{
+    return name + strspn(name, "-_. ");
+}
+
+bool model_name_equal(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        a = skip_marks(a);
+        b = skip_marks(b);
+        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
+            return false;
+        if (*a == '\0')
+            return true;
+    }
+}
+
 /* ---- sizes ---- */
-
-/* A model of fewer weights than this is a forgotten suffix: 8 for 8B. */
-#define FEWEST_PARAMETERS 1000.0
-
-struct row {
-    const char *name;
-    double total, active; /* billions */
-    const char *source;
-};
-
-static const struct row ROWS[] = {
-#define MODEL(name, billions, source)           {name, billions, billions, source},
-#define MIXTURE(name, billions, active, source) {name, billions, active, source},
-#include "catalog/models.def"
-};
 
 /* The part before the last one of a path, as `length` bytes: "deepseek-ai" of "a/deepseek-ai/x". */
 static const char *owner_of(const char *name, size_t *length)
@@ -127,11 +150,11 @@ static const char *owner_of(const char *name, size_t *length)
     return start;
 }
 
-/* A row without an owner stands for every copy of the model, a row with one for that owner's only. */
-static bool owner_fits(const char *row, const char *name)
+/* A listed name without an owner stands for every copy of the model, one with an owner for that owner's only. */
+static bool owner_fits(const char *listed, const char *name)
 {
     size_t wanted, given;
-    const char *want = owner_of(row, &wanted), *have = owner_of(name, &given);
+    const char *want = owner_of(listed, &wanted), *have = owner_of(name, &given);
     if (wanted == 0)
         return true;
     if (wanted != given)
@@ -142,23 +165,24 @@ static bool owner_fits(const char *row, const char *name)
     return true;
 }
 
+static const struct model_card *find_release(const char *name)
+{
+    char wanted[MODEL_NAME_MAX], listed[MODEL_NAME_MAX];
+    model_name_normalize(name, wanted, sizeof wanted);
+    for (size_t i = 0; wanted[0] && i < COUNT_OF(CARDS); i++)
+        for (const char *const *at = CARDS[i].names; is_known(CARDS[i].size.total) && *at; at++) {
+            model_name_normalize(*at, listed, sizeof listed);
+            if (!strcmp(listed, wanted) && owner_fits(*at, name))
+                return &CARDS[i];
+        }
+    return NULL;
+}
+
 bool model_size_find(const char *name, struct model_size *out)
 {
-    char wanted[MODEL_NAME_MAX], row[MODEL_NAME_MAX];
-    *out = (struct model_size){.total = UNKNOWN, .active = UNKNOWN};
-    model_name_normalise(name, wanted, sizeof wanted);
-    for (size_t i = 0; wanted[0] && i < sizeof ROWS / sizeof *ROWS; i++) {
-        model_name_normalise(ROWS[i].name, row, sizeof row);
-        if (strcmp(row, wanted) != 0 || !owner_fits(ROWS[i].name, name))
-            continue;
-        *out = (struct model_size){
-            .total = ROWS[i].total * 1e9,
-            .active = ROWS[i].active * 1e9,
-            .source = ROWS[i].source,
-        };
-        return true;
-    }
-    return false;
+    const struct model_card *card = find_release(name);
+    *out = card ? card->size : (struct model_size){.total = UNKNOWN, .active = UNKNOWN};
+    return card;
 }
 
 static double suffix_factor(char suffix)
@@ -191,7 +215,7 @@ static enum err parse_count(const char *what, const char *string, double *out, s
     }
     if (!fits || parse_double(trimmed, &value) || !is_known(value * factor) || value <= 0)
         return err_set(why, ERR_BAD_VALUE,
-                       "%s \"%s\" is no number of parameters: write 8.03B or "
+                       "%s \"%s\" is not a number of parameters: write 8.03B or "
                        "8.03e9",
                        what, string);
     if (value * factor < FEWEST_PARAMETERS)
@@ -214,7 +238,7 @@ enum err model_size_given(const char *total, const char *active, struct model_si
     if (err)
         return err;
     if (active && used > all)
-        return err_set(why, ERR_BAD_VALUE, "%s active parameters are more than all %s", active,
+        return err_set(why, ERR_BAD_VALUE, "%s active parameters exceed the total of %s", active,
                        total);
     *out = (struct model_size){
         .total = all,
@@ -227,4 +251,33 @@ enum err model_size_given(const char *total, const char *active, struct model_si
 double model_flops_per_token(const struct model_size *size)
 {
     return is_known(size->active) && size->active > 0 ? 2 * size->active : UNKNOWN;
+}
+
+/* ---- architectures ---- */
+
+const char *model_architecture(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(CARDS); i++)
+        for (const char *const *at = CARDS[i].names; CARDS[i].architecture && *at; at++)
+            if (model_name_equal(*at, name))
+                return CARDS[i].architecture;
+    return NULL;
+}
+
+const struct model_shape *model_shape_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(SHAPES); i++)
+        if (!strcmp(SHAPES[i].name, name))
+            return &SHAPES[i];
+    return NULL;
+}
+
+size_t model_card_count(void)
+{
+    return COUNT_OF(CARDS);
+}
+
+const struct model_card *model_card_at(size_t index)
+{
+    return &CARDS[index];
 }

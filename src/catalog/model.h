@@ -1,42 +1,81 @@
-/* How many parameters a model has, and how many of them a token passes through.  Pure over a table
- * (models.def) or the user's own figures; the caller owns every struct, strings are static. */
+/* Published models: parameters, decoder shapes, and the many spellings of their names.  Pure over tables that the
+ * build compiles from data/models (tools/catalog.cmake); the caller owns every struct, strings are static.
+ *
+ * There are two rules for names.  The size of a model does not depend on how its weights were tuned or stored, so
+ * model_size_find ignores both ("llama3.1:8b-instruct-q4_K_M" is Llama 3.1 8B).  An estimate does depend on how they
+ * are stored, so model_architecture ignores spelling alone, and other names must be listed. */
 #ifndef IPW_CATALOG_MODEL_H
 #define IPW_CATALOG_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "core/err.h"
 
-#define MODEL_NAME_MAX 128
-
-/* "meta-llama/Meta-Llama-3.1-8B-Instruct", "llama3.1:8b-instruct-q4_K_M" and
- * "Llama-3.1-8B-Instruct-AWQ" are all "llama-3.1-8b".
- *
- * The last part of a path is taken, in lower case; words that tell how the weights were tuned for
- * use (instruct, chat, it, base ...), stored (gguf, awq, q4_K_M, fp8 ...) or tagged (latest) are
- * dropped, wherever they stand; `:`, `_`, a space, and a dot before a letter become `-`; and a digit
- * that follows a letter gets a `-` before it, the x of "8x7b" apart.  Nothing that may be part of
- * which model it is (coder, vision, distill, a date) is dropped.
- *
- * Writes "" for a name that says nothing, or one that does not fit: a cut name could be another's. */
-void model_name_normalise(const char *name, char *to, size_t size);
+/* ---- sizes ---- */
 
 struct model_size {
-    double total;  /* parameters */
-    double active; /* of them, those that one token of text uses: fewer in a mixture of experts */
+    double total;       /* parameters */
+    double active;      /* those that one token of text uses: fewer in a mixture of experts */
     const char *source; /* where the figure is from */
 };
 
-/* A published model by its name, after normalising; the match is exact: a name that
- * merely contains another is another model.  False, and *out unknown, when it is not in the table. */
+/* The match is exact after normalizing: a name that merely contains another is another model.  False, and *out
+ * unknown, when it is not in the catalog. */
 bool model_size_find(const char *name, struct model_size *out);
 
 /* The user's own figures: "8.03e9", "8.03B", "360M", "1T".  active may be NULL: all of them. */
 enum err model_size_given(const char *total, const char *active, struct model_size *out,
                           struct error *why) MUST_USE;
 
-/* 2 x active: a multiplication and an addition for each weight.  UNKNOWN for an unknown size. */
+/* 2 x active: a multiplication and an addition per weight.  UNKNOWN for an unknown size. */
 double model_flops_per_token(const struct model_size *size);
+
+/* ---- architectures ---- */
+
+/* The architecture (in the zoo) of a model by one of its listed names; NULL when it has none. */
+const char *model_architecture(const char *name);
+
+/* A decoder by its numbers, as its config.json has them. */
+struct model_shape {
+    const char *name;                    /* of the architecture: "llama-3.1-8b" */
+    const char *summary, *source, *kind; /* kind: model_type, in decoder_kinds.def */
+    uint64_t layers, hidden_size, heads, kv_heads, head_size;
+    uint64_t feed_forward; /* of one expert where there are any */
+    uint64_t vocabulary, context;
+    bool has_tied_embeddings;
+    uint64_t experts, experts_used, window; /* 0: none */
+};
+const struct model_shape *model_shape_find(const char *name); /* NULL: no decoder of this name */
+
+/* ---- all of them ---- */
+
+struct model_card {
+    const char *const *names; /* as published first; ends in NULL */
+    struct model_size size;   /* UNKNOWN where nobody needs it */
+    const char *architecture; /* NULL: cannot be built */
+};
+size_t model_card_count(void);
+const struct model_card *model_card_at(size_t index);
+
+/* ---- names ---- */
+
+#define MODEL_NAME_MAX 128
+
+/* "meta-llama/Meta-Llama-3.1-8B-Instruct", "llama3.1:8b-instruct-q4_K_M" and
+ * "Llama-3.1-8B-Instruct-AWQ" are all "llama-3.1-8b".
+ *
+ * The last part of a path is taken, in lower case; words for how the weights were tuned for
+ * use (instruct, chat, it, base ...), stored (gguf, awq, q4_K_M, fp8 ...) or tagged (latest) are
+ * dropped, wherever they are; `:`, `_`, a space, and a dot before a letter become `-`; and a digit
+ * that follows a letter gets a `-` before it, except after the x of "8x7b".  Nothing that may identify
+ * the model (coder, vision, distill, a date) is dropped.
+ *
+ * Writes "" for a name that says nothing, or one that does not fit: a truncated name could be another's. */
+void model_name_normalize(const char *name, char *to, size_t size);
+
+/* The same but for case, "-", "_", "." and spaces. */
+bool model_name_equal(const char *a, const char *b);
 
 #endif

@@ -1,23 +1,38 @@
-/* ipw estimate: what a model costs on hardware, before that is bought.
+/* ipw estimate: energy, latency and memory of a model on hardware, predicted.
  *
  *   $ ipw estimate --model resnet50 --hardware a100-sxm-80gb --batch 8
  *
- * The report on stdout or in a file; a limit that is not kept is exit 1. */
+ * The report goes to stdout or to a file; the exit status is 1 when a limit is not met. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/common.h"
-#include "cli/estimate_ask.h"
-#include "cli/estimate_legacy.h"
-#include "cli/estimate_plot.h"
-#include "cli/estimate_tools.h"
-#include "cli/estimate_work.h"
 #include "core/log.h"
+#include "core/params.h"
 #include "core/text.h"
+#include "core/units.h"
+#include "estimate/budget.h"
+#include "estimate/candidates.h"
+#include "estimate/estimate_grid.h"
+#include "estimate/legacy.h"
+#include "estimate/recommend.h"
+#include "estimate/workload_list.h"
+#include "port/fs.h"
 #include "report/plot/estimate_figure.h"
-#include "report/text/estimate_report.h"
 #include "report/plot/figure.h"
+#include "report/plot/gnuplot.h"
+#include "report/text/estimate_compat.h"
+#include "report/text/estimate_report.h"
+#include "runner/host_report.h"
+
+enum {
+    TOP_DEFAULT = 0x7fffffff, /* --top was not given */
+    TOP_SUBGRAPHS = 10,
+    TOP_POINTS = 40, /* of more than POINTS_ALL */
+    POINTS_ALL = 64,
+    PATH_LONGEST = 1024,
+};
 
 static int estimate_main(int argc, char **argv);
 
@@ -26,34 +41,65 @@ const struct command command_estimate = {
     .summary = "predict energy, latency and memory of a model on hardware",
     .usage = "--model FILE|NAME [--hardware ID[,ID...]] [OPTIONS]",
     .details =
-        "Counts what a model computes and moves, cuts it into kernels and lays that against what "
-        "a\n"
-        "device can do and draws. Answers how long it takes, how many joules and why, how much\n"
-        "memory, what limits it, and what would cost less. Every figure is a model's: it has its "
-        "±\n"
-        "and says how well the device is known.\n\n"
+        "Counts the operations and bytes of a model, partitions it into kernels, and compares "
+        "them\n"
+        "with what a device can do and draws: latency, energy, memory, what limits it, and what\n"
+        "would cost less. Every figure is an estimate, with its ± and how well the device is "
+        "known.\n"
+        "\n"
         "The model is a file (ONNX, GGUF, config.json, safetensors) or a name of `ipw list "
-        "models`,\n"
-        "the device one of `ipw list hardware`, with @MODE behind it for one of its power modes, "
-        "or\n"
-        "a file. Of a decoder a whole request is estimated, prompt and answer, unless --phase "
-        "says\n"
-        "otherwise.\n\n"
-        "Several devices, formats, batches, prompts or contexts give a table, fewest joules first "
-        "for\n"
-        "each prompt and context, with the frontier of energy and latency marked. With a --max "
-        "option\n"
-        "the exit status is 1 when the estimate, or of several every one of some prompt and "
-        "context,\n"
-        "is beyond a limit.\n\n"
-        "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` lays\n"
-        "predictions beside them; each has its own --help.",
+        "models`;\n"
+        "the device is one of `ipw list hardware`, with @MODE for one of its power modes, or a "
+        "file.\n"
+        "For a decoder a whole request is estimated, prefill and decode, unless --phase is given.\n"
+        "\n"
+        "Several devices, precisions, batches, prompts or contexts give a table, sorted by energy\n"
+        "within each prompt and context, with the Pareto frontier of energy and latency marked. "
+        "With\n"
+        "a --max option the exit status is 1 when the estimate exceeds a limit or, of several, "
+        "when\n"
+        "all of some prompt and context do.\n"
+        "\n"
+        "`ipw estimate calibrate` fits a device to measurements, `ipw estimate validate` compares\n"
+        "predictions with them; each has its own --help.",
     .run = estimate_main,
 };
+extern const struct command command_estimate_calibrate, command_estimate_validate;
+
+struct estimate_options {
+    const char *model, *graph, *plot, *format, *output;
+    struct option_list hardware, hardware_files, dim_words;
+    struct workload_options workload;
+    struct candidate_options candidates;
+    double max_latency_ms, max_energy_mj, max_memory_gb, max_power_w;
+    unsigned top;
+    bool compat, json, verbose;
+};
+
+static int fail(enum err err, const struct error *why)
+{
+    bool is_usage = err == ERR_USAGE || err == ERR_NOT_FOUND;
+    return complain("estimate", is_usage ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
+static double limit(double value, double unit)
+{
+    return value > 0 ? value * unit : UNKNOWN;
+}
+
+static struct budget budget_of(const struct estimate_options *options)
+{
+    struct budget budget = budget_none();
+    budget.most[BUDGET_LATENCY] = limit(options->max_latency_ms, 1e-3);
+    budget.most[BUDGET_ENERGY] = limit(options->max_energy_mj, 1e-3);
+    budget.most[BUDGET_MEMORY] = limit(options->max_memory_gb, 1e9);
+    budget.most[BUDGET_POWER] = limit(options->max_power_w, 1);
+    return budget;
+}
 
 /* ---- output ---- */
 
-/* What --format says, else what the file is called, else a table. */
+/* By --format, else by the suffix of the file, else a table. */
 static const char *format_of(const struct estimate_options *options)
 {
     static const char *const SUFFIXES[] = {"json", "csv", "md"};
@@ -80,31 +126,62 @@ static int deliver(const struct estimate_options *options, const struct text *te
     return EXIT_DONE;
 }
 
-static bool is_coloured(const struct estimate_options *options)
+static bool is_colored(const struct estimate_options *options)
 {
     return !options->output && wants_colour(STDOUT_FILENO);
 }
 
-static int fail(enum err err, const struct error *why)
+static size_t rows_shown(const struct estimate_options *options, size_t usual)
 {
-    bool mistake = err == ERR_USAGE || err == ERR_NOT_FOUND;
-    return complain("estimate", mistake ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
-}
-
-static size_t rows_wanted(const struct estimate_options *options, size_t usual)
-{
-    if (options->top != ESTIMATE_TOP_USUAL)
+    if (options->top != TOP_DEFAULT)
         return options->top;
     return options->verbose ? 0 : usual;
 }
 
-/* Devices that each do nearly all of it cost as many times the joules and answer no sooner. */
-static void warn_of_copies(const struct workload_estimate *outcome)
+/* Splits the path of --plot into directory and name; false without the suffix of a picture. */
+static bool split_plot(const char *path, char *directory, char *name, enum figure_format *format)
 {
-    if (outcome->divided < 0.5)
-        log_warn("%d devices divide %.2g %% of what %.100s multiplies, and each does all the rest: "
-                 "tensor parallelism is not for it",
-                 outcome->choice.devices, 100 * outcome->divided, outcome->work->spec.model->name);
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    if (!dot || dot == base || strlen(path) >= PATH_LONGEST)
+        return false;
+    str_format(directory, PATH_LONGEST, "%.*s", slash == path ? 1 : (int)(slash ? slash - path : 1),
+               slash ? path : ".");
+    str_format(name, PATH_LONGEST, "%.*s", (int)(dot - base), base);
+    for (int i = 0; i < FIGURE_FORMATS; i++)
+        if (strcmp(dot + 1, FIGURE_SUFFIXES[i]) == 0) {
+            *format = (enum figure_format)i;
+            return true;
+        }
+    return false;
+}
+
+/* Before anything is computed. */
+static enum err check_plot(const char *path, struct error *why)
+{
+    char directory[PATH_LONGEST], name[PATH_LONGEST];
+    enum figure_format format;
+    if (!split_plot(path, directory, name, &format))
+        return err_set(why, ERR_USAGE, "--plot takes a file that ends in .png, .svg or .pdf");
+    return gnuplot_available(why);
+}
+
+static enum err draw(struct figure *figure, const char *path, struct error *why)
+{
+    char directory[PATH_LONGEST], name[PATH_LONGEST];
+    enum figure_format format = 0;
+    (void)split_plot(path, directory, name, &format);
+    return gnuplot_draw(figure, format, false, directory, name, why);
+}
+
+/* Devices that replicate most of the work cost as many times the energy, and are no faster. */
+static void warn_of_replication(const struct workload_estimate *estimate)
+{
+    if (estimate->divided < 0.5)
+        log_warn("%d devices divide %.2g %% of the MACs of %.100s and replicate the rest: tensor "
+                 "parallelism does not suit it",
+                 estimate->choice.devices, 100 * estimate->divided,
+                 estimate->work->spec.model->name);
 }
 
 /* ---- one estimate ---- */
@@ -113,27 +190,27 @@ static void write_one(const struct estimate_options *options, const struct estim
                       struct text *out)
 {
     const char *format = format_of(options);
-    const struct workload_estimate *outcome = report->outcome;
+    const struct workload_estimate *estimate = report->outcome;
     if (strcmp(format, "json") == 0)
         estimate_json(report, out);
     else if (strcmp(format, "md") == 0)
         estimate_markdown(report, out);
     else if (strcmp(format, "table") == 0)
-        estimate_text(report, is_coloured(options), out);
+        estimate_text(report, is_colored(options), out);
     else if (options->verbose)
         estimate_csv(report, out);
     else {
-        struct grid_point point = {.outcome = *outcome,
-                                   .work = outcome->work,
-                                   .on_frontier = workload_estimate_fits(outcome)};
-        struct estimate_grid points = {.works = (struct workload *)outcome->work,
-                                       .work_count = 1,
-                                       .items = &point,
-                                       .count = 1,
-                                       .able = 1,
-                                       .demand_count = 1};
-        points_csv(&(struct points_report){.points = &points,
-                                           .hardware = outcome->hardware,
+        struct grid_point point = {.outcome = *estimate,
+                                   .work = estimate->work,
+                                   .on_frontier = workload_estimate_fits(estimate)};
+        struct estimate_grid grid = {.works = (struct workload *)estimate->work,
+                                     .work_count = 1,
+                                     .items = &point,
+                                     .count = 1,
+                                     .able = 1,
+                                     .demand_count = 1};
+        points_csv(&(struct points_report){.points = &grid,
+                                           .hardware = estimate->hardware,
                                            .budget = report->budget},
                    out);
     }
@@ -145,30 +222,30 @@ static enum err plot_one(const struct estimate_options *options,
     struct figure figure = {0};
     enum err err = estimate_figure(report, &figure, why);
     if (!err)
-        err = estimate_plot_draw(&figure, options->plot, why);
+        err = draw(&figure, options->plot, why);
     figure_release(&figure);
     return err;
 }
 
 static int report_one(const struct estimate_options *options,
-                      const struct workload_estimate *outcome, bool is_catalogued)
+                      const struct workload_estimate *estimate, bool is_catalogued)
 {
     struct recommendation proposals[RECOMMEND_MOST];
-    struct budget budget = estimate_ask_budget(options);
-    struct recommend_question question = {outcome, &budget, is_catalogued};
-    struct estimate_report report = {.outcome = outcome,
+    struct budget budget = budget_of(options);
+    struct recommend_question question = {estimate, &budget, is_catalogued};
+    struct estimate_report report = {.outcome = estimate,
                                      .budget = &budget,
                                      .recommendations = proposals,
-                                     .top = rows_wanted(options, 10),
+                                     .top = rows_shown(options, TOP_SUBGRAPHS),
                                      .shows_figures = options->verbose};
     struct subgraph_total *rows = NULL;
     struct error why = {0};
     struct text out = {0};
-    enum err err = workload_estimate_subgraphs(outcome, &rows, &report.row_count, &why);
+    enum err err = workload_estimate_subgraphs(estimate, &rows, &report.row_count, &why);
     if (!err)
         err = recommend_make(&question, proposals, &report.recommendation_count, &why);
-    if (!err && !outcome->memory.fits)
-        err = recommend_devices_to_fit(outcome, &report.devices_to_fit, &why);
+    if (!err && !estimate->memory.fits)
+        err = recommend_devices_to_fit(estimate, &report.devices_to_fit, &why);
     report.rows = rows;
     if (!err && options->plot)
         err = plot_one(options, &report, &why);
@@ -177,67 +254,52 @@ static int report_one(const struct estimate_options *options,
     int code = err ? fail(err, &why) : deliver(options, &out);
     free(rows);
     text_release(&out);
-    return code ? code : budget_holds(&budget, outcome) ? EXIT_DONE : EXIT_FAILED;
+    return code ? code : budget_holds(&budget, estimate) ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int estimate_one(const struct estimate_options *options, const struct estimate_asked *asked,
+static int estimate_one(const struct estimate_options *options, const struct candidates *candidates,
                         const struct workload *work)
 {
-    const struct grid_candidate *candidate = &asked->candidates[0];
-    struct workload_estimate outcome;
+    const struct grid_candidate *candidate = &candidates->items[0];
+    struct workload_estimate estimate;
     struct error why = {0};
-    enum err err = workload_estimate_make(work, &asked->hardware[candidate->device],
-                                          &candidate->choice, true, &outcome, &why);
+    enum err err = workload_estimate_make(work, &candidates->hardware[candidate->device],
+                                          &candidate->config, true, &estimate, &why);
     if (err)
         return fail(err, &why);
-    warn_of_copies(&outcome);
-    int code = report_one(options, &outcome, asked->is_catalogued[candidate->device]);
-    workload_estimate_release(&outcome);
+    warn_of_replication(&estimate);
+    int code = report_one(options, &estimate, candidates->is_catalogued[candidate->device]);
+    workload_estimate_release(&estimate);
     return code;
 }
 
-/* ---- many ---- */
+/* ---- several estimates ---- */
 
-static enum err plot_points(const struct estimate_options *options,
-                            const struct points_report *report, struct error *why)
+static enum err plot_grid(const struct estimate_options *options,
+                          const struct points_report *report, struct error *why)
 {
     struct figure figure = {0};
     enum err err = points_figure(report, &figure, why);
     if (!err)
-        err = estimate_plot_draw(&figure, options->plot, why);
+        err = draw(&figure, options->plot, why);
     figure_release(&figure);
     return err;
 }
 
-/* Has every demand a choice that keeps the limits?  What cannot be served within them is a failure,
- * however cheap something shorter is. */
-static bool holds_everywhere(const struct estimate_grid *points, const struct budget *budget)
-{
-    size_t held = 0; /* demands; their points stand together */
-    bool holds = false;
-    for (size_t i = 0; i < points->able; i++) {
-        const struct grid_point *point = &points->items[i];
-        holds = (holds && point->place > 0) || budget_holds(budget, &point->outcome);
-        bool is_last = i + 1 == points->able || points->items[i + 1].place == 0;
-        held += is_last && holds;
-    }
-    return held == points->demand_count;
-}
-
-static int report_points(const struct estimate_options *options, const struct estimate_asked *asked,
-                         const struct estimate_grid *points)
+static int report_grid(const struct estimate_options *options, const struct candidates *candidates,
+                       const struct estimate_grid *grid)
 {
     const char *format = format_of(options);
-    struct budget budget = estimate_ask_budget(options);
+    struct budget budget = budget_of(options);
     struct points_report report = {
-        .points = points,
-        .hardware = asked->hardware,
+        .points = grid,
+        .hardware = candidates->hardware,
         .budget = &budget,
-        .top = rows_wanted(options, points->count <= 64 ? 0 : 40),
+        .top = rows_shown(options, grid->count <= POINTS_ALL ? 0 : TOP_POINTS),
     };
     struct text out = {0};
     struct error why = {0};
-    enum err err = options->plot ? plot_points(options, &report, &why) : ERR_OK;
+    enum err err = options->plot ? plot_grid(options, &report, &why) : ERR_OK;
     if (err)
         return fail(err, &why);
     if (strcmp(format, "json") == 0)
@@ -247,37 +309,36 @@ static int report_points(const struct estimate_options *options, const struct es
     else if (strcmp(format, "md") == 0)
         points_markdown(&report, &out);
     else
-        points_text(&report, is_coloured(options), &out);
+        points_text(&report, is_colored(options), &out);
     int code = deliver(options, &out);
     text_release(&out);
-    bool holds = !budget_has_any(&budget) || holds_everywhere(points, &budget);
-    return code ? code : holds ? EXIT_DONE : EXIT_FAILED;
+    return code ? code : budget_holds_for_all(&budget, grid) ? EXIT_DONE : EXIT_FAILED;
 }
 
-static int estimate_many(const struct estimate_options *options, const struct estimate_asked *asked,
-                         const struct estimate_works *works)
+static int estimate_several(const struct estimate_options *options,
+                            const struct candidates *candidates, const struct workload_list *list)
 {
-    struct grid_spec question = {
-        .works = works->items,
-        .work_count = works->count,
-        .hardware = asked->hardware,
-        .candidates = asked->candidates,
-        .candidate_count = asked->candidate_count,
+    struct grid_spec spec = {
+        .works = list->items,
+        .work_count = list->count,
+        .hardware = candidates->hardware,
+        .candidates = candidates->items,
+        .candidate_count = candidates->count,
     };
-    struct estimate_grid points;
+    struct estimate_grid grid;
     struct error why = {0};
-    enum err err = estimate_grid_make(&question, &points, &why);
+    enum err err = estimate_grid_make(&spec, &grid, &why);
     if (err)
         return fail(err, &why);
-    if (points.able)
-        warn_of_copies(&points.items[0].outcome);
-    int code = points.able ? report_points(options, asked, &points)
-                           : complain("estimate", EXIT_FAILED, "%s", points.items[0].missing);
-    estimate_grid_release(&points);
+    if (grid.able)
+        warn_of_replication(&grid.items[0].outcome);
+    int code = grid.able ? report_grid(options, candidates, &grid)
+                         : complain("estimate", EXIT_FAILED, "%s", grid.items[0].missing);
+    estimate_grid_release(&grid);
     return code;
 }
 
-/* ---- the graph alone ---- */
+/* ---- a model ---- */
 
 static int show_graph(const struct estimate_options *options, const struct workload *work)
 {
@@ -291,191 +352,274 @@ static int show_graph(const struct estimate_options *options, const struct workl
     return code;
 }
 
-/* ---- all ---- */
-
-static int graph_or_estimates(const struct estimate_options *options, struct estimate_asked *asked,
-                              const struct estimate_works *works, const struct workload *work)
+/* The devices named or, without any, that of this machine. */
+static enum err find_candidates(const struct estimate_options *options, struct candidates *out,
+                                struct error *why)
 {
-    struct error why = {0};
-    if (options->graph)
-        return show_graph(options, work);
-    enum err err = estimate_ask_candidates(options, work->has_stored, asked, &why);
-    if (err)
-        return fail(err, &why);
-    if (asked->candidate_count * works->count == 1)
-        return estimate_one(options, asked, work);
-    return estimate_many(options, asked, works);
+    struct hardware own;
+    struct error unknown = {0};
+    const char *root = getenv("IPW_SYSROOT");
+    enum err err = candidates_find(&options->candidates, out, why);
+    if (err || out->hardware_count)
+        return err;
+    if (root && *root)
+        fs_set_root(root);
+    if (host_find_hardware(&own, &unknown) != ERR_OK)
+        return err_set(
+            why, ERR_USAGE,
+            "missing --hardware: this machine (%s) is not in the catalog; give --hardware "
+            "ID (`ipw list hardware`), or --hardware-file with the result of `ipw "
+            "estimate calibrate`",
+            unknown.text);
+    candidates_add(out, &own);
+    return ERR_OK;
 }
 
-/* A size that the file has already cannot be another.  Of several batches the last is looked at by
- * estimate_works_make. */
-static int check_taken(const struct graph_setting *wanted, const struct workload *work)
+/* The first workload is built to see whether the model follows it, and whether it has stored precisions. */
+static int estimate_list(const struct estimate_options *options, struct candidates *candidates,
+                         const struct workload_list *list)
 {
-    const struct graph_setting *taken = &work->spec.setting;
-    if (wanted->batch && work->batch != (double)wanted->batch)
-        return complain("estimate", EXIT_USAGE,
-                        "a batch of %lld changes nothing: the file or --dim has one of %.0f",
-                        (long long)wanted->batch, work->batch);
-    if (wanted->tokens && taken->tokens != wanted->tokens)
-        return complain("estimate", EXIT_USAGE,
-                        "--prompt-tokens %lld changes nothing: the file or --dim has %lld",
-                        (long long)wanted->tokens, (long long)taken->tokens);
-    return 0;
-}
-
-/* The first work is built to see whether the model takes it, and what its weights are stored in. */
-static int estimate_works(const struct estimate_options *options, struct estimate_asked *asked,
-                          const struct estimate_works *works)
-{
-    struct workload work;
+    struct workload first;
     struct error why = {0};
-    if (options->graph && works->count > 1)
+    int code = 0;
+    if (options->graph && list->count > 1)
         return complain("estimate", EXIT_USAGE,
-                        "--graph is of one setting: give one --batch, --prompt-tokens and "
+                        "--graph shows one workload: give one --batch, --prompt-tokens and "
                         "--context");
-    enum err err = workload_make(&works->items[0], &work, &why);
+    enum err err = workload_make(&list->items[0], &first, &why);
     if (err)
         return fail(err, &why);
-    int code = check_taken(&works->items[0].setting, &work);
-    if (!code)
-        code = graph_or_estimates(options, asked, works, &work);
-    workload_release(&work);
+    err = workload_list_check(list, &first, &why);
+    if (!err && !options->graph)
+        err = candidates_make(&options->candidates, first.has_stored, candidates, &why);
+    if (err)
+        code = fail(err, &why);
+    else if (options->graph)
+        code = show_graph(options, &first);
+    else if (candidates->count * list->count == 1)
+        code = estimate_one(options, candidates, &first);
+    else
+        code = estimate_several(options, candidates, list);
+    workload_release(&first);
     return code;
 }
 
-static int estimate_model(const struct estimate_options *options, struct estimate_sizes *sizes,
-                          struct estimate_asked *asked)
+static int estimate_model(const struct estimate_options *options)
 {
     struct model model;
-    struct estimate_works works;
+    struct candidates candidates = {0};
+    struct workload_list list;
     struct error why = {0};
-    enum err err = model_open(options->model, &model, &why);
+    enum err err = options->plot ? check_plot(options->plot, &why) : ERR_OK;
+    if (!err)
+        err = model_open(options->model, &model, &why);
     if (err)
         return fail(err, &why);
-    err = options->graph ? ERR_OK : estimate_ask(options, asked, &why);
-    int code = err ? fail(err, &why) : 0;
-    if (!code) {
-        err = estimate_works_make(options, sizes, &model, &works, &why);
-        code = err ? fail(err, &why) : estimate_works(options, asked, &works);
-        estimate_works_release(&works);
-    }
+    if (!options->graph)
+        err = find_candidates(options, &candidates, &why);
+    if (!err)
+        err = workload_list_make(&options->workload, &model, &list, &why);
+    int code = err ? fail(err, &why) : estimate_list(options, &candidates, &list);
+    if (!err)
+        workload_list_release(&list);
+    candidates_release(&candidates);
     model_close(&model);
     return code;
+}
+
+/* ---- the legacy model ---- */
+
+/* An option without an effect would seem to have one. */
+static enum err check_legacy(const struct estimate_options *o, struct error *why)
+{
+    const struct {
+        bool is_given;
+        const char *name;
+    } OTHERS[] = {
+        {o->workload.batch != NULL, "batch"},
+        {o->candidates.devices != 0, "devices"},
+        {o->candidates.compare, "compare"},
+        {o->workload.sweep, "sweep"},
+        {o->workload.no_fusion, "no-fusion"},
+        {o->max_latency_ms > 0, "max-latency-ms"},
+        {o->max_energy_mj > 0, "max-energy-mj"},
+        {o->max_memory_gb > 0, "max-memory-gb"},
+        {o->max_power_w > 0, "max-power-w"},
+        {o->plot != NULL, "plot"},
+        {o->graph != NULL, "graph"},
+        {o->top != TOP_DEFAULT, "top"},
+        {o->verbose, "verbose"},
+    };
+    if (o->hardware_files.count != 1 || o->hardware.count)
+        return err_set(why, ERR_USAGE,
+                       "--model-compat takes one --hardware-file, with the figures of the legacy "
+                       "model under \"legacy\"");
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (OTHERS[i].is_given)
+            return err_set(why, ERR_USAGE,
+                           "--model-compat takes no --%s: it estimates one sample on one device, "
+                           "unfused and in full, for comparison with reports",
+                           OTHERS[i].name);
+    return ERR_OK;
+}
+
+static enum err estimate_legacy(const struct estimate_options *options, const struct model *model,
+                                const struct legacy_hardware *device, struct text *out,
+                                struct error *why)
+{
+    struct workload_list list;
+    struct graph graph;
+    struct legacy_estimate legacy;
+    struct error unknown = {0};
+    enum precision precision = PRECISION_FP32;
+    if (options->candidates.precision &&
+        precision_find(options->candidates.precision, &precision, &unknown))
+        return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
+    enum err err = workload_list_make(&options->workload, model, &list, why);
+    if (err)
+        return err;
+    if (list.count > 1)
+        err = err_set(why, ERR_USAGE,
+                      "--model-compat estimates one workload: give one --prompt-tokens and "
+                      "--context");
+    if (!err)
+        err = model_graph(model, &list.items[0].setting, &graph, why);
+    workload_list_release(&list);
+    if (err)
+        return err;
+    err = legacy_estimate_make(&graph, device, precision, &legacy, why);
+    if (!err) {
+        if (strcmp(format_of(options), "json") == 0)
+            compat_json(&legacy, out);
+        else
+            compat_text(&legacy, out);
+        legacy_estimate_release(&legacy);
+    }
+    graph_release(&graph);
+    return err;
 }
 
 static int show_legacy(const struct estimate_options *options)
 {
     const char *format = format_of(options);
+    struct legacy_hardware device;
+    struct model model;
     struct error why = {0};
     struct text out = {0};
-    bool json = strcmp(format, "json") == 0;
-    if (!json && strcmp(format, "table") != 0)
-        return complain("estimate", EXIT_USAGE, "--model-compat gives a table or JSON, not %s",
+    if (strcmp(format, "json") != 0 && strcmp(format, "table") != 0)
+        return complain("estimate", EXIT_USAGE, "--model-compat writes a table or JSON, not %s",
                         format);
-    enum err err = estimate_legacy(options, json, &out, &why);
+    enum err err = check_legacy(options, &why);
+    if (!err)
+        err = legacy_hardware_read(options->hardware_files.items[0], &device, &why);
+    if (!err)
+        err = model_open(options->model, &model, &why);
+    if (err)
+        return fail(err, &why);
+    err = estimate_legacy(options, &model, &device, &out, &why);
     int code = err ? fail(err, &why) : deliver(options, &out);
+    model_close(&model);
     text_release(&out);
     return code;
 }
 
-static int estimate_asked_for(const struct estimate_options *options)
-{
-    struct estimate_asked asked = {0};
-    struct estimate_sizes sizes = {0};
-    struct error why = {0};
-    if (!options->model)
-        return complain("estimate", EXIT_USAGE, "which model? usage: ipw estimate %s",
-                        command_estimate.usage);
-    if (options->compat)
-        return show_legacy(options);
-    enum err err = options->plot ? estimate_plot_check(options->plot, &why) : ERR_OK;
-    if (!err)
-        err = estimate_sizes_ask(options, &sizes, &why);
-    int code = err ? fail(err, &why) : estimate_model(options, &sizes, &asked);
-    estimate_asked_release(&asked);
-    estimate_sizes_release(&sizes);
-    return code;
-}
+/* ---- options ---- */
 
-/* Commands of their own behind `ipw estimate`; NULL when the word is none of them. */
-static int (*find_tool(const char *word))(int argc, char **argv)
+static int estimate_run(struct estimate_options *o)
 {
-    if (!strcmp(word, "calibrate"))
-        return estimate_calibrate;
-    return strcmp(word, "validate") ? NULL : estimate_validate;
+    struct error why = {0};
+    if (!o->model)
+        return complain("estimate", EXIT_USAGE, "missing --model; usage: ipw estimate %s",
+                        command_estimate.usage);
+    if (options_pairs("dim", &o->dim_words, &o->workload.dims, &why) != ERR_OK)
+        return fail(ERR_USAGE, &why);
+    o->candidates.hardware = o->hardware.items;
+    o->candidates.hardware_count = o->hardware.count;
+    o->candidates.files = o->hardware_files.items;
+    o->candidates.file_count = o->hardware_files.count;
+    o->candidates.sweep = o->workload.sweep;
+    return o->compat ? show_legacy(o) : estimate_model(o);
 }
 
 static int estimate_main(int argc, char **argv)
 {
-    int (*tool)(int, char **) = argc > 1 ? find_tool(argv[1]) : NULL;
-    if (tool)
-        return tool(argc - 1, argv + 1);
     static const char *const FORMATS[] = {"table", "json", "csv", "md", NULL};
     static const char *const PHASES[] = {"prefill", "decode", NULL};
     static const char *const GRAPHS[] = {"dot", "mermaid", NULL};
-    struct estimate_options o = {.top = ESTIMATE_TOP_USUAL};
+    static const struct command *const TOOLS[] = {&command_estimate_calibrate,
+                                                  &command_estimate_validate};
+    for (size_t i = 0; argc > 1 && i < sizeof TOOLS / sizeof *TOOLS; i++)
+        if (!strcmp(argv[1], strchr(TOOLS[i]->name, ' ') + 1))
+            return TOOLS[i]->run(argc - 1, argv + 1);
+    struct estimate_options o = {.top = TOP_DEFAULT};
+    struct workload_options *w = &o.workload;
+    struct candidate_options *c = &o.candidates;
+    /* clang-format off */
     const struct option_row rows[] = {
-        {'m', "model", OPTION_ONCE, &o.model, "FILE|NAME",
-         "a model's file, or a name of `ipw list models`", 0, 0, NULL},
-        {0, "hardware", OPTION_LIST, &o.hardware, "ID",
-         "of `ipw list hardware`, with commas; or all (default: this machine)", 0, 0, NULL},
-        {0, "hardware-file", OPTION_LIST, &o.hardware_files, "FILE",
-         "a device described in a file; may be repeated", 0, 0, NULL},
-        {'p', "precision", OPTION_TEXT, &o.precision, "FORMATS",
-         "fp32, fp16, bf16, fp8, int8, int4; stored (default: it, else 16 bits)", 0, 0, NULL},
-        {'b', "batch", OPTION_TEXT, &o.batch, "BATCHES",
-         "samples at a time: 8, 1,8,32, 1..64, 1..64x2 (default: 1)", 0, 0, NULL},
-        {0, "prompt-tokens", OPTION_TEXT, &o.prompt_tokens, "NUMBERS",
-         "of a prompt, or of a text read whole: 512, 128..4096x2 (default: 512)", 0, 0, NULL},
-        {0, "output-tokens", OPTION_COUNT, &o.output_tokens, "N",
-         "tokens of the answer to a request (default: 128)", 1, 1e7, NULL},
-        {0, "context", OPTION_TEXT, &o.context, "NUMBERS",
-         "tokens that a decoded one sees, or a request grows to: 512..8192x2", 0, 0, NULL},
-        {0, "phase", OPTION_CHOICE, &o.phase, "PHASE",
-         "prefill or decode alone (default: a request)", 0, 0, PHASES},
-        {0, "image", OPTION_COUNT, &o.image, "N", "pixels of a side (default: the model's)", 1,
-         100000, NULL},
-        {0, "dim", OPTION_LIST, &o.dim_words, "NAME=N",
-         "what an ONNX file leaves open: seq=128, x=1x3x224x224", 0, 0, NULL},
-        {0, "devices", OPTION_COUNT, &o.devices, "N",
-         "so many devices share the model (tensor parallelism; default: 1)", 1, 1024, NULL},
-        {0, "compare", OPTION_FLAG, &o.compare, NULL,
-         "devices beside each other (default: the whole catalogue)", 0, 0, NULL},
-        {0, "sweep", OPTION_FLAG, &o.sweep, NULL,
-         "every format that the devices have, and int4; batches 1 to 64", 0, 0, NULL},
-        {0, "max-latency-ms", OPTION_NUMBER, &o.max_latency_ms, "MS",
-         "fail when it takes longer: a pass, or a request", 1e-9, 1e12, NULL},
-        {0, "max-energy-mj", OPTION_NUMBER, &o.max_energy_mj, "MJ",
-         "fail when a sample, a token of a phase or a request costs more", 1e-9, 1e15, NULL},
-        {0, "max-memory-gb", OPTION_NUMBER, &o.max_memory_gb, "GB",
-         "fail when it needs more (10^9 bytes, on one device)", 1e-9, 1e9, NULL},
-        {0, "max-power-w", OPTION_NUMBER, &o.max_power_w, "W",
-         "fail when it draws more on average, all devices together", 1e-9, 1e9, NULL},
-        {0, "no-fusion", OPTION_FLAG, &o.no_fusion, NULL, "every operation is a kernel of its own",
-         0, 0, NULL},
-        {0, "top", OPTION_COUNT, &o.top, "N",
-         "rows to show; 0: all (default: 10; of many estimates 40)", 0, 1e9, NULL},
-        {0, "graph", OPTION_CHOICE, &o.graph, "LANGUAGE",
-         "write the model's graph instead: dot or mermaid", 0, 0, GRAPHS},
-        {0, "plot", OPTION_TEXT, &o.plot, "FILE",
-         "draw it too: FILE.png, .svg or .pdf (needs gnuplot)", 0, 0, NULL},
-        {0, "model-compat", OPTION_FLAG, &o.compat, NULL,
-         "by the legacy model, to compare with its reports", 0, 0, NULL},
-        {0, "format", OPTION_CHOICE, &o.format, "NAME",
-         "table, json, csv or md (default: by FILE's name, else table)", 0, 0, FORMATS},
-        {0, "json", OPTION_FLAG, &o.json, NULL, "the same as --format json", 0, 0, NULL},
-        {'o', "output", OPTION_TEXT, &o.output, "FILE", "write there and not to stdout", 0, 0,
-         NULL},
-        {'v', "verbose", OPTION_FLAG, &o.verbose, NULL,
-         "all rows, and the device's figures with sources; csv: subgraphs", 0, 0, NULL},
+        {.letter = 'm', .name = "model", .type = OPTION_ONCE, .target = &o.model,
+         .value = "FILE|NAME", .help = "model file, or a name of `ipw list models`"},
+        {.name = "hardware", .type = OPTION_LIST, .target = &o.hardware, .value = "ID",
+         .help = "of `ipw list hardware`, with commas; or all (default: this machine)"},
+        {.name = "hardware-file", .type = OPTION_LIST, .target = &o.hardware_files, .value = "FILE",
+         .help = "a device described in a file; may be repeated"},
+        {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &c->precision,
+         .value = "NAMES",
+         .help = "fp32, fp16, bf16, fp8, int8, int4; stored (default: it, else 16 bits)"},
+        {.letter = 'b', .name = "batch", .type = OPTION_TEXT, .target = &w->batch,
+         .value = "NUMBERS", .help = "batch size: 8, 1,8,32, 1..64, 1..64x2 (default: 1)"},
+        {.name = "prompt-tokens", .type = OPTION_TEXT, .target = &w->prompt_tokens,
+         .value = "NUMBERS", .help = "prompt or input length: 512, 128..4096x2 (default: 512)"},
+        {.name = "output-tokens", .type = OPTION_COUNT, .target = &w->output_tokens, .value = "N",
+         .help = "output tokens of a request (default: 128)", .least = 1, .most = 1e7},
+        {.name = "context", .type = OPTION_TEXT, .target = &w->context, .value = "NUMBERS",
+         .help = "context length of a decode step, or of a whole request: 512..8192x2"},
+        {.name = "phase", .type = OPTION_CHOICE, .target = &w->phase, .value = "PHASE",
+         .help = "prefill or decode only (default: a request)", .choices = PHASES},
+        {.name = "image", .type = OPTION_COUNT, .target = &w->image, .value = "N",
+         .help = "image side in pixels (default: the model's)", .least = 1, .most = 100000},
+        {.name = "dim", .type = OPTION_LIST, .target = &o.dim_words, .value = "NAME=N",
+         .help = "dynamic dimension of an ONNX file: seq=128, x=1x3x224x224"},
+        {.name = "devices", .type = OPTION_COUNT, .target = &c->devices, .value = "N",
+         .help = "devices that share the model by tensor parallelism (default: 1)", .least = 1,
+         .most = 1024},
+        {.name = "compare", .type = OPTION_FLAG, .target = &c->compare,
+         .help = "compare devices (default: the whole catalog)"},
+        {.name = "sweep", .type = OPTION_FLAG, .target = &w->sweep,
+         .help = "every precision of the devices, and int4; batches 1 to 64"},
+        {.name = "max-latency-ms", .type = OPTION_NUMBER, .target = &o.max_latency_ms,
+         .value = "MS", .help = "fail when a pass or request takes longer", .least = 1e-9,
+         .most = 1e12},
+        {.name = "max-energy-mj", .type = OPTION_NUMBER, .target = &o.max_energy_mj, .value = "MJ",
+         .help = "fail when a sample, a token of a phase or a request costs more", .least = 1e-9,
+         .most = 1e15},
+        {.name = "max-memory-gb", .type = OPTION_NUMBER, .target = &o.max_memory_gb, .value = "GB",
+         .help = "fail when one device needs more (10^9 bytes)", .least = 1e-9, .most = 1e9},
+        {.name = "max-power-w", .type = OPTION_NUMBER, .target = &o.max_power_w, .value = "W",
+         .help = "fail when all devices together draw more on average", .least = 1e-9, .most = 1e9},
+        {.name = "no-fusion", .type = OPTION_FLAG, .target = &w->no_fusion,
+         .help = "every operation is a kernel of its own"},
+        {.name = "top", .type = OPTION_COUNT, .target = &o.top, .value = "N",
+         .help = "rows to show; 0: all (default: 10; of many estimates 40)", .most = 1e9},
+        {.name = "graph", .type = OPTION_CHOICE, .target = &o.graph, .value = "LANGUAGE",
+         .help = "write the graph of the model instead: dot or mermaid", .choices = GRAPHS},
+        {.name = "plot", .type = OPTION_TEXT, .target = &o.plot, .value = "FILE",
+         .help = "plot it too: FILE.png, .svg or .pdf (needs gnuplot)"},
+        {.name = "model-compat", .type = OPTION_FLAG, .target = &o.compat,
+         .help = "use the legacy model, for comparison with its reports"},
+        {.name = "format", .type = OPTION_CHOICE, .target = &o.format, .value = "NAME",
+         .help = "table, json, csv or md (default: by the suffix of FILE, else table)",
+         .choices = FORMATS},
+        {.name = "json", .type = OPTION_FLAG, .target = &o.json, .help = "same as --format json"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &o.output, .value = "FILE",
+         .help = "write to FILE instead of stdout"},
+        {.letter = 'v', .name = "verbose", .type = OPTION_FLAG, .target = &o.verbose,
+         .help = "all rows, and the figures of the device with sources; csv: subgraphs"},
         {0},
     };
+    /* clang-format on */
     int rest, code = parse_or_help(&command_estimate, rows, argc, argv, false, &rest);
-    struct error why = {0};
-    if (code < 0 && options_pairs("dim", &o.dim_words, &o.dims, &why) != ERR_OK)
-        code = fail(ERR_USAGE, &why);
     if (code < 0)
-        code = estimate_asked_for(&o);
-    params_release(&o.dims);
+        code = estimate_run(&o);
+    params_release(&o.workload.dims);
     return code;
 }

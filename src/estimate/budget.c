@@ -1,3 +1,4 @@
+/* Each kind of limit has a value of the estimate with its uncertainty, and a verdict on it. */
 #include "estimate/budget.h"
 
 #include <math.h>
@@ -44,56 +45,56 @@ bool budget_has_any(const struct budget *budget)
     return false;
 }
 
-/* A request is what its user waits and pays for; of a batch there are several. */
-static double parts(const struct workload_estimate *outcome)
+/* What the energy limit is per: requests, of which a batch has several, or units. */
+static double energy_parts(const struct workload_estimate *estimate)
 {
-    const struct workload *work = outcome->work;
+    const struct workload *work = estimate->work;
     return work->spec.is_request ? work->batch : work->units;
 }
 
-const char *budget_energy_unit(const struct workload_estimate *outcome)
+const char *budget_energy_unit(const struct workload_estimate *estimate)
 {
-    return outcome->work->spec.is_request ? "request" : outcome->work->unit;
+    return estimate->work->spec.is_request ? "request" : estimate->work->unit;
 }
 
-static double value_of(const struct workload_estimate *outcome, enum budget_kind kind,
+static double value_of(const struct workload_estimate *estimate, enum budget_kind kind,
                        double *plus_minus)
 {
-    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_totals *all = &estimate->all;
     switch (kind) {
     case BUDGET_LATENCY:
         *plus_minus = all->latency_plus_minus;
         return all->latency_s;
     case BUDGET_ENERGY:
-        *plus_minus = all->joules_plus_minus / parts(outcome);
-        return all->joules.total / parts(outcome);
+        *plus_minus = all->joules_plus_minus / energy_parts(estimate);
+        return all->joules.total / energy_parts(estimate);
     case BUDGET_MEMORY:
     case BUDGET_FIT:
-        *plus_minus = UNKNOWN; /* counted, not modelled: what the runtime adds is not known */
-        return outcome->memory.total_peak;
+        *plus_minus = UNKNOWN; /* counted, not modeled: the overhead of the runtime is unknown */
+        return estimate->memory.total_peak;
     default:
         *plus_minus = all->power_plus_minus;
         return all->average_w;
     }
 }
 
-static double limit_of(const struct budget *budget, const struct workload_estimate *outcome,
+static double limit_of(const struct budget *budget, const struct workload_estimate *estimate,
                        enum budget_kind kind)
 {
     if (kind != BUDGET_FIT)
         return budget->most[kind];
-    return budget_has_any(budget) && !outcome->memory.fits ? outcome->memory.capacity : UNKNOWN;
+    return budget_has_any(budget) && !estimate->memory.fits ? estimate->memory.capacity : UNKNOWN;
 }
 
-size_t budget_judge(const struct budget *budget, const struct workload_estimate *outcome,
+size_t budget_judge(const struct budget *budget, const struct workload_estimate *estimate,
                     struct budget_check checks[BUDGET_KINDS])
 {
     size_t count = 0;
     for (size_t kind = 0; kind < BUDGET_KINDS; kind++) {
-        double most = limit_of(budget, outcome, (enum budget_kind)kind), plus_minus;
+        double most = limit_of(budget, estimate, (enum budget_kind)kind), plus_minus;
         if (!is_known(most))
             continue;
-        double value = value_of(outcome, (enum budget_kind)kind, &plus_minus);
+        double value = value_of(estimate, (enum budget_kind)kind, &plus_minus);
         bool known = is_known(value);
         checks[count++] = (struct budget_check){
             .kind = (enum budget_kind)kind,
@@ -112,10 +113,10 @@ size_t budget_judge(const struct budget *budget, const struct workload_estimate 
 }
 
 enum budget_verdict budget_verdict(const struct budget *budget,
-                                   const struct workload_estimate *outcome)
+                                   const struct workload_estimate *estimate)
 {
     struct budget_check checks[BUDGET_KINDS];
-    size_t count = budget_judge(budget, outcome, checks);
+    size_t count = budget_judge(budget, estimate, checks);
     enum budget_verdict all = BUDGET_PASS;
     for (size_t i = 0; i < count; i++) {
         if (checks[i].verdict == BUDGET_FAIL)
@@ -126,9 +127,9 @@ enum budget_verdict budget_verdict(const struct budget *budget,
     return all;
 }
 
-bool budget_holds(const struct budget *budget, const struct workload_estimate *outcome)
+bool budget_holds(const struct budget *budget, const struct workload_estimate *estimate)
 {
-    return budget_verdict(budget, outcome) == BUDGET_PASS;
+    return budget_verdict(budget, estimate) == BUDGET_PASS;
 }
 
 bool budget_is_no_worse(const struct budget *budget, const struct workload_estimate *now,
@@ -136,7 +137,7 @@ bool budget_is_no_worse(const struct budget *budget, const struct workload_estim
 {
     struct budget_check before[BUDGET_KINDS], after[BUDGET_KINDS];
     size_t count = budget_judge(budget, now, before);
-    budget_judge(budget, then, after); /* the same limits in the same order, but for the last */
+    budget_judge(budget, then, after); /* the same limits in the same order, except for the last */
     if (count > 0 && before[count - 1].kind == BUDGET_FIT)
         count--;
     for (size_t i = 0; i < count; i++)
@@ -144,4 +145,19 @@ bool budget_is_no_worse(const struct budget *budget, const struct workload_estim
             !(before[i].verdict == BUDGET_FAIL && after[i].value <= before[i].value))
             return false;
     return true;
+}
+
+bool budget_holds_for_all(const struct budget *budget, const struct estimate_grid *grid)
+{
+    size_t held = 0; /* demands; their points are adjacent */
+    bool holds = false;
+    if (!budget_has_any(budget))
+        return true;
+    for (size_t i = 0; i < grid->able; i++) {
+        const struct grid_point *point = &grid->items[i];
+        holds = (holds && point->place > 0) || budget_holds(budget, &point->outcome);
+        bool is_last = i + 1 == grid->able || grid->items[i + 1].place == 0;
+        held += is_last && holds;
+    }
+    return held == grid->demand_count;
 }

@@ -1,3 +1,6 @@
+/* Chooses the rows that can be used, builds one equation per window (its power; a column per class of operations,
+ * one for bytes, one for the constant), solves it, and refuses whatever the rows do not determine.  Rates and
+ * launch times come from the latencies of the same rows. */
 #include "estimate/calibrate.h"
 
 #include <math.h>
@@ -6,17 +9,21 @@
 
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/calibrate/design.h"
-#include "estimate/calibrate/interval.h"
-#include "estimate/calibrate/overheads.h"
-#include "estimate/calibrate/spectrum.h"
+#include "estimate/linear_system.h"
 #include "stats/least_squares.h"
+#include "stats/quantile.h"
 
-enum { NAME_SIZE = 48 };
+enum {
+    NAME_SIZE = 48,
+    LAUNCH_ROWS_LEAST = 3,
+    SHORT_LOAD = 20, /* at most so many times the dispatch time */
+};
+_Static_assert(CALIBRATE_CLASSES_MOST + 2 <= LINEAR_COLUMNS_MAX,
+               "a column per class, bytes, constant");
 
-/* ---- which rows ---- */
+/* ---- rows ---- */
 
-/* Ten updates of the sensor where they were counted; else what no meter of energy resolves. */
+/* Fewer than ten sensor updates, where they were counted; else below what any energy meter resolves. */
 static bool is_too_short(const struct calibrate_row *row)
 {
     if (is_known(row->updates))
@@ -37,12 +44,12 @@ static enum err choose_rows(const struct calibrate_rows *rows,
         const struct calibrate_row *row = &rows->items[i];
         bool is_empty = !(row->energy_j > 0), is_short = is_too_short(row);
         if (row->kind == CALIBRATE_LAUNCH && !is_known(row->energy_j))
-            continue; /* measured for its time alone */
+            continue; /* measured for its latency only */
         if (row->is_estimated && !options->allow_estimated)
             return err_set(
                 why, ERR_BAD_VALUE,
                 "refused: energy was estimated by a model, not measured ('%s'): a fit would "
-                "only find the model again (--allow-estimated takes it all the same)",
+                "reproduce that model (--allow-estimated accepts it)",
                 row->label);
         out->short_rows += is_short;
         out->empty_rows += !is_short && is_empty;
@@ -62,15 +69,25 @@ static enum err choose_rows(const struct calibrate_rows *rows,
     return ERR_OK;
 }
 
+/* The class of a row, or class_count. */
+static size_t class_of(const struct calibration *calibration, const struct calibrate_row *row)
+{
+    for (size_t i = 0; i < calibration->class_count; i++)
+        if (calibration->classes[i].precision == row->precision &&
+            calibration->classes[i].unit == row->unit)
+            return i;
+    return calibration->class_count;
+}
+
 static enum err find_classes(struct calibration *out, struct error *why)
 {
     for (size_t i = 0; i < out->point_count; i++) {
         const struct calibrate_row *row = out->points[i].row;
         if (row->kind != CALIBRATE_LOAD || !(row->flops > 0))
             continue;
-        size_t at = design_class(out, row);
+        size_t at = class_of(out, row);
         if (at == CALIBRATE_CLASSES_MOST)
-            return err_set(why, ERR_BAD_VALUE, "more than %d formats and units at once",
+            return err_set(why, ERR_BAD_VALUE, "more than %d combinations of precision and unit",
                            CALIBRATE_CLASSES_MOST);
         struct calibrate_class *class = &out->classes[at];
         if (at == out->class_count) {
@@ -85,6 +102,149 @@ static enum err find_classes(struct calibration *out, struct error *why)
     return ERR_OK;
 }
 
+/* ---- the equations ---- */
+
+/* Figures are numbered: the classes, then bytes, then the constant.  A given figure has no column: its part of
+ * the power is subtracted. */
+struct design {
+    struct linear_system system;
+    double *a, *b;                     /* of the system: weighted and scaled; W, weighted */
+    double *weight;                    /* by row; 1 where errors count in watts */
+    size_t *first;                     /* rows by class; those without a class are last */
+    double scale[LINEAR_COLUMNS_MAX];  /* by column: what it was divided by */
+    size_t figure[LINEAR_COLUMNS_MAX]; /* by column: which figure it is */
+};
+
+/* "pJ/FLOP of fp16 matrix", "pJ/byte", "the constant power". */
+static void figure_name(const struct calibration *calibration, size_t figure, char *to, size_t size)
+{
+    size_t classes = calibration->class_count;
+    if (figure > classes)
+        (void)str_copy(to, size, "the constant power");
+    else if (figure == classes)
+        (void)str_copy(to, size, "pJ/byte");
+    else
+        (void)str_format(to, size, "pJ/FLOP of %s", calibration->classes[figure].name);
+}
+
+/* Watts of a row that the given figures explain. */
+static double given_watts(const struct calibration *calibration, const struct calibrate_row *row)
+{
+    const struct calibrate_figure *byte = &calibration->joules_per_byte;
+    const struct calibrate_figure *constant = &calibration->constant_w;
+    return (byte->is_given ? byte->value * row->bytes / row->latency_s : 0) +
+           (constant->is_given ? constant->value : 0);
+}
+
+static double coefficient(const struct calibration *calibration, const struct calibrate_row *row,
+                          size_t figure)
+{
+    if (figure == calibration->class_count)
+        return row->bytes / row->latency_s;
+    if (figure > calibration->class_count)
+        return 1;
+    return class_of(calibration, row) == figure ? row->flops / row->latency_s : 0;
+}
+
+static void choose_columns(const struct calibration *calibration, struct design *d)
+{
+    for (size_t i = 0; i < calibration->class_count; i++)
+        d->figure[d->system.columns++] = i;
+    if (!calibration->joules_per_byte.is_given)
+        d->figure[d->system.columns++] = calibration->class_count;
+    if (!calibration->constant_w.is_given)
+        d->figure[d->system.columns++] = calibration->class_count + 1;
+}
+
+/* Sorts points by class, which are the groups of the bootstrap; stable. */
+static enum err order_points(struct calibration *calibration, size_t *first)
+{
+    struct calibrate_point *ordered = malloc((calibration->point_count + 1) * sizeof *ordered);
+    if (!ordered)
+        return ERR_NO_MEMORY;
+    size_t count = 0;
+    for (size_t class = 0; class <= calibration->class_count; class ++) {
+        first[class] = count;
+        for (size_t i = 0; i < calibration->point_count; i++)
+            if (class_of(calibration, calibration->points[i].row) == class)
+                ordered[count++] = calibration->points[i];
+    }
+    first[calibration->class_count + 1] = count;
+    free(calibration->points);
+    calibration->points = ordered;
+    return ERR_OK;
+}
+
+/* Errors in watts, or relative to the power where powers differ widely: 20 W are little of 700 W and much of
+ * 100 W. */
+static void set_weights(struct calibration *calibration, struct design *d)
+{
+    double low = INFINITY, high = 0, sum = 0;
+    for (size_t i = 0; i < d->system.rows; i++) {
+        double watts = calibration->points[i].measured_w;
+        low = fmin(low, watts);
+        high = fmax(high, watts);
+        sum += watts;
+    }
+    calibration->is_relative = high > CALIBRATE_SPAN_ALIKE * low;
+    for (size_t i = 0; i < d->system.rows; i++)
+        d->weight[i] = calibration->is_relative
+                           ? sum / (double)d->system.rows / calibration->points[i].measured_w
+                           : 1;
+}
+
+static void fill(const struct calibration *calibration, struct design *d)
+{
+    for (size_t i = 0; i < d->system.rows; i++) {
+        const struct calibrate_point *point = &calibration->points[i];
+        double weight = d->weight[i];
+        for (size_t j = 0; j < d->system.columns; j++)
+            d->a[i * d->system.columns + j] =
+                weight * coefficient(calibration, point->row, d->figure[j]);
+        d->b[i] = weight * (point->measured_w - given_watts(calibration, point->row));
+    }
+    for (size_t j = 0; j < d->system.columns; j++) {
+        double squares = 0;
+        for (size_t i = 0; i < d->system.rows; i++)
+            squares += d->a[i * d->system.columns + j] * d->a[i * d->system.columns + j];
+        d->scale[j] = squares > 0 ? sqrt(squares) : 1;
+        for (size_t i = 0; i < d->system.rows; i++)
+            d->a[i * d->system.columns + j] /= d->scale[j];
+    }
+}
+
+static void design_release(struct design *design)
+{
+    free(design->a);
+    free(design->b);
+    free(design->weight);
+    free(design->first);
+    *design = (struct design){0};
+}
+
+/* Sorts the points of the calibration by class. */
+static enum err design_make(struct calibration *calibration, struct design *out, struct error *why)
+{
+    *out = (struct design){.system = {.rows = calibration->point_count}};
+    struct linear_system *system = &out->system;
+    choose_columns(calibration, out);
+    system->a = out->a = calloc(system->rows * system->columns + 1, sizeof *out->a);
+    system->b = out->b = calloc(system->rows, sizeof *out->b);
+    system->first = out->first = calloc(calibration->class_count + 2, sizeof *out->first);
+    system->groups = calibration->class_count + 1;
+    out->weight = calloc(system->rows, sizeof *out->weight);
+    enum err err = out->a && out->b && out->weight && out->first
+                       ? order_points(calibration, out->first)
+                       : ERR_NO_MEMORY;
+    if (err) {
+        design_release(out);
+        return err_set(why, err, "out of memory");
+    }
+    set_weights(calibration, out);
+    fill(calibration, out);
+    return ERR_OK;
+}
+
 /* ---- refusals before the fit ---- */
 
 static enum err refuse_few(const struct calibration *c, struct error *why)
@@ -94,14 +254,14 @@ static enum err refuse_few(const struct calibration *c, struct error *why)
     size_t wanted = CALIBRATE_ROWS_PER_UNKNOWN * unknowns;
     if (c->class_count == 0 || c->point_count < wanted)
         return err_set(why, ERR_BAD_VALUE,
-                       "refused: too few rows: %zu can be used (%zu too short for a sensor, %zu "
-                       "without joules), and %zu unknowns need %zu",
+                       "refused: too few rows: %zu can be used (%zu too short for the sensor, %zu "
+                       "without energy), and %zu unknowns need %zu",
                        c->point_count, c->short_rows, c->empty_rows, c->class_count ? unknowns : 3,
                        c->class_count ? wanted : (size_t)3 * CALIBRATE_ROWS_PER_UNKNOWN);
     for (size_t i = 0; i < c->class_count; i++)
         if (c->classes[i].rows < CALIBRATE_ROWS_PER_UNKNOWN)
             return err_set(why, ERR_BAD_VALUE,
-                           "refused: too few rows: %zu of %s, which need %d; leave them out or "
+                           "refused: too few rows: %zu of %s, which needs %d; leave them out or "
                            "measure more",
                            c->classes[i].rows, c->classes[i].name, CALIBRATE_ROWS_PER_UNKNOWN);
     return ERR_OK;
@@ -117,27 +277,28 @@ static enum err refuse_flat(const struct calibration *c, struct error *why)
     }
     if (high - low >= CALIBRATE_SPREAD_LEAST * sum / (double)c->point_count)
         return ERR_OK;
-    return err_set(why, ERR_BAD_VALUE,
-                   "refused: power is the same whatever runs (%.4g to %.4g W): it tells nothing of "
-                   "operations and bytes; does the meter see this device?",
-                   low, high);
+    return err_set(
+        why, ERR_BAD_VALUE,
+        "refused: power does not depend on the load (%.4g to %.4g W), so that energy per "
+        "operation and byte cannot be fitted; does the meter measure this device?",
+        low, high);
 }
 
-static enum err refuse_alike(struct calibration *c, const struct design *d,
-                             const struct spectrum *spectrum, struct error *why)
+static enum err refuse_collinear(struct calibration *c, const struct design *d,
+                                 const struct linear_spectrum *spectrum, struct error *why)
 {
     char a[NAME_SIZE], b[NAME_SIZE];
     size_t first, second;
-    c->condition = spectrum_condition(spectrum);
+    c->condition = linear_spectrum_condition(spectrum);
     if (c->condition <= CALIBRATE_CONDITION_MOST)
         return ERR_OK;
-    spectrum_worst_pair(spectrum, &first, &second);
-    design_figure_name(c, d->figure[first], a, sizeof a);
-    design_figure_name(c, d->figure[second], b, sizeof b);
+    linear_spectrum_worst_pair(spectrum, &first, &second);
+    figure_name(c, d->figure[first], a, sizeof a);
+    figure_name(c, d->figure[second], b, sizeof b);
     return err_set(
         why, ERR_BAD_VALUE,
-        "refused: %s and %s cannot be told apart: they go together in all rows (condition "
-        "number %.3g, at most %.0f); measure loads with other FLOPs a byte",
+        "refused: %s and %s cannot be separated: they are collinear in these rows (condition "
+        "number %.3g, at most %.0f); measure loads with other FLOPs per byte",
         a, b, c->condition, CALIBRATE_CONDITION_MOST);
 }
 
@@ -154,33 +315,33 @@ static void take_given(const struct calibrate_options *options, struct calibrati
 {
     const struct calibrate_figure given = {
         .is_given = true, .error = UNKNOWN, .low = UNKNOWN, .high = UNKNOWN};
-    if (options->joules_per_byte) {
+    if (options->joules_per_byte > 0) {
         c->joules_per_byte = given;
-        c->joules_per_byte.value = *options->joules_per_byte;
+        c->joules_per_byte.value = options->joules_per_byte;
     }
-    if (options->constant_w) {
+    if (options->constant_w > 0) {
         c->constant_w = given;
-        c->constant_w.value = *options->constant_w;
+        c->constant_w.value = options->constant_w;
     }
 }
 
-/* Fitted and held-out powers of every row, and how far they are off; the sum of the weighted squares. */
+/* Fitted and held-out power of every row and their errors; returns the weighted sum of squared residuals. */
 static double fill_points(struct calibration *c, const struct design *d,
-                          const struct spectrum *spectrum, const double *x)
+                          const struct linear_spectrum *spectrum, const double *x)
 {
-    double weighted = 0, squares = 0, total = 0, mean = 0, count = (double)d->rows;
-    for (size_t i = 0; i < d->rows; i++)
+    double weighted = 0, squares = 0, total = 0, mean = 0, count = (double)d->system.rows;
+    for (size_t i = 0; i < d->system.rows; i++)
         mean += c->points[i].measured_w / count;
     c->mape = c->mape_held_out = 0;
-    for (size_t i = 0; i < d->rows; i++) {
+    for (size_t i = 0; i < d->system.rows; i++) {
         struct calibrate_point *p = &c->points[i];
-        const double *line = &d->a[i * d->columns];
-        p->fitted_w = design_given_w(c, p->row);
-        for (size_t j = 0; j < d->columns; j++)
+        const double *line = &d->a[i * d->system.columns];
+        p->fitted_w = given_watts(c, p->row);
+        for (size_t j = 0; j < d->system.columns; j++)
             p->fitted_w += line[j] * x[j] / d->weight[i];
         double rest = p->measured_w - p->fitted_w;
-        double own = fmin(spectrum_leverage(spectrum, line), 1);
-        p->held_out_w = own < 1 ? p->measured_w - rest / (1 - own) : UNKNOWN;
+        double leverage = fmin(linear_spectrum_leverage(spectrum, line), 1);
+        p->held_out_w = leverage < 1 ? p->measured_w - rest / (1 - leverage) : UNKNOWN;
         weighted += d->weight[i] * rest * d->weight[i] * rest;
         squares += rest * rest;
         total += (p->measured_w - mean) * (p->measured_w - mean);
@@ -191,27 +352,29 @@ static double fill_points(struct calibration *c, const struct design *d,
     return weighted;
 }
 
-static enum err fit(struct calibration *c, const struct design *d, const struct spectrum *spectrum,
-                    const struct calibrate_options *options, struct error *why)
+static enum err fit(struct calibration *c, const struct design *d,
+                    const struct linear_spectrum *spectrum, const struct calibrate_options *options,
+                    struct error *why)
 {
-    double x[DESIGN_COLUMNS_MOST], sigmas[DESIGN_COLUMNS_MOST];
-    struct interval interval;
-    enum err err = least_squares(d->a, d->b, d->rows, d->columns, x);
+    double x[LINEAR_COLUMNS_MAX], sigmas[LINEAR_COLUMNS_MAX];
+    struct linear_intervals interval;
+    enum err err = least_squares(d->a, d->b, d->system.rows, d->system.columns, x);
     if (!err)
-        err = least_squares_sigmas(d->a, d->rows, d->columns, sigmas);
+        err = least_squares_sigmas(d->a, d->system.rows, d->system.columns, sigmas);
     if (err)
-        return err_set(why, err, "refused: the rows depend on one another");
+        return err_set(why, err, "refused: the rows are linearly dependent");
     double squares = fill_points(c, d, spectrum, x);
-    double sigma = sqrt(squares / (double)(d->rows - d->columns));
-    err = interval_take(d, c->class_count, options, &interval, why);
+    double sigma = sqrt(squares / (double)(d->system.rows - d->system.columns));
+    err = linear_bootstrap(&d->system, options->draws, options->seed, &interval);
     if (err)
-        return err;
+        return err_set(why, err, "out of memory");
     if (interval.singular > CALIBRATE_SINGULAR_MOST)
-        return err_set(why, ERR_BAD_VALUE,
-                       "refused: unbounded: %.0f %% of the draws from these rows have no answer; a "
-                       "few rows carry all",
-                       100 * interval.singular);
-    for (size_t j = 0; j < d->columns; j++)
+        return err_set(
+            why, ERR_BAD_VALUE,
+            "refused: unbounded: %.0f %% of the bootstrap draws have no solution; the fit "
+            "depends on a few rows",
+            100 * interval.singular);
+    for (size_t j = 0; j < d->system.columns; j++)
         *figure_of(c, d->figure[j]) = (struct calibrate_figure){
             .value = x[j] / d->scale[j],
             .error = sigma * sigmas[j] / d->scale[j],
@@ -222,29 +385,28 @@ static enum err fit(struct calibration *c, const struct design *d, const struct 
     return ERR_OK;
 }
 
-/* ---- refusals after it ---- */
+/* ---- refusals after the fit ---- */
 
-static void name_value(const struct calibration *c, size_t figure, const struct calibrate_figure *f,
-                       char *to, size_t size)
+static void describe_figure(const struct calibration *c, size_t figure,
+                            const struct calibrate_figure *f, char *to, size_t size)
 {
     char name[NAME_SIZE];
     double times = figure <= c->class_count ? 1e12 : 1;
-    design_figure_name(c, figure, name, sizeof name);
-    str_format(to, size, "%s comes out at %.3g ± %.2g%s (95 %%: %.3g to %.3g)", name,
-               times * f->value, times * f->error, times > 1 ? "" : " W", times * f->low,
-               times * f->high);
+    figure_name(c, figure, name, sizeof name);
+    str_format(to, size, "%s is %.3g ± %.2g%s (95 %%: %.3g to %.3g)", name, times * f->value,
+               times * f->error, times > 1 ? "" : " W", times * f->low, times * f->high);
 }
 
-/* What would tell it, and how to do without. */
+/* What would determine it, and how to do without. */
 static const char *remedy(const struct calibration *c, size_t figure)
 {
     if (figure < c->class_count)
-        return "measure loads of it that arithmetic binds, in longer windows, or leave its rows "
-               "out";
+        return "measure compute-bound loads of it, in longer windows, or leave its rows out";
     if (figure == c->class_count)
-        return "measure copies of arrays beyond the caches, in longer windows, or give --given "
+        return "measure copies of arrays larger than the caches, in longer windows, or pass "
+               "--given "
                "pj-per-byte=NUMBER";
-    return "measure loads that differ more in FLOPs and bytes a second, or give --given "
+    return "measure loads that differ more in FLOP/s and bytes/s, or pass --given "
            "constant-w=NUMBER";
 }
 
@@ -255,16 +417,133 @@ static enum err refuse_unidentified(struct calibration *c, struct error *why)
         const struct calibrate_figure *f = figure_of(c, j);
         if (f->is_given || (f->value >= 0 && !f->is_weak))
             continue;
-        name_value(c, j, f, what, sizeof what);
+        describe_figure(c, j, f, what, sizeof what);
         if (f->value < 0)
-            return err_set(
-                why, ERR_BAD_VALUE,
-                "refused: negative: %s: no work gives joules back, so these are not of this work "
-                "(windows too short, rails counted twice, another load beside it?)",
-                what);
+            return err_set(why, ERR_BAD_VALUE,
+                           "refused: negative: %s: energy cannot be negative, so these rows do not "
+                           "measure this "
+                           "work (windows too short, rails counted twice, another load running?)",
+                           what);
         return err_set(why, ERR_BAD_VALUE, "refused: not identified: %s: it may be 0; %s", what,
                        remedy(c, j));
     }
+    return ERR_OK;
+}
+
+/* ---- rates and launch overhead ---- */
+
+/* The highest FLOP/s of any row; the highest bytes/s of those long enough to come from memory and not from a
+ * cache. */
+static void take_rates(const struct calibrate_rows *rows, struct calibration *out)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct calibrate_row *row = &rows->items[i];
+        size_t class = class_of(out, row);
+        if (row->kind == CALIBRATE_LOAD && class < out->class_count)
+            out->classes[class].flops_per_s =
+                fmax(out->classes[class].flops_per_s, row->flops / row->latency_s);
+    }
+    for (size_t i = 0; i < out->point_count; i++) {
+        const struct calibrate_row *row = out->points[i].row;
+        out->bytes_per_s = fmax(out->bytes_per_s, row->bytes / row->latency_s);
+    }
+}
+
+/* The shortest time per kernel over rows of a kind. */
+static double shortest(const struct calibrate_rows *rows, enum calibrate_kind kind, size_t *count)
+{
+    double least = UNKNOWN;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->items[i].kind == kind) {
+            least = fmin(least, rows->items[i].latency_s / rows->items[i].kernels);
+            ++*count;
+        }
+    return least;
+}
+
+/* Time of a load that arithmetic or memory explains, at the rates attained. */
+static double explained(const struct calibration *c, const struct calibrate_row *row)
+{
+    size_t class = class_of(c, row);
+    if (row->kind != CALIBRATE_LOAD || class == c->class_count)
+        return UNKNOWN;
+    return fmax(row->flops / c->classes[class].flops_per_s, row->bytes / c->bytes_per_s);
+}
+
+/* Quantile p of the time that loads take beyond that, over loads whose explained time is between `least` and
+ * `most` times `unit`, or times their own latency where unit is UNKNOWN. */
+static double unexplained(const struct calibrate_rows *rows, const struct calibration *c,
+                          double unit, double least, double most, double p, size_t *count)
+{
+    double *rests = malloc((rows->count + 1) * sizeof *rests), found = UNKNOWN;
+    size_t n = 0;
+    for (size_t i = 0; rests && i < rows->count; i++) {
+        const struct calibrate_row *row = &rows->items[i];
+        double time = explained(c, row), scale = is_known(unit) ? unit : row->latency_s;
+        if (time >= least * scale && time < most * scale)
+            rests[n++] = row->latency_s - time;
+    }
+    if (n >= LAUNCH_ROWS_LEAST)
+        found = quantile(rests, n, p);
+    *count = is_known(found) ? n : 0;
+    free(rests);
+    return found;
+}
+
+/* Launch rows show how fast kernels can be dispatched.  That is not the gap between kernels, since dispatch
+ * overlaps with execution; loads that take longer show it: the time that the better ones need beyond arithmetic
+ * and memory.  Without launch rows, loads too small for either show it. */
+static void measure_overheads(const struct calibrate_rows *rows, struct calibration *out)
+{
+    size_t dispatches = 0, graphs = 0;
+    take_rates(rows, out);
+    out->graph_launch_s = shortest(rows, CALIBRATE_GRAPH, &graphs);
+    out->dispatch_s = shortest(rows, CALIBRATE_LAUNCH, &dispatches);
+    if (!dispatches) {
+        out->launch_s =
+            unexplained(rows, out, UNKNOWN, 0, CALIBRATE_LAUNCH_SHARE, 0.5, &out->launch_rows);
+        return;
+    }
+    out->launch_s = unexplained(rows, out, out->dispatch_s, 1, SHORT_LOAD, 0.25, &out->launch_rows);
+    if (!is_known(out->launch_s)) {
+        out->launch_s = out->dispatch_s;
+        out->launch_rows = dispatches;
+    }
+}
+
+/* ---- public ---- */
+
+enum err calibrate_give(struct calibrate_options *options, const char *key, const char *value,
+                        struct error *why)
+{
+    bool is_byte = strcmp(key, "pj-per-byte") == 0;
+    double number;
+    if (!is_byte && strcmp(key, "constant-w") != 0)
+        return err_set(why, ERR_USAGE,
+                       "--given %.60s: unknown key (known: pj-per-byte, constant-w)", key);
+    if (parse_double(value, &number) != ERR_OK || !(number > 0))
+        return err_set(why, ERR_USAGE, "--given %s=%.40s: not a number above 0", key, value);
+    *(is_byte ? &options->joules_per_byte : &options->constant_w) =
+        is_byte ? number * 1e-12 : number;
+    return ERR_OK;
+}
+
+enum err calibrate_find_base(const char *id, const char *device, struct hardware *out,
+                             bool *is_found, struct error *why)
+{
+    char name[96];
+    *is_found = false;
+    if (id) {
+        enum err err = hardware_find(id, out, why);
+        *is_found = !err;
+        return err;
+    }
+    (void)str_copy(name, sizeof name, device);
+    for (char *at = name; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    *is_found = name[0] && (hardware_find_device(device, out) ||
+                            hardware_find(name, out, &(struct error){0}) == ERR_OK);
     return ERR_OK;
 }
 
@@ -272,12 +551,12 @@ static enum err fit_design(struct calibration *out, const struct calibrate_optio
                            struct error *why)
 {
     struct design design;
-    struct spectrum spectrum;
+    struct linear_spectrum spectrum;
     enum err err = design_make(out, &design, why);
     if (err)
         return err;
-    spectrum_take(&design, &spectrum);
-    err = refuse_alike(out, &design, &spectrum, why);
+    linear_spectrum_of(&design.system, &spectrum);
+    err = refuse_collinear(out, &design, &spectrum, why);
     if (!err)
         err = fit(out, &design, &spectrum, options, why);
     design_release(&design);
@@ -301,7 +580,7 @@ enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate
     if (!err)
         err = refuse_unidentified(out, why);
     if (!err)
-        overheads_take(rows, out);
+        measure_overheads(rows, out);
     if (err)
         calibration_release(out);
     return err;

@@ -1,15 +1,15 @@
 /* The fit of a device's energy to measured windows:
  *
- *     joules = sum over kinds of operation (joules an operation x operations)
- *            + joules a byte x bytes + constant power x seconds
+ *     joules = sum over classes of operations (joules per operation x operations)
+ *            + joules per byte x bytes + constant power x seconds
  *
- * by least squares of mean powers, never held at 0: rows that would need that are refused, as are those that
- * cannot tell the unknowns apart, or one of them from 0.  What they cannot tell may be given.  Watts count alike where powers are alike; where they span more than a
- * factor of two, shares of the power do, as the errors of meters and of this model go.  Intervals come from
- * the bootstrap.
+ * by least squares on mean power, without a non-negativity constraint: rows that would need one are refused, as
+ * are rows that cannot separate the unknowns, or one of them from 0.  What they cannot determine may be given.
+ * Errors count in watts when powers are similar, and relative to the power when they span more than a factor of
+ * two, as the errors of meters and of this model behave.  Intervals come from the bootstrap.
  * docs/estimate.md, "Calibration", has the rules.
  *
- * calibrate_fit fills a struct that calibration_release takes back; its points point into the rows. */
+ * Ownership: calibrate_fit fills a struct that calibration_release frees; its points point into the rows. */
 #ifndef IPW_ESTIMATE_CALIBRATE_H
 #define IPW_ESTIMATE_CALIBRATE_H
 
@@ -17,19 +17,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "catalog/hardware.h"
+#include "catalog/precision.h"
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
-#include "catalog/precision.h"
 
 enum {
     CALIBRATE_CLASSES_MOST = 12,
     CALIBRATE_ROWS_PER_UNKNOWN = 3,
     CALIBRATE_UPDATES_LEAST = 10, /* of the sensor in a window */
 };
-#define CALIBRATE_WINDOW_LEAST   1e-3 /* s, where nobody says how many updates there were */
+#define CALIBRATE_WINDOW_LEAST   1e-3 /* s, when the number of sensor updates is unknown */
 #define CALIBRATE_CONDITION_MOST 30.0 /* of the columns, each scaled to length 1 */
-#define CALIBRATE_SPREAD_LEAST   0.02 /* of power over the rows, against its mean */
-#define CALIBRATE_SPAN_ALIKE     2.0  /* of power: beyond it errors are taken as shares of it */
+#define CALIBRATE_SPREAD_LEAST   0.02 /* of power over the rows, relative to its mean */
+#define CALIBRATE_SPAN_ALIKE     2.0  /* of power: beyond it errors are relative */
 #define CALIBRATE_LAUNCH_SHARE   0.2  /* of a latency that arithmetic and memory may explain */
 #define CALIBRATE_SINGULAR_MOST  0.05 /* of the draws */
 
@@ -37,58 +38,66 @@ struct calibrate_figure {
     double value;     /* joules or watts */
     double error;     /* standard error */
     double low, high; /* 95 % */
-    bool is_weak;     /* the interval reaches 0: these rows hardly tell it */
-    bool is_given;    /* not fitted: by who calibrates, and without an error or an interval */
+    bool is_weak;     /* the interval includes 0 */
+    bool is_given;    /* by the user, not fitted: no error and no interval */
 };
 
-/* Operations of one format on one kind of unit. */
+/* Operations in one precision on one kind of unit. */
 struct calibrate_class {
     enum precision precision;
     enum calibrate_unit unit;
     char name[24]; /* "fp16 matrix", "fp32" */
     size_t rows;
     struct calibrate_figure joules_per_flop;
-    double flops_per_s; /* the most that a row attained */
+    double flops_per_s; /* the highest of any row */
 };
 
 struct calibrate_point {
     const struct calibrate_row *row;
     double measured_w, fitted_w;
-    double held_out_w; /* by a fit without this row */
+    double held_out_w; /* by a fit without this row (leave-one-out) */
 };
 
 struct calibration {
     struct calibrate_class classes[CALIBRATE_CLASSES_MOST];
     size_t class_count;
     struct calibrate_figure joules_per_byte;
-    struct calibrate_figure constant_w; /* drawn while working, whatever the work */
-    double bytes_per_s;                 /* the most that a row attained */
-    double idle_w;                      /* of the rows at rest; UNKNOWN without */
-    double launch_s;       /* what a kernel takes beyond its work; UNKNOWN where no row tells */
-    double dispatch_s;     /* between kernels that do nothing, handed over one by one; UNKNOWN */
-    double graph_launch_s; /* the same, handed over as a graph; UNKNOWN */
-    size_t launch_rows;    /* that launch_s stands on */
+    struct calibrate_figure constant_w; /* drawn while working, whatever the load */
+    double bytes_per_s;                 /* the highest of any row */
+    double idle_w;                      /* of the idle rows; UNKNOWN without */
+    double launch_s;       /* time of a kernel beyond its work; UNKNOWN where no row shows it */
+    double dispatch_s;     /* between empty kernels launched one by one; UNKNOWN */
+    double graph_launch_s; /* the same, launched as a graph; UNKNOWN */
+    size_t launch_rows;    /* that launch_s is based on */
 
     struct calibrate_point *points; /* of the rows that were used */
     size_t point_count;
     size_t short_rows; /* left out: too short for the sensor */
-    size_t empty_rows; /* left out: no joules, or 0 */
+    size_t empty_rows; /* left out: energy missing or 0 */
     size_t idle_rows;
-    double r2, mape, mape_held_out; /* of power, which at a given time is of energy too */
+    double r2, mape, mape_held_out; /* of power, and thereby of energy */
     double condition;
-    bool is_relative;  /* the fit is of shares of the power, not of watts */
-    bool is_estimated; /* some joules are by a model */
+    bool is_relative;  /* errors count relative to the power, not in watts */
+    bool is_estimated; /* some joules are estimated by a model */
 };
 
 struct calibrate_options {
     bool allow_estimated;
-    /* What the rows cannot tell, held at this in the fit; NULL: fitted. */
-    const double *joules_per_byte, *constant_w;
-    unsigned draws; /* of the bootstrap; 0: 2000 */
+    double joules_per_byte, constant_w; /* given by the user and held fixed; 0: fitted */
+    unsigned draws;                     /* of the bootstrap; 0: by the number of rows */
     uint64_t seed;
 };
 
-/* ERR_BAD_VALUE: refused, and why. */
+/* Gives a figure that the rows cannot determine: "pj-per-byte" or "constant-w".  ERR_USAGE for anything else. */
+enum err calibrate_give(struct calibrate_options *options, const char *key, const char *value,
+                        struct error *why) MUST_USE;
+
+/* The catalog entry that supplies the figures which are not fitted: the one with this id, or without an id the one
+ * that the name of the device means; then *is_found is false if there is none.  The caller releases *out. */
+enum err calibrate_find_base(const char *id, const char *device, struct hardware *out,
+                             bool *is_found, struct error *why) MUST_USE;
+
+/* ERR_BAD_VALUE: refused, with the reason. */
 enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate_options *options,
                        struct calibration *out, struct error *why) MUST_USE;
 void calibration_release(struct calibration *calibration);

@@ -1,3 +1,5 @@
+/* The CSV form of calibration rows, read and written: columns by name, others ignored; loads whose operations
+ * and bytes are not given are counted from the operator and its shape. */
 #include "estimate/calibrate_rows.h"
 
 #include <stdlib.h>
@@ -32,24 +34,24 @@ void calibrate_rows_release(struct calibrate_rows *rows)
     *rows = (struct calibrate_rows){0};
 }
 
-/* ---- one row of a file ---- */
+/* ---- reading ---- */
 
-struct reading {
+struct reader {
     const char *path;
     struct csv_grid grid;
     long hardware, op, shape, dtype, unit, latency, energy, flops, bytes, window, updates, method;
     size_t row;
 };
 
-static enum err wrong(const struct reading *r, const char *column, const char *value,
+static enum err wrong(const struct reader *r, const char *column, const char *value,
                       const char *rule, struct error *why)
 {
     return err_set(why, ERR_BAD_VALUE, "%s:%zu: %s '%.40s': %s", r->path, r->grid.lines[r->row],
                    column, value, rule);
 }
 
-/* A number of 0 or above; UNKNOWN where the cell is empty or the column missing. */
-static enum err read_number(const struct reading *r, long column, const char *name, double *out,
+/* A number of 0 or more; UNKNOWN where the cell is empty or the column missing. */
+static enum err read_number(const struct reader *r, long column, const char *name, double *out,
                             struct error *why)
 {
     const char *cell = csv_grid_cell(&r->grid, r->row, column);
@@ -57,11 +59,11 @@ static enum err read_number(const struct reading *r, long column, const char *na
     if (!*cell)
         return ERR_OK;
     if (parse_double(cell, out) != ERR_OK || !(*out >= 0))
-        return wrong(r, name, cell, "a number of 0 or above is wanted", why);
+        return wrong(r, name, cell, "not a number of 0 or more", why);
     return ERR_OK;
 }
 
-/* "64x64x64" into sizes; how many there are, 0 when it is no such thing. */
+/* Parses "64x64x64" into sizes; returns their number, 0 when it is not a shape. */
 static size_t read_shape(const char *shape, double *sizes, size_t most)
 {
     char copy[96];
@@ -80,7 +82,7 @@ static size_t read_shape(const char *shape, double *sizes, size_t most)
     return count;
 }
 
-/* What the operations that we know cost: each operand once through memory. */
+/* Cost of the known operators: each operand passes through memory once. */
 static bool count_known_op(const char *op, const char *shape, enum precision precision,
                            struct calibrate_row *row)
 {
@@ -101,7 +103,7 @@ static bool count_known_op(const char *op, const char *shape, enum precision pre
     return true;
 }
 
-static enum err read_work(const struct reading *r, struct calibrate_row *row, struct error *why)
+static enum err read_work(const struct reader *r, struct calibrate_row *row, struct error *why)
 {
     const char *op = csv_grid_cell(&r->grid, r->row, r->op);
     const char *shape = csv_grid_cell(&r->grid, r->row, r->shape);
@@ -111,7 +113,7 @@ static enum err read_work(const struct reading *r, struct calibrate_row *row, st
     str_plain(row->label);
     row->precision = PRECISION_FP32;
     if (*dtype && precision_find(dtype, &row->precision, why) != ERR_OK)
-        return wrong(r, "dtype", dtype, "no precision that ipw knows", why);
+        return wrong(r, "dtype", dtype, "unknown precision", why);
     if (!strcmp(op, "idle"))
         row->kind = CALIBRATE_IDLE;
     else if (!strcmp(op, "launch"))
@@ -120,7 +122,7 @@ static enum err read_work(const struct reading *r, struct calibrate_row *row, st
         row->kind = CALIBRATE_GRAPH;
     row->kernels = 1;
     if (row->kind == CALIBRATE_GRAPH && read_shape(shape, &row->kernels, 1) != 1)
-        return wrong(r, "shape", shape, "how many kernels are in the graph?", why);
+        return wrong(r, "shape", shape, "not the number of kernels in the graph", why);
     enum err err = read_number(r, r->flops, "flops", &row->flops, why);
     if (!err)
         err = read_number(r, r->bytes, "bytes", &row->bytes, why);
@@ -130,13 +132,13 @@ static enum err read_work(const struct reading *r, struct calibrate_row *row, st
         row->flops = row->bytes = 0;
     else if (!count_known_op(op, shape, row->precision, row))
         return wrong(r, "op", op,
-                     "its cost is not known: matmul MxNxK, vector_add N, copy N, or columns flops "
-                     "and bytes",
+                     "unknown cost: use matmul MxNxK, vector_add N, copy N, or columns flops and "
+                     "bytes",
                      why);
     return ERR_OK;
 }
 
-static enum err read_unit(const struct reading *r, struct calibrate_row *row, struct error *why)
+static enum err read_unit(const struct reader *r, struct calibrate_row *row, struct error *why)
 {
     const char *unit = csv_grid_cell(&r->grid, r->row, r->unit);
     for (unsigned i = 0; i < CALIBRATE_UNITS; i++)
@@ -144,10 +146,10 @@ static enum err read_unit(const struct reading *r, struct calibrate_row *row, st
             row->unit = (enum calibrate_unit)i;
             return ERR_OK;
         }
-    return wrong(r, "unit", unit, "matrix, vector or nothing", why);
+    return wrong(r, "unit", unit, "not matrix, vector or empty", why);
 }
 
-static enum err read_row(const struct reading *r, struct calibrate_row *row, struct error *why)
+static enum err read_row(const struct reader *r, struct calibrate_row *row, struct error *why)
 {
     *row = (struct calibrate_row){.line = r->grid.lines[r->row]};
     enum err err = read_work(r, row, why);
@@ -156,7 +158,8 @@ static enum err read_row(const struct reading *r, struct calibrate_row *row, str
     if (!err)
         err = read_number(r, r->latency, "latency_s", &row->latency_s, why);
     if (!err && !(row->latency_s > 0))
-        err = wrong(r, "latency_s", csv_grid_cell(&r->grid, r->row, r->latency), "above 0", why);
+        err =
+            wrong(r, "latency_s", csv_grid_cell(&r->grid, r->row, r->latency), "not above 0", why);
     if (!err)
         err = read_number(r, r->energy, "energy_j", &row->energy_j, why);
     if (!err)
@@ -167,9 +170,7 @@ static enum err read_row(const struct reading *r, struct calibrate_row *row, str
     return err;
 }
 
-/* ---- the file ---- */
-
-static enum err find_columns(struct reading *r, struct error *why)
+static enum err find_columns(struct reader *r, struct error *why)
 {
     const struct csv_grid *grid = &r->grid;
     r->hardware = csv_grid_column(grid, "hardware");
@@ -185,15 +186,15 @@ static enum err find_columns(struct reading *r, struct error *why)
     r->updates = csv_grid_column(grid, "updates");
     r->method = csv_grid_column(grid, "method");
     if (r->latency < 0 || r->energy < 0)
-        return err_set(why, ERR_BAD_VALUE, "%s: no column %s", r->path,
+        return err_set(why, ERR_BAD_VALUE, "%s: missing column %s", r->path,
                        r->latency < 0 ? "latency_s" : "energy_j");
     if (r->op < 0 && (r->flops < 0 || r->bytes < 0))
-        return err_set(why, ERR_BAD_VALUE, "%s: neither a column op nor columns flops and bytes",
+        return err_set(why, ERR_BAD_VALUE, "%s: missing column op, or columns flops and bytes",
                        r->path);
     return ERR_OK;
 }
 
-static enum err add_rows(struct reading *r, struct calibrate_rows *rows, struct error *why)
+static enum err add_rows(struct reader *r, struct calibrate_rows *rows, struct error *why)
 {
     enum err err = find_columns(r, why);
     for (r->row = 0; !err && r->row < r->grid.rows; r->row++) {
@@ -205,8 +206,7 @@ static enum err add_rows(struct reading *r, struct calibrate_rows *rows, struct 
         if (!err && !*rows->hardware)
             (void)str_copy(rows->hardware, sizeof rows->hardware, hardware);
         else if (!err && *hardware && strcmp(rows->hardware, hardware))
-            err = wrong(r, "hardware", hardware,
-                        "one device at a time: the rows before are of another", why);
+            err = wrong(r, "hardware", hardware, "the rows before are of another device", why);
     }
     return err;
 }
@@ -214,7 +214,7 @@ static enum err add_rows(struct reading *r, struct calibrate_rows *rows, struct 
 enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, struct error *why)
 {
     struct text bytes = {0};
-    struct reading r = {.path = path};
+    struct reader r = {.path = path};
     struct error inner = {0};
     enum err err = file_read(path, FILE_SMALL, &bytes, why);
     if (!err) {
@@ -228,4 +228,54 @@ enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, stru
     }
     text_release(&bytes);
     return err;
+}
+
+/* ---- writing ---- */
+
+static void put_number(struct text *out, double value)
+{
+    if (is_known(value))
+        text_addf(out, ",%.17g", value);
+    else
+        text_addf(out, ",");
+}
+
+/* The operator from which the reader infers the kind of a row; for a load its label. */
+static const char *op_of(const struct calibrate_row *row)
+{
+    switch (row->kind) {
+    case CALIBRATE_IDLE:
+        return "idle";
+    case CALIBRATE_LAUNCH:
+        return "launch";
+    case CALIBRATE_GRAPH:
+        return "launch_graph";
+    case CALIBRATE_LOAD:
+        break;
+    }
+    return row->label;
+}
+
+void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware, struct text *out)
+{
+    text_addf(out, "hardware,op,shape,dtype,unit,flops,bytes,latency_s,energy_j,window_s,updates,"
+                   "method\n");
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct calibrate_row *row = &rows->items[i];
+        csv_add(out, hardware);
+        text_addf(out, ",");
+        csv_add(out, op_of(row));
+        if (row->kind == CALIBRATE_GRAPH)
+            text_addf(out, ",%.0f", row->kernels);
+        else
+            text_addf(out, ",");
+        text_addf(out, ",%s,%s", precision_name(row->precision), calibrate_unit_name(row->unit));
+        put_number(out, row->flops);
+        put_number(out, row->bytes);
+        put_number(out, row->latency_s);
+        put_number(out, row->energy_j);
+        put_number(out, row->window_s);
+        put_number(out, row->updates);
+        text_addf(out, ",%s\n", row->is_estimated ? "estimated" : "measured");
+    }
 }

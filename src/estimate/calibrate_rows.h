@@ -1,7 +1,7 @@
-/* Measured windows that a calibration is fitted to: so many operations and bytes took so long and so many
- * joules.  docs/estimate.md, "Calibration", has the columns of the CSV form.
+/* Measured windows that a calibration is fitted to: operations and bytes with their time and energy.
+ * docs/estimate.md, "Calibration", has the columns of the CSV form.
  *
- * A zeroed struct calibrate_rows is empty; calibrate_rows_release takes it back. */
+ * Ownership: a zeroed struct calibrate_rows is empty; calibrate_rows_release frees it. */
 #ifndef IPW_ESTIMATE_CALIBRATE_ROWS_H
 #define IPW_ESTIMATE_CALIBRATE_ROWS_H
 
@@ -11,18 +11,21 @@
 #include "core/err.h"
 #include "catalog/precision.h"
 
+struct text;
+
 enum calibrate_kind {
     CALIBRATE_LOAD,
-    CALIBRATE_IDLE,   /* nothing ran: told beside the fit, not part of it */
-    CALIBRATE_LAUNCH, /* kernels that do next to nothing, one after the other */
-    CALIBRATE_GRAPH,  /* the same, handed over as one graph */
+    CALIBRATE_IDLE,   /* nothing ran: reported, not part of the fit */
+    CALIBRATE_LAUNCH, /* empty kernels, launched one by one */
+    CALIBRATE_GRAPH,  /* the same, launched as one graph */
 };
 
-enum calibrate_unit {                /* of the device, that the operations ran on */
-                      CALIBRATE_ANY, /* it has one kind, or nobody says */
-                      CALIBRATE_MATRIX,
-                      CALIBRATE_VECTOR,
-                      CALIBRATE_UNITS
+/* The units of the device that the operations ran on. */
+enum calibrate_unit {
+    CALIBRATE_ANY, /* it has one kind, or the kind is unknown */
+    CALIBRATE_MATRIX,
+    CALIBRATE_VECTOR,
+    CALIBRATE_UNITS
 };
 const char *calibrate_unit_name(enum calibrate_unit unit); /* "" for CALIBRATE_ANY */
 
@@ -33,25 +36,28 @@ struct calibrate_row {
     char label[64];             /* "matmul 64x64x64" */
     double flops, bytes;        /* of one repetition */
     double latency_s, energy_j; /* of one repetition; energy UNKNOWN: not measured */
-    double window_s;            /* that energy stands on; UNKNOWN: one repetition */
-    double updates;             /* of the sensor in it; UNKNOWN: not told */
+    double window_s;            /* over which energy was measured; UNKNOWN: one repetition */
+    double updates;             /* of the sensor in it; UNKNOWN: not counted */
     double kernels;             /* of CALIBRATE_LAUNCH and CALIBRATE_GRAPH */
-    bool is_estimated;          /* energy by a model, not by a meter */
+    bool is_estimated;          /* energy estimated by a model, not measured */
     size_t line;                /* in its file; 0: none */
 };
 
 struct calibrate_rows {
     struct calibrate_row *items;
     size_t count, capacity;
-    char hardware[96]; /* of the first row that says; "": none does */
+    char hardware[96]; /* of the first row that names it; "": none does */
 };
 
 enum err calibrate_rows_add(struct calibrate_rows *rows, const struct calibrate_row *row,
                             struct error *why) MUST_USE;
 void calibrate_rows_release(struct calibrate_rows *rows);
 
-/* Adds what a CSV file has.  ERR_BAD_VALUE names file, line and column. */
+/* Adds the rows of a CSV file.  ERR_BAD_VALUE names file, line and column. */
 enum err calibrate_rows_read(const char *path, struct calibrate_rows *rows, struct error *why)
     MUST_USE;
+
+/* Appends them as CSV that calibrate_rows_read reads. */
+void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware, struct text *out);
 
 #endif

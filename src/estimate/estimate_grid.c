@@ -1,3 +1,4 @@
+/* Builds each workload once, estimates every candidate on it, drops its graphs, and sorts. */
 #include "estimate/estimate_grid.h"
 
 #include <stdlib.h>
@@ -7,37 +8,36 @@
 
 /* ---- points ---- */
 
-/* What one device lacks is said of it; the others go on. */
-static enum err make_point(const struct grid_spec *question, const struct workload *work,
+/* A device that cannot run the workload says why in its point; the others go on. */
+static enum err make_point(const struct grid_spec *spec, const struct workload *work,
                            const struct grid_candidate *candidate, struct grid_point *out,
                            struct error *why)
 {
     struct error lacks = {0};
     *out = (struct grid_point){.work = work, .device = candidate->device};
-    enum err err = workload_estimate_make(work, &question->hardware[candidate->device],
-                                          &candidate->choice, false, &out->outcome, &lacks);
+    enum err err = workload_estimate_make(work, &spec->hardware[candidate->device],
+                                          &candidate->config, false, &out->outcome, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(why, err, "%s", lacks.text);
     if (err) {
-        out->outcome.choice = candidate->choice;
+        out->outcome.choice = candidate->config;
         str_copy(out->missing, sizeof out->missing, lacks.text);
     }
     return ERR_OK;
 }
 
-/* One work with every candidate.  Its graphs are not needed after that, and of thousands of works there is no
- * room for them. */
-static enum err make_work(const struct grid_spec *question, size_t number,
-                          struct estimate_grid *out, struct error *why)
+/* One workload with every candidate.  Its graphs are dropped then: thousands of them would not fit in memory. */
+static enum err estimate_workload(const struct grid_spec *spec, size_t number,
+                                  struct estimate_grid *out, struct error *why)
 {
     struct workload *work = &out->works[number];
-    enum err err = workload_make(&question->works[number], work, why);
+    enum err err = workload_make(&spec->works[number], work, why);
     if (err)
         return err;
     out->work_count++;
-    for (size_t c = 0; !err && c < question->candidate_count; c++) {
+    for (size_t c = 0; !err && c < spec->candidate_count; c++) {
         struct grid_point *point = &out->items[out->count];
-        err = make_point(question, work, &question->candidates[c], point, why);
+        err = make_point(spec, work, &spec->candidates[c], point, why);
         if (!err) {
             out->count++;
             out->able += !point->missing[0];
@@ -47,16 +47,16 @@ static enum err make_work(const struct grid_spec *question, size_t number,
     return err;
 }
 
-static enum err make_items(const struct grid_spec *question, struct estimate_grid *out,
+static enum err make_items(const struct grid_spec *spec, struct estimate_grid *out,
                            struct error *why)
 {
     enum err err = ERR_OK;
-    out->works = calloc(question->work_count, sizeof *out->works);
-    out->items = calloc(question->work_count * question->candidate_count, sizeof *out->items);
+    out->works = calloc(spec->work_count, sizeof *out->works);
+    out->items = calloc(spec->work_count * spec->candidate_count, sizeof *out->items);
     if (!out->works || !out->items)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
-    for (size_t w = 0; !err && w < question->work_count; w++)
-        err = make_work(question, w, out, why);
+    for (size_t w = 0; !err && w < spec->work_count; w++)
+        err = estimate_workload(spec, w, out, why);
     return err;
 }
 
@@ -72,7 +72,7 @@ static int compare(size_t a, size_t b)
     return (a > b) - (a < b);
 }
 
-/* Fewest first; what is not known, behind all. */
+/* Ascending, unknown last. */
 static int compare_joules(double a, double b)
 {
     if (is_known(a) && is_known(b))
@@ -100,68 +100,68 @@ static int by_demand_and_joules(const void *left, const void *right)
                : compare((size_t)a->work->spec.setting.batch, (size_t)b->work->spec.setting.batch);
 }
 
-/* Which demand each is of, and its place there. */
-static void number_demands(struct estimate_grid *points)
+/* Numbers the demands, and the points of each. */
+static void number_demands(struct estimate_grid *grid)
 {
-    for (size_t i = 0; i < points->count; i++) {
-        struct grid_point *point = &points->items[i];
+    for (size_t i = 0; i < grid->count; i++) {
+        struct grid_point *point = &grid->items[i];
         const struct grid_point *before = i ? point - 1 : NULL;
         bool is_next = before && (before->missing[0] != '\0') == (point->missing[0] != '\0') &&
                        workload_demand_compare(before->work, point->work) == 0;
         point->demand = !before ? 0 : before->demand + !is_next;
         point->place = is_next ? before->place + 1 : 0;
         if (!point->missing[0])
-            points->demand_count = point->demand + 1;
+            grid->demand_count = point->demand + 1;
     }
 }
 
-/* ---- the frontier ---- */
+/* ---- Pareto frontier ---- */
 
-static bool is_choice(const struct grid_point *point)
+static bool is_eligible(const struct grid_point *point)
 {
     return !point->missing[0] && workload_estimate_fits(&point->outcome);
 }
 
-/* The points first..end-1 are of one demand. */
-static enum err mark_frontier(struct estimate_grid *points, size_t first, size_t end)
+/* Of the points first..end-1, which have one demand. */
+static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t end)
 {
     size_t count = end - first;
     double *cost = calloc(count, sizeof *cost), *worth = calloc(count, sizeof *worth);
     bool *on = calloc(count, sizeof *on);
     enum err err = cost && worth && on ? ERR_OK : ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < count; i++) {
-        const struct grid_point *point = &points->items[first + i];
-        cost[i] = is_choice(point) ? workload_estimate_joules_per_unit(&point->outcome) : UNKNOWN;
-        worth[i] = is_choice(point) ? -point->outcome.all.latency_s : UNKNOWN;
+        const struct grid_point *point = &grid->items[first + i];
+        cost[i] = is_eligible(point) ? workload_estimate_joules_per_unit(&point->outcome) : UNKNOWN;
+        worth[i] = is_eligible(point) ? -point->outcome.all.latency_s : UNKNOWN;
     }
     if (!err)
         err = pareto_mark(cost, worth, count, on);
     for (size_t i = 0; !err && i < count; i++)
-        points->items[first + i].on_frontier = on[i];
+        grid->items[first + i].on_frontier = on[i];
     free(cost);
     free(worth);
     free(on);
     return err;
 }
 
-static enum err mark_frontiers(struct estimate_grid *points, struct error *why)
+static enum err mark_frontiers(struct estimate_grid *grid, struct error *why)
 {
     enum err err = ERR_OK;
-    for (size_t first = 0, end; !err && first < points->able; first = end) {
-        for (end = first + 1; end < points->able && points->items[end].place > 0;)
+    for (size_t first = 0, end; !err && first < grid->able; first = end) {
+        for (end = first + 1; end < grid->able && grid->items[end].place > 0;)
             end++;
-        err = mark_frontier(points, first, end);
+        err = mark_frontier(grid, first, end);
     }
     return err ? err_set(why, err, "out of memory") : ERR_OK;
 }
 
-/* ---- all ---- */
+/* ---- public ---- */
 
-enum err estimate_grid_make(const struct grid_spec *question, struct estimate_grid *out,
+enum err estimate_grid_make(const struct grid_spec *spec, struct estimate_grid *out,
                             struct error *why)
 {
     *out = (struct estimate_grid){0};
-    enum err err = make_items(question, out, why);
+    enum err err = make_items(spec, out, why);
     if (!err) {
         qsort(out->items, out->count, sizeof *out->items, by_demand_and_joules);
         number_demands(out);
@@ -172,11 +172,11 @@ enum err estimate_grid_make(const struct grid_spec *question, struct estimate_gr
     return err;
 }
 
-void estimate_grid_release(struct estimate_grid *points)
+void estimate_grid_release(struct estimate_grid *grid)
 {
-    for (size_t i = 0; i < points->work_count; i++)
-        workload_release(&points->works[i]);
-    free(points->works);
-    free(points->items);
-    *points = (struct estimate_grid){0};
+    for (size_t i = 0; i < grid->work_count; i++)
+        workload_release(&grid->works[i]);
+    free(grid->works);
+    free(grid->items);
+    *grid = (struct estimate_grid){0};
 }

@@ -1,3 +1,5 @@
+/* One subgraph per node, with the legacy model's own counts; the result is put into the structs of the current
+ * model, with everything that the legacy model did not estimate left unknown. */
 #include "estimate/legacy.h"
 
 #include <math.h>
@@ -5,14 +7,101 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "port/file.h"
+#include "port/json_read.h"
 
-/* That model's constants.  It had no idle power and took 30 % of a limit, which it took to be twice what
- * all units draw; numbers are of four bytes in every precision. */
-enum { BYTES_OF_A_NUMBER = 4, BATCH_NORM_OPERATIONS = 5 };
+/* Constants of the legacy model.  It had no figure of idle power and used 30 % of a power limit, which it assumed
+ * to be twice the power of all units; elements have four bytes in every precision. */
+enum { ELEMENT_BYTES = 4, BATCH_NORM_OPERATIONS = 5 };
 #define LIMIT_OVER_PEAK 2.0
 #define IDLE_OVER_LIMIT 0.3
 
-/* ---- what it looked at ---- */
+/* ---- the device ---- */
+
+struct position {
+    const char *file;
+    struct error *why;
+};
+
+static enum err refuse(const struct position *at, const char *key, const char *problem)
+{
+    return err_set(at->why, ERR_BAD_VALUE, "%s: legacy.%s: %s", at->file, key, problem);
+}
+
+static enum err read_number(const struct position *at, const struct jv *object, const char *key,
+                            double *out)
+{
+    *out = jv_number(jv_get(object, key));
+    return is_known(*out) && *out > 0 ? ERR_OK : refuse(at, key, "must be a number above 0");
+}
+
+/* {"fp32": 1, ...}: at least one entry, and every key a precision. */
+static enum err read_by_precision(const struct position *at, const struct jv *object,
+                                  const char *key, double *out)
+{
+    const struct jv *values = jv_get(object, key);
+    for (size_t i = 0; i < PRECISION_COUNT; i++)
+        out[i] = UNKNOWN;
+    if (!jv_is_object(values) || jv_count(values) == 0)
+        return refuse(at, key, "must be an object with a number for each precision");
+    for (const struct jv *child = jv_first(values); child; child = jv_next(child)) {
+        enum precision precision;
+        struct error reason = {0};
+        if (precision_find(jv_key(child), &precision, &reason))
+            return refuse(at, key, reason.text);
+        out[precision] = jv_number(child);
+        if (!is_known(out[precision]) || out[precision] <= 0)
+            return refuse(at, key, "its values must be numbers above 0");
+    }
+    return ERR_OK;
+}
+
+static enum err read_legacy(const struct position *at, const struct jv *top,
+                            struct legacy_hardware *out)
+{
+    const struct jv *legacy = jv_get(top, "legacy");
+    const char *id = jv_text(jv_get(top, "id")), *name = jv_text(jv_get(top, "name"));
+    if (!id || !id[0])
+        return err_set(at->why, ERR_BAD_VALUE, "%s: id: missing", at->file);
+    if (!jv_is_object(legacy))
+        return err_set(at->why, ERR_BAD_VALUE,
+                       "%s: missing object \"legacy\", which --model-compat needs", at->file);
+    str_copy(out->id, sizeof out->id, id);
+    str_copy(out->name, sizeof out->name, name ? name : id);
+    str_plain(out->id);
+    str_plain(out->name);
+    enum err err = read_by_precision(at, legacy, "flops", out->flops);
+    if (!err)
+        err = read_by_precision(at, legacy, "joules_per_flop", out->joules_per_flop);
+    if (!err)
+        err = read_number(at, legacy, "bytes_per_s", &out->bytes_per_s);
+    if (!err)
+        err = read_number(at, legacy, "joules_per_byte", &out->joules_per_byte);
+    if (!err)
+        err = read_number(at, legacy, "threads", &out->threads);
+    if (!err)
+        err = read_number(at, legacy, "launch_s", &out->launch_s);
+    return err;
+}
+
+enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, struct error *why)
+{
+    struct position at = {path, why};
+    struct text bytes = {0};
+    struct error reason = {0};
+    struct jv *tree = NULL;
+    *out = (struct legacy_hardware){0};
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
+    if (!err) {
+        err = jv_parse(text_get(&bytes), bytes.length, &tree, &reason);
+        err = err ? err_set(why, err, "%s: %s", path, reason.text) : read_legacy(&at, tree, out);
+    }
+    jv_free(tree);
+    text_release(&bytes);
+    return err;
+}
+
+/* ---- subgraphs ---- */
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -20,8 +109,7 @@ static bool ends_in(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* Modules, and additions and products of two: pooling that is called as a function was not seen, a
- * dropout module was. */
+/* The legacy model saw modules, additions and products: not pooling called as a function, but dropout modules. */
 static bool is_seen(const struct graph_node *node)
 {
     if (node->op == GRAPH_VIEW)
@@ -44,8 +132,8 @@ static double operations(const struct graph_node *node, const struct graph_cost 
     }
 }
 
-/* One thread a number that comes out; of a convolution it took the result for the input, and so applied
- * the stride twice. */
+/* One thread per output element; for a convolution it mistook the output for the input, and so applied the
+ * stride twice. */
 static double threads_of(const struct graph_node *node, const struct graph_tensor *out)
 {
     const struct graph_window *window = &node->as.window;
@@ -96,12 +184,11 @@ static void add_subgraph(struct legacy_estimate *out, node_id id)
     graph_cost_add(&partition->total, &subgraph->cost);
 }
 
-/* ---- what it computed ---- */
+/* ---- the estimate ---- */
 
 static double bytes_of(const struct graph_cost *cost)
 {
-    return BYTES_OF_A_NUMBER *
-           (cost->in.activations + cost->out.activations + cost->weights.weights);
+    return ELEMENT_BYTES * (cost->in.activations + cost->out.activations + cost->weights.weights);
 }
 
 struct legacy_rates {
@@ -146,7 +233,7 @@ static void add_row(const struct subgraph_estimate *row, struct pass_estimate *s
     sum->bound_counts[row->bound]++;
 }
 
-/* What it did not say is unknown. */
+/* What the legacy model did not estimate is unknown. */
 static void leave_unknown(struct pass_estimate *estimate)
 {
     estimate->latency_plus_minus = estimate->joules_plus_minus = UNKNOWN;
@@ -165,7 +252,7 @@ static void leave_unknown(struct pass_estimate *estimate)
                                                           .batch_parallelism = UNKNOWN};
     estimate->confidence = CONFIDENCE_THEORETICAL;
     str_copy(estimate->confidence_reason, sizeof estimate->confidence_reason,
-             "the legacy model, for comparison with old reports: its idle power is an artefact");
+             "the legacy model, for comparison with old reports: its idle power is an artifact");
 }
 
 static void estimate_all(const struct legacy_rates *rates, struct legacy_estimate *out)
@@ -183,7 +270,7 @@ static void estimate_all(const struct legacy_rates *rates, struct legacy_estimat
     estimate->efficiency = count ? estimate->efficiency / (double)count : UNKNOWN;
 }
 
-/* ---- all of it ---- */
+/* ---- public ---- */
 
 static struct hardware_figure assumed(double value)
 {
@@ -229,7 +316,7 @@ enum err legacy_estimate_make(const struct graph *graph, const struct legacy_har
                                  .hardware = hardware};
     *out = (struct legacy_estimate){.partition = {.graph = graph}};
     if (!is_known(rates.flops) || !is_known(rates.joules_per_flop))
-        return err_set(why, ERR_BAD_VALUE, "%s: its legacy figures have none of %s", hardware->id,
+        return err_set(why, ERR_BAD_VALUE, "%s: no legacy figures in %s", hardware->id,
                        precision_name(precision));
     rates.idle_w = IDLE_OVER_LIMIT * LIMIT_OVER_PEAK * rates.flops * rates.joules_per_flop;
     describe_device(&rates, out);

@@ -1,36 +1,36 @@
-/* The model of an older estimator, kept to compare with its reports, and used for nothing else
- * (`--model-compat`).  It is wrong in ways that docs/estimate.md, "Legacy", lists: idle power grows with
- * the peak of the precision, narrow formats move wide bytes, nothing is fused, averages are not weighted.
+/* The model of an older estimator, kept only for comparison with its reports (`--model-compat`).  Its errors are
+ * listed in docs/estimate.md, "Legacy": idle power grows with the peak of the precision, narrow precisions move
+ * wide bytes, nothing is fused, averages are not weighted.
  *
- * Ownership: legacy_estimate_make fills a struct that legacy_estimate_release takes back.  The estimate in it points to the
- * partition and the device beside it, so the struct stays where it is; it points into the graph too. */
+ * Ownership: legacy_estimate_make fills a struct that legacy_estimate_release frees.  The estimate points to the
+ * partition and the device beside it, so the struct must not move; it points into the graph too. */
 #ifndef IPW_ESTIMATE_LEGACY_H
 #define IPW_ESTIMATE_LEGACY_H
 
 #include "core/err.h"
 #include "estimate/pass_estimate.h"
 
-/* A device as that model has it, out of the object "legacy" of a hardware file:
+/* A device of the legacy model, from the object "legacy" of a hardware file:
  *
  *     {"id": "a100-like", "name": "...", "legacy": {"flops": {"fp32": 19.5e12, "fp16": 312e12},
  *      "joules_per_flop": {"fp32": 20e-12, "fp16": 10e-12}, "bytes_per_s": 1555e9,
  *      "joules_per_byte": 10e-12, "threads": 221184, "launch_s": 5e-6}} */
 struct legacy_hardware {
     char id[48], name[96];
-    double flops[PRECISION_COUNT], joules_per_flop[PRECISION_COUNT]; /* UNKNOWN: it has none */
+    double flops[PRECISION_COUNT], joules_per_flop[PRECISION_COUNT]; /* UNKNOWN: none */
     double bytes_per_s, joules_per_byte, threads, launch_s;
 };
 
 /* ERR_BAD_VALUE names the key that is missing or wrong. */
-enum err legacy_hardware_parse(const char *name, const char *bytes, size_t length,
-                               struct legacy_hardware *out, struct error *why) MUST_USE;
+enum err legacy_hardware_read(const char *path, struct legacy_hardware *out, struct error *why)
+    MUST_USE;
 
 struct legacy_estimate {
     struct hardware device; /* for its id, name and peaks */
     struct hardware_memory memory;
-    struct partition partition; /* a subgraph a node; no edges */
+    struct partition partition; /* one subgraph per node; no edges */
     struct pass_estimate
-        estimate; /* utilisation and efficiency are means over subgraphs, not weighted */
+        estimate; /* utilization and efficiency are unweighted means over subgraphs */
 };
 
 /* ERR_BAD_VALUE when the device has no such precision. */

@@ -1,3 +1,5 @@
+/* A prediction is a workload of one measured row and its estimate on the device; a single load goes through
+ * the roofline alone. */
 #include "estimate/predictor.h"
 
 #include <string.h>
@@ -30,30 +32,29 @@ static enum err open_model(struct predictor *p, const char *word, struct error *
     return err;
 }
 
-static struct estimate_config choose(const struct predictor *p,
-                                     const struct measured_pass *question, bool has_stored)
+static struct estimate_config config_of(const struct predictor *p, const struct measured_pass *pass,
+                                        bool has_stored)
 {
-    struct estimate_config choice = {.precision = PRECISION_FP32, .devices = 1};
+    struct estimate_config config = {.precision = PRECISION_FP32, .devices = 1};
     if (p->hardware)
-        choice.precision = estimate_default_precision(p->hardware);
+        config.precision = estimate_default_precision(p->hardware);
     if (p->has_precision)
-        choice.precision = p->precision;
-    else if (question->has_precision)
-        choice.precision = question->precision;
+        config.precision = p->precision;
+    else if (pass->has_precision)
+        config.precision = pass->precision;
     else
-        choice.keeps_stored = has_stored;
-    return choice;
+        config.keeps_stored = has_stored;
+    return config;
 }
 
-/* What most of the time is bound by. */
-static enum estimate_bound regime_of(const struct workload_estimate *outcome)
+static enum estimate_bound regime_of(const struct workload_estimate *estimate)
 {
     double times[BOUND_COUNT] = {0};
     size_t most = 0;
-    for (size_t i = 0; i < outcome->work->count; i++) {
-        const struct pass_estimate *pass = &outcome->passes[i];
+    for (size_t i = 0; i < estimate->work->count; i++) {
+        const struct pass_estimate *pass = &estimate->passes[i];
         for (size_t k = 0; k < pass->partition->count; k++)
-            times[pass->rows[k].bound] += outcome->work->passes[i].times * pass->rows[k].latency_s;
+            times[pass->rows[k].bound] += estimate->work->passes[i].times * pass->rows[k].latency_s;
     }
     for (size_t i = 1; i < BOUND_COUNT; i++)
         if (times[i] > times[most])
@@ -61,50 +62,50 @@ static enum estimate_bound regime_of(const struct workload_estimate *outcome)
     return (enum estimate_bound)most;
 }
 
-static enum err make_workload(struct predictor *p, const struct measured_pass *question,
+static enum err make_workload(struct predictor *p, const struct measured_pass *pass,
                               struct workload *out, struct error *why)
 {
-    enum err err = open_model(p, p->model_word ? p->model_word : question->model, why);
+    enum err err = open_model(p, p->model_word ? p->model_word : pass->model, why);
     if (err)
         return err;
-    struct workload_spec asked = {.model = &p->model,
-                                  .setting = question->setting,
-                                  .is_request = question->output_tokens > 0,
-                                  .output_tokens = question->output_tokens,
-                                  .fusion = p->fusion};
-    return workload_make(&asked, out, why);
+    struct workload_spec spec = {.model = &p->model,
+                                 .setting = pass->setting,
+                                 .is_request = pass->output_tokens > 0,
+                                 .output_tokens = pass->output_tokens,
+                                 .fusion = p->fusion};
+    return workload_make(&spec, out, why);
 }
 
-enum err predictor_predict(struct predictor *predictor, const struct measured_pass *question,
+enum err predictor_predict(struct predictor *predictor, const struct measured_pass *pass,
                            struct prediction *out, struct error *why)
 {
     struct workload work;
-    struct workload_estimate outcome;
-    enum err err = make_workload(predictor, question, &work, why);
+    struct workload_estimate estimate;
+    enum err err = make_workload(predictor, pass, &work, why);
     if (err)
         return err;
-    struct estimate_config choice = choose(predictor, question, work.has_stored);
-    err = workload_estimate_make(&work, predictor->hardware, &choice, true, &outcome, why);
+    struct estimate_config config = config_of(predictor, pass, work.has_stored);
+    err = workload_estimate_make(&work, predictor->hardware, &config, true, &estimate, why);
     if (!err) {
-        *out = (struct prediction){.latency_s = outcome.all.latency_s,
-                                   .joules = outcome.all.joules.total,
-                                   .regime = regime_of(&outcome)};
-        workload_estimate_release(&outcome);
+        *out = (struct prediction){.latency_s = estimate.all.latency_s,
+                                   .joules = estimate.all.joules.total,
+                                   .regime = regime_of(&estimate)};
+        workload_estimate_release(&estimate);
     }
     workload_release(&work);
     return err;
 }
 
-enum err predictor_count(struct predictor *predictor, const struct measured_pass *question,
+enum err predictor_count(struct predictor *predictor, const struct measured_pass *pass,
                          double *flops, double *bytes, struct error *why)
 {
     struct workload work;
-    enum err err = make_workload(predictor, question, &work, why);
+    enum err err = make_workload(predictor, pass, &work, why);
     if (err)
         return err;
-    struct estimate_config choice = choose(predictor, question, work.has_stored);
-    struct precision_widths widths = precision_widths(choice.precision);
-    widths.keeps_stored = choice.keeps_stored;
+    struct estimate_config config = config_of(predictor, pass, work.has_stored);
+    struct precision_widths widths = precision_widths(config.precision);
+    widths.keeps_stored = config.keeps_stored;
     *flops = *bytes = 0;
     for (size_t i = 0; i < work.count; i++) {
         const struct graph_cost *cost = &work.passes[i].partition.total;
@@ -125,8 +126,8 @@ enum err predictor_predict_load(const struct predictor *predictor, const struct 
     struct rates rates;
     struct subgraph_estimate found = {0};
     enum precision precision = predictor->has_precision ? predictor->precision : row->precision;
-    /* Nothing is known of its shape: it is dealt out evenly. */
-    struct subgraph whole = {.op = is_product ? GRAPH_MATMUL : GRAPH_ADD};
+    /* Its shape is unknown: without `outputs` there is no wave quantization. */
+    struct subgraph load = {.op = is_product ? GRAPH_MATMUL : GRAPH_ADD};
     struct roofline_work work = {.macs = is_product ? row->flops / 2 : 0,
                                  .elementwise = is_product ? 0 : row->flops,
                                  .bytes = row->bytes};
@@ -135,7 +136,7 @@ enum err predictor_predict_load(const struct predictor *predictor, const struct 
         return err;
     if (row->kind == CALIBRATE_GRAPH || row->kind == CALIBRATE_LAUNCH)
         rates.launch_s.value *= row->kernels;
-    roofline_estimate(&whole, &work, &rates, 1, &found);
+    roofline_estimate(&load, &work, &rates, 1, &found);
     *out = (struct prediction){
         .latency_s = found.latency_s, .joules = found.joules.total, .regime = found.bound};
     return ERR_OK;

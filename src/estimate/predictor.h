@@ -1,6 +1,8 @@
-/* One prediction for one measured row: of a model's pass or request, or of a single load of known operations
- * and bytes.  predictor_init borrows the hardware; predictor_release gives back the model that it keeps open,
- * because rows of one model usually stand together. */
+/* Predicts one measured row at a time: a pass or a request of a model, or a single load of known operations and
+ * bytes.
+ *
+ * Ownership: predictor_init borrows the hardware; predictor_release closes the model that is kept open, since
+ * rows of one model usually follow each other. */
 #ifndef IPW_ESTIMATE_PREDICTOR_H
 #define IPW_ESTIMATE_PREDICTOR_H
 
@@ -9,45 +11,45 @@
 
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
-#include "estimate/pass_estimate.h"
 #include "estimate/partition.h"
+#include "estimate/roofline.h"
 #include "graph/reader.h"
 
 struct predictor {
-    const struct hardware *hardware; /* NULL: for predictor_count alone */
-    const char *model_word;          /* stands for every model that rows name; NULL: theirs */
+    const struct hardware *hardware; /* NULL: for predictor_count only */
+    const char *model_word;          /* replaces the models that rows name; NULL: theirs */
     enum partition_fusion fusion;
-    bool has_precision; /* else: that of the row, of the file, or what suits the device */
+    bool has_precision; /* else that of the row, of the file, or the default of the device */
     enum precision precision;
-    struct model model; /* the last one, where is_open */
+    struct model model; /* the last one, if is_open */
     bool is_open;
 };
 
 struct prediction {
     double latency_s, joules;
-    enum estimate_bound regime;
+    enum estimate_bound regime; /* that most of the time is bound by */
 };
 
-/* What a row says of its pass; 0 where it does not. */
+/* What a measured row ran; 0 where it does not say. */
 struct measured_pass {
     const char *model; /* a file or a name */
     bool has_precision;
     enum precision precision;
     struct graph_setting setting;
-    int64_t output_tokens; /* above 0: a whole request, prompt and answer */
+    int64_t output_tokens; /* above 0: a whole request, prefill and decode */
 };
 
 void predictor_init(struct predictor *predictor, const struct hardware *hardware);
 void predictor_release(struct predictor *predictor);
 
-enum err predictor_predict(struct predictor *predictor, const struct measured_pass *question,
+enum err predictor_predict(struct predictor *predictor, const struct measured_pass *pass,
                            struct prediction *out, struct error *why) MUST_USE;
 
-/* Operations and bytes of it, whatever the device. */
-enum err predictor_count(struct predictor *predictor, const struct measured_pass *question,
+/* Its operations and bytes, which do not depend on the device. */
+enum err predictor_count(struct predictor *predictor, const struct measured_pass *pass,
                          double *flops, double *bytes, struct error *why) MUST_USE;
 
-/* `is_product` where the operations are multiplications of matrices. */
+/* is_product: the operations are matrix products. */
 enum err predictor_predict_load(const struct predictor *predictor, const struct calibrate_row *row,
                                 bool is_product, struct prediction *out, struct error *why)
     MUST_USE;

@@ -1,3 +1,4 @@
+/* One function per kind of change: each estimates its alternatives, and proposes the best of them. */
 #include "estimate/recommend.h"
 
 #include <inttypes.h>
@@ -7,8 +8,8 @@
 
 #include "core/text.h"
 
-/* Of batches: how far they are doubled, and how near to the best one is good enough: the curve is flat
- * there, and a smaller batch answers sooner. */
+/* How far batches are doubled, and how close to the best one is good enough: the curve is flat there, and a
+ * smaller batch has less latency. */
 enum { DOUBLINGS_MOST = 10, BATCH_MOST = 65536, DEVICES_MOST = 64 };
 #define NEAR_BEST 1.05
 #define TIE       1e-9 /* savings that differ by no more are the same */
@@ -23,17 +24,17 @@ const char *recommend_kind_name(enum recommend_kind kind)
 struct search {
     const struct recommend_question *question;
     const struct workload_estimate *now;
-    double joules_now; /* a unit */
-    bool is_broken;    /* limits are, as it stands */
+    double joules_now; /* per unit */
+    bool is_violated;  /* a limit, by the estimate as it is */
     struct recommendation *out;
     size_t count;
     struct error *why;
 };
 
-/* A change that was tried. */
+/* A change that was estimated. */
 struct trial {
     struct recommendation row;
-    bool is_good; /* fits, and keeps limits that are broken now or saves enough */
+    bool is_good; /* fits, and meets limits that are violated now or saves enough */
 };
 
 static struct trial judge(const struct search *search, enum recommend_kind kind,
@@ -49,14 +50,14 @@ static struct trial judge(const struct search *search, enum recommend_kind kind,
                                   .units_per_s = workload_estimate_units_per_s(tried),
                                   .memory_bytes = tried->memory.total_peak,
                                   .joules_total = tried->all.joules.total}};
-    bool mends = search->is_broken && trial.row.verdict == BUDGET_PASS;
+    bool repairs = search->is_violated && trial.row.verdict == BUDGET_PASS;
     bool saves = trial.row.saving > RECOMMEND_LEAST &&
                  budget_is_no_worse(search->question->budget, search->now, tried);
-    trial.is_good = workload_estimate_fits(tried) && (mends || saves);
+    trial.is_good = workload_estimate_fits(tried) && (repairs || saves);
     return trial;
 }
 
-/* Below 0 where `a` is the better one: it keeps the limits, or saves more.  Unknown savings are the least. */
+/* Below 0 when `a` is better: it meets the limits, or saves more.  Unknown savings are last. */
 static int compare(const struct recommendation *a, const struct recommendation *b)
 {
     bool keeps = a->verdict == BUDGET_PASS;
@@ -67,7 +68,7 @@ static int compare(const struct recommendation *a, const struct recommendation *
     return is_known(b->saving) - is_known(a->saving);
 }
 
-/* Of two that save the same, the first stands. */
+/* Of two with the same saving, the first wins. */
 static bool is_better(const struct trial *trial, const struct trial *best)
 {
     bool is_tied = trial->row.verdict == best->row.verdict &&
@@ -85,8 +86,8 @@ static void propose(struct search *search, const struct trial *trial)
     search->out[search->count++] = trial->row;
 }
 
-/* Tries the same work otherwise; false where the device cannot do it.  Only what ends the search is an
- * error. */
+/* The same workload on another device or in another configuration; not good when the device cannot run it.
+ * Only lack of memory is an error. */
 static enum err try_choice(struct search *search, enum recommend_kind kind,
                            const struct hardware *hardware, const struct estimate_config *choice,
                            struct trial *out)
@@ -132,21 +133,21 @@ static enum err try_batch(struct search *search, int64_t batch, struct trial *ou
     return err;
 }
 
-/* The largest smaller batch that keeps limits which are broken now: by halves, then between the first that
- * does and the last that does not. */
+/* The largest smaller batch that meets limits which are violated now: by halving, then by bisection between the
+ * first that does and the last that does not. */
 static enum err try_smaller_batches(struct search *search)
 {
     struct trial trial, best = {0};
-    int64_t breaks = search->now->work->spec.setting.batch, keeps = 0;
-    while (search->is_broken && breaks - keeps > 1) {
-        int64_t batch = keeps ? keeps + (breaks - keeps) / 2 : breaks / 2;
+    int64_t violates = search->now->work->spec.setting.batch, meets = 0;
+    while (search->is_violated && violates - meets > 1) {
+        int64_t batch = meets ? meets + (violates - meets) / 2 : violates / 2;
         enum err err = try_batch(search, batch, &trial);
         if (err)
             return err;
-        bool is_kept = trial.is_good && trial.row.verdict == BUDGET_PASS;
-        best = is_kept ? trial : best;
-        keeps = is_kept ? batch : keeps;
-        breaks = is_kept ? breaks : batch;
+        bool is_met = trial.is_good && trial.row.verdict == BUDGET_PASS;
+        best = is_met ? trial : best;
+        meets = is_met ? batch : meets;
+        violates = is_met ? violates : batch;
     }
     propose(search, &best);
     return ERR_OK;
@@ -161,7 +162,7 @@ static enum err try_batches(struct search *search)
         enum err err = try_batch(search, batch *= 2, &trials[count]);
         if (err)
             return err;
-        if (count > 0 && !trials[count].is_good) /* beyond what fits or what is allowed */
+        if (count > 0 && !trials[count].is_good) /* beyond memory or limits */
             break;
     }
     for (size_t i = 0; i < count; i++)
@@ -174,7 +175,7 @@ static enum err try_batches(struct search *search)
             if (i > 0)
                 break;
         }
-    for (size_t i = 0; search->is_broken && i < count; i++)
+    for (size_t i = 0; search->is_violated && i < count; i++)
         if (trials[i].is_good && trials[i].row.verdict == BUDGET_PASS) {
             propose(search, &trials[i]);
             break;
@@ -196,28 +197,27 @@ static enum err try_fusion(struct search *search)
     return err;
 }
 
-/* ---- another format ---- */
+/* ---- another precision ---- */
 
-/* What one should know before taking it. */
 static void note_precision(const struct hardware *hardware, enum precision precision,
                            struct recommendation *row)
 {
     if (estimate_is_native(hardware, precision))
         str_copy(row->note, sizeof row->note, "answers may change");
     else
-        str_format(row->note, sizeof row->note, "weights alone, computed in %s; answers may change",
+        str_format(row->note, sizeof row->note, "weights only, computed in %s; answers may change",
                    precision_name(hardware_matmul_path(hardware, precision).used));
 }
 
-/* The least change that saves, and the one that saves most.  int4 of weights alone comes last, so that it
- * must beat what the device has units for. */
+/* The smallest change that saves, and the one that saves most.  Weight-only int4 comes last, so that it must beat
+ * the native precisions. */
 static enum err try_precisions(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0}, least = {0};
     double width = precision_widths(now->choice.precision).weight;
     if (now->choice.keeps_stored)
-        return ERR_OK; /* the file has settled it */
+        return ERR_OK; /* the file determines it */
     for (enum precision p = 0; p < PRECISION_COUNT; p++) {
         struct estimate_config choice = now->choice;
         struct trial trial;
@@ -249,8 +249,8 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
     return strcmp(a->id, b->id) == 0;
 }
 
-/* The same work in the same format there.  Options say the format where one who leaves it out would get another;
- * weights that stay as they are stored are computed in what is usual there. */
+/* The same workload in the same precision on another device.  The options name the precision where the default
+ * there is another; stored weights are computed in the default precision there. */
 static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
 {
     const struct workload_estimate *now = search->now;
@@ -269,8 +269,8 @@ static enum err try_device(struct search *search, const struct hardware *other, 
     return err;
 }
 
-/* The one that costs least, and the one that costs least of those that are no slower. */
-static enum err try_catalogue(struct search *search)
+/* The cheapest device, and the cheapest of those that are no slower. */
+static enum err try_catalog(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0}, fast = {0};
@@ -328,7 +328,7 @@ static enum err try_fewer_devices(struct search *search)
     return ERR_OK;
 }
 
-/* ---- all ---- */
+/* ---- public ---- */
 
 static int best_first(const void *left, const void *right)
 {
@@ -339,13 +339,13 @@ enum err recommend_make(const struct recommend_question *question,
                         struct recommendation out[RECOMMEND_MOST], size_t *count, struct error *why)
 {
     static enum err (*const TRY[])(struct search *) = {
-        try_smaller_batches, try_batches,       try_precisions, try_catalogue,
+        try_smaller_batches, try_batches,       try_precisions, try_catalog,
         try_points,          try_fewer_devices, try_fusion,
     };
     struct search search = {.question = question,
                             .now = question->now,
                             .joules_now = workload_estimate_joules_per_unit(question->now),
-                            .is_broken = !budget_holds(question->budget, question->now),
+                            .is_violated = !budget_holds(question->budget, question->now),
                             .out = out,
                             .why = why};
     enum err err = ERR_OK;
@@ -369,7 +369,7 @@ enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devi
             workload_estimate_make(now->work, now->hardware, &choice, false, &tried, &lacks);
         if (err == ERR_NO_MEMORY)
             return err_set(why, err, "%s", lacks.text);
-        if (err) /* it cannot share: nobody asked it to */
+        if (err) /* it cannot be shared */
             return ERR_OK;
         if (tried.memory.fits)
             *devices = count;

@@ -1,3 +1,4 @@
+/* Builds the graphs and partitions of the passes; of the decode steps of a request only a few (see the header). */
 #include "estimate/workload.h"
 
 static enum err add_pass(struct workload *work, const struct graph_setting *setting, double times,
@@ -36,8 +37,8 @@ static enum err make_pass(struct workload *work, struct error *why)
     return ERR_OK;
 }
 
-/* How often the step `at`, one of those that are built, counts for `count` steps in all: once for itself,
- * and for each step between it and its neighbours by how near that is. */
+/* How often step `at` of those built counts: once for itself, and half for each step between it and a
+ * neighbor, which is the sum of linear interpolation. */
 static double step_times(const int64_t *built, size_t built_count, size_t at)
 {
     double times = 1;
@@ -48,7 +49,7 @@ static double step_times(const int64_t *built, size_t built_count, size_t at)
     return times;
 }
 
-/* Which of `count` steps are built: the first, the last, and some between. */
+/* Chooses which of `count` steps are built: the first, the last, and some between. */
 static size_t choose_steps(int64_t count, int64_t *built)
 {
     size_t most = count < WORKLOAD_STEPS_MOST ? (size_t)count : WORKLOAD_STEPS_MOST;
@@ -71,11 +72,11 @@ static enum err make_request(struct workload *work, struct error *why)
     for (size_t i = 0; !err && i < steps; i++) {
         setting = work->spec.setting;
         setting.phase = GRAPH_DECODE;
-        setting.context = setting.tokens + built[i] + 1; /* it sees itself too */
+        setting.context = setting.tokens + built[i] + 1; /* its own token included */
         err = add_pass(work, &setting, step_times(built, steps, i), why);
     }
     if (err && work->count < steps) {
-        /* Of several that the model has no room for, the longest is the one to tell of. */
+        /* Of several contexts that are too long for the model, report the longest. */
         setting.context = setting.tokens + built[steps - 1] + 1;
         enum err longest = add_pass(work, &setting, 1, why);
         err = longest ? longest : err;

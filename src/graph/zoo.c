@@ -1,10 +1,10 @@
 /* Reader zoo: the name of an architecture, in place of a file. */
 #include "graph/zoo.h"
 
-#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "catalog/model.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "graph/decoder.h"
@@ -14,8 +14,8 @@ static const struct zoo_entry ENTRIES[] = {
 #define ZOO(name, family, image, tokens, context, summary, source)                                 \
     {name, #family, summary, source, image, tokens, context, zoo_build_##family, 0},
 #include "graph/zoo.def"
-#define ZOO_DECODER(name, summary, source, kind, layers, features, heads, kv, size, ff,            \
-                    vocabulary, longest, ...)                                                      \
+#define MODEL_SHAPE(name, summary, source, kind, layers, hidden, heads, kv, size, ff, vocabulary,  \
+                    longest, ...)                                                                  \
     {name,                                                                                         \
      "decoder",                                                                                    \
      summary,                                                                                      \
@@ -25,20 +25,11 @@ static const struct zoo_entry ENTRIES[] = {
      DECODER_DEFAULT_TOKENS,                                                                       \
      zoo_build_decoder,                                                                            \
      longest},
-#include "graph/zoo_decoders.def"
+#include "catalog/model_shapes.def"
 #undef ZOO
-#undef ZOO_DECODER
+#undef MODEL_SHAPE
 };
-enum { ENTRY_COUNT = sizeof ENTRIES / sizeof *ENTRIES };
-
-static const struct {
-    const char *other, *name;
-} OTHER_NAMES[] = {
-#define ALSO(other, name) {other, name},
-#include "graph/zoo_names.def"
-#undef ALSO
-};
-enum { OTHER_COUNT = sizeof OTHER_NAMES / sizeof *OTHER_NAMES };
+enum { ENTRY_COUNT = sizeof ENTRIES / sizeof *ENTRIES, NAMES_MAX = ENTRY_COUNT + 512 };
 
 size_t zoo_count(void)
 {
@@ -67,25 +58,6 @@ static bool is_mark(char byte)
     return byte == '-' || byte == '_' || byte == '.' || byte == ' ';
 }
 
-static const char *skip_marks(const char *word)
-{
-    while (is_mark(*word))
-        word++;
-    return word;
-}
-
-static bool is_same(const char *a, const char *b)
-{
-    for (;; a++, b++) {
-        a = skip_marks(a);
-        b = skip_marks(b);
-        if (tolower((unsigned char)*a) != tolower((unsigned char)*b))
-            return false;
-        if (*a == '\0')
-            return true;
-    }
-}
-
 /* With marks at the same places: regnet_x_16gf is another than regnet_x_1_6gf. */
 static bool has_same_marks(const char *a, const char *b)
 {
@@ -99,7 +71,7 @@ static const struct zoo_entry *find_name(const char *name)
 {
     const struct zoo_entry *found = NULL;
     for (size_t i = 0; i < ENTRY_COUNT; i++) {
-        if (!is_same(ENTRIES[i].name, name))
+        if (!model_name_equal(ENTRIES[i].name, name))
             continue;
         if (has_same_marks(ENTRIES[i].name, name))
             return &ENTRIES[i];
@@ -112,21 +84,24 @@ const struct zoo_entry *zoo_find(const char *word)
 {
     const char *name = without_owner(word);
     const struct zoo_entry *entry = name ? find_name(name) : NULL;
-    for (size_t i = 0; name && !entry && i < OTHER_COUNT; i++)
-        if (is_same(OTHER_NAMES[i].other, name))
-            entry = find_name(OTHER_NAMES[i].name);
-    return entry;
+    const char *architecture = name && !entry ? model_architecture(name) : NULL;
+    return architecture ? find_name(architecture) : entry;
 }
 
 const char *zoo_nearest(const char *word)
 {
-    const char *names[ENTRY_COUNT + OTHER_COUNT];
+    const char *names[NAMES_MAX];
     const char *name = without_owner(word);
-    for (size_t i = 0; i < ENTRY_COUNT; i++)
-        names[i] = ENTRIES[i].name;
-    for (size_t i = 0; i < OTHER_COUNT; i++)
-        names[ENTRY_COUNT + i] = OTHER_NAMES[i].other;
-    return name ? nearest_name(name, names, ENTRY_COUNT + OTHER_COUNT) : NULL;
+    size_t count = 0;
+    for (; count < ENTRY_COUNT; count++)
+        names[count] = ENTRIES[count].name;
+    for (size_t i = 0; i < model_card_count(); i++) {
+        const struct model_card *card = model_card_at(i);
+        for (const char *const *at = card->names; card->architecture && *at; at++)
+            if (count < NAMES_MAX)
+                names[count++] = *at;
+    }
+    return name ? nearest_name(name, names, count) : NULL;
 }
 
 /* ---- settings ---- */

@@ -186,9 +186,9 @@ static const struct model_price *find_model(const struct prices *prices, const c
     for (size_t i = 0; i < prices->count; i++)
         if (!strcmp(prices->models[i].id, model))
             return &prices->models[i];
-    model_name_normalise(model, wanted, sizeof wanted);
+    model_name_normalize(model, wanted, sizeof wanted);
     for (size_t i = 0; wanted[0] && i < prices->count; i++) {
-        model_name_normalise(prices->models[i].id, name, sizeof name);
+        model_name_normalize(prices->models[i].id, name, sizeof name);
         if (strcmp(name, wanted) != 0)
             continue;
         if (found)

@@ -6,6 +6,8 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "catalog/hardware.h"
+#include "sensors/registry.h"
 
 /* "<name> xN" for N equal cards, "<vendor> (N GPUs)" for a mixture; the names that runs of the
  * Python IPW carry. */
@@ -36,6 +38,24 @@ void host_report_take(const struct sensor_findings *findings, struct host_report
     hardware_label(out->gpu, out->info.cpu_brand, out->label, sizeof out->label);
 }
 
+enum err host_find_hardware(struct hardware *out, struct error *why)
+{
+    struct sensor_findings findings = {0};
+    struct host_info info;
+    const char *name = NULL;
+    sensors_probe(&(struct sensor_config){0}, NULL, &findings);
+    host_info_read(&info);
+    for (size_t i = 0; i < findings.count && !name; i++)
+        if (findings.items[i].kind == SENSOR_GPU && findings.items[i].status == SENSOR_OK)
+            name = findings.items[i].name;
+    name = name && name[0] ? name : info.cpu_brand;
+    enum err err = ERR_OK;
+    if (!name[0] || !hardware_find_device(name, out))
+        err = err_set(why, ERR_NOT_FOUND, "%.80s", name[0] ? name : "unknown device");
+    sensor_findings_release(&findings);
+    return err;
+}
+
 static const char *or_null(const char *text)
 {
     return text[0] ? text : NULL;
@@ -59,6 +79,6 @@ void host_to_json(struct json *json, const char *key, const struct host_report *
                 info->memory_bytes ? (double)info->memory_bytes / (1 << 20) : UNKNOWN);
     json_string(json, "board", or_null(info->board));
     json_string(json, "gpu", or_null(host->gpu));
-    json_bool(json, "virtualised", info->virtualised);
+    json_bool(json, "virtualised", info->virtualized);
     json_object_end(json);
 }

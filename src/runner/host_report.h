@@ -5,6 +5,7 @@
 #include "sensors/system/host_info.h"
 #include "sensors/sensor.h"
 
+struct hardware;
 struct json;
 
 struct host_report {
@@ -12,6 +13,10 @@ struct host_report {
     char gpu[128];  /* "NVIDIA H200 x8"; "" without one */
     char label[64]; /* short hardware name for run directories */
 };
+
+/* The catalog entry of this machine: of its first GPU, else of its CPU.  Probes the sensors.  ERR_NOT_FOUND names
+ * the device that is not in the catalog.  The caller releases *out. */
+enum err host_find_hardware(struct hardware *out, struct error *why) MUST_USE;
 
 void host_report_take(const struct sensor_findings *findings, struct host_report *out);
 void host_to_json(struct json *json, const char *key, const struct host_report *host);

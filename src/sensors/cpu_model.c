@@ -46,7 +46,7 @@ static struct cpu_power host_power(const struct host_info *host)
         .part = cpu->part,
         /* A guest's CPU is one thread of a host that uses them all; a machine of our own with SMT
          * off spends the same watts on half as many threads. */
-        .is_single_threaded = host->smt_off && !host->virtualised,
+        .is_single_threaded = host->smt_off && !host->virtualized,
     });
 }
 
@@ -90,7 +90,7 @@ static void add_facts(struct sensor *sensor, const struct host_info *host,
     sensor_add_fact(sensor, "watts_per_thread", text);
     str_format(text, sizeof text, "%u", host->cpu_count);
     sensor_add_fact(sensor, "threads", text);
-    sensor_add_fact(sensor, "virtual", host->virtualised ? "yes" : "no");
+    sensor_add_fact(sensor, "virtual", host->virtualized ? "yes" : "no");
 }
 
 static enum err cpu_model_open(const struct sensor_finding *finding, struct sensor *out,

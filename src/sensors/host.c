@@ -161,7 +161,7 @@ static void add_facts(struct sensor *out, const struct host_info *info)
                  {"kernel", info->kernel},
                  {"machine", info->machine},
                  {"cpu", info->cpu_brand},
-                 {"virtual", info->virtualised ? "yes" : "no"}};
+                 {"virtual", info->virtualized ? "yes" : "no"}};
     for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++)
         if (FACTS[i].text[0] && strcmp(FACTS[i].text, " ") != 0)
             sensor_add_fact(out, FACTS[i].key, FACTS[i].text);

@@ -145,7 +145,7 @@ static double many_requests(const struct hardware *hardware, size_t devices)
         for (int p = PRECISION_FP32; p < PRECISION_COUNT; p++)
             if (estimate_is_native(&hardware[d], (enum precision)p))
                 candidates[question.candidate_count++] = (struct grid_candidate){
-                    .device = d, .choice = {.precision = (enum precision)p, .devices = 1}};
+                    .device = d, .config = {.precision = (enum precision)p, .devices = 1}};
     question.candidates = candidates;
     must(model_open("llama-3.2-1b", &model, &why), &why);
     for (size_t b = 0; b < BATCHES; b++)

@@ -172,14 +172,14 @@ class Fit(Files):
 
     def test_refusals_name_their_reason(self):
         self.refused(loads()[:8], "too few rows: 8 can be used")
-        self.refused(loads(updates=9), "24 too short for a sensor")
-        self.refused([{**row, "energy_j": 0} for row in loads()], "24 without joules")
+        self.refused(loads(updates=9), "24 too short for the sensor")
+        self.refused([{**row, "energy_j": 0} for row in loads()], "24 without energy")
         self.refused([{**row, "method": "estimated"} for row in loads()], "estimated by a model")
-        self.refused(loads(per_flop=-10e-12), "negative: pJ/FLOP of fp32 comes out at -")
+        self.refused(loads(per_flop=-10e-12), "negative: pJ/FLOP of fp32 is -")
         rng = random.Random(2)
         alike = [{**row_of(n * 3e8, n * 1e8, rng), "latency_s": n * 1e-3 * (1 + 0.05 * n)}
                  for n in range(1, 25)]
-        self.refused(alike, "cannot be told apart")
+        self.refused(alike, "cannot be separated")
 
     def test_estimated_joules_carry_their_label(self):
         rows = [{**row, "method": "estimated"} for row in loads()]
@@ -193,8 +193,8 @@ class Fit(Files):
                                             "--allow-estimated").stdout)
 
     def test_bad_files_name_line_and_column(self):
-        for text, says in (("latency_s,energy_j\n1,1\n", "neither a column op nor"),
-                           ("op,latency_s\nidle,1\n", "no column energy_j"),
+        for text, says in (("latency_s,energy_j\n1,1\n", "missing column op, or"),
+                           ("op,latency_s\nidle,1\n", "missing column energy_j"),
                            ("op,shape,latency_s,energy_j\nmatmul,4x4,1,1\n", ":2: op 'matmul'"),
                            ("op,shape,latency_s,energy_j\nmatmul,4x4x4,x,1\n", ":2: latency_s 'x'"),
                            ("op,shape,dtype,latency_s,energy_j\nmatmul,4x4x4,fp7,1,1\n", ":2: dtype"),
@@ -281,7 +281,7 @@ class Public(Files):
     def test_a_desktop_processor(self):
         files = ["--csv", DATA / "i7_12700k_matmul.csv", "--csv", DATA / "i7_12700k_vector_add.csv"]
         done = self.ipw("calibrate", *files, code=1)
-        self.assertIn("refused: not identified: pJ/byte comes out at 25.2 ", done.stderr)
+        self.assertIn("refused: not identified: pJ/byte is 25.2 ", done.stderr)
         self.assertIn("--given pj-per-byte=", done.stderr)
         done = self.ipw("calibrate", *files, "--given", "pj-per-byte=25", "--json")
         report = json.loads(done.stdout)
@@ -409,7 +409,7 @@ class Here(Files):
     def test_a_meter_that_sees_no_load_is_refused(self):
         done = self.ipw("calibrate", "--seconds", "8", "--threads", "2", "-q",
                         machine=self.machine(Intel, 40), code=1)
-        self.assertRegex(done.stderr, r"refused: (power is the same whatever runs|negative|not identified)")
+        self.assertRegex(done.stderr, r"refused: (power does not depend on the load|negative|not identified)")
 
     def test_joules_of_a_model_are_refused_before_minutes_are_spent(self):
         done = self.ipw("calibrate", "--seconds", "3600", machine=self.machine(Modelled), code=1)
@@ -505,8 +505,8 @@ class Validate(Files):
 
     def test_wrong_usage(self):
         path = self.write([{"model": "resnet50", "latency_s": 1, "energy_j": 1}])
-        for arguments, says in ((["--csv", path], "which device"),
-                                (["--hardware", "h200"], "against what"),
+        for arguments, says in ((["--csv", path], "give one of --hardware"),
+                                (["--hardware", "h200"], "missing measurements"),
                                 (["--hardware", "h20O", "--csv", path], "h200"),
                                 (["--hardware", "h200", "--csv", path, "--precision", "fp17"], "fp16")):
             self.assertIn(says, self.ipw("validate", *arguments, code=2).stderr)

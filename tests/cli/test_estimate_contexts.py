@@ -290,7 +290,7 @@ class Refusals(SweepTest):
             for word in ("0", "-1", "many", "1.5", "1e3", "", "512,", ",512", "512,,1024", "9..5", "1..8x1",
                          "1..", "100000001", "99999999999999999999"):
                 with self.subTest(option=option, word=word):
-                    self.assertIn(f"{option} wants numbers from 1 to", self.refused(*step, option, word))
+                    self.assertIn(f"{option} takes numbers from 1 to", self.refused(*step, option, word))
         for words, hint in (([*step, "--context", "1..5000"], "at most 4096"),
                             ([*step, "--context", "1..100", "--batch", "1..64"],
                              "6400 combinations of --batch, --prompt-tokens and --context: at most 4096"),
@@ -298,10 +298,10 @@ class Refusals(SweepTest):
                             (["--model", "resnet18", "--hardware", GPU, "--prompt-tokens", "8,9"],
                              "takes no --prompt-tokens"),
                             ([*step[:4], "--prompt-tokens", "600,500", "--context", "550,700"],
-                             "--context 550 is not beyond a prompt of 600 tokens"),
+                             "--context 550 is not above the prompt of 600 tokens"),
                             ([*step[:4], "--context", "600,700", "--output-tokens", "5"], "one of them"),
                             (["--model", LLAMA, "--graph", "dot", "--phase", "decode", "--context", "8,9"],
-                             "--graph is of one setting")):
+                             "--graph shows one workload")):
             with self.subTest(words=words):
                 self.assertIn(hint, self.refused(*words))
 
@@ -326,7 +326,7 @@ class Refusals(SweepTest):
                           ["--phase", "prefill", "--prompt-tokens", f"100,{trained + 1}"]):
                 done = self.run_ipw("--model", model, "--hardware", GPU, *words)
                 self.assertEqual(done.stderr.count("\n"), 1)
-                self.assertIn(f"{trained + 1} tokens are more than the {trained} that", done.stderr)
+                self.assertIn(f"{trained + 1} tokens exceed the {trained} that", done.stderr)
                 self.assertIn("2 estimates", done.stdout)
             done = self.run_ipw("--model", model, "--hardware", GPU, "--phase", "decode", "--context", trained)
             self.assertEqual(done.stderr, "")

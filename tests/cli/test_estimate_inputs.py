@@ -123,7 +123,7 @@ class Unused(FileTest):
             points = self.on(GPU, path, "--sweep", "--dim", f"batch={size}")["points"]
             self.assertEqual({point["batch"] for point in points}, {size})
             self.assertEqual(len(points), len({point["precision"] for point in points}))
-            self.assertIn("changes nothing", self.refused("--model", path, "--hardware", GPU, "--dim",
+            self.assertIn("has no effect", self.refused("--model", path, "--hardware", GPU, "--dim",
                                                           f"batch={size}", "--batch", f"{size},8"))
         points = self.on(GPU, path, "--sweep")["points"]
         self.assertEqual({point["batch"] for point in points}, {1, 2, 4, 8, 16, 32, 64})
@@ -307,9 +307,9 @@ class Validated(FileTest):
         done = self.validate(path, "--where", "batch", code=2)
         self.assertIn("--where wants KEY=VALUE, not 'batch'", done.stderr)
         done = self.validate(path, "--where", "bach=2", code=2)
-        self.assertIn("no such column, but model, batch, latency_s", done.stderr)
+        self.assertIn("(known: model, batch, latency_s", done.stderr)
         self.validate(path, "--where", "batch=1", "--where", "batch=2", code=2)
-        self.assertIn("--where leaves none", self.validate(path, "--where", "batch=3", code=1).stderr)
+        self.assertIn("--where selects none", self.validate(path, "--where", "batch=3", code=1).stderr)
         loads = self.rows("matmul,8x8x8,0.01,1", "copy,8,0.01,1", header="op,shape,latency_s,energy_j")
         done = self.validate(loads, "--where", "op=copy", "--json")
         self.assertEqual([r["name"] for r in json.loads(done.stdout)["rows"]], ["copy 8 fp32"])

@@ -6,7 +6,6 @@
 
 #include "core/err.h"
 
-struct calibrate_rows;
 struct calibration;
 struct hardware;
 struct text;
@@ -23,7 +22,5 @@ struct calibrate_report {
 void calibrate_text(const struct calibrate_report *report, bool colour, struct text *out);
 void calibrate_json(const struct calibrate_report *report, struct text *out);
 
-/* The rows as a CSV file that calibrate_rows_read takes: measured once, fitted as often as one likes. */
-void calibrate_rows_csv(const struct calibrate_rows *rows, const char *hardware, struct text *out);
 
 #endif

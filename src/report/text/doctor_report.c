@@ -92,7 +92,7 @@ static void write_host(const struct host_report *host, struct text *out)
     const struct host_info *info = &host->info;
     char memory[FORMAT_MAX];
     text_addf(out, "%s, %s%s\n", host->label, info->cpu_brand[0] ? info->cpu_brand : "unknown CPU",
-              info->virtualised ? " (virtual machine)" : "");
+              info->virtualized ? " (virtual machine)" : "");
     text_addf(out, "  %u CPU%s", info->cpu_count, info->cpu_count == 1 ? "" : "s");
     if (info->memory_bytes)
         text_addf(out, ", %s memory", format_bytes(memory, (double)info->memory_bytes));

@@ -40,13 +40,13 @@ static void rows_to_text(const struct validation *v, bool colour, struct text *o
     for (size_t i = 0; i < shown; i++) {
         const struct validate_row *row = &v->rows[i];
         table_add(&table, row->label);
-        table_add(&table, estimate_bound_name(row->regime));
+        table_add(&table, estimate_bound_name(row->predicted.regime));
         add_value(&table, row->measured_s, "s");
-        add_value(&table, row->predicted_s, "s");
-        add_error(&table, row->measured_s, row->predicted_s);
+        add_value(&table, row->predicted.latency_s, "s");
+        add_error(&table, row->measured_s, row->predicted.latency_s);
         add_value(&table, row->measured_j, "J");
-        add_value(&table, row->predicted_j, "J");
-        add_error(&table, row->measured_j, row->predicted_j);
+        add_value(&table, row->predicted.joules, "J");
+        add_error(&table, row->measured_j, row->predicted.joules);
     }
     table_write(&table, "   ", colour, out);
     table_release(&table);
@@ -121,16 +121,16 @@ static void row_to_json(struct json *json, const struct validate_row *row)
 {
     json_object(json, NULL);
     json_string(json, "name", row->label);
-    json_string(json, "bound", estimate_bound_name(row->regime));
+    json_string(json, "bound", estimate_bound_name(row->predicted.regime));
     json_object(json, "latency_s");
     json_number(json, "measured", row->measured_s);
-    json_number(json, "predicted", row->predicted_s);
-    json_number(json, "error", off(row->measured_s, row->predicted_s));
+    json_number(json, "predicted", row->predicted.latency_s);
+    json_number(json, "error", off(row->measured_s, row->predicted.latency_s));
     json_object_end(json);
     json_object(json, "energy_j");
     json_number(json, "measured", row->measured_j);
-    json_number(json, "predicted", row->predicted_j);
-    json_number(json, "error", off(row->measured_j, row->predicted_j));
+    json_number(json, "predicted", row->predicted.joules);
+    json_number(json, "error", off(row->measured_j, row->predicted.joules));
     json_object_end(json);
     json_object_end(json);
 }

@@ -15,6 +15,7 @@
 #include "runner/microbench/team.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
+#include "sensors/system/host_info.h"
 
 #define WARM_S         0.15 /* of a load before its window: clocks and power settle */
 #define PROBE_S        0.5  /* of idle, to find how often the sensors update */
@@ -205,7 +206,10 @@ enum err microbench_measure(struct session *session, const struct microbench_opt
                             struct error *why)
 {
     static const struct plan_row BARRIER = {"launch", TEAM_BARRIER, 0, false};
+    struct host_info host;
     *meter = (struct microbench_meter){.threads = thread_count(options->threads)};
+    host_info_read(&host);
+    (void)str_copy(meter->host, sizeof meter->host, host.cpu_brand);
     struct bench b = {.session = session,
                       .options = options,
                       .rows = rows,

@@ -24,7 +24,8 @@ struct microbench_meter {
     char source[192]; /* of the sensors */
     double window_s;  /* of each row */
     unsigned threads;
-    int signal; /* that ended it; 0 */
+    char host[96]; /* the CPU, as this machine names it */
+    int signal;    /* that ended it; 0 */
 };
 
 /* Adds rows.  ERR_NO_DATA when nothing measures the processor, naming what is measured; ERR_BAD_VALUE when

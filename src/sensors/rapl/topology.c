@@ -1,12 +1,12 @@
 /* What the RAPL driver must know about the machine: the CPU model, and which CPU reads which package. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/text.h"
 #include "port/fs.h"
 #include "sensors/rapl/rapl.h"
+#include "sensors/system/host_info.h"
 
 bool rapl_same_location(struct rapl_location a, struct rapl_location b)
 {
@@ -34,81 +34,21 @@ void rapl_domain_close(struct rapl_domain *domain)
     domain->fd = -1;
 }
 
-/* ---- /proc/cpuinfo ---- */
-
-/* The first processor's block is enough, and the whole file of a large server is half a
- * megabyte, so only the start is read. */
-static void read_start(const char *path, char *to, size_t size)
-{
-    int fd;
-    size_t length = 0;
-    if (fs_open(path, &fd) == ERR_OK) {
-        ssize_t n;
-        while (length < size - 1 && (n = read(fd, to + length, size - 1 - length)) > 0)
-            length += (size_t)n;
-        close(fd);
-    }
-    to[length] = '\0';
-}
-
-/* If the line is "key : value", returns the value. */
-static const char *value_of(const char *line, const char *key)
-{
-    size_t length = strlen(key);
-    if (strncmp(line, key, length) != 0)
-        return NULL;
-    line += length + strspn(line + length, " \t");
-    if (*line != ':')
-        return NULL;
-    return line + 1 + strspn(line + 1, " \t");
-}
-
-static bool has_word(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = words; (at = strstr(at, word)); at += length)
-        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-            return true;
-    return false;
-}
-
-static void take_line(struct rapl_cpu *cpu, const char *line)
-{
-    const char *value;
-    if ((value = value_of(line, "vendor_id"))) {
-        if (!strcmp(value, "GenuineIntel"))
-            cpu->vendor = RAPL_INTEL;
-        else if (!strcmp(value, "AuthenticAMD") || !strcmp(value, "HygonGenuine"))
-            cpu->vendor = RAPL_AMD;
-    } else if (value_of(line, "CPU implementer")) {
-        cpu->vendor = RAPL_NOT_X86;
-    } else if ((value = value_of(line, "model name"))) {
-        if (!cpu->brand[0])
-            str_copy(cpu->brand, sizeof cpu->brand, value);
-    } else if ((value = value_of(line, "cpu family"))) {
-        cpu->family = (unsigned)strtoul(value, NULL, 10);
-    } else if ((value = value_of(line, "model"))) {
-        cpu->model = (unsigned)strtoul(value, NULL, 10);
-    } else if ((value = value_of(line, "flags"))) {
-        cpu->guest = has_word(value, "hypervisor");
-    }
-}
+/* ---- the CPU ---- */
 
 void rapl_cpu_read(struct rapl_cpu *cpu)
 {
-    char text[8192];
-    *cpu = (struct rapl_cpu){0};
-    read_start("/proc/cpuinfo", text, sizeof text);
-    char *rest = text;
-    while (rest) {
-        char *line = rest;
-        rest = strchr(line, '\n');
-        if (rest)
-            *rest++ = '\0';
-        if (!line[0])
-            break; /* a blank line ends the first processor */
-        take_line(cpu, line);
-    }
+    struct cpu_identity identity;
+    cpu_identity_read(&identity);
+    *cpu = (struct rapl_cpu){
+        .family = identity.family, .model = identity.model, .guest = identity.hypervisor};
+    str_copy(cpu->brand, sizeof cpu->brand, identity.brand);
+    if (!strcmp(identity.vendor, "GenuineIntel"))
+        cpu->vendor = RAPL_INTEL;
+    else if (!strcmp(identity.vendor, "AuthenticAMD") || !strcmp(identity.vendor, "HygonGenuine"))
+        cpu->vendor = RAPL_AMD;
+    else if (identity.implementer)
+        cpu->vendor = RAPL_NOT_X86;
 }
 
 static bool is_model(const struct rapl_cpu *cpu, const unsigned char *models, size_t count)

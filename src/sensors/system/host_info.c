@@ -1,13 +1,120 @@
 #include "sensors/system/host_info.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "catalog/cpu_power.h"
 #include "core/text.h"
 #include "port/fs.h"
+
+/* ---- /proc/cpuinfo ---- */
+
+enum { SOCKET_IDS = 1024 };
+
+static unsigned number(const char *text)
+{
+    return (unsigned)strtoul(text, NULL, 0);
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static void count_socket(struct cpu_identity *cpu, uint64_t *seen, const char *value)
+{
+    unsigned id = number(value) % SOCKET_IDS;
+    uint64_t bit = (uint64_t)1 << (id % 64);
+    if (seen[id / 64] & bit)
+        return;
+    seen[id / 64] |= bit;
+    cpu->sockets++;
+}
+
+/* Fields that are the same for every processor are taken from the first. */
+static void take_first(struct cpu_identity *cpu, const char *key, const char *value)
+{
+    if (!strcmp(key, "vendor_id") && !cpu->vendor[0])
+        str_copy(cpu->vendor, sizeof cpu->vendor, value);
+    else if (!strcmp(key, "cpu family") && !cpu->family)
+        cpu->family = number(value);
+    else if (!strcmp(key, "model") && !cpu->model)
+        cpu->model = number(value);
+    else if (!strcmp(key, "CPU implementer") && !cpu->implementer)
+        cpu->implementer = number(value);
+    else if (!strcmp(key, "CPU part") && !cpu->part)
+        cpu->part = number(value);
+    else if ((!strcmp(key, "flags") || !strcmp(key, "Features")) && has_word(value, "hypervisor"))
+        cpu->hypervisor = true;
+}
+
+/* "model name" on x86, "cpu" on POWER, "uarch" on RISC-V. */
+static void take_brand(struct cpu_identity *cpu, const char *key, const char *value)
+{
+    bool is_brand = !strcmp(key, "model name") || !strcmp(key, "cpu") || !strcmp(key, "uarch");
+    if (is_brand && !cpu->brand[0] && !str_equal_nocase(value, "unknown"))
+        str_copy(cpu->brand, sizeof cpu->brand, value);
+}
+
+static void take_line(struct cpu_identity *cpu, uint64_t *sockets_seen, char *line)
+{
+    char *colon = strchr(line, ':');
+    if (!colon)
+        return;
+    *colon = '\0';
+    const char *key = str_trim(line);
+    const char *value = str_trim(colon + 1);
+    if (!strcmp(key, "processor")) {
+        cpu->processors++;
+    } else if (!strcmp(key, "physical id")) {
+        count_socket(cpu, sockets_seen, value);
+    } else {
+        take_first(cpu, key, value);
+        take_brand(cpu, key, value);
+    }
+}
+
+/* Reads all processors, or only the first: the whole file of a large server is half a megabyte. */
+static enum err read_cpuinfo(struct cpu_identity *out, bool first_only)
+{
+    *out = (struct cpu_identity){0};
+    int fd;
+    enum err err = fs_open("/proc/cpuinfo", &fd);
+    if (err)
+        return err;
+    FILE *file = fdopen(fd, "r");
+    if (!file) {
+        close(fd);
+        return ERR_NO_MEMORY;
+    }
+    uint64_t sockets_seen[SOCKET_IDS / 64] = {0};
+    char *line = NULL;
+    size_t capacity = 0;
+    while (getline(&line, &capacity, file) >= 0) {
+        if (first_only && line[0] == '\n')
+            break; /* a blank line ends a processor */
+        take_line(out, sockets_seen, line);
+    }
+    free(line);
+    fclose(file);
+    return ERR_OK;
+}
+
+void cpu_identity_read(struct cpu_identity *out)
+{
+    if (read_cpuinfo(out, true))
+        *out = (struct cpu_identity){0};
+}
+
+/* ---- the host ---- */
 
 /* Reads a file into a fixed field; "" when it is not there.  Device tree strings end in a NUL,
  * which fs_read_text takes for the end, so they need nothing more. */
@@ -52,7 +159,7 @@ static void read_os(struct host_info *host)
         shell_value(text, "VERSION_ID", host->os_version, sizeof host->os_version);
 }
 
-/* uname speaks of the machine we run on; under a root prefix the files speak of the other one. */
+/* uname describes the machine we run on; under a root prefix the files describe another one. */
 static void read_kernel(struct host_info *host)
 {
     struct utsname names;
@@ -72,7 +179,7 @@ static void read_kernel(struct host_info *host)
         str_copy(host->machine, sizeof host->machine, "aarch64");
 }
 
-/* How many CPUs a list such as "0-3,8,10-11" names; 0 when it is not such a list. */
+/* How many CPUs are in a list such as "0-3,8,10-11"; 0 when it is not such a list. */
 static unsigned count_list(const char *list)
 {
     unsigned count = 0;
@@ -172,7 +279,7 @@ static void read_cpu_names(struct host_info *host, const char *machine_vendor)
         str_copy(host->cpu_brand, sizeof host->cpu_brand, host->board);
 }
 
-/* x86 says it in the CPU's own flags.  Elsewhere the firmware's names must do; clouds sell whole
+/* x86 has a CPU flag for it.  Elsewhere only the firmware's names are available; clouds sell whole
  * machines under the same vendor name and mark those "metal". */
 static bool is_virtual(const struct host_info *host, const char *machine_vendor)
 {
@@ -194,7 +301,7 @@ void host_info_read(struct host_info *out)
 {
     char machine_vendor[64];
     *out = (struct host_info){0};
-    if (cpuinfo_read(&out->cpu))
+    if (read_cpuinfo(&out->cpu, false))
         out->cpu = (struct cpu_identity){0};
     read_field("/sys/class/dmi/id/sys_vendor", machine_vendor, sizeof machine_vendor);
     read_os(out);
@@ -203,7 +310,7 @@ void host_info_read(struct host_info *out)
     read_memory(out);
     read_board(out);
     read_cpu_names(out, machine_vendor);
-    out->virtualised = is_virtual(out, machine_vendor);
+    out->virtualized = is_virtual(out, machine_vendor);
 }
 
 bool host_is_jetson(char *model, size_t size)

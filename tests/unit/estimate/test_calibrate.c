@@ -251,7 +251,7 @@ static void test_short_windows_do_not_count(void **state)
     struct calibrate_rows rows = many_loads(&USUAL);
     for (size_t i = 0; i < rows.count; i++)
         rows.items[i].updates = 9;
-    assert_refused(&rows, &OPTIONS, "24 too short for a sensor");
+    assert_refused(&rows, &OPTIONS, "24 too short for the sensor");
     rows = many_loads(&USUAL);
     for (size_t i = 0; i < rows.count; i++) {
         rows.items[i].latency_s /= 1e5;
@@ -266,7 +266,7 @@ static void test_rows_without_joules_do_not_count(void **state)
     struct calibrate_rows rows = many_loads(&USUAL);
     for (size_t i = 0; i < rows.count; i++)
         rows.items[i].energy_j = i % 2 ? 0 : UNKNOWN;
-    assert_refused(&rows, &OPTIONS, "24 without joules");
+    assert_refused(&rows, &OPTIONS, "24 without energy");
 }
 
 static void test_one_intensity_cannot_tell_flops_from_bytes(void **state)
@@ -280,7 +280,7 @@ static void test_one_intensity_cannot_tell_flops_from_bytes(void **state)
         row.energy_j *= 1 + 0.02 * i;
         add(&rows, &row);
     }
-    assert_refused(&rows, &OPTIONS, "cannot be told apart");
+    assert_refused(&rows, &OPTIONS, "cannot be separated");
 }
 
 static void test_a_meter_that_does_not_move_is_refused(void **state)
@@ -288,7 +288,7 @@ static void test_a_meter_that_does_not_move_is_refused(void **state)
     (void)state;
     const struct truth flat = {0, 0, 65, 0.001};
     struct calibrate_rows rows = many_loads(&flat);
-    assert_refused(&rows, &OPTIONS, "the same whatever runs");
+    assert_refused(&rows, &OPTIONS, "does not depend on the load");
 }
 
 static void test_noise_alone_is_refused(void **state)
@@ -308,10 +308,10 @@ static void test_joules_that_fall_with_work_are_refused(void **state)
     (void)state;
     const struct truth backward = {-10e-12, PER_BYTE, 60, 0.01};
     struct calibrate_rows rows = many_loads(&backward);
-    assert_refused(&rows, &OPTIONS, "negative: pJ/FLOP of fp32 comes out at -");
+    assert_refused(&rows, &OPTIONS, "negative: pJ/FLOP of fp32 is -");
     const struct truth hungry = {PER_FLOP, -PER_BYTE, 60, 0.01};
     rows = many_loads(&hungry);
-    assert_refused(&rows, &OPTIONS, "negative: pJ/byte comes out at -");
+    assert_refused(&rows, &OPTIONS, "negative: pJ/byte is -");
 }
 
 static void test_estimated_joules_are_refused_unless_allowed(void **state)

@@ -27,7 +27,7 @@ static void one_that_cannot_comes_last(void **state)
     find("h100-sxm", &hardware[2]);
     for (size_t i = 0; i < DEVICES; i++) {
         candidates[i].device = i;
-        candidates[i].choice = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
+        candidates[i].config = (struct estimate_config){.precision = PRECISION_FP16, .devices = 2};
     }
     assert_int_equal(model_open("resnet18", &model, &why), ERR_OK);
     const struct workload_spec works[BATCHES] = {
@@ -90,7 +90,7 @@ static void demands_do_not_compete(void **state)
     find("h200", &hardware[1]);
     for (size_t i = 0; i < 2; i++) {
         candidates[i].device = i;
-        candidates[i].choice = (struct estimate_config){.precision = PRECISION_FP16, .devices = 1};
+        candidates[i].config = (struct estimate_config){.precision = PRECISION_FP16, .devices = 1};
     }
     assert_int_equal(model_open("llama-3.2-1b", &model, &why), ERR_OK);
     for (size_t i = 0; i < CONTEXTS * BATCHES; i++)

@@ -4,8 +4,8 @@
 
 #include "core/text.h"
 #include "graph/zoo.h"
-#include "port/file.h"
 #include "port/json_read.h"
+#include "support/tree.h"
 #include "support/unit.h"
 
 #define A100   IPW_FIXTURES "/hardware/legacy-a100-like.json"
@@ -25,12 +25,8 @@ static struct graph build(const char *name)
 static struct legacy_hardware read_device(const char *path)
 {
     struct legacy_hardware hardware;
-    struct text bytes = {0};
     struct error why = {0};
-    assert_int_equal(file_read(path, FILE_SMALL, &bytes, &why), ERR_OK);
-    assert_int_equal(legacy_hardware_parse(path, text_get(&bytes), bytes.length, &hardware, &why),
-                     ERR_OK);
-    text_release(&bytes);
+    assert_int_equal(legacy_hardware_read(path, &hardware, &why), ERR_OK);
     return hardware;
 }
 
@@ -169,8 +165,8 @@ static void test_what_is_wrong_with_a_file_is_named(void **state)
         const char *json, *says;
     } CASES[] = {
         {"{", "f.json: "},
-        {"{\"id\": \"x\"}", "has no object \"legacy\""},
-        {"{\"legacy\": {}}", "id: is missing"},
+        {"{\"id\": \"x\"}", "missing object \"legacy\""},
+        {"{\"legacy\": {}}", "id: missing"},
         {"{\"id\": \"x\", \"legacy\": {}}", "legacy.flops: must be an object"},
         {"{\"id\": \"x\", \"legacy\": {\"flops\": {\"fp31\": 1}}}",
          "legacy.flops: unknown precision 'fp31'"},
@@ -179,14 +175,18 @@ static void test_what_is_wrong_with_a_file_is_named(void **state)
          "1}}}",
          "legacy.bytes_per_s: must be a number above 0"},
     };
+    struct tree tree;
+    char path[160];
+    tree_new(&tree);
+    snprintf(path, sizeof path, "%s/f.json", tree.root);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct legacy_hardware hardware;
         struct error why = {0};
-        assert_int_equal(
-            legacy_hardware_parse("f.json", CASES[i].json, strlen(CASES[i].json), &hardware, &why),
-            ERR_BAD_VALUE);
+        tree_write(&tree, "/f.json", "%s", CASES[i].json);
+        assert_int_equal(legacy_hardware_read(path, &hardware, &why), ERR_BAD_VALUE);
         assert_contains(why.text, CASES[i].says);
     }
+    tree_free(&tree);
 }
 
 static void test_a_precision_that_it_lacks(void **state)
@@ -198,7 +198,7 @@ static void test_a_precision_that_it_lacks(void **state)
     struct graph graph = build("resnet18");
     assert_int_equal(legacy_estimate_make(&graph, &hardware, PRECISION_FP16, &compat, &why),
                      ERR_BAD_VALUE);
-    assert_contains(why.text, "legacy-jetson-like: its legacy figures have none of fp16");
+    assert_contains(why.text, "legacy-jetson-like: no legacy figures in fp16");
     graph_release(&graph);
 }
 

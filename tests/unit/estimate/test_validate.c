@@ -6,12 +6,11 @@
 
 static struct validate_row row(enum estimate_bound regime, double measured, double predicted)
 {
-    return (struct validate_row){.measured_s = measured,
-                                 .measured_j = 100 * measured,
-                                 .window_s = UNKNOWN,
-                                 .predicted_s = predicted,
-                                 .predicted_j = 100 * predicted,
-                                 .regime = regime};
+    return (struct validate_row){
+        .measured_s = measured,
+        .measured_j = 100 * measured,
+        .window_s = UNKNOWN,
+        .predicted = {.latency_s = predicted, .joules = 100 * predicted, .regime = regime}};
 }
 
 static void add(struct validation *validation, struct validate_row it)
@@ -63,7 +62,7 @@ static void test_unknown_figures_do_not_count(void **state)
     it.measured_j = UNKNOWN;
     add(&v, it);
     it = row(BOUND_COMPUTE, 1, 1);
-    it.predicted_j = UNKNOWN;
+    it.predicted.joules = UNKNOWN;
     add(&v, it);
     struct validate_sums sums = validate_sum(&v, BOUND_COUNT);
     assert_int_equal(sums.latency.rows, 2);

@@ -1,8 +1,12 @@
 /* What holds of every graph of the zoo: names, wiring, what a batch does; and how names are found. */
+#include <math.h>
 #include <stdlib.h>
 
+#include "catalog/model.h"
+#include "core/units.h"
 #include "graph/count.h"
 #include "graph/zoo.h"
+#include "support/tsv.h"
 #include "support/unit.h"
 
 static struct graph build(const struct zoo_entry *entry, struct graph_setting *setting)
@@ -270,21 +274,66 @@ static void test_names_and_other_names(void **state)
                                          "microsoft/"};
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
         assert_null(zoo_find(OTHERS[i]));
-    static const char *const ALIASES[][2] = {
-#define ALSO(other, name) {other, name},
-#include "graph/zoo_names.def"
-#undef ALSO
-    };
-    for (size_t i = 0; i < sizeof ALIASES / sizeof *ALIASES; i++) {
-        if (!zoo_find(ALIASES[i][0]))
-            print_error("%s leads to %s, which is not there\n", ALIASES[i][0], ALIASES[i][1]);
-        assert_non_null(zoo_find(ALIASES[i][0]));
-        assert_string_equal(zoo_find(ALIASES[i][0])->name, ALIASES[i][1]);
+    for (size_t i = 0; i < model_card_count(); i++) {
+        const struct model_card *card = model_card_at(i);
+        for (const char *const *name = card->names; card->architecture && *name; name++) {
+            if (!zoo_find(*name))
+                fail_msg("%s leads to %s, which is not there", *name, card->architecture);
+            assert_string_equal(zoo_find(*name)->name, card->architecture);
+        }
     }
     assert_string_equal(zoo_find("RegNet-X-16gf")->name, "regnet_x_16gf");
     assert_string_equal(zoo_find("regnet-x-1.6gf")->name, "regnet_x_1_6gf");
     for (size_t i = 0; i < zoo_count(); i++) /* none hides another */
         assert_ptr_equal(zoo_find(zoo_at(i)->name), zoo_at(i));
+}
+
+static void compare_architecture(char **fields)
+{
+    const struct zoo_entry *entry = zoo_find(fields[0]);
+    if (strcmp(fields[3], "-") != 0 && (!entry || strcmp(entry->name, fields[3]) != 0))
+        fail_msg("%s: %s, expected %s", fields[0], entry ? entry->name : "none", fields[3]);
+}
+
+static void test_names_known_before_lead_to_the_same(void **state)
+{
+    (void)state;
+    assert_true(tsv_each("catalog/models.tsv", 4, compare_architecture) > 2000);
+}
+
+static void compare_count(const char *name, const char *what, double counted, double given,
+                          double tolerance)
+{
+    if (fabs(counted - given) > fmax(tolerance * given, 0.0005e9))
+        fail_msg("%s: %.6g %s, the catalog has %.6g", name, counted, what, given);
+}
+
+static void test_shapes_give_the_sizes_of_the_catalog(void **state)
+{
+    (void)state;
+    size_t compared = 0;
+    for (size_t i = 0; i < model_card_count(); i++) {
+        const struct model_card *card = model_card_at(i);
+        const struct zoo_entry *entry = zoo_find(card->names[0]);
+        struct graph_setting setting = {0};
+        if (!entry || !is_known(card->size.total))
+            continue;
+        struct graph graph = build(entry, &setting);
+        const struct model_shape *shape = model_shape_find(entry->name);
+        double total = graph_parameters(&graph), active = total;
+        if (shape && shape->experts) /* gate, up and down of the experts that rest */
+            active -= (double)(shape->layers * (shape->experts - shape->experts_used) * 3 *
+                               shape->hidden_size * shape->feed_forward);
+        /* Counted sizes have four digits, of small models three, those of a model card two or three. */
+        bool is_counted = strstr(card->size.source, "counted");
+        compare_count(card->names[0], "parameters", total, card->size.total,
+                      is_counted ? 6e-4 : 6e-3);
+        compare_count(card->names[0], "active", active, card->size.active,
+                      is_counted ? 6e-4 : 2e-2);
+        graph_release(&graph);
+        compared++;
+    }
+    assert_true(compared >= 45);
 }
 
 static void test_a_model_by_name(void **state)
@@ -322,6 +371,8 @@ int main(void)
         cmocka_unit_test(test_nodes_are_named_as_modules_are),
         cmocka_unit_test(test_settings_that_cannot_be),
         cmocka_unit_test(test_names_and_other_names),
+        cmocka_unit_test(test_names_known_before_lead_to_the_same),
+        cmocka_unit_test(test_shapes_give_the_sizes_of_the_catalog),
         cmocka_unit_test(test_a_model_by_name),
     };
     return RUN_TESTS(tests);

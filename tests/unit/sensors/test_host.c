@@ -142,8 +142,7 @@ static void an_x86_host_is_described(void **state)
     assert_int_equal(host.cpu_count, 8);
     assert_int_equal(host.sockets, 2);
     assert_true(host.memory_bytes == 16384000ull * 1024);
-    assert_false(host.virtualised);
-    assert_near(host.cpu.mhz, 2350, 1e-9);
+    assert_false(host.virtualized);
     /* CPUs that are offline do not count. */
     tree_write(&f->tree, "/sys/devices/system/cpu/online", "0-2,5,7\n");
     host_info_read(&host);
@@ -161,19 +160,19 @@ static void a_virtual_machine_is_recognised(void **state)
     board_x86(&f->tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1,
               "hypervisor lahf_lm");
     host_info_read(&host);
-    assert_true(host.virtualised);
+    assert_true(host.virtualized);
     board_x86(&f->tree, "GenuineIntel", 6, 207, "Intel(R) Xeon(R) Processor", 2, 1, "hypervisors");
     host_info_read(&host);
-    assert_false(host.virtualised); /* only the whole word */
+    assert_false(host.virtualized); /* only the whole word */
     board_arm(&f->tree, 0x41, 0xd40, 2);
     tree_write(&f->tree, "/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
     tree_write(&f->tree, "/sys/class/dmi/id/product_name", "c7g.large\n");
     host_info_read(&host);
-    assert_true(host.virtualised);
+    assert_true(host.virtualized);
     assert_string_equal(host.cpu_product, "AWS Graviton3");
     tree_write(&f->tree, "/sys/class/dmi/id/product_name", "c7g.metal\n");
     host_info_read(&host);
-    assert_false(host.virtualised);
+    assert_false(host.virtualized);
 }
 
 static void an_arm_host_has_a_brand_too(void **state)

@@ -1,0 +1,435 @@
+/* ipw estimate calibrate: the energy of an operation, a byte and a second on a device, fitted to measurements.
+ * ipw estimate validate: predictions compared with measurements.
+ *
+ *   $ ipw estimate calibrate --seconds 60 -o mine.json
+ *   $ ipw estimate calibrate --csv gpu.csv --hardware h200 -o mine.json
+ *   $ ipw estimate validate --hardware-file mine.json runs/profile_H200_m_d --max-mape 30
+ *
+ * Reports go to stdout, progress to stderr; a refused calibration is one line and exit status 1, as is a
+ * validation beyond --max-mape. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "catalog/hardware.h"
+#include "catalog/hardware_json.h"
+#include "cli/common.h"
+#include "core/params.h"
+#include "core/text.h"
+#include "core/units.h"
+#include "estimate/calibrate.h"
+#include "estimate/calibrate_hardware.h"
+#include "estimate/measurements.h"
+#include "estimate/predictor.h"
+#include "estimate/validate.h"
+#include "port/proc.h"
+#include "report/text/calibrate_report.h"
+#include "report/text/validate_report.h"
+#include "runner/microbench/microbench.h"
+#include "sampler/sampler.h"
+#include "sampler/session.h"
+
+#define CALIBRATE "estimate calibrate"
+#define VALIDATE  "estimate validate"
+
+/* How the rows of a run are predicted or counted. */
+struct predictor_options {
+    const char *model, *precision;
+    bool no_fusion;
+};
+
+static enum err init_predictor(const struct predictor_options *options,
+                               const struct hardware *hardware, struct predictor *out,
+                               struct error *why)
+{
+    struct error unknown = {0};
+    predictor_init(out, hardware);
+    out->model_word = options->model;
+    out->fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED;
+    out->has_precision = options->precision != NULL;
+    if (options->precision && precision_find(options->precision, &out->precision, &unknown))
+        return err_set(why, ERR_USAGE, "--precision: %s", unknown.text);
+    return ERR_OK;
+}
+
+static int fail(const char *command, enum err err, const struct error *why)
+{
+    return complain(command, err == ERR_USAGE ? EXIT_USAGE : EXIT_FAILED, "%s", why->text);
+}
+
+/* ---- calibrate ---- */
+
+struct calibrate_command {
+    struct measure_options measure;
+    struct microbench_options bench;
+    struct calibrate_options fit;
+    struct predictor_options predictor;
+    struct option_list files, runs, given;
+    const char *hardware, *output, *rows, *given_source;
+    unsigned seed;
+    bool json, quiet;
+};
+
+/* What a report is made of. */
+struct calibrate_work {
+    struct calibrate_rows rows;
+    struct calibration calibration;
+    struct hardware base;
+    bool has_base;
+    struct text data; /* where the rows come from */
+    char device[96];  /* as the rows or this machine name it */
+};
+
+static bool on_terminal;
+
+static void clear_line(void)
+{
+    if (on_terminal)
+        fprintf(stderr, "\r\033[K");
+}
+
+static void show_progress(const char *load, unsigned done, unsigned all)
+{
+    clear_line();
+    fprintf(stderr, CALIBRATE ": window %u of %u: %s%s", done + 1, all, load,
+            on_terminal ? "" : "\n");
+}
+
+static enum err read_rows(const struct calibrate_command *command, struct calibrate_work *work,
+                          struct error *why)
+{
+    struct predictor counter;
+    enum err err = init_predictor(&command->predictor, NULL, &counter, why);
+    for (size_t i = 0; !err && i < command->files.count; i++) {
+        const char *path = command->files.items[i], *slash = strrchr(path, '/');
+        err = calibrate_rows_read(path, &work->rows, why);
+        text_addf(&work->data, "%s%s", i ? ", " : "", slash ? slash + 1 : path);
+    }
+    for (size_t i = 0; !err && i < command->runs.count; i++) {
+        const char *path = command->runs.items[i];
+        err = measurements_calibrate(path, &counter, &work->rows, why);
+        text_addf(&work->data, "%s%s", work->data.length ? ", " : "", path);
+    }
+    predictor_release(&counter);
+    (void)str_copy(work->device, sizeof work->device, work->rows.hardware);
+    str_plain(work->device);
+    return err;
+}
+
+static int measure_rows(const struct calibrate_command *command, struct calibrate_work *work)
+{
+    static struct session session; /* not closed: see cmd_run.c */
+    struct microbench_meter meter;
+    struct error why = {0};
+    proc_block_signals();
+    int code = open_session(CALIBRATE, &command->measure, &session);
+    if (code)
+        return code;
+    enum err err = microbench_measure(&session, &command->bench, &work->rows, &meter, &why);
+    clear_line();
+    sampler_stop(session.sampler);
+    if (meter.signal)
+        return 128 + meter.signal;
+    if (err)
+        return complain(CALIBRATE, err == ERR_NO_DATA ? EXIT_NOT_MEASURED : EXIT_FAILED, "%s",
+                        why.text);
+    (void)str_copy(work->device, sizeof work->device, meter.host);
+    text_addf(&work->data, "built-in loads on %u threads, %s (%s)", meter.threads, meter.devices,
+              meter.source);
+    return 0;
+}
+
+/* Before the fit: minutes of measuring are not lost to one that is refused. */
+static enum err save_rows(const struct calibrate_command *command,
+                          const struct calibrate_work *work, struct error *why)
+{
+    struct text text = {0};
+    if (!command->rows)
+        return ERR_OK;
+    calibrate_rows_csv(&work->rows, work->device, &text);
+    enum err err = write_file(command->rows, &text, why);
+    text_release(&text);
+    return err;
+}
+
+static int report_calibration(const struct calibrate_command *command,
+                              const struct calibrate_work *work)
+{
+    struct calibrate_report report = {
+        .calibration = &work->calibration,
+        .hardware = work->device,
+        .base = work->has_base ? &work->base : NULL,
+        .data = text_get(&work->data),
+        .given_source = command->given_source ? command->given_source : "given by the user",
+        .file = command->output,
+    };
+    const struct calibrate_origin origin = {report.hardware, report.base, report.data,
+                                            report.given_source};
+    struct text file = {0}, out = {0};
+    struct error why = {0};
+    int code = 0;
+    if (command->output &&
+        (calibrate_hardware(&work->calibration, &origin, &file, &why) != ERR_OK ||
+         write_file(command->output, &file, &why) != ERR_OK)) {
+        code = complain(CALIBRATE, EXIT_FAILED, "%s", why.text);
+        report.file = NULL;
+    }
+    if (command->json)
+        calibrate_json(&report, &out);
+    else
+        calibrate_text(&report, wants_colour(STDOUT_FILENO), &out);
+    int written = put_output(CALIBRATE, &out);
+    text_release(&file);
+    text_release(&out);
+    return written ? written : code;
+}
+
+static int calibrate(const struct calibrate_command *command, struct calibrate_work *work)
+{
+    struct error why = {0};
+    enum err err = ERR_OK;
+    if (command->files.count + command->runs.count == 0) {
+        int code = measure_rows(command, work);
+        if (code)
+            return code;
+    } else {
+        err = read_rows(command, work, &why);
+    }
+    if (!err)
+        err = save_rows(command, work, &why);
+    if (!err && calibrate_find_base(command->hardware, work->device, &work->base, &work->has_base,
+                                    &why) != ERR_OK)
+        err = ERR_USAGE;
+    if (!err)
+        err = calibrate_fit(&work->rows, &command->fit, &work->calibration, &why);
+    if (err)
+        return fail(CALIBRATE, err, &why);
+    int code = report_calibration(command, work);
+    calibration_release(&work->calibration);
+    return code;
+}
+
+static enum err take_given(struct calibrate_command *command, struct error *why)
+{
+    struct params given = {0};
+    enum err err = options_pairs("given", &command->given, &given, why);
+    for (size_t i = 0; i < given.count && !err; i++)
+        err = calibrate_give(&command->fit, given.items[i].key, given.items[i].value, why);
+    if (!err && command->given_source && !given.count)
+        err = err_set(why, ERR_USAGE, "--given-source without --given");
+    params_release(&given);
+    return err;
+}
+
+static int calibrate_main(int argc, char **argv);
+
+const struct command command_estimate_calibrate = {
+    .name = CALIBRATE,
+    .summary = "fit the energy model of a device to measurements",
+    .usage = "[--csv FILE] [--from RUN] [--hardware ID] [-o FILE] [OPTIONS]",
+    .details =
+        "Fits energy per operation, energy per byte and the constant power of a device to "
+        "measured\n"
+        "windows: of a CSV file or a run, or of loads that run here (idle, arithmetic, memory,\n"
+        "mixtures, matrix products). Rows that cannot separate these, that are too short for the\n"
+        "sensor, or that make one of them negative are refused with the reason.\n"
+        "\n"
+        "-o writes a hardware file for `ipw estimate --hardware-file`. tools/calibrate-gpu.py\n"
+        "measures a CSV on an NVIDIA GPU.",
+    .run = calibrate_main,
+};
+
+static int calibrate_main(int argc, char **argv)
+{
+    struct calibrate_command o = {.bench = {.seconds = 45}, .seed = 1};
+    /* clang-format off */
+    const struct option_row rows[] = {
+        {.name = "csv", .type = OPTION_LIST, .target = &o.files, .value = "FILE",
+         .help = "fit to the rows of this file; may be repeated (default: measure here)"},
+        {.name = "from", .type = OPTION_LIST, .target = &o.runs, .value = "RUN",
+         .help = "fit to a run of `ipw profile` or a result of `ipw layers`; may be repeated"},
+        {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &o.predictor.model,
+         .value = "FILE|NAME", .help = "with --from: replaces the model that it names"},
+        {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &o.predictor.precision,
+         .value = "NAME",
+         .help = "with --from: precision of the computation (default: fp32, weights as stored)"},
+        {.name = "hardware", .type = OPTION_TEXT, .target = &o.hardware, .value = "ID",
+         .help = "device of `ipw list hardware` for figures not fitted (default: by name)"},
+        {.name = "given", .type = OPTION_LIST, .target = &o.given, .value = "KEY=NUMBER",
+         .help = "pj-per-byte or constant-w: a figure to hold fixed instead of fitting it"},
+        {.name = "given-source", .type = OPTION_TEXT, .target = &o.given_source, .value = "TEXT",
+         .help = "source of that figure, for the hardware file"},
+        {.letter = 'o', .name = "output", .type = OPTION_TEXT, .target = &o.output, .value = "FILE",
+         .help = "write the hardware file"},
+        {.name = "rows", .type = OPTION_TEXT, .target = &o.rows, .value = "FILE",
+         .help = "save the rows as CSV for --csv, even if the fit is refused"},
+        {.name = "seconds", .type = OPTION_NUMBER, .target = &o.bench.seconds, .value = "S",
+         .help = "total time of the windows measured here (default: 45)", .least = 1,
+         .most = 86400},
+        {.letter = 't', .name = "threads", .type = OPTION_COUNT, .target = &o.bench.threads,
+         .value = "N", .help = "threads of the loads (default: one per CPU)", .least = 1,
+         .most = 4096},
+        {.name = "device", .type = OPTION_TEXT, .target = &o.bench.device, .value = "ID",
+         .help = "device to measure: cpu0, psys (default: CPUs and their memory)"},
+        {.name = "allow-estimated", .type = OPTION_FLAG, .target = &o.fit.allow_estimated,
+         .help = "accept energy estimated by a model, and label the result"},
+        {.name = "seed", .type = OPTION_COUNT, .target = &o.seed, .value = "N",
+         .help = "random seed of the bootstrap intervals (default: 1)", .most = 4e9},
+        {.name = "json", .type = OPTION_FLAG, .target = &o.json, .help = "report as JSON"},
+        {.letter = 'q', .name = "quiet", .type = OPTION_FLAG, .target = &o.quiet,
+         .help = "no progress"},
+        MEASURE_OPTION_ROWS(o.measure, "sample-rate"),
+        {0},
+    };
+    /* clang-format on */
+    struct calibrate_work work = {0};
+    struct error why = {0};
+    int rest, code = parse_or_help(&command_estimate_calibrate, rows, argc, argv, false, &rest);
+    if (code >= 0)
+        return code;
+    if (take_given(&o, &why) != ERR_OK)
+        return complain(CALIBRATE, EXIT_USAGE, "%s", why.text);
+    o.fit.seed = o.seed;
+    o.fit.allow_estimated &= !o.measure.require_energy;
+    o.bench.allow_estimated = o.fit.allow_estimated;
+    on_terminal = isatty(STDERR_FILENO) && wants_colour(STDERR_FILENO);
+    if (!o.quiet)
+        o.bench.progress = show_progress;
+    code = calibrate(&o, &work);
+    calibrate_rows_release(&work.rows);
+    if (work.has_base)
+        hardware_release(&work.base);
+    text_release(&work.data);
+    return code;
+}
+
+/* ---- validate ---- */
+
+struct validate_command {
+    struct option_list files, where_words;
+    const char *hardware, *hardware_file;
+    struct predictor_options predictor;
+    struct params where;
+    double most_percent;
+    bool json;
+};
+
+static int report_validation(const struct validate_command *command,
+                             const struct hardware *hardware, const struct validation *validation,
+                             const char *data)
+{
+    double most = command->most_percent > 0 ? command->most_percent / 100 : UNKNOWN;
+    struct validate_report report = {.validation = validation,
+                                     .hardware = hardware,
+                                     .data = data,
+                                     .most = most,
+                                     .verdict = validate_verdict(validation, most)};
+    struct text out = {0};
+    if (command->json)
+        validate_json(&report, &out);
+    else
+        validate_text(&report, wants_colour(STDOUT_FILENO), &out);
+    int code = put_output(VALIDATE, &out);
+    text_release(&out);
+    bool is_met = !is_known(most) || report.verdict == VALIDATE_PASS;
+    return code ? code : is_met ? EXIT_DONE : EXIT_FAILED;
+}
+
+static enum err read_measurements(const struct validate_command *command, const char **words,
+                                  size_t count, struct predictor *predictor, struct validation *out,
+                                  struct text *data, struct error *why)
+{
+    size_t files = command->files.count;
+    for (size_t i = 0; i < files + count; i++) {
+        const char *word = i < files ? command->files.items[i] : words[i - files];
+        enum err err = measurements_validate(word, &command->where, predictor, out, why);
+        if (err)
+            return err;
+        text_addf(data, "%s%s", i ? ", " : "", word);
+    }
+    if (out->count == 0)
+        return err_set(why, ERR_NO_DATA, "%s: no rows to compare%s", text_get(data),
+                       out->other_rows ? " (--where selects none)" : "");
+    return ERR_OK;
+}
+
+static int validate(const struct validate_command *command, const char **words, size_t count)
+{
+    struct hardware hardware = {0};
+    struct predictor predictor;
+    struct validation validation = {0};
+    struct text data = {0};
+    struct error why = {0};
+    if (command->files.count + count == 0)
+        return complain(VALIDATE, EXIT_USAGE,
+                        "missing measurements: give --csv, a run or a result of ipw layers");
+    if (!command->hardware == !command->hardware_file)
+        return complain(VALIDATE, EXIT_USAGE, "give one of --hardware and --hardware-file");
+    enum err err = command->hardware ? hardware_find(command->hardware, &hardware, &why)
+                                     : hardware_read(command->hardware_file, &hardware, &why);
+    if (err)
+        return complain(VALIDATE, command->hardware ? EXIT_USAGE : EXIT_FAILED, "%s", why.text);
+    err = init_predictor(&command->predictor, &hardware, &predictor, &why);
+    if (!err)
+        err = read_measurements(command, words, count, &predictor, &validation, &data, &why);
+    int code = err ? fail(VALIDATE, err, &why)
+                   : report_validation(command, &hardware, &validation, text_get(&data));
+    predictor_release(&predictor);
+    validation_release(&validation);
+    hardware_release(&hardware);
+    text_release(&data);
+    return code;
+}
+
+static int validate_main(int argc, char **argv);
+
+const struct command command_estimate_validate = {
+    .name = VALIDATE,
+    .summary = "compare predictions with measurements",
+    .usage = "--hardware ID [--csv FILE] [RUN|LAYERS.json] [OPTIONS]",
+    .details =
+        "Predicts what was measured and reports the errors of time and energy, by what limits\n"
+        "them. Measurements are passes of models or single loads in a CSV file, the queries of a\n"
+        "run of `ipw profile`, or the settings of `ipw layers --json`. Energies of less than a\n"
+        "millisecond are not compared.",
+    .run = validate_main,
+};
+
+static int validate_main(int argc, char **argv)
+{
+    struct validate_command o = {0};
+    /* clang-format off */
+    const struct option_row rows[] = {
+        {.name = "hardware", .type = OPTION_TEXT, .target = &o.hardware, .value = "ID",
+         .help = "device of `ipw list hardware` to predict for"},
+        {.name = "hardware-file", .type = OPTION_TEXT, .target = &o.hardware_file, .value = "FILE",
+         .help = "a device described in a file"},
+        {.name = "csv", .type = OPTION_LIST, .target = &o.files, .value = "FILE",
+         .help = "measured rows; may be repeated"},
+        {.letter = 'm', .name = "model", .type = OPTION_TEXT, .target = &o.predictor.model,
+         .value = "FILE|NAME", .help = "replaces the model that the measurements name"},
+        {.letter = 'p', .name = "precision", .type = OPTION_TEXT, .target = &o.predictor.precision,
+         .value = "NAME", .help = "predict in this precision (default: that of the measurements)"},
+        {.name = "where", .type = OPTION_LIST, .target = &o.where_words, .value = "COLUMN=VALUE",
+         .help = "select rows of a CSV; may be repeated"},
+        {.name = "no-fusion", .type = OPTION_FLAG, .target = &o.predictor.no_fusion,
+         .help = "predict every operation as a kernel of its own, as in eager mode"},
+        {.name = "max-mape", .type = OPTION_NUMBER, .target = &o.most_percent, .value = "PERCENT",
+         .help = "exit 1 if the mean error of time or energy is larger", .least = 0.001,
+         .most = 1e6},
+        {.name = "json", .type = OPTION_FLAG, .target = &o.json, .help = "report as JSON"},
+        {0},
+    };
+    /* clang-format on */
+    const char *words[OPTION_LIST_MAX];
+    size_t count;
+    struct error why = {0};
+    if (argc > OPTION_LIST_MAX)
+        return complain(VALIDATE, EXIT_USAGE, "too many arguments");
+    int code = parse_with_words(&command_estimate_validate, rows, argc, argv, words, &count);
+    if (code < 0 && options_pairs("where", &o.where_words, &o.where, &why) != ERR_OK)
+        code = complain(VALIDATE, EXIT_USAGE, "%s", why.text);
+    code = code < 0 ? validate(&o, words, count) : code;
+    params_release(&o.where);
+    return code;
+}

@@ -1,0 +1,330 @@
+/* Both kinds of run are read as a sequence of measured passes, each of which the predictor can count or
+ * predict. */
+#include "estimate/measurements.h"
+
+#include <string.h>
+
+#include "core/text.h"
+#include "core/units.h"
+#include "port/file.h"
+#include "port/json_read.h"
+#include "rundir/run_table.h"
+
+/* ---- queries of a run directory ---- */
+
+struct query {
+    struct measured_pass pass; /* the whole request */
+    char label[112];
+    double latency_s, joules; /* UNKNOWN: not measured */
+    bool is_estimated;        /* energy estimated by a model */
+    bool is_short;            /* fewer than ten sensor updates */
+    bool is_alone;            /* no other request was in flight */
+};
+
+/* False for a query that was not completed, or whose lengths are unknown. */
+static bool read_query(const struct run_table *table, size_t row, struct query *out)
+{
+    double prompt = run_number(table, RUN_INPUT_TOKENS, row);
+    double answer = run_number(table, RUN_OUTPUT_TOKENS, row);
+    double joules = run_number(table, RUN_JOULES, row);
+    char key[RUN_KEY_MAX];
+    if (!run_completed(table, row) || !(prompt >= 1) || !(answer >= 1))
+        return false;
+    *out = (struct query){
+        .pass = {.model = table->model,
+                 .setting = {.batch = 1, .tokens = (int64_t)prompt},
+                 .output_tokens = (int64_t)answer},
+        .latency_s = run_number(table, RUN_LATENCY, row),
+        /* A run of the Python IPW counts the GPUs or the chip. */
+        .joules = is_known(joules) ? joules : run_number(table, RUN_BASIS_JOULES, row),
+        .is_estimated = !strcmp(run_word(table, RUN_METHOD, row), "estimated"),
+        .is_short = run_flag(table, RUN_LOW_CONFIDENCE, row) == 1,
+        .is_alone = !(run_number(table, RUN_COMPANY, row) > 1),
+    };
+    str_format(out->label, sizeof out->label, "%s: %.0f + %.0f tokens", run_key(table, row, key),
+               prompt, answer);
+    return true;
+}
+
+static enum err load_queries(const char *directory, struct run_table *out, struct error *why)
+{
+    const struct run_wanted wanted = {RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT) |
+                                          RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_OUTPUT_TOKENS) |
+                                          RUN_WANT(RUN_LATENCY) | RUN_WANT(RUN_JOULES) |
+                                          RUN_WANT(RUN_GPU_JOULES) | RUN_WANT(RUN_SOC_JOULES) |
+                                          RUN_WANT(RUN_BASIS_JOULES) | RUN_WANT(RUN_COMPANY),
+                                      RUN_WANT(RUN_METHOD) | RUN_WANT(RUN_BASIS)};
+    return run_table_load(directory, NULL, wanted, out, why);
+}
+
+/* The energy of a query that shared the machine is an attributed share, not a measurement of its own work. */
+static enum err calibrate_query(const struct query *query, struct predictor *counter,
+                                struct calibrate_rows *rows, struct error *why)
+{
+    struct calibrate_row row = {.precision =
+                                    counter->has_precision ? counter->precision : PRECISION_FP32,
+                                .latency_s = query->latency_s,
+                                .energy_j = query->joules,
+                                .window_s = UNKNOWN,
+                                .updates = query->is_short ? 0 : UNKNOWN,
+                                .kernels = 1,
+                                .is_estimated = query->is_estimated};
+    if (!query->is_alone || !(query->latency_s > 0))
+        return ERR_OK;
+    (void)str_copy(row.label, sizeof row.label, query->label);
+    enum err err = predictor_count(counter, &query->pass, &row.flops, &row.bytes, why);
+    return err ? err : calibrate_rows_add(rows, &row, why);
+}
+
+static enum err validate_query(const struct query *query, struct predictor *predictor,
+                               struct validation *validation, struct error *why)
+{
+    struct validate_row row = {.measured_s = query->latency_s,
+                               .measured_j = query->joules,
+                               .window_s = query->is_short ? 0 : UNKNOWN};
+    enum err err = predictor_predict(predictor, &query->pass, &row.predicted, why);
+    if (err)
+        return err;
+    (void)str_copy(row.label, sizeof row.label, query->label);
+    validation->is_estimated |= query->is_estimated;
+    return validation_add(validation, &row, why);
+}
+
+/* Into one of rows and validation; the other is NULL. */
+static enum err add_queries(const char *directory, struct predictor *predictor,
+                            struct calibrate_rows *rows, struct validation *validation,
+                            struct error *why)
+{
+    struct run_table table;
+    enum err err = load_queries(directory, &table, why);
+    if (err)
+        return err;
+    for (size_t row = 0; !err && row < table.rows; row++) {
+        struct query query;
+        struct error inner = {0};
+        if (!read_query(&table, row, &query))
+            continue;
+        err = rows ? calibrate_query(&query, predictor, rows, &inner)
+                   : validate_query(&query, predictor, validation, &inner);
+        if (err)
+            err_set(why, err, "%s: %s (--model names the model)", directory, inner.text);
+    }
+    run_table_release(&table);
+    return err;
+}
+
+/* ---- results of ipw layers ---- */
+
+struct layers_file {
+    const char *path;
+    struct jv *tree;
+    struct predictor *predictor;
+    struct error *why;
+};
+
+/* One pass of a setting.  Decode time is nearly linear in the context, so a setting that decoded several tokens is
+ * represented by its middle step, `times` over. */
+struct layers_pass {
+    struct measured_pass pass;
+    double times;
+    char label[112];
+};
+
+static enum err refuse(const struct layers_file *file, const char *problem)
+{
+    return err_set(file->why, ERR_BAD_VALUE, "%s: not a result of ipw layers: %s", file->path,
+                   problem);
+}
+
+/* The models of a result, one after the other: NULL first, NULL after the last. */
+static const struct jv *next_model(const struct layers_file *file, const struct jv *before)
+{
+    const struct jv *models = jv_get(file->tree, "models");
+    if (jv_is_array(models))
+        return before ? jv_next(before) : jv_first(models);
+    return before ? NULL : file->tree;
+}
+
+static enum err open_layers(const char *path, struct predictor *predictor, struct layers_file *out,
+                            struct error *why)
+{
+    struct text bytes = {0};
+    struct error inner = {0};
+    *out = (struct layers_file){.path = path, .predictor = predictor, .why = why};
+    enum err err = file_read(path, FILE_SMALL, &bytes, why);
+    if (!err) {
+        err = jv_parse(text_get(&bytes), bytes.length, &out->tree, &inner);
+        if (err)
+            err_set(why, err, "%s: %s", path, inner.text);
+    }
+    text_release(&bytes);
+    for (const struct jv *model = NULL; !err && (model = next_model(out, model));)
+        if (!jv_is_array(jv_get(model, "settings")))
+            err = refuse(out, "no settings");
+    if (err)
+        jv_free(out->tree);
+    return err;
+}
+
+static bool is_estimated(const struct jv *model)
+{
+    const char *method = jv_text(jv_get(model, "method"));
+    return method && !strcmp(method, "estimated");
+}
+
+static enum err read_setting(const struct layers_file *file, const struct jv *model,
+                             const struct jv *setting, struct layers_pass *out)
+{
+    const char *phase = jv_text(jv_get(setting, "phase"));
+    int64_t prompt, tokens, batch = 1;
+    *out = (struct layers_pass){.pass = {.model = jv_text(jv_get(model, "model"))}, .times = 1};
+    if (!out->pass.model || !phase || !jv_integer(jv_get(setting, "prompt_tokens"), &prompt) ||
+        !jv_integer(jv_get(setting, "tokens"), &tokens) || tokens < 1)
+        return refuse(file, "a setting without model, phase, prompt_tokens or tokens");
+    if (!jv_integer(jv_path(model, "workload.batch"), &batch) || batch < 1)
+        batch = 1;
+    struct graph_setting *graph = &out->pass.setting;
+    graph->batch = batch;
+    graph->phase = strcmp(phase, "decode") ? GRAPH_PREFILL : GRAPH_DECODE;
+    if (graph->phase == GRAPH_DECODE) { /* its tokens are of all sequences together */
+        out->times = (double)tokens / (double)batch;
+        graph->context = prompt + (tokens / batch + 1) / 2;
+    } else {
+        graph->tokens = prompt;
+    }
+    const char *slash = strrchr(out->pass.model, '/');
+    str_format(out->label, sizeof out->label, "%.60s %s at %lld tokens",
+               slash ? slash + 1 : out->pass.model, phase, (long long)prompt);
+    return ERR_OK;
+}
+
+static enum err unknown_model(const struct layers_file *file, enum err err,
+                              const struct error *inner)
+{
+    return err_set(file->why, err, "%s: %s (--model names the model's file)", file->path,
+                   inner->text);
+}
+
+/* ---- windows: calibration ---- */
+
+static const struct jv *setting_at(const struct jv *model, int64_t index)
+{
+    const struct jv *setting = jv_first(jv_get(model, "settings"));
+    while (setting && index-- > 0)
+        setting = jv_next(setting);
+    return setting;
+}
+
+static enum err count_passes(const struct layers_file *file, const struct jv *model,
+                             const struct jv *window, int64_t index, struct calibrate_row *row)
+{
+    struct layers_pass pass;
+    struct error inner = {0};
+    const struct jv *setting = setting_at(model, index);
+    double passes = jv_number(jv_get(window, "passes"));
+    if (!setting || !is_known(passes))
+        return err_set(file->why, ERR_BAD_VALUE, "%s: a window without a setting", file->path);
+    enum err err = read_setting(file, model, setting, &pass);
+    if (err)
+        return err;
+    err = predictor_count(file->predictor, &pass.pass, &row->flops, &row->bytes, &inner);
+    if (err)
+        return unknown_model(file, err, &inner);
+    row->flops *= pass.times * passes;
+    row->bytes *= pass.times * passes;
+    (void)str_copy(row->label, sizeof row->label, pass.label);
+    return ERR_OK;
+}
+
+/* A window that stopped at components was disturbed, and has no energy. */
+static enum err calibrate_window(const struct layers_file *file, const struct jv *model,
+                                 const struct jv *window, struct calibrate_rows *rows)
+{
+    const struct predictor *counter = file->predictor;
+    int64_t index;
+    struct calibrate_row row = {
+        .kind = CALIBRATE_IDLE,
+        .precision = counter->has_precision ? counter->precision : PRECISION_FP32,
+        .label = "idle",
+        .latency_s = jv_number(jv_get(window, "time_s")),
+        .energy_j = jv_number(jv_get(window, "energy_j")),
+        .window_s = jv_number(jv_get(window, "time_s")),
+        .updates = jv_number(jv_get(window, "updates")),
+        .kernels = 1,
+        .is_estimated = is_estimated(model),
+    };
+    if (jv_bool(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
+        !(row.latency_s > 0))
+        return ERR_OK;
+    if (jv_integer(jv_get(window, "setting"), &index)) {
+        row.kind = CALIBRATE_LOAD;
+        enum err err = count_passes(file, model, window, index, &row);
+        if (err)
+            return err;
+    }
+    return calibrate_rows_add(rows, &row, file->why);
+}
+
+enum err measurements_calibrate(const char *path, struct predictor *counter,
+                                struct calibrate_rows *rows, struct error *why)
+{
+    struct layers_file file;
+    if (file_is_directory(path))
+        return add_queries(path, counter, rows, NULL, why);
+    enum err err = open_layers(path, counter, &file, why);
+    if (err)
+        return err;
+    for (const struct jv *model = NULL; !err && (model = next_model(&file, model));) {
+        const struct jv *window = jv_first(jv_get(model, "windows"));
+        for (; !err && window; window = jv_next(window))
+            err = calibrate_window(&file, model, window, rows);
+    }
+    jv_free(file.tree);
+    return err;
+}
+
+/* ---- settings: validation ---- */
+
+static enum err validate_setting(const struct layers_file *file, const struct jv *model,
+                                 const struct jv *setting, struct validation *validation)
+{
+    struct layers_pass pass;
+    struct validate_row row = {.measured_s = jv_number(jv_get(setting, "time_s")),
+                               .measured_j = jv_number(jv_get(setting, "energy_j")),
+                               /* Passes are repeated for as long as the sensors need. */
+                               .window_s = VALIDATE_ENERGY_LEAST_S};
+    struct error inner = {0};
+    enum err err = read_setting(file, model, setting, &pass);
+    if (err)
+        return err;
+    err = predictor_predict(file->predictor, &pass.pass, &row.predicted, &inner);
+    if (err)
+        return unknown_model(file, err, &inner);
+    (void)str_copy(row.label, sizeof row.label, pass.label);
+    row.predicted.latency_s *= pass.times;
+    row.predicted.joules *= pass.times;
+    return validation_add(validation, &row, file->why);
+}
+
+enum err measurements_validate(const char *path, const struct params *where,
+                               struct predictor *predictor, struct validation *validation,
+                               struct error *why)
+{
+    struct layers_file file;
+    const char *dot = strrchr(path, '.');
+    if (file_is_directory(path))
+        return add_queries(path, predictor, NULL, validation, why);
+    if (!dot || strcmp(dot, ".json") != 0)
+        return validation_read(validation, path, where, predictor, why);
+    enum err err = open_layers(path, predictor, &file, why);
+    if (err)
+        return err;
+    for (const struct jv *model = NULL; !err && (model = next_model(&file, model));) {
+        const struct jv *setting = jv_first(jv_get(model, "settings"));
+        validation->is_estimated |= is_estimated(model);
+        for (; !err && setting; setting = jv_next(setting))
+            err = validate_setting(&file, model, setting, validation);
+    }
+    jv_free(file.tree);
+    return err;
+}
