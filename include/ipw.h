@@ -9,7 +9,7 @@
  *         printf("%.1f J +- %.1f\n", result.joules, result.plus_minus);
  *     ipw_close(ipw);
  *
- * Beginning and ending a region costs under a microsecond: it only notes the time.  Reading a
+ * Beginning and ending a region costs under a microsecond: it only records the time.  Reading a
  * result waits until the sensors have caught up with the region's end (up to 0.4 s).  Regions nest
  * and may overlap; any thread may use a session.  The library never prints and never exits, and its
  * threads take no signals.  A session belongs to the process that opened it: after fork() the
@@ -40,7 +40,7 @@ enum ipw_status {
     IPW_ERROR_MEMORY = -1,
     IPW_ERROR_ARGUMENT = -2, /* no such region, device or option */
     IPW_ERROR_OPEN = -3,     /* the region has not ended yet */
-    IPW_ERROR_SYSTEM = -4, /* threads or descriptors could not be had; a session from before fork */
+    IPW_ERROR_SYSTEM = -4,   /* no threads or descriptors available; a session from before fork */
 };
 
 enum ipw_method {
@@ -54,7 +54,7 @@ typedef struct ipw_options {
     size_t size;         /* sizeof(ipw_options) */
     const char *devices; /* GPUs by index or UUID, comma-separated; NULL: the visible ones */
     const char *sensors; /* drivers, comma-separated; NULL: all */
-    double rate_hz;      /* reads a second; 0: what suits each sensor */
+    double rate_hz;      /* reads per second; 0: each sensor's default */
 } ipw_options;
 #define IPW_OPTIONS_INIT {sizeof(ipw_options), NULL, NULL, 0}
 
@@ -69,12 +69,12 @@ typedef struct ipw_result {
     int low_confidence; /* 1: shorter than ten sensor updates */
     unsigned long updates;
     char source[320]; /* which sensors */
-    char note[160];   /* why unknown, or what to know */
+    char note[160];   /* why unknown, or a warning */
 } ipw_result;
 #define IPW_RESULT_INIT {sizeof(ipw_result), 0, 0, 0, 0, 0, 0, 0, 0, "", ""}
 
 /* Finds the sensors and starts sampling.  options may be NULL.  On failure returns NULL and, when
- * status is not NULL, says why there.  A machine without sensors is not a failure. */
+ * status is not NULL, the reason in *status.  A machine without sensors is not a failure. */
 IPW_API ipw_session *ipw_open(const ipw_options *options, int *status);
 
 /* Stops sampling and frees everything.  NULL is allowed. */
@@ -97,7 +97,7 @@ IPW_API int ipw_read_device(ipw_session *session, int region, const char *device
 IPW_API int ipw_device_count(ipw_session *session);
 IPW_API const char *ipw_device_id(ipw_session *session, int index);
 
-/* The user's words for a negative status. */
+/* A description of a negative status. */
 IPW_API const char *ipw_status_text(int status);
 IPW_API const char *ipw_version(void);
 

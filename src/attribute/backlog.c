@@ -213,7 +213,7 @@ struct sharer *backlog_pop(struct backlog *backlog, nanos limit)
     struct sharers *heap = &backlog->waiting;
     if (!heap->count)
         return NULL;
-    /* One without length that stands at the limit is finished by it. */
+    /* A request of zero length at the limit is finished by it. */
     const struct request_trace *top = &heap->items[0]->trace;
     return top->from < limit || top->to <= limit ? pop(heap) : NULL;
 }

@@ -240,7 +240,7 @@ static void fill_gauges(const struct share_result *result, const struct request_
         const struct gauge_channel *gauge = &result->gauges[i];
         struct value_stats *out = &result->shares[gauge->device].gauges[gauge->quantity];
         struct value_stats stats;
-        if (is_known(out->avg)) /* an earlier channel tells */
+        if (is_known(out->avg)) /* an earlier channel has it */
             continue;
         if (sampler_values(result->sampler, gauge->source, gauge->channel, trace->from, trace->to,
                            &stats) == ERR_OK)

@@ -45,7 +45,7 @@ tensor_id dataflow_input(const struct dataflow *flow, const struct graph_node *n
 
 bool dataflow_is_computed(const struct dataflow *flow, tensor_id root)
 {
-    return root >= 0 && !graph_is_of_model(&flow->graph->tensors[root]);
+    return root >= 0 && !graph_is_static(&flow->graph->tensors[root]);
 }
 
 static void find_roots(struct dataflow *flow)

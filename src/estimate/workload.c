@@ -1,7 +1,7 @@
 /* Builds the graphs and partitions of the passes; of the decode steps of a request only a few (see the header). */
 #include "estimate/workload.h"
 
-static enum err add_pass(struct workload *work, const struct graph_setting *setting, double times,
+static enum err add_pass(struct workload *work, const struct graph_options *setting, double times,
                          struct error *why)
 {
     struct workload_pass *pass = &work->passes[work->count];
@@ -21,7 +21,7 @@ static enum err add_pass(struct workload *work, const struct graph_setting *sett
 
 static enum err make_pass(struct workload *work, struct error *why)
 {
-    const struct graph_setting *asked = &work->spec.setting;
+    const struct graph_options *asked = &work->spec.setting;
     enum err err = add_pass(work, asked, 1, why);
     if (err)
         return err;
@@ -60,7 +60,7 @@ static size_t choose_steps(int64_t count, int64_t *built)
 
 static enum err make_request(struct workload *work, struct error *why)
 {
-    struct graph_setting setting = work->spec.setting;
+    struct graph_options setting = work->spec.setting;
     int64_t built[WORKLOAD_STEPS_MOST];
     setting.phase = GRAPH_PREFILL;
     enum err err = add_pass(work, &setting, 1, why);
@@ -113,7 +113,7 @@ void workload_release(struct workload *work)
 
 struct workload_demand workload_demand(const struct workload_spec *spec)
 {
-    const struct graph_setting *setting = &spec->setting;
+    const struct graph_options *setting = &spec->setting;
     if (spec->is_request)
         return (struct workload_demand){setting->tokens, setting->tokens + spec->output_tokens};
     if (spec->model->has_phases && setting->phase == GRAPH_DECODE)

@@ -20,7 +20,7 @@
 
 struct workload_spec {
     const struct model *model;
-    struct graph_setting setting; /* 0: the model's own */
+    struct graph_options setting; /* 0: the model's own */
     bool is_request;              /* prefill and decode; setting.phase is ignored */
     int64_t output_tokens;        /* of a request, at least 1 */
     enum partition_fusion fusion;
@@ -29,7 +29,7 @@ struct workload_spec {
 enum { WORKLOAD_STEPS_MOST = 5, WORKLOAD_PASSES_MOST = WORKLOAD_STEPS_MOST + 1 };
 
 struct workload_pass {
-    struct graph_setting setting; /* as the model resolved it */
+    struct graph_options setting; /* as the model resolved it */
     struct graph graph;
     struct partition partition;
     double times; /* that it runs */

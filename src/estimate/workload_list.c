@@ -130,10 +130,10 @@ static enum err parse_ranges(const struct workload_options *options, struct rang
 /* ---- one spec ---- */
 
 /* The model's own ranges; 0 for those it does not have.  False for a model without defaults. */
-static bool defaults_of(const struct workload_spec *work, struct graph_setting *out)
+static bool defaults_of(const struct workload_spec *work, struct graph_options *out)
 {
     struct graph graph;
-    *out = (struct graph_setting){.batch = work->setting.batch, .dims = work->setting.dims};
+    *out = (struct graph_options){.batch = work->setting.batch, .dims = work->setting.dims};
     if (model_graph(work->model, out, &graph, NULL))
         return false;
     graph_release(&graph);
@@ -142,7 +142,7 @@ static bool defaults_of(const struct workload_spec *work, struct graph_setting *
 
 /* An option without an effect would seem to have one. */
 static enum err check_used(const struct workload_options *options, const struct model *model,
-                           const struct graph_setting *defaults, struct error *why)
+                           const struct graph_options *defaults, struct error *why)
 {
     if (options->dims.count && strcmp(model->reader->name, "onnx") != 0)
         return err_set(why, ERR_USAGE, "%.100s takes no --dim: only ONNX files do", model->name);
@@ -162,7 +162,7 @@ static enum err check_used(const struct workload_options *options, const struct 
 static bool supports_context(const struct workload_spec *work, int64_t context)
 {
     struct graph graph;
-    struct graph_setting setting = work->setting;
+    struct graph_options setting = work->setting;
     setting.phase = GRAPH_DECODE;
     setting.context = context;
     if (model_graph(work->model, &setting, &graph, NULL))
@@ -216,7 +216,7 @@ static enum err begin_phase(const struct workload_options *options, struct workl
 static enum err begin_spec(const struct workload_options *options, const struct model *model,
                            int64_t batch, struct workload_spec *work, struct error *why)
 {
-    struct graph_setting defaults;
+    struct graph_options defaults;
     *work = (struct workload_spec){
         .model = model,
         .setting = {.batch = batch,
@@ -237,7 +237,7 @@ static enum err begin_spec(const struct workload_options *options, const struct 
 static enum err set_lengths(int64_t prompt, int64_t context, struct workload_spec *work,
                             struct error *why)
 {
-    struct graph_setting *setting = &work->setting;
+    struct graph_options *setting = &work->setting;
     if (prompt)
         setting->tokens = prompt;
     if (!work->is_request) {
@@ -283,17 +283,17 @@ static void warn_of_untrained(const struct workload_options *options, const stru
         int64_t tokens = demand.context > demand.prompt ? demand.context : demand.prompt;
         longest = tokens > longest ? tokens : longest;
     }
-    if (model->trained && longest > model->trained)
+    if (model->context_length && longest > model->context_length)
         log_warn("%" PRId64 " tokens exceed the %" PRId64 " that %.100s was trained for: "
                  "estimating anyway",
-                 longest, model->trained, model->name);
+                 longest, model->context_length, model->name);
 }
 
 /* Does the graph follow this batch?  Only an ONNX file can fix it. */
 static bool follows_batch(const struct workload_spec *work, int64_t batch)
 {
     struct graph graph;
-    struct graph_setting setting = work->setting;
+    struct graph_options setting = work->setting;
     setting.batch = batch;
     if (strcmp(work->model->reader->name, "onnx") != 0)
         return true;
@@ -400,7 +400,7 @@ void workload_list_release(struct workload_list *list)
 enum err workload_list_check(const struct workload_list *list, const struct workload *first,
                              struct error *why)
 {
-    const struct graph_setting *asked = &list->items[0].setting, *taken = &first->spec.setting;
+    const struct graph_options *asked = &list->items[0].setting, *taken = &first->spec.setting;
     if (asked->batch && first->batch != (double)asked->batch)
         return err_set(why, ERR_USAGE,
                        "--batch %" PRId64 " has no effect: the file or --dim fixes it at %.0f",

@@ -2,7 +2,7 @@
  * about any window of time since.
  *
  * Life: sampler_new, sampler_add..., sampler_start, (ready, settle, window...), sampler_stop,
- * sampler_free.  Windows may be asked during and after the run, from any thread. */
+ * sampler_free.  Windows may be read during and after the run, from any thread. */
 #ifndef IPW_SAMPLER_SAMPLER_H
 #define IPW_SAMPLER_SAMPLER_H
 

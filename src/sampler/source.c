@@ -21,7 +21,7 @@
 #define REOPEN_FIRST (500 * NS_PER_MS)
 #define REOPEN_MOST  (5 * NS_PER_S)
 
-/* A suspend shorter than this cannot be told from the skew of two clock reads. */
+/* A suspend shorter than this is indistinguishable from the skew of two clock reads. */
 #define SUSPEND_LEAST (100 * NS_PER_MS)
 
 /* ---- setup ---- */

@@ -96,7 +96,7 @@ static const struct grace_part *grace_part(const char *label, int *socket)
     return NULL;
 }
 
-/* A labelled part of a module that is not in the table is still a part, not the node. */
+/* A labeled part of a module that is not in the table is still a part, not the node. */
 static bool covers_node(const struct chip *chip)
 {
     int socket;
@@ -514,7 +514,7 @@ static void hwmon_close(struct sensor *sensor)
 
 const struct sensor_driver sensor_hwmon = {
     .name = "hwmon",
-    .summary = "power meters of the kernel: Grace modules, whole nodes, GPUs, power supplies",
+    .summary = "kernel power meters: Grace modules, whole nodes, GPUs, power supplies",
     .probe = hwmon_probe,
     .open = hwmon_open,
     .read = hwmon_read,

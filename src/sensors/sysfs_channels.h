@@ -1,5 +1,5 @@
-/* Channels that are small number files (sysfs attributes), for the drivers whose whole reading is
- * "pread, parse, scale".  A struct sysfs_channels is the driver's state: sysfs_channels_new before the
+/* Channels that are small number files (sysfs attributes), for drivers that only read, parse
+ * and scale them.  A struct sysfs_channels is the driver's state: sysfs_channels_new before the
  * first channel, sysfs_channels_free in close; it owns the file descriptors. */
 #ifndef IPW_SENSORS_SYSFS_CHANNELS_H
 #define IPW_SENSORS_SYSFS_CHANNELS_H

@@ -428,7 +428,7 @@ static void add_prefill(struct layers_model *model, unsigned prompt, unsigned ba
         unsigned part = prompt - done < most ? prompt - done : most;
         bool last = done + part == prompt;
         struct decoder_step step = {.tokens = part,
-                                    .before = done,
+                                    .cached = done,
                                     .sequences = batch,
                                     .logits = last,
                                     .prunes_last = true};
@@ -452,7 +452,7 @@ void workload_count(struct layers_model *model, unsigned batch, unsigned generat
         }
         for (unsigned i = 0; i < generate; i++) {
             struct decoder_step step = {.tokens = 1,
-                                        .before = setting->prompt + i,
+                                        .cached = setting->prompt + i,
                                         .sequences = batch,
                                         .logits = 1,
                                         .prunes_last = true};

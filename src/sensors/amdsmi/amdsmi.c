@@ -15,7 +15,7 @@
  *   the first are unsupported in the same way, or the sum would count the card several times.
  * - A card that is gone from sysfs reads as "not supported".  Here: when everything that worked at
  *   open stops working at once, the device is lost.  While another sensor keeps the library open,
- *   the library keeps its old list of devices; it is read anew when the last one is closed. */
+ *   the library keeps its old list of devices; it is read again when the last one is closed. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -218,16 +218,16 @@ struct first_read {
 
 static struct first_read read_first(const struct amd_api *api, unsigned device)
 {
-    struct first_read look = {0};
+    struct first_read first = {0};
     uint64_t count = 0;
     double watts = 0;
-    look.energy = api->energy(device, &count, &look.joules_per_count);
-    if (!look.energy && !count)
-        look.energy = ERR_UNSUPPORTED;
-    look.power = api->power(device, &watts);
-    if (!look.power && !(watts > 0))
-        look.power = ERR_UNSUPPORTED;
-    return look;
+    first.energy = api->energy(device, &count, &first.joules_per_count);
+    if (!first.energy && !count)
+        first.energy = ERR_UNSUPPORTED;
+    first.power = api->power(device, &watts);
+    if (!first.power && !(watts > 0))
+        first.power = ERR_UNSUPPORTED;
+    return first;
 }
 
 static bool same_name(const struct amd_api *api, unsigned a, unsigned b)
@@ -237,7 +237,7 @@ static bool same_name(const struct amd_api *api, unsigned a, unsigned b)
            !strcmp(name_a, name_b);
 }
 
-/* The device whose counter holds this device's energy: itself, but for the second die of a
+/* The device whose counter holds this device's energy: itself, except for the second die of a
  * package and for the further partitions of a card. */
 static unsigned carrier_of(const struct amd_api *api, unsigned device)
 {
@@ -249,22 +249,22 @@ static unsigned carrier_of(const struct amd_api *api, unsigned device)
                 return i;
     if (device % 2 == 0 || !same_name(api, device - 1, device))
         return device;
-    struct first_read look = read_first(api, device);
-    bool unsupported = look.energy == ERR_UNSUPPORTED && look.power == ERR_UNSUPPORTED;
+    struct first_read first = read_first(api, device);
+    bool unsupported = first.energy == ERR_UNSUPPORTED && first.power == ERR_UNSUPPORTED;
     return unsupported && !read_first(api, device - 1).energy ? device - 1 : device;
 }
 
 /* ---- probing ---- */
 
-static void list_measures(const struct amd_api *api, unsigned device, const struct first_read *look,
-                          char *to, size_t size)
+static void list_measures(const struct amd_api *api, unsigned device,
+                          const struct first_read *first, char *to, size_t size)
 {
     to[0] = '\0';
     enum quantity last = QTY_COUNT;
     for (size_t i = 0; i < ROW_COUNT; i++) {
         double value;
-        enum err err = ROWS[i].quantity == QTY_ENERGY  ? look->energy
-                       : ROWS[i].quantity == QTY_POWER ? look->power
+        enum err err = ROWS[i].quantity == QTY_ENERGY  ? first->energy
+                       : ROWS[i].quantity == QTY_POWER ? first->power
                                                        : ROWS[i].read(api, device, &value);
         if (err || ROWS[i].quantity == last)
             continue;
@@ -277,15 +277,15 @@ static void list_measures(const struct amd_api *api, unsigned device, const stru
 static void set_status(const struct amd_api *api, unsigned device, struct sensor_finding *finding)
 {
     unsigned carrier = carrier_of(api, device);
-    struct first_read look = read_first(api, device);
+    struct first_read first = read_first(api, device);
     if (carrier != device) {
         finding->status = SENSOR_UNSUPPORTED;
         str_format(finding->reason, sizeof finding->reason, "energy is reported on amdsmi:%u",
                    carrier);
-    } else if (!look.energy || !look.power) {
+    } else if (!first.energy || !first.power) {
         finding->status = SENSOR_OK;
-        list_measures(api, device, &look, finding->measures, sizeof finding->measures);
-    } else if (look.energy == ERR_DENIED || look.power == ERR_DENIED) {
+        list_measures(api, device, &first, finding->measures, sizeof finding->measures);
+    } else if (first.energy == ERR_DENIED || first.power == ERR_DENIED) {
         finding->status = SENSOR_DENIED;
         str_copy(finding->reason, sizeof finding->reason, "this user may not read the GPU");
         str_copy(finding->fix, sizeof finding->fix, FIX_DENIED);
@@ -293,7 +293,7 @@ static void set_status(const struct amd_api *api, unsigned device, struct sensor
         finding->status = SENSOR_UNSUPPORTED;
         str_format(finding->reason, sizeof finding->reason,
                    "no energy (%s) and no power (%s); a guest may get neither",
-                   err_text(look.energy), err_text(look.power));
+                   err_text(first.energy), err_text(first.power));
     }
 }
 
@@ -405,11 +405,11 @@ static void add_facts(struct amd_sensor *amd, struct sensor *out)
         sensor_add_fact(out, "pci_bus_id", text);
     api->describe(text, sizeof text);
     sensor_add_fact(out, "library", text);
-    unsigned first = amd->device, last = first;
-    for (unsigned i = first + 1; i < api->count() && carrier_of(api, i) == first; i++)
+    unsigned from = amd->device, last = from;
+    for (unsigned i = from + 1; i < api->count() && carrier_of(api, i) == from; i++)
         last = i;
-    if (last > first) {
-        str_format(text, sizeof text, "amdsmi:%u to amdsmi:%u", first, last);
+    if (last > from) {
+        str_format(text, sizeof text, "amdsmi:%u to amdsmi:%u", from, last);
         sensor_add_fact(out, "covers", text);
     }
 }
@@ -437,7 +437,7 @@ static bool is_transient(enum err err)
 }
 
 /* What the energy and power channels share: scope, location and accuracy. */
-static void describe_power(const struct amd_sensor *amd, const struct first_read *look,
+static void describe_power(const struct amd_sensor *amd, const struct first_read *first,
                            struct sensor *out)
 {
     char pci[24];
@@ -456,9 +456,9 @@ static void describe_power(const struct amd_sensor *amd, const struct first_read
         channel->watts_max = watts_max;
         channel->relative_accuracy = RELATIVE_ACCURACY;
         if (channel->quantity == QTY_ENERGY)
-            channel->joules_per_count = look->joules_per_count;
+            channel->joules_per_count = first->joules_per_count;
         else
-            channel->secondary = !look->energy;
+            channel->secondary = !first->energy;
     }
 }
 
@@ -467,20 +467,20 @@ static enum err add_channels(struct amd_sensor *amd, struct sensor *out)
     const struct amd_api *api = amd->api;
     if (amd->device >= api->count() || carrier_of(api, amd->device) != amd->device)
         return ERR_LOST;
-    struct first_read look = read_first(api, amd->device);
-    if (is_transient(look.energy))
-        return look.energy; /* or power would take the counter's place for good */
-    if (look.energy && look.power)
-        return look.energy == ERR_UNSUPPORTED ? look.power : look.energy;
+    struct first_read first = read_first(api, amd->device);
+    if (is_transient(first.energy))
+        return first.energy; /* or power would replace the counter for good */
+    if (first.energy && first.power)
+        return first.energy == ERR_UNSUPPORTED ? first.power : first.energy;
     double value;
     for (size_t i = 0; i < ROW_COUNT; i++) {
-        enum err err = ROWS[i].quantity == QTY_ENERGY  ? look.energy
-                       : ROWS[i].quantity == QTY_POWER ? look.power
+        enum err err = ROWS[i].quantity == QTY_ENERGY  ? first.energy
+                       : ROWS[i].quantity == QTY_POWER ? first.power
                                                        : ROWS[i].read(api, amd->device, &value);
         if (!err || is_transient(err))
             add_row(amd, i, out);
     }
-    describe_power(amd, &look, out);
+    describe_power(amd, &first, out);
     add_facts(amd, out);
     return ERR_OK;
 }

@@ -2,7 +2,7 @@
  *
  * Checked against rocm_smi.h 5.2.3 (Debian): all functions below take and give scalars.  The one
  * struct, rsmi_frequencies_t, is taken to have grown as AMD SMI's own did, by a leading bool and a
- * longer table; clock_in tells the two layouts apart by their content. */
+ * longer table; clock_in distinguishes the two layouts by their content. */
 #include "sensors/amdsmi/api.h"
 
 #include <stdlib.h>
@@ -286,7 +286,7 @@ static enum err rocm_memory_busy(unsigned device, double *percent)
  *   old: count, current, then the table at byte 8
  *   new: bool and padding, count, current, padding, then the table at byte 16
  * In the old one the second word is below the first.  In the new one the first is 0 or 1, or has
- * the ones of our buffer in its padding, and the second is at least 1: it cannot look old. */
+ * the ones of our buffer in its padding, and the second is at least 1: it cannot be mistaken for the old one. */
 static enum err clock_in(const uint32_t *words, uint64_t *hertz)
 {
     size_t at;

@@ -2,13 +2,13 @@
  *
  * Three cadences, by what a call costs and how often its value changes.  The energy counter's
  * call burns milliseconds of CPU (5 ms on an H200), so it is read just after one of its updates
- * (every 100 ms on Hopper): each of them when nothing finer is there, one a second when the driver
+ * (every 100 ms on Hopper): each of them without anything finer, one per second when the driver
  * keeps a buffer of 20 ms power samples, which then show how the counter's joules are distributed
  * in between.
  * Power fields are cached by the driver and cost tens of microseconds.  Everything
  * else, including that buffer, is read twice a second: the buffer holds over two seconds.
  *
- * Of the channels that measure the same scope one is the figure and the rest are cross-checks, in
+ * Of the channels that measure the same scope one is primary and the others are cross-checks, in
  * this order: energy counter, sample buffer, instant power, average power. */
 #include "sensors/nvml/card.h"
 
@@ -49,7 +49,7 @@ struct gpu {
     struct nvml_gpm_metrics gpm_metrics;
 };
 
-/* ---- quantities that one call gives as one number ---- */
+/* ---- quantities that one call returns as one number ---- */
 
 /* The first read of each, at open, shows whether the card has it and does the setup it needs; later
  * reads allocate nothing. */
@@ -380,7 +380,7 @@ static int open_field(struct sensor *sensor, const char *name, unsigned id)
     return module_code;
 }
 
-/* Drivers that do not know scopes answer with the power of the whole card, and some cards with 0:
+/* Drivers that do not know scopes return the power of the whole card, and some cards with 0:
  * memory draws something, and less than the card. */
 static bool try_memory_power(struct sensor *sensor, unsigned id)
 {

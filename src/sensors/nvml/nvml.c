@@ -177,7 +177,7 @@ static void describe_cards(const struct cards *cards, char *to, size_t size)
     to[0] = '\0';
     for (size_t i = 0; i < cards->count && used + 1 < size; i++) {
         const struct nvml_card *card = &cards->items[i];
-        /* Twelve bytes of a UUID are "GPU-" and its first group: enough to tell cards apart. */
+        /* Twelve bytes of a UUID are "GPU-" and its first group: enough to distinguish cards. */
         str_format(to + used, size - used, "%s%u (%.12s)", i ? ", " : "", card->index,
                    card->uuid[0] ? card->uuid : card->name);
         used += strlen(to + used);

@@ -1,5 +1,5 @@
-/* RAPL through the powercap tree.  It knows parts that the perf PMU does not (TPMI servers), and
- * on some laptops it shows one package twice: read by MSR and read by MMIO. */
+/* RAPL through the powercap tree.  It covers parts that the perf PMU does not (TPMI servers),
+ * and on some laptops it shows one package twice: read by MSR and read by MMIO. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* RAPL: the energy counters of x86 packages, their parts, their memory, and of the platform.
  *
- * Two sets of domains are looked for apart, because they fail apart: the sockets (package, core,
+ * Two sets of domains are searched separately, because they fail separately: the sockets (package, core,
  * uncore, DRAM) and psys.  Each set takes the first of three access paths by which it can be read:
  * perf_event, powercap, MSR (perf.c, powercap.c, msr.c).  A set that exists and cannot be read is
  * reported with the first path's fix; sockets that exist nowhere are reported as absent with what
@@ -342,8 +342,8 @@ static const struct {
     [RAPL_PSYS] = {"psys", "psys", SCOPE_PLATFORM, 3000},
 };
 
-/* Standard uncertainty of the calibration; nobody publishes one, so these are what independent
- * comparisons with meters allow.  Intel measures the package at the voltage regulator since
+/* Standard uncertainty of the calibration; none is published, so these are based on independent
+ * comparisons with meters.  Intel measures the package at the voltage regulator since
  * Haswell: a few percent.  AMD computes it from activity, which follows the meter less well.
  * Core and uncore are split off inside, also by model.  DRAM is measured on servers; on client
  * parts it is modelled, with an offset that is worst when idle.  psys is what the board

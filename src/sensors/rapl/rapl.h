@@ -1,4 +1,4 @@
-/* What the files of the RAPL driver share; nobody else includes this.
+/* What the files of the RAPL driver share; private to this folder.
  *
  * Three access paths lead to the same registers: the perf PMU "power", the powercap tree and the
  * MSR device.  Each is a struct rapl_path that fills one table of domains, so the driver itself
@@ -45,7 +45,7 @@ struct rapl_table {
     size_t count;
 };
 
-/* Why a path gives nothing, and how to fix it ("" when unknown). */
+/* Why a path lists no domain, and how to fix it ("" when unknown). */
 struct rapl_note {
     char reason[200];
     char fix[240];

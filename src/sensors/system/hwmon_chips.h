@@ -10,7 +10,7 @@
 
 struct hwmon_chip {
     char dir[64];  /* "/sys/class/hwmon/hwmon3" */
-    char name[40]; /* "amdgpu"; as the kernel driver gives it */
+    char name[40]; /* "amdgpu"; as the kernel driver reports it */
     unsigned nth;  /* among the chips of this name, from 0 */
 };
 

@@ -22,7 +22,7 @@ void proc_stat_close(struct proc_stat *stat)
     stat->fd = -1;
 }
 
-/* Reads the numbers after "cpu "; old kernels give fewer columns, the missing ones are 0. */
+/* Reads the numbers after "cpu "; old kernels have fewer columns, the missing ones are 0. */
 static enum err parse_line(const char *line, uint64_t columns[COLUMNS])
 {
     if (strncmp(line, "cpu ", 4) != 0)
