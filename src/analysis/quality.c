@@ -253,7 +253,7 @@ enum { REASONS_MOST = 50 };
 static void check_end(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    bool interrupted = jv_truth(jv_path(table->summary, "ipw.interrupted"), false);
+    bool interrupted = jv_bool(jv_path(table->summary, "ipw.interrupted"), false);
     if (!table->summary)
         check_put(checks, "finished", CHECK_WARNING,
                   "there is no summary: the run goes on, or was killed");

@@ -210,7 +210,7 @@ static void read_devices(const struct jv *value, struct summary *out)
          item = jv_next(item)) {
         struct summary_device *device = &out->devices[out->device_count++];
         device->id = jv_text(jv_get(item, "id"));
-        device->in_total = jv_truth(jv_get(item, "in_total"), false);
+        device->in_total = jv_bool(jv_get(item, "in_total"), false);
         record_energy_from_json(jv_get(item, "energy"), &device->energy);
         device->power_mean_w = jv_number(jv_get(item, "power_mean_w"));
         device->power_max_w = jv_number(jv_get(item, "power_max_w"));

@@ -71,7 +71,7 @@ static void *committer_main(void *argument)
     struct committer *committer = argument;
     struct profile *profile = committer->profile;
     struct error why = {0};
-    thread_settle("ipw-commit", -1);
+    thread_name("ipw-commit", -1);
     while (!atomic_load(&committer->stop)) {
         thread_sleep(COMMIT_PERIOD);
         enum err err = journal_sync(&profile->journal, &why);

@@ -47,7 +47,7 @@ static double value_at(const struct jv *column, size_t row)
         code |= byte_at(data, row * bytes + i) << 8 * i;
     if (code == (UINT32_C(1) << 8 * bytes) - 1)
         return UNKNOWN;
-    return jv_truth(jv_get(column, "log"), false) ? low * exp(code * step) : low + code * step;
+    return jv_bool(jv_get(column, "log"), false) ? low * exp(code * step) : low + code * step;
 }
 
 static struct jv *packed(const double *values, size_t count, unsigned bytes)
