@@ -151,7 +151,7 @@ static bool is_filler(const struct step *step, struct operand *operand)
     if (!data)
         return false;
     for (int64_t i = 1; i < operand->tensor->elements; i++)
-        if (data[i] != numbers[0])
+        if (data[i] != data[0])
             return false;
     return true;
 }
