@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 #include "core/err.h"
+#include "rundir/run_table.h"
 
-struct run_table;
 struct text;
 
 struct run_point {
@@ -30,5 +30,25 @@ double bits_in_name(const char *model);
 /* {"analysis": "scaling", "summary", "data": {"runs", "against"}, "warnings"}; ERR_NO_DATA under two. */
 enum err across_write(const struct run_point *points, size_t count, struct text *out,
                       struct error *why) MUST_USE;
+
+/* ---- figures with errors ---- */
+
+/* Errors are 1.96 standard uncertainties, of the questions and of the
+ * sensors together; accuracy has its 95 % interval. */
+struct run_figures {
+    struct run_point point;
+    double accuracy_low, accuracy_high;
+    double joules_per_query_error, joules_per_output_token_error;
+    double prompt_tokens;                              /* mean */
+    double ttft_s, latency_s;                          /* medians */
+    double seconds_per_query, seconds_per_query_error; /* mean latency */
+    double edp, edp_error; /* J·s: joules a query times seconds a query */
+};
+
+/* The table must have RUN_FIGURES_NEEDS. */
+#define RUN_FIGURES_NEEDS                                                                          \
+    (RUN_ACROSS_NEEDS | RUN_WANT(RUN_INPUT_TOKENS) | RUN_WANT(RUN_TTFT) | RUN_WANT(RUN_INDEX) |    \
+     RUN_WANT(RUN_REPEAT))
+enum err run_figures_of(const struct run_table *table, struct run_figures *out) MUST_USE;
 
 #endif

@@ -73,4 +73,7 @@ void analysis_run_all(const struct analysis_driver *const *drivers, size_t count
 /* For drivers; several may be at work on one table, which nobody changes. */
 void analysis_warn(struct analysis *analysis, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* What to say of such a name: that no data of the kind exist yet; NULL for any other name. */
+const char *unmeasured_kind(const char *name);
+
 #endif

@@ -4,10 +4,12 @@
 #define IPW_ANALYSIS_COLUMNS_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "rundir/run_table.h"
 
+struct repeats;
 struct json;
 
 /* numerator / denominator of a row; UNKNOWN over nothing. */
@@ -61,5 +63,32 @@ const char *common_word(const struct run_table *table, enum run_word column);
 
 /* "energy is of none of 12 completed queries known": for ERR_NO_DATA. */
 enum err lacks(const struct run_table *table, const char *what, struct error *why);
+
+/* ---- queries by question ---- */
+
+/* The columns that the table must have. */
+#define QUESTIONS_NEED (RUN_WANT(RUN_INDEX) | RUN_WANT(RUN_REPEAT))
+
+struct questions {
+    bool repeats;    /* some was asked more than once; else there is nothing below */
+    uint32_t *of;    /* of each row, from 0 */
+    uint32_t *place; /* room: where a question stands among those that are added up, from 1 */
+};
+
+enum err questions_of(const struct run_table *table, struct questions *out) MUST_USE;
+void questions_release(struct questions *questions);
+
+/* What rows add to sums, columns[c][i] of rows[i]: entries of one question become one, in the place of
+ * the first.  Returns how many are left. */
+size_t questions_add_up(struct questions *questions, const uint32_t *rows, size_t count,
+                        double *const *columns, size_t column_count);
+
+/* Of completed rows that were not added up yet: right, graded, joules, of known energy. */
+enum { QUESTION_TERMS = 4 };
+void question_terms_of(const struct run_table *table, size_t row, double *terms);
+
+/* Uncertainties where questions were repeated, of columns that were added up; none otherwise. */
+enum err question_repeats(const struct questions *questions, double *const *columns, size_t count,
+                          struct repeats *out) MUST_USE;
 
 #endif

@@ -86,4 +86,36 @@ enum err compare_runs(const struct run_table *a, const struct run_table *b, uint
  * difference is one when its corrected p is below COMPARE_ALPHA and its interval leaves out 0. */
 enum err compare_judge(struct comparison *all, size_t count, struct error *why) MUST_USE;
 
+/* ---- fairness: compare_fairness.c ---- */
+
+/* Adds the warnings; the comparison's counts must be there. */
+void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out);
+
+/* The same sensors on the same machine are wrong alike, and what they are wrong by is in no
+ * difference. */
+bool compare_same_sensors(const struct run_table *a, const struct run_table *b);
+
+/* ---- bounds: --fail-if ---- */
+
+struct compare_check {
+    char text[128]; /* as it was given */
+    enum compare_metric metric;
+    bool above;    /* fails above the bound; else below it */
+    bool or_equal; /* at it as well */
+    bool relative; /* the bound is a share of the baseline; else in the metric's unit */
+    double bound;
+};
+
+/* METRIC OP BOUND: > >= < <= and a signed number, with % of the baseline.  ERR_USAGE says what is wrong, and
+ * names the nearest metric. */
+enum err compare_check_parse(const char *text, struct compare_check *out, struct error *why)
+    MUST_USE;
+
+enum compare_outcome { CHECK_HOLDS, CHECK_FAILS, CHECK_UNKNOWN };
+
+/* By the difference itself; when `confident`, it fails only where the whole interval does.  CHECK_UNKNOWN: a
+ * run lacks the figure. */
+enum compare_outcome compare_check_judge(const struct compare_check *check,
+                                         const struct comparison *comparison, bool confident);
+
 #endif

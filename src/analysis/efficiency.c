@@ -4,7 +4,6 @@
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "analysis/questions.h"
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"

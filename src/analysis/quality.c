@@ -1,16 +1,285 @@
-/* What the figures of a run are worth: what is missing, estimated, uncertain, drifting or cold. */
+/* Quality: what the figures of a run are worth.  Each check looks at one thing (coverage, failures, trend over the
+ * run, throttling ...) and says good, warning or unknown, with the detail. */
+#include <dirent.h>
+#include <fnmatch.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
-#include "analysis/quality/checks.h"
 #include "core/json.h"
+#include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
+#include "rundir/run_table.h"
+#include "stats/correlation.h"
 #include "stats/quantile.h"
+#include "stats/fit.h"
+
+/* ---- checks ---- */
+
+enum check_verdict { CHECK_GOOD, CHECK_WARNING, CHECK_UNKNOWN };
+
+struct checks {
+    struct json *json; /* an open array */
+    const struct run_table *table;
+    size_t counts[3]; /* by verdict */
+};
+
+static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
+                      const char *format, ...) PRINTF_LIKE(4, 5);
+
+static void check_put(struct checks *checks, const char *check, enum check_verdict verdict,
+                      const char *format, ...)
+{
+    static const char *const NAMES[] = {"good", "warning", "unknown"};
+    char detail[320];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    checks->counts[verdict]++;
+    json_object(checks->json, NULL);
+    json_string(checks->json, "check", check);
+    json_string(checks->json, "verdict", NAMES[verdict]);
+    json_string(checks->json, "detail", detail);
+    json_object_end(checks->json);
+}
+
+/* ---- trend over the run ---- */
+
+enum { TREND_MOST = 100000, TREND_LEAST = 10, COLD_LEAST = 10 };
+
+/* A trend is told when chance makes one so clear once in a hundred runs, and when it matters. */
+#define P_MOST     0.01
+#define Z_MOST     3.5
+#define MAD_TO_STD 1.4826022185056018
+
+static const struct trend_row {
+    const char *check, *what, *unit;
+    enum run_number numerator, denominator; /* RUN_NUMBERS: the column itself */
+    double share, amount;                   /* what matters: of the median, or in the unit */
+} TRENDS[] = {
+    {"temperature_drift", "temperature", "°C", RUN_TEMPERATURE, RUN_NUMBERS, INFINITY, 5},
+    {"energy_drift", "energy an output token", "J", RUN_JOULES, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
+    {"power_drift", "mean power of a query", "W", RUN_WATTS, RUN_NUMBERS, 0.05, INFINITY},
+    {"speed_drift", "time an output token", "s", RUN_LATENCY, RUN_OUTPUT_TOKENS, 0.05, INFINITY},
+};
+
+static double value_of(const struct run_table *table, const struct trend_row *row, size_t i)
+{
+    if (!run_completed(table, i))
+        return UNKNOWN;
+    return row->denominator == RUN_NUMBERS ? run_number(table, row->numerator, i)
+                                           : row_ratio(table, row->numerator, row->denominator, i);
+}
+
+static void tell_trend(struct checks *checks, const struct trend_row *row, double change,
+                       double middle, double p)
+{
+    char size[64];
+    bool matters = fabs(change) > row->amount || fabs(change) > row->share * fabs(middle);
+    bool drifts = p < P_MOST && matters;
+    if (isfinite(row->share))
+        str_format(size, sizeof size, "%+.1f %% of its median", 100 * change / fabs(middle));
+    else
+        str_format(size, sizeof size, "%+.1f %s", change, row->unit);
+    check_put(checks, row->check, drifts ? CHECK_WARNING : CHECK_GOOD,
+              "the %s changes by %s over the run (p = %.2g)", row->what, size, p);
+}
+
+static enum err check_trend(struct checks *checks, const struct trend_row *row)
+{
+    const struct run_table *table = checks->table;
+    size_t step = table->rows / TREND_MOST + 1, most = table->rows / step + 1, count = 0;
+    double *order = malloc(most * sizeof *order), *values = malloc(most * sizeof *values);
+    struct theil_sen line = {0};
+    struct correlation trend = {0, UNKNOWN, UNKNOWN};
+    enum err err = order && values ? ERR_OK : ERR_NO_MEMORY;
+    for (size_t i = 0; !err && i < table->rows; i += step) {
+        values[count] = value_of(table, row, i);
+        order[count] = (double)i;
+        count += is_known(values[count]);
+    }
+    if (!err && count >= TREND_LEAST) {
+        double length = order[count - 1] - order[0];
+        err = kendall(order, values, count, &trend);
+        if (!err)
+            err = theil_sen(order, values, count, &line);
+        if (!err && is_known(trend.p_value))
+            tell_trend(checks, row, line.slope * length, select_median(values, count),
+                       trend.p_value);
+        else if (!err)
+            check_put(checks, row->check, CHECK_GOOD, "the %s is always the same", row->what);
+    } else if (!err) {
+        check_put(checks, row->check, CHECK_UNKNOWN,
+                  "the %s is known of %zu queries; a trend needs %d", row->what, count,
+                  TREND_LEAST);
+    }
+    free(order);
+    free(values);
+    return err;
+}
+
+static enum err check_trends(struct checks *checks)
+{
+    enum err err = ERR_OK;
+    for (size_t i = 0; !err && i < sizeof TRENDS / sizeof *TRENDS; i++)
+        err = check_trend(checks, &TRENDS[i]);
+    return err;
+}
+
+/* ---- cold starts ---- */
+
+/* The first completed query; rows follow the time at which queries ended. */
+static size_t first_of(const struct run_table *table)
+{
+    size_t row = 0;
+    while (row < table->rows &&
+           !(run_completed(table, row) && is_known(run_number(table, RUN_TTFT, row))))
+        row++;
+    return row;
+}
+
+static enum err check_cold_start(struct checks *checks)
+{
+    const struct run_table *table = checks->table;
+    double *values = NULL;
+    size_t count, first = first_of(table);
+    enum err err = known_values(table, RUN_TTFT, &values, &count);
+    if (!err && (count < COLD_LEAST || first == table->rows)) {
+        check_put(checks, "cold_start", CHECK_UNKNOWN,
+                  "the time to the first token is known of %zu queries; a comparison needs %d",
+                  count, COLD_LEAST);
+    } else if (!err) {
+        double value = run_number(table, RUN_TTFT, first), middle = select_median(values, count);
+        for (size_t i = 0; i < count; i++)
+            values[i] = fabs(values[i] - middle);
+        double spread = MAD_TO_STD * select_median(values, count);
+        bool cold = value > middle + Z_MOST * spread && value > 1.5 * middle;
+        check_put(checks, "cold_start", cold ? CHECK_WARNING : CHECK_GOOD,
+                  "the first query took %.3g s to its first token, the median one %.3g s%s", value,
+                  middle, cold ? ": more --warmup-queries would help" : "");
+    }
+    free(values);
+    return err;
+}
+
+/* ---- throttling ---- */
+
+/* Looking through more would take longer than all the rest: of a larger file so many pieces are looked
+ * at, from its beginning to its end. */
+#define BYTES_MOST ((off_t)64 << 20)
+enum { PIECES = 256 };
+
+struct seen {
+    size_t files, samples, held; /* held: some cause was told */
+    unsigned causes;
+    bool in_part;
+};
+
+/* t_s,sensor,device,channel,scope,quantity,unit,value,sum: the quantity is one word of ours. */
+static void look_at_line(const char *line, struct seen *seen)
+{
+    const char *found = strstr(line, ",throttle,bits,");
+    if (!found)
+        return;
+    unsigned causes = (unsigned)strtoul(found + strlen(",throttle,bits,"), NULL, 10);
+    seen->samples++;
+    seen->held += causes != 0;
+    seen->causes |= causes;
+}
+
+/* The lines that begin there; at the beginning of a piece may be the end of one. */
+static void look_at_piece(FILE *file, off_t from, int64_t length, struct seen *seen)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t got = 0;
+    bool whole = from == 0;
+    if (fseeko(file, from, SEEK_SET) != 0)
+        return;
+    while (length > 0 && (got = getline(&line, &capacity, file)) > 0) {
+        if (whole)
+            look_at_line(line, seen);
+        whole = true;
+        length -= got;
+    }
+    free(line);
+}
+
+static void look_at_file(const char *path, struct seen *seen)
+{
+    struct stat status;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    seen->files++;
+    if (fstat(fileno(file), &status) == 0 && status.st_size > BYTES_MOST) {
+        seen->in_part = true;
+        for (off_t i = 0; i < PIECES; i++)
+            look_at_piece(file, status.st_size / PIECES * i, BYTES_MOST / PIECES, seen);
+    } else {
+        look_at_piece(file, 0, INT64_MAX, seen);
+    }
+    fclose(file);
+}
+
+static struct seen look(const char *directory)
+{
+    struct seen seen = {0};
+    char path[1024];
+    const struct dirent *entry;
+    DIR *dir = opendir(directory);
+    while (dir && (entry = readdir(dir)))
+        if (fnmatch("samples*.csv", entry->d_name, 0) == 0 &&
+            str_format(path, sizeof path, "%s/%s", directory, entry->d_name))
+            look_at_file(path, &seen);
+    if (dir)
+        closedir(dir);
+    return seen;
+}
+
+static void name_causes(unsigned causes, char *to, size_t size)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } NAMES[] = {{THROTTLE_POWER, " power"},     {THROTTLE_THERMAL, " heat"},
+                 {THROTTLE_BRAKE, " brake"},     {THROTTLE_LIMIT, " a setting"},
+                 {THROTTLE_SYNC, " other GPUs"}, {THROTTLE_OTHER, " other"}};
+    size_t length = 0;
+    to[0] = '\0';
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (causes & NAMES[i].bit && str_copy(to + length, size - length, NAMES[i].name))
+            length += strlen(NAMES[i].name);
+}
+
+static enum err check_throttling(struct checks *checks)
+{
+    struct seen seen = look(checks->table->directory);
+    char causes[128];
+    const char *picked = seen.in_part ? ", evenly picked" : "";
+    name_causes(seen.causes, causes, sizeof causes);
+    if (seen.held)
+        check_put(checks, "throttling", CHECK_WARNING,
+                  "clocks were held down in %.1f %% of %zu samples%s, by%s",
+                  100.0 * (double)seen.held / (double)seen.samples, seen.samples, picked, causes);
+    else if (seen.samples)
+        check_put(checks, "throttling", CHECK_GOOD, "none in %zu samples%s", seen.samples, picked);
+    else
+        check_put(checks, "throttling", CHECK_UNKNOWN,
+                  seen.files ? "no device told of it" : "there are no samples");
+    return ERR_OK;
+}
+
+/* ---- the analysis ---- */
 
 #define COVERAGE_LEAST    0.9
 #define RESIDUAL_MOST     0.05

@@ -9,7 +9,6 @@
 
 #include "rundir/run_table.h"
 #include "analysis/compare.h"
-#include "analysis/compare_check.h"
 #include "cli/common.h"
 #include "cli/reading_view.h"
 #include "core/text.h"

@@ -9,6 +9,13 @@
 
 enum { DOCUMENT_LIMIT = 16 * 1024 * 1024 }; /* far more than a list of hundreds of models */
 
+enum err endpoint_available(const struct params *params, struct error *why)
+{
+    (void)params;
+    enum err err = http_available(why);
+    return err ? err : jv_available(why);
+}
+
 /* ---- the address ---- */
 
 enum err endpoint_url(char *url, size_t size, const char *given, struct error *why)
@@ -49,6 +56,8 @@ void endpoint_close(struct endpoint *endpoint)
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
 {
     static const char PREFIX[] = "header.";
+    if (params_set(&endpoint->headers, "Content-Type", "application/json"))
+        return err_set(why, ERR_NO_MEMORY, "out of memory for headers");
     for (size_t i = 0; params && i < params->count; i++) {
         const struct param *p = &params->items[i];
         if (str_starts(p->key, PREFIX) &&
@@ -198,6 +207,17 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
         out->retryable = err == ERR_LOST || err == ERR_TIMEOUT;
     }
     return err;
+}
+
+struct completion_sink endpoint_sink(const struct endpoint *endpoint,
+                                     const struct client_request *request, struct completion *out,
+                                     struct error *why)
+{
+    return (struct completion_sink){.completion = out,
+                                    .server = endpoint->shown,
+                                    .observer = request->observer,
+                                    .context = request->context,
+                                    .why = why};
 }
 
 /* ---- models ---- */

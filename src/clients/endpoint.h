@@ -9,6 +9,9 @@
 
 struct jv;
 
+/* Are HTTP and JSON in this build?  For client_driver. */
+enum err endpoint_available(const struct params *params, struct error *why);
+
 struct endpoint {
     struct http *http;
     char url[512];          /* without a trailing slash */
@@ -26,7 +29,7 @@ enum err endpoint_url(char *url, size_t size, const char *given, struct error *w
 enum err endpoint_open(struct endpoint *endpoint, const char *url, struct error *why) MUST_USE;
 void endpoint_close(struct endpoint *endpoint);
 
-/* Adds the headers given as parameters "header.NAME=value". */
+/* Sets the content type of requests, JSON, and the headers given as parameters "header.NAME=value". */
 enum err endpoint_headers(struct endpoint *endpoint, const struct params *params, struct error *why)
     MUST_USE;
 
@@ -42,6 +45,11 @@ enum err endpoint_post(struct endpoint *endpoint, const char *path, const struct
                        enum err (*feed)(void *context, const char *bytes, size_t length, nanos t),
                        void *context, struct completion *out, struct http_response *response,
                        struct error *why) MUST_USE;
+
+/* Where the completion of a request goes. */
+struct completion_sink endpoint_sink(const struct endpoint *endpoint,
+                                     const struct client_request *request, struct completion *out,
+                                     struct error *why);
 
 /* The error that a status other than 2xx stands for, with the server's own message if there is one.
  * `out`, which may be NULL, gets retryable and retry_after_s. */

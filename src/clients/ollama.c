@@ -23,13 +23,6 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-static enum err ollama_available(const struct params *params, struct error *why)
-{
-    (void)params;
-    enum err err = http_available(why);
-    return err ? err : jv_available(why);
-}
-
 static void ollama_close(struct client *client)
 {
     struct ollama *ollama = client->state;
@@ -57,8 +50,6 @@ static enum err configure(struct ollama *ollama, const struct client_config *con
     ollama->is_chat = kind && strcmp(kind, "chat") == 0;
     if (kind && !ollama->is_chat && strcmp(kind, "generate") != 0)
         return err_set(why, ERR_USAGE, "endpoint=%s: expected generate or chat", kind);
-    if (params_set(&endpoint->headers, "Content-Type", "application/json"))
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a header");
     return endpoint_headers(endpoint, config->params, why);
 }
 
@@ -155,11 +146,8 @@ static enum err exchange(struct ollama *ollama, const struct client_request *req
     struct endpoint *endpoint = &ollama->endpoint;
     struct ollama_response response;
     struct http_response http;
-    ollama_response_init(&response, &(struct completion_sink){.completion = out,
-                                                              .server = endpoint->shown,
-                                                              .observer = request->observer,
-                                                              .context = request->context,
-                                                              .why = why});
+    struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
+    ollama_response_init(&response, &sink);
     enum err err = endpoint_post(endpoint, ollama->is_chat ? "/api/chat" : "/api/generate", body,
                                  request, ollama_response_feed, &response, out, &http, why);
     if (!err && (http.status < 200 || http.status > 299))
@@ -364,7 +352,7 @@ const struct client_driver client_ollama = {
     .summary = "Ollama, native API",
     .params = PARAMS,
     .default_url = "http://127.0.0.1:11434",
-    .available = ollama_available,
+    .available = endpoint_available,
     .open = ollama_open,
     .close = ollama_close,
     .health = ollama_health,

@@ -34,13 +34,6 @@ static const struct param_spec PARAMS[] = {
 
 /* ---- opening ---- */
 
-static enum err openai_available(const struct params *params, struct error *why)
-{
-    (void)params;
-    enum err err = http_available(why);
-    return err ? err : jv_available(why);
-}
-
 /* Does the path have a component such as "v1" or "v1beta"? */
 static bool has_version(const char *path)
 {
@@ -103,8 +96,6 @@ static enum err configure(struct openai *openai, const struct client_config *con
     openai->is_completions = kind && strcmp(kind, "completions") == 0;
     if (kind && !openai->is_completions && strcmp(kind, "chat") != 0)
         return err_set(why, ERR_USAGE, "endpoint=%s: expected chat or completions", kind);
-    if (params_set(&endpoint->headers, "Content-Type", "application/json"))
-        return err_set(why, ERR_NO_MEMORY, "out of memory for a header");
     enum err err = add_key(endpoint, config->params, why);
     return err ? err : endpoint_headers(endpoint, config->params, why);
 }
@@ -225,11 +216,8 @@ static enum err ask_once(struct openai *openai, const struct client_request *req
     }
     struct openai_response response;
     struct http_response http;
-    openai_response_init(&response, &(struct completion_sink){.completion = out,
-                                                              .server = endpoint->shown,
-                                                              .observer = request->observer,
-                                                              .context = request->context,
-                                                              .why = why});
+    struct completion_sink sink = endpoint_sink(endpoint, request, out, why);
+    openai_response_init(&response, &sink);
     enum err err =
         endpoint_post(endpoint, openai->is_completions ? "/completions" : "/chat/completions",
                       &body, request, openai_response_feed, &response, out, &http, why);
@@ -459,7 +447,7 @@ const struct client_driver client_openai = {
     .summary = "OpenAI-compatible servers: vLLM, SGLang, TGI, llama.cpp, LM Studio, OpenAI",
     .params = PARAMS,
     .default_url = "http://127.0.0.1:8000/v1",
-    .available = openai_available,
+    .available = endpoint_available,
     .open = openai_open,
     .close = openai_close,
     .health = openai_health,

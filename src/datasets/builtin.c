@@ -272,12 +272,12 @@ static void make_sorting(struct random *random, unsigned level, struct task_item
 
 static const char *const NAMES[] = {"Ann", "Ben", "Eva", "Jim", "Kim", "Leo", "Mia", "Tom"};
 static const char *const THINGS[] = {"ball", "book", "box", "cup", "hat", "key", "map", "pen"};
-static const char *const COLOURS[] = {"red", "blue", "green", "black", "white", "brown"};
+static const char *const COLORS[] = {"red", "blue", "green", "black", "white", "brown"};
 
-enum { NAME_COUNT = 8, THING_COUNT = 8, COLOUR_COUNT = 6, FACTS_MAX = 4 };
+enum { NAME_COUNT = 8, THING_COUNT = 8, COLOR_COUNT = 6, FACTS_MAX = 4 };
 
 struct fact {
-    size_t name, thing, colour;
+    size_t name, thing, color;
 };
 
 /* Different people with different things; colors may repeat. */
@@ -291,13 +291,13 @@ static void draw_facts(struct random *random, struct fact *facts, size_t count)
     random_shuffle(random, names, NAME_COUNT, sizeof *names);
     random_shuffle(random, things, THING_COUNT, sizeof *things);
     for (size_t i = 0; i < count; i++)
-        facts[i] = (struct fact){names[i], things[i], random_below(random, COLOUR_COUNT)};
+        facts[i] = (struct fact){names[i], things[i], random_below(random, COLOR_COUNT)};
 }
 
 static void tell_facts(struct text *out, const struct fact *facts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        text_addf(out, "%s has a %s %s. ", NAMES[facts[i].name], COLOURS[facts[i].colour],
+        text_addf(out, "%s has a %s %s. ", NAMES[facts[i].name], COLORS[facts[i].color],
                   THINGS[facts[i].thing]);
 }
 
@@ -319,7 +319,7 @@ static void ask_plain(struct random *random, struct task_item *out, const struct
     switch (random_below(random, 3)) {
     case 0:
         text_addf(&out->problem, "What colour is the %s?", THINGS[fact->thing]);
-        text_add(&out->answer, COLOURS[fact->colour]);
+        text_add(&out->answer, COLORS[fact->color]);
         break;
     case 1:
         text_addf(&out->problem, "Who has the %s?", THINGS[fact->thing]);

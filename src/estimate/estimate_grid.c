@@ -16,11 +16,11 @@ static enum err make_point(const struct grid_spec *spec, const struct workload *
     struct error lacks = {0};
     *out = (struct grid_point){.work = work, .device = candidate->device};
     enum err err = workload_estimate_make(work, &spec->hardware[candidate->device],
-                                          &candidate->config, false, &out->outcome, &lacks);
+                                          &candidate->config, false, &out->estimate, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(why, err, "%s", lacks.text);
     if (err) {
-        out->outcome.choice = candidate->config;
+        out->estimate.config = candidate->config;
         str_copy(out->missing, sizeof out->missing, lacks.text);
     }
     return ERR_OK;
@@ -62,9 +62,9 @@ static enum err make_items(const struct grid_spec *spec, struct estimate_grid *o
 
 /* ---- order ---- */
 
-static int rank(const struct grid_point *point)
+static int order(const struct grid_point *point)
 {
-    return point->missing[0] ? 2 : !workload_estimate_fits(&point->outcome);
+    return point->missing[0] ? 2 : !workload_estimate_fits(&point->estimate);
 }
 
 static int compare(size_t a, size_t b)
@@ -83,14 +83,14 @@ static int compare_joules(double a, double b)
 static int by_demand_and_joules(const void *left, const void *right)
 {
     const struct grid_point *a = left, *b = right;
-    if ((rank(a) == 2) != (rank(b) == 2))
-        return rank(a) - rank(b);
+    if ((order(a) == 2) != (order(b) == 2))
+        return order(a) - order(b);
     int by_demand = workload_demand_compare(a->work, b->work);
-    if (by_demand || rank(a) != rank(b))
-        return by_demand ? by_demand : rank(a) - rank(b);
-    if (rank(a) < 2) {
-        int by_joules = compare_joules(workload_estimate_joules_per_unit(&a->outcome),
-                                       workload_estimate_joules_per_unit(&b->outcome));
+    if (by_demand || order(a) != order(b))
+        return by_demand ? by_demand : order(a) - order(b);
+    if (order(a) < 2) {
+        int by_joules = compare_joules(workload_estimate_joules_per_unit(&a->estimate),
+                                       workload_estimate_joules_per_unit(&b->estimate));
         if (by_joules)
             return by_joules;
     }
@@ -109,7 +109,7 @@ static void number_demands(struct estimate_grid *grid)
         bool is_next = before && (before->missing[0] != '\0') == (point->missing[0] != '\0') &&
                        workload_demand_compare(before->work, point->work) == 0;
         point->demand = !before ? 0 : before->demand + !is_next;
-        point->place = is_next ? before->place + 1 : 0;
+        point->rank = is_next ? before->rank + 1 : 0;
         if (!point->missing[0])
             grid->demand_count = point->demand + 1;
     }
@@ -119,7 +119,7 @@ static void number_demands(struct estimate_grid *grid)
 
 static bool is_eligible(const struct grid_point *point)
 {
-    return !point->missing[0] && workload_estimate_fits(&point->outcome);
+    return !point->missing[0] && workload_estimate_fits(&point->estimate);
 }
 
 /* Of the points first..end-1, which have one demand. */
@@ -131,8 +131,9 @@ static enum err mark_frontier(struct estimate_grid *grid, size_t first, size_t e
     enum err err = cost && worth && on ? ERR_OK : ERR_NO_MEMORY;
     for (size_t i = 0; !err && i < count; i++) {
         const struct grid_point *point = &grid->items[first + i];
-        cost[i] = is_eligible(point) ? workload_estimate_joules_per_unit(&point->outcome) : UNKNOWN;
-        worth[i] = is_eligible(point) ? -point->outcome.all.latency_s : UNKNOWN;
+        cost[i] =
+            is_eligible(point) ? workload_estimate_joules_per_unit(&point->estimate) : UNKNOWN;
+        worth[i] = is_eligible(point) ? -point->estimate.total.latency_s : UNKNOWN;
     }
     if (!err)
         err = pareto_mark(cost, worth, count, on);
@@ -148,7 +149,7 @@ static enum err mark_frontiers(struct estimate_grid *grid, struct error *why)
 {
     enum err err = ERR_OK;
     for (size_t first = 0, end; !err && first < grid->able; first = end) {
-        for (end = first + 1; end < grid->able && grid->items[end].place > 0;)
+        for (end = first + 1; end < grid->able && grid->items[end].rank > 0;)
             end++;
         err = mark_frontier(grid, first, end);
     }

@@ -30,11 +30,11 @@ struct grid_spec {
 
 struct grid_point {
     struct workload_estimate
-        outcome; /* without detail; zero but for its config where `missing` is set */
+        estimate; /* without detail; zero but for its config where `missing` is set */
     const struct workload *work;
     size_t device;
     size_t demand; /* index of its demand */
-    size_t place;  /* rank among the points of its demand, from 0 */
+    size_t rank;   /* among the points of its demand, from 0 */
     bool
         on_frontier; /* fits, and is Pareto-optimal in joules per unit and latency for its demand */
     char missing[160]; /* why this device cannot run it; "": it can */

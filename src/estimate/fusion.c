@@ -506,7 +506,7 @@ static bool place_behind(struct groups *groups, node_id node)
     return false;
 }
 
-static bool place(struct groups *groups, node_id node)
+static bool join_group(struct groups *groups, node_id node)
 {
     enum graph_op op = node_at(groups, node)->op;
     if (op == GRAPH_MATMUL)
@@ -580,7 +580,7 @@ enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *
         return err;
     for (size_t i = 0; i < nodes; i++) {
         bool is_placed = groups.of[i] >= 0 || dataflow_is_view(flow, &flow->graph->nodes[i]);
-        if (!is_placed && !(is_fused && place(&groups, (node_id)i)))
+        if (!is_placed && !(is_fused && join_group(&groups, (node_id)i)))
             begin_group(&groups, (node_id)i);
     }
     if (is_fused)

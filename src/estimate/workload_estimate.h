@@ -21,19 +21,19 @@ struct estimate_totals {
     struct estimate_joules joules;
     double joules_plus_minus;
     double average_w, peak_w, power_plus_minus;
-    double utilisation, mfu, mbu, efficiency, wasted_j;
+    double utilization, mfu, mbu, efficiency, wasted_j;
     double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
 };
 
 struct workload_estimate {
     const struct workload *work;
     const struct hardware *hardware;
-    struct estimate_config choice;
+    struct estimate_config config;
     enum precision used;
     double params;
     double
         divided; /* share of the model's MACs that devices divide; the rest is replicated; UNKNOWN for 1 */
-    struct estimate_totals all;
+    struct estimate_totals total;
     struct estimate_memory
         memory;     /* of the pass with the highest peak; its timeline is that pass's */
     double limit_w; /* of all devices; UNKNOWN: not stated */
@@ -78,7 +78,7 @@ struct subgraph_total {
     const struct subgraph *subgraph;
     enum graph_phase phase;
     double flops, bytes, latency_s;
-    double utilisation; /* weighted by time */
+    double utilization; /* weighted by time */
     struct estimate_joules joules;
     enum estimate_bound bound; /* of the decode step with the longest context */
 };

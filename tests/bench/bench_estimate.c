@@ -160,7 +160,7 @@ static double many_requests(const struct hardware *hardware, size_t devices)
         question.work_count = batches < BATCHES ? batches : BATCHES;
         must(estimate_grid_make(&question, &points, &why), &why);
         count = points.count < left ? points.count : left;
-        sink += workload_estimate_joules_per_unit(&points.items[0].outcome);
+        sink += workload_estimate_joules_per_unit(&points.items[0].estimate);
         estimate_grid_release(&points);
     }
     double took = cpu_seconds() - began;

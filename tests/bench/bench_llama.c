@@ -71,7 +71,7 @@ struct plain {
 
 static struct plain plain_open(void)
 {
-    const struct llama_api *api = llama_api();
+    const struct llama_api *api = engine_api();
     struct llama_model_params of_model = api->model_params;
     struct llama_context_params of_context = api->context_params;
     struct plain plain = {.model = api->llama_model_load_from_file(model_path, of_model)};
@@ -92,7 +92,7 @@ static struct plain plain_open(void)
 
 static struct rates plain_ask(const struct plain *plain)
 {
-    const struct llama_api *api = llama_api();
+    const struct llama_api *api = engine_api();
     llama_token tokens[CONTEXT];
     char piece[64];
     api->llama_memory_clear(api->llama_get_memory(plain->context), false);
@@ -196,9 +196,9 @@ int main(int count, char **words)
     bench_at_least("client llama against llama.cpp's plain loop, decode",
                    bench_median(decode, rounds), "ratio", 0.97);
     client_close(&client);
-    llama_api()->llama_sampler_free(plain.sampler);
-    llama_api()->llama_free(plain.context);
-    llama_api()->llama_model_free(plain.model);
+    engine_api()->llama_sampler_free(plain.sampler);
+    engine_api()->llama_free(plain.context);
+    engine_api()->llama_model_free(plain.model);
     params_release(&params);
     unlink(model_path);
     return 0;

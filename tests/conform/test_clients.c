@@ -26,7 +26,7 @@
 
 #define FOR_EACH_DRIVER(d) for (const struct client_driver *const *d = CLIENT_DRIVERS; *d; d++)
 
-/* A driver that this machine cannot use has said so in a test of its own, and is left out of the rest. */
+/* A driver that this machine cannot use has said so in a test of its own, and is skipped in the others. */
 #define FOR_EACH_USABLE(d) FOR_EACH_DRIVER(d) if (!(*d)->available || !(*d)->available(NULL, NULL))
 
 /* How often to ask: a model in this process computes its answers anew, and valgrind sees in the second,
@@ -145,7 +145,7 @@ static void opening_speaks_to_no_server_and_leaves_nothing(void **state)
     }
 }
 
-static void a_service_that_is_not_there_is_told(void **state)
+static void a_missing_service_is_reported(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -246,14 +246,14 @@ static void describing_adds_members_to_an_object(void **state)
             HOLD(jv_parse(text_get(&out), out.length, &root, NULL) == ERR_OK, *d);
             HOLD(jv_count(root) >= 2 && jv_get(root, "after"), *d);
             for (const struct jv *c = jv_first(root); c; c = jv_next(c))
-                HOLD(!jv_is_null(c), *d); /* what is not known is left out */
+                HOLD(!jv_is_null(c), *d); /* unknown values are omitted */
             jv_free(root);
             text_release(&out);
             client_close(&client);
         }
 }
 
-static void a_cancelled_question_ends(void **state)
+static void a_canceled_request_ends(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -358,10 +358,10 @@ int main(void)
         cmocka_unit_test(an_unknown_name_gets_the_near_one),
         cmocka_unit_test(a_driver_that_cannot_work_here_says_why),
         cmocka_unit_test(opening_speaks_to_no_server_and_leaves_nothing),
-        cmocka_unit_test(a_service_that_is_not_there_is_told),
+        cmocka_unit_test(a_missing_service_is_reported),
         cmocka_unit_test(a_service_that_is_well_answers),
         cmocka_unit_test(describing_adds_members_to_an_object),
-        cmocka_unit_test(a_cancelled_question_ends),
+        cmocka_unit_test(a_canceled_request_ends),
         cmocka_unit_test(a_client_survives_a_failure),
         cmocka_unit_test(several_clients_work_at_once),
     };

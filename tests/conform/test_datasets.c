@@ -223,7 +223,7 @@ static bool has_param(const struct dataset_driver *driver, const char *name)
     return false;
 }
 
-static void drivers_of_rows_shuffle_and_leave_out(void **state)
+static void row_drivers_shuffle_and_skip(void **state)
 {
     (void)state;
     for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++) {
@@ -242,7 +242,7 @@ static void drivers_of_rows_shuffle_and_leave_out(void **state)
     }
 }
 
-static void wrong_parameters_are_told(void **state)
+static void wrong_parameters_are_reported(void **state)
 {
     (void)state;
     for (const struct dataset_driver *const *driver = DATASET_DRIVERS; *driver; driver++) {
@@ -286,8 +286,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_driver_is_described),
         TEST(every_driver_gives_the_same_again),
-        TEST(drivers_of_rows_shuffle_and_leave_out),
-        TEST(wrong_parameters_are_told),
+        TEST(row_drivers_shuffle_and_skip),
+        TEST(wrong_parameters_are_reported),
         TEST(nothing_stays_open),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -1,4 +1,4 @@
-/* A dataset read to its end, for tests.  items_read fills, items_release gives back. */
+/* A dataset read to its end, for tests.  items_read fills, items_release frees. */
 #ifndef TESTS_SUPPORT_ITEMS_H
 #define TESTS_SUPPORT_ITEMS_H
 

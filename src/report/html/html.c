@@ -11,7 +11,6 @@
 #include "analysis/across.h"
 #include "analysis/columns.h"
 #include "analysis/compare.h"
-#include "analysis/run_figures.h"
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/text.h"

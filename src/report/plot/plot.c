@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "analysis/unmeasured.h"
+#include "analysis/analysis.h"
 #include "core/registry.h"
 #include "core/text.h"
 #include "report/plot/figure.h"

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "analysis/run_figures.h"
+#include "analysis/across.h"
 #include "core/err.h"
 #include "report/plot/figure.h"
 

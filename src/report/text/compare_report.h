@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "analysis/compare.h"
-#include "analysis/compare_check.h"
 
 struct text;
 

@@ -98,7 +98,7 @@ static void an_answer_is_counted_and_timed(void **state)
 }
 
 /* The tokens of a prompt are those that the engine makes of it. */
-static void the_prompt_goes_in_the_template_or_as_it_is(void **state)
+static void the_chat_template_can_be_switched_off(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
@@ -182,7 +182,7 @@ static void an_answer_ends_where_the_context_does(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
-    ASK(a, NULL, NULL); /* 512 tokens unless told, of which the context has no room for all */
+    ASK(a, NULL, NULL); /* 512 tokens by default, more than the context has left */
     assert_string_equal(a.reply.finish_reason, "length");
     assert_int_equal(a.reply.prompt_tokens + a.reply.output_tokens, MODEL_CONTEXT);
     asked_release(&a);
@@ -283,7 +283,7 @@ static void clients_share_a_model(void **state)
     params_release(&params);
 }
 
-static void an_answer_in_time_or_none(void **state)
+static void a_timeout_or_cancellation_ends_a_request(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
@@ -300,7 +300,7 @@ static void an_answer_in_time_or_none(void **state)
     client_close(&client);
 }
 
-static void it_says_what_computed(void **state)
+static void the_library_and_model_are_described(void **state)
 {
     (void)state;
     SKIP_WITHOUT(model_available);
@@ -335,14 +335,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_goes_by_its_path_or_its_name),
         cmocka_unit_test(an_answer_is_counted_and_timed),
-        cmocka_unit_test(the_prompt_goes_in_the_template_or_as_it_is),
+        cmocka_unit_test(the_chat_template_can_be_switched_off),
         cmocka_unit_test(the_same_question_gets_the_same_answer),
         cmocka_unit_test(a_stop_string_ends_the_answer),
         cmocka_unit_test(an_answer_ends_where_the_context_does),
         cmocka_unit_test(what_is_not_understood_is_refused),
         cmocka_unit_test(clients_share_a_model),
-        cmocka_unit_test(an_answer_in_time_or_none),
-        cmocka_unit_test(it_says_what_computed),
+        cmocka_unit_test(a_timeout_or_cancellation_ends_a_request),
+        cmocka_unit_test(the_library_and_model_are_described),
     };
     return cmocka_run_group_tests(tests, model_make, model_remove);
 }

@@ -25,7 +25,7 @@ static struct asked ask_null(const char *params, const char *request_params)
     return asked;
 }
 
-static void it_answers_what_it_is_told(void **state)
+static void it_answers_as_configured(void **state)
 {
     (void)state;
     static const struct {
@@ -70,7 +70,7 @@ static void pieces_come_no_earlier_than_their_time(void **state)
     asked_release(&a);
 }
 
-static void every_so_many_fails(void **state)
+static void every_nth_request_fails(void **state)
 {
     (void)state;
     struct client client;
@@ -149,9 +149,9 @@ static void all_of_it_is_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_answers_what_it_is_told),
+        cmocka_unit_test(it_answers_as_configured),
         cmocka_unit_test(pieces_come_no_earlier_than_their_time),
-        cmocka_unit_test(every_so_many_fails),
+        cmocka_unit_test(every_nth_request_fails),
         cmocka_unit_test(a_timeout_ends_it_and_keeps_what_came),
         cmocka_unit_test(bad_parameters_are_refused),
         cmocka_unit_test(all_of_it_is_shown),

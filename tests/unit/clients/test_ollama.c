@@ -131,8 +131,8 @@ static void faults_keep_what_had_arrived(void **state)
         const char *says, *content;
     } CASES[] = {
         {"die:after=content,how=close", ERR_LOST, true, "in the middle", "Hello"},
-        {"die:after=content,how=close,frame=close", ERR_LOST, true, "before the completion was finished",
-         "Hello"},
+        {"die:after=content,how=close,frame=close", ERR_LOST, true,
+         "before the completion was finished", "Hello"},
         {"cut", ERR_LOST, true, "before the completion was finished", "Hello"},
         {"malformed", ERR_BAD_VALUE, false, "invalid JSON: {\"choices\": [oops", "Hello"},
         {"error", ERR_IO, true, "failed: out of moons", "Hello"},
@@ -150,7 +150,7 @@ static void faults_keep_what_had_arrived(void **state)
     }
 }
 
-static void the_model_must_be_there(void **state)
+static void the_model_must_be_listed(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -182,7 +182,7 @@ static void the_model_must_be_there(void **state)
     }
 }
 
-static void addresses_are_put_in_order(void **state)
+static void addresses_are_normalized(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -210,7 +210,7 @@ static void addresses_are_put_in_order(void **state)
     client_close(&client);
 }
 
-static void what_the_service_says_is_told(void **state)
+static void what_the_service_reports_is_described(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -241,9 +241,9 @@ int main(void)
         cmocka_unit_test(the_servers_durations_are_kept),
         cmocka_unit_test(thinking_is_kept_apart),
         cmocka_unit_test(faults_keep_what_had_arrived),
-        cmocka_unit_test(the_model_must_be_there),
-        cmocka_unit_test(addresses_are_put_in_order),
-        cmocka_unit_test(what_the_service_says_is_told),
+        cmocka_unit_test(the_model_must_be_listed),
+        cmocka_unit_test(addresses_are_normalized),
+        cmocka_unit_test(what_the_service_reports_is_described),
     };
     return cmocka_run_group_tests(tests, inference_start, inference_stop);
 }

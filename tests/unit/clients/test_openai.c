@@ -152,7 +152,7 @@ static enum err open_at(const char *url, const char *params, struct client *clie
     return err;
 }
 
-static void an_address_is_put_in_order(void **state)
+static void addresses_are_normalized(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -312,7 +312,7 @@ static void a_server_that_refuses_an_option_is_remembered(void **state)
     NEEDS_HTTP();
     static const struct {
         const char *play, *params;
-        int64_t output; /* without the option nothing is told */
+        int64_t output; /* without the option nothing is reported */
     } CASES[] = {{"old", NULL, -1}, {"new", "max_tokens=50", 6}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct client client;
@@ -347,9 +347,11 @@ static void refusals_speak_in_the_servers_words(void **state)
         double retry_after_s;
         const char *says;
     } CASES[] = {
-        {"status:code=400", ERR_BAD_VALUE, 400, false, UNKNOWN, "returned status 400: the moon is full"},
+        {"status:code=400", ERR_BAD_VALUE, 400, false, UNKNOWN,
+         "returned status 400: the moon is full"},
         {"status:code=401", ERR_DENIED, 401, false, UNKNOWN, "IPW_API_KEY"},
-        {"status:code=403,body=html", ERR_DENIED, 403, false, UNKNOWN, "returned status 403: set IPW_API_KEY"},
+        {"status:code=403,body=html", ERR_DENIED, 403, false, UNKNOWN,
+         "returned status 403: set IPW_API_KEY"},
         {"status:code=404,body=none", ERR_NOT_FOUND, 404, false, UNKNOWN, "returned status 404"},
         {"status:code=408", ERR_TIMEOUT, 408, true, UNKNOWN, "the moon is full"},
         {"status:code=429,retry_after=3", ERR_BUSY, 429, true, 3, "the moon is full"},
@@ -388,8 +390,8 @@ static void faults_keep_what_had_arrived(void **state)
     } CASES[] = {
         {"die:after=content", ERR_LOST, true, "in the middle", NULL},
         {"die:after=content,how=close", ERR_LOST, true, "in the middle", "Hello"},
-        {"die:after=content,how=close,frame=close", ERR_LOST, true, "before the completion was finished",
-         "Hello"},
+        {"die:after=content,how=close,frame=close", ERR_LOST, true,
+         "before the completion was finished", "Hello"},
         {"die:after=request", ERR_LOST, true, "broke the connection", ""},
         {"die:after=headers,how=close", ERR_LOST, true, "", ""},
         {"cut", ERR_LOST, true, "before the completion was finished", "Hello"},
@@ -445,7 +447,7 @@ static void a_timeout_keeps_what_had_arrived(void **state)
 
 /* ---- what is there ---- */
 
-static void health_says_how_things_are(void **state)
+static void health_reports_the_state(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -473,7 +475,7 @@ static void health_says_how_things_are(void **state)
     }
 }
 
-static void the_model_must_be_there(void **state)
+static void the_model_must_be_listed(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -484,7 +486,8 @@ static void the_model_must_be_there(void **state)
     } CASES[] = {
         {"normal", "tiny-1b", ERR_OK, ""},
         {"normal", "tiny-1", ERR_NOT_FOUND, "did you mean tiny-1b"},
-        {"normal", "quite-different-name", ERR_NOT_FOUND, "available: tiny-1b, tiny-3b-chat, other/"},
+        {"normal", "quite-different-name", ERR_NOT_FOUND,
+         "available: tiny-1b, tiny-3b-chat, other/"},
         {"llama", "whatever", ERR_OK, ""}, /* it has one model under a file's name */
         {"no_list", "whatever", ERR_OK, ""},
         {"loading", "tiny-1b", ERR_BUSY, "Loading model"},
@@ -528,7 +531,7 @@ static void describe(const char *play, const char *model, struct text *out)
     client_close(&client);
 }
 
-static void what_the_service_says_is_told(void **state)
+static void what_the_service_reports_is_described(void **state)
 {
     (void)state;
     NEEDS_HTTP();
@@ -564,7 +567,7 @@ int main(void)
         cmocka_unit_test(what_ipw_sets_is_no_parameter),
         cmocka_unit_test(the_key_comes_from_the_environment),
         cmocka_unit_test(headers_of_the_user_are_sent),
-        cmocka_unit_test(an_address_is_put_in_order),
+        cmocka_unit_test(addresses_are_normalized),
         cmocka_unit_test(a_bad_configuration_is_refused),
         cmocka_unit_test(answers_arrive_however_they_are_sent),
         cmocka_unit_test(details_of_the_count_are_kept),
@@ -576,10 +579,10 @@ int main(void)
         cmocka_unit_test(faults_keep_what_had_arrived),
         cmocka_unit_test(an_answer_without_end_is_stopped),
         cmocka_unit_test(a_timeout_keeps_what_had_arrived),
-        cmocka_unit_test(health_says_how_things_are),
-        cmocka_unit_test(the_model_must_be_there),
+        cmocka_unit_test(health_reports_the_state),
+        cmocka_unit_test(the_model_must_be_listed),
         cmocka_unit_test(preparing_asks_for_one_token),
-        cmocka_unit_test(what_the_service_says_is_told),
+        cmocka_unit_test(what_the_service_reports_is_described),
     };
     return cmocka_run_group_tests(tests, inference_start, inference_stop);
 }

@@ -102,7 +102,7 @@ static void text_is_made_valid(void **state)
     assert_string_equal(items.all[2].problem, "n\xEF\xBF\xBDl");
 }
 
-static void bad_rows_are_told_with_their_line(void **state)
+static void bad_rows_are_reported_with_their_line(void **state)
 {
     (void)state;
     tree_write(&tree, "/q.jsonl",
@@ -277,7 +277,7 @@ int main(void)
         TEST(lines_with_all_kinds_of_ends),
         TEST(an_array_is_a_dataset_too),
         TEST(text_is_made_valid),
-        TEST(bad_rows_are_told_with_their_line),
+        TEST(bad_rows_are_reported_with_their_line),
         TEST(the_first_rows_may_be_bad),
         TEST(what_cannot_work_is_refused_at_once),
         TEST(parts_of_a_file),

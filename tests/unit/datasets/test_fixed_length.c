@@ -1,4 +1,4 @@
-/* Prompts have the length that was asked for, and no two begin alike. */
+/* Prompts have the requested length, and no two begin alike. */
 #include "support/unit.h"
 
 #include "support/items.h"

@@ -112,7 +112,7 @@ static void what_was_fetched_is_not_fetched_again(void **state)
     assert_int_equal(http_fake.count, 0);
     assert_int_equal(read_hub("refresh=true"), ERR_OK);
     assert_int_equal(http_fake.count, 3);
-    /* A page that was spoilt is asked for again. */
+    /* A corrupt page is requested again. */
     tree_write(&tree, "/ipw/hub/127.0.0.1%3A1/o%2Fn/c/s/rows-0000000100.json", "{\"rows\":[");
     assert_int_equal(read_hub(""), ERR_OK);
     assert_int_equal(http_fake.count, 1);

@@ -27,7 +27,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void names_that_are_nothing(void **state)
+static void unknown_names_are_errors(void **state)
 {
     (void)state;
     static const char *const CASES[][2] = {
@@ -174,7 +174,7 @@ static void presets_map_the_rows_of_their_sets(void **state)
     }
 }
 
-static void presets_leave_out_what_a_text_model_cannot_see(void **state)
+static void presets_skip_what_a_text_model_cannot_see(void **state)
 {
     (void)state;
     tree_write(&tree, "/copy.jsonl",
@@ -212,11 +212,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(names_that_are_nothing),
+        TEST(unknown_names_are_errors),
         TEST(paths_find_their_driver),
         TEST(presets_fit_their_drivers),
         TEST(presets_map_the_rows_of_their_sets),
-        TEST(presets_leave_out_what_a_text_model_cannot_see),
+        TEST(presets_skip_what_a_text_model_cannot_see),
         TEST(presets_ask_the_hub),
     };
     return RUN_TESTS_WITH(jv_available, tests);

@@ -41,7 +41,7 @@ static const struct sample {
      "{\"input\":\"\"}"},
     {"", "{\"problem\":\"p\",\"question\":\"q\",\"level\":3}", "p", "", "3", NULL,
      "{\"question\":\"q\"}"},
-    /* names that were asked for, and paths */
+    /* given names, and paths */
     {"problem=q.text, answer=a.0, subject=m.s",
      "{\"q\":{\"text\":\"t\"},\"a\":[\"x\",\"y\"],\"m\":{\"s\":\"S\"}}", "t", "x", "S", "7",
      "{\"q\":{\"text\":\"t\"},\"a\":[\"x\",\"y\"],\"m\":{\"s\":\"S\"}}"},
@@ -163,7 +163,7 @@ static void too_many_choices_are_refused(void **state)
     item_release(&item);
 }
 
-static void rows_are_left_out_by_their_fields(void **state)
+static void rows_are_skipped_by_their_fields(void **state)
 {
     (void)state;
     static const struct {
@@ -222,7 +222,7 @@ int main(void)
         cmocka_unit_test(rows_become_items),
         cmocka_unit_test(rows_that_cannot_be_used_say_why),
         cmocka_unit_test(too_many_choices_are_refused),
-        cmocka_unit_test(rows_are_left_out_by_their_fields),
+        cmocka_unit_test(rows_are_skipped_by_their_fields),
         cmocka_unit_test(choices_are_shuffled_by_their_problem),
     };
     return RUN_TESTS_WITH(jv_available, tests);

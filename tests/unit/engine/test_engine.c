@@ -95,7 +95,7 @@ static void a_model_says_what_it_was_made_of(void **state)
     assert_int_equal(facts->tensor_bytes, 4 * facts->parameters);
 }
 
-static void a_file_that_is_none_is_told(void **state)
+static void a_file_that_is_not_a_model_is_an_error(void **state)
 {
     (void)state;
     static const struct {
@@ -126,7 +126,7 @@ static void a_file_that_is_none_is_told(void **state)
     assert_null(none);
 }
 
-static void an_architecture_that_is_not_known_is_told(void **state)
+static void an_unknown_architecture_is_an_error(void **state)
 {
     (void)state;
     size_t length;
@@ -175,7 +175,7 @@ static enum err try_bytes(const unsigned char *bytes, size_t length)
     return ERR_OK;
 }
 
-static void a_file_that_is_cut_off_anywhere_is_an_error(void **state)
+static void a_file_truncated_anywhere_is_an_error(void **state)
 {
     (void)state;
     const size_t cuts = so_many(24);
@@ -213,7 +213,7 @@ static void a_file_with_wrong_bytes_ends_nothing(void **state)
 }
 
 /* Of two tokens with one name the library makes an assertion. */
-static void what_ends_the_library_is_an_error_here(void **state)
+static void a_file_that_aborts_the_library_is_an_error(void **state)
 {
     (void)state;
     size_t length;
@@ -237,7 +237,7 @@ static void what_ends_the_library_is_an_error_here(void **state)
 
 /* ---- tokens ---- */
 
-static void tokens_give_their_text_back(void **state)
+static void tokens_decode_to_their_text(void **state)
 {
     (void)state;
     static const char *const TEXTS[] = {
@@ -256,7 +256,7 @@ static void tokens_give_their_text_back(void **state)
     }
 }
 
-static void marks_are_tokens_only_when_asked_for(void **state)
+static void special_tokens_are_parsed_only_on_request(void **state)
 {
     (void)state;
     static const char TEXT[] = "<|im_end|>";
@@ -280,7 +280,7 @@ static void marks_are_tokens_only_when_asked_for(void **state)
     engine_tokens_release(&begun);
 }
 
-static void a_question_stands_in_the_models_template(void **state)
+static void a_prompt_is_formatted_by_the_chat_template(void **state)
 {
     (void)state;
     struct text text = {0};
@@ -328,7 +328,7 @@ static void the_answer_does_not_depend_on_how_it_was_computed(void **state)
     engine_tokens_release(&prompt);
 }
 
-static void what_came_after_can_be_forgotten(void **state)
+static void the_kv_cache_can_be_truncated(void **state)
 {
     (void)state;
     struct engine_tokens prompt = tokens_of(PROMPT);
@@ -365,7 +365,7 @@ static void a_context_says_what_it_got(void **state)
     engine_context_close(context);
 }
 
-static void a_context_that_is_full_is_told_and_can_begin_again(void **state)
+static void a_full_context_is_an_error_and_can_be_cleared(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
@@ -385,7 +385,7 @@ static void a_context_that_is_full_is_told_and_can_begin_again(void **state)
     engine_context_close(context);
 }
 
-static void what_would_end_the_library_is_refused(void **state)
+static void calls_that_would_abort_the_library_are_refused(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){.sequences = 2});
@@ -490,7 +490,7 @@ static void a_watch_stops_where_it_asked_to(void **state)
     engine_context_close(context);
 }
 
-static void a_computation_can_be_ended(void **state)
+static void decoding_can_be_aborted(void **state)
 {
     (void)state;
     struct seen seen = {.should_cancel = true};
@@ -573,7 +573,7 @@ static void a_penalty_keeps_from_repeating(void **state)
     engine_context_close(context);
 }
 
-static void a_choice_that_makes_no_sense_is_refused(void **state)
+static void invalid_sampling_parameters_are_refused(void **state)
 {
     (void)state;
     struct engine_context *context = context_of((struct engine_context_options){0});
@@ -599,25 +599,25 @@ int main(void)
         return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_says_what_it_was_made_of),
-        cmocka_unit_test(a_file_that_is_none_is_told),
-        cmocka_unit_test(an_architecture_that_is_not_known_is_told),
-        cmocka_unit_test(a_file_that_is_cut_off_anywhere_is_an_error),
+        cmocka_unit_test(a_file_that_is_not_a_model_is_an_error),
+        cmocka_unit_test(an_unknown_architecture_is_an_error),
+        cmocka_unit_test(a_file_truncated_anywhere_is_an_error),
         cmocka_unit_test(a_file_with_wrong_bytes_ends_nothing),
-        cmocka_unit_test(what_ends_the_library_is_an_error_here),
-        cmocka_unit_test(tokens_give_their_text_back),
-        cmocka_unit_test(marks_are_tokens_only_when_asked_for),
-        cmocka_unit_test(a_question_stands_in_the_models_template),
+        cmocka_unit_test(a_file_that_aborts_the_library_is_an_error),
+        cmocka_unit_test(tokens_decode_to_their_text),
+        cmocka_unit_test(special_tokens_are_parsed_only_on_request),
+        cmocka_unit_test(a_prompt_is_formatted_by_the_chat_template),
         cmocka_unit_test(the_answer_does_not_depend_on_how_it_was_computed),
-        cmocka_unit_test(what_came_after_can_be_forgotten),
+        cmocka_unit_test(the_kv_cache_can_be_truncated),
         cmocka_unit_test(a_context_says_what_it_got),
-        cmocka_unit_test(a_context_that_is_full_is_told_and_can_begin_again),
-        cmocka_unit_test(what_would_end_the_library_is_refused),
+        cmocka_unit_test(a_full_context_is_an_error_and_can_be_cleared),
+        cmocka_unit_test(calls_that_would_abort_the_library_are_refused),
         cmocka_unit_test(a_context_without_memory_is_refused),
         cmocka_unit_test(a_watch_stops_where_it_asked_to),
-        cmocka_unit_test(a_computation_can_be_ended),
+        cmocka_unit_test(decoding_can_be_aborted),
         cmocka_unit_test(a_seed_decides),
         cmocka_unit_test(a_penalty_keeps_from_repeating),
-        cmocka_unit_test(a_choice_that_makes_no_sense_is_refused),
+        cmocka_unit_test(invalid_sampling_parameters_are_refused),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -79,8 +79,8 @@ static void test_resnet18(void **state)
     assert_reads(e->average_w, 2, "366.07");
     assert_reads(e->latency_s * 1e3, 2, "0.56");
     assert_reads(e->efficiency * 100, 1, "14.8");
-    assert_reads(e->utilisation * 100, 0, "41");
-    assert_reads(e->utilisation * 100, 2, "41.26");
+    assert_reads(e->utilization * 100, 0, "41");
+    assert_reads(e->utilization * 100, 2, "41.26");
     assert_reads(e->wasted_j * 1e6, 0, "73028");
     assert_reads(total_of(&compat, "conv1") * 1e6, 0, "8761");
     assert_reads(total_of(&compat, "layer4.0.conv2") * 1e6, 0, "8665");

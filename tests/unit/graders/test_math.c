@@ -164,7 +164,7 @@ static void the_final_answer_is_found(void **state)
         {"7", "Therefore 3 + 4 = 7.", T},
         {"7", "Answer: 7. This is because 3 + 4 is.", T},
         {"7", "\\boxed{\\boxed{7}}", T},
-        {"7", "\\boxed{7", F}, /* cut off: it might have been 70 */
+        {"7", "\\boxed{7", F}, /* truncated: it might have been 70 */
         {"\\boxed{7}", "7", T},
         {"(1,2)", "$(1,2)$", T},
         {"1,2", "The solutions are $1$ and $2$. \\boxed{1, 2}", T},

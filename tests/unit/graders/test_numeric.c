@@ -135,7 +135,7 @@ static void tolerances_hold(void **state)
     GRADE_CASES("numeric", "abs=0.5", NEAR);
 }
 
-static void what_was_compared_is_told(void **state)
+static void what_was_compared_is_reported(void **state)
 {
     (void)state;
     struct grade grade = grade_one("numeric", "", "72", "The answer is $1,071.50 in all");
@@ -156,7 +156,7 @@ int main(void)
         cmocka_unit_test(percent_and_million_count_with_and_without),
         cmocka_unit_test(the_final_answer_is_found),
         cmocka_unit_test(tolerances_hold),
-        cmocka_unit_test(what_was_compared_is_told),
+        cmocka_unit_test(what_was_compared_is_reported),
     };
     return RUN_TESTS(tests);
 }

@@ -5,7 +5,7 @@
 
 #include "support/grading.h"
 
-static void exact_minds_what_it_is_told_to(void **state)
+static void exact_ignores_what_its_parameters_say(void **state)
 {
     (void)state;
     static const struct grade_case PLAIN[] = {
@@ -177,7 +177,7 @@ static void wrong_parameters_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_minds_what_it_is_told_to),
+        cmocka_unit_test(exact_ignores_what_its_parameters_say),
         cmocka_unit_test(references_of_the_metadata_count),
         cmocka_unit_test(contains_looks_for_whole_words),
         cmocka_unit_test(regex_matches_as_posix_does),

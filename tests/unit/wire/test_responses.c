@@ -118,7 +118,7 @@ static void content_is_the_same_wherever_the_bytes_are_cut(void **state)
     }
 }
 
-/* The body cut off after `length` bytes must be lost, with a beginning of the content kept. */
+/* The body truncated after `length` bytes must be lost, with the beginning of the content kept. */
 static void check_cut_off(reader read, const char *body, size_t length)
 {
     struct completion reply;

@@ -1,5 +1,4 @@
-#include "analysis/compare/fairness.h"
-
+/* What makes a comparison of two runs unfair, and whether the same sensors measured them. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +49,7 @@ static const char *method_of(const struct run_table *table)
     return evidence(table, "ipw.energy.method", RUN_METHOD);
 }
 
-bool same_sensors(const struct run_table *a, const struct run_table *b)
+bool compare_same_sensors(const struct run_table *a, const struct run_table *b)
 {
     static const char *const PLACES[] = {"hardware_label", "system_info.host_name",
                                          "gpu_info.name"};
@@ -256,7 +255,7 @@ static void check_energy(const struct run_table *a, const struct run_table *b,
              100 * in_b.coverage, 100 * in_a.coverage);
 }
 
-void fairness_check(const struct run_table *a, const struct run_table *b, struct comparison *out)
+void compare_warn(const struct run_table *a, const struct run_table *b, struct comparison *out)
 {
     if (strcmp(a->model, b->model) != 0)
         warn(out, "another model: '%.100s' against '%.100s' of the baseline", b->model, a->model);
