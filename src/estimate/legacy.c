@@ -175,7 +175,7 @@ static void add_subgraph(struct legacy_estimate *out, node_id id)
     subgraph->cost.out.activations = subgraph->outputs;
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *input = graph_input(graph, node, i);
-        if (input && graph_is_of_model(input))
+        if (input && graph_is_static(input))
             subgraph->cost.weights.weights += graph_elements(input);
         else if (input)
             subgraph->cost.in.activations += graph_elements(input);

@@ -183,7 +183,7 @@ static enum err read_setting(const struct layers_file *file, const struct jv *mo
         return refuse(file, "a setting without model, phase, prompt_tokens or tokens");
     if (!jv_integer(jv_path(model, "workload.batch"), &batch) || batch < 1)
         batch = 1;
-    struct graph_setting *graph = &out->pass.setting;
+    struct graph_options *graph = &out->pass.setting;
     graph->batch = batch;
     graph->phase = strcmp(phase, "decode") ? GRAPH_PREFILL : GRAPH_DECODE;
     if (graph->phase == GRAPH_DECODE) { /* its tokens are of all sequences together */
@@ -253,7 +253,7 @@ static enum err calibrate_window(const struct layers_file *file, const struct jv
         .kernels = 1,
         .is_estimated = is_estimated(model),
     };
-    if (jv_truth(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
+    if (jv_bool(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
         !(row.latency_s > 0))
         return ERR_OK;
     if (jv_integer(jv_get(window, "setting"), &index)) {

@@ -24,7 +24,7 @@ void predictor_release(struct predictor *predictor)
 
 static enum err open_model(struct predictor *p, const char *word, struct error *why)
 {
-    if (p->is_open && !strcmp(p->model.word, word))
+    if (p->is_open && !strcmp(p->model.source, word))
         return ERR_OK;
     predictor_release(p);
     enum err err = model_open(word, &p->model, why);

@@ -43,7 +43,7 @@ static char *precision_words(char *to, const struct workload_estimate *estimate)
 
 static void add_tokens(char *to, const struct workload *work)
 {
-    const struct graph_setting *setting = &work->spec.setting;
+    const struct graph_options *setting = &work->spec.setting;
     if (work->spec.is_request)
         add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
             work->spec.output_tokens);

@@ -15,7 +15,7 @@ static struct graph build(const char *name)
 {
     struct graph graph;
     struct error why = {0};
-    struct graph_setting setting = {.batch = 1};
+    struct graph_options setting = {.batch = 1};
     const struct zoo_entry *entry = zoo_find(name);
     assert_non_null(entry);
     assert_int_equal(zoo_build(entry, &setting, &graph, &why), ERR_OK);

@@ -9,7 +9,7 @@
 #include "support/devices.h"
 #include "support/graphs.h"
 #include "support/unit.h"
-#include "support/ways.h"
+#include "support/hardware_paths.h"
 
 static struct partition cut(const struct graph *graph)
 {
@@ -36,7 +36,7 @@ static void one_product(struct graph *graph)
 {
     struct error why = {0};
     struct build b = build_begin(graph, "product", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1024, 1024});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1024, 1024});
     build_output(&b, build_linear(&b, "w", x, 1024, false));
     assert_int_equal(build_end(&b), ERR_OK);
 }
@@ -84,7 +84,7 @@ static void test_a_softmax_by_hand(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "softmax", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1000, 1024});
     build_output(&b, build_op(&b, GRAPH_SOFTMAX, "softmax", x));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
@@ -112,7 +112,7 @@ static void test_recurrent_steps_by_hand(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "lstm", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){16, 100, 128});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){16, 100, 128});
     build_output(&b, build_recurrent(&b, GRAPH_LSTM, "lstm", x, 256, false));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
@@ -272,7 +272,7 @@ static void test_unknown_operators_cost_confidence(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "unknown", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1000, 1024});
     build_output(&b, build_op(&b, GRAPH_UNKNOWN, "frobnicate", x));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
@@ -365,8 +365,8 @@ static bool has(const struct hardware *hardware, enum precision precision)
 {
     enum precision used;
     return is_known(hardware_matmul_flops(hardware, precision, &used)) &&
-           is_known(product_joules(hardware, precision)) &&
-           is_known(other_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
+           is_known(matmul_joules(hardware, precision)) &&
+           is_known(elementwise_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
            is_known(hardware->limit_w.value) &&
            is_known(hardware_main_memory(hardware)->joules_per_byte.value);
 }
