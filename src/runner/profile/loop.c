@@ -21,7 +21,8 @@
 
 void profile_write_samples(struct profile *profile)
 {
-    if (profile->writes_samples && samples_log_append(&profile->samples) != ERR_OK)
+    /* A full disk must not end the run for its samples: they are reported as missing. */
+    if (profile->writes_samples && (profile->samples_err = samples_log_append(&profile->samples)))
         profile->writes_samples = false;
     profile->samples_at = clock_now();
 }
