@@ -445,8 +445,8 @@ class BadInput(CompareTest):
         self.assertIn(words, done.stderr)
 
     def test_usage(self):
-        self.fails(code=2, words="which runs?")
-        self.fails(self.root, code=2, words="a baseline alone")
+        self.fails(code=2, words="missing run directories")
+        self.fails(self.root, code=2, words="missing run to compare with the baseline")
         self.fails(self.root, self.root, "--format", "xml", code=2)
 
     def test_directories(self):

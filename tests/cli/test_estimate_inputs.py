@@ -305,7 +305,7 @@ class Validated(FileTest):
         done = self.validate(path, "--where", "batch=2", "--json")
         self.assertEqual(json.loads(done.stdout)["left_out"], 1)
         done = self.validate(path, "--where", "batch", code=2)
-        self.assertIn("--where wants KEY=VALUE, not 'batch'", done.stderr)
+        self.assertIn("--where takes KEY=VALUE, not 'batch'", done.stderr)
         done = self.validate(path, "--where", "bach=2", code=2)
         self.assertIn("(known: model, batch, latency_s", done.stderr)
         self.validate(path, "--where", "batch=1", "--where", "batch=2", code=2)

@@ -288,7 +288,7 @@ class Names(ProfileTest):
         malformed = self.on.put("/prices.json", '{"models": 7}')
         for arguments, word in (((), "--client"), (("--client", "null"), "--model"),
                                 (("--client", "null", "--model", "m", "--resume", "--overwrite"),
-                                 "exclude each other"),
+                                 "are mutually exclusive"),
                                 (("--client", "null", "--model", "m", "--parameters", "huge"), "huge"),
                                 (("--client", "null", "--model", "m", "--prices", "/nowhere"),
                                  "/nowhere"),
