@@ -13,11 +13,9 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/budget.h"
-#include "estimate/candidates.h"
 #include "estimate/estimate_grid.h"
 #include "estimate/legacy.h"
 #include "estimate/recommend.h"
-#include "estimate/workload_list.h"
 #include "port/fs.h"
 #include "report/plot/estimate_figure.h"
 #include "report/plot/figure.h"
@@ -180,7 +178,7 @@ static void warn_of_replication(const struct workload_estimate *estimate)
     if (estimate->divided < 0.5)
         log_warn("%d devices divide %.2g %% of the MACs of %.100s and replicate the rest: tensor "
                  "parallelism does not suit it",
-                 estimate->choice.devices, 100 * estimate->divided,
+                 estimate->config.devices, 100 * estimate->divided,
                  estimate->work->spec.model->name);
 }
 
@@ -190,7 +188,7 @@ static void write_one(const struct estimate_options *options, const struct estim
                       struct text *out)
 {
     const char *format = format_of(options);
-    const struct workload_estimate *estimate = report->outcome;
+    const struct workload_estimate *estimate = report->estimate;
     if (strcmp(format, "json") == 0)
         estimate_json(report, out);
     else if (strcmp(format, "md") == 0)
@@ -200,7 +198,7 @@ static void write_one(const struct estimate_options *options, const struct estim
     else if (options->verbose)
         estimate_csv(report, out);
     else {
-        struct grid_point point = {.outcome = *estimate,
+        struct grid_point point = {.estimate = *estimate,
                                    .work = estimate->work,
                                    .on_frontier = workload_estimate_fits(estimate)};
         struct estimate_grid grid = {.works = (struct workload *)estimate->work,
@@ -233,7 +231,7 @@ static int report_one(const struct estimate_options *options,
     struct recommendation proposals[RECOMMEND_MOST];
     struct budget budget = budget_of(options);
     struct recommend_question question = {estimate, &budget, is_catalogued};
-    struct estimate_report report = {.outcome = estimate,
+    struct estimate_report report = {.estimate = estimate,
                                      .budget = &budget,
                                      .recommendations = proposals,
                                      .top = rows_shown(options, TOP_SUBGRAPHS),
@@ -331,7 +329,7 @@ static int estimate_several(const struct estimate_options *options,
     if (err)
         return fail(err, &why);
     if (grid.able)
-        warn_of_replication(&grid.items[0].outcome);
+        warn_of_replication(&grid.items[0].estimate);
     int code = grid.able ? report_grid(options, candidates, &grid)
                          : complain("estimate", EXIT_FAILED, "%s", grid.items[0].missing);
     estimate_grid_release(&grid);

@@ -198,24 +198,26 @@ static int complete_options(void)
     return -1;
 }
 
-static int write_outputs(const struct profile_result *result)
+static int write_outputs(const struct summary *summary)
 {
-    struct text text = {0};
+    struct text text = {0}, object = {0};
     struct error why = {0};
     int code = 0;
+    summary_to_report(summary, &object);
     if (!command.quiet) {
-        if (profile_text(result, wants_colour(STDERR_FILENO), &text, &why) != ERR_OK)
-            code = complain("profile", EXIT_FAILED, "%s", why.text);
-        else
-            profile_view_put(&text);
+        profile_text(summary, wants_colour(STDERR_FILENO), &text);
+        profile_view_put(&text);
     }
-    text_release(&text);
-    if (command.output && write_file(command.output, &result->report, &why) != ERR_OK)
+    if (text.failed || object.failed)
+        code = complain("profile", EXIT_FAILED, "out of memory");
+    else if (command.output && write_file(command.output, &object, &why) != ERR_OK)
         code = complain("profile", EXIT_FAILED, "%s", why.text);
     if (command.json) {
-        int written = put_output("profile", &result->report);
+        int written = put_output("profile", &object);
         code = written ? written : code;
     }
+    text_release(&text);
+    text_release(&object);
     return code;
 }
 
@@ -227,7 +229,7 @@ static int exit_code_of(const struct profile_result *result, enum err err, int w
         return err == ERR_USAGE || err == ERR_NOT_FOUND ? EXIT_USAGE : EXIT_FAILED;
     if (written)
         return written;
-    if (result->queries > 0 && result->completed == 0)
+    if (result->summary.queries > 0 && result->summary.completed == 0)
         return complain("profile", EXIT_FAILED, "every query failed: see %s/records.jsonl",
                         result->directory);
     if (command.measure.require_energy)
@@ -253,8 +255,8 @@ static int measure(void)
     profile_view_wipe();
     if (err)
         complain("profile", EXIT_FAILED, "%s", why.text[0] ? why.text : err_text(err));
-    if (result.report.length)
-        code = write_outputs(&result);
+    if (result.has_summary)
+        code = write_outputs(&result.summary);
     code = exit_code_of(&result, err, code);
     profile_result_release(&result);
     /* Threads may still be in a request; exit handlers of libraries would free memory that they use.

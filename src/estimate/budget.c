@@ -60,7 +60,7 @@ const char *budget_energy_unit(const struct workload_estimate *estimate)
 static double value_of(const struct workload_estimate *estimate, enum budget_kind kind,
                        double *plus_minus)
 {
-    const struct estimate_totals *all = &estimate->all;
+    const struct estimate_totals *all = &estimate->total;
     switch (kind) {
     case BUDGET_LATENCY:
         *plus_minus = all->latency_plus_minus;
@@ -155,8 +155,8 @@ bool budget_holds_for_all(const struct budget *budget, const struct estimate_gri
         return true;
     for (size_t i = 0; i < grid->able; i++) {
         const struct grid_point *point = &grid->items[i];
-        holds = (holds && point->place > 0) || budget_holds(budget, &point->outcome);
-        bool is_last = i + 1 == grid->able || grid->items[i + 1].place == 0;
+        holds = (holds && point->rank > 0) || budget_holds(budget, &point->estimate);
+        bool is_last = i + 1 == grid->able || grid->items[i + 1].rank == 0;
         held += is_last && holds;
     }
     return held == grid->demand_count;

@@ -141,8 +141,8 @@ static void append_node(struct groups *groups, struct group *group, node_id node
     const struct dataflow *flow = groups->flow;
     for (size_t i = 0; i < added->input_count; i++) {
         tensor_id root = dataflow_input(flow, added, i);
-        node_id maker = root >= 0 ? flow->graph->tensors[root].maker : GRAPH_NONE;
-        bool is_inside = maker >= 0 && groups->of[maker] == (int32_t)(group - groups->items);
+        node_id producer = root >= 0 ? flow->graph->tensors[root].producer : GRAPH_NONE;
+        bool is_inside = producer >= 0 && groups->of[producer] == (int32_t)(group - groups->items);
         if (!is_inside && dataflow_is_computed(flow, root))
             group->source = GRAPH_NONE;
     }
@@ -177,11 +177,11 @@ static struct group *group_before(const struct groups *groups, tensor_id root, n
     if (root < 0 || flow->is_output[root] || dataflow_reader_count(flow, root) != 1 ||
         flow->readers[flow->first_reader[root]] != reader)
         return NULL;
-    node_id maker = flow->graph->tensors[root].maker;
-    if (maker < 0 || groups->of[maker] < 0 || node_at(groups, maker)->output_count != 1)
+    node_id producer = flow->graph->tensors[root].producer;
+    if (producer < 0 || groups->of[producer] < 0 || node_at(groups, producer)->output_count != 1)
         return NULL;
-    struct group *group = &groups->items[groups->of[maker]];
-    return group->tail == maker && group->size < GROUP_MAX_NODES ? group : NULL;
+    struct group *group = &groups->items[groups->of[producer]];
+    return group->tail == producer && group->size < GROUP_MAX_NODES ? group : NULL;
 }
 
 /* ---- regions: functions spelled out in small steps ---- */
@@ -345,8 +345,8 @@ static bool is_scaled(const struct groups *groups, const struct group *group)
     for (node_id node = group->head; node >= 0; node = groups->next[node])
         for (size_t i = 0; i < node_at(groups, node)->input_count; i++) {
             tensor_id root = dataflow_input(groups->flow, node_at(groups, node), i);
-            node_id maker = root >= 0 ? groups->flow->graph->tensors[root].maker : GRAPH_NONE;
-            bool is_inside = maker >= 0 && groups->of[maker] == groups->of[node];
+            node_id producer = root >= 0 ? groups->flow->graph->tensors[root].producer : GRAPH_NONE;
+            bool is_inside = producer >= 0 && groups->of[producer] == groups->of[node];
             if (is_inside || root == source || !dataflow_is_computed(groups->flow, root))
                 continue;
             if (source >= 0)
@@ -457,11 +457,11 @@ static bool place_region(struct groups *groups, node_id node)
             start = dataflow_input(flow, node_at(groups, node), i);
     if (start < 0 || !find_region(groups, start, node, &region))
         return false;
-    node_id maker = flow->graph->tensors[start].maker, last = region.nodes[region.count - 1];
+    node_id producer = flow->graph->tensors[start].producer, last = region.nodes[region.count - 1];
     struct group *group =
-        maker >= 0 && groups->of[maker] >= 0 ? &groups->items[groups->of[maker]] : NULL;
+        producer >= 0 && groups->of[producer] >= 0 ? &groups->items[groups->of[producer]] : NULL;
     bool joins = group && region.takes_all && !region.has_means && !region.has_parts &&
-                 group->tail == maker && node_at(groups, maker)->output_count == 1 &&
+                 group->tail == producer && node_at(groups, producer)->output_count == 1 &&
                  group->size + region.count <= GROUP_MAX_NODES && may_follow(groups, group, last);
     uint32_t first = joins ? 0 : 1;
     if (!joins)
@@ -506,7 +506,7 @@ static bool place_behind(struct groups *groups, node_id node)
     return false;
 }
 
-static bool place(struct groups *groups, node_id node)
+static bool join_group(struct groups *groups, node_id node)
 {
     enum graph_op op = node_at(groups, node)->op;
     if (op == GRAPH_MATMUL)
@@ -525,7 +525,7 @@ static bool are_siblings(const struct groups *groups, const struct group *a, con
 {
     const struct graph_node *first = node_at(groups, a->head), *second = node_at(groups, b->head);
     return a->products + b->products <= MAX_SIBLINGS && b->head - a->head <= MAX_DISTANCE &&
-           first->layer == second->layer && first->weight_share == second->weight_share;
+           first->layer == second->layer && first->weight_fraction == second->weight_fraction;
 }
 
 static enum err join_siblings(struct groups *groups)
@@ -580,7 +580,7 @@ enum err fusion_make(const struct dataflow *flow, bool is_fused, struct fusion *
         return err;
     for (size_t i = 0; i < nodes; i++) {
         bool is_placed = groups.of[i] >= 0 || dataflow_is_view(flow, &flow->graph->nodes[i]);
-        if (!is_placed && !(is_fused && place(&groups, (node_id)i)))
+        if (!is_placed && !(is_fused && join_group(&groups, (node_id)i)))
             begin_group(&groups, (node_id)i);
     }
     if (is_fused)

@@ -175,7 +175,7 @@ static void add_subgraph(struct legacy_estimate *out, node_id id)
     subgraph->cost.out.activations = subgraph->outputs;
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *input = graph_input(graph, node, i);
-        if (input && graph_is_of_model(input))
+        if (input && graph_is_static(input))
             subgraph->cost.weights.weights += graph_elements(input);
         else if (input)
             subgraph->cost.in.activations += graph_elements(input);
@@ -207,7 +207,7 @@ static void estimate_row(const struct subgraph *subgraph, const struct legacy_ra
     row->launch_s = hardware->launch_s;
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s;
     row->stretch = row->wave_share = 1;
-    row->utilisation = fmin(1, subgraph->rows / hardware->threads);
+    row->utilization = fmin(1, subgraph->rows / hardware->threads);
     row->joules.compute = row->flops * rates->joules_per_flop;
     row->joules.memory = row->bytes * hardware->joules_per_byte;
     row->joules.idle = rates->idle_w * row->latency_s;
@@ -227,9 +227,9 @@ static void add_row(const struct subgraph_estimate *row, struct pass_estimate *s
     sum->joules.idle += row->joules.idle;
     sum->joules.total += row->joules.total;
     sum->peak_w = fmax(sum->peak_w, row->joules.total / row->latency_s);
-    sum->utilisation += row->utilisation;
+    sum->utilization += row->utilization;
     sum->efficiency += (row->joules.total - row->joules.idle) / row->joules.total;
-    sum->wasted_j += row->joules.idle * (1 - row->utilisation);
+    sum->wasted_j += row->joules.idle * (1 - row->utilization);
     sum->bound_counts[row->bound]++;
 }
 
@@ -266,7 +266,7 @@ static void estimate_all(const struct legacy_rates *rates, struct legacy_estimat
     estimate->macs = out->partition.total.macs;
     estimate->params = graph_parameters(out->partition.graph);
     estimate->average_w = count ? estimate->joules.total / estimate->latency_s : UNKNOWN;
-    estimate->utilisation = count ? estimate->utilisation / (double)count : UNKNOWN;
+    estimate->utilization = count ? estimate->utilization / (double)count : UNKNOWN;
     estimate->efficiency = count ? estimate->efficiency / (double)count : UNKNOWN;
 }
 

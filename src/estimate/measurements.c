@@ -183,7 +183,7 @@ static enum err read_setting(const struct layers_file *file, const struct jv *mo
         return refuse(file, "a setting without model, phase, prompt_tokens or tokens");
     if (!jv_integer(jv_path(model, "workload.batch"), &batch) || batch < 1)
         batch = 1;
-    struct graph_setting *graph = &out->pass.setting;
+    struct graph_options *graph = &out->pass.setting;
     graph->batch = batch;
     graph->phase = strcmp(phase, "decode") ? GRAPH_PREFILL : GRAPH_DECODE;
     if (graph->phase == GRAPH_DECODE) { /* its tokens are of all sequences together */

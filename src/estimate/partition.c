@@ -10,7 +10,6 @@
 #include "core/text.h"
 #include "estimate/dataflow.h"
 #include "estimate/fusion.h"
-#include "estimate/sharding.h"
 
 struct builder {
     struct partition *out;
@@ -58,8 +57,8 @@ static int32_t needed_of(const struct builder *builder, const struct graph_node 
                          int32_t self)
 {
     tensor_id root = dataflow_input(builder->flow, node, input);
-    node_id maker = root >= 0 ? builder->out->graph->tensors[root].maker : GRAPH_NONE;
-    int32_t needed = maker >= 0 ? builder->of[maker] : GRAPH_NONE;
+    node_id producer = root >= 0 ? builder->out->graph->tensors[root].producer : GRAPH_NONE;
+    int32_t needed = producer >= 0 ? builder->of[producer] : GRAPH_NONE;
     return needed == self ? GRAPH_NONE : needed;
 }
 
@@ -92,8 +91,8 @@ static void find_edges(struct builder *builder, int32_t *last)
 
 static bool is_made_inside(const struct builder *builder, tensor_id root, int32_t self)
 {
-    node_id maker = builder->out->graph->tensors[root].maker;
-    return maker >= 0 && builder->of[maker] == self;
+    node_id producer = builder->out->graph->tensors[root].producer;
+    return producer >= 0 && builder->of[producer] == self;
 }
 
 /* The share of a root that a view of it covers: below 1 for a slice. */
@@ -116,10 +115,10 @@ static struct graph_amount read_amount(const struct builder *builder, const stru
         return read;
     struct graph_amount shown = graph_tensor_amount(&graph->tensors[id]);
     double all = graph_bytes(&shown, &ONE), part = all > 0 ? graph_bytes(&read, &ONE) / all : 1;
-    bool is_weight = graph_is_of_model(&graph->tensors[root]);
+    bool is_weight = graph_is_static(&graph->tensors[root]);
     struct graph_amount amount = graph_tensor_amount(&graph->tensors[root]);
     graph_amount_scale(&amount,
-                       part * (is_weight ? node->weight_share : share_of(graph, id, root)));
+                       part * (is_weight ? node->weight_fraction : share_of(graph, id, root)));
     return amount;
 }
 
@@ -128,14 +127,14 @@ static struct graph_amount read_amount(const struct builder *builder, const stru
 static double unread_part(struct builder *builder, const struct graph_node *node, tensor_id id,
                           tensor_id root, int32_t self)
 {
-    bool is_first = builder->seen[root] != self, is_cut = node->weight_share < 1;
+    bool is_first = builder->seen[root] != self, is_cut = node->weight_fraction < 1;
     bool is_repeated = !is_first && id != root && builder->seen[id] == self;
     bool is_weight = !dataflow_is_computed(builder->flow, root);
     if (is_first)
         builder->part[root] = 0;
     builder->seen[root] = builder->seen[id] = self;
     double share =
-        is_weight && is_cut ? node->weight_share : share_of(builder->out->graph, id, root);
+        is_weight && is_cut ? node->weight_fraction : share_of(builder->out->graph, id, root);
     double left = 1 - builder->part[root], taken = share < left ? share : left;
     if (is_repeated || share <= 0)
         return 0;
@@ -317,15 +316,15 @@ static void place_activation(struct builder *builder, tensor_id root)
     struct partition *out = builder->out;
     const struct dataflow *flow = builder->flow;
     const struct graph_tensor *tensor = &out->graph->tensors[root];
-    int32_t from = tensor->maker >= 0 ? builder->of[tensor->maker] : 0, to = from;
+    int32_t from = tensor->producer >= 0 ? builder->of[tensor->producer] : 0, to = from;
     uint32_t first = flow->first_reader[root], count = dataflow_reader_count(flow, root);
-    bool is_read_outside = tensor->maker < 0 || flow->is_output[root] || count == 0;
+    bool is_read_outside = tensor->producer < 0 || flow->is_output[root] || count == 0;
     for (uint32_t r = 0; r < count; r++) {
         int32_t reader = builder->of[flow->readers[first + r]];
         is_read_outside |= reader != from;
         to = reader > to ? reader : to;
     }
-    if (from < 0 || !is_read_outside || (tensor->maker < 0 && count == 0))
+    if (from < 0 || !is_read_outside || (tensor->producer < 0 && count == 0))
         return;
     if (flow->is_output[root])
         to = (int32_t)out->count - 1;
@@ -347,7 +346,7 @@ static void place_tensors(struct builder *builder)
         if (builder->flow->root[i] != (tensor_id)i)
             continue;
         struct graph_amount amount = graph_tensor_amount(tensor);
-        if (graph_is_of_model(tensor)) {
+        if (graph_is_static(tensor)) {
             graph_amount_add(&out->model, &amount);
             if (is_sharded_weight(builder, (tensor_id)i))
                 graph_amount_add(&out->model_sharded, &amount);

@@ -294,8 +294,8 @@ static void estimate_unique(const struct partition *partition, size_t number,
         .macs = devices * work.macs,
         .flops = row->flops,
         .bytes = row->bytes,
-        .wasted_j = row->joules.idle * (1 - row->utilisation),
-        .weighted = row->joules.total * row->utilisation,
+        .wasted_j = row->joules.idle * (1 - row->utilization),
+        .weighted = row->joules.total * row->utilization,
         .joules = row->joules,
         .shares = shares_of(subgraph, row),
     };
@@ -363,7 +363,7 @@ static enum err sum_subgraphs(const struct rates *rates, int devices, struct tim
     out->flops = sum.flops;
     out->bytes = sum.bytes;
     out->wasted_j = sum.wasted_j;
-    out->utilisation = sum.weighted; /* divided by set_ratios */
+    out->utilization = sum.weighted; /* divided by set_ratios */
     out->joules = sum.joules;
     out->traffic = sum.traffic;
     out->peak_w = peak_power(unique, partition->unique_count);
@@ -376,7 +376,7 @@ static void set_ratios(const struct rates *rates, int devices, struct pass_estim
 {
     double all = devices * out->latency_s, total = out->joules.total;
     out->average_w = out->latency_s > 0 ? total / out->latency_s : UNKNOWN;
-    out->utilisation = total > 0 ? out->utilisation / total : UNKNOWN;
+    out->utilization = total > 0 ? out->utilization / total : UNKNOWN;
     out->efficiency = total > 0 ? (total - out->joules.idle) / total : UNKNOWN;
     double macs = out->partition->total.macs; /* replicated work does not count */
     out->mfu = all > 0 ? 2 * macs / (all * rates->product_flops.value) : UNKNOWN;

@@ -59,7 +59,7 @@ struct pass_estimate {
     double joules_plus_minus;
     double average_w, peak_w; /* of all devices */
     double power_plus_minus;
-    double utilisation; /* FLOPs attained over peak, weighted by energy */
+    double utilization; /* FLOPs attained over peak, weighted by energy */
     double mfu, mbu;    /* by the MACs of the model once, and of the memory bandwidth */
     double efficiency;  /* joules above idle over the total */
     double wasted_j;    /* idle joules while units wait: idle x (1 - utilization), summed */

@@ -24,7 +24,7 @@ void predictor_release(struct predictor *predictor)
 
 static enum err open_model(struct predictor *p, const char *word, struct error *why)
 {
-    if (p->is_open && !strcmp(p->model.word, word))
+    if (p->is_open && !strcmp(p->model.source, word))
         return ERR_OK;
     predictor_release(p);
     enum err err = model_open(word, &p->model, why);
@@ -87,8 +87,8 @@ enum err predictor_predict(struct predictor *predictor, const struct measured_pa
     struct estimate_config config = config_of(predictor, pass, work.has_stored);
     err = workload_estimate_make(&work, predictor->hardware, &config, true, &estimate, why);
     if (!err) {
-        *out = (struct prediction){.latency_s = estimate.all.latency_s,
-                                   .joules = estimate.all.joules.total,
+        *out = (struct prediction){.latency_s = estimate.total.latency_s,
+                                   .joules = estimate.total.joules.total,
                                    .regime = regime_of(&estimate)};
         workload_estimate_release(&estimate);
     }

@@ -35,7 +35,7 @@ struct measured_pass {
     const char *model; /* a file or a name */
     bool has_precision;
     enum precision precision;
-    struct graph_setting setting;
+    struct graph_options setting;
     int64_t output_tokens; /* above 0: a whole request, prefill and decode */
 };
 

@@ -46,10 +46,10 @@ static struct trial judge(const struct search *search, enum recommend_kind kind,
                                   .joules_saved_each = search->joules_now - joules,
                                   .saving = 1 - joules / search->joules_now,
                                   .verdict = budget_verdict(search->question->budget, tried),
-                                  .latency_s = tried->all.latency_s,
+                                  .latency_s = tried->total.latency_s,
                                   .units_per_s = workload_estimate_units_per_s(tried),
                                   .memory_bytes = tried->memory.total_peak,
-                                  .joules_total = tried->all.joules.total}};
+                                  .joules_total = tried->total.joules.total}};
     bool repairs = search->is_violated && trial.row.verdict == BUDGET_PASS;
     bool saves = trial.row.saving > RECOMMEND_LEAST &&
                  budget_is_no_worse(search->question->budget, search->now, tried);
@@ -89,14 +89,14 @@ static void propose(struct search *search, const struct trial *trial)
 /* The same workload on another device or in another configuration; not good when the device cannot run it.
  * Only lack of memory is an error. */
 static enum err try_choice(struct search *search, enum recommend_kind kind,
-                           const struct hardware *hardware, const struct estimate_config *choice,
+                           const struct hardware *hardware, const struct estimate_config *config,
                            struct trial *out)
 {
     struct workload_estimate tried;
     struct error lacks = {0};
     *out = (struct trial){0};
     enum err err =
-        workload_estimate_make(search->now->work, hardware, choice, false, &tried, &lacks);
+        workload_estimate_make(search->now->work, hardware, config, false, &tried, &lacks);
     if (err == ERR_NO_MEMORY)
         return err_set(search->why, err, "%s", lacks.text);
     if (!err)
@@ -115,7 +115,7 @@ static enum err try_work(struct search *search, enum recommend_kind kind,
     *out = (struct trial){0};
     enum err err = workload_make(question, &work, &lacks);
     if (!err) {
-        err = workload_estimate_make(&work, search->now->hardware, &search->now->choice, false,
+        err = workload_estimate_make(&work, search->now->hardware, &search->now->config, false,
                                      &tried, &lacks);
         if (!err)
             *out = judge(search, kind, &tried);
@@ -215,17 +215,17 @@ static enum err try_precisions(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0}, least = {0};
-    double width = precision_widths(now->choice.precision).weight;
-    if (now->choice.keeps_stored)
+    double width = precision_widths(now->config.precision).weight;
+    if (now->config.keeps_stored)
         return ERR_OK; /* the file determines it */
     for (enum precision p = 0; p < PRECISION_COUNT; p++) {
-        struct estimate_config choice = now->choice;
+        struct estimate_config config = now->config;
         struct trial trial;
-        if (p == choice.precision || precision_widths(p).weight > width ||
+        if (p == config.precision || precision_widths(p).weight > width ||
             !estimate_offers(now->hardware, p))
             continue;
-        choice.precision = p;
-        enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &choice, &trial);
+        config.precision = p;
+        enum err err = try_choice(search, RECOMMEND_PRECISION, now->hardware, &config, &trial);
         if (err)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--precision %s",
@@ -254,18 +254,18 @@ static bool same_device(const struct hardware *a, const struct hardware *b)
 static enum err try_device(struct search *search, const struct hardware *other, struct trial *out)
 {
     const struct workload_estimate *now = search->now;
-    struct estimate_config choice = now->choice;
+    struct estimate_config config = now->config;
     enum precision usual = estimate_default_precision(other);
     *out = (struct trial){0};
-    if (choice.keeps_stored)
-        choice.precision = usual;
+    if (config.keeps_stored)
+        config.precision = usual;
     if (other->class != now->hardware->class || same_device(other, now->hardware) ||
-        !estimate_offers(other, choice.precision))
+        !estimate_offers(other, config.precision))
         return ERR_OK;
-    enum err err = try_choice(search, RECOMMEND_HARDWARE, other, &choice, out);
-    bool is_usual = choice.precision == usual;
+    enum err err = try_choice(search, RECOMMEND_HARDWARE, other, &config, out);
+    bool is_usual = config.precision == usual;
     str_format(out->row.options, sizeof out->row.options, "--hardware %s%s%s", other->id,
-               is_usual ? "" : " --precision ", is_usual ? "" : precision_name(choice.precision));
+               is_usual ? "" : " --precision ", is_usual ? "" : precision_name(config.precision));
     return err;
 }
 
@@ -281,7 +281,7 @@ static enum err try_catalog(struct search *search)
             return err;
         if (is_better(&trial, &best))
             best = trial;
-        if (trial.row.latency_s <= now->all.latency_s && is_better(&trial, &fast))
+        if (trial.row.latency_s <= now->total.latency_s && is_better(&trial, &fast))
             fast = trial;
     }
     propose(search, &best);
@@ -298,7 +298,7 @@ static enum err try_points(struct search *search)
         struct trial trial;
         enum err err = hardware_at_point(&other, hardware->points[i].name, search->why);
         if (!err)
-            err = try_choice(search, RECOMMEND_POINT, &other, &search->now->choice, &trial);
+            err = try_choice(search, RECOMMEND_POINT, &other, &search->now->config, &trial);
         if (err)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--hardware %.64s", other.id);
@@ -313,11 +313,11 @@ static enum err try_fewer_devices(struct search *search)
 {
     const struct workload_estimate *now = search->now;
     struct trial best = {0};
-    for (int devices = now->choice.devices / 2; devices >= 1; devices /= 2) {
-        struct estimate_config choice = now->choice;
+    for (int devices = now->config.devices / 2; devices >= 1; devices /= 2) {
+        struct estimate_config config = now->config;
         struct trial trial;
-        choice.devices = devices;
-        enum err err = try_choice(search, RECOMMEND_DEVICES, now->hardware, &choice, &trial);
+        config.devices = devices;
+        enum err err = try_choice(search, RECOMMEND_DEVICES, now->hardware, &config, &trial);
         if (err)
             return err;
         str_format(trial.row.options, sizeof trial.row.options, "--devices %d", devices);
@@ -361,12 +361,12 @@ enum err recommend_devices_to_fit(const struct workload_estimate *now, int *devi
 {
     *devices = 0;
     for (int count = 1; count <= DEVICES_MOST && !*devices; count *= 2) {
-        struct estimate_config choice = now->choice;
+        struct estimate_config config = now->config;
         struct workload_estimate tried;
         struct error lacks = {0};
-        choice.devices = count;
+        config.devices = count;
         enum err err =
-            workload_estimate_make(now->work, now->hardware, &choice, false, &tried, &lacks);
+            workload_estimate_make(now->work, now->hardware, &config, false, &tried, &lacks);
         if (err == ERR_NO_MEMORY)
             return err_set(why, err, "%s", lacks.text);
         if (err) /* it cannot be shared */

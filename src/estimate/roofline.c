@@ -228,7 +228,7 @@ static enum estimate_bound bound_of(const struct subgraph_estimate *row)
     return times[largest] > BALANCED_BAND * second ? (enum estimate_bound)largest : BOUND_BALANCED;
 }
 
-static double utilisation_of(const struct roofline_work *work, const struct rates *rates,
+static double utilization_of(const struct roofline_work *work, const struct rates *rates,
                              double latency_s)
 {
     double busy =
@@ -242,7 +242,7 @@ static void estimate_time(const struct subgraph *subgraph, const struct roofline
 {
     row->wave_share = wave_share(subgraph, work, rates->units);
     double reached = rates->compute_share.value * row->wave_share;
-    row->compute_s = utilisation_of(work, rates, 1) / reached;
+    row->compute_s = utilization_of(work, rates, 1) / reached;
     row->memory_s = work->bytes / (rates->bytes_per_s.value * rates->memory_share.value);
     row->launch_s = fmax(1, subgraph->steps) * rates->launch_s.value;
     row->link_s = work->link_steps > 0 ? work->traffic.link / rates->link_bytes_per_s.value +
@@ -250,7 +250,7 @@ static void estimate_time(const struct subgraph *subgraph, const struct roofline
                                        : 0;
     row->latency_s = fmax(row->compute_s, row->memory_s) + row->launch_s + row->link_s;
     row->stretch = 1;
-    row->utilisation = utilisation_of(work, rates, row->latency_s);
+    row->utilization = utilization_of(work, rates, row->latency_s);
     row->bound = bound_of(row);
 }
 
@@ -272,7 +272,7 @@ static void estimate_energy(const struct roofline_work *work, const struct rates
     if (least_s > row->latency_s) {
         row->stretch = least_s / row->latency_s;
         row->latency_s = least_s;
-        row->utilisation = utilisation_of(work, rates, least_s);
+        row->utilization = utilization_of(work, rates, least_s);
     }
     one.idle = rates->idle_w.value * row->latency_s;
     row->joules = (struct estimate_joules){.compute = devices * one.compute,

@@ -86,7 +86,7 @@ struct subgraph_estimate {
     double stretch;   /* factor by which the power limit lengthened it; 1: not at all */
     double latency_s; /* of the subgraph, stretched */
     double flops, bytes;
-    double utilisation;            /* of the peak in this precision */
+    double utilization;            /* of the peak in this precision */
     double wave_share;             /* share of the units busy, averaged over waves; 1: all */
     struct estimate_joules joules; /* of all devices; UNKNOWN where the device states no figure */
     enum estimate_bound bound;

@@ -127,7 +127,7 @@ static bool is_selected(const struct reader *r)
 
 /* ---- passes of models ---- */
 
-static enum err read_phase(const struct reader *r, struct graph_setting *setting)
+static enum err read_phase(const struct reader *r, struct graph_options *setting)
 {
     const char *phase = cell(r, "phase");
     if (!strcmp(phase, "decode"))
@@ -142,7 +142,7 @@ static enum err read_phase(const struct reader *r, struct graph_setting *setting
 static void name_pass(const struct reader *r, const struct measured_pass *pass,
                       struct validate_row *row)
 {
-    const struct graph_setting *setting = &pass->setting;
+    const struct graph_options *setting = &pass->setting;
     const char *phase = cell(r, "phase"), *runtime = cell(r, "runtime");
     struct text name = {0};
     text_addf(&name, "%.40s", pass->model);
@@ -164,7 +164,7 @@ static void name_pass(const struct reader *r, const struct measured_pass *pass,
 static enum err read_model_row(const struct reader *r)
 {
     struct measured_pass pass = {.model = cell(r, "model")};
-    struct graph_setting *setting = &pass.setting;
+    struct graph_options *setting = &pass.setting;
     struct validate_row row = {0};
     struct error inner = {0};
     enum err err = read_phase(r, setting);

@@ -32,7 +32,7 @@ static void add_to_totals(struct estimate_totals *sums, const struct pass_estima
     estimate_joules_add(&sums->joules, &estimate->joules, times);
     estimate_traffic_add(&sums->traffic, &estimate->traffic, times);
     sums->peak_w = larger(sums->peak_w, estimate->peak_w);
-    sums->utilisation += joules * estimate->utilisation;
+    sums->utilization += joules * estimate->utilization;
     sums->mfu += latency * estimate->mfu;
     sums->mbu += latency * estimate->mbu;
     sums->wasted_j += times * estimate->wasted_j;
@@ -44,7 +44,7 @@ static void finish_totals(struct estimate_totals *sums)
     sums->power_plus_minus /= sums->latency_s;
     sums->mfu /= sums->latency_s;
     sums->mbu /= sums->latency_s;
-    sums->utilisation /= sums->joules.total;
+    sums->utilization /= sums->joules.total;
     sums->efficiency = (sums->joules.total - sums->joules.idle) / sums->joules.total;
 }
 
@@ -86,9 +86,9 @@ static void add_pass(struct workload_estimate *out, const struct pass_estimate *
     }
     out->used = pass->used;
     out->params = pass->params;
-    add_to_totals(&out->all, pass, work->passes[index].times);
+    add_to_totals(&out->total, pass, work->passes[index].times);
     if (counts_bounds(work, index, work->count))
-        add_bounds(&out->all, pass);
+        add_bounds(&out->total, pass);
 }
 
 /* Share of the MACs of all passes that tensor parallelism divides. */
@@ -107,7 +107,7 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
                                 struct workload_estimate *out, struct error *why)
 {
     enum err err = ERR_OK;
-    *out = (struct workload_estimate){.work = work, .hardware = hardware, .choice = *config};
+    *out = (struct workload_estimate){.work = work, .hardware = hardware, .config = *config};
     out->divided = divided_share(work, config->devices);
     out->limit_w = hardware->limit_w.value * config->devices;
     if (has_detail) {
@@ -123,13 +123,13 @@ enum err workload_estimate_make(const struct workload *work, const struct hardwa
             add_pass(out, pass, i);
         pass_estimate_release(&one);
     }
-    if (!err && !(out->all.latency_s > 0))
+    if (!err && !(out->total.latency_s > 0))
         err =
             err_set(why, ERR_NO_DATA, "%.100s: no operations to estimate", work->spec.model->name);
     if (err)
         workload_estimate_release(out);
     else
-        finish_totals(&out->all);
+        finish_totals(&out->total);
     return err;
 }
 
@@ -198,12 +198,12 @@ workload_estimate_timeline_partition(const struct workload_estimate *estimate)
 
 double workload_estimate_joules_per_unit(const struct workload_estimate *estimate)
 {
-    return estimate->all.joules.total / estimate->work->units;
+    return estimate->total.joules.total / estimate->work->units;
 }
 
 double workload_estimate_units_per_s(const struct workload_estimate *estimate)
 {
-    return estimate->work->units / estimate->all.latency_s;
+    return estimate->work->units / estimate->total.latency_s;
 }
 
 /* ---- subgraphs ---- */
@@ -213,7 +213,7 @@ static void add_row(struct subgraph_total *sum, const struct subgraph_estimate *
     sum->flops += times * row->flops;
     sum->bytes += times * row->bytes;
     sum->latency_s += times * row->latency_s;
-    sum->utilisation += times * row->latency_s * row->utilisation;
+    sum->utilization += times * row->latency_s * row->utilization;
     estimate_joules_add(&sum->joules, &row->joules, times);
     sum->bound = row->bound; /* of the last: the longest context */
 }
@@ -248,7 +248,7 @@ enum err workload_estimate_subgraphs(const struct workload_estimate *estimate,
         }
     }
     for (size_t i = 0; i < total; i++)
-        all[i].utilisation = all[i].latency_s > 0 ? all[i].utilisation / all[i].latency_s : UNKNOWN;
+        all[i].utilization = all[i].latency_s > 0 ? all[i].utilization / all[i].latency_s : UNKNOWN;
     *rows = all;
     *count = total;
     return ERR_OK;

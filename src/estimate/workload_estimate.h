@@ -21,22 +21,20 @@ struct estimate_totals {
     struct estimate_joules joules;
     double joules_plus_minus;
     double average_w, peak_w, power_plus_minus;
-    double utilisation, mfu, mbu, efficiency, wasted_j;
+    double utilization, mfu, mbu, efficiency, wasted_j;
     double bound_counts[BOUND_COUNT]; /* of subgraphs; decode steps count once */
 };
 
 struct workload_estimate {
     const struct workload *work;
     const struct hardware *hardware;
-    struct estimate_config choice;
+    struct estimate_config config;
     enum precision used;
     double params;
-    double
-        divided; /* share of the model's MACs that devices divide; the rest is replicated; UNKNOWN for 1 */
-    struct estimate_totals all;
-    struct estimate_memory
-        memory;     /* of the pass with the highest peak; its timeline is that pass's */
-    double limit_w; /* of all devices; UNKNOWN: not stated */
+    double divided; /* share of the MACs that devices divide, not replicate; UNKNOWN for one */
+    struct estimate_totals total;
+    struct estimate_memory memory; /* of the pass with the highest peak */
+    double limit_w;                /* of all devices; UNKNOWN: not stated */
     enum estimate_confidence confidence;
     char confidence_reason[160];
     struct pass_estimate *passes; /* as in the workload; NULL without detail */
@@ -78,7 +76,7 @@ struct subgraph_total {
     const struct subgraph *subgraph;
     enum graph_phase phase;
     double flops, bytes, latency_s;
-    double utilisation; /* weighted by time */
+    double utilization; /* weighted by time */
     struct estimate_joules joules;
     enum estimate_bound bound; /* of the decode step with the longest context */
 };

@@ -1,3 +1,4 @@
+/* Every function computes the shape of its output, adds the parameters it needs and then the node. */
 #include "graph/build.h"
 
 #include <stdarg.h>
@@ -6,9 +7,10 @@
 
 #include "core/text.h"
 
-static const char NO_INPUT[] = "has no input of a shape that it can take";
+static const char BAD_INPUT[] = "has an input of the wrong rank";
+static const char BAD_WINDOW_INPUT[] = "needs an input with one to three spatial dimensions";
 
-/* ---- from begin to end ---- */
+/* ---- begin and end ---- */
 
 struct build build_begin(struct graph *graph, const char *model_name, struct error *why)
 {
@@ -27,7 +29,7 @@ enum err build_end(struct build *build)
     return build->err;
 }
 
-void build_inside(struct build *build, const char *format, ...)
+void build_scope(struct build *build, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -45,35 +47,41 @@ tensor_id build_fail(struct build *build, const char *name, const char *what)
 
 /* ---- tensors ---- */
 
-static tensor_id add_tensor(struct build *build, enum graph_role role, enum graph_numbers numbers,
+static tensor_id add_tensor(struct build *build, enum graph_role role, enum graph_dtype dtype,
                             const char *name, const char *suffix, int rank, const int64_t *dims)
 {
     tensor_id id = GRAPH_NONE;
     char full[192];
     if (build->err)
         return id;
-    if (rank < 0 || rank > GRAPH_MOST_DIMENSIONS)
+    if (rank < 0 || rank > GRAPH_MAX_RANK)
         return build_fail(build, name, "has too many dimensions");
     str_join(full, sizeof full, build->prefix, name, suffix);
     struct graph_tensor tensor = {
-        .name = full, .role = role, .numbers = numbers, .rank = (uint8_t)rank};
+        .name = full, .role = role, .dtype = dtype, .rank = (uint8_t)rank};
     for (int i = 0; i < rank; i++)
         if ((tensor.dims[i] = dims[i]) <= 0)
-            return build_fail(build, name, "would have no numbers: its input is too small");
+            return build_fail(build, name, "would have no elements: its input is too small");
     build->err = graph_add_tensor(build->graph, &tensor, &id, build->why);
     return id;
 }
 
-tensor_id build_input(struct build *build, const char *name, enum graph_numbers numbers, int rank,
+tensor_id build_input(struct build *build, const char *name, enum graph_dtype dtype, int rank,
                       const int64_t *dims)
 {
-    return add_tensor(build, GRAPH_INPUT, numbers, name, "", rank, dims);
+    return add_tensor(build, GRAPH_INPUT, dtype, name, "", rank, dims);
 }
 
 tensor_id build_tensor(struct build *build, enum graph_role role, const char *name, int rank,
                        const int64_t *dims)
 {
-    return add_tensor(build, role, GRAPH_NUMBERS, name, "", rank, dims);
+    return add_tensor(build, role, GRAPH_FLOAT, name, "", rank, dims);
+}
+
+static tensor_id add_parameter(struct build *build, const char *name, const char *suffix, int rank,
+                               const int64_t *dims)
+{
+    return add_tensor(build, GRAPH_PARAMETER, GRAPH_FLOAT, name, suffix, rank, dims);
 }
 
 void build_output(struct build *build, tensor_id tensor)
@@ -96,8 +104,8 @@ int build_rank(const struct build *build, tensor_id id)
 int64_t build_dim(const struct build *build, tensor_id id, int index)
 {
     const struct graph_tensor *tensor = tensor_of(build, id);
-    int place = tensor && index < 0 ? tensor->rank + index : index;
-    return tensor && place >= 0 && place < tensor->rank ? tensor->dims[place] : 0;
+    int axis = tensor && index < 0 ? tensor->rank + index : index;
+    return tensor && axis >= 0 && axis < tensor->rank ? tensor->dims[axis] : 0;
 }
 
 /* ---- nodes ---- */
@@ -105,7 +113,7 @@ int64_t build_dim(const struct build *build, tensor_id id, int index)
 tensor_id build_node(struct build *build, const struct graph_node *node, const tensor_id *inputs,
                      int input_count, int rank, const int64_t *dims)
 {
-    tensor_id out = add_tensor(build, GRAPH_ACTIVATION, GRAPH_NUMBERS, node->name, "", rank, dims);
+    tensor_id out = add_tensor(build, GRAPH_ACTIVATION, GRAPH_FLOAT, node->name, "", rank, dims);
     if (build->err)
         return GRAPH_NONE;
     char full[192];
@@ -120,14 +128,14 @@ tensor_id build_node(struct build *build, const struct graph_node *node, const t
     return build->err ? GRAPH_NONE : out;
 }
 
-/* One that gives the shape of `like`. */
+/* A node whose output has the shape of `like`. */
 static tensor_id node_like(struct build *build, const struct graph_node *node,
                            const tensor_id *inputs, int count, tensor_id like)
 {
-    int64_t dims[GRAPH_MOST_DIMENSIONS] = {0};
+    int64_t dims[GRAPH_MAX_RANK] = {0};
     const struct graph_tensor *tensor = tensor_of(build, like);
     if (!tensor)
-        return build_fail(build, node->name, NO_INPUT);
+        return build_fail(build, node->name, BAD_INPUT);
     memcpy(dims, tensor->dims, sizeof dims);
     return build_node(build, node, inputs, count, tensor->rank, dims);
 }
@@ -143,27 +151,27 @@ tensor_id build_binary(struct build *build, enum graph_op op, const char *name, 
 {
     int rank_a = build_rank(build, a), rank_b = build_rank(build, b);
     int rank = rank_a > rank_b ? rank_a : rank_b;
-    int64_t dims[GRAPH_MOST_DIMENSIONS];
+    int64_t dims[GRAPH_MAX_RANK];
     for (int i = 1; i <= rank; i++) {
         int64_t of_a = i <= rank_a ? build_dim(build, a, -i) : 1;
         int64_t of_b = i <= rank_b ? build_dim(build, b, -i) : 1;
         if (of_a != of_b && of_a != 1 && of_b != 1)
-            return build_fail(build, name, "joins two shapes that do not fit");
+            return build_fail(build, name, "has inputs that cannot be broadcast");
         dims[rank - i] = of_a > of_b ? of_a : of_b;
     }
     struct graph_node node = {.op = op, .name = name};
     return build_node(build, &node, (tensor_id[]){a, b}, 2, rank, dims);
 }
 
-/* ---- products of matrices ---- */
+/* ---- matrix products ---- */
 
 tensor_id build_linear_with(struct build *build, const char *name, tensor_id x, tensor_id weight,
                             tensor_id bias, int64_t out)
 {
     const struct graph_tensor *in = tensor_of(build, x);
-    int64_t dims[GRAPH_MOST_DIMENSIONS] = {0};
+    int64_t dims[GRAPH_MAX_RANK] = {0};
     if (!in || in->rank == 0)
-        return build_fail(build, name, NO_INPUT);
+        return build_fail(build, name, BAD_INPUT);
     memcpy(dims, in->dims, sizeof dims);
     dims[in->rank - 1] = out;
     struct graph_node node = {.op = GRAPH_LINEAR, .name = name};
@@ -175,21 +183,19 @@ tensor_id build_linear(struct build *build, const char *name, tensor_id x, int64
                        bool has_bias)
 {
     int64_t dims[] = {out, build_dim(build, x, -1)};
-    tensor_id weight = add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".weight", 2, dims);
-    tensor_id bias = has_bias
-                         ? add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".bias", 1, dims)
-                         : GRAPH_NONE;
+    tensor_id weight = add_parameter(build, name, ".weight", 2, dims);
+    tensor_id bias = has_bias ? add_parameter(build, name, ".bias", 1, dims) : GRAPH_NONE;
     return build_linear_with(build, name, x, weight, bias, out);
 }
 
 tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tensor_id b)
 {
     const struct graph_tensor *left = tensor_of(build, a);
-    int64_t dims[GRAPH_MOST_DIMENSIONS] = {0};
+    int64_t dims[GRAPH_MAX_RANK] = {0};
     if (!left || left->rank < 2)
-        return build_fail(build, name, NO_INPUT);
+        return build_fail(build, name, BAD_INPUT);
     if (build_dim(build, a, -1) != build_dim(build, b, -2))
-        return build_fail(build, name, "multiplies matrices that do not fit");
+        return build_fail(build, name, "multiplies matrices whose inner dimensions differ");
     memcpy(dims, left->dims, sizeof dims);
     dims[left->rank - 1] = build_dim(build, b, -1);
     struct graph_node node = {.op = GRAPH_MATMUL, .name = name};
@@ -197,27 +203,27 @@ tensor_id build_matmul(struct build *build, const char *name, tensor_id a, tenso
 }
 
 tensor_id build_attention(struct build *build, const char *name, tensor_id q, tensor_id k,
-                          tensor_id v, tensor_id extra_k, tensor_id extra_v,
+                          tensor_id v, tensor_id cache_k, tensor_id cache_v,
                           struct graph_attention attention)
 {
     int64_t dims[] = {build_dim(build, q, 0), build_dim(build, q, 1),
                       attention.heads * attention.value_size};
     struct graph_node node = {.op = GRAPH_ATTENTION, .name = name, .as.attention = attention};
-    return build_node(build, &node, (tensor_id[]){q, k, v, extra_k, extra_v}, extra_k >= 0 ? 5 : 3,
+    return build_node(build, &node, (tensor_id[]){q, k, v, cache_k, cache_v}, cache_k >= 0 ? 5 : 3,
                       3, dims);
 }
 
-/* ---- norms and tables ---- */
+/* ---- norms, embeddings, recurrence ---- */
 
 tensor_id build_batch_norm(struct build *build, const char *name, tensor_id x)
 {
     int64_t channels[] = {build_dim(build, x, 1)};
     tensor_id inputs[] = {
         x,
-        add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".weight", 1, channels),
-        add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".bias", 1, channels),
-        add_tensor(build, GRAPH_BUFFER, GRAPH_NUMBERS, name, ".running_mean", 1, channels),
-        add_tensor(build, GRAPH_BUFFER, GRAPH_NUMBERS, name, ".running_var", 1, channels),
+        add_parameter(build, name, ".weight", 1, channels),
+        add_parameter(build, name, ".bias", 1, channels),
+        add_tensor(build, GRAPH_BUFFER, GRAPH_FLOAT, name, ".running_mean", 1, channels),
+        add_tensor(build, GRAPH_BUFFER, GRAPH_FLOAT, name, ".running_var", 1, channels),
     };
     struct graph_node node = {.op = GRAPH_BATCH_NORM, .name = name};
     return node_like(build, &node, inputs, 5, x);
@@ -227,10 +233,8 @@ tensor_id build_norm(struct build *build, enum graph_op op, const char *name, te
                      bool has_bias)
 {
     int64_t features[] = {build_dim(build, x, op == GRAPH_GROUP_NORM ? 1 : -1)};
-    tensor_id inputs[] = {
-        x, add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".weight", 1, features),
-        has_bias ? add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".bias", 1, features)
-                 : GRAPH_NONE};
+    tensor_id inputs[] = {x, add_parameter(build, name, ".weight", 1, features),
+                          has_bias ? add_parameter(build, name, ".bias", 1, features) : GRAPH_NONE};
     struct graph_node node = {.op = op, .name = name};
     return node_like(build, &node, inputs, has_bias ? 3 : 2, x);
 }
@@ -239,7 +243,7 @@ tensor_id build_embedding_with(struct build *build, const char *name, tensor_id 
                                tensor_id table)
 {
     int rank = build_rank(build, ids);
-    int64_t dims[GRAPH_MOST_DIMENSIONS + 1] = {0};
+    int64_t dims[GRAPH_MAX_RANK + 1] = {0};
     for (int i = 0; i < rank; i++)
         dims[i] = build_dim(build, ids, i);
     dims[rank] = build_dim(build, table, -1);
@@ -250,25 +254,182 @@ tensor_id build_embedding_with(struct build *build, const char *name, tensor_id 
 tensor_id build_embedding(struct build *build, const char *name, tensor_id ids, int64_t rows,
                           int64_t features)
 {
-    tensor_id table = add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".weight", 2,
-                                 (int64_t[]){rows, features});
+    tensor_id table = add_parameter(build, name, ".weight", 2, (int64_t[]){rows, features});
     return build_embedding_with(build, name, ids, table);
 }
 
 tensor_id build_recurrent(struct build *build, enum graph_op op, const char *name, tensor_id x,
-                          int64_t hidden, bool both_ways)
+                          int64_t hidden, bool is_bidirectional)
 {
-    int64_t gates = op == GRAPH_LSTM ? 4 : op == GRAPH_GRU ? 3 : 1, ways = both_ways ? 2 : 1;
-    int64_t in[] = {ways, gates * hidden, build_dim(build, x, -1)};
-    int64_t back[] = {ways, gates * hidden, hidden}, biases[] = {ways, 2 * gates * hidden};
-    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), ways * hidden};
-    tensor_id inputs[] = {
-        x, add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".weight_ih", 3, in),
-        add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".weight_hh", 3, back),
-        add_tensor(build, GRAPH_PARAMETER, GRAPH_NUMBERS, name, ".bias", 2, biases)};
+    int64_t gates = op == GRAPH_LSTM  ? 4
+                    : op == GRAPH_GRU ? 3
+                                      : 1,
+            directions = is_bidirectional ? 2 : 1;
+    int64_t in[] = {directions, gates * hidden, build_dim(build, x, -1)};
+    int64_t back[] = {directions, gates * hidden, hidden};
+    int64_t biases[] = {directions, 2 * gates * hidden};
+    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1), directions * hidden};
+    tensor_id inputs[] = {x, add_parameter(build, name, ".weight_ih", 3, in),
+                          add_parameter(build, name, ".weight_hh", 3, back),
+                          add_parameter(build, name, ".bias", 2, biases)};
     struct graph_node node = {
         .op = op,
         .name = name,
-        .as.recurrent = {.steps = dims[1], .hidden = hidden, .directions = ways}};
+        .as.recurrent = {.steps = dims[1], .hidden = hidden, .directions = directions}};
     return build_node(build, &node, inputs, 4, 3, dims);
+}
+
+/* ---- windows ---- */
+
+static int32_t or_one(int32_t number)
+{
+    return number > 0 ? number : 1;
+}
+
+static struct graph_window window_of(struct build_conv conv, int rank, int64_t groups)
+{
+    struct graph_window window = {.rank = (uint8_t)rank, .groups = groups};
+    for (int i = 0; i < rank; i++) {
+        bool is_width = i == rank - 1 && conv.kernel_w > 0;
+        window.kernel[i] = is_width ? conv.kernel_w : conv.kernel;
+        window.stride[i] = or_one(is_width && conv.stride_w > 0 ? conv.stride_w : conv.stride);
+        window.dilation[i] = or_one(conv.dilation);
+        window.pad_before[i] = window.pad_after[i] = is_width ? conv.pad_w : conv.pad;
+    }
+    return window;
+}
+
+/* The output size along one dimension. */
+static int64_t window_output(const struct graph_window *window, int i, int64_t size, bool rounds_up)
+{
+    int64_t extent = (int64_t)window->dilation[i] * (window->kernel[i] - 1) + 1;
+    int64_t space = size + window->pad_before[i] + window->pad_after[i] - extent;
+    if (space < 0)
+        return 0;
+    int64_t steps = space / window->stride[i];
+    /* One more that begins inside the input or the padding before it. */
+    if (rounds_up && space % window->stride[i] &&
+        (steps + 1) * window->stride[i] < size + window->pad_before[i])
+        steps++;
+    return steps + 1;
+}
+
+static int64_t transposed_output(const struct graph_window *window, int i, int64_t size,
+                                 int32_t output_pad)
+{
+    return (size - 1) * window->stride[i] - window->pad_before[i] - window->pad_after[i] +
+           (int64_t)window->dilation[i] * (window->kernel[i] - 1) + output_pad + 1;
+}
+
+tensor_id build_conv(struct build *build, const char *name, tensor_id x, struct build_conv conv)
+{
+    int rank = build_rank(build, x) - 2;
+    int64_t in = build_dim(build, x, 1);
+    int64_t groups = conv.groups < 0 ? in : conv.groups > 0 ? conv.groups : 1;
+    if (rank < 1 || rank > 3)
+        return build_fail(build, name, BAD_WINDOW_INPUT);
+    if (in % groups || conv.channels % groups)
+        return build_fail(build, name, "has channels that are not a multiple of its groups");
+    struct graph_window window = window_of(conv, rank, groups);
+    int64_t dims[5] = {build_dim(build, x, 0), conv.channels};
+    int64_t weight[5] = {conv.is_transposed ? in : conv.channels,
+                         (conv.is_transposed ? conv.channels : in) / groups};
+    for (int i = 0; i < rank; i++) {
+        int64_t size = build_dim(build, x, i + 2);
+        dims[i + 2] = conv.is_transposed ? transposed_output(&window, i, size, conv.output_pad)
+                                         : window_output(&window, i, size, false);
+        weight[i + 2] = window.kernel[i];
+    }
+    tensor_id inputs[] = {x, add_parameter(build, name, ".weight", rank + 2, weight),
+                          conv.has_bias ? add_parameter(build, name, ".bias", 1, &conv.channels)
+                                        : GRAPH_NONE};
+    struct graph_node node = {.op = conv.is_transposed ? GRAPH_CONV_TRANSPOSE : GRAPH_CONV,
+                              .name = name,
+                              .as.window = window};
+    return build_node(build, &node, inputs, conv.has_bias ? 3 : 2, rank + 2, dims);
+}
+
+tensor_id build_pool(struct build *build, const char *name, tensor_id x, struct build_pool pool)
+{
+    int rank = build_rank(build, x) - 2;
+    if (rank < 1 || rank > 3)
+        return build_fail(build, name, BAD_WINDOW_INPUT);
+    struct build_conv like = {.kernel = pool.kernel, .stride = pool.stride, .pad = pool.pad};
+    struct graph_window window = window_of(like, rank, 1);
+    int64_t dims[5] = {build_dim(build, x, 0), build_dim(build, x, 1)};
+    for (int i = 0; i < rank; i++)
+        dims[i + 2] = window_output(&window, i, build_dim(build, x, i + 2), pool.rounds_up);
+    struct graph_node node = {.op = pool.op, .name = name, .as.window = window};
+    return build_node(build, &node, &x, 1, rank + 2, dims);
+}
+
+tensor_id build_global_pool(struct build *build, const char *name, tensor_id x)
+{
+    int rank = build_rank(build, x);
+    int64_t dims[GRAPH_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dims[i] = i < 2 ? build_dim(build, x, i) : 1;
+    struct graph_node node = {.op = GRAPH_REDUCE, .name = name};
+    return build_node(build, &node, &x, 1, rank, dims);
+}
+
+/* ---- shapes ---- */
+
+tensor_id build_view(struct build *build, const char *name, tensor_id x, int rank,
+                     const int64_t *dims)
+{
+    int64_t given = 1, total = 1, shape[GRAPH_MAX_RANK];
+    bool is_too_large = false, has_inferred = false;
+    if (rank < 0 || rank > GRAPH_MAX_RANK)
+        return build_fail(build, name, "has too many dimensions");
+    for (int i = 0; i < build_rank(build, x); i++)
+        is_too_large |= __builtin_mul_overflow(total, build_dim(build, x, i), &total);
+    for (int i = 0; i < rank; i++) {
+        has_inferred = has_inferred || dims[i] <= 0;
+        is_too_large |= __builtin_mul_overflow(given, dims[i] > 0 ? dims[i] : 1, &given);
+    }
+    if (is_too_large || (has_inferred ? total % given : total - given))
+        return build_fail(build, name, "has a shape with another number of elements");
+    for (int i = 0; i < rank; i++)
+        shape[i] = dims[i] > 0 ? dims[i] : total / given;
+    struct graph_node node = {.op = GRAPH_VIEW, .name = name};
+    return build_node(build, &node, &x, 1, rank, shape);
+}
+
+tensor_id build_flatten(struct build *build, const char *name, tensor_id x)
+{
+    return build_view(build, name, x, 2, (int64_t[]){build_dim(build, x, 0), -1});
+}
+
+tensor_id build_rearrange(struct build *build, const char *name, tensor_id x, int rank,
+                          const int64_t *dims)
+{
+    struct graph_node node = {.op = GRAPH_REARRANGE, .name = name};
+    return build_node(build, &node, &x, 1, rank, dims);
+}
+
+tensor_id build_move(struct build *build, const char *name, tensor_id x, int rank,
+                     const int64_t *dims)
+{
+    struct graph_node node = {.op = GRAPH_MOVE, .name = name};
+    return build_node(build, &node, &x, 1, rank, dims);
+}
+
+tensor_id build_concat(struct build *build, const char *name, int axis, const tensor_id *parts,
+                       int count)
+{
+    int rank = build_rank(build, parts[0]);
+    int64_t dims[GRAPH_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        dims[i] = build_dim(build, parts[0], i);
+    if (axis < 0 || axis >= rank)
+        return build_fail(build, name, "concatenates along an axis that is out of range");
+    for (int i = 1; i < count; i++) {
+        for (int k = 0; k < rank; k++)
+            if (k != axis && build_dim(build, parts[i], k) != dims[k])
+                return build_fail(build, name, "concatenates shapes that do not match");
+        dims[axis] += build_dim(build, parts[i], axis);
+    }
+    struct graph_node node = {.op = GRAPH_MOVE, .name = name, .label = "concat"};
+    return build_node(build, &node, parts, count, rank, dims);
 }

@@ -1,6 +1,6 @@
 #include "graph/count.h"
 
-/* Softmax: scale, less the largest, exponential, sum, divide. */
+/* Per element of the scores (scale, subtract the maximum, exponential, sum, divide) or of the state. */
 enum { SOFTMAX_OPERATIONS = 5, LSTM_OPERATIONS = 14, GRU_OPERATIONS = 12, RNN_OPERATIONS = 4 };
 
 /* ---- amounts ---- */
@@ -33,28 +33,28 @@ double graph_bytes(const struct graph_amount *amount, const struct precision_wid
            amount->cached * widths->cache + amount->fixed_bytes;
 }
 
-static double fixed_width(enum graph_numbers numbers)
+static double fixed_width(enum graph_dtype dtype)
 {
-    return numbers == GRAPH_INTEGERS_64 ? 8 : numbers == GRAPH_INTEGERS_32 ? 4 : 1;
+    return dtype == GRAPH_INT64 ? 8 : dtype == GRAPH_INT32 ? 4 : 1;
 }
 
-bool graph_is_of_model(const struct graph_tensor *tensor)
+bool graph_is_static(const struct graph_tensor *tensor)
 {
     return tensor->role == GRAPH_PARAMETER || tensor->role == GRAPH_BUFFER ||
            tensor->role == GRAPH_CONSTANT;
 }
 
-/* So many of the tensor's numbers. */
+/* So many elements of the tensor. */
 static struct graph_amount amount_of(const struct graph_tensor *tensor, double elements)
 {
     struct graph_amount amount = {0};
-    double all = graph_elements(tensor);
-    if (tensor->stored_bytes > 0 && all > 0) {
+    double total = graph_elements(tensor);
+    if (tensor->stored_bytes > 0 && total > 0) {
         amount.stored_weights = elements;
-        amount.stored_bytes = tensor->stored_bytes * elements / all;
-    } else if (tensor->numbers != GRAPH_NUMBERS) {
-        amount.fixed_bytes = elements * fixed_width(tensor->numbers);
-    } else if (graph_is_of_model(tensor)) {
+        amount.stored_bytes = tensor->stored_bytes * elements / total;
+    } else if (tensor->dtype != GRAPH_FLOAT) {
+        amount.fixed_bytes = elements * fixed_width(tensor->dtype);
+    } else if (graph_is_static(tensor)) {
         amount.weights = elements;
     } else if (tensor->role == GRAPH_CACHE) {
         amount.cached = elements;
@@ -81,24 +81,24 @@ static double last_dimension(const struct graph_tensor *tensor)
     return tensor && tensor->rank ? (double)tensor->dims[tensor->rank - 1] : 0;
 }
 
-static double window_numbers(const struct graph_window *window)
+static double window_elements(const struct graph_window *window)
 {
-    double numbers = 1;
+    double elements = 1;
     for (unsigned i = 0; i < window->rank; i++)
-        numbers *= window->kernel[i];
-    return numbers;
+        elements *= window->kernel[i];
+    return elements;
 }
 
-/* Every number that comes out is a sum over one filter; of a transposed one, every number that goes in
- * is multiplied with one. */
+/* Every output element is a sum over one filter; of a transposed convolution, every input element is multiplied
+ * with one. */
 static double conv_macs(const struct graph *graph, const struct graph_node *node)
 {
-    const struct graph_tensor *filters = graph_input(graph, node, 1);
-    if (!filters || filters->rank == 0 || filters->dims[0] == 0)
+    const struct graph_tensor *weight = graph_input(graph, node, 1);
+    if (!weight || weight->rank == 0 || weight->dims[0] == 0)
         return 0;
-    const struct graph_tensor *of =
+    const struct graph_tensor *over =
         node->op == GRAPH_CONV ? graph_output(graph, node, 0) : graph_input(graph, node, 0);
-    return elements_or_none(of) * graph_elements(filters) / (double)filters->dims[0];
+    return elements_or_none(over) * graph_elements(weight) / (double)weight->dims[0];
 }
 
 /* 1 + 2 + ... + n. */
@@ -107,26 +107,27 @@ static double triangle(double n)
     return n * (n + 1) / 2;
 }
 
-/* Pairs of a token and one that it sees, itself included. */
-static double pairs_seen(const struct graph_attention *attention)
+/* Pairs of a token and one that it attends to, itself included. */
+static double attended_pairs(const struct graph_attention *attention)
 {
-    double tokens = (double)attention->tokens, before = (double)attention->before;
+    double tokens = (double)attention->tokens, cached = (double)attention->cached;
     double window = (double)attention->window;
-    if (attention->others > 0)
-        return tokens * (double)attention->others;
+    if (attention->cross_tokens > 0)
+        return tokens * (double)attention->cross_tokens;
     if (!attention->is_causal) {
-        double seen = before + tokens;
+        double seen = cached + tokens;
         return tokens * (window > 0 && window < seen ? window : seen);
     }
-    if (window == 0 || before + tokens <= window)
-        return triangle(before + tokens) - triangle(before);
-    double growing = before < window ? window - before : 0; /* tokens whose view still grows */
-    return triangle(before + growing) - triangle(before) + (tokens - growing) * window;
+    if (window == 0 || cached + tokens <= window)
+        return triangle(cached + tokens) - triangle(cached);
+    double growing = cached < window ? window - cached : 0; /* tokens within the first window */
+    return triangle(cached + growing) - triangle(cached) + (tokens - growing) * window;
 }
 
 static void count_attention(const struct graph_attention *attention, struct graph_cost *cost)
 {
-    double pairs = pairs_seen(attention) * (double)attention->heads * (double)attention->sequences;
+    double pairs =
+        attended_pairs(attention) * (double)attention->heads * (double)attention->sequences;
     cost->macs = pairs * (double)(attention->key_size + attention->value_size);
     cost->elementwise = SOFTMAX_OPERATIONS * pairs;
 }
@@ -178,17 +179,16 @@ static void count_operations(const struct graph *graph, const struct graph_node 
         break;
     case GRAPH_KIND_POOL:
         cost->elementwise = node->op == GRAPH_REDUCE ? elements_or_none(graph_input(graph, node, 0))
-                                                     : out * window_numbers(&node->as.window);
+                                                     : out * window_elements(&node->as.window);
         break;
     default:
         cost->elementwise = out * graph_op_elementwise(node->op);
     }
 }
 
-/* ---- numbers that move ---- */
+/* ---- elements that are read and written ---- */
 
-/* x * x reads x once.  Only nodes of few inputs have the same one twice; a concatenation of thousands
- * must not be looked through for each. */
+/* x * x reads x once.  Only nodes with few inputs repeat one; a concatenation of thousands must not be searched. */
 static bool is_repeated(const tensor_id *ids, size_t index)
 {
     for (size_t i = 0; i < index && index < 8; i++)
@@ -206,13 +206,13 @@ struct graph_amount graph_input_amount(const struct graph *graph, const struct g
     double elements = graph_elements(tensor);
     double out = elements_or_none(graph_output(graph, node, 0));
     bool is_table = node->op == GRAPH_EMBEDDING && index == 1;
-    /* A slice reads what it gives, and so does what is kept of one matrix with queries too.  Of a table,
-     * rows are read, but a small one (two types of tokens) not more than whole. */
-    bool takes_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE || is_table;
-    if (takes_part && elements > out)
+    /* A slice reads what it outputs, as does a cache write from a fused QKV.  Of a table, rows are read; of a
+     * small one (two token types), no more than all. */
+    bool reads_part = graph_op_kind(node->op) == GRAPH_KIND_MOVE || is_table;
+    if (reads_part && elements > out)
         elements = out;
-    else if (graph_is_of_model(tensor))
-        elements *= node->weight_share;
+    else if (graph_is_static(tensor))
+        elements *= node->weight_fraction;
     return amount_of(tensor, elements);
 }
 
@@ -225,7 +225,7 @@ static void count_inputs(const struct graph *graph, const struct graph_node *nod
         if (!tensor || is_repeated(ids, i))
             continue;
         struct graph_amount amount = graph_input_amount(graph, node, i);
-        graph_amount_add(graph_is_of_model(tensor) ? &cost->weights : &cost->in, &amount);
+        graph_amount_add(graph_is_static(tensor) ? &cost->weights : &cost->in, &amount);
     }
 }
 

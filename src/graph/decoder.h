@@ -16,7 +16,7 @@
 #include "graph/graph.h"
 
 struct gguf;
-struct graph_setting;
+struct graph_options;
 struct tensor_type;
 
 enum decoder_activation { DECODER_SILU, DECODER_GELU };
@@ -125,7 +125,7 @@ enum { DECODER_DEFAULT_TOKENS = 512 }; /* prompt and context; less where the mod
  * embedding lookup reads no more than the whole table.
  *
  * Fills a zeroed graph and finishes it; writes defaults back to the options.  On failure nothing is kept. */
-enum err decoder_graph(const struct decoder *decoder, struct graph_setting *options,
+enum err decoder_graph(const struct decoder *decoder, struct graph_options *options,
                        struct graph *out, struct error *why) MUST_USE;
 
 #endif

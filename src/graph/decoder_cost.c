@@ -2,16 +2,16 @@
 
 #include <math.h>
 
-/* One pass through one layer, with the defaults filled in.  Counts are of all sequences together. */
+/* One pass through one layer, with defaults filled in.  Counts are of all sequences together. */
 struct pass {
     const struct decoder *decoder;
     const struct decoder_layer *layer; /* NULL outside */
-    uint64_t tokens, before;           /* of one sequence */
+    uint64_t tokens, cached;           /* of one sequence */
     double sequences;
     double all;    /* tokens that go through attention */
-    double after;  /* tokens that go on after it */
-    double wanted; /* tokens that get logits */
-    double number_bytes, cache_bytes;
+    double after;  /* tokens that are computed after it */
+    double logits; /* tokens that get logits */
+    double activation_bytes, cache_bytes;
     bool writes_scores;
 };
 
@@ -25,33 +25,33 @@ static struct pass pass_of(const struct decoder *decoder, const struct decoder_s
         .decoder = decoder,
         .layer = layer >= 0 ? &decoder->layers[layer] : NULL,
         .tokens = step->tokens,
-        .before = step->before,
+        .cached = step->cached,
         .sequences = (double)sequences,
         .all = (double)step->tokens * (double)sequences,
-        .wanted = (double)logits * (double)sequences,
-        .number_bytes = step->activation_bytes > 0 ? step->activation_bytes : 4,
+        .logits = (double)logits * (double)sequences,
+        .activation_bytes = step->activation_bytes > 0 ? step->activation_bytes : 4,
         .cache_bytes = step->cache_bytes > 0 ? step->cache_bytes : 2,
         .writes_scores = step->writes_scores,
     };
-    pass.after = is_pruned ? pass.wanted : pass.all;
+    pass.after = is_pruned ? pass.logits : pass.all;
     return pass;
 }
 
-/* ---- what several components share ---- */
+/* ---- shared by several components ---- */
 
-/* What goes in and comes out, as numbers. */
-static void move(struct decoder_cost *cost, const struct pass *pass, double in, double out)
+/* Activations that are read and written, in elements. */
+static void set_activations(struct decoder_cost *cost, const struct pass *pass, double in,
+                            double out)
 {
-    cost->activation_read_bytes = in * pass->number_bytes;
-    cost->activation_write_bytes = out * pass->number_bytes;
+    cost->activation_read_bytes = in * pass->activation_bytes;
+    cost->activation_write_bytes = out * pass->activation_bytes;
 }
 
-/* How many of the experts a pass wakes: a token its own, several tokens more, here as if each chose
- * by chance and alone. */
-static double experts_woken(const struct decoder *decoder, double tokens)
+/* The experts that a pass reads, if every token chooses its own at random. */
+static double active_experts(const struct decoder *decoder, double tokens)
 {
-    double all = (double)decoder->experts, used = (double)decoder->experts_used;
-    return all * (1 - pow(1 - used / all, tokens));
+    double total = (double)decoder->experts, used = (double)decoder->experts_used;
+    return total * (1 - pow(1 - used / total, tokens));
 }
 
 /* Matrices and biases of a part, over so many tokens. */
@@ -65,18 +65,18 @@ static struct decoder_cost multiply(const struct pass *pass, const struct decode
         (double)(part->parameters - part->vector_parameters - part->expert_parameters);
     cost.weight_bytes = (double)(part->bytes - part->expert_bytes);
     if (part->expert_parameters) {
-        double all = (double)pass->decoder->experts;
-        matrices += (double)part->expert_parameters / all * (double)pass->decoder->experts_used;
+        double total = (double)pass->decoder->experts;
+        matrices += (double)part->expert_parameters / total * (double)pass->decoder->experts_used;
         cost.weight_bytes +=
-            (double)part->expert_bytes / all * experts_woken(pass->decoder, tokens);
+            (double)part->expert_bytes / total * active_experts(pass->decoder, tokens);
     }
     cost.matrix_flops = 2 * matrices * tokens;
     cost.elementwise_flops = (double)part->bias_parameters * tokens;
     return cost;
 }
 
-/* The width between up and down that one token goes through. */
-static double forward_width(const struct pass *pass)
+/* The width of the feed-forward for one token. */
+static double feed_forward_width(const struct pass *pass)
 {
     return (double)pass->layer->feed_forward +
            (double)pass->layer->expert_feed_forward * (double)pass->decoder->experts_used;
@@ -88,22 +88,22 @@ static struct decoder_cost embedding_cost(const struct pass *pass, const struct 
 {
     struct decoder_cost cost = {0};
     cost.weight_bytes = (double)part->bytes / (double)pass->decoder->vocabulary * pass->all;
-    move(&cost, pass, 0, (double)pass->decoder->embedding * pass->all);
+    set_activations(&cost, pass, 0, (double)pass->decoder->embedding * pass->all);
     return cost;
 }
 
 static struct decoder_cost norm_cost(const struct pass *pass, const struct decoder_part *part)
 {
     struct decoder_cost cost = {0};
-    double numbers = (double)pass->decoder->embedding * pass->wanted; /* the final one */
+    double elements = (double)pass->decoder->embedding * pass->logits; /* the final norm */
     if (pass->layer)
-        numbers = (double)pass->layer->norm_elements * pass->all +
-                  (double)pass->layer->norm_elements_after * pass->after;
-    bool has_mean = pass->decoder->layers[0].has_layer_norm;
+        elements = (double)pass->layer->norm_elements * pass->all +
+                   (double)pass->layer->norm_elements_after * pass->after;
+    bool is_layer_norm = pass->decoder->layers[0].has_layer_norm;
     cost.elementwise_flops =
-        numbers * (has_mean ? DECODER_LAYER_NORM_FLOPS : DECODER_RMS_NORM_FLOPS);
-    cost.weight_bytes = numbers > 0 ? (double)part->bytes : 0;
-    move(&cost, pass, numbers, numbers);
+        elements * (is_layer_norm ? DECODER_LAYER_NORM_FLOPS : DECODER_RMS_NORM_FLOPS);
+    cost.weight_bytes = elements > 0 ? (double)part->bytes : 0;
+    set_activations(&cost, pass, elements, elements);
     return cost;
 }
 
@@ -116,7 +116,7 @@ static struct decoder_cost qkv_cost(const struct pass *pass, const struct decode
     double values = (double)(layer->heads_kv * layer->value_size);
     cost.elementwise_flops += DECODER_ROTATION_FLOPS * (queries + keys) * pass->all;
     cost.cache_write_bytes = (keys + values) * pass->all * pass->cache_bytes;
-    move(&cost, pass, (double)pass->decoder->embedding * pass->all, queries * pass->all);
+    set_activations(&cost, pass, (double)pass->decoder->embedding * pass->all, queries * pass->all);
     return cost;
 }
 
@@ -126,22 +126,22 @@ static double triangle(double n)
     return n * (n + 1) / 2;
 }
 
-/* Pairs of a token and one that it sees, itself included: token i of the pass sees
- * min(before + i, window). */
-static double pairs_seen(const struct pass *pass)
+/* Pairs of a token and one that it attends to, itself included: token i of the pass attends to
+ * min(cached + i, window). */
+static double attended_pairs(const struct pass *pass)
 {
-    double before = (double)pass->before, tokens = (double)pass->tokens;
+    double cached = (double)pass->cached, tokens = (double)pass->tokens;
     double window = (double)pass->layer->window;
-    if (window == 0 || before + tokens <= window)
-        return triangle(before + tokens) - triangle(before);
-    double growing = before < window ? window - before : 0; /* tokens whose view still grows */
-    return triangle(before + growing) - triangle(before) + (tokens - growing) * window;
+    if (window == 0 || cached + tokens <= window)
+        return triangle(cached + tokens) - triangle(cached);
+    double growing = cached < window ? window - cached : 0; /* tokens within the first window */
+    return triangle(cached + growing) - triangle(cached) + (tokens - growing) * window;
 }
 
-/* Tokens of one sequence whose keys and values a pass reads. */
-static double tokens_seen(const struct pass *pass)
+/* Tokens of one sequence whose K and V a pass reads. */
+static double attended_tokens(const struct pass *pass)
 {
-    double all = (double)pass->before + (double)pass->tokens;
+    double all = (double)pass->cached + (double)pass->tokens;
     double window = (double)pass->layer->window;
     double in_windows = window + (double)pass->tokens - 1;
     return window > 0 && in_windows < all ? in_windows : all;
@@ -154,15 +154,15 @@ static struct decoder_cost scores_cost(const struct pass *pass)
     if (pass->all <= 0)
         return cost;
     double heads = (double)layer->heads, sizes = (double)(layer->key_size + layer->value_size);
-    double pairs = pairs_seen(pass) * pass->sequences;
-    double seen = tokens_seen(pass) * pass->sequences;
+    double pairs = attended_pairs(pass) * pass->sequences;
+    double attended = attended_tokens(pass) * pass->sequences;
     cost.matrix_flops = 2 * heads * sizes * pairs;
     cost.elementwise_flops = DECODER_SOFTMAX_FLOPS * heads * pairs;
-    cost.cache_read_bytes = (double)layer->heads_kv * sizes * seen * pass->cache_bytes;
-    /* Written by QK', read and written by softmax, read by the product with V: masked or not. */
-    double table = pass->writes_scores ? 2 * heads * (double)pass->tokens * seen : 0;
-    move(&cost, pass, heads * (double)layer->key_size * pass->all + table,
-         heads * (double)layer->value_size * pass->all + table);
+    cost.cache_read_bytes = (double)layer->heads_kv * sizes * attended * pass->cache_bytes;
+    /* Written by QK', read and written by softmax, read by the product with V; masked entries too. */
+    double table = pass->writes_scores ? 2 * heads * (double)pass->tokens * attended : 0;
+    set_activations(&cost, pass, heads * (double)layer->key_size * pass->all + table,
+                    heads * (double)layer->value_size * pass->all + table);
     return cost;
 }
 
@@ -172,8 +172,9 @@ static struct decoder_cost attention_out_cost(const struct pass *pass,
     struct decoder_cost cost = multiply(pass, part, pass->all);
     double stream = (double)pass->decoder->embedding * pass->all;
     cost.elementwise_flops += stream;
-    move(&cost, pass, (double)(pass->layer->heads * pass->layer->value_size) * pass->all + stream,
-         stream);
+    set_activations(&cost, pass,
+                    (double)(pass->layer->heads * pass->layer->value_size) * pass->all + stream,
+                    stream);
     return cost;
 }
 
@@ -182,12 +183,13 @@ static struct decoder_cost gate_up_cost(const struct pass *pass, const struct de
     struct decoder_cost cost = multiply(pass, part, pass->after);
     double activation =
         pass->decoder->activation == DECODER_SILU ? DECODER_SILU_FLOPS : DECODER_GELU_FLOPS;
-    double width = forward_width(pass);
+    double width = feed_forward_width(pass);
     cost.elementwise_flops += (activation + pass->layer->is_gated) * width * pass->after;
     if (part->expert_parameters)
         cost.elementwise_flops +=
             DECODER_SOFTMAX_FLOPS * (double)pass->decoder->experts * pass->after;
-    move(&cost, pass, (double)pass->decoder->embedding * pass->after, width * pass->after);
+    set_activations(&cost, pass, (double)pass->decoder->embedding * pass->after,
+                    width * pass->after);
     return cost;
 }
 
@@ -196,9 +198,9 @@ static struct decoder_cost down_cost(const struct pass *pass, const struct decod
     struct decoder_cost cost = multiply(pass, part, pass->after);
     double stream = (double)pass->decoder->embedding * pass->after;
     cost.elementwise_flops += stream;
-    if (part->expert_parameters) /* each expert's answer, weighted and added */
+    if (part->expert_parameters) /* each expert's output, weighted and added */
         cost.elementwise_flops += 2 * (double)pass->decoder->experts_used * stream;
-    move(&cost, pass, forward_width(pass) * pass->after + stream, stream);
+    set_activations(&cost, pass, feed_forward_width(pass) * pass->after + stream, stream);
     return cost;
 }
 
@@ -207,9 +209,9 @@ static struct decoder_cost head_cost(const struct pass *pass)
     const struct decoder *decoder = pass->decoder;
     struct decoder_part part =
         decoder->outside[decoder->has_tied_embeddings ? DECODER_EMBEDDING : DECODER_HEAD];
-    struct decoder_cost cost = multiply(pass, &part, pass->wanted);
-    move(&cost, pass, (double)decoder->embedding * pass->wanted,
-         (double)decoder->vocabulary * pass->wanted);
+    struct decoder_cost cost = multiply(pass, &part, pass->logits);
+    set_activations(&cost, pass, (double)decoder->embedding * pass->logits,
+                    (double)decoder->vocabulary * pass->logits);
     return cost;
 }
 
@@ -222,7 +224,7 @@ static struct decoder_cost cost_outside(const struct pass *pass, enum decoder_co
         return embedding_cost(pass, part);
     case DECODER_NORM:
         return norm_cost(pass, part);
-    case DECODER_ATTN_QKV: /* the rotation's factors */
+    case DECODER_ATTN_QKV: /* rotary factors */
         return multiply(pass, part, pass->all);
     case DECODER_HEAD:
         return head_cost(pass);

@@ -513,19 +513,19 @@ enum err decoder_read(const struct gguf *gguf, struct decoder *out, struct error
 
 /* ---- the reader ---- */
 
-static int probe(const char *word, const unsigned char *head, size_t length)
+static int probe(const char *source, const unsigned char *head, size_t length)
 {
-    (void)word;
+    (void)source;
     return length >= 4 && memcmp(head, "GGUF", 4) == 0 ? 100 : 0;
 }
 
-static enum err open_file(const char *word, struct model *model, struct error *why)
+static enum err open_file(const char *source, struct model *model, struct error *why)
 {
     struct gguf gguf;
     struct decoder *decoder = malloc(sizeof *decoder);
     if (!decoder)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    enum err err = gguf_open(word, &gguf, why);
+    enum err err = gguf_open(source, &gguf, why);
     if (!err) {
         err = decoder_read(&gguf, decoder, why);
         gguf_close(&gguf);
@@ -536,13 +536,13 @@ static enum err open_file(const char *word, struct model *model, struct error *w
     }
     model->state = decoder;
     model->has_phases = true;
-    model->trained = (int64_t)decoder->context;
+    model->context_length = (int64_t)decoder->context;
     if (decoder->name[0])
         str_copy(model->name, sizeof model->name, decoder->name);
     return ERR_OK;
 }
 
-static enum err build(const struct model *model, struct graph_setting *options, struct graph *out,
+static enum err build(const struct model *model, struct graph_options *options, struct graph *out,
                       struct error *why)
 {
     return decoder_graph(model->state, options, out, why);

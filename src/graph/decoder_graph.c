@@ -174,7 +174,7 @@ static tensor_id attend(struct pass *pass, const struct qkv *qkv)
         .key_size = (int64_t)layer->key_size,
         .value_size = (int64_t)layer->value_size,
         .tokens = pass->tokens,
-        .before = pass->cached,
+        .cached = pass->cached,
         .window = (int64_t)layer->window,
         .sequences = pass->sequences,
         .is_causal = true,
@@ -252,7 +252,7 @@ static tensor_id expert_linear(struct pass *pass, enum decoder_tensor tensor, te
 {
     struct graph_node node = {.op = GRAPH_LINEAR,
                               .name = decoder_tensor_name(tensor),
-                              .weight_share = active_fraction(pass)};
+                              .weight_fraction = active_fraction(pass)};
     int64_t dims[] = {pass->sequences, pass->tokens, (int64_t)pass->decoder->experts_used,
                       (int64_t)pass->weights[tensor].rows};
     tensor_id weight = weight_of(pass, tensor);
@@ -328,10 +328,10 @@ static int64_t default_tokens(const struct decoder *decoder)
     return is_small ? (int64_t)decoder->context : DECODER_DEFAULT_TOKENS;
 }
 
-static enum err complete_options(const struct decoder *decoder, struct graph_setting *options,
+static enum err complete_options(const struct decoder *decoder, struct graph_options *options,
                                  struct error *why)
 {
-    if (options->phase == GRAPH_WHOLE)
+    if (options->phase == GRAPH_FORWARD)
         options->phase = GRAPH_PREFILL;
     if (options->batch == 0)
         options->batch = 1;
@@ -405,13 +405,13 @@ static tensor_id add_layers(struct pass *pass, tensor_id stream)
         pass->layer = &pass->decoder->layers[i];
         pass->weights = pass->layer->weights;
         pass->build.layer = (int32_t)i;
-        build_inside(&pass->build, "blk.%zu.", i);
+        build_scope(&pass->build, "blk.%zu.", i);
         stream = add_layer(pass, stream);
     }
     pass->layer = NULL;
     pass->weights = pass->decoder->outside_weights;
     pass->build.layer = GRAPH_NONE;
-    build_inside(&pass->build, "%s", "");
+    build_scope(&pass->build, "%s", "");
     return stream;
 }
 
@@ -438,8 +438,8 @@ static void add_head(struct pass *pass, tensor_id stream, tensor_id table)
 static void add_model(struct pass *pass)
 {
     struct build *build = &pass->build;
-    tensor_id ids = build_input(build, "tokens", GRAPH_INTEGERS_32, 2,
-                                (int64_t[]){pass->sequences, pass->tokens});
+    tensor_id ids =
+        build_input(build, "tokens", GRAPH_INT32, 2, (int64_t[]){pass->sequences, pass->tokens});
     pass->weights = pass->decoder->outside_weights;
     tensor_id table = weight_of(pass, DECODER_TENSOR_TOKEN_EMBD);
     build->component = DECODER_EMBEDDING;
@@ -449,7 +449,7 @@ static void add_model(struct pass *pass)
     add_head(pass, stream, table);
 }
 
-enum err decoder_graph(const struct decoder *decoder, struct graph_setting *options,
+enum err decoder_graph(const struct decoder *decoder, struct graph_options *options,
                        struct graph *out, struct error *why)
 {
     enum err err = complete_options(decoder, options, why);

@@ -1,8 +1,8 @@
-/* A graph as text that graphviz or Mermaid draw: a box a node with the shapes of its weights, an arrow a
- * tensor with its shape.  What has too many nodes to be looked at is drawn in runs of nodes that follow each
- * other, and says so; since nodes stand in order, arrows between runs still go one way.
+/* A graph as input for graphviz or Mermaid: a box per node with the shapes of its weights, an arrow per tensor with its
+ * shape.  A graph with too many nodes is drawn in runs of consecutive nodes, and says so; since nodes are in
+ * topological order, arrows between runs still go one way.
  *
- * Names are any bytes that a file holds: they end up inside of labels and nowhere else. */
+ * Names may be any bytes of a file: they only go into labels. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@
 #include "graph/graph.h"
 
 enum {
-    MOST_BOXES_DOT = 1000,
-    MOST_BOXES_MERMAID = 250, /* its own limits are 500 arrows and 50,000 letters */
-    MOST_ARROWS = 10,         /* a box, on average */
-    MOST_ENDS = 128,          /* inputs, caches and outputs of the model, and arrows of each kind */
+    MAX_BOXES_DOT = 1000,
+    MAX_BOXES_MERMAID = 250, /* its own limits are 500 arrows and 50,000 characters */
+    MAX_ARROWS = 10,         /* per box, on average */
+    MAX_ENDS = 128,          /* inputs, caches and outputs of the model, and arrows of each kind */
     LONGEST_NAME = 80,
 };
 
@@ -22,29 +22,28 @@ struct drawing {
     const struct graph *graph;
     struct text *out;
     bool is_mermaid;
-    size_t run; /* nodes in a box */
-    node_id
-        *joined; /* of each box, the last one that it has an arrow to; only where boxes are runs */
+    size_t run;      /* nodes in a box */
+    node_id *joined; /* of each run, the last one that it has an arrow to */
 };
 
 /* ---- labels ---- */
 
-/* One letter, as it may stand between quotes. */
-static void add_letter(struct drawing *draw, const char *letter, size_t length)
+/* One character, escaped for a quoted label. */
+static void add_character(struct drawing *draw, const char *character, size_t length)
 {
     static const struct {
-        char letter;
+        char character;
         const char *dot, *mermaid;
     } SPECIAL[] = {{'"', "\\\"", "#quot;"}, {'\\', "\\\\", "\\"}, {'#', "#", "#35;"},
                    {'<', "<", "#lt;"},      {'>', ">", "#gt;"},   {'`', "`", "#96;"},
                    {'&', "&amp;", "#amp;"}, {';', ";", "#59;"}};
     for (size_t i = 0; i < sizeof SPECIAL / sizeof SPECIAL[0] && length == 1; i++)
-        if (*letter == SPECIAL[i].letter) {
+        if (*character == SPECIAL[i].character) {
             text_add(draw->out, draw->is_mermaid ? SPECIAL[i].mermaid : SPECIAL[i].dot);
             return;
         }
-    bool is_control = length == 1 && ((unsigned char)*letter < ' ' || *letter == 0x7f);
-    text_add_bytes(draw->out, is_control ? " " : letter, is_control ? 1 : length);
+    bool is_control = length == 1 && ((unsigned char)*character < ' ' || *character == 0x7f);
+    text_add_bytes(draw->out, is_control ? " " : character, is_control ? 1 : length);
 }
 
 static void add_name(struct drawing *draw, const char *name)
@@ -53,7 +52,7 @@ static void add_name(struct drawing *draw, const char *name)
     while (left > 0 && shown < LONGEST_NAME) {
         size_t length = utf8_length(name, left);
         if (length)
-            add_letter(draw, name, length);
+            add_character(draw, name, length);
         else
             text_add(draw->out, "?");
         length = length ? length : 1;
@@ -97,12 +96,12 @@ static void end_box(struct drawing *draw, enum box box)
         text_add(draw->out, box == BOX_NODE ? "\"];\n" : "\", shape=ellipse];\n");
 }
 
-static bool is_of_model(const struct graph_tensor *tensor)
+static bool is_weight(const struct graph_tensor *tensor)
 {
     return tensor->role == GRAPH_PARAMETER || tensor->role == GRAPH_BUFFER;
 }
 
-/* Its name, then what it is and the first of its weights: "conv1", "Conv 64x3x7x7". */
+/* Its name, then its operator and the shape of its first weight: "conv1", "Conv 64x3x7x7". */
 static void add_node(struct drawing *draw, const struct graph_node *node)
 {
     add_name(draw, node->name);
@@ -110,7 +109,7 @@ static void add_node(struct drawing *draw, const struct graph_node *node)
     add_name(draw, node->label);
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *tensor = graph_input(draw->graph, node, i);
-        if (!tensor || !is_of_model(tensor))
+        if (!tensor || !is_weight(tensor))
             continue;
         text_add(draw->out, " ");
         add_shape(draw, tensor);
@@ -118,9 +117,9 @@ static void add_node(struct drawing *draw, const struct graph_node *node)
     }
 }
 
-static bool is_from_outside(const struct graph_tensor *tensor)
+static bool is_model_input(const struct graph_tensor *tensor)
 {
-    return tensor->maker == GRAPH_NONE &&
+    return tensor->producer == GRAPH_NONE &&
            (tensor->role == GRAPH_INPUT || tensor->role == GRAPH_CACHE);
 }
 
@@ -148,12 +147,12 @@ static void draw_ends(struct drawing *draw)
     size_t inputs = 0, outputs = 0;
     for (size_t i = 0; i < draw->graph->tensor_count; i++) {
         const struct graph_tensor *tensor = &draw->graph->tensors[i];
-        if (is_from_outside(tensor) && inputs++ < MOST_ENDS) {
+        if (is_model_input(tensor) && inputs++ < MAX_ENDS) {
             begin_box(draw, BOX_INPUT, (long long)i);
             add_name(draw, tensor->name);
             end_box(draw, BOX_INPUT);
         }
-        if (tensor->is_output && outputs++ < MOST_ENDS) {
+        if (tensor->is_output && outputs++ < MAX_ENDS) {
             begin_box(draw, BOX_OUTPUT, (long long)i);
             add_name(draw, tensor->name);
             end_box(draw, BOX_OUTPUT);
@@ -177,7 +176,7 @@ static void draw_arrow(struct drawing *draw, char from, long long from_number, c
     }
 }
 
-/* Between runs one arrow is enough, with the shape of the first tensor. */
+/* One arrow between two runs, with the shape of the first tensor. */
 static bool is_drawn(struct drawing *draw, node_id from, node_id to)
 {
     if (draw->run == 1)
@@ -188,68 +187,68 @@ static bool is_drawn(struct drawing *draw, node_id from, node_id to)
     return false;
 }
 
-static void draw_arrows(struct drawing *draw, size_t most)
+static void draw_arrows(struct drawing *draw, size_t limit)
 {
     const struct graph *graph = draw->graph;
-    size_t drawn = 0, left_out = 0;
+    size_t drawn = 0, omitted = 0;
     for (size_t i = 0; i < graph->node_count; i++) {
         const tensor_id *ids = graph_inputs(graph, &graph->nodes[i]);
         node_id to = (node_id)(i / draw->run);
         for (size_t k = 0; k < graph->nodes[i].input_count; k++) {
             const struct graph_tensor *tensor = graph_input(graph, &graph->nodes[i], k);
-            if (!tensor || tensor->maker == GRAPH_NONE || (k > 0 && ids[k] == ids[k - 1]))
+            if (!tensor || tensor->producer == GRAPH_NONE || (k > 0 && ids[k] == ids[k - 1]))
                 continue;
-            node_id from = (node_id)((size_t)tensor->maker / draw->run);
+            node_id from = (node_id)((size_t)tensor->producer / draw->run);
             if (is_drawn(draw, from, to))
                 continue;
-            if (drawn++ < most)
+            if (drawn++ < limit)
                 draw_arrow(draw, 'n', from, 'n', to, tensor);
             else
-                left_out++;
+                omitted++;
         }
     }
-    if (left_out)
-        text_addf(draw->out, "%s%zu arrows are left out\n", draw->is_mermaid ? "  %% " : "  // ",
-                  left_out);
+    if (omitted)
+        text_addf(draw->out, "%s%zu arrows omitted\n", draw->is_mermaid ? "  %% " : "  // ",
+                  omitted);
 }
 
-/* From what has a box alone; where there are very many, the first. */
+/* Only for inputs and outputs that have a box. */
 static void draw_end_arrows(struct drawing *draw)
 {
     const struct graph *graph = draw->graph;
     size_t outputs = 0, arrows = 0;
-    tensor_id last_drawn = GRAPH_NONE; /* the most inputs that have a box stand first */
+    tensor_id last_drawn = GRAPH_NONE; /* inputs up to this one have a box */
     size_t inputs = 0;
-    for (size_t i = 0; i < graph->tensor_count && inputs < MOST_ENDS; i++)
-        if (is_from_outside(&graph->tensors[i])) {
+    for (size_t i = 0; i < graph->tensor_count && inputs < MAX_ENDS; i++)
+        if (is_model_input(&graph->tensors[i])) {
             last_drawn = (tensor_id)i;
             inputs++;
         }
-    for (size_t i = 0; i < graph->node_count && arrows < MOST_ENDS; i++)
-        for (size_t k = 0; k < graph->nodes[i].input_count && arrows < MOST_ENDS; k++) {
+    for (size_t i = 0; i < graph->node_count && arrows < MAX_ENDS; i++)
+        for (size_t k = 0; k < graph->nodes[i].input_count && arrows < MAX_ENDS; k++) {
             tensor_id id = graph_inputs(graph, &graph->nodes[i])[k];
-            if (id < 0 || id > last_drawn || !is_from_outside(&graph->tensors[id]))
+            if (id < 0 || id > last_drawn || !is_model_input(&graph->tensors[id]))
                 continue;
             draw_arrow(draw, 'i', id, 'n', (long long)(i / draw->run), &graph->tensors[id]);
             arrows++;
         }
-    for (size_t i = 0; i < graph->tensor_count && outputs < MOST_ENDS; i++) {
+    for (size_t i = 0; i < graph->tensor_count && outputs < MAX_ENDS; i++) {
         const struct graph_tensor *tensor = &graph->tensors[i];
         if (!tensor->is_output)
             continue;
         outputs++;
-        if (tensor->maker != GRAPH_NONE)
-            draw_arrow(draw, 'n', (long long)((size_t)tensor->maker / draw->run), 'o', (long long)i,
-                       tensor);
+        if (tensor->producer != GRAPH_NONE)
+            draw_arrow(draw, 'n', (long long)((size_t)tensor->producer / draw->run), 'o',
+                       (long long)i, tensor);
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the graph ---- */
 
-static void draw_graph(struct drawing *draw, size_t most)
+static void draw_graph(struct drawing *draw, size_t limit)
 {
     size_t count = draw->graph->node_count;
-    draw->run = count > most ? (count + most - 1) / most : 1;
+    draw->run = count > limit ? (count + limit - 1) / limit : 1;
     size_t boxes = count / draw->run + 1;
     draw->joined = malloc(boxes * sizeof *draw->joined);
     if (!draw->joined) {
@@ -263,7 +262,7 @@ static void draw_graph(struct drawing *draw, size_t most)
                   count, draw->run);
     draw_boxes(draw);
     draw_ends(draw);
-    draw_arrows(draw, MOST_ARROWS * most);
+    draw_arrows(draw, MAX_ARROWS * limit);
     draw_end_arrows(draw);
     free(draw->joined);
 }
@@ -274,7 +273,7 @@ void graph_write_dot(const struct graph *graph, struct text *out)
     text_add(out, "digraph \"");
     add_name(&draw, graph->name);
     text_add(out, "\" {\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontsize=10];\n");
-    draw_graph(&draw, MOST_BOXES_DOT);
+    draw_graph(&draw, MAX_BOXES_DOT);
     text_add(out, "}\n");
 }
 
@@ -282,5 +281,5 @@ void graph_write_mermaid(const struct graph *graph, struct text *out)
 {
     struct drawing draw = {.graph = graph, .out = out, .is_mermaid = true};
     text_add(out, "flowchart TD\n");
-    draw_graph(&draw, MOST_BOXES_MERMAID);
+    draw_graph(&draw, MAX_BOXES_MERMAID);
 }

@@ -60,14 +60,14 @@ void graph_release(struct graph *graph)
     *graph = (struct graph){0};
 }
 
-/* ---- making one ---- */
+/* ---- building ---- */
 
 static enum err no_memory(struct error *why)
 {
     return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
 }
 
-const char *graph_keep(struct graph *graph, const char *string)
+static const char *copy_name(struct graph *graph, const char *string)
 {
     char *kept = arena_string(&graph->names, string, strlen(string));
     if (kept)
@@ -79,17 +79,17 @@ enum err graph_add_tensor(struct graph *graph, const struct graph_tensor *tensor
                           struct error *why)
 {
     struct graph_tensor *tensors =
-        grow(graph->tensors, &graph->tensor_room, graph->tensor_count, sizeof *tensors);
+        grow(graph->tensors, &graph->tensor_capacity, graph->tensor_count, sizeof *tensors);
     if (!tensors)
         return no_memory(why);
     graph->tensors = tensors;
-    const char *name = graph_keep(graph, tensor->name ? tensor->name : "");
+    const char *name = copy_name(graph, tensor->name ? tensor->name : "");
     if (!name)
         return no_memory(why);
     struct graph_tensor *added = &tensors[graph->tensor_count];
     *added = *tensor;
     added->name = name;
-    added->maker = GRAPH_NONE;
+    added->producer = GRAPH_NONE;
     *out = (tensor_id)graph->tensor_count++;
     return ERR_OK;
 }
@@ -99,7 +99,8 @@ static enum err add_links(struct graph *graph, const tensor_id *ids, size_t coun
 {
     *first = (uint32_t)graph->link_count;
     for (size_t i = 0; i < count; i++) {
-        tensor_id *links = grow(graph->links, &graph->link_room, graph->link_count, sizeof *links);
+        tensor_id *links =
+            grow(graph->links, &graph->link_capacity, graph->link_count, sizeof *links);
         if (!links)
             return no_memory(why);
         graph->links = links;
@@ -113,19 +114,19 @@ enum err graph_add_node(struct graph *graph, const struct graph_node *node, cons
                         node_id *out, struct error *why)
 {
     struct graph_node *nodes =
-        grow(graph->nodes, &graph->node_room, graph->node_count, sizeof *nodes);
+        grow(graph->nodes, &graph->node_capacity, graph->node_count, sizeof *nodes);
     if (!nodes)
         return no_memory(why);
     graph->nodes = nodes;
     struct graph_node added = *node;
-    added.name = graph_keep(graph, node->name ? node->name : "");
-    added.label = node->label ? graph_keep(graph, node->label) : graph_op_name(node->op);
+    added.name = copy_name(graph, node->name ? node->name : "");
+    added.label = node->label ? copy_name(graph, node->label) : graph_op_name(node->op);
     if (!added.name || !added.label)
         return no_memory(why);
     added.input_count = (uint32_t)input_count;
     added.output_count = (uint32_t)output_count;
-    if (added.weight_share <= 0)
-        added.weight_share = 1;
+    if (added.weight_fraction <= 0)
+        added.weight_fraction = 1;
     enum err err = add_links(graph, inputs, input_count, &added.first_input, why);
     if (!err)
         err = add_links(graph, outputs, output_count, &added.first_output, why);
@@ -133,7 +134,7 @@ enum err graph_add_node(struct graph *graph, const struct graph_node *node, cons
         return err;
     for (size_t i = 0; i < output_count; i++)
         if (outputs[i] >= 0)
-            graph->tensors[outputs[i]].maker = (node_id)graph->node_count;
+            graph->tensors[outputs[i]].producer = (node_id)graph->node_count;
     graph->unknown_count += node->op == GRAPH_UNKNOWN;
     nodes[graph->node_count] = added;
     *out = (node_id)graph->node_count++;
@@ -144,7 +145,7 @@ enum err graph_add_node(struct graph *graph, const struct graph_node *node, cons
 
 const tensor_id *graph_inputs(const struct graph *graph, const struct graph_node *node)
 {
-    return graph->links ? graph->links + node->first_input : NULL; /* no node has any */
+    return graph->links ? graph->links + node->first_input : NULL; /* no links at all */
 }
 
 const tensor_id *graph_outputs(const struct graph *graph, const struct graph_node *node)
@@ -191,7 +192,7 @@ static int64_t producer(const void *data, uint32_t node, uint32_t index)
     if (index >= graph->nodes[node].input_count)
         return ORDER_NO_MORE;
     const struct graph_tensor *tensor = graph_input(graph, &graph->nodes[node], index);
-    return tensor && tensor->maker >= 0 ? tensor->maker : ORDER_NO_NODE;
+    return tensor && tensor->producer >= 0 ? tensor->producer : ORDER_NO_NODE;
 }
 
 static enum err rearrange(struct graph *graph, const uint32_t *order)
@@ -209,12 +210,12 @@ static enum err rearrange(struct graph *graph, const uint32_t *order)
         for (size_t k = 0; k < nodes[i].output_count; k++) {
             tensor_id id = graph_outputs(graph, &nodes[i])[k];
             if (id >= 0)
-                graph->tensors[id].maker = (node_id)i;
+                graph->tensors[id].producer = (node_id)i;
         }
     }
     free(graph->nodes);
     graph->nodes = nodes;
-    graph->node_room = graph->node_count + 1;
+    graph->node_capacity = graph->node_count + 1;
     return ERR_OK;
 }
 

@@ -382,7 +382,7 @@ static struct transformer_vit read_vit(struct keys *keys)
         .layers = (int)size(keys, "num_hidden_layers", MAX_LAYERS, 0),
         .activation = activation(keys, "hidden_act"),
         .has_pooler = true,
-        .lacks_qkv_bias = !read_bool(keys, "qkv_bias", true),
+        .has_no_qkv_bias = !read_bool(keys, "qkv_bias", true),
     };
     vit.heads = heads(keys, "num_attention_heads", vit.hidden, "hidden_size");
     if (vit.image % vit.patch)
@@ -508,7 +508,7 @@ static int64_t tokens_at_most(const struct hf_config *config)
     return positions < DEFAULT_TOKENS ? positions : DEFAULT_TOKENS;
 }
 
-static void set_defaults(const struct hf_config *config, struct graph_setting *options)
+static void set_defaults(const struct hf_config *config, struct graph_options *options)
 {
     if (options->batch == 0)
         options->batch = 1;
@@ -520,7 +520,7 @@ static void set_defaults(const struct hf_config *config, struct graph_setting *o
         options->context = tokens_at_most(config);
 }
 
-static enum err complete_options(const struct hf_config *config, struct graph_setting *options,
+static enum err complete_options(const struct hf_config *config, struct graph_options *options,
                                  struct error *why)
 {
     set_defaults(config, options);
@@ -538,7 +538,7 @@ static enum err complete_options(const struct hf_config *config, struct graph_se
     return ERR_OK;
 }
 
-enum err hf_config_graph(const struct hf_config *config, struct graph_setting *options,
+enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
                          struct graph *out, struct error *why)
 {
     if (config->kind == HF_DECODER)
@@ -566,41 +566,43 @@ static bool begins_object(const unsigned char *head, size_t length)
     return at < length && head[at] == '{';
 }
 
-static int probe(const char *word, const unsigned char *head, size_t length)
+static int probe(const char *source, const unsigned char *head, size_t length)
 {
     char path[FILE_PATH_MAX];
     if (head && begins_object(head, length))
-        return model_path_ends(word, "config.json") ? 80 : model_path_ends(word, ".json") ? 50 : 0;
-    bool is_there = !head && file_is_directory(word) &&
-                    model_path_beside(word, "config.json", path, sizeof path) &&
+        return model_path_ends(source, "config.json") ? 80
+               : model_path_ends(source, ".json")     ? 50
+                                                      : 0;
+    bool is_there = !head && file_is_directory(source) &&
+                    model_path_beside(source, "config.json", path, sizeof path) &&
                     file_is_regular(path);
     return is_there ? 50 : 0;
 }
 
-static enum err open_file(const char *word, struct model *model, struct error *why)
+static enum err open_file(const char *source, struct model *model, struct error *why)
 {
     char path[FILE_PATH_MAX];
-    if (file_is_directory(word)) {
-        if (!model_path_beside(word, "config.json", path, sizeof path))
-            return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", word);
-        word = path;
+    if (file_is_directory(source)) {
+        if (!model_path_beside(source, "config.json", path, sizeof path))
+            return err_set(why, ERR_BAD_VALUE, "%.200s: path too long", source);
+        source = path;
     }
     struct hf_config *config = calloc(1, sizeof *config);
     if (!config)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    enum err err = hf_config_read(word, config, why);
+    enum err err = hf_config_read(source, config, why);
     if (err) {
         free(config);
         return err;
     }
     model->state = config;
     model->has_phases = hf_config_has_phases(config);
-    model->trained = hf_config_context(config);
+    model->context_length = hf_config_context(config);
     str_copy(model->name, sizeof model->name, config->name);
     return ERR_OK;
 }
 
-static enum err build_graph(const struct model *model, struct graph_setting *options,
+static enum err build_graph(const struct model *model, struct graph_options *options,
                             struct graph *out, struct error *why)
 {
     return hf_config_graph(model->state, options, out, why);

@@ -34,7 +34,7 @@ void hf_config_release(struct hf_config *config);
 
 bool hf_config_has_phases(const struct hf_config *config);
 int64_t hf_config_context(const struct hf_config *config); /* maximum length; 0: unknown */
-enum err hf_config_graph(const struct hf_config *config, struct graph_setting *options,
+enum err hf_config_graph(const struct hf_config *config, struct graph_options *options,
                          struct graph *out, struct error *why) MUST_USE;
 
 #endif

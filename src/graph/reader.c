@@ -1,10 +1,8 @@
 #include "graph/reader.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/text.h"
-#include "graph/zoo.h"
 
 #define READER(name) extern const struct graph_reader graph_reader_##name;
 #include "graph/readers.def"
@@ -14,12 +12,12 @@ static const struct graph_reader *const READERS[] = {
 #define READER(name) &graph_reader_##name,
 #include "graph/readers.def"
 #undef READER
-    NULL,
 };
+enum { READER_COUNT = sizeof READERS / sizeof *READERS };
 
 size_t graph_reader_count(void)
 {
-    return sizeof READERS / sizeof READERS[0] - 1;
+    return READER_COUNT;
 }
 
 const struct graph_reader *graph_reader_at(size_t index)
@@ -27,66 +25,68 @@ const struct graph_reader *graph_reader_at(size_t index)
     return READERS[index];
 }
 
-/* The first bytes of a file; 0 where there is none of that name. */
-static size_t read_head(const char *path, unsigned char *head, size_t room)
+/* The first bytes of a file; 0 when there is no such file. */
+static size_t read_head(const char *path, unsigned char *head, size_t size)
 {
     FILE *file = fopen(path, "rb");
     if (!file)
         return 0;
-    size_t length = fread(head, 1, room, file);
+    size_t length = fread(head, 1, size, file);
     fclose(file);
     return length;
 }
 
-static const struct graph_reader *reader_for(const char *word)
+static const struct graph_reader *reader_for(const char *source)
 {
     unsigned char head[512];
-    size_t length = read_head(word, head, sizeof head);
+    size_t length = read_head(source, head, sizeof head);
     const struct graph_reader *best = NULL;
-    int most = 0;
-    for (const struct graph_reader *const *reader = READERS; *reader; reader++) {
-        int score = (*reader)->probe(word, length ? head : NULL, length);
-        if (score > most) {
-            most = score;
-            best = *reader;
+    int best_score = 0;
+    for (size_t i = 0; i < READER_COUNT; i++) {
+        int score = READERS[i]->probe(source, length ? head : NULL, length);
+        if (score > best_score) {
+            best_score = score;
+            best = READERS[i];
         }
     }
     return best;
 }
 
-static enum err refuse(const char *word, struct error *why)
+static enum err not_found(const char *source, struct error *why)
 {
-    const char *near = zoo_nearest(word);
-    if (near)
+    const char *nearest = NULL;
+    for (size_t i = 0; i < READER_COUNT && !nearest; i++)
+        nearest = READERS[i]->nearest ? READERS[i]->nearest(source) : NULL;
+    if (nearest)
         return err_set(why, ERR_NOT_FOUND,
-                       "%.120s is neither a model file that can be read nor the name of a model: "
-                       "did you mean %s?",
-                       word, near);
+                       "%.120s: neither a supported model file nor the name of a model: did you "
+                       "mean %s?",
+                       source, nearest);
     return err_set(why, ERR_NOT_FOUND,
-                   "%.120s is neither a model file that can be read nor the name of a model: "
-                   "`ipw list models` names them",
-                   word);
+                   "%.120s: neither a supported model file nor the name of a model: see `ipw list "
+                   "models`",
+                   source);
 }
 
-enum err model_open(const char *word, struct model *out, struct error *why)
+enum err model_open(const char *source, struct model *out, struct error *why)
 {
-    *out = (struct model){.reader = reader_for(word)};
+    *out = (struct model){.reader = reader_for(source)};
     if (!out->reader)
-        return refuse(word, why);
-    str_copy(out->word, sizeof out->word, word);
-    str_copy(out->name, sizeof out->name, word);
-    enum err err = out->reader->open(word, out, why);
+        return not_found(source, why);
+    str_copy(out->source, sizeof out->source, source);
+    str_copy(out->name, sizeof out->name, source);
+    enum err err = out->reader->open(source, out, why);
     str_plain(out->name);
     if (err)
         *out = (struct model){0};
     return err;
 }
 
-enum err model_graph(const struct model *model, struct graph_setting *setting, struct graph *out,
+enum err model_graph(const struct model *model, struct graph_options *options, struct graph *out,
                      struct error *why)
 {
     *out = (struct graph){0};
-    enum err err = model->reader->build(model, setting, out, why);
+    enum err err = model->reader->build(model, options, out, why);
     str_plain(out->name);
     if (err)
         graph_release(out);

@@ -151,25 +151,25 @@ bool safetensors_guess(const struct safetensors *tensors, struct decoder_shape *
 /* ---- which file ---- */
 
 /* The file, or the one in a directory. */
-static bool find_file(const char *word, char *to, size_t size)
+static bool find_file(const char *source, char *to, size_t size)
 {
     static const char *const NAMES[] = {"model.safetensors.index.json", "model.safetensors"};
-    if (!file_is_directory(word))
-        return str_copy(to, size, word);
+    if (!file_is_directory(source))
+        return str_copy(to, size, source);
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (model_path_beside(word, NAMES[i], to, size) && file_is_regular(to))
+        if (model_path_beside(source, NAMES[i], to, size) && file_is_regular(to))
             return true;
     return false;
 }
 
-static int probe(const char *word, const unsigned char *head, size_t length)
+static int probe(const char *source, const unsigned char *head, size_t length)
 {
     char path[FILE_PATH_MAX];
-    if (head && model_path_ends(word, ".safetensors.index.json"))
+    if (head && model_path_ends(source, ".safetensors.index.json"))
         return 90;
     if (head)
-        return model_path_ends(word, ".safetensors") ? 90 : length > 9 && head[8] == '{' ? 30 : 0;
-    return file_is_directory(word) && find_file(word, path, sizeof path) ? 60 : 0;
+        return model_path_ends(source, ".safetensors") ? 90 : length > 9 && head[8] == '{' ? 30 : 0;
+    return file_is_directory(source) && find_file(source, path, sizeof path) ? 60 : 0;
 }
 
 /* ---- counting parameters ---- */
@@ -211,7 +211,7 @@ struct opened {
 
 static enum err config_parameters(const struct hf_config *config, double *out, struct error *why)
 {
-    struct graph_setting options = {.batch = 1, .tokens = 1};
+    struct graph_options options = {.batch = 1, .tokens = 1};
     struct graph graph = {0};
     enum err err = hf_config_graph(config, &options, &graph, why);
     *out = err ? 0 : graph_parameters(&graph);
@@ -303,11 +303,11 @@ static void free_opened(struct opened *opened)
     free(opened);
 }
 
-static enum err open_model(const char *word, struct model *model, struct error *why)
+static enum err open_model(const char *source, struct model *model, struct error *why)
 {
     char file[FILE_PATH_MAX];
-    if (!find_file(word, file, sizeof file))
-        return err_set(why, ERR_NOT_FOUND, "%.200s: no safetensors file found", word);
+    if (!find_file(source, file, sizeof file))
+        return err_set(why, ERR_NOT_FOUND, "%.200s: no safetensors file found", source);
     struct opened *opened = calloc(1, sizeof *opened);
     if (!opened)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
@@ -318,12 +318,12 @@ static enum err open_model(const char *word, struct model *model, struct error *
     }
     model->state = opened;
     model->has_phases = hf_config_has_phases(&opened->config);
-    model->trained = hf_config_context(&opened->config);
+    model->context_length = hf_config_context(&opened->config);
     str_copy(model->name, sizeof model->name, opened->config.name);
     return ERR_OK;
 }
 
-static enum err build_graph(const struct model *model, struct graph_setting *options,
+static enum err build_graph(const struct model *model, struct graph_options *options,
                             struct graph *out, struct error *why)
 {
     const struct opened *opened = model->state;

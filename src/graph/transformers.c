@@ -39,25 +39,25 @@ static tensor_id embed(struct build *b, const struct transformer_bert *bert,
 {
     int64_t batch = build_dim(b, ids, 0), tokens = build_dim(b, ids, 1);
     b->component = DECODER_EMBEDDING;
-    build_inside(b, "%s", "embeddings.");
+    build_scope(b, "%s", "embeddings.");
     tensor_id x = build_embedding(b, "word_embeddings", ids, bert->vocabulary, bert->hidden);
     if (bert->types > 0) {
         tensor_id types =
-            build_input(b, "token_type_ids", GRAPH_INTEGERS_64, 2, (int64_t[]){batch, tokens});
+            build_input(b, "token_type_ids", GRAPH_INT64, 2, (int64_t[]){batch, tokens});
         types = build_embedding(b, "token_type_embeddings", types, bert->types, bert->hidden);
         x = build_binary(b, GRAPH_ADD, "add_types", x, types);
     }
-    tensor_id places =
+    tensor_id positions =
         block_positions(b, "position_embeddings", tokens, 0, bert->positions, bert->hidden);
-    x = build_binary(b, GRAPH_ADD, "add_positions", x, places);
+    x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
     x = block_norm(b, block, "LayerNorm", x);
     b->component = DECODER_COMPONENT_COUNT;
-    build_inside(b, "%s", "");
+    build_scope(b, "%s", "");
     return x;
 }
 
-/* The first token of each sequence, through a layer of its own. */
-static tensor_id pool(struct build *b, const char *activation, tensor_id x)
+/* The first token of each sequence through a linear layer and tanh. */
+static tensor_id pooler(struct build *b, const char *activation, tensor_id x)
 {
     int64_t hidden = build_dim(b, x, -1);
     b->component = DECODER_HEAD;
@@ -69,26 +69,26 @@ static tensor_id pool(struct build *b, const char *activation, tensor_id x)
 }
 
 enum err transformer_bert(const char *name, const struct transformer_bert *bert,
-                          const struct graph_setting *setting, struct graph *out, struct error *why)
+                          const struct graph_options *options, struct graph *out, struct error *why)
 {
     struct block block = {.hidden = bert->hidden,
                           .heads = bert->heads,
                           .intermediate = bert->intermediate,
                           .norm = GRAPH_LAYER_NORM,
                           .activation = bert->activation,
-                          .norms_after = true,
+                          .is_post_norm = true,
                           .has_qkv_bias = true,
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
     tensor_id x;
-    struct build b = block_text_begin(name, setting->batch, setting->tokens, out, why, &x);
+    struct build b = block_text_begin(name, options->batch, options->tokens, out, why, &x);
     x = embed(&b, bert, &block, x);
     x = block_stack(&b, &block, bert->is_distilled ? &DISTILBERT_NAMES : &BERT_NAMES,
                     &(struct block_pass){0}, bert->layers,
                     bert->is_distilled ? "transformer.layer." : "encoder.layer.", x);
     build_output(&b, x);
     if (bert->has_pooler)
-        build_output(&b, pool(&b, "pooler.activation", x));
+        build_output(&b, pooler(&b, "pooler.activation", x));
     return build_end(&b);
 }
 
@@ -108,10 +108,10 @@ static const struct block_names GPT2_NAMES = {
 };
 
 enum err transformer_gpt2(const char *name, const struct transformer_gpt2 *gpt2,
-                          const struct graph_setting *setting, struct graph *out, struct error *why)
+                          const struct graph_options *options, struct graph *out, struct error *why)
 {
-    bool decodes = setting->phase == GRAPH_DECODE;
-    int64_t tokens = decodes ? 1 : setting->tokens, before = decodes ? setting->context - 1 : 0;
+    bool is_decode = options->phase == GRAPH_DECODE;
+    int64_t tokens = is_decode ? 1 : options->tokens, cached = is_decode ? options->context - 1 : 0;
     struct block block = {.hidden = gpt2->hidden,
                           .heads = gpt2->heads,
                           .intermediate =
@@ -124,17 +124,17 @@ enum err transformer_gpt2(const char *name, const struct transformer_gpt2 *gpt2,
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
     tensor_id x;
-    struct build b = block_text_begin(name, setting->batch, tokens, out, why, &x);
+    struct build b = block_text_begin(name, options->batch, tokens, out, why, &x);
     b.component = DECODER_EMBEDDING;
-    build_inside(&b, "%s", "transformer.");
+    build_scope(&b, "%s", "transformer.");
     tensor_id table = build_tensor(&b, GRAPH_PARAMETER, "wte.weight", 2,
                                    (int64_t[]){gpt2->vocabulary, gpt2->hidden});
     x = build_embedding_with(&b, "wte", x, table);
-    tensor_id places = block_positions(&b, "wpe", tokens, before, gpt2->positions, gpt2->hidden);
-    x = build_binary(&b, GRAPH_ADD, "add", x, places);
+    tensor_id positions = block_positions(&b, "wpe", tokens, cached, gpt2->positions, gpt2->hidden);
+    x = build_binary(&b, GRAPH_ADD, "add", x, positions);
     b.component = DECODER_COMPONENT_COUNT;
     x = block_stack(&b, &block, &GPT2_NAMES,
-                    &(struct block_pass){.has_cache = true, .before = before}, gpt2->layers,
+                    &(struct block_pass){.has_cache = true, .cached = cached}, gpt2->layers,
                     "transformer.h.", x);
     x = block_norm(&b, &block, "transformer.ln_f", x);
     build_output(&b, block_last_logits(&b, "lm_head", x, table));
@@ -188,7 +188,7 @@ static const struct vit_names HUGGING_FACE_NAMES = {
                                .add = "output.add"}},
 };
 
-/* Patches side by side, a token for the whole before them, and where each stands. */
+/* A sequence of patches with the class token in front, plus positions. */
 static tensor_id embed_image(struct build *b, const struct transformer_vit *vit,
                              const struct vit_names *names, int64_t side, tensor_id image)
 {
@@ -205,20 +205,20 @@ static tensor_id embed_image(struct build *b, const struct transformer_vit *vit,
         build_tensor(b, GRAPH_PARAMETER, names->class_token, 3, (int64_t[]){1, 1, hidden});
     token = build_rearrange(b, "class_token.expand", token, 3, (int64_t[]){batch, 1, hidden});
     x = build_concat(b, "tokens", 1, (tensor_id[]){token, x}, 2);
-    tensor_id places =
+    tensor_id positions =
         build_tensor(b, GRAPH_PARAMETER, names->positions, 3, (int64_t[]){1, native + 1, hidden});
     if (patches != native)
-        places = build_move(b, "interpolate_pos_encoding", places, 3,
-                            (int64_t[]){1, patches + 1, hidden});
-    return build_binary(b, GRAPH_ADD, "add_positions", x, places);
+        positions = build_move(b, "interpolate_pos_encoding", positions, 3,
+                               (int64_t[]){1, patches + 1, hidden});
+    return build_binary(b, GRAPH_ADD, "add_positions", x, positions);
 }
 
-static tensor_id classify(struct build *b, const struct transformer_vit *vit,
-                          const struct vit_names *names, tensor_id x)
+static tensor_id classifier(struct build *b, const struct transformer_vit *vit,
+                            const struct vit_names *names, tensor_id x)
 {
     int64_t dims[] = {build_dim(b, x, 0), vit->hidden};
     if (vit->classes == 0)
-        return vit->has_pooler ? pool(b, "pooler.activation", x) : x;
+        return vit->has_pooler ? pooler(b, "pooler.activation", x) : x;
     b->component = DECODER_HEAD;
     x = build_rearrange(b, "first_token", x, 2, dims);
     x = build_linear(b, names->head, x, vit->classes, true);
@@ -227,32 +227,32 @@ static tensor_id classify(struct build *b, const struct transformer_vit *vit,
 }
 
 enum err transformer_vit(const char *name, const struct transformer_vit *vit,
-                         const struct graph_setting *setting, struct graph *out, struct error *why)
+                         const struct graph_options *options, struct graph *out, struct error *why)
 {
     const struct vit_names *names = vit->is_torchvision ? &TORCHVISION_NAMES : &HUGGING_FACE_NAMES;
-    int64_t dims[] = {setting->batch, vit->channels, setting->image, setting->image};
+    int64_t dims[] = {options->batch, vit->channels, options->image, options->image};
     struct block block = {.hidden = vit->hidden,
                           .heads = vit->heads,
                           .intermediate = vit->intermediate,
                           .norm = GRAPH_LAYER_NORM,
                           .activation = vit->activation,
                           .has_fused_qkv = vit->is_torchvision,
-                          .has_qkv_bias = !vit->lacks_qkv_bias,
+                          .has_qkv_bias = !vit->has_no_qkv_bias,
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
-    if (vit->patch <= 0 || setting->image % vit->patch)
+    if (vit->patch <= 0 || options->image % vit->patch)
         return err_set(why, ERR_BAD_VALUE,
-                       "%s cuts an image into patches of %lld pixels: %lld is no multiple", name,
-                       (long long)vit->patch, (long long)setting->image);
+                       "%s: image size must be a multiple of its patch size %lld, not %lld", name,
+                       (long long)vit->patch, (long long)options->image);
     struct build b = build_begin(out, name, why);
-    out->batch = (double)setting->batch;
+    out->batch = (double)options->batch;
     b.component = DECODER_EMBEDDING;
-    tensor_id x = build_input(&b, "pixel_values", GRAPH_NUMBERS, 4, dims);
-    x = embed_image(&b, vit, names, setting->image / vit->patch, x);
+    tensor_id x = build_input(&b, "pixel_values", GRAPH_FLOAT, 4, dims);
+    x = embed_image(&b, vit, names, options->image / vit->patch, x);
     b.component = DECODER_COMPONENT_COUNT;
     x = block_stack(&b, &block, &names->block, &(struct block_pass){0}, vit->layers, names->layers,
                     x);
     x = block_norm(&b, &block, names->norm, x);
-    build_output(&b, classify(&b, vit, names, x));
+    build_output(&b, classifier(&b, vit, names, x));
     return build_end(&b);
 }

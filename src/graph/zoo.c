@@ -120,7 +120,7 @@ static enum err fill_in(const struct zoo_entry *entry, const char *what, int64_t
     return ERR_OK;
 }
 
-enum err zoo_build(const struct zoo_entry *entry, struct graph_setting *setting, struct graph *out,
+enum err zoo_build(const struct zoo_entry *entry, struct graph_options *setting, struct graph *out,
                    struct error *why)
 {
     enum err err = fill_in(entry, "batch", &setting->batch, 1, MOST_BATCH, why);
@@ -154,11 +154,11 @@ static enum err open_entry(const char *word, struct model *model, struct error *
         return err_set(why, ERR_NOT_FOUND, "no architecture is called %.120s", word);
     str_copy(model->name, sizeof model->name, entry->name);
     model->has_phases = zoo_has_phases(entry);
-    model->trained = entry->trained;
+    model->context_length = entry->context_length;
     return ERR_OK;
 }
 
-static enum err build_entry(const struct model *model, struct graph_setting *setting,
+static enum err build_entry(const struct model *model, struct graph_options *setting,
                             struct graph *out, struct error *why)
 {
     return zoo_build(zoo_find(model->name), setting, out, why);
@@ -176,4 +176,5 @@ const struct graph_reader graph_reader_zoo = {
     .open = open_entry,
     .build = build_entry,
     .close = close_entry,
+    .nearest = zoo_nearest,
 };

@@ -19,10 +19,9 @@ struct zoo_entry {
     /* Defaults; 0: it has no such thing. */
     int64_t image, tokens, context;
     /* Builds and finishes a graph of this name; every setting that it has is filled in. */
-    enum err (*build)(const char *name, const struct graph_setting *setting, struct graph *out,
+    enum err (*build)(const char *name, const struct graph_options *setting, struct graph *out,
                       struct error *why);
-    int64_t
-        trained; /* tokens that a decoder was trained for; 0: not told, or no more can be built */
+    int64_t context_length; /* maximum of a decoder; 0: unknown, or no longer one can be built */
 };
 
 size_t zoo_count(void);
@@ -40,7 +39,7 @@ static inline bool zoo_has_phases(const struct zoo_entry *entry)
 }
 
 /* Fills in defaults, refuses what no model can be run with. */
-enum err zoo_build(const struct zoo_entry *entry, struct graph_setting *setting, struct graph *out,
+enum err zoo_build(const struct zoo_entry *entry, struct graph_options *setting, struct graph *out,
                    struct error *why) MUST_USE;
 
 #endif

@@ -46,7 +46,7 @@ static void estimate_once(const struct partition *partition, const struct hardwa
 static void build(const char *name, int64_t batch, struct graph *graph, struct partition *partition)
 {
     struct error why = {0};
-    struct graph_setting setting = {.batch = batch};
+    struct graph_options setting = {.batch = batch};
     must(zoo_build(zoo_find(name), &setting, graph, &why), &why);
     must(partition_make(graph, PARTITION_FUSED, partition, &why), &why);
 }
@@ -70,7 +70,7 @@ static double one_file(const struct hardware *hardware, const char *path, double
     struct model model;
     struct graph graph;
     struct partition partition;
-    struct graph_setting setting = {0};
+    struct graph_options setting = {0};
     struct error why = {0};
     double began = cpu_seconds();
     must(model_open(path, &model, &why), &why);
@@ -160,7 +160,7 @@ static double many_requests(const struct hardware *hardware, size_t devices)
         question.work_count = batches < BATCHES ? batches : BATCHES;
         must(estimate_grid_make(&question, &points, &why), &why);
         count = points.count < left ? points.count : left;
-        sink += workload_estimate_joules_per_unit(&points.items[0].outcome);
+        sink += workload_estimate_joules_per_unit(&points.items[0].estimate);
         estimate_grid_release(&points);
     }
     double took = cpu_seconds() - began;

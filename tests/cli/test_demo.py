@@ -61,7 +61,7 @@ class Family(DemoTest):
             summary = json.loads((Path(model["output_dir"]) / "summary.json").read_text())
             self.assertEqual(summary["ipw"]["accuracy"], model["accuracy"])
         self.assertTrue(any(model["on_frontier"] for model in models))
-        self.assertIn("frontier", done.stderr)
+        self.assertIn("Pareto-optimal", done.stderr)
         self.assertNotIn("~", done.stderr)
 
     def test_estimated_and_said_so(self):

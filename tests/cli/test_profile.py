@@ -61,7 +61,7 @@ class TheReport(ProfileTest):
             self.assertIsNone(value, key)
         for record in self.run.records().values():
             self.assertUnknown(record["ipw"]["energy"])
-            self.assertEqual(record["model_metrics"][MODEL]["energy_metrics"], {"basis": None})
+            self.assertNotIn("energy_metrics", record["model_metrics"][MODEL])  # nothing is known
 
     def test_figures_are_those_of_the_records(self):
         report = self.profile("--grader", "exact", "--concurrency", 3, play="mixed",
@@ -149,7 +149,7 @@ class TheReport(ProfileTest):
             theirs, ours = row["model_metrics"][MODEL], record["model_metrics"][MODEL]
             self.assertEqual(theirs["latency_metrics"]["total_query_seconds"],
                              ours["latency_metrics"]["total_query_seconds"])
-            self.assertEqual(theirs["token_metrics"]["output"], ours["token_metrics"].get("output"))
+            self.assertEqual(theirs["token_metrics"]["output"], ours.get("token_metrics", {}).get("output"))
             self.assertEqual((theirs["evaluation"] or {}).get("is_correct"),
                              ours.get("evaluation", {}).get("is_correct"))
             self.assertIsNone(theirs["energy_metrics"]["per_query_joules"])
@@ -288,7 +288,7 @@ class Names(ProfileTest):
         malformed = self.on.put("/prices.json", '{"models": 7}')
         for arguments, word in (((), "--client"), (("--client", "null"), "--model"),
                                 (("--client", "null", "--model", "m", "--resume", "--overwrite"),
-                                 "are mutually exclusive"),
+                                 "mutually exclusive"),
                                 (("--client", "null", "--model", "m", "--parameters", "huge"), "huge"),
                                 (("--client", "null", "--model", "m", "--prices", "/nowhere"),
                                  "/nowhere"),

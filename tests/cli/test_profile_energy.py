@@ -267,8 +267,7 @@ class Figures(EnergyTest):
         for key in ("prefill_joules_per_input_token", "decode_joules_per_output_token"):
             self.assertIsNone(report[key])
         self.assertGreater(report["joules_per_output_token"], 0)
-        phases = self.run.metrics("q000000")["phase_metrics"]
-        self.assertFalse({key: value for key, value in phases.items() if value is not None})
+        self.assertNotIn("phase_metrics", self.run.metrics("q000000"))
 
     def test_joules_for_a_token_are_of_queries_that_tell_their_tokens(self):
         machine = self.machine(Intel, 50)

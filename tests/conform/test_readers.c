@@ -146,10 +146,10 @@ static void hold_order(const struct graph *graph, const char *name)
         const struct graph_node *node = &graph->nodes[i];
         for (size_t k = 0; k < node->input_count; k++) {
             const struct graph_tensor *tensor = graph_input(graph, node, k);
-            HOLD(!tensor || tensor->maker == GRAPH_NONE || tensor->maker < (node_id)i, name);
+            HOLD(!tensor || tensor->producer == GRAPH_NONE || tensor->producer < (node_id)i, name);
         }
         for (size_t k = 0; k < node->output_count; k++)
-            HOLD(graph_output(graph, node, k)->maker == (node_id)i, name);
+            HOLD(graph_output(graph, node, k)->producer == (node_id)i, name);
     }
 }
 
@@ -165,7 +165,7 @@ static void hold_graph(const struct graph *graph, const char *name)
     hold_order(graph, name);
 }
 
-static struct graph_setting hold_setting(const struct model *model, struct graph_setting setting)
+static struct graph_options hold_setting(const struct model *model, struct graph_options setting)
 {
     struct graph first, again;
     struct error why = {0};
@@ -183,7 +183,7 @@ static struct graph_setting hold_setting(const struct model *model, struct graph
     return setting;
 }
 
-static double macs_of(const struct model *model, struct graph_setting setting)
+static double macs_of(const struct model *model, struct graph_options setting)
 {
     struct graph graph;
     struct error why = {0};
@@ -193,7 +193,7 @@ static double macs_of(const struct model *model, struct graph_setting setting)
     return macs;
 }
 
-static void hold_refused(const struct model *model, struct graph_setting setting)
+static void hold_refused(const struct model *model, struct graph_options setting)
 {
     struct graph graph;
     struct error why = {0};
@@ -209,24 +209,24 @@ static void hold_model(const char *word, const char *reader)
     if (model_open(word, &model, &why))
         fail_msg("%s: %s", word, why.text);
     assert_string_equal(model.reader->name, reader);
-    HOLD(model.name[0] && strcmp(model.word, word) == 0, word);
-    struct graph_setting whole = hold_setting(&model, (struct graph_setting){0});
-    struct graph_setting more = whole;
+    HOLD(model.name[0] && strcmp(model.source, word) == 0, word);
+    struct graph_options whole = hold_setting(&model, (struct graph_options){0});
+    struct graph_options more = whole;
     more.batch *= 3;
     HOLD(macs_of(&model, more) == 3 * macs_of(&model, whole), word);
-    hold_refused(&model, (struct graph_setting){.batch = -1});
-    hold_refused(&model, (struct graph_setting){.batch = INT64_MAX});
+    hold_refused(&model, (struct graph_options){.batch = -1});
+    hold_refused(&model, (struct graph_options){.batch = INT64_MAX});
     if (model.has_phases) {
         HOLD(whole.tokens > 0, word);
-        struct graph_setting step = {.phase = GRAPH_DECODE};
+        struct graph_options step = {.phase = GRAPH_DECODE};
         HOLD(hold_setting(&model, step).context > 0, word);
-        struct graph_setting prefill = {.phase = GRAPH_PREFILL};
+        struct graph_options prefill = {.phase = GRAPH_PREFILL};
         HOLD(macs_of(&model, prefill) > macs_of(&model, step), word);
-        hold_refused(&model, (struct graph_setting){.tokens = -1});
-        hold_refused(&model, (struct graph_setting){.tokens = INT64_MAX});
-        hold_refused(&model, (struct graph_setting){.phase = GRAPH_DECODE, .context = INT64_MAX});
+        hold_refused(&model, (struct graph_options){.tokens = -1});
+        hold_refused(&model, (struct graph_options){.tokens = INT64_MAX});
+        hold_refused(&model, (struct graph_options){.phase = GRAPH_DECODE, .context = INT64_MAX});
     } else {
-        hold_refused(&model, (struct graph_setting){.phase = GRAPH_DECODE});
+        hold_refused(&model, (struct graph_options){.phase = GRAPH_DECODE});
     }
     model_close(&model);
     HOLD(!model.reader && !model.state, word);

@@ -193,7 +193,7 @@ static const char *check_tensors(const struct gguf *gguf)
 
 static const char *check_decoder(const struct gguf *gguf, const struct decoder *decoder)
 {
-    struct decoder_step step = {.tokens = 3, .before = 5, .sequences = 2, .logits = 1};
+    struct decoder_step step = {.tokens = 3, .cached = 5, .sequences = 2, .logits = 1};
     struct decoder_cost cost = decoder_cost_total(decoder, &step);
     uint64_t bytes = 0;
     for (size_t i = 0; i < gguf->tensor_count; i++)
@@ -208,7 +208,7 @@ static const char *check_decoder(const struct gguf *gguf, const struct decoder *
 /* As a graph: the same matrices, by whoever counts; unless it lacks what only a graph needs. */
 static const char *check_graph(const struct decoder *decoder)
 {
-    struct graph_setting setting = {.phase = GRAPH_PREFILL, .tokens = 3, .batch = 2};
+    struct graph_options setting = {.phase = GRAPH_PREFILL, .tokens = 3, .batch = 2};
     struct decoder_step step = {.tokens = 3, .sequences = 2, .logits = 1};
     struct graph graph = {0};
     struct error why = {0};

@@ -27,13 +27,13 @@ struct growing {
     tensor_id shared; /* a weight that several read */
 };
 
-static tensor_id add_tensor(struct growing *growing, enum graph_role role,
-                            enum graph_numbers numbers, int64_t rows, int64_t columns)
+static tensor_id add_tensor(struct growing *growing, enum graph_role role, enum graph_dtype dtype,
+                            int64_t rows, int64_t columns)
 {
     struct error why = {0};
     tensor_id id = GRAPH_NONE;
     struct graph_tensor tensor = {
-        .name = "t", .role = role, .numbers = numbers, .rank = 2, .dims = {rows, columns}};
+        .name = "t", .role = role, .dtype = dtype, .rank = 2, .dims = {rows, columns}};
     must(graph_add_tensor(growing->graph, &tensor, &id, &why), &why);
     return id;
 }
@@ -72,7 +72,7 @@ static void add_node(struct growing *growing, uint32_t index)
         in[count++] = chance_below(chance, 8) ? pick(growing) : growing->shared;
     else if (kind == GRAPH_KIND_PRODUCT || kind == GRAPH_KIND_NORM || kind == GRAPH_KIND_LOOKUP)
         in[count++] = chance_below(chance, 6)
-                          ? add_tensor(growing, GRAPH_PARAMETER, GRAPH_NUMBERS, 16, 16)
+                          ? add_tensor(growing, GRAPH_PARAMETER, GRAPH_FLOAT, 16, 16)
                           : growing->shared;
     if (chance_below(chance, 10) == 0)
         rows = 4;
@@ -85,13 +85,13 @@ static void add_node(struct growing *growing, uint32_t index)
     struct graph_node node = {
         .op = op, .name = name, .layer = GRAPH_NONE, .component = DECODER_COMPONENT_COUNT};
     if (op == GRAPH_LINEAR && chance_below(chance, 5) == 0)
-        node.weight_share = 0.25;
-    enum graph_numbers numbers =
-        op == GRAPH_REARRANGE ? growing->graph->tensors[in[0]].numbers : GRAPH_NUMBERS;
-    tensor_id out[2] = {add_tensor(growing, GRAPH_ACTIVATION, numbers, rows, columns)};
+        node.weight_fraction = 0.25;
+    enum graph_dtype dtype =
+        op == GRAPH_REARRANGE ? growing->graph->tensors[in[0]].dtype : GRAPH_FLOAT;
+    tensor_id out[2] = {add_tensor(growing, GRAPH_ACTIVATION, dtype, rows, columns)};
     size_t outputs = 1;
     if (op != GRAPH_VIEW && chance_below(chance, 20) == 0)
-        out[outputs++] = add_tensor(growing, GRAPH_ACTIVATION, GRAPH_NUMBERS, 2, 3);
+        out[outputs++] = add_tensor(growing, GRAPH_ACTIVATION, GRAPH_FLOAT, 2, 3);
     node_id id;
     must(graph_add_node(growing->graph, &node, in, count, out, outputs, &id, &why), &why);
     for (size_t i = 0; i < outputs; i++) {
@@ -109,10 +109,10 @@ void graphs_random(struct chance *chance, uint32_t nodes, struct graph *out)
     *out = (struct graph){.batch = 1};
     if (!growing.made)
         abort();
-    growing.made[growing.count++] = add_tensor(&growing, GRAPH_INPUT, GRAPH_NUMBERS, 8, 16);
-    growing.made[growing.count++] = add_tensor(&growing, GRAPH_INPUT, GRAPH_INTEGERS_64, 8, 16);
-    growing.made[growing.count++] = add_tensor(&growing, GRAPH_CACHE, GRAPH_NUMBERS, 64, 16);
-    growing.shared = add_tensor(&growing, GRAPH_PARAMETER, GRAPH_NUMBERS, 16, 16);
+    growing.made[growing.count++] = add_tensor(&growing, GRAPH_INPUT, GRAPH_FLOAT, 8, 16);
+    growing.made[growing.count++] = add_tensor(&growing, GRAPH_INPUT, GRAPH_INT64, 8, 16);
+    growing.made[growing.count++] = add_tensor(&growing, GRAPH_CACHE, GRAPH_FLOAT, 64, 16);
+    growing.shared = add_tensor(&growing, GRAPH_PARAMETER, GRAPH_FLOAT, 16, 16);
     for (uint32_t i = 0; i < nodes; i++)
         add_node(&growing, i);
     out->tensors[growing.made[growing.count - 1]].is_output = true;
@@ -132,8 +132,8 @@ bool graphs_is_view(const struct graph *graph, const struct graph_node *node, bo
 
 tensor_id graphs_shown_by(const struct graph *graph, bool in_place, tensor_id id)
 {
-    node_id maker = graph->tensors[id].maker;
-    if (maker < 0 || !graphs_is_view(graph, &graph->nodes[maker], in_place))
+    node_id producer = graph->tensors[id].producer;
+    if (producer < 0 || !graphs_is_view(graph, &graph->nodes[producer], in_place))
         return id;
-    return graphs_shown_by(graph, in_place, graph_inputs(graph, &graph->nodes[maker])[0]);
+    return graphs_shown_by(graph, in_place, graph_inputs(graph, &graph->nodes[producer])[0]);
 }

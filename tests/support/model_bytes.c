@@ -102,7 +102,7 @@ static const char *check_graph(const struct graph *graph)
 
 static const char *check_config(const struct hf_config *config)
 {
-    struct graph_setting setting = {.tokens = 3, .context = 5, .batch = 2};
+    struct graph_options setting = {.tokens = 3, .context = 5, .batch = 2};
     struct error why = {0};
     struct graph graph = {0};
     if (hf_config_has_phases(config))

@@ -281,7 +281,7 @@ const char *onnx_file_exercise(const void *bytes, size_t length)
     struct onnx_file file = {0};
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_setting setting = {.batch = 2, .tokens = 3, .image = 4};
+    struct graph_options setting = {.batch = 2, .tokens = 3, .image = 4};
     if (onnx_read("made.onnx", (struct slice){bytes, length}, &file, &why))
         return check_refusal(&why);
     const char *wrong =

@@ -229,7 +229,7 @@ int main(int argc, char **argv)
         unsigned long flags = strtoul(argv[8], NULL, 10);
         step = (struct decoder_step){
             .tokens = strtoull(argv[2], NULL, 10),
-            .before = strtoull(argv[3], NULL, 10),
+            .cached = strtoull(argv[3], NULL, 10),
             .sequences = strtoull(argv[4], NULL, 10),
             .logits = strtoull(argv[5], NULL, 10),
             .activation_bytes = strtod(argv[6], NULL),

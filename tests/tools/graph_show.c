@@ -12,7 +12,7 @@
 #include "graph/reader.h"
 
 struct wanted {
-    struct graph_setting setting;
+    struct graph_options setting;
     struct params dims;
     bool has_nodes;
 };
@@ -37,7 +37,7 @@ static bool take(struct wanted *wanted, const struct param *param)
     if (!strcmp(param->key, "phase"))
         wanted->setting.phase = !strcmp(param->value, "decode")    ? GRAPH_DECODE
                                 : !strcmp(param->value, "prefill") ? GRAPH_PREFILL
-                                                                   : GRAPH_WHOLE;
+                                                                   : GRAPH_FORWARD;
     else if (!strcmp(param->key, "nodes"))
         wanted->has_nodes = true;
     else

@@ -24,13 +24,13 @@ static void show_tensors(struct json *json, const struct graph *graph)
         json_object(json, NULL);
         json_string(json, "name", tensor->name);
         json_string(json, "role", ROLES[tensor->role]);
-        json_integer(json, "numbers", tensor->numbers);
+        json_integer(json, "numbers", tensor->dtype);
         json_array(json, "dims");
         for (unsigned k = 0; k < tensor->rank; k++)
             json_integer(json, NULL, tensor->dims[k]);
         json_array_end(json);
         json_number(json, "stored_bytes", tensor->stored_bytes);
-        json_integer(json, "maker", tensor->maker);
+        json_integer(json, "maker", tensor->producer);
         json_bool(json, "is_output", tensor->is_output);
         json_object_end(json);
     }
@@ -66,7 +66,7 @@ static void show_nodes(struct json *json, const struct graph *graph)
 }
 
 static void show_graph(struct json *json, const struct graph *graph,
-                       const struct graph_setting *setting)
+                       const struct graph_options *setting)
 {
     struct graph_cost cost = graph_cost_total(graph);
     json_string(json, "name", graph->name);
@@ -87,7 +87,7 @@ static void show_file(struct json *json, const char *path, int64_t batch, const 
     struct error why = {0};
     struct model model = {0};
     struct graph graph = {0};
-    struct graph_setting setting = {.batch = batch, .dims = dims};
+    struct graph_options setting = {.batch = batch, .dims = dims};
     enum err err = model_open(path, &model, &why);
     if (!err)
         err = model_graph(&model, &setting, &graph, &why);
@@ -108,7 +108,7 @@ static int draw_file(const char *how, const char *path)
     struct error why = {0};
     struct model model = {0};
     struct graph graph = {0};
-    struct graph_setting setting = {0};
+    struct graph_options setting = {0};
     struct text text = {0};
     enum err err = model_open(path, &model, &why);
     if (!err)

@@ -72,22 +72,22 @@ static int32_t layer_of(const struct step *step)
 
 /* ---- tensors ---- */
 
-static enum graph_numbers numbers_of(int32_t dtype)
+static enum graph_dtype dtype_of(int32_t dtype)
 {
     if (dtype == 0 || onnx_dtype_is_float(dtype))
-        return GRAPH_NUMBERS;
+        return GRAPH_FLOAT;
     switch (dtype) {
     case ONNX_INT64:
     case ONNX_UINT64:
-        return GRAPH_INTEGERS_64;
+        return GRAPH_INT64;
     case ONNX_BOOL:
     case ONNX_INT8:
     case ONNX_UINT8:
     case ONNX_INT4:
     case ONNX_UINT4:
-        return GRAPH_BYTES;
+        return GRAPH_INT8;
     default:
-        return GRAPH_INTEGERS_32;
+        return GRAPH_INT32;
     }
 }
 
@@ -189,7 +189,7 @@ static enum err add_tensor(struct infer *infer, struct operand *operand, enum gr
     struct name_text text = text_of(name);
     struct graph_tensor tensor = {.name = text.text,
                                   .role = role,
-                                  .numbers = numbers_of(operand->dtype),
+                                  .dtype = dtype_of(operand->dtype),
                                   .rank = operand->shape.rank};
     memcpy(tensor.dims, operand->shape.dims, sizeof tensor.dims);
     if (role == GRAPH_PARAMETER)
@@ -368,7 +368,7 @@ enum err emit_node(struct step *step)
     node.label = label.text;
     node.layer = layer_of(step);
     node.component = DECODER_COMPONENT_COUNT;
-    node.weight_share = share_of(step);
+    node.weight_fraction = share_of(step);
     enum { MAX_OTHERS = 32 };
     size_t capacity = step->node->input_count + step->node->output_count + 2 + MAX_OTHERS;
     struct links in = {arena_alloc(&step->infer->scratch, capacity * sizeof(tensor_id)), 0};

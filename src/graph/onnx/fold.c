@@ -181,11 +181,11 @@ bool fold_transpose(struct step *step, size_t index, double *out, int64_t count)
 {
     const double *in = input_data(step, 0);
     const struct shape *shape = step_shape(step, 0);
-    int64_t order[GRAPH_MOST_DIMENSIONS], strides[GRAPH_MOST_DIMENSIONS] = {0}, stride = 1;
+    int64_t order[GRAPH_MAX_RANK], strides[GRAPH_MAX_RANK] = {0}, stride = 1;
     (void)index;
     if (!in || shape_elements(shape) != count)
         return false;
-    bool has_perm = step_ints(step, "perm", order, GRAPH_MOST_DIMENSIONS) == shape->rank;
+    bool has_perm = step_ints(step, "perm", order, GRAPH_MAX_RANK) == shape->rank;
     for (int i = shape->rank - 1; i >= 0; i--) {
         strides[i] = stride;
         stride *= shape->dims[i];

@@ -17,11 +17,11 @@
 #include "graph/graph.h"
 #include "graph/onnx/file.h"
 
-struct graph_setting;
+struct graph_options;
 
 /* Fills an empty graph and finishes it; batch and tokens are written back to the options.  One branch of an If
  * is walked (the one taken if that is known, else the first), the body of a Loop or a Scan once. */
-enum err onnx_graph(const struct onnx_file *file, struct graph_setting *options, struct graph *out,
+enum err onnx_graph(const struct onnx_file *file, struct graph_options *options, struct graph *out,
                     struct error *why) MUST_USE;
 
 /* ---- what is known of a value ---- */
@@ -33,7 +33,7 @@ enum {
 
 struct shape {
     uint8_t rank;
-    int64_t dims[GRAPH_MOST_DIMENSIONS];
+    int64_t dims[GRAPH_MAX_RANK];
 };
 
 struct operand_list {
@@ -107,13 +107,13 @@ int64_t clamp_to_int(double number); /* to +-2^62; NaN becomes 0 */
 
 /* Gives every input of the model its shape, and writes back batch and tokens.  ERR_USAGE names the dynamic
  * dimensions that need a size, or a given name that is not a dimension. */
-enum err inputs_bind(struct infer *infer, struct graph_setting *options) MUST_USE;
+enum err inputs_bind(struct infer *infer, struct graph_options *options) MUST_USE;
 /* The shape that the file declares for a value; false unless all dimensions are known.  *dtype is set whenever
  * the file declares it, else 0. */
 bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, struct shape *out);
 /* After the walk: do the outputs follow a batch that the file does not declare?  A shape that is a constant of
  * the graph would not. */
-enum err inputs_check_batch(const struct infer *infer, const struct graph_setting *options)
+enum err inputs_check_batch(const struct infer *infer, const struct graph_options *options)
     MUST_USE;
 
 /* ---- one node ---- */

@@ -14,7 +14,7 @@ enum { MAX_RECURRENT_CHECKED = 8 };
 
 struct binding {
     struct infer *infer;
-    struct graph_setting *options;
+    struct graph_options *options;
     bool *is_used;       /* of each of options->dims */
     struct text missing; /* names of dimensions without a size */
     struct slice first_missing;
@@ -39,7 +39,7 @@ static bool is_one_of(struct slice name, const char *const *words)
 }
 
 /* The option that gives the size of a dimension which exporters call this; 0: none. */
-static int64_t size_by_meaning(const struct graph_setting *options, struct slice name)
+static int64_t size_by_meaning(const struct graph_options *options, struct slice name)
 {
     static const char *const BATCH[] = {"batch", "batch_size", "batchsize", "N", NULL};
     static const char *const TOKENS[] = {"sequence", "sequence_length", "seq_len", "seq_length",
@@ -178,7 +178,7 @@ static bool parse_shape(const char *text, struct shape *out)
     for (const char *word = text; word;) {
         size_t length = strcspn(word, "x");
         uint64_t size;
-        if (length >= sizeof number || out->rank == GRAPH_MOST_DIMENSIONS)
+        if (length >= sizeof number || out->rank == GRAPH_MAX_RANK)
             return false;
         str_format(number, sizeof number, "%.*s", (int)length, word);
         if (parse_u64(number, &size) || size == 0 || size > INT32_MAX)
@@ -205,7 +205,7 @@ static enum err bind_shapeless(struct binding *binding, int32_t value)
     if (!parse_shape(given->value, &operand->shape))
         return err_set(infer->why, ERR_USAGE,
                        "--dim %.60s=%.60s: not a shape: up to %d sizes like 1x3x224x224",
-                       given->key, given->value, GRAPH_MOST_DIMENSIONS);
+                       given->key, given->value, GRAPH_MAX_RANK);
     const char *wrong = onnx_check_shape(operand->shape.rank, operand->shape.dims, &elements);
     if (wrong)
         return input_failed(binding, value, wrong);
@@ -259,7 +259,7 @@ static enum err bind_input(struct binding *binding, int32_t value)
     int64_t elements;
     if (info.start && !onnx_type_decode(info, &type))
         return input_failed(binding, value, "has a damaged type");
-    if (type.rank > GRAPH_MOST_DIMENSIONS)
+    if (type.rank > GRAPH_MAX_RANK)
         return input_failed(binding, value, "has more than 8 dimensions");
     operand->dtype = type.dtype;
     operand->is_defined = true;
@@ -345,7 +345,7 @@ static void write_back(struct binding *binding)
     infer->graph->batch = (double)binding->options->batch;
 }
 
-enum err inputs_bind(struct infer *infer, struct graph_setting *options)
+enum err inputs_bind(struct infer *infer, struct graph_options *options)
 {
     struct binding binding = {.infer = infer, .options = options, .declared_batch = -1};
     size_t given = options->dims ? options->dims->count : 0;
@@ -373,7 +373,7 @@ bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, s
     if (!info.start || !onnx_type_decode(info, &type))
         return false;
     *dtype = type.dtype;
-    if (!type.has_shape || type.rank > GRAPH_MOST_DIMENSIONS)
+    if (!type.has_shape || type.rank > GRAPH_MAX_RANK)
         return false;
     *out = (struct shape){.rank = (uint8_t)type.rank};
     for (size_t i = 0; i < type.rank; i++) {
@@ -385,7 +385,7 @@ bool inputs_declared(const struct infer *infer, int32_t value, int32_t *dtype, s
     return onnx_check_shape(out->rank, out->dims, &elements) == NULL;
 }
 
-enum err inputs_check_batch(const struct infer *infer, const struct graph_setting *options)
+enum err inputs_check_batch(const struct infer *infer, const struct graph_options *options)
 {
     const struct onnx_graph *graph = &infer->file->graphs[0];
     if (infer->declared_batch < 0 || infer->declared_batch == options->batch)

@@ -11,9 +11,9 @@
 #include "port/file.h"
 
 /* A file that begins with a small ir_version and the name of its producer, as they all do, might be one. */
-static int probe(const char *word, const unsigned char *head, size_t length)
+static int probe(const char *source, const unsigned char *head, size_t length)
 {
-    if (model_path_ends(word, ".onnx"))
+    if (model_path_ends(source, ".onnx"))
         return 90;
     bool looks_like = head && length > 3 && head[0] == 0x08 && head[1] < 0x40 &&
                       (head[2] == 0x12 || head[2] == 0x1a || head[2] == 0x3a || head[2] == 0x42);
@@ -39,26 +39,26 @@ static void warn_of_missing_weights(const struct onnx_file *file)
     }
 }
 
-static enum err open_file(const char *word, struct model *model, struct error *why)
+static enum err open_file(const char *source, struct model *model, struct error *why)
 {
     struct onnx_file *file = calloc(1, sizeof *file);
     if (!file)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    enum err err = onnx_open(word, file, why);
+    enum err err = onnx_open(source, file, why);
     if (err) {
         free(file);
         return err;
     }
     warn_of_missing_weights(file);
-    const char *slash = strrchr(word, '/');
-    str_copy(model->name, sizeof model->name, slash ? slash + 1 : word);
+    const char *slash = strrchr(source, '/');
+    str_copy(model->name, sizeof model->name, slash ? slash + 1 : source);
     if (model_path_ends(model->name, ".onnx"))
         model->name[strlen(model->name) - strlen(".onnx")] = '\0';
     model->state = file;
     return ERR_OK;
 }
 
-static enum err build(const struct model *model, struct graph_setting *options, struct graph *out,
+static enum err build(const struct model *model, struct graph_options *options, struct graph *out,
                       struct error *why)
 {
     str_copy(out->name, sizeof out->name, model->name);

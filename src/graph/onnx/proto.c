@@ -52,7 +52,7 @@ static const char TOO_MANY_DIMS[] = "has more than 8 dimensions";
 
 const char *onnx_check_shape(size_t rank, const int64_t *dims, int64_t *elements)
 {
-    if (rank > GRAPH_MOST_DIMENSIONS)
+    if (rank > GRAPH_MAX_RANK)
         return TOO_MANY_DIMS;
     *elements = 1;
     int64_t product = 1; /* dimensions of 0 left out: the others must not overflow either */
@@ -71,7 +71,7 @@ static const char *add_dims(struct onnx_tensor *tensor, struct wire_field field)
 {
     uint64_t value;
     while (wire_scalar(&field, WIRE_VARINT, &value)) {
-        if (tensor->rank == GRAPH_MOST_DIMENSIONS)
+        if (tensor->rank == GRAPH_MAX_RANK)
             return TOO_MANY_DIMS;
         tensor->dims[tensor->rank++] = (int64_t)value;
     }
@@ -384,7 +384,7 @@ static bool decode_shape(struct slice message, struct onnx_type *out)
             continue;
         if (field.type != WIRE_BYTES || !decode_dim(field.bytes, &dim))
             return false;
-        if (out->rank < GRAPH_MOST_DIMENSIONS)
+        if (out->rank < GRAPH_MAX_RANK)
             out->dims[out->rank] = dim;
         out->rank++;
     }

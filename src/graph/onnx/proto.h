@@ -42,7 +42,7 @@ struct onnx_tensor {
     struct slice name;
     int32_t dtype; /* enum onnx_dtype */
     uint8_t rank;
-    int64_t dims[GRAPH_MOST_DIMENSIONS];
+    int64_t dims[GRAPH_MAX_RANK];
     int64_t elements;
     struct slice raw;      /* raw_data; empty: the elements are elsewhere */
     struct slice message;  /* the TensorProto: typed data is in it */
@@ -93,7 +93,7 @@ struct onnx_type {
     bool is_other; /* not a tensor: a sequence, a map */
     bool has_shape;
     size_t rank; /* may exceed the dims that are kept */
-    struct onnx_dim dims[GRAPH_MOST_DIMENSIONS];
+    struct onnx_dim dims[GRAPH_MAX_RANK];
 };
 
 /* Decodes a ValueInfoProto; false when it is damaged. */

@@ -183,10 +183,10 @@ static struct shape reduced(const struct shape *in, const bool *is_reduced, bool
 enum err rule_reduce(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t axes[GRAPH_MOST_DIMENSIONS];
-    bool is_reduced[GRAPH_MOST_DIMENSIONS] = {0};
+    int64_t axes[GRAPH_MAX_RANK];
+    bool is_reduced[GRAPH_MAX_RANK] = {0};
     bool is_given = step_attribute(step, "axes") || step_input(step, 1);
-    int count = is_given ? step_ints_or_input(step, "axes", 1, axes, GRAPH_MOST_DIMENSIONS) : 0;
+    int count = is_given ? step_ints_or_input(step, "axes", 1, axes, GRAPH_MAX_RANK) : 0;
     if (!in || count < 0)
         return ERR_OK;
     if (count == 0 && step_int(step, "noop_with_empty_axes", 0))
@@ -205,7 +205,7 @@ enum err rule_reduce(struct step *step)
 enum err rule_arg_reduce(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    bool is_reduced[GRAPH_MOST_DIMENSIONS] = {0};
+    bool is_reduced[GRAPH_MAX_RANK] = {0};
     int axis;
     if (!in)
         return ERR_OK;

@@ -110,12 +110,12 @@ static int64_t slice_count(int64_t size, int64_t begin, int64_t end, int64_t ste
 enum err rule_slice(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t begins[GRAPH_MOST_DIMENSIONS], ends[GRAPH_MOST_DIMENSIONS];
-    int64_t axes[GRAPH_MOST_DIMENSIONS], steps[GRAPH_MOST_DIMENSIONS];
-    int count = step_ints_or_input(step, "starts", 1, begins, GRAPH_MOST_DIMENSIONS);
-    int end_count = step_ints_or_input(step, "ends", 2, ends, GRAPH_MOST_DIMENSIONS);
-    int axis_count = step_ints_or_input(step, "axes", 3, axes, GRAPH_MOST_DIMENSIONS);
-    int step_count = step_input_ints(step, 4, steps, GRAPH_MOST_DIMENSIONS);
+    int64_t begins[GRAPH_MAX_RANK], ends[GRAPH_MAX_RANK];
+    int64_t axes[GRAPH_MAX_RANK], steps[GRAPH_MAX_RANK];
+    int count = step_ints_or_input(step, "starts", 1, begins, GRAPH_MAX_RANK);
+    int end_count = step_ints_or_input(step, "ends", 2, ends, GRAPH_MAX_RANK);
+    int axis_count = step_ints_or_input(step, "axes", 3, axes, GRAPH_MAX_RANK);
+    int step_count = step_input_ints(step, 4, steps, GRAPH_MAX_RANK);
     bool is_given = count >= 0 && end_count == count;
     if (!in || !is_given || (axis_count < 0 && step_input(step, 3)) ||
         (step_count < 0 && step_input(step, 4)))
@@ -154,7 +154,7 @@ enum err rule_gather(struct step *step)
         return ERR_OK;
     if (!resolve_axis(step_int(step, "axis", 0), in->rank, &axis))
         return step_fail(step, "axis out of range");
-    if (in->rank - 1 + which->rank > GRAPH_MOST_DIMENSIONS)
+    if (in->rank - 1 + which->rank > GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
     struct shape out = {0};
     for (int i = 0; i < axis; i++)
@@ -187,7 +187,7 @@ enum err rule_gather_nd(struct step *step)
     if (batches < 0 || batches >= which->rank || deep > in->rank - batches)
         return step_fail(step, "its indices have more dimensions than its input");
     int rest = in->rank - (int)batches - (int)deep;
-    if (which->rank - 1 + rest > GRAPH_MOST_DIMENSIONS)
+    if (which->rank - 1 + rest > GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
     struct shape out = {0};
     for (int i = 0; i < which->rank - 1; i++)
@@ -202,10 +202,10 @@ enum err rule_gather_nd(struct step *step)
 enum err rule_pad(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t pads[2 * GRAPH_MOST_DIMENSIONS], axes[GRAPH_MOST_DIMENSIONS];
+    int64_t pads[2 * GRAPH_MAX_RANK], axes[GRAPH_MAX_RANK];
     const char *name = step_attribute(step, "paddings") ? "paddings" : "pads";
-    int count = step_ints_or_input(step, name, 1, pads, 2 * GRAPH_MOST_DIMENSIONS);
-    int axis_count = step_input_ints(step, 3, axes, GRAPH_MOST_DIMENSIONS);
+    int count = step_ints_or_input(step, name, 1, pads, 2 * GRAPH_MAX_RANK);
+    int axis_count = step_input_ints(step, 3, axes, GRAPH_MAX_RANK);
     if (!in || count < 0 || (axis_count < 0 && step_input(step, 3)))
         return ERR_OK;
     int touched = axis_count < 0 ? in->rank : axis_count;
@@ -231,8 +231,8 @@ enum err rule_pad(struct step *step)
 static bool resize_by_sizes(struct step *step, const struct shape *in, const int *axes, int count,
                             struct shape *out)
 {
-    int64_t sizes[GRAPH_MOST_DIMENSIONS];
-    if (step_input_ints(step, 3, sizes, GRAPH_MOST_DIMENSIONS) != count)
+    int64_t sizes[GRAPH_MAX_RANK];
+    if (step_input_ints(step, 3, sizes, GRAPH_MAX_RANK) != count)
         return false;
     struct slice policy = step_string(step, "keep_aspect_ratio_policy");
     bool not_larger = slice_is(policy, "not_larger"), not_smaller = slice_is(policy, "not_smaller");
@@ -267,7 +267,7 @@ static bool resize_by_scales(struct step *step, const struct shape *in, const in
 static bool resize_by_attribute(struct step *step, const struct shape *in, struct shape *out)
 {
     const struct onnx_attribute *attribute = step_attribute(step, "scales");
-    double scales[GRAPH_MOST_DIMENSIONS];
+    double scales[GRAPH_MAX_RANK];
     if (!attribute || attribute->float_count != in->rank)
         return false;
     onnx_attribute_floats(attribute, scales, in->rank);
@@ -279,11 +279,11 @@ static bool resize_by_attribute(struct step *step, const struct shape *in, struc
 enum err rule_resize(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t listed[GRAPH_MOST_DIMENSIONS];
-    int axes[GRAPH_MOST_DIMENSIONS];
+    int64_t listed[GRAPH_MAX_RANK];
+    int axes[GRAPH_MAX_RANK];
     if (!in)
         return ERR_OK;
-    int count = step_ints(step, "axes", listed, GRAPH_MOST_DIMENSIONS);
+    int count = step_ints(step, "axes", listed, GRAPH_MAX_RANK);
     for (int i = 0; i < in->rank || i < count; i++)
         if (!resolve_axis(count ? (i < count ? listed[i] : 0) : i, in->rank, &axes[i]))
             return step_fail(step, "axis out of range");
@@ -298,9 +298,9 @@ enum err rule_resize(struct step *step)
 enum err rule_center_crop_pad(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t sizes[GRAPH_MOST_DIMENSIONS], axes[GRAPH_MOST_DIMENSIONS];
-    int count = step_input_ints(step, 1, sizes, GRAPH_MOST_DIMENSIONS);
-    int axis_count = step_ints(step, "axes", axes, GRAPH_MOST_DIMENSIONS);
+    int64_t sizes[GRAPH_MAX_RANK], axes[GRAPH_MAX_RANK];
+    int count = step_input_ints(step, 1, sizes, GRAPH_MAX_RANK);
+    int axis_count = step_ints(step, "axes", axes, GRAPH_MAX_RANK);
     if (!in || count < 0)
         return ERR_OK;
     struct shape out = *in;
@@ -322,7 +322,7 @@ enum err rule_one_hot(struct step *step)
     int axis;
     if (!in || step_input_ints(step, 1, &depth, 1) != 1)
         return ERR_OK;
-    if (in->rank == GRAPH_MOST_DIMENSIONS)
+    if (in->rank == GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
     if (!resolve_axis(step_int(step, "axis", -1), in->rank + 1, &axis))
         return step_fail(step, "axis out of range");

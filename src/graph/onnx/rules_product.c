@@ -230,7 +230,7 @@ static bool read_terms(const struct step *step, struct equation *equation)
 
 static bool give_letter(struct shape *out, const struct equation *equation, char letter)
 {
-    if (out->rank == GRAPH_MOST_DIMENSIONS || !equation->seen[(int)letter])
+    if (out->rank == GRAPH_MAX_RANK || !equation->seen[(int)letter])
         return false;
     out->dims[out->rank++] = equation->sizes[(int)letter];
     return true;
@@ -351,8 +351,8 @@ enum err rule_attention(struct step *step)
         .key_size = q.size,
         .value_size = v.size,
         .tokens = q.tokens,
-        .before = k.tokens == q.tokens ? before : 0,
-        .others = k.tokens == q.tokens ? 0 : total,
+        .cached = k.tokens == q.tokens ? before : 0,
+        .cross_tokens = k.tokens == q.tokens ? 0 : total,
         .sequences = q.batch,
         .is_causal = step_int(step, "is_causal", 0) != 0,
     };
@@ -397,7 +397,7 @@ enum err rule_packed_attention(struct step *step)
         .key_size = divided(sizes[0], heads),
         .value_size = divided(sizes[2], heads),
         .tokens = in->dims[1],
-        .before = before,
+        .cached = before,
         .sequences = in->dims[0],
         .is_causal = step_int(step, "unidirectional", 0) != 0,
     };
@@ -430,8 +430,8 @@ enum err rule_multi_head_attention(struct step *step)
         .key_size = divided(q->dims[2], heads),
         .value_size = width_v,
         .tokens = q->dims[1],
-        .before = is_own ? before : 0,
-        .others = is_own ? 0 : tokens_k + before,
+        .cached = is_own ? before : 0,
+        .cross_tokens = is_own ? 0 : tokens_k + before,
         .sequences = q->dims[0],
         .is_causal = step_int(step, "unidirectional", 0) != 0,
     };
@@ -465,7 +465,7 @@ enum err rule_group_attention(struct step *step)
         .key_size = size,
         .value_size = size,
         .tokens = q->dims[1],
-        .before = before,
+        .cached = before,
         .sequences = q->dims[0],
         .window =
             step_int(step, "local_window_size", 0) > 0 ? step_int(step, "local_window_size", 0) : 0,

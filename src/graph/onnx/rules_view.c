@@ -44,9 +44,9 @@ static enum err fill_shape(struct step *step, const struct shape *in, const int6
 enum err rule_reshape(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t wanted[GRAPH_MOST_DIMENSIONS];
+    int64_t wanted[GRAPH_MAX_RANK];
     struct shape out = {0};
-    int count = step_ints_or_input(step, "shape", 1, wanted, GRAPH_MOST_DIMENSIONS);
+    int count = step_ints_or_input(step, "shape", 1, wanted, GRAPH_MAX_RANK);
     if (!in || count < 0)
         return ERR_OK;
     enum err err = fill_shape(step, in, wanted, count, &out);
@@ -82,10 +82,10 @@ static bool mark_axes(const int64_t *axes, int count, int rank, bool *marked)
 enum err rule_squeeze(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t axes[GRAPH_MOST_DIMENSIONS];
-    bool is_removed[GRAPH_MOST_DIMENSIONS] = {0};
+    int64_t axes[GRAPH_MAX_RANK];
+    bool is_removed[GRAPH_MAX_RANK] = {0};
     bool is_given = step_attribute(step, "axes") || step_input(step, 1);
-    int count = is_given ? step_ints_or_input(step, "axes", 1, axes, GRAPH_MOST_DIMENSIONS) : 0;
+    int count = is_given ? step_ints_or_input(step, "axes", 1, axes, GRAPH_MAX_RANK) : 0;
     struct shape out = {0};
     if (!in || count < 0)
         return ERR_OK;
@@ -105,12 +105,12 @@ enum err rule_squeeze(struct step *step)
 enum err rule_unsqueeze(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t axes[GRAPH_MOST_DIMENSIONS];
-    bool is_new[GRAPH_MOST_DIMENSIONS] = {0};
-    int count = step_ints_or_input(step, "axes", 1, axes, GRAPH_MOST_DIMENSIONS);
+    int64_t axes[GRAPH_MAX_RANK];
+    bool is_new[GRAPH_MAX_RANK] = {0};
+    int count = step_ints_or_input(step, "axes", 1, axes, GRAPH_MAX_RANK);
     if (!in || count < 0)
         return ERR_OK;
-    if (in->rank + count > GRAPH_MOST_DIMENSIONS)
+    if (in->rank + count > GRAPH_MAX_RANK)
         return step_fail(step, "its output has more than 8 dimensions");
     struct shape out = {.rank = (uint8_t)(in->rank + count)};
     if (!mark_axes(axes, count, out.rank, is_new))
@@ -127,10 +127,10 @@ enum err rule_unsqueeze(struct step *step)
 enum err rule_transpose(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t order[GRAPH_MOST_DIMENSIONS];
+    int64_t order[GRAPH_MAX_RANK];
     if (!in)
         return ERR_OK;
-    int count = step_ints(step, "perm", order, GRAPH_MOST_DIMENSIONS);
+    int count = step_ints(step, "perm", order, GRAPH_MAX_RANK);
     struct shape out = {.rank = in->rank};
     if (step_attribute(step, "perm") && count != in->rank)
         return step_fail(step, "perm must have one entry per input dimension");
@@ -214,7 +214,7 @@ enum err rule_constant_of_shape(struct step *step)
     struct shape out = {0};
     if (value && value->tensor.start && onnx_tensor_decode(value->tensor, &tensor))
         return step_fail(step, "its value is damaged");
-    int count = step_input_ints(step, 0, out.dims, GRAPH_MOST_DIMENSIONS);
+    int count = step_input_ints(step, 0, out.dims, GRAPH_MAX_RANK);
     out.rank = (uint8_t)(count < 0 ? 0 : count);
     return count < 0 ? ERR_OK : step_set_output(step, 0, tensor.dtype, &out);
 }
@@ -237,7 +237,7 @@ enum err rule_range(struct step *step)
 enum err rule_random(struct step *step)
 {
     struct shape out = {0};
-    out.rank = (uint8_t)step_ints(step, "shape", out.dims, GRAPH_MOST_DIMENSIONS);
+    out.rank = (uint8_t)step_ints(step, "shape", out.dims, GRAPH_MAX_RANK);
     return step_set_output(step, 0, ONNX_FLOAT, &out);
 }
 
@@ -246,8 +246,8 @@ enum err rule_random(struct step *step)
 enum err rule_expand(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t wanted[GRAPH_MOST_DIMENSIONS];
-    int count = step_input_ints(step, 1, wanted, GRAPH_MOST_DIMENSIONS);
+    int64_t wanted[GRAPH_MAX_RANK];
+    int count = step_input_ints(step, 1, wanted, GRAPH_MAX_RANK);
     if (!in || count < 0)
         return ERR_OK;
     struct shape out = {.rank = (uint8_t)(in->rank > count ? in->rank : count)};
@@ -264,8 +264,8 @@ enum err rule_expand(struct step *step)
 enum err rule_tile(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
-    int64_t times[GRAPH_MOST_DIMENSIONS];
-    int count = step_input_ints(step, 1, times, GRAPH_MOST_DIMENSIONS);
+    int64_t times[GRAPH_MAX_RANK];
+    int count = step_input_ints(step, 1, times, GRAPH_MAX_RANK);
     if (!in || count < 0)
         return ERR_OK;
     if (count != in->rank)

@@ -1,7 +1,7 @@
 /* Shape rules of operators with a sliding window: convolution and pooling. */
 #include "graph/onnx/operators.h"
 
-enum { MAX_SPACE = GRAPH_MOST_DIMENSIONS - 2, MAX_EXTENT = 1 << 30 };
+enum { MAX_SPACE = GRAPH_MAX_RANK - 2, MAX_EXTENT = 1 << 30 };
 
 /* A window of any rank; struct graph_window has three dimensions. */
 struct window {
@@ -222,14 +222,14 @@ enum err rule_max_unpool(struct step *step)
 {
     const struct shape *in = step_shape(step, 0);
     struct window window;
-    int64_t wanted[GRAPH_MOST_DIMENSIONS];
+    int64_t wanted[GRAPH_MAX_RANK];
     if (!in)
         return ERR_OK;
     enum err err = read_window(step, in, NULL, &window);
     if (err)
         return err;
     bool is_given = step_input(step, 2) != NULL;
-    int count = step_input_ints(step, 2, wanted, GRAPH_MOST_DIMENSIONS);
+    int count = step_input_ints(step, 2, wanted, GRAPH_MAX_RANK);
     if (is_given && count != in->rank)
         return ERR_OK;
     struct shape out = *in;

@@ -217,7 +217,7 @@ static enum err walk_if(struct step *step)
 static void stack(struct operand *to, const struct operand *from, int64_t iterations)
 {
     to->dtype = from->dtype;
-    to->has_shape = from->has_shape && from->shape.rank < GRAPH_MOST_DIMENSIONS;
+    to->has_shape = from->has_shape && from->shape.rank < GRAPH_MAX_RANK;
     to->shape.rank = (uint8_t)(from->shape.rank + 1);
     to->shape.dims[0] = iterations;
     if (to->has_shape)
@@ -499,7 +499,7 @@ static enum err mark_outputs(struct infer *infer)
     return ERR_OK;
 }
 
-static enum err walk_model(struct infer *infer, struct graph_setting *options)
+static enum err walk_model(struct infer *infer, struct graph_options *options)
 {
     const struct onnx_graph *graph = &infer->file->graphs[0];
     enum err err = mark_live(infer);
@@ -516,7 +516,7 @@ static enum err walk_model(struct infer *infer, struct graph_setting *options)
     return err ? err : inputs_check_batch(infer, options);
 }
 
-enum err onnx_graph(const struct onnx_file *file, struct graph_setting *options, struct graph *out,
+enum err onnx_graph(const struct onnx_file *file, struct graph_options *options, struct graph *out,
                     struct error *why)
 {
     struct infer infer;

@@ -46,7 +46,7 @@ static struct build_conv patches(int64_t channels, int32_t size)
         .channels = channels, .kernel = size, .stride = size, .has_bias = true};
 }
 
-enum err zoo_build_convnext(const char *name, const struct graph_setting *setting,
+enum err zoo_build_convnext(const char *name, const struct graph_options *setting,
                             struct graph *out, struct error *why)
 {
     const struct convnext *net = ZOO_ROW(CONVNEXTS, name);
@@ -56,16 +56,16 @@ enum err zoo_build_convnext(const char *name, const struct graph_setting *settin
     x = norm(&b, "features.0.1", x);
     for (int stage = 0; stage < 4; stage++) {
         if (stage > 0) {
-            build_inside(&b, "features.%d.", 2 * stage);
+            build_scope(&b, "features.%d.", 2 * stage);
             x = norm(&b, "0", x);
             x = build_conv(&b, "1", x, patches(net->first << stage, 2));
         }
         for (int i = 0; i < net->blocks[stage]; i++) {
-            build_inside(&b, "features.%d.%d.", 2 * stage + 1, i);
+            build_scope(&b, "features.%d.%d.", 2 * stage + 1, i);
             x = block(&b, x);
         }
     }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = build_global_pool(&b, "avgpool", x);
     x = norm(&b, "classifier.0", x);
     x = build_flatten(&b, "classifier.1", x);

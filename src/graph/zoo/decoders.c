@@ -24,11 +24,11 @@ static struct decoder_shape shape_of(const struct model_shape *model)
     return shape;
 }
 
-enum err zoo_build_decoder(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_decoder(const char *name, const struct graph_options *setting, struct graph *out,
                            struct error *why)
 {
     struct decoder_shape shape = shape_of(model_shape_find(name));
-    struct graph_setting complete = *setting;
+    struct graph_options complete = *setting;
     struct decoder decoder;
     enum err err = decoder_from_shape(&shape, &decoder, why);
     if (err)

@@ -34,23 +34,23 @@ static tensor_id dense_block(struct build *b, const struct densenet *net, int bl
     tensor_id parts[MOST_PARTS] = {x};
     int count = 1;
     for (int i = 0; i < net->layers[block]; i++) {
-        build_inside(b, "features.denseblock%d.denselayer%d.", block + 1, i + 1);
+        build_scope(b, "features.denseblock%d.denselayer%d.", block + 1, i + 1);
         x = count > 1 ? build_concat(b, "cat", 1, parts, count) : parts[0];
         x = norm_relu_conv(b, FIRST, x, zoo_same(4 * net->growth, 1, 1));
         parts[count++] = norm_relu_conv(b, SECOND, x, zoo_same(net->growth, 3, 1));
     }
-    build_inside(b, "features.denseblock%d.", block + 1);
+    build_scope(b, "features.denseblock%d.", block + 1);
     return build_concat(b, "cat", 1, parts, count);
 }
 
-enum err zoo_build_densenet(const char *name, const struct graph_setting *setting,
+enum err zoo_build_densenet(const char *name, const struct graph_options *setting,
                             struct graph *out, struct error *why)
 {
     static const char *const TRANSITION[] = {"norm", "relu", "conv"};
     const struct densenet *net = ZOO_ROW(DENSENETS, name);
     tensor_id x;
     struct build b = zoo_image(name, setting, 3, out, why, &x);
-    build_inside(&b, "%s", "features.");
+    build_scope(&b, "%s", "features.");
     x = build_conv(&b, "conv0", x, zoo_same(net->first, 7, 2));
     x = build_batch_norm(&b, "norm0", x);
     x = build_op(&b, GRAPH_RELU, "relu0", x);
@@ -60,12 +60,12 @@ enum err zoo_build_densenet(const char *name, const struct graph_setting *settin
         x = dense_block(&b, net, block, x);
         if (block == 3)
             break;
-        build_inside(&b, "features.transition%d.", block + 1);
+        build_scope(&b, "features.transition%d.", block + 1);
         x = norm_relu_conv(&b, TRANSITION, x, zoo_same(build_dim(&b, x, 1) / 2, 1, 1));
         x = build_pool(&b, "pool", x,
                        (struct build_pool){GRAPH_AVG_POOL, .kernel = 2, .stride = 2});
     }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = build_batch_norm(&b, "features.norm5", x);
     x = build_op(&b, GRAPH_RELU, "relu", x);
     x = build_global_pool(&b, "adaptive_avg_pool2d", x);
@@ -113,7 +113,7 @@ static tensor_id fire(struct build *b, tensor_id x, int64_t squeezed)
     return build_concat(b, "cat", 1, wide, 2);
 }
 
-enum err zoo_build_squeezenet(const char *name, const struct graph_setting *setting,
+enum err zoo_build_squeezenet(const char *name, const struct graph_options *setting,
                               struct graph *out, struct error *why)
 {
     static const int64_t SQUEEZED[] = {16, 16, 32, 32, 48, 48, 64, 64};
@@ -128,13 +128,13 @@ enum err zoo_build_squeezenet(const char *name, const struct graph_setting *sett
     for (int i = 0; i < 8; i++) {
         for (int k = 0; k < 2; k++)
             if (net->pools[k] == net->fires[i] - 1) {
-                build_inside(&b, "features.%d.", net->pools[k]);
+                build_scope(&b, "features.%d.", net->pools[k]);
                 x = build_pool(&b, "pool", x, POOL);
             }
-        build_inside(&b, "features.%d.", net->fires[i]);
+        build_scope(&b, "features.%d.", net->fires[i]);
         x = fire(&b, x, SQUEEZED[i]);
     }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = zoo_dropout(&b, "classifier.0", x);
     x = conv_relu(&b, "classifier.1", "classifier.2", x, 1000, 1);
     x = build_global_pool(&b, "classifier.3", x);

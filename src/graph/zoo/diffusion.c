@@ -108,7 +108,7 @@ static tensor_id transform(struct build *b, tensor_id in, tensor_id text)
                           .is_gated = true,
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
-    struct block_pass of_text = {.others = TEXT_TOKENS, .other_states = text};
+    struct block_pass of_text = {.cross_tokens = TEXT_TOKENS, .cross_states = text};
     tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm", in, true);
     x = build_conv(b, "proj_in", x, with_bias(channels, 1, 1));
     tensor_id before = x;
@@ -139,12 +139,12 @@ static tensor_id go_down(struct build *b, struct unet *unet, tensor_id x)
 {
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 2; k++) {
-            build_inside(b, "down_blocks.%d.resnets.%d.", i, k);
+            build_scope(b, "down_blocks.%d.resnets.%d.", i, k);
             x = residual(b, x, CHANNELS[i], unet->time);
-            build_inside(b, "down_blocks.%d.attentions.%d.", i, k);
+            build_scope(b, "down_blocks.%d.attentions.%d.", i, k);
             x = keep(unet, i < 3 ? transform(b, x, unet->text) : x);
         }
-        build_inside(b, "down_blocks.%d.downsamplers.0.", i);
+        build_scope(b, "down_blocks.%d.downsamplers.0.", i);
         if (i < 3)
             x = keep(unet, build_conv(b, "conv", x, with_bias(CHANNELS[i], 3, 2)));
     }
@@ -155,26 +155,26 @@ static tensor_id go_up(struct build *b, struct unet *unet, tensor_id x)
 {
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 3; k++) {
-            build_inside(b, "up_blocks.%d.resnets.%d.", i, k);
+            build_scope(b, "up_blocks.%d.resnets.%d.", i, k);
             tensor_id both[] = {x, unet->kept[--unet->kept_count]};
             x = build_concat(b, "cat", 1, both, 2);
             x = residual(b, x, CHANNELS[3 - i], unet->time);
-            build_inside(b, "up_blocks.%d.attentions.%d.", i, k);
+            build_scope(b, "up_blocks.%d.attentions.%d.", i, k);
             if (i > 0)
                 x = transform(b, x, unet->text);
         }
-        build_inside(b, "up_blocks.%d.upsamplers.0.", i);
+        build_scope(b, "up_blocks.%d.upsamplers.0.", i);
         if (i < 3)
             x = resize(b, x);
     }
-    build_inside(b, "%s", "");
+    build_scope(b, "%s", "");
     return x;
 }
 
 static tensor_id embed_time(struct build *b, int64_t batch)
 {
     tensor_id x =
-        build_input(b, "timestep_features", GRAPH_NUMBERS, 2, (int64_t[]){batch, CHANNELS[0]});
+        build_input(b, "timestep_features", GRAPH_FLOAT, 2, (int64_t[]){batch, CHANNELS[0]});
     x = build_linear(b, "time_embedding.linear_1", x, 4 * CHANNELS[0], true);
     x = build_op(b, GRAPH_SILU, "time_embedding.act", x);
     return build_linear(b, "time_embedding.linear_2", x, 4 * CHANNELS[0], true);
@@ -183,17 +183,17 @@ static tensor_id embed_time(struct build *b, int64_t batch)
 static void build_unet(struct build *b, int64_t batch, int64_t side)
 {
     tensor_id x =
-        build_input(b, "sample", GRAPH_NUMBERS, 4, (int64_t[]){batch, LATENT_CHANNELS, side, side});
+        build_input(b, "sample", GRAPH_FLOAT, 4, (int64_t[]){batch, LATENT_CHANNELS, side, side});
     struct unet unet = {.time = embed_time(b, batch)};
-    unet.text = build_input(b, "encoder_hidden_states", GRAPH_NUMBERS, 3,
+    unet.text = build_input(b, "encoder_hidden_states", GRAPH_FLOAT, 3,
                             (int64_t[]){batch, TEXT_TOKENS, TEXT_FEATURES});
     x = keep(&unet, build_conv(b, "conv_in", x, with_bias(CHANNELS[0], 3, 1)));
     x = go_down(b, &unet, x);
-    build_inside(b, "%s", "mid_block.resnets.0.");
+    build_scope(b, "%s", "mid_block.resnets.0.");
     x = residual(b, x, CHANNELS[3], unet.time);
-    build_inside(b, "%s", "mid_block.attentions.0.");
+    build_scope(b, "%s", "mid_block.attentions.0.");
     x = transform(b, x, unet.text);
-    build_inside(b, "%s", "mid_block.resnets.1.");
+    build_scope(b, "%s", "mid_block.resnets.1.");
     x = residual(b, x, CHANNELS[3], unet.time);
     x = go_up(b, &unet, x);
     build_output(b, finish(b, "conv_out", x, LATENT_CHANNELS));
@@ -225,13 +225,13 @@ static tensor_id look_around(struct build *b, tensor_id in)
 
 static tensor_id middle(struct build *b, const char *part, tensor_id x)
 {
-    build_inside(b, "%s.mid_block.resnets.0.", part);
+    build_scope(b, "%s.mid_block.resnets.0.", part);
     x = residual(b, x, VAE_CHANNELS[3], GRAPH_NONE);
-    build_inside(b, "%s.mid_block.attentions.0.", part);
+    build_scope(b, "%s.mid_block.attentions.0.", part);
     x = look_around(b, x);
-    build_inside(b, "%s.mid_block.resnets.1.", part);
+    build_scope(b, "%s.mid_block.resnets.1.", part);
     x = residual(b, x, VAE_CHANNELS[3], GRAPH_NONE);
-    build_inside(b, "%s.", part);
+    build_scope(b, "%s.", part);
     return x;
 }
 
@@ -251,16 +251,16 @@ static tensor_id vae_encode(struct build *b, tensor_id x)
     x = build_conv(b, "encoder.conv_in", x, with_bias(VAE_CHANNELS[0], 3, 1));
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 2; k++) {
-            build_inside(b, "encoder.down_blocks.%d.resnets.%d.", i, k);
+            build_scope(b, "encoder.down_blocks.%d.resnets.%d.", i, k);
             x = residual(b, x, VAE_CHANNELS[i], GRAPH_NONE);
         }
-        build_inside(b, "encoder.down_blocks.%d.downsamplers.0.", i);
+        build_scope(b, "encoder.down_blocks.%d.downsamplers.0.", i);
         if (i < 3)
             x = halve(b, x);
     }
     x = middle(b, "encoder", x);
     x = finish(b, "conv_out", x, 2 * LATENT_CHANNELS);
-    build_inside(b, "%s", "");
+    build_scope(b, "%s", "");
     return build_conv(b, "quant_conv", x, with_bias(2 * LATENT_CHANNELS, 1, 1));
 }
 
@@ -271,16 +271,16 @@ static tensor_id vae_decode(struct build *b, tensor_id x)
     x = middle(b, "decoder", x);
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 3; k++) {
-            build_inside(b, "decoder.up_blocks.%d.resnets.%d.", i, k);
+            build_scope(b, "decoder.up_blocks.%d.resnets.%d.", i, k);
             x = residual(b, x, VAE_CHANNELS[3 - i], GRAPH_NONE);
         }
-        build_inside(b, "decoder.up_blocks.%d.upsamplers.0.", i);
+        build_scope(b, "decoder.up_blocks.%d.upsamplers.0.", i);
         if (i < 3)
             x = resize(b, x);
     }
-    build_inside(b, "%s", "decoder.");
+    build_scope(b, "%s", "decoder.");
     x = finish(b, "conv_out", x, 3);
-    build_inside(b, "%s", "");
+    build_scope(b, "%s", "");
     return x;
 }
 
@@ -290,19 +290,19 @@ static void build_vae(struct build *b, bool encodes, bool decodes, int64_t batch
     int64_t latents[] = {batch, LATENT_CHANNELS, side, side};
     tensor_id x;
     if (encodes) {
-        x = build_input(b, "sample", GRAPH_NUMBERS, 4, (int64_t[]){batch, 3, image, image});
+        x = build_input(b, "sample", GRAPH_FLOAT, 4, (int64_t[]){batch, 3, image, image});
         x = vae_encode(b, x); /* means, and beside them deviations */
         if (decodes)
             x = build_rearrange(b, "latent_dist.mode", x, 4, latents);
     } else {
-        x = build_input(b, "latent_sample", GRAPH_NUMBERS, 4, latents);
+        x = build_input(b, "latent_sample", GRAPH_FLOAT, 4, latents);
     }
     build_output(b, decodes ? vae_decode(b, x) : x);
 }
 
 /* ---- which ---- */
 
-enum err zoo_build_diffusion(const char *name, const struct graph_setting *setting,
+enum err zoo_build_diffusion(const char *name, const struct graph_options *setting,
                              struct graph *out, struct error *why)
 {
     bool is_unet = strstr(name, "unet");
@@ -337,7 +337,7 @@ static const struct block_names CLIP_NAMES = {
 };
 
 /* CLIP's encoder of texts (ViT-L/14), whose states the UNet looks at. */
-enum err zoo_build_clip_text(const char *name, const struct graph_setting *setting,
+enum err zoo_build_clip_text(const char *name, const struct graph_options *setting,
                              struct graph *out, struct error *why)
 {
     struct block block = {.hidden = TEXT_FEATURES,
@@ -352,7 +352,7 @@ enum err zoo_build_clip_text(const char *name, const struct graph_setting *setti
     tensor_id x;
     struct build b = block_text_begin(name, setting->batch, setting->tokens, out, why, &x);
     b.component = DECODER_EMBEDDING;
-    build_inside(&b, "%s", "text_model.embeddings.");
+    build_scope(&b, "%s", "text_model.embeddings.");
     x = build_embedding(&b, "token_embedding", x, 49408, TEXT_FEATURES);
     tensor_id places =
         block_positions(&b, "position_embedding", setting->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);

@@ -88,7 +88,7 @@ static tensor_id block(struct build *b, const struct stage *stage, int64_t chann
     return is_residual ? build_binary(b, GRAPH_ADD, "add", x, in) : x;
 }
 
-enum err zoo_build_efficientnet(const char *name, const struct graph_setting *setting,
+enum err zoo_build_efficientnet(const char *name, const struct graph_options *setting,
                                 struct graph *out, struct error *why)
 {
     const struct efficientnet *net = ZOO_ROW(EFFICIENTNETS, name);
@@ -102,11 +102,11 @@ enum err zoo_build_efficientnet(const char *name, const struct graph_setting *se
         int64_t channels = zoo_rounded(stage->channels * net->width);
         int count = (int)ceil(stage->count * net->depth);
         for (int i = 0; i < count; i++) {
-            build_inside(&b, "features.%d.%d.", number, i);
+            build_scope(&b, "features.%d.%d.", number, i);
             x = block(&b, stage, channels, i == 0 ? stage->stride : 1, x);
         }
     }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     str_format(place, sizeof place, "features.%d", number);
     int64_t last = net->last > 0 ? net->last : 4 * build_dim(&b, x, 1);
     x = zoo_conv_norm(&b, place, x, zoo_same(last, 1, 1), GRAPH_SILU);

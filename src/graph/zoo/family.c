@@ -19,13 +19,13 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
 
 /* ---- begin ---- */
 
-struct build zoo_image(const char *name, const struct graph_setting *setting, int64_t channels,
+struct build zoo_image(const char *name, const struct graph_options *setting, int64_t channels,
                        struct graph *out, struct error *why, tensor_id *image)
 {
     struct build b = build_begin(out, name, why);
     int64_t dims[] = {setting->batch, channels, setting->image, setting->image};
     out->batch = (double)setting->batch;
-    *image = build_input(&b, "input", GRAPH_NUMBERS, 4, dims);
+    *image = build_input(&b, "input", GRAPH_FLOAT, 4, dims);
     return b;
 }
 
@@ -82,7 +82,7 @@ tensor_id zoo_excite(struct build *build, const char *place, tensor_id x, struct
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x)
 {
     struct graph_node node = {.op = GRAPH_VIEW, .name = name, .label = "dropout"};
-    int64_t dims[GRAPH_MOST_DIMENSIONS];
+    int64_t dims[GRAPH_MAX_RANK];
     int rank = build_rank(build, x);
     for (int i = 0; i < rank; i++)
         dims[i] = build_dim(build, x, i);

@@ -7,7 +7,7 @@
 #include "graph/reader.h"
 
 #define ZOO_FAMILY(family)                                                                         \
-    enum err zoo_build_##family(const char *name, const struct graph_setting *setting,             \
+    enum err zoo_build_##family(const char *name, const struct graph_options *setting,             \
                                 struct graph *out, struct error *why)
 ZOO_FAMILY(alexnet);
 ZOO_FAMILY(bert);
@@ -45,7 +45,7 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
 #define ZOO_ROW(rows, name) zoo_row(rows, sizeof *(rows), sizeof(rows) / sizeof *(rows), name)
 
 /* A graph with one image coming in: batch x channels x side x side. */
-struct build zoo_image(const char *name, const struct graph_setting *setting, int64_t channels,
+struct build zoo_image(const char *name, const struct graph_options *setting, int64_t channels,
                        struct graph *out, struct error *why, tensor_id *image);
 /* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation.  Names are those of torchvision's
  * Conv2dNormActivation: PLACE.0, PLACE.1, PLACE.2. */

@@ -64,14 +64,14 @@ static tensor_id module(struct build *b, const struct branches *m, tensor_id x)
 {
     static const struct build_pool POOL = {GRAPH_MAX_POOL, .kernel = 3, .stride = 1, .pad = 1,
                                            .rounds_up = true};
-    build_inside(b, "%s.", m->name);
+    build_scope(b, "%s.", m->name);
     tensor_id parts[4] = {same(b, "branch1", x, m->one, 1)};
     parts[1] = same(b, "branch2.1", same(b, "branch2.0", x, m->three_before, 1), m->three, 3);
     /* The paper has 5 x 5 here; the weights that all use have 3 x 3. */
     parts[2] = same(b, "branch3.1", same(b, "branch3.0", x, m->five_before, 1), m->five, 3);
     parts[3] = same(b, "branch4.1", build_pool(b, "branch4.0", x, POOL), m->pooled, 1);
     x = build_concat(b, "cat", 1, parts, 4);
-    build_inside(b, "%s", "");
+    build_scope(b, "%s", "");
     return x;
 }
 
@@ -90,7 +90,7 @@ static tensor_id pool_up(struct build *b, const char *name, tensor_id x, int32_t
         (struct build_pool){GRAPH_MAX_POOL, .kernel = kernel, .stride = 2, .rounds_up = true});
 }
 
-enum err zoo_build_googlenet(const char *name, const struct graph_setting *setting,
+enum err zoo_build_googlenet(const char *name, const struct graph_options *setting,
                              struct graph *out, struct error *why)
 {
     tensor_id x;
@@ -195,7 +195,7 @@ static void add_resting_head(struct build *b)
     build_tensor(b, GRAPH_PARAMETER, "AuxLogits", 1, (int64_t[]){first + second + last});
 }
 
-enum err zoo_build_inception_v3(const char *name, const struct graph_setting *setting,
+enum err zoo_build_inception_v3(const char *name, const struct graph_options *setting,
                                 struct graph *out, struct error *why)
 {
     static const char *const A[] = {"Mixed_5b.", "Mixed_5c.", "Mixed_5d."};
@@ -205,22 +205,22 @@ enum err zoo_build_inception_v3(const char *name, const struct graph_setting *se
     struct build b = zoo_image(name, setting, 3, out, why, &x);
     x = begin_v3(&b, x);
     for (int i = 0; i < 3; i++) {
-        build_inside(&b, "%s", A[i]);
+        build_scope(&b, "%s", A[i]);
         x = module_a(&b, x, i == 0 ? 32 : 64);
     }
-    build_inside(&b, "%s", "Mixed_6a.");
+    build_scope(&b, "%s", "Mixed_6a.");
     x = module_b(&b, x);
     for (int i = 0; i < 4; i++) {
-        build_inside(&b, "%s", C[i]);
+        build_scope(&b, "%s", C[i]);
         x = module_c(&b, x, WIDTHS[i]);
     }
-    build_inside(&b, "%s", "Mixed_7a.");
+    build_scope(&b, "%s", "Mixed_7a.");
     x = module_d(&b, x);
-    build_inside(&b, "%s", "Mixed_7b.");
+    build_scope(&b, "%s", "Mixed_7b.");
     x = module_e(&b, x);
-    build_inside(&b, "%s", "Mixed_7c.");
+    build_scope(&b, "%s", "Mixed_7c.");
     x = module_e(&b, x);
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     add_resting_head(&b);
     build_output(&b, classify(&b, x));
     return build_end(&b);

@@ -98,7 +98,7 @@ static tensor_id classify(struct build *b, tensor_id x)
     return build_linear(b, "classifier.5", x, 1000, false);
 }
 
-enum err zoo_build_maxvit(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_maxvit(const char *name, const struct graph_options *setting, struct graph *out,
                           struct error *why)
 {
     tensor_id x;
@@ -108,15 +108,15 @@ enum err zoo_build_maxvit(const char *name, const struct graph_setting *setting,
     for (int stage = 0; stage < STAGES; stage++)
         for (int i = 0; i < STAGE[stage].layers; i++) {
             b.layer = layer++;
-            build_inside(&b, "blocks.%d.layers.%d.layers.MBconv.", stage, i);
+            build_scope(&b, "blocks.%d.layers.%d.layers.MBconv.", stage, i);
             x = inverted(&b, x, STAGE[stage].channels, i == 0 ? 2 : 1);
-            build_inside(&b, "blocks.%d.layers.%d.layers.window_attention.", stage, i);
+            build_scope(&b, "blocks.%d.layers.%d.layers.window_attention.", stage, i);
             x = look_around(&b, x);
-            build_inside(&b, "blocks.%d.layers.%d.layers.grid_attention.", stage, i);
+            build_scope(&b, "blocks.%d.layers.%d.layers.grid_attention.", stage, i);
             x = look_around(&b, x);
         }
     b.layer = GRAPH_NONE;
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     build_output(&b, classify(&b, x));
     return build_end(&b);
 }

@@ -31,7 +31,7 @@ static tensor_id inverted(struct build *b, const struct stage *stage, int32_t st
     return is_residual ? build_binary(b, GRAPH_ADD, "add", in, x) : x;
 }
 
-enum err zoo_build_mobilenet_v2(const char *name, const struct graph_setting *setting,
+enum err zoo_build_mobilenet_v2(const char *name, const struct graph_options *setting,
                                 struct graph *out, struct error *why)
 {
     tensor_id x;
@@ -40,10 +40,10 @@ enum err zoo_build_mobilenet_v2(const char *name, const struct graph_setting *se
     x = zoo_conv_norm(&b, "features.0", x, zoo_same(32, 3, 2), GRAPH_CLIP);
     for (int s = 0; s < STAGE_COUNT; s++)
         for (int i = 0; i < STAGES[s].count; i++) {
-            build_inside(&b, "features.%d.", number++);
+            build_scope(&b, "features.%d.", number++);
             x = inverted(&b, &STAGES[s], i == 0 ? STAGES[s].stride : 1, x);
         }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = zoo_conv_norm(&b, "features.18", x, zoo_same(1280, 1, 1), GRAPH_CLIP);
     x = build_global_pool(&b, "adaptive_avg_pool2d", x);
     x = build_flatten(&b, "flatten", x);
@@ -144,7 +144,7 @@ static tensor_id inverted3(struct build *b, const struct block3 *block, int32_t 
     return is_residual ? build_binary(b, GRAPH_ADD, "add", x, in) : x;
 }
 
-enum err zoo_build_mobilenet_v3(const char *name, const struct graph_setting *setting,
+enum err zoo_build_mobilenet_v3(const char *name, const struct graph_options *setting,
                                 struct graph *out, struct error *why)
 {
     const struct mobilenet3 *net = ZOO_ROW(MOBILENETS3, name);
@@ -153,10 +153,10 @@ enum err zoo_build_mobilenet_v3(const char *name, const struct graph_setting *se
     struct build b = zoo_image(name, setting, 3, out, why, &x);
     x = zoo_conv_norm(&b, "features.0", x, zoo_same(16, 3, 2), GRAPH_HARD_SWISH);
     for (int i = 0; i < net->count; i++) {
-        build_inside(&b, "features.%d.", i + 1);
+        build_scope(&b, "features.%d.", i + 1);
         x = inverted3(&b, &net->blocks[i], 1, x);
     }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     str_format(place, sizeof place, "features.%d", net->count + 1);
     x = zoo_conv_norm(&b, place, x, zoo_same(6 * build_dim(&b, x, 1), 1, 1), GRAPH_HARD_SWISH);
     x = build_global_pool(&b, "avgpool", x);
@@ -172,15 +172,15 @@ tensor_id zoo_mobilenet_v3_spread(struct build *build, tensor_id x, tensor_id *e
 {
     enum { EARLY = 3, SPREAD = 12 }; /* blocks: the first of 40 channels, and of 160 */
     const struct mobilenet3 *net = ZOO_ROW(MOBILENETS3, "mobilenet_v3_large");
-    build_inside(build, "%s", "backbone.");
+    build_scope(build, "%s", "backbone.");
     x = zoo_conv_norm(build, "0", x, zoo_same(16, 3, 2), GRAPH_HARD_SWISH);
     for (int i = 0; i < net->count; i++) {
-        build_inside(build, "backbone.%d.", i + 1);
+        build_scope(build, "backbone.%d.", i + 1);
         x = inverted3(build, &net->blocks[i], i >= SPREAD ? 2 : 1, x);
         if (i == EARLY)
             *early = x;
     }
-    build_inside(build, "%s", "backbone.");
+    build_scope(build, "%s", "backbone.");
     return zoo_conv_norm(build, "16", x, zoo_same(6 * build_dim(build, x, 1), 1, 1),
                          GRAPH_HARD_SWISH);
 }

@@ -8,7 +8,7 @@
 
 enum { WORDS = 25002, EMBEDDING = 100, HIDDEN = 256, LAYERS = 2 };
 
-enum err zoo_build_recurrent(const char *name, const struct graph_setting *setting,
+enum err zoo_build_recurrent(const char *name, const struct graph_options *setting,
                              struct graph *out, struct error *why)
 {
     static const char *const PLACES[LAYERS] = {"rnn.l0", "rnn.l1"};

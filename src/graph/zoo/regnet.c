@@ -47,7 +47,7 @@ static tensor_id block(struct build *b, const struct regnet *regnet, tensor_id i
     return build_op(b, GRAPH_RELU, "activation", x);
 }
 
-enum err zoo_build_regnet(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_regnet(const char *name, const struct graph_options *setting, struct graph *out,
                           struct error *why)
 {
     const struct regnet *regnet = ZOO_ROW(REGNETS, name);
@@ -56,10 +56,10 @@ enum err zoo_build_regnet(const char *name, const struct graph_setting *setting,
     x = zoo_conv_norm(&b, "stem", x, zoo_same(32, 3, 2), GRAPH_RELU);
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < regnet->blocks[stage]; i++) {
-            build_inside(&b, "trunk_output.block%d.block%d-%d.", stage + 1, stage + 1, i);
+            build_scope(&b, "trunk_output.block%d.block%d-%d.", stage + 1, stage + 1, i);
             x = block(&b, regnet, x, regnet->widths[stage], i == 0 ? 2 : 1);
         }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = build_flatten(&b, "flatten", build_global_pool(&b, "avgpool", x));
     build_output(&b, build_linear(&b, "fc", x, 1000, true));
     return build_end(&b);

@@ -78,7 +78,7 @@ static tensor_id begin(struct build *b, tensor_id x)
                       (struct build_pool){GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1});
 }
 
-enum err zoo_build_resnet(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_resnet(const char *name, const struct graph_options *setting, struct graph *out,
                           struct error *why)
 {
     const struct resnet *resnet = ZOO_ROW(RESNETS, name);
@@ -89,11 +89,11 @@ enum err zoo_build_resnet(const char *name, const struct graph_setting *setting,
         for (int i = 0; i < resnet->blocks[stage]; i++) {
             int64_t planes = INT64_C(64) << stage;
             int32_t stride = stage > 0 && i == 0 ? 2 : 1;
-            build_inside(&b, "layer%d.%d.", stage + 1, i);
+            build_scope(&b, "layer%d.%d.", stage + 1, i);
             x = resnet->has_bottleneck ? bottleneck(&b, resnet, x, planes, (struct step){stride, 1})
                                        : basic(&b, x, planes, stride);
         }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = build_global_pool(&b, "avgpool", x);
     x = build_flatten(&b, "flatten", x);
     build_output(&b, build_linear(&b, "fc", x, 1000, true));
@@ -152,11 +152,11 @@ static tensor_id deeplab_head(struct build *b, tensor_id x)
 static tensor_id resnet_spread(struct build *b, const struct resnet *resnet, tensor_id x,
                                tensor_id *third)
 {
-    build_inside(b, "%s", "backbone.");
+    build_scope(b, "%s", "backbone.");
     x = begin(b, x);
     for (int stage = 0; stage < 4; stage++) {
         for (int i = 0; i < resnet->blocks[stage]; i++) {
-            build_inside(b, "backbone.layer%d.%d.", stage + 1, i);
+            build_scope(b, "backbone.layer%d.%d.", stage + 1, i);
             x = bottleneck(b, resnet, x, INT64_C(64) << stage, dilated(stage, i));
         }
         *third = stage == 2 ? x : *third;
@@ -165,7 +165,7 @@ static tensor_id resnet_spread(struct build *b, const struct resnet *resnet, ten
 }
 
 /* They give a second answer from an earlier stage, which the published counts include. */
-enum err zoo_build_segmentation(const char *name, const struct graph_setting *setting,
+enum err zoo_build_segmentation(const char *name, const struct graph_options *setting,
                                 struct graph *out, struct error *why)
 {
     bool is_deeplab = !strncmp(name, "deeplab", 7), is_deep = strstr(name, "101");
@@ -174,10 +174,10 @@ enum err zoo_build_segmentation(const char *name, const struct graph_setting *se
     struct build b = zoo_image(name, setting, 3, out, why, &x);
     x = strstr(name, "mobilenet") ? zoo_mobilenet_v3_spread(&b, x, &early)
                                   : resnet_spread(&b, resnet, x, &early);
-    build_inside(&b, "%s", "classifier.");
+    build_scope(&b, "%s", "classifier.");
     x = is_deeplab ? deeplab_head(&b, x) : fcn_head(&b, x);
     build_output(&b, sized(&b, "interpolate", x, setting->image, setting->image));
-    build_inside(&b, "%s", "aux_classifier.");
+    build_scope(&b, "%s", "aux_classifier.");
     x = fcn_head(&b, early);
     build_output(&b, sized(&b, "interpolate", x, setting->image, setting->image));
     return build_end(&b);
@@ -185,14 +185,14 @@ enum err zoo_build_segmentation(const char *name, const struct graph_setting *se
 
 /* ---- LR-ASPP: what is far off scales what is near, with few channels ---- */
 
-enum err zoo_build_lraspp(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_lraspp(const char *name, const struct graph_options *setting, struct graph *out,
                           struct error *why)
 {
     struct build_conv last = {.channels = PIXEL_CLASSES, .kernel = 1, .has_bias = true};
     tensor_id x, early = GRAPH_NONE;
     struct build b = zoo_image(name, setting, 3, out, why, &x);
     x = zoo_mobilenet_v3_spread(&b, x, &early);
-    build_inside(&b, "%s", "classifier.");
+    build_scope(&b, "%s", "classifier.");
     tensor_id scale = build_global_pool(&b, "scale.0", x);
     scale = build_conv(&b, "scale.1", scale, zoo_same(128, 1, 1));
     scale = build_op(&b, GRAPH_SIGMOID, "scale.2", scale);
@@ -201,7 +201,7 @@ enum err zoo_build_lraspp(const char *name, const struct graph_setting *setting,
     x = sized(&b, "interpolate", x, build_dim(&b, early, 2), build_dim(&b, early, 3));
     x = build_conv(&b, "high_classifier", x, last);
     x = build_binary(&b, GRAPH_ADD, "add", build_conv(&b, "low_classifier", early, last), x);
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     build_output(&b, sized(&b, "interpolate", x, setting->image, setting->image));
     return build_end(&b);
 }

@@ -71,7 +71,7 @@ static tensor_id unit(struct build *b, tensor_id x, int64_t channels, bool halve
     return build_rearrange(b, "channel_shuffle", x, 4, dims);
 }
 
-enum err zoo_build_shufflenet(const char *name, const struct graph_setting *setting,
+enum err zoo_build_shufflenet(const char *name, const struct graph_options *setting,
                               struct graph *out, struct error *why)
 {
     static const int UNITS[] = {4, 8, 4};
@@ -83,10 +83,10 @@ enum err zoo_build_shufflenet(const char *name, const struct graph_setting *sett
                    (struct build_pool){GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1});
     for (int stage = 0; stage < 3; stage++)
         for (int i = 0; i < UNITS[stage]; i++) {
-            build_inside(&b, "stage%d.%d.", stage + 2, i);
+            build_scope(&b, "stage%d.%d.", stage + 2, i);
             x = unit(&b, x, net->channels[stage], i == 0);
         }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = conv_bn(&b, "conv5", 0, x, zoo_same(net->last, 1, 1), GRAPH_RELU);
     x = build_global_pool(&b, "mean", x);
     x = build_flatten(&b, "flatten", x);
@@ -122,7 +122,7 @@ static tensor_id inverted(struct build *b, const struct stack *stack, int64_t ch
     return before == channels && stride == 1 ? build_binary(b, GRAPH_ADD, "add", x, in) : x;
 }
 
-enum err zoo_build_mnasnet(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_mnasnet(const char *name, const struct graph_options *setting, struct graph *out,
                            struct error *why)
 {
     double width = ((const struct mnasnet *)ZOO_ROW(MNASNETS, name))->width;
@@ -133,11 +133,11 @@ enum err zoo_build_mnasnet(const char *name, const struct graph_setting *setting
     x = conv_bn(&b, "layers", 6, x, zoo_same(zoo_rounded(16 * width), 1, 1), GRAPH_VIEW);
     for (int s = 0; s < 6; s++)
         for (int i = 0; i < STACKS[s].count; i++) {
-            build_inside(&b, "layers.%d.%d.", s + 8, i);
+            build_scope(&b, "layers.%d.%d.", s + 8, i);
             x = inverted(&b, &STACKS[s], zoo_rounded(STACKS[s].channels * width),
                          i == 0 ? STACKS[s].stride : 1, x);
         }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = conv_bn(&b, "layers", 14, x, zoo_same(1280, 1, 1), GRAPH_RELU);
     x = build_global_pool(&b, "mean", x);
     x = build_flatten(&b, "flatten", x);

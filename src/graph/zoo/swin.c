@@ -127,7 +127,7 @@ static tensor_id merge(struct build *b, const struct swin *swin, tensor_id x)
     return swin->is_second ? build_norm(b, GRAPH_LAYER_NORM, "norm", x, true) : x;
 }
 
-enum err zoo_build_swin(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_swin(const char *name, const struct graph_options *setting, struct graph *out,
                         struct error *why)
 {
     static const struct build_conv PATCHES = {.kernel = 4, .stride = 4, .has_bias = true};
@@ -144,15 +144,15 @@ enum err zoo_build_swin(const char *name, const struct graph_setting *setting, s
     x = build_norm(&b, GRAPH_LAYER_NORM, "features.0.2", x, true);
     for (int stage = 0; stage < 4; stage++) {
         for (int i = 0; i < swin->layers[stage]; i++) {
-            build_inside(&b, "features.%d.%d.", 2 * stage + 1, i);
+            build_scope(&b, "features.%d.%d.", 2 * stage + 1, i);
             b.layer = layer++;
             x = think(&b, swin, attend(&b, swin, x, swin->heads << stage));
         }
         b.layer = GRAPH_NONE;
-        build_inside(&b, "features.%d.", 2 * stage + 2);
+        build_scope(&b, "features.%d.", 2 * stage + 2);
         x = stage < 3 ? merge(&b, swin, x) : x;
     }
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     x = build_norm(&b, GRAPH_LAYER_NORM, "norm", x, true);
     x = build_rearrange(&b, "permute", x, 4,
                         (int64_t[]){build_dim(&b, x, 0), build_dim(&b, x, 3), build_dim(&b, x, 1),

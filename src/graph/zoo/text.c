@@ -25,7 +25,7 @@ static const struct bert_row BERTS[] = {
 };
 #undef BERT
 
-enum err zoo_build_bert(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_bert(const char *name, const struct graph_options *setting, struct graph *out,
                         struct error *why)
 {
     const struct bert_row *row = ZOO_ROW(BERTS, name);
@@ -47,7 +47,7 @@ static const struct gpt2_row GPT2S[] = {
     {"distilgpt2", {50257, 1024, 768, 12, 0, 6, GRAPH_GELU}},
 };
 
-enum err zoo_build_gpt2(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_gpt2(const char *name, const struct graph_options *setting, struct graph *out,
                         struct error *why)
 {
     const struct gpt2_row *row = ZOO_ROW(GPT2S, name);
@@ -70,7 +70,7 @@ static const struct vit_row VITS[] = {
 };
 #undef VIT
 
-enum err zoo_build_vit(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_vit(const char *name, const struct graph_options *setting, struct graph *out,
                        struct error *why)
 {
     const struct vit_row *row = ZOO_ROW(VITS, name);

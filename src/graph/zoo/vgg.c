@@ -35,7 +35,7 @@ static tensor_id classify(struct build *b, tensor_id x)
     return build_linear(b, "classifier.6", x, 1000, true);
 }
 
-enum err zoo_build_vgg(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_vgg(const char *name, const struct graph_options *setting, struct graph *out,
                        struct error *why)
 {
     static const int64_t CHANNELS[] = {64, 128, 256, 512, 512};
@@ -60,7 +60,7 @@ enum err zoo_build_vgg(const char *name, const struct graph_setting *setting, st
     return build_end(&b);
 }
 
-enum err zoo_build_alexnet(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_alexnet(const char *name, const struct graph_options *setting, struct graph *out,
                            struct error *why)
 {
     static const struct build_pool POOL = {GRAPH_MAX_POOL, .kernel = 3, .stride = 2};

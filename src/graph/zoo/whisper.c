@@ -57,7 +57,7 @@ static struct block block_of(const struct whisper *whisper, bool is_causal)
                           .activation = GRAPH_GELU,
                           .is_causal = is_causal,
                           .has_qkv_bias = true,
-                          .lacks_key_bias = true,
+                          .has_no_key_bias = true,
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
 }
@@ -67,10 +67,10 @@ static tensor_id encode(struct build *b, const struct whisper *whisper, int64_t 
     struct block block = block_of(whisper, false);
     int64_t hidden = whisper->hidden;
     struct build_conv conv = {.channels = hidden, .kernel = 3, .pad = 1, .has_bias = true};
-    tensor_id x = build_input(b, "input_features", GRAPH_NUMBERS, 3,
-                              (int64_t[]){batch, whisper->bins, FRAMES});
+    tensor_id x =
+        build_input(b, "input_features", GRAPH_FLOAT, 3, (int64_t[]){batch, whisper->bins, FRAMES});
     b->component = DECODER_EMBEDDING;
-    build_inside(b, "%s", "model.encoder.");
+    build_scope(b, "%s", "model.encoder.");
     x = build_op(b, GRAPH_GELU, "gelu", build_conv(b, "conv1", x, conv));
     conv.stride = 2;
     x = build_op(b, GRAPH_GELU, "gelu_1", build_conv(b, "conv2", x, conv));
@@ -88,10 +88,10 @@ static void decode(struct build *b, const struct whisper *whisper, int64_t befor
                    tensor_id states)
 {
     struct block block = block_of(whisper, true);
-    struct block_pass own = {.has_cache = true, .before = before};
-    struct block_pass cross = {.has_cache = true, .others = STATES, .other_states = states};
+    struct block_pass own = {.has_cache = true, .cached = before};
+    struct block_pass cross = {.has_cache = true, .cross_tokens = STATES, .cross_states = states};
     b->component = DECODER_EMBEDDING;
-    build_inside(b, "%s", "model.decoder.");
+    build_scope(b, "%s", "model.decoder.");
     tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embed_tokens.weight", 2,
                                    (int64_t[]){whisper->vocabulary, whisper->hidden});
     tensor_id x = build_embedding_with(b, "embed_tokens", ids, table);
@@ -100,13 +100,13 @@ static void decode(struct build *b, const struct whisper *whisper, int64_t befor
     x = build_binary(b, GRAPH_ADD, "add_positions", x, places);
     b->component = DECODER_COMPONENT_COUNT;
     for (int i = 0; i < whisper->decoder_layers; i++) {
-        build_inside(b, "model.decoder.layers.%d.", i);
+        build_scope(b, "model.decoder.layers.%d.", i);
         b->layer = whisper->encoder_layers + i;
         x = block_attention(b, &block, &NAMES.attention, &own, x);
         x = block_attention(b, &block, &CROSS_NAMES, &cross, x);
         x = block_feed_forward(b, &block, &NAMES.feed_forward, x);
     }
-    build_inside(b, "%s", "");
+    build_scope(b, "%s", "");
     b->layer = GRAPH_NONE;
     x = block_norm(b, &block, "model.decoder.layer_norm", x);
     build_output(b, block_last_logits(b, "proj_out", x, table));
@@ -131,7 +131,7 @@ static void add_resting(struct build *b, const struct whisper *whisper)
     graph_release(&alone);
 }
 
-enum err zoo_build_whisper(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_whisper(const char *name, const struct graph_options *setting, struct graph *out,
                            struct error *why)
 {
     const struct whisper *whisper = ZOO_ROW(WHISPERS, name);

@@ -92,7 +92,7 @@ static tensor_id sppf(struct build *b, tensor_id x, int64_t channels)
 
 static void at(struct build *b, int number)
 {
-    build_inside(b, "model.%d.", number);
+    build_scope(b, "model.%d.", number);
 }
 
 static tensor_id down(struct build *b, int number, tensor_id x, int64_t channels)
@@ -180,7 +180,7 @@ static tensor_id detect(struct build *b, const tensor_id levels[3])
 
 /* ---- the whole ---- */
 
-enum err zoo_build_yolo(const char *name, const struct graph_setting *setting, struct graph *out,
+enum err zoo_build_yolo(const char *name, const struct graph_options *setting, struct graph *out,
                         struct error *why)
 {
     const struct yolo *yolo = ZOO_ROW(YOLOS, name);

@@ -44,29 +44,30 @@ static void name_bar(struct figure *figure, struct figure_panel *panel,
 {
     char name[CONSUMER_NAME_MOST + 64];
     const char *phase = row->first->phase == GRAPH_DECODE ? "decode" : "prefill";
-    bool phases = report->outcome->work->spec.is_request;
+    bool phases = report->estimate->work->spec.is_request;
     str_format(name, sizeof name, "%s%s%s", row->name, phases ? ", " : "", phases ? phase : "");
     figure_name(figure, &panel->y, name);
 }
 
-static void put_heading(struct figure *figure, const struct workload_estimate *outcome)
+static void put_heading(struct figure *figure, const struct workload_estimate *estimate)
 {
     char words[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX];
-    double units = outcome->work->units;
-    str_format(figure->title, sizeof figure->title, "%s on %s", outcome->work->spec.model->name,
-               outcome->hardware->name);
-    words_joules(each, outcome->all.joules.total / units, outcome->all.joules_plus_minus / units);
+    double units = estimate->work->units;
+    str_format(figure->title, sizeof figure->title, "%s on %s", estimate->work->spec.model->name,
+               estimate->hardware->name);
+    words_joules(each, estimate->total.joules.total / units,
+                 estimate->total.joules_plus_minus / units);
     str_format(figure->note, sizeof figure->note, "%.100s; %.60s %.40s, estimated, not measured",
-               words_setting(words, outcome), each, words_each(unit, outcome->work->unit));
+               words_setting(words, estimate), each, words_each(unit, estimate->work->unit));
 }
 
 /* What lies in memory beside weights and cache, from subgraph to subgraph. */
-static void put_timeline(const struct workload_estimate *outcome, struct figure *figure)
+static void put_timeline(const struct workload_estimate *estimate, struct figure *figure)
 {
-    const struct partition *partition = workload_estimate_timeline_partition(outcome);
+    const struct partition *partition = workload_estimate_timeline_partition(estimate);
     if (!partition || partition->count < 2)
         return;
-    double mib = 1024.0 * 1024, unit = outcome->memory.activations_peak < mib ? 1024 : mib;
+    double mib = 1024.0 * 1024, unit = estimate->memory.activations_peak < mib ? 1024 : mib;
     struct figure_panel *panel =
         figure_panel(figure, "subgraph, in the order in which they run",
                      unit < mib ? "activations (KiB)" : "activations (MiB)");
@@ -74,9 +75,9 @@ static void put_timeline(const struct workload_estimate *outcome, struct figure 
     str_copy(panel->title, sizeof panel->title, "memory in use beside weights and cache");
     panel->y.from_zero = panel->x.whole = true;
     for (size_t i = 0; i < partition->count; i++)
-        series_add2(series, (double)i, outcome->memory.timeline[i] / unit);
+        series_add2(series, (double)i, estimate->memory.timeline[i] / unit);
     series_add2(series, (double)partition->count,
-                outcome->memory.timeline[partition->count - 1] / unit);
+                estimate->memory.timeline[partition->count - 1] / unit);
     panel->weight = TIMELINE_HEIGHT;
 }
 
@@ -84,9 +85,9 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
                          struct error *why)
 {
     size_t count;
-    if (!is_known(report->outcome->all.joules.total)) /* bars of a part would look like all */
+    if (!is_known(report->estimate->total.joules.total)) /* bars of a part would look like all */
         return err_set(why, ERR_NO_DATA, "joules on %.60s are not known: there is nothing to draw",
-                       report->outcome->hardware->id);
+                       report->estimate->hardware->id);
     struct consumer *rows = consumers_of(report, &count);
     if (!rows)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
@@ -97,10 +98,10 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
         .compute = figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "compute"),
         .memory = figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "memory"),
         .link = figure_series(figure, panel, FIGURE_BOXES, FIGURE_PURPLE,
-                              report->outcome->all.joules.link > 0 ? "link" : ""),
+                              report->estimate->total.joules.link > 0 ? "link" : ""),
         .idle = figure_series(figure, panel, FIGURE_BOXES, FIGURE_SKY, "static"),
     };
-    put_heading(figure, report->outcome);
+    put_heading(figure, report->estimate);
     panel->x.from_zero = true;
     panel->y.down = true;
     if (count > BARS_MOST)
@@ -110,7 +111,7 @@ enum err estimate_figure(const struct estimate_report *report, struct figure *fi
         put_bar(&bars, (double)i, &rows[i].joules, is_small ? 1e-3 : 1);
     }
     panel->weight = fmax(400, 170 + 34 * (double)count);
-    put_timeline(report->outcome, figure);
+    put_timeline(report->estimate, figure);
     figure->height = 0;
     for (size_t i = 0; i < figure->panel_count; i++)
         figure->height += figure->panels[i].weight;
@@ -128,7 +129,7 @@ enum { LINES_MOST = 14, NAME_MOST = 128 };
 
 static bool is_drawn(const struct grid_point *point)
 {
-    return !point->missing[0] && workload_estimate_fits(&point->outcome);
+    return !point->missing[0] && workload_estimate_fits(&point->estimate);
 }
 
 static double length_of(const struct grid_point *point, bool of_context)
@@ -152,7 +153,7 @@ static int compare(double a, double b)
 
 static int compare_lines(const struct grid_point *a, const struct grid_point *b, bool of_context)
 {
-    const struct estimate_config *x = &a->outcome.choice, *y = &b->outcome.choice;
+    const struct estimate_config *x = &a->estimate.config, *y = &b->estimate.config;
     const double keys[][2] = {
         {(double)a->device, (double)b->device},
         {(double)x->precision, (double)y->precision},
@@ -205,7 +206,7 @@ static void compare_all(struct lines *lines)
     const struct grid_point *first = lines->points[0];
     for (size_t i = 1; i < lines->point_count; i++) {
         const struct grid_point *point = lines->points[i];
-        const struct estimate_config *a = &point->outcome.choice, *b = &first->outcome.choice;
+        const struct estimate_config *a = &point->estimate.config, *b = &first->estimate.config;
         lines->devices |= point->device != first->device;
         lines->formats |= a->precision != b->precision || a->keeps_stored != b->keeps_stored;
         lines->batches |= point->work->batch != first->work->batch;
@@ -243,12 +244,12 @@ static enum err find_lines(const struct points_report *report, struct lines *out
             out->items[out->count++] = (struct line){.first = at};
         struct line *line = &out->items[out->count - 1];
         line->count++;
-        line->joules = workload_estimate_joules_per_unit(&at[0]->outcome);
+        line->joules = workload_estimate_joules_per_unit(&at[0]->estimate);
     }
     compare_all(out);
     out->unit = 1;
     for (size_t i = 0; i < out->point_count; i++)
-        if (workload_estimate_joules_per_unit(&out->points[i]->outcome) < 1)
+        if (workload_estimate_joules_per_unit(&out->points[i]->estimate) < 1)
             out->unit = 1e-3;
     /* The legend then stands in the order of the lines. */
     qsort(out->items, out->count, sizeof *out->items, by_joules);
@@ -267,13 +268,13 @@ static void add_word(char *name, const char *word)
 static const char *name_line(const struct lines *lines, const struct line *line, char *name)
 {
     const struct grid_point *point = line->first[0];
-    const struct estimate_config *choice = &point->outcome.choice;
+    const struct estimate_config *config = &point->estimate.config;
     char word[NAME_MOST];
     name[0] = '\0';
     if (lines->devices)
         add_word(name, lines->report->hardware[point->device].id);
     if (lines->formats)
-        add_word(name, choice->keeps_stored ? "stored" : precision_name(choice->precision));
+        add_word(name, config->keeps_stored ? "stored" : precision_name(config->precision));
     if (lines->batches) {
         str_format(word, sizeof word, "batch %.0f", point->work->batch);
         add_word(name, word);
@@ -291,9 +292,9 @@ static void put_band(const struct lines *lines, struct figure *figure, struct fi
     const struct line *line = &lines->items[0];
     struct figure_series *band = figure_series(figure, panel, FIGURE_BAND, FIGURE_BLUE, "±");
     for (size_t i = 0; i < line->count; i++) {
-        const struct workload_estimate *outcome = &line->first[i]->outcome;
-        double joules = workload_estimate_joules_per_unit(outcome);
-        double plus_minus = outcome->all.joules_plus_minus / outcome->work->units;
+        const struct workload_estimate *estimate = &line->first[i]->estimate;
+        double joules = workload_estimate_joules_per_unit(estimate);
+        double plus_minus = estimate->total.joules_plus_minus / estimate->work->units;
         series_add3(band, length_of(line->first[i], lines->of_context),
                     (joules - plus_minus) / lines->unit, (joules + plus_minus) / lines->unit);
     }
@@ -310,7 +311,7 @@ static void put_line(const struct lines *lines, size_t index, size_t number, str
     series->round = (unsigned)(number / FIGURE_INK);
     for (size_t i = 0; i < line->count; i++)
         series_add2(series, length_of(line->first[i], lines->of_context),
-                    workload_estimate_joules_per_unit(&line->first[i]->outcome) / lines->unit);
+                    workload_estimate_joules_per_unit(&line->first[i]->estimate) / lines->unit);
 }
 
 static void set_axes(const struct lines *lines, struct figure_panel *panel)
@@ -318,7 +319,7 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
     double low = INFINITY, high = 0, least = INFINITY, most = 0;
     for (size_t i = 0; i < lines->point_count; i++) {
         double x = length_of(lines->points[i], lines->of_context);
-        double y = workload_estimate_joules_per_unit(&lines->points[i]->outcome);
+        double y = workload_estimate_joules_per_unit(&lines->points[i]->estimate);
         low = fmin(low, x);
         high = fmax(high, x);
         least = fmin(least, y);
@@ -338,13 +339,13 @@ static void set_axes(const struct lines *lines, struct figure_panel *panel)
 static void put_common(const struct lines *lines, char *to, size_t size)
 {
     const struct grid_point *point = lines->points[0];
-    const struct estimate_config *choice = &point->outcome.choice;
+    const struct estimate_config *config = &point->estimate.config;
     const struct workload_spec *question = &point->work->spec;
     char name[NAME_MOST] = "", word[NAME_MOST];
     if (!lines->devices)
         add_word(name, lines->report->hardware[point->device].id);
     if (!lines->formats)
-        add_word(name, choice->keeps_stored ? "stored" : precision_name(choice->precision));
+        add_word(name, config->keeps_stored ? "stored" : precision_name(config->precision));
     if (!lines->batches) {
         str_format(word, sizeof word, "batch %.0f", point->work->batch);
         add_word(name, word);
@@ -439,8 +440,8 @@ static void put_devices(const struct points_report *report, struct figure *figur
         while (k < named && order[k] != point->device)
             k++;
         if (is_drawn(point))
-            series_add3(series[k], 1e3 * point->outcome.all.latency_s,
-                        1e3 * workload_estimate_joules_per_unit(&point->outcome),
+            series_add3(series[k], 1e3 * point->estimate.total.latency_s,
+                        1e3 * workload_estimate_joules_per_unit(&point->estimate),
                         k < named ? 1 : 0);
     }
 }
@@ -456,8 +457,8 @@ static void put_frontier(const struct estimate_grid *points, struct figure *figu
         const struct grid_point *point = &points->items[i];
         if (!point->on_frontier)
             continue;
-        double x = 1e3 * point->outcome.all.latency_s;
-        double y = 1e3 * workload_estimate_joules_per_unit(&point->outcome);
+        double x = 1e3 * point->estimate.total.latency_s;
+        double y = 1e3 * workload_estimate_joules_per_unit(&point->estimate);
         if (is_known(before)) /* between two of them nothing is as cheap and as fast */
             series_add2(line, before, y);
         series_add2(line, x, y);

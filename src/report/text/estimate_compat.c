@@ -53,7 +53,7 @@ void compat_text(const struct legacy_estimate *compat, struct text *out)
     text_addf(out, "   latency      %.2f ms\n", 1e3 * estimate->latency_s);
     text_addf(out, "   power        ~%.2f W on average\n", estimate->average_w);
     text_addf(out, "   efficiency   %.1f %%\n", 100 * estimate->efficiency);
-    text_addf(out, "   utilisation  %.1f %%\n", 100 * estimate->utilisation);
+    text_addf(out, "   utilisation  %.1f %%\n", 100 * estimate->utilization);
     text_addf(out, "   wasted       ~%.0f µJ\n", 1e6 * estimate->wasted_j);
     text_addf(out, "   subgraphs    %zu\n", compat->partition.count);
     put_consumers(estimate, out);
@@ -110,7 +110,7 @@ static void head_to_json(struct json *json, const struct legacy_estimate *compat
     json_number(json, "average", estimate->average_w);
     json_number(json, "peak", estimate->peak_w);
     json_object_end(json);
-    json_number(json, "utilisation", estimate->utilisation);
+    json_number(json, "utilisation", estimate->utilization);
     json_number(json, "efficiency", estimate->efficiency);
     json_number(json, "wasted_j", estimate->wasted_j);
 }

@@ -32,9 +32,9 @@ static void power_to_json(struct json *json, const struct estimate_totals *sums,
 }
 
 /* Activations alive while each subgraph runs, of the pass that needs most. */
-static void timeline_to_json(struct json *json, const struct workload_estimate *outcome)
+static void timeline_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    const struct partition *partition = workload_estimate_timeline_partition(outcome);
+    const struct partition *partition = workload_estimate_timeline_partition(estimate);
     if (!partition) {
         json_null(json, "timeline");
         return;
@@ -44,15 +44,15 @@ static void timeline_to_json(struct json *json, const struct workload_estimate *
         json_object(json, NULL);
         json_integer(json, "step", (int64_t)i);
         json_string(json, "name", partition->subgraphs[i].name);
-        json_number(json, "bytes", outcome->memory.timeline[i]);
+        json_number(json, "bytes", estimate->memory.timeline[i]);
         json_object_end(json);
     }
     json_array_end(json);
 }
 
-static void memory_to_json(struct json *json, const struct workload_estimate *outcome)
+static void memory_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    const struct estimate_memory *memory = &outcome->memory;
+    const struct estimate_memory *memory = &estimate->memory;
     json_object(json, "memory_bytes");
     json_number(json, "weights", memory->weights);
     json_number(json, "activations_peak", memory->activations_peak);
@@ -60,7 +60,7 @@ static void memory_to_json(struct json *json, const struct workload_estimate *ou
     json_number(json, "kv_cache", memory->kv_cache);
     json_number(json, "total_peak", memory->total_peak);
     json_number(json, "capacity", memory->capacity);
-    timeline_to_json(json, outcome);
+    timeline_to_json(json, estimate);
     json_object_end(json);
     if (is_known(memory->capacity))
         json_bool(json, "fits", memory->fits);
@@ -77,15 +77,15 @@ static void bounds_to_json(struct json *json, const double counts[BOUND_COUNT])
     json_object_end(json);
 }
 
-static void each_to_json(struct json *json, const struct workload_estimate *outcome)
+static void each_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    double units = outcome->work->units;
+    double units = estimate->work->units;
     json_object(json, "each");
-    json_string(json, "unit", outcome->work->unit);
+    json_string(json, "unit", estimate->work->unit);
     json_number(json, "count", units);
-    json_number(json, "energy_j", outcome->all.joules.total / units);
-    json_number(json, "plus_minus", outcome->all.joules_plus_minus / units);
-    json_number(json, "per_s", workload_estimate_units_per_s(outcome));
+    json_number(json, "energy_j", estimate->total.joules.total / units);
+    json_number(json, "plus_minus", estimate->total.joules_plus_minus / units);
+    json_number(json, "per_s", workload_estimate_units_per_s(estimate));
     json_object_end(json);
 }
 
@@ -107,16 +107,16 @@ static void lengths_to_json(struct json *json, const struct workload_spec *quest
     count_or_null(json, "image", question->setting.image);
 }
 
-static void setting_to_json(struct json *json, const struct workload_estimate *outcome)
+static void setting_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    const struct workload_spec *question = &outcome->work->spec;
+    const struct workload_spec *question = &estimate->work->spec;
     json_object(json, "setting");
     lengths_to_json(json, question);
-    json_integer(json, "devices", outcome->choice.devices);
-    json_number(json, "divided", outcome->divided);
+    json_integer(json, "devices", estimate->config.devices);
+    json_number(json, "divided", estimate->divided);
     json_bool(json, "fused", question->fusion == PARTITION_FUSED);
-    json_bool(json, "keeps_stored", outcome->choice.keeps_stored);
-    json_string(json, "computed_in", precision_name(outcome->used));
+    json_bool(json, "keeps_stored", estimate->config.keeps_stored);
+    json_string(json, "computed_in", precision_name(estimate->used));
     json_object_end(json);
 }
 
@@ -144,7 +144,7 @@ static void sums_to_json(struct json *json, const struct estimate_totals *sums)
 
 static void shares_to_json(struct json *json, const struct estimate_totals *sums)
 {
-    json_number(json, "utilisation", sums->utilisation);
+    json_number(json, "utilisation", sums->utilization);
     json_number(json, "mfu", sums->mfu);
     json_number(json, "mbu", sums->mbu);
     json_number(json, "efficiency", sums->efficiency);
@@ -152,16 +152,16 @@ static void shares_to_json(struct json *json, const struct estimate_totals *sums
 }
 
 static void checks_to_json(struct json *json, const struct budget *budget,
-                           const struct workload_estimate *outcome)
+                           const struct workload_estimate *estimate)
 {
     struct budget_check checks[BUDGET_KINDS];
-    size_t count = budget_judge(budget, outcome, checks);
+    size_t count = budget_judge(budget, estimate, checks);
     if (!count) {
         json_null(json, "budget");
         return;
     }
     json_object(json, "budget");
-    json_string(json, "verdict", budget_verdict_name(budget_verdict(budget, outcome)));
+    json_string(json, "verdict", budget_verdict_name(budget_verdict(budget, estimate)));
     json_array(json, "checks");
     for (size_t i = 0; i < count; i++) {
         json_object(json, NULL);
@@ -180,73 +180,73 @@ static void checks_to_json(struct json *json, const struct budget *budget,
     json_object_end(json);
 }
 
-static void head_to_json(struct json *json, const struct workload_estimate *outcome)
+static void head_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    json_string(json, "model", outcome->work->spec.model->name);
-    json_string(json, "hardware", outcome->hardware->id);
-    json_string(json, "hardware_name", outcome->hardware->name);
-    json_string(json, "precision", precision_name(outcome->choice.precision));
-    json_number(json, "batch", outcome->work->batch);
-    setting_to_json(json, outcome);
-    json_number(json, "params", outcome->params);
-    sums_to_json(json, &outcome->all);
-    each_to_json(json, outcome);
-    power_to_json(json, &outcome->all, outcome->limit_w,
-                  outcome->hardware->idle_w.value * outcome->choice.devices);
-    memory_to_json(json, outcome);
-    shares_to_json(json, &outcome->all);
-    bounds_to_json(json, outcome->all.bound_counts);
+    json_string(json, "model", estimate->work->spec.model->name);
+    json_string(json, "hardware", estimate->hardware->id);
+    json_string(json, "hardware_name", estimate->hardware->name);
+    json_string(json, "precision", precision_name(estimate->config.precision));
+    json_number(json, "batch", estimate->work->batch);
+    setting_to_json(json, estimate);
+    json_number(json, "params", estimate->params);
+    sums_to_json(json, &estimate->total);
+    each_to_json(json, estimate);
+    power_to_json(json, &estimate->total, estimate->limit_w,
+                  estimate->hardware->idle_w.value * estimate->config.devices);
+    memory_to_json(json, estimate);
+    shares_to_json(json, &estimate->total);
+    bounds_to_json(json, estimate->total.bound_counts);
 }
 
-static void tail_to_json(struct json *json, const struct workload_estimate *outcome)
+static void tail_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    json_string(json, "confidence", estimate_confidence_name(outcome->confidence));
+    json_string(json, "confidence", estimate_confidence_name(estimate->confidence));
     json_string(json, "confidence_reason",
-                outcome->confidence_reason[0] ? outcome->confidence_reason : NULL);
+                estimate->confidence_reason[0] ? estimate->confidence_reason : NULL);
     json_string(json, "method", "estimated");
 }
 
 /* ---- a request ---- */
 
 static void phase_to_json(struct json *json, const char *name,
-                          const struct workload_estimate *outcome, size_t first, size_t end,
+                          const struct workload_estimate *estimate, size_t first, size_t end,
                           double tokens)
 {
     struct estimate_totals sums;
-    double made = tokens * outcome->work->batch;
-    workload_estimate_total(outcome, first, end, &sums);
+    double made = tokens * estimate->work->batch;
+    workload_estimate_total(estimate, first, end, &sums);
     json_object(json, NULL);
     json_string(json, "phase", name);
     json_number(json, "tokens", tokens);
     sums_to_json(json, &sums);
     json_number(json, "energy_per_token_j", sums.joules.total / made);
     json_number(json, "tokens_per_s", made / sums.latency_s);
-    power_to_json(json, &sums, outcome->limit_w,
-                  outcome->hardware->idle_w.value * outcome->choice.devices);
+    power_to_json(json, &sums, estimate->limit_w,
+                  estimate->hardware->idle_w.value * estimate->config.devices);
     shares_to_json(json, &sums);
     bounds_to_json(json, sums.bound_counts);
     json_object_end(json);
 }
 
-static void request_to_json(struct json *json, const struct workload_estimate *outcome)
+static void request_to_json(struct json *json, const struct workload_estimate *estimate)
 {
-    const struct workload *work = outcome->work;
+    const struct workload *work = estimate->work;
     if (!work->spec.is_request) {
         json_null(json, "request");
         return;
     }
     double output = (double)work->spec.output_tokens, batch = work->batch;
     json_object(json, "request");
-    json_number(json, "energy_j", outcome->all.joules.total / batch);
-    json_number(json, "plus_minus", outcome->all.joules_plus_minus / batch);
-    json_number(json, "energy_per_token_j", outcome->all.joules.total / (batch * output));
-    json_number(json, "tokens_per_s", batch * output / outcome->all.latency_s);
-    json_number(json, "latency_s", outcome->all.latency_s);
-    json_number(json, "first_token_s", outcome->passes[0].latency_s);
+    json_number(json, "energy_j", estimate->total.joules.total / batch);
+    json_number(json, "plus_minus", estimate->total.joules_plus_minus / batch);
+    json_number(json, "energy_per_token_j", estimate->total.joules.total / (batch * output));
+    json_number(json, "tokens_per_s", batch * output / estimate->total.latency_s);
+    json_number(json, "latency_s", estimate->total.latency_s);
+    json_number(json, "first_token_s", estimate->passes[0].latency_s);
     json_array(json, "phases");
-    phase_to_json(json, "prefill", outcome, 0, 1, (double)work->spec.setting.tokens);
+    phase_to_json(json, "prefill", estimate, 0, 1, (double)work->spec.setting.tokens);
     if (work->count > 1)
-        phase_to_json(json, "decode", outcome, 1, work->count, output - 1);
+        phase_to_json(json, "decode", estimate, 1, work->count, output - 1);
     json_array_end(json);
     json_object_end(json);
 }
@@ -266,26 +266,26 @@ static void operations_to_json(struct json *json, const struct subgraph_total *r
 }
 
 /* Whose subgraph it is. */
-static const struct partition *partition_of(const struct workload_estimate *outcome,
+static const struct partition *partition_of(const struct workload_estimate *estimate,
                                             const struct subgraph *subgraph)
 {
-    for (size_t i = 0; i < outcome->work->count; i++) {
-        const struct partition *partition = &outcome->work->passes[i].partition;
+    for (size_t i = 0; i < estimate->work->count; i++) {
+        const struct partition *partition = &estimate->work->passes[i].partition;
         if (subgraph >= partition->subgraphs && subgraph < partition->subgraphs + partition->count)
             return partition;
     }
     return NULL;
 }
 
-static void row_to_json(struct json *json, const struct workload_estimate *outcome,
+static void row_to_json(struct json *json, const struct workload_estimate *estimate,
                         const struct subgraph_total *row)
 {
     const struct subgraph *subgraph = row->subgraph;
     json_object(json, NULL);
     json_string(json, "name", subgraph->name);
-    if (outcome->work->spec.is_request)
+    if (estimate->work->spec.is_request)
         json_string(json, "phase", row->phase == GRAPH_DECODE ? "decode" : "prefill");
-    operations_to_json(json, row, partition_of(outcome, subgraph));
+    operations_to_json(json, row, partition_of(estimate, subgraph));
     json_number(json, "layer", subgraph->layer == GRAPH_NONE ? UNKNOWN : (double)subgraph->layer);
     json_integer(json, "level", subgraph->level);
     json_number(json, "flops", row->flops);
@@ -295,17 +295,17 @@ static void row_to_json(struct json *json, const struct workload_estimate *outco
     json_number(json, "compute_j", row->joules.compute);
     json_number(json, "memory_j", row->joules.memory);
     json_number(json, "static_j", row->joules.idle);
-    json_number(json, "utilisation", row->utilisation);
+    json_number(json, "utilisation", row->utilization);
     json_string(json, "bound", estimate_bound_name(row->bound));
     json_object_end(json);
 }
 
 /* ---- evidence ---- */
 
-static void figures_to_json(struct json *json, const struct workload_estimate *outcome)
+static void figures_to_json(struct json *json, const struct workload_estimate *estimate)
 {
     struct words_figure figures[WORDS_FIGURES_MOST];
-    size_t count = words_figures(outcome, figures);
+    size_t count = words_figures(estimate, figures);
     json_array(json, "hardware_figures");
     for (size_t i = 0; i < count; i++) {
         const struct hardware_figure *figure = &figures[i].figure;
@@ -372,22 +372,22 @@ static void proposals_to_json(struct json *json, const struct estimate_report *r
 
 void estimate_json(const struct estimate_report *report, struct text *out)
 {
-    const struct workload_estimate *outcome = report->outcome;
+    const struct workload_estimate *estimate = report->estimate;
     struct json json;
     json_init(&json, out, true);
     json_object(&json, NULL);
-    head_to_json(&json, outcome);
-    request_to_json(&json, outcome);
+    head_to_json(&json, estimate);
+    request_to_json(&json, estimate);
     json_array(&json, "subgraphs");
     for (size_t i = 0; i < report->row_count; i++)
-        row_to_json(&json, outcome, &report->rows[i]);
+        row_to_json(&json, estimate, &report->rows[i]);
     json_array_end(&json);
-    concurrency_to_json(&json, &outcome->passes[0].concurrency);
+    concurrency_to_json(&json, &estimate->passes[0].concurrency);
     proposals_to_json(&json, report);
-    checks_to_json(&json, report->budget, outcome);
-    tail_to_json(&json, outcome);
-    figures_to_json(&json, outcome);
-    unknown_to_json(&json, &outcome->work->passes[0].graph);
+    checks_to_json(&json, report->budget, estimate);
+    tail_to_json(&json, estimate);
+    figures_to_json(&json, estimate);
+    unknown_to_json(&json, &estimate->work->passes[0].graph);
     json_string(&json, "version", IPW_VERSION);
     json_object_end(&json);
 }
@@ -398,16 +398,16 @@ static void point_to_json(struct json *json, const struct points_report *report,
     json_object(json, NULL);
     if (point->missing[0]) {
         json_string(json, "hardware", report->hardware[point->device].id);
-        json_string(json, "precision", precision_name(point->outcome.choice.precision));
+        json_string(json, "precision", precision_name(point->estimate.config.precision));
         json_integer(json, "batch", point->work->spec.setting.batch);
         json_object(json, "setting");
         lengths_to_json(json, &point->work->spec);
         json_object_end(json);
         json_string(json, "missing", point->missing);
     } else {
-        head_to_json(json, &point->outcome);
-        checks_to_json(json, report->budget, &point->outcome);
-        tail_to_json(json, &point->outcome);
+        head_to_json(json, &point->estimate);
+        checks_to_json(json, report->budget, &point->estimate);
+        tail_to_json(json, &point->estimate);
         json_null(json, "missing");
     }
     json_bool(json, "frontier", point->on_frontier);

@@ -13,36 +13,36 @@ static void row(struct text *out, const char *name, const char *value)
     text_addf(out, "| %s | %s |\n", name, value);
 }
 
-static void put_head(const struct workload_estimate *outcome, struct text *out)
+static void put_head(const struct workload_estimate *estimate, struct text *out)
 {
-    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_totals *all = &estimate->total;
     char words[WORDS_MAX], each[WORDS_MAX], name[WORDS_MAX + 16], figure[FORMAT_MAX];
-    double units = outcome->work->units;
+    double units = estimate->work->units;
     text_add(out, "| | |\n|---|---|\n");
-    str_format(name, sizeof name, "energy %s", words_each(each, outcome->work->unit));
+    str_format(name, sizeof name, "energy %s", words_each(each, estimate->work->unit));
     row(out, name, words_joules(words, all->joules.total / units, all->joules_plus_minus / units));
     row(out, "energy", words_joules(words, all->joules.total, all->joules_plus_minus));
     row(out, "latency", format_with_error(figure, all->latency_s, all->latency_plus_minus, "s"));
-    str_format(name, sizeof name, "%ss a second", outcome->work->unit);
-    row(out, name, words_rate(words, workload_estimate_units_per_s(outcome)));
+    str_format(name, sizeof name, "%ss a second", estimate->work->unit);
+    row(out, name, words_rate(words, workload_estimate_units_per_s(estimate)));
     row(out, "average power", words_watts(words, all->average_w, all->power_plus_minus));
     char room[FORMAT_MAX];
-    format_bytes(figure, outcome->memory.total_peak);
-    format_bytes(room, outcome->memory.capacity);
+    format_bytes(figure, estimate->memory.total_peak);
+    format_bytes(room, estimate->memory.capacity);
     str_format(words, sizeof words, "%s of %s%s", figure, room,
-               outcome->memory.fits ? "" : ": **does not fit**");
+               estimate->memory.fits ? "" : ": **does not fit**");
     row(out, "memory", words);
-    if (words_divided(words, outcome))
+    if (words_divided(words, estimate))
         row(out, "devices", words);
     row(out, "bound by", words_bounds(words, all->bound_counts));
-    str_format(words, sizeof words, "%s: %s", estimate_confidence_name(outcome->confidence),
-               outcome->confidence_reason);
+    str_format(words, sizeof words, "%s: %s", estimate_confidence_name(estimate->confidence),
+               estimate->confidence_reason);
     row(out, "confidence", words);
 }
 
-static void put_parts(const struct workload_estimate *outcome, struct text *out)
+static void put_parts(const struct workload_estimate *estimate, struct text *out)
 {
-    const struct estimate_joules *joules = &outcome->all.joules;
+    const struct estimate_joules *joules = &estimate->total.joules;
     const struct {
         const char *name;
         double joules;
@@ -63,11 +63,11 @@ static void put_checks(const struct estimate_report *report, struct text *out)
 {
     struct budget_check checks[BUDGET_KINDS];
     char words[WORDS_MAX];
-    size_t count = budget_judge(report->budget, report->outcome, checks);
+    size_t count = budget_judge(report->budget, report->estimate, checks);
     text_add(out, count ? "\n" : "");
     for (size_t i = 0; i < count; i++)
         text_addf(out, "- **%s** %s\n", budget_verdict_name(checks[i].verdict),
-                  words_check(words, &checks[i], report->outcome));
+                  words_check(words, &checks[i], report->estimate));
 }
 
 static void put_proposals(const struct estimate_report *report, struct text *out)
@@ -79,8 +79,8 @@ static void put_proposals(const struct estimate_report *report, struct text *out
     text_addf(out,
               "\n| %s | saves | %s | latency | memory | limits |\n"
               "|---|---:|---:|---:|---:|---|\n",
-              words_proposals(report->budget, report->outcome),
-              words_each(each, report->outcome->work->unit));
+              words_proposals(report->budget, report->estimate),
+              words_each(each, report->estimate->work->unit));
     for (size_t i = 0; i < report->recommendation_count; i++) {
         const struct recommendation *proposal = &report->recommendations[i];
         text_addf(out, "| `%s` | %s | %s | %s | %s | %s |\n", proposal->options,
@@ -99,12 +99,12 @@ static void put_proposals(const struct estimate_report *report, struct text *out
 
 void estimate_markdown(const struct estimate_report *report, struct text *out)
 {
-    const struct workload_estimate *outcome = report->outcome;
+    const struct workload_estimate *estimate = report->estimate;
     char setting[WORDS_MAX], device[WORDS_MAX];
-    text_addf(out, "### %s on %s\n\n%s\n\n", outcome->work->spec.model->name,
-              words_device(device, outcome->hardware), words_setting(setting, outcome));
-    put_head(outcome, out);
-    put_parts(outcome, out);
+    text_addf(out, "### %s on %s\n\n%s\n\n", estimate->work->spec.model->name,
+              words_device(device, estimate->hardware), words_setting(setting, estimate));
+    put_head(estimate, out);
+    put_parts(estimate, out);
     put_checks(report, out);
     put_proposals(report, out);
     text_add(out, "\n\\~ estimated by a model of the device, not measured\n");
@@ -120,7 +120,7 @@ void estimate_csv(const struct estimate_report *report, struct text *out)
         {"energy_j", false}, {"compute_j", false},   {"memory_j", false}, {"static_j", false},
         {"link_j", false},   {"utilisation", false}, {"bound", false},
     };
-    bool has_phases = report->outcome->work->spec.model->has_phases;
+    bool has_phases = report->estimate->work->spec.model->has_phases;
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < report->row_count; i++) {
@@ -136,7 +136,7 @@ void estimate_csv(const struct estimate_report *report, struct text *out)
                                   row->joules.memory,
                                   row->joules.idle,
                                   row->joules.link,
-                                  row->utilisation};
+                                  row->utilization};
         table_add(&table, subgraph->name);
         table_add(&table, subgraph->pattern);
         table_add(&table, !has_phases                  ? "whole"

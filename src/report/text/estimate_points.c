@@ -61,10 +61,10 @@ static void compare_works(const struct estimate_grid *points, struct layout *lay
 static void compare_points(const struct estimate_grid *points, struct layout *layout)
 {
     for (size_t i = 0; i < points->count; i++) {
-        const struct workload_estimate *outcome = &points->items[i].outcome;
-        layout->devices |= outcome->choice.devices > 1;
+        const struct workload_estimate *estimate = &points->items[i].estimate;
+        layout->devices |= estimate->config.devices > 1;
         layout->confidences |= !points->items[i].missing[0] &&
-                               outcome->confidence != points->items[0].outcome.confidence;
+                               estimate->confidence != points->items[0].estimate.confidence;
     }
 }
 
@@ -100,7 +100,7 @@ static const char *verdict(const struct points_report *report, const struct grid
 {
     if (!budget_has_any(report->budget))
         return "";
-    return budget_verdict_name(budget_verdict(report->budget, &point->outcome));
+    return budget_verdict_name(budget_verdict(report->budget, &point->estimate));
 }
 
 static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
@@ -110,33 +110,33 @@ static const char *const SHORT_CONFIDENCE[] = {[CONFIDENCE_CALIBRATED] = "cal",
 static void fill_cells(const struct points_report *report, const struct layout *layout,
                        const struct grid_point *point, char cells[CELLS][WORDS_MAX])
 {
-    const struct workload_estimate *outcome = &point->outcome;
-    const struct estimate_totals *all = &outcome->all;
+    const struct workload_estimate *estimate = &point->estimate;
+    const struct estimate_totals *all = &estimate->total;
     struct workload_demand demand = workload_demand(&point->work->spec);
-    double units = outcome->work->units;
+    double units = estimate->work->units;
     str_copy(cells[FRONTIER], WORDS_MAX, point->on_frontier ? "*" : "");
     str_copy(cells[HARDWARE], WORDS_MAX, report->hardware[point->device].id);
     str_copy(cells[FORMAT], WORDS_MAX,
-             outcome->choice.keeps_stored ? "stored" : precision_name(outcome->choice.precision));
-    str_format(cells[BATCH], WORDS_MAX, "%.0f", outcome->work->batch);
+             estimate->config.keeps_stored ? "stored" : precision_name(estimate->config.precision));
+    str_format(cells[BATCH], WORDS_MAX, "%.0f", estimate->work->batch);
     str_format(cells[PROMPT], WORDS_MAX, "%" PRId64, demand.prompt);
     str_format(cells[CONTEXT], WORDS_MAX, "%" PRId64, demand.context);
-    str_format(cells[DEVICES], WORDS_MAX, "%d", outcome->choice.devices);
+    str_format(cells[DEVICES], WORDS_MAX, "%d", estimate->config.devices);
     words_joules(cells[EACH], all->joules.total / units, all->joules_plus_minus / units);
     format_si(cells[LATENCY], all->latency_s, "s");
-    words_rate(cells[RATE], workload_estimate_units_per_s(outcome));
+    words_rate(cells[RATE], workload_estimate_units_per_s(estimate));
     if (is_known(all->average_w))
         str_format(cells[POWER], WORDS_MAX, "~%.0f W", all->average_w);
     else
         str_copy(cells[POWER], WORDS_MAX, "-");
-    format_bytes(cells[MEMORY], outcome->memory.total_peak);
+    format_bytes(cells[MEMORY], estimate->memory.total_peak);
     str_copy(cells[DOUBT], WORDS_MAX,
-             !outcome->memory.fits              ? "!"
-             : !workload_estimate_fits(outcome) ? "?"
-                                                : "");
+             !estimate->memory.fits              ? "!"
+             : !workload_estimate_fits(estimate) ? "?"
+                                                 : "");
     str_copy(cells[LIMITS], WORDS_MAX, verdict(report, point));
     str_copy(cells[CONFIDENCE], WORDS_MAX,
-             layout->confidences ? SHORT_CONFIDENCE[outcome->confidence] : "");
+             layout->confidences ? SHORT_CONFIDENCE[estimate->confidence] : "");
 }
 
 /* ---- which rows people see ---- */
@@ -144,7 +144,7 @@ static void fill_cells(const struct points_report *report, const struct layout *
 static bool is_shown(const struct layout *layout, const struct grid_point *point)
 {
     return !point->missing[0] &&
-           (!layout->rows_each || point->place < layout->rows_each || point->on_frontier);
+           (!layout->rows_each || point->rank < layout->rows_each || point->on_frontier);
 }
 
 static size_t frontier_size(const struct estimate_grid *points)
@@ -159,9 +159,9 @@ static size_t frontier_size(const struct estimate_grid *points)
 static bool any_doubt(const struct estimate_grid *points, bool is_known_to)
 {
     for (size_t i = 0; i < points->count; i++) {
-        const struct workload_estimate *outcome = &points->items[i].outcome;
-        if (!points->items[i].missing[0] && !workload_estimate_fits(outcome) &&
-            outcome->memory.fits != is_known_to)
+        const struct workload_estimate *estimate = &points->items[i].estimate;
+        if (!points->items[i].missing[0] && !workload_estimate_fits(estimate) &&
+            estimate->memory.fits != is_known_to)
             return true;
     }
     return false;
@@ -252,14 +252,14 @@ static void put_notes(const struct points_report *report, const struct layout *l
     if (any_doubt(report->points, false))
         text_addf(out, "%s? how much memory the device has is not known\n", indent);
     char words[WORDS_MAX];
-    if (report->points->able && words_divided(words, &report->points->items[0].outcome))
+    if (report->points->able && words_divided(words, &report->points->items[0].estimate))
         text_addf(out, "%sdevices: %s\n", indent, words);
     text_addf(out, "%s~ estimated by models of the devices, not measured", indent);
     if (layout->confidences)
         text_add(out, "; conf: calibrated, interpolated, theoretical");
     else
         text_addf(out, "; confidence: %s",
-                  estimate_confidence_name(report->points->items[0].outcome.confidence));
+                  estimate_confidence_name(report->points->items[0].estimate.confidence));
     text_add(out, "\n");
 }
 
@@ -399,10 +399,10 @@ enum { CSV_CELLS = sizeof CSV_COLUMNS / sizeof *CSV_COLUMNS };
 static void add_outcome(const struct points_report *report, const struct grid_point *point,
                         struct table *table)
 {
-    const struct workload_estimate *outcome = &point->outcome;
-    const struct estimate_totals *all = &outcome->all;
-    const struct estimate_memory *memory = &outcome->memory;
-    double units = outcome->work->units;
+    const struct workload_estimate *estimate = &point->estimate;
+    const struct estimate_totals *all = &estimate->total;
+    const struct estimate_memory *memory = &estimate->memory;
+    double units = estimate->work->units;
     const double figures[] = {
         all->joules.total / units,
         all->joules_plus_minus / units,
@@ -416,7 +416,7 @@ static void add_outcome(const struct points_report *report, const struct grid_po
         units / all->latency_s,
         all->average_w,
         all->peak_w,
-        outcome->params,
+        estimate->params,
         all->macs,
         all->flops,
         all->bytes,
@@ -431,11 +431,11 @@ static void add_outcome(const struct points_report *report, const struct grid_po
         point->on_frontier,
     };
     table_add_number(table, units);
-    table_add(table, outcome->work->unit);
+    table_add(table, estimate->work->unit);
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         table_add_number(table, figures[i]);
     table_add(table, verdict(report, point));
-    table_add(table, estimate_confidence_name(outcome->confidence));
+    table_add(table, estimate_confidence_name(estimate->confidence));
 }
 
 static double count_or_unknown(int64_t count)
@@ -450,18 +450,18 @@ void points_csv(const struct points_report *report, struct text *out)
     table_init(&table, CSV_COLUMNS, CSV_CELLS);
     for (size_t i = 0; i < points->count; i++) {
         const struct grid_point *point = &points->items[i];
-        const struct estimate_config *choice = &point->outcome.choice;
+        const struct estimate_config *config = &point->estimate.config;
         const struct workload_spec *spec = &point->work->spec;
         struct workload_demand demand = workload_demand(spec);
         table_add(&table, points->works[0].spec.model->name);
         table_add(&table, report->hardware[point->device].id);
-        table_add(&table, choice->keeps_stored ? "stored" : precision_name(choice->precision));
+        table_add(&table, config->keeps_stored ? "stored" : precision_name(config->precision));
         table_add_number(&table, (double)spec->setting.batch);
         table_add(&table, words_phase(spec));
         table_add_number(&table, count_or_unknown(demand.prompt));
         table_add_number(&table, count_or_unknown(spec->is_request ? spec->output_tokens : 0));
         table_add_number(&table, count_or_unknown(demand.context));
-        table_add_number(&table, choice->devices);
+        table_add_number(&table, config->devices);
         if (!point->missing[0])
             add_outcome(report, point, &table);
         while (table.count % CSV_CELLS != CSV_CELLS - 1 && !table.failed)

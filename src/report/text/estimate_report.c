@@ -47,24 +47,24 @@ static void line(const struct paper *paper, const char *name, const char *format
 
 /* ---- the head ---- */
 
-static void put_title(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_title(const struct paper *paper, const struct workload_estimate *estimate)
 {
     char setting[WORDS_MAX], device[WORDS_MAX];
-    const struct model *model = outcome->work->spec.model;
+    const struct model *model = estimate->work->spec.model;
     text_addf(paper->out, "\n %s%s on %s%s\n   %s\n\n", tint(paper, BOLD), model->name,
-              words_device(device, outcome->hardware), tint(paper, PLAIN),
-              words_setting(setting, outcome));
+              words_device(device, estimate->hardware), tint(paper, PLAIN),
+              words_setting(setting, estimate));
 }
 
-static void put_energy(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_energy(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_totals *all = &estimate->total;
     char total[WORDS_MAX], each[WORDS_MAX], unit[WORDS_MAX], request[WORDS_MAX];
-    double units = outcome->work->units, batch = outcome->work->batch;
+    double units = estimate->work->units, batch = estimate->work->batch;
     words_joules(each, all->joules.total / units, all->joules_plus_minus / units);
-    words_each(unit, outcome->work->unit);
+    words_each(unit, estimate->work->unit);
     words_joules(total, all->joules.total, UNKNOWN);
-    if (outcome->work->spec.is_request)
+    if (estimate->work->spec.is_request)
         line(paper, "energy", "%s a request, %s %s",
              words_joules(request, all->joules.total / batch, all->joules_plus_minus / batch),
              words_joules(each, all->joules.total / units, UNKNOWN), unit);
@@ -74,33 +74,33 @@ static void put_energy(const struct paper *paper, const struct workload_estimate
         line(paper, "energy", "%s %s, %s in all", each, unit, total);
 }
 
-static void put_time(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_time(const struct paper *paper, const struct workload_estimate *estimate)
 {
     char latency[FORMAT_MAX], first[FORMAT_MAX], rate[WORDS_MAX];
-    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_totals *all = &estimate->total;
     format_with_error(latency, all->latency_s, all->latency_plus_minus, "s");
-    words_rate(rate, workload_estimate_units_per_s(outcome));
-    if (outcome->work->spec.is_request)
+    words_rate(rate, workload_estimate_units_per_s(estimate));
+    if (estimate->work->spec.is_request)
         line(paper, "latency", "%s; the first token after %s; %s %ss a second", latency,
-             format_si(first, outcome->passes[0].latency_s, "s"), rate, outcome->work->unit);
+             format_si(first, estimate->passes[0].latency_s, "s"), rate, estimate->work->unit);
     else
-        line(paper, "latency", "%s; %s %ss a second", latency, rate, outcome->work->unit);
+        line(paper, "latency", "%s; %s %ss a second", latency, rate, estimate->work->unit);
 }
 
-static void put_power(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_power(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_totals *all = &estimate->total;
     char average[WORDS_MAX], peak[WORDS_MAX], limit[FORMAT_MAX], idle[FORMAT_MAX];
     words_watts(average, all->average_w, all->power_plus_minus);
     line(paper, "power", "%s on average, %s at most; limit %s, idle %s", average,
-         words_watts(peak, all->peak_w, UNKNOWN), format_si(limit, outcome->limit_w, "W"),
-         format_si(idle, outcome->hardware->idle_w.value * outcome->choice.devices, "W"));
+         words_watts(peak, all->peak_w, UNKNOWN), format_si(limit, estimate->limit_w, "W"),
+         format_si(idle, estimate->hardware->idle_w.value * estimate->config.devices, "W"));
 }
 
 static void put_fit(const struct paper *paper, const struct estimate_report *report)
 {
-    const struct estimate_memory *memory = &report->outcome->memory;
-    const char *each = report->outcome->choice.devices > 1 ? " on each device" : "";
+    const struct estimate_memory *memory = &report->estimate->memory;
+    const char *each = report->estimate->config.devices > 1 ? " on each device" : "";
     char used[FORMAT_MAX], room[WORDS_MAX] = "";
     if (!is_known(memory->capacity)) {
         line(paper, "memory", "%s%s; the device's own is not known",
@@ -121,7 +121,7 @@ static void put_fit(const struct paper *paper, const struct estimate_report *rep
 
 static void put_memory(const struct paper *paper, const struct estimate_report *report)
 {
-    const struct estimate_memory *memory = &report->outcome->memory;
+    const struct estimate_memory *memory = &report->estimate->memory;
     char weights[FORMAT_MAX], activations[FORMAT_MAX], workspace[FORMAT_MAX], cache[FORMAT_MAX];
     put_fit(paper, report);
     format_bytes(weights, memory->weights);
@@ -132,13 +132,13 @@ static void put_memory(const struct paper *paper, const struct estimate_report *
          memory->kv_cache > 0 ? ", keys and values " : "", memory->kv_cache > 0 ? cache : "");
 }
 
-static void put_work(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_work(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct estimate_totals *all = &outcome->all;
+    const struct estimate_totals *all = &estimate->total;
     const struct estimate_traffic *traffic = &all->traffic;
     char params[FORMAT_MAX], macs[FORMAT_MAX], flops[FORMAT_MAX], bytes[FORMAT_MAX];
     line(paper, "work", "%s parameters, %s, %s, %s moved; %.3g FLOP a byte",
-         str_trim(format_si(params, outcome->params, "")), format_si(macs, all->macs, "MAC"),
+         str_trim(format_si(params, estimate->params, "")), format_si(macs, all->macs, "MAC"),
          format_si(flops, all->flops, "FLOP"), format_si(bytes, all->bytes, "B"),
          all->flops / all->bytes);
     if (traffic->cache_read > 0) {
@@ -149,17 +149,17 @@ static void put_work(const struct paper *paper, const struct workload_estimate *
     }
 }
 
-static void put_devices(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_devices(const struct paper *paper, const struct workload_estimate *estimate)
 {
     char words[WORDS_MAX];
-    if (words_divided(words, outcome))
+    if (words_divided(words, estimate))
         line(paper, "devices", "%s", words);
 }
 
-static void put_confidence(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_confidence(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    line(paper, "confidence", "%s%s%s", estimate_confidence_name(outcome->confidence),
-         outcome->confidence_reason[0] ? ": " : "", outcome->confidence_reason);
+    line(paper, "confidence", "%s%s%s", estimate_confidence_name(estimate->confidence),
+         estimate->confidence_reason[0] ? ": " : "", estimate->confidence_reason);
 }
 
 /* ---- phases of a request ---- */
@@ -180,25 +180,25 @@ static void phase_row(struct table *table, const char *name, double tokens, doub
     table_add(table, words_share(cell, sums->mbu));
 }
 
-static void put_phases(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_phases(const struct paper *paper, const struct workload_estimate *estimate)
 {
     static const struct table_column COLUMNS[] = {
         {"phase", false},   {"tokens", true}, {"latency", true},
         {"tokens/s", true}, {"energy", true}, {"a token", true},
         {"power", true},    {"MFU", true},    {"MBU", true},
     };
-    const struct workload *work = outcome->work;
+    const struct workload *work = estimate->work;
     double batch = work->batch, output = (double)work->spec.output_tokens;
     struct estimate_totals part;
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
-    workload_estimate_total(outcome, 0, 1, &part);
+    workload_estimate_total(estimate, 0, 1, &part);
     phase_row(&table, "prefill", (double)work->spec.setting.tokens, batch, &part);
     if (work->count > 1) {
-        workload_estimate_total(outcome, 1, work->count, &part);
+        workload_estimate_total(estimate, 1, work->count, &part);
         phase_row(&table, "decode", output - 1, batch, &part);
     }
-    phase_row(&table, "request", output, batch, &outcome->all);
+    phase_row(&table, "request", output, batch, &estimate->total);
     text_add(paper->out, "\n");
     table_write(&table, "   ", paper->colour, paper->out);
     table_release(&table);
@@ -229,9 +229,9 @@ static void put_part(const struct paper *paper, const char *name, double joules,
               words_share(share, joules / total));
 }
 
-static void put_breakdown(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_breakdown(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct estimate_joules *joules = &outcome->all.joules;
+    const struct estimate_joules *joules = &estimate->total.joules;
     char total[WORDS_MAX];
     text_addf(paper->out, "\n   %swhere the joules go%s: %s in all\n", tint(paper, BOLD),
               tint(paper, PLAIN), words_joules(total, joules->total, UNKNOWN));
@@ -242,10 +242,10 @@ static void put_breakdown(const struct paper *paper, const struct workload_estim
     put_part(paper, "static", joules->idle, joules->total);
 }
 
-static void put_limits(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_limits(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct estimate_totals *all = &outcome->all;
-    const struct estimate_concurrency *concurrency = &outcome->passes[0].concurrency;
+    const struct estimate_totals *all = &estimate->total;
+    const struct estimate_concurrency *concurrency = &estimate->passes[0].concurrency;
     char bounds[WORDS_MAX], mfu[WORDS_MAX], mbu[WORDS_MAX];
     double count = 0;
     for (size_t b = 0; b < BOUND_COUNT; b++)
@@ -302,8 +302,8 @@ static void put_consumers(const struct paper *paper, const struct estimate_repor
     shown = report->top && report->top < count ? report->top : count;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < shown; i++)
-        consumer_row(&table, &rows[i], report->outcome->work->spec.is_request,
-                     report->outcome->all.joules.total);
+        consumer_row(&table, &rows[i], report->estimate->work->spec.is_request,
+                     report->estimate->total.joules.total);
     text_add(paper->out, "\n");
     table_write(&table, "   ", paper->colour, paper->out);
     table_release(&table);
@@ -318,14 +318,14 @@ static void put_checks(const struct paper *paper, const struct estimate_report *
 {
     struct budget_check checks[BUDGET_KINDS];
     char words[WORDS_MAX];
-    size_t count = budget_judge(report->budget, report->outcome, checks);
+    size_t count = budget_judge(report->budget, report->estimate, checks);
     if (count)
         text_addf(paper->out, "\n   %slimits%s\n", tint(paper, BOLD), tint(paper, PLAIN));
     for (size_t i = 0; i < count; i++)
         text_addf(paper->out, "     %s%-7s%s  %s\n",
                   tint(paper, checks[i].verdict == BUDGET_PASS ? GREEN : RED),
                   budget_verdict_name(checks[i].verdict), tint(paper, PLAIN),
-                  words_check(words, &checks[i], report->outcome));
+                  words_check(words, &checks[i], report->estimate));
 }
 
 static void fill_proposals(const struct estimate_report *report, struct table *table)
@@ -345,11 +345,11 @@ static void fill_proposals(const struct estimate_report *report, struct table *t
 
 static void put_no_proposal(const struct paper *paper, const struct estimate_report *report)
 {
-    if (!budget_holds(report->budget, report->outcome))
+    if (!budget_holds(report->budget, report->estimate))
         text_add(paper->out,
                  "   No other batch, format, device, mode or fusion that fits would keep "
                  "the limits, or come\n   nearer for fewer joules.\n");
-    else if (!is_known(report->outcome->all.joules.total))
+    else if (!is_known(report->estimate->total.joules.total))
         text_add(paper->out, "   What would cost less is not known: the device does not state all "
                              "that its joules need.\n");
     else
@@ -362,9 +362,9 @@ static void put_no_proposal(const struct paper *paper, const struct estimate_rep
 static void put_proposals(const struct paper *paper, const struct estimate_report *report)
 {
     char each[WORDS_MAX], rate[WORDS_MAX];
-    const char *unit = words_unit(report->outcome->work);
+    const char *unit = words_unit(report->estimate->work);
     const struct table_column columns[] = {
-        {words_proposals(report->budget, report->outcome), false},
+        {words_proposals(report->budget, report->estimate), false},
         {"saves", true},
         {words_each(each, unit), true},
         {"latency", true},
@@ -405,12 +405,12 @@ static void figure_cell(struct table *table, const struct words_figure *row)
         table_add(table, format_si(cell, figure->value, row->unit));
 }
 
-static void put_figures(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_figures(const struct paper *paper, const struct workload_estimate *estimate)
 {
     static const struct table_column COLUMNS[] = {
         {"figure of the device", false}, {"value", true}, {"known as", false}, {"source", false}};
     struct words_figure figures[WORDS_FIGURES_MOST];
-    size_t count = words_figures(outcome, figures);
+    size_t count = words_figures(estimate, figures);
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
     for (size_t i = 0; i < count; i++) {
@@ -427,9 +427,9 @@ static void put_figures(const struct paper *paper, const struct workload_estimat
     table_release(&table);
 }
 
-static void put_unknown(const struct paper *paper, const struct workload_estimate *outcome)
+static void put_unknown(const struct paper *paper, const struct workload_estimate *estimate)
 {
-    const struct graph *graph = &outcome->work->passes[0].graph;
+    const struct graph *graph = &estimate->work->passes[0].graph;
     if (!graph->unknown_count)
         return;
     text_addf(paper->out,
@@ -445,25 +445,25 @@ static void put_unknown(const struct paper *paper, const struct workload_estimat
 
 void estimate_text(const struct estimate_report *report, bool colour, struct text *out)
 {
-    const struct workload_estimate *outcome = report->outcome;
+    const struct workload_estimate *estimate = report->estimate;
     struct paper paper = {out, colour};
-    put_title(&paper, outcome);
-    put_energy(&paper, outcome);
-    put_time(&paper, outcome);
-    put_power(&paper, outcome);
+    put_title(&paper, estimate);
+    put_energy(&paper, estimate);
+    put_time(&paper, estimate);
+    put_power(&paper, estimate);
     put_memory(&paper, report);
-    put_work(&paper, outcome);
-    put_devices(&paper, outcome);
-    put_confidence(&paper, outcome);
-    if (outcome->work->spec.is_request)
-        put_phases(&paper, outcome);
-    put_breakdown(&paper, outcome);
-    put_limits(&paper, outcome);
+    put_work(&paper, estimate);
+    put_devices(&paper, estimate);
+    put_confidence(&paper, estimate);
+    if (estimate->work->spec.is_request)
+        put_phases(&paper, estimate);
+    put_breakdown(&paper, estimate);
+    put_limits(&paper, estimate);
     put_consumers(&paper, report);
-    put_unknown(&paper, outcome);
+    put_unknown(&paper, estimate);
     put_checks(&paper, report);
     put_proposals(&paper, report);
     if (report->shows_figures)
-        put_figures(&paper, outcome);
+        put_figures(&paper, estimate);
     text_add(out, "\n   ~ estimated by a model of the device, not measured\n\n");
 }

@@ -15,7 +15,7 @@ struct text;
 
 /* One estimate. */
 struct estimate_report {
-    const struct workload_estimate *outcome; /* with its passes */
+    const struct workload_estimate *estimate; /* with its passes */
     const struct subgraph_total *rows;
     size_t row_count;
     const struct budget *budget;

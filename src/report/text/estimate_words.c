@@ -28,14 +28,14 @@ static void add(char *to, const char *format, ...)
 }
 
 /* "fp16", "weights as stored, fp16", "int8 (computed in fp16)". */
-static char *precision_words(char *to, const struct workload_estimate *outcome)
+static char *precision_words(char *to, const struct workload_estimate *estimate)
 {
-    const struct estimate_config *choice = &outcome->choice;
-    const char *name = precision_name(choice->precision);
-    if (choice->keeps_stored)
+    const struct estimate_config *config = &estimate->config;
+    const char *name = precision_name(config->precision);
+    if (config->keeps_stored)
         str_format(to, WORDS_MAX, "weights as stored, %s", name);
-    else if (outcome->used != choice->precision)
-        str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(outcome->used));
+    else if (estimate->used != config->precision)
+        str_format(to, WORDS_MAX, "%s (computed in %s)", name, precision_name(estimate->used));
     else
         str_copy(to, WORDS_MAX, name);
     return to;
@@ -43,7 +43,7 @@ static char *precision_words(char *to, const struct workload_estimate *outcome)
 
 static void add_tokens(char *to, const struct workload *work)
 {
-    const struct graph_setting *setting = &work->spec.setting;
+    const struct graph_options *setting = &work->spec.setting;
     if (work->spec.is_request)
         add(to, "%" PRId64 " prompt and %" PRId64 " output tokens", setting->tokens,
             work->spec.output_tokens);
@@ -57,16 +57,16 @@ static void add_tokens(char *to, const struct workload *work)
         add(to, "%" PRId64 " pixels", setting->image);
 }
 
-char *words_setting(char *to, const struct workload_estimate *outcome)
+char *words_setting(char *to, const struct workload_estimate *estimate)
 {
-    const struct workload *work = outcome->work;
+    const struct workload *work = estimate->work;
     char precision[WORDS_MAX];
     to[0] = '\0';
-    add(to, "%s", precision_words(precision, outcome));
+    add(to, "%s", precision_words(precision, estimate));
     add(to, "batch %.0f", work->batch);
     add_tokens(to, work);
-    if (outcome->choice.devices > 1)
-        add(to, "%d devices", outcome->choice.devices);
+    if (estimate->config.devices > 1)
+        add(to, "%d devices", estimate->config.devices);
     if (work->spec.fusion == PARTITION_PLAIN)
         add(to, "nothing fused");
     return to;
@@ -165,18 +165,18 @@ char *words_saving(char *to, double saving)
     return to;
 }
 
-const char *words_proposals(const struct budget *budget, const struct workload_estimate *outcome)
+const char *words_proposals(const struct budget *budget, const struct workload_estimate *estimate)
 {
-    return budget_holds(budget, outcome) ? "what would cost less" : "what would help";
+    return budget_holds(budget, estimate) ? "what would cost less" : "what would help";
 }
 
-char *words_divided(char *to, const struct workload_estimate *outcome)
+char *words_divided(char *to, const struct workload_estimate *estimate)
 {
     char share[WORDS_MAX];
-    if (!(outcome->divided < 0.995))
+    if (!(estimate->divided < 0.995))
         return NULL;
     str_format(to, WORDS_MAX, "%d divide %s of the MACs, and each does all the rest",
-               outcome->choice.devices, words_share(share, outcome->divided));
+               estimate->config.devices, words_share(share, estimate->divided));
     return to;
 }
 
@@ -191,12 +191,12 @@ static char *value_words(char *to, enum budget_kind kind, double value)
 }
 
 char *words_check(char *to, const struct budget_check *check,
-                  const struct workload_estimate *outcome)
+                  const struct workload_estimate *estimate)
 {
     char value[FORMAT_MAX], most[FORMAT_MAX], each[WORDS_MAX], of[64] = "";
     const char *about = check->kind == BUDGET_ENERGY || check->kind == BUDGET_POWER ? "~" : "";
     if (check->kind == BUDGET_ENERGY)
-        str_format(of, sizeof of, " %.60s", words_each(each, budget_energy_unit(outcome)));
+        str_format(of, sizeof of, " %.60s", words_each(each, budget_energy_unit(estimate)));
     if (check->kind == BUDGET_FIT) {
         char beyond[FORMAT_MAX];
         str_format(to, WORDS_MAX, "%-7s  needs %s of %s: %s too much", budget_name(check->kind),
@@ -251,13 +251,13 @@ static size_t put_link(const struct hardware *hardware, struct words_figure *out
     return 2;
 }
 
-size_t words_figures(const struct workload_estimate *outcome,
+size_t words_figures(const struct workload_estimate *estimate,
                      struct words_figure out[WORDS_FIGURES_MOST])
 {
-    const struct hardware *hardware = outcome->hardware;
+    const struct hardware *hardware = estimate->hardware;
     const struct hardware_memory *memory = hardware_main_memory(hardware);
-    struct hardware_path products = hardware_matmul_path(hardware, outcome->choice.precision);
-    struct hardware_path others = hardware_elementwise_path(hardware, outcome->choice.precision);
+    struct hardware_path products = hardware_matmul_path(hardware, estimate->config.precision);
+    struct hardware_path others = hardware_elementwise_path(hardware, estimate->config.precision);
     struct rates_stated stated = rates_stated_or_assumed(hardware);
     size_t count = put_way(&products, out);
     if (others.flops != products.flops)
@@ -275,7 +275,7 @@ size_t words_figures(const struct workload_estimate *outcome,
     };
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         out[count++] = more[i];
-    if (outcome->choice.devices > 1)
+    if (estimate->config.devices > 1)
         count += put_link(hardware, out + count);
     return count;
 }

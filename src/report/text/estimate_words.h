@@ -14,7 +14,7 @@ struct text;
 enum { WORDS_MAX = 256 };
 
 /* "batch 8, 512 prompt and 128 output tokens, 2 devices". */
-char *words_setting(char *to, const struct workload_estimate *outcome);
+char *words_setting(char *to, const struct workload_estimate *estimate);
 /* "whole", "request", "prefill", "decode". */
 const char *words_phase(const struct workload_spec *question);
 /* The unit in one word, for heads of columns: "sample", "token". */
@@ -36,14 +36,14 @@ char *words_share(char *to, double share);
 /* "-", or the number with three digits and a unit prefix: "2.43 k". */
 char *words_rate(char *to, double rate);
 /* "devices divide 0.01 % of the MACs, and each does the rest"; NULL where they divide nearly all. */
-char *words_divided(char *to, const struct workload_estimate *outcome);
+char *words_divided(char *to, const struct workload_estimate *estimate);
 /* "54 %", "-12 %" of what costs more, "-". */
 char *words_saving(char *to, double saving);
 /* What proposals are for: "what would cost less", or "what would help" where limits are broken. */
-const char *words_proposals(const struct budget *budget, const struct workload_estimate *outcome);
+const char *words_proposals(const struct budget *budget, const struct workload_estimate *estimate);
 /* "PASS  latency  0.41 ms of 5 ms, 92 % to spare". */
 char *words_check(char *to, const struct budget_check *check,
-                  const struct workload_estimate *outcome);
+                  const struct workload_estimate *estimate);
 
 /* The figures of the device that an estimate rests on, those that were assumed for want of any among them. */
 struct words_figure {
@@ -52,7 +52,7 @@ struct words_figure {
     struct hardware_figure figure;
 };
 enum { WORDS_FIGURES_MOST = 16 };
-size_t words_figures(const struct workload_estimate *outcome,
+size_t words_figures(const struct workload_estimate *estimate,
                      struct words_figure out[WORDS_FIGURES_MOST]);
 
 /* What the source calls the operators that nobody knows, each once; gives how many, at most `most`. */

@@ -18,7 +18,7 @@ static const char *mark_of(const struct profile_member *member)
     return member->energy.method == METHOD_ESTIMATED ? "~" : "";
 }
 
-/* "file" of "models/file.gguf": enough where they stand side by side. */
+/* "file" of "models/file.gguf". */
 static void add_name(struct table *table, const char *model)
 {
     const char *slash = strrchr(model, '/');
@@ -81,9 +81,9 @@ static void add_member(struct table *table, const struct profile_member *member)
 static void write_table(const struct profile_family *family, bool colour, struct text *out)
 {
     static const struct table_column COLUMNS[] = {
-        {" ", false},       {"model", false},        {"accuracy", true},
-        {"95 %", true},     {"a query", true},       {"a token", true},
-        {"tokens/s", true}, {"right/J (IPJ)", true}, {"IPW", true},
+        {" ", false},       {"model", false},          {"accuracy", true},
+        {"95 % CI", true},  {"per query", true},       {"per token", true},
+        {"tokens/s", true}, {"correct/J (IPJ)", true}, {"IPW", true},
     };
     struct table table;
     table_init(&table, COLUMNS, sizeof COLUMNS / sizeof *COLUMNS);
@@ -93,7 +93,7 @@ static void write_table(const struct profile_family *family, bool colour, struct
     table_release(&table);
 }
 
-/* What holds for the figures above; nothing where none is known. */
+/* The evidence for the energies above. */
 static void write_evidence(const struct profile_family *family, struct text *out)
 {
     char cell[FORMAT_MAX];
@@ -104,19 +104,21 @@ static void write_evidence(const struct profile_family *family, struct text *out
         text_addf(out, "   energy   %s (%s), %s of the time covered\n", method_name(energy->method),
                   energy->source, format_percent(cell, energy->coverage));
         if (energy->method == METHOD_ESTIMATED)
-            text_add(out,
-                     "            ~ estimated from CPU use, not measured: see `ipw doctor`. "
-                     "The ± is\n            the model's and the same for every row: their order "
-                     "is surer than that\n");
+            text_add(
+                out,
+                "            ~ estimated from CPU use, not measured: see `ipw doctor`. "
+                "The ± is\n            the power model's and common to all rows: their order is "
+                "more "
+                "certain\n");
         return;
     }
-    text_add(out, "   energy   unknown: no sensor was there\n");
+    text_add(out, "   energy   unknown: no sensor\n");
 }
 
 void family_text(const struct profile_family *family, bool colour, struct text *out)
 {
     write_table(family, colour, out);
-    text_add(out, "\n   * frontier: no other is as accurate for as little energy\n");
+    text_add(out, "\n   * Pareto-optimal: no other is as accurate for as little energy\n");
     write_evidence(family, out);
     for (size_t i = 0; i < family->count; i++)
         if (family->members[i].why[0])
@@ -136,8 +138,8 @@ static void member_json(struct json *json, const struct profile_member *member)
     json_string(json, "model", member->model);
     json_string(json, "output_dir", member->directory[0] ? member->directory : NULL);
     json_string(json, "error", member->why[0] ? member->why : NULL);
-    json_integer(json, "queries", (int64_t)member->queries);
-    json_integer(json, "completed", (int64_t)member->completed);
+    json_integer(json, "queries", member->queries);
+    json_integer(json, "completed", member->completed);
     json_number(json, "accuracy", member->accuracy);
     json_array(json, "accuracy_interval_95");
     json_number(json, NULL, member->accuracy_low);

@@ -102,7 +102,7 @@ struct counts {
 static struct counts count_of(const struct zoo_entry *entry)
 {
     struct counts counts = {NAN, NAN, ""};
-    struct graph_setting setting = {0};
+    struct graph_options setting = {0};
     struct graph graph;
     struct error why = {0};
     if (zoo_build(entry, &setting, &graph, &why) != ERR_OK) {
@@ -186,8 +186,8 @@ static void model_details(struct listing *listing, const struct zoo_entry *entry
         text_addf(out, "  %-12s %lld tokens\n", "input", (long long)entry->tokens);
     if (zoo_has_phases(entry))
         text_addf(out, "  %-12s prefill, decode\n", "phases");
-    if (entry->trained)
-        text_addf(out, "  %-12s %lld tokens\n", "max context", (long long)entry->trained);
+    if (entry->context_length)
+        text_addf(out, "  %-12s %lld tokens\n", "max context", (long long)entry->context_length);
     if (counts->missing[0])
         text_addf(out, "  %-12s %s\n", "missing", counts->missing);
 }

@@ -1,16 +1,12 @@
-/* What `ipw profile` says of a run when it is through: made of its summary.json, so that people and
- * scripts are told the same. */
-#ifndef IPW_REPORT_PROFILE_REPORT_H
-#define IPW_REPORT_PROFILE_REPORT_H
+/* The report of `ipw profile` for people, from the summary of the run. */
+#ifndef IPW_REPORT_TEXT_PROFILE_REPORT_H
+#define IPW_REPORT_TEXT_PROFILE_REPORT_H
 
 #include <stdbool.h>
 
-#include "core/err.h"
-
-struct profile_result;
+struct summary;
 struct text;
 
-enum err profile_text(const struct profile_result *result, bool colour, struct text *out,
-                      struct error *why) MUST_USE;
+void profile_text(const struct summary *run, bool colour, struct text *out);
 
 #endif

@@ -33,7 +33,7 @@ struct campaign {
     const struct layers_options *options;
     const atomic_bool *cancel;
     struct layers_model *model;
-    struct workload workload;
+    struct layers_workload workload;
     struct replay_times times[LAYERS_SETTINGS_MAX];
     nanos began;
     double window_s;

@@ -9,8 +9,9 @@
 #include "core/text.h"
 #include "port/json_read.h"
 #include "port/thread.h"
+#include "rundir/record.h"
 #include "runner/profile/grading.h"
-#include "runner/profile/record.h"
+#include "runner/profile/records.h"
 #include "runner/profile/state.h"
 
 enum { QUEUE_MAX = 64 };
@@ -20,7 +21,7 @@ struct job {
     char key[40];
     char *problem, *expected, *answer, *metadata;
     double gpu_joules, cpu_joules; /* of the query, for the task's total */
-    struct energy earlier;         /* of judgements in vain */
+    struct energy earlier;         /* of judgements before without a verdict */
     double earlier_gpu_joules, earlier_cpu_joules;
 };
 
@@ -61,17 +62,11 @@ static void job_release(struct job *job)
 
 /* ---- which answers ---- */
 
-static const char *text_or_empty(const struct jv *value)
-{
-    return jv_text(value) ? jv_text(value) : "";
-}
-
 /* Did a judge come to no verdict?  Perhaps it could not be reached: ask again. */
-static bool has_no_verdict(const struct jv *evaluation)
+static bool has_no_verdict(const char *evaluation)
 {
-    const char *text = jv_text(jv_get(evaluation, "metadata"));
     struct jv *metadata;
-    if (!text || jv_parse(text, strlen(text), &metadata, NULL) != ERR_OK)
+    if (jv_parse(evaluation, strlen(evaluation), &metadata, NULL) != ERR_OK)
         return false;
     const char *grader = jv_text(jv_get(metadata, "grader"));
     bool judge = grader && graders_is_judge(grader);
@@ -80,15 +75,11 @@ static bool has_no_verdict(const struct jv *evaluation)
 }
 
 /* The grader of a record is the user's or the dataset's: the only ones that can be a judge. */
-static bool needs_judge(const struct profile *profile, const struct jv *record)
+static bool needs_judge(const struct record *record)
 {
-    const char *status = jv_text(jv_path(record, "ipw.status"));
-    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), profile->options->model);
-    const struct jv *evaluation = jv_get(metrics, "evaluation");
-    if (!status || strcmp(status, "completed") != 0)
-        return false;
-    return jv_is_null(evaluation) ||
-           (!jv_is_bool(jv_get(evaluation, "is_correct")) && has_no_verdict(evaluation));
+    bool completed = record->status && strcmp(record->status, "completed") == 0;
+    return completed && record->correct < 0 &&
+           (!record->evaluation || has_no_verdict(record->evaluation));
 }
 
 struct job_count {
@@ -96,10 +87,12 @@ struct job_count {
     uint64_t count;
 };
 
-static enum err count_job(void *context, const struct jv *record)
+static enum err count_job(void *context, const struct jv *tree)
 {
     struct job_count *jobs = context;
-    jobs->count += needs_judge(jobs->profile, record);
+    struct record record;
+    record_from_json(tree, jobs->profile->options->model, &record);
+    jobs->count += needs_judge(&record);
     return ERR_OK;
 }
 
@@ -114,25 +107,27 @@ static enum err count_jobs(const struct profile *profile, uint64_t *out, struct 
 
 /* ---- the queue ---- */
 
-static enum err fill_job(const struct profile *profile, const struct jv *record, struct job *job)
+static char *copy_text(const char *text)
 {
-    const char *model = profile->options->model;
-    const struct jv *energy =
-        jv_get(jv_get(jv_get(record, "model_metrics"), model), "energy_metrics");
+    return strdup(text ? text : "");
+}
+
+static enum err fill_job(const struct record *record, struct job *job)
+{
     struct text metadata = {0};
-    if (jv_is_object(jv_get(record, "dataset_metadata")) &&
-        jv_print(jv_get(record, "dataset_metadata"), &metadata) != ERR_OK)
+    if (jv_is_object(record->dataset_metadata.value) &&
+        jv_print(record->dataset_metadata.value, &metadata) != ERR_OK)
         return ERR_NO_MEMORY;
-    str_copy(job->key, sizeof job->key, text_or_empty(jv_get(record, "key")));
-    job->problem = strdup(text_or_empty(jv_get(record, "problem")));
-    job->expected = strdup(text_or_empty(jv_get(record, "answer")));
-    job->answer = strdup(text_or_empty(jv_get(jv_get(record, "model_answers"), model)));
-    job->metadata = strdup(metadata.length ? text_get(&metadata) : "{}");
-    job->gpu_joules = jv_number(jv_get(energy, "per_query_joules"));
-    job->cpu_joules = jv_number(jv_get(energy, "cpu_per_query_joules"));
-    energy_from_json(jv_path(record, "ipw.judge_energy"), &job->earlier);
-    job->earlier_gpu_joules = jv_number(jv_get(energy, "judge_gpu_joules"));
-    job->earlier_cpu_joules = jv_number(jv_get(energy, "judge_cpu_joules"));
+    str_copy(job->key, sizeof job->key, record->key ? record->key : "");
+    job->problem = copy_text(record->problem);
+    job->expected = copy_text(record->expected);
+    job->answer = copy_text(record->model_answer);
+    job->metadata = copy_text(metadata.length ? text_get(&metadata) : "{}");
+    job->gpu_joules = record->gpu_joules;
+    job->cpu_joules = record->cpu_joules;
+    record_energy_get(&record->judge_energy, &job->earlier);
+    job->earlier_gpu_joules = record->judge_gpu_joules;
+    job->earlier_cpu_joules = record->judge_cpu_joules;
     text_release(&metadata);
     if (job->problem && job->expected && job->answer && job->metadata)
         return ERR_OK;
@@ -140,13 +135,15 @@ static enum err fill_job(const struct profile *profile, const struct jv *record,
     return ERR_NO_MEMORY;
 }
 
-static enum err push_job(void *context, const struct jv *record)
+static enum err push_job(void *context, const struct jv *tree)
 {
     struct judge_pool *pool = context;
     struct job job = {0};
-    if (!needs_judge(pool->profile, record))
+    struct record record;
+    record_from_json(tree, pool->profile->options->model, &record);
+    if (!needs_judge(&record))
         return ERR_OK;
-    enum err err = fill_job(pool->profile, record, &job);
+    enum err err = fill_job(&record, &job);
     if (err)
         return err;
     pthread_mutex_lock(&pool->lock);
@@ -262,7 +259,7 @@ static enum err end_judgement(struct judge_worker *worker, struct judgement *jud
         free(judgement);
         return ERR_OK;
     }
-    record_span(profile, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
+    records_span(profile, SPAN_JUDGE, judgement->key, 1, &worker->reply, &worker->line);
     enum err err = journal_append(&profile->spans, &worker->line, why);
     enum err lost = account(worker, judgement);
     return err || !lost ? err : err_set(why, lost, "%s", err_text(lost));
@@ -304,7 +301,7 @@ static enum err do_job(struct judge_worker *worker, const struct job *job, struc
     err = end_judgement(worker, judgement, broken_off, why);
     if (err || broken_off)
         return err;
-    record_grade(profile, job->key, worker->pool->grader, &grade, &worker->line);
+    records_grade(profile, job->key, worker->pool->grader, &grade, &worker->line);
     atomic_fetch_add(&profile->done, 1);
     if (grade.verdict == VERDICT_NULL)
         atomic_fetch_add(&profile->failed, 1);
@@ -332,7 +329,7 @@ static void take_share(void *context, const struct share *share)
     struct judgement *judgement = share->trace->context;
     struct text line = {0};
     struct error why = {0};
-    record_judge_energy(profile, judgement, share, &line);
+    records_judge_energy(profile, judgement, share, &line);
     enum err err = journal_append(&profile->journal, &line, &why);
     if (err)
         profile_fail(profile, err, &why);

@@ -8,7 +8,6 @@
 
 #include "core/clock.h"
 #include "metrics/prices.h"
-#include "port/json_read.h"
 #include "port/proc.h"
 #include "rundir/run_dir.h"
 #include "runner/profile/state.h"
@@ -106,7 +105,8 @@ static enum err run_phases(struct profile *profile, struct error *why)
     return err;
 }
 
-static void release(struct profile *profile)
+/* Closes everything but what a summary points to. */
+static void close_run(struct profile *profile)
 {
     sharing_free(profile->sharing);
     if (profile->has_supply)
@@ -122,14 +122,8 @@ static void release(struct profile *profile)
         close(profile->samples_fd);
     if (profile->lock_fd >= 0)
         close(profile->lock_fd);
-    if (profile->has_ledger)
-        ledger_release(&profile->ledger);
     resume_release(&profile->resume);
-    baseline_release(&profile->idle);
-    text_release(&profile->client_info);
-    prices_free(profile->prices);
     pthread_mutex_destroy(&profile->lock);
-    free(profile);
 }
 
 enum err profile_run(struct session *session, const struct host_report *host,
@@ -138,7 +132,8 @@ enum err profile_run(struct session *session, const struct host_report *host,
 {
     struct own_cost before;
     struct profile *profile = calloc(1, sizeof *profile);
-    *out = (struct profile_result){.energy = energy_unknown("no query was sent")};
+    *out = (struct profile_result){.energy = energy_unknown("no query was sent"), .state = profile};
+    summary_init(&out->summary);
     if (!profile)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     profile->options = options;
@@ -156,18 +151,32 @@ enum err profile_run(struct session *session, const struct host_report *host,
     enum err err = profile_setup(profile, why);
     if (!err)
         err = run_phases(profile, why);
-    if (profile->abandoned) /* its threads still use it; the program ends next */
+    if (profile->abandoned) { /* its threads still use it; the program ends next */
+        out->state = NULL;
         return err;
+    }
     if (!profile->has_files)
         out->directory[0] = '\0';
-    release(profile);
+    close_run(profile);
     return err;
 }
 
 void profile_result_release(struct profile_result *result)
 {
-    text_release(&result->summary);
-    text_release(&result->report);
+    struct profile *profile = result->state;
+    summary_release(&result->summary);
+    if (!profile)
+        return;
+    if (profile->has_ledger)
+        ledger_release(&profile->ledger);
+    baseline_release(&profile->idle);
+    prices_free(profile->prices);
+    text_release(&profile->client_info);
+    text_release(&profile->dataset_params);
+    text_release(&profile->client_params);
+    text_release(&profile->request_params);
+    free(profile);
+    result->state = NULL;
 }
 
 /* ---- several models ---- */
@@ -181,53 +190,43 @@ static void clear_figures(struct profile_member *member)
     member->energy = energy_unknown("no query was sent");
 }
 
-/* From the object for scripts, so that the two never differ. */
-static void take_figures(struct profile_member *member, const struct jv *report)
+static void take_figures(struct profile_member *member, const struct summary *summary)
 {
-    const struct {
-        const char *path;
-        double *to;
-    } FIGURES[] = {
-        {"accuracy", &member->accuracy},
-        {"accuracy_interval_95.0", &member->accuracy_low},
-        {"accuracy_interval_95.1", &member->accuracy_high},
-        {"joules_per_query", &member->joules_per_query},
-        {"joules_per_output_token", &member->joules_per_output_token},
-        {"output_tokens_per_s", &member->output_tokens_per_s},
-        {"ipj", &member->ipj},
-        {"ipj_plus_minus", &member->ipj_plus_minus},
-        {"ipw", &member->ipw},
-        {"ipw_plus_minus", &member->ipw_plus_minus},
-    };
-    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
-        *FIGURES[i].to = jv_number(jv_path(report, FIGURES[i].path));
+    member->accuracy = summary->accuracy;
+    member->accuracy_low = summary->accuracy_interval.low;
+    member->accuracy_high = summary->accuracy_interval.high;
+    member->joules_per_query = summary->joules_per_query;
+    member->joules_per_output_token = summary->joules_per_output_token;
+    member->output_tokens_per_s = summary->output_tokens_per_s;
+    member->ipj = summary->ipj;
+    member->ipj_plus_minus = summary->ipj_plus_minus;
+    member->ipw = summary->ipw;
+    member->ipw_plus_minus = summary->ipw_plus_minus;
     /* The queries' joules are part of the machine's and have the same relative uncertainty. */
     double relative = member->energy.plus_minus / member->energy.joules;
     member->joules_per_query_plus_minus = member->joules_per_query * relative;
 }
 
-static enum err profile_member(struct session *session, const struct host_report *host,
-                               const struct profile_options *profile, struct profile_member *member,
-                               int *signal, struct error *why)
+static enum err run_member(struct session *session, const struct host_report *host,
+                           const struct profile_options *profile, struct profile_member *member,
+                           int *signal, struct error *why)
 {
     struct profile_options options = *profile;
     struct profile_result result;
-    struct jv *report = NULL;
     options.model = member->model;
     enum err err = profile_run(session, host, &options, &result, why);
-    str_format(member->directory, sizeof member->directory, "%s", result.directory);
-    member->queries = result.queries;
-    member->completed = result.completed;
+    str_copy(member->directory, sizeof member->directory, result.directory);
     *signal = result.signal;
     if (err == ERR_INTERRUPTED)
-        return err; /* threads still use the result */
-    if (!err)
-        err = jv_parse(text_get(&result.report), result.report.length, &report, why);
+        return err; /* threads still use the options */
+    if (result.has_summary) {
+        member->queries = result.summary.queries;
+        member->completed = result.summary.completed;
+    }
     if (!err) {
         member->energy = result.energy;
-        take_figures(member, report);
+        take_figures(member, &result.summary);
     }
-    jv_free(report);
     profile_result_release(&result);
     return err;
 }
@@ -268,8 +267,7 @@ enum err profile_family_run(struct session *session, const struct host_report *h
         if (options->begins)
             options->begins(member->model, out->count, options->count);
         out->count++;
-        enum err err =
-            profile_member(session, host, options->profile, member, &out->signal, &failed);
+        enum err err = run_member(session, host, options->profile, member, &out->signal, &failed);
         if (err == ERR_INTERRUPTED)
             return err_set(why, err, "%s", failed.text);
         profiled += !err;

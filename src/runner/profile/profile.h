@@ -16,11 +16,12 @@
 #include "core/err.h"
 #include "core/params.h"
 #include "core/energy.h"
-#include "core/text.h"
 #include "core/units.h"
+#include "rundir/summary.h"
 
 struct session;
 struct host_report;
+struct profile;
 
 /* What to do with a directory that already holds a run. */
 enum profile_existing { EXISTING_REFUSE, EXISTING_RESUME, EXISTING_OVERWRITE };
@@ -72,13 +73,12 @@ struct profile_options {
 };
 
 struct profile_result {
-    char directory[512];                 /* "" when there is none */
-    int signal;                          /* that interrupted the run; 0 for none */
-    uint64_t queries, completed, failed; /* in the directory, earlier starts included */
-    uint64_t correct, incorrect, ungraded;
-    struct energy energy; /* of the machine while the queries ran */
-    struct text summary;  /* summary.json */
-    struct text report;   /* the contract for scripts: one JSON object */
+    char directory[512];    /* "" when there is none */
+    int signal;             /* that interrupted the run; 0 for none */
+    bool has_summary;       /* false: the run did not get so far */
+    struct summary summary; /* of all starts in the directory */
+    struct energy energy;   /* of the machine while the queries ran */
+    struct profile *state;  /* what the summary points to */
 };
 
 /* The calling thread must have called proc_block_signals before the session was opened.  After
@@ -102,7 +102,7 @@ struct profile_member {
     const char *model;   /* of the options */
     char directory[512]; /* of its run; "" when there is none */
     char why[320];       /* why it could not be profiled; "" when it was */
-    uint64_t queries, completed;
+    int64_t queries, completed;
     double accuracy, accuracy_low, accuracy_high; /* 95 % interval */
     double joules_per_query, joules_per_query_plus_minus;
     double joules_per_output_token, output_tokens_per_s;

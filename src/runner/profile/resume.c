@@ -6,8 +6,9 @@
 
 #include "core/json.h"
 #include "port/json_read.h"
-#include "runner/profile/record.h"
+#include "runner/profile/records.h"
 #include "rundir/journal.h"
+#include "rundir/record.h"
 
 struct resume resume_nothing(void)
 {
@@ -88,10 +89,18 @@ static enum err take_query(struct reading *reading, const struct jv *line)
     return add_key(&resume->done, line);
 }
 
+static struct energy energy_from_json(const struct jv *value)
+{
+    struct record_energy read;
+    struct energy energy;
+    record_energy_from_json(value, &read);
+    record_energy_get(&read, &energy);
+    return energy;
+}
+
 static void take_attempt(struct reading *reading, const struct jv *value)
 {
-    struct energy energy;
-    energy_from_json(value, &energy);
+    struct energy energy = energy_from_json(value);
     energy_add(&reading->spent, &energy);
     add_known(&reading->resume->spent.requests_joules, energy.joules);
 }
@@ -113,11 +122,10 @@ static void take_end(struct reading *reading, const struct jv *line)
 {
     struct resume *resume = reading->resume;
     struct run_energy *spent = &resume->spent;
-    struct energy energy;
+    struct energy energy = energy_from_json(jv_get(line, "energy"));
     double joules = jv_number(jv_get(line, "busy_joules"));
     double busy_s = jv_number(jv_get(line, "busy_s"));
     double covered_s = jv_number(jv_get(line, "busy_covered_s"));
-    energy_from_json(jv_get(line, "energy"), &energy);
     reading->in_start = false;
     resume->ended++;
     spent->busy_s += busy_s;
@@ -213,9 +221,9 @@ struct closing {
     struct error *why;
 };
 
-/* Those that ended and were not settled get an unknown energy in `field`. */
+/* Writes an unknown energy for those that ended and were not settled. */
 static enum err close_set(struct closing *closing, const struct query_set *ended,
-                          const struct query_set *settled, const char *field, uint64_t *count)
+                          const struct query_set *settled, bool judge, uint64_t *count)
 {
     uint64_t at = 0, index;
     unsigned repeat;
@@ -225,8 +233,8 @@ static enum err close_set(struct closing *closing, const struct query_set *ended
         if (query_set_has(settled, index, repeat))
             continue;
         query_key(index, repeat, key, sizeof key);
-        record_no_energy(key, field, "the run was killed before its energy was settled",
-                         &closing->line);
+        records_no_energy(key, judge, "the run was killed before its energy was settled",
+                          &closing->line);
         err = journal_append(&closing->journal, &closing->line, closing->why);
         ++*count;
     }
@@ -244,11 +252,9 @@ enum err resume_close_unsettled(const struct resume *resume, const char *journal
     enum err err = journal_open(&closing.journal, journal, why);
     if (err)
         return err;
-    err =
-        close_set(&closing, &resume->ended_queries, &resume->settled_queries, "energy", unsettled);
+    err = close_set(&closing, &resume->ended_queries, &resume->settled_queries, false, unsettled);
     if (!err)
-        err = close_set(&closing, &resume->graded, &resume->judge_settled, "judge_energy",
-                        &judgements);
+        err = close_set(&closing, &resume->graded, &resume->judge_settled, true, &judgements);
     if (!err)
         err = journal_sync(&closing.journal, why);
     journal_close(&closing.journal);

@@ -1,11 +1,9 @@
-/* Energies of the starts of a run: read back from its journal and added up.  Plain data, nothing to own. */
+/* Energies of the starts of a run, added up.  Plain data, nothing to own. */
 #ifndef IPW_RUNNER_PROFILE_RUN_ENERGY_H
 #define IPW_RUNNER_PROFILE_RUN_ENERGY_H
 
 #include "core/energy.h"
 #include "metrics/intelligence.h"
-
-struct jv;
 
 /* Of one start, or of all; UNKNOWN where nothing was measured. */
 struct run_energy {
@@ -22,9 +20,6 @@ struct run_energy run_energy_unknown(const char *note);
 
 /* An unknown sum becomes its first known part. */
 void add_known(double *sum, double part);
-
-/* As energy_to_json wrote it; unknown when it is not there. */
-void energy_from_json(const struct jv *value, struct energy *out);
 
 /* Consecutive windows of the same sensors: calibration errors add up, the others are independent.  An
  * unknown sum becomes its first known part. */

@@ -199,7 +199,7 @@ static enum err name_directory(struct profile *profile, struct error *why)
     const char *parent = profile->options->output_dir ? profile->options->output_dir : "runs";
     if (!parent[0]) /* else the run would be in / */
         return err_set(why, ERR_USAGE, "--output-dir is empty");
-    run_dir_name(profile->host->label, profile->options->model, profile->supply.dataset.name, name,
+    run_dir_name(profile->host->label, profile->options->model, profile->dataset_name, name,
                  sizeof name);
     if (!str_format(profile->directory, sizeof profile->directory, "%s/%s", parent, name))
         return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
@@ -393,6 +393,8 @@ enum err profile_setup(struct profile *profile, struct error *why)
         err = find_facts(profile, why);
     if (!err)
         err = open_supply(profile, why);
+    if (!err)
+        str_copy(profile->dataset_name, sizeof profile->dataset_name, profile->supply.dataset.name);
     if (!err)
         err = graders_check(profile->options, &profile->supply.dataset, why);
     if (!err)

@@ -1,5 +1,6 @@
 /* The state of one profile, and what its phases offer each other.  Internal to this folder: profile.c
- * owns it, setup.c fills it, and the threads of worker.c and judge.c share what is marked so. */
+ * creates it, setup.c fills it, and the threads of worker.c and judge.c share what is marked so.  It is
+ * owned by the result of the run, whose summary points into it. */
 #ifndef IPW_RUNNER_PROFILE_STATE_H
 #define IPW_RUNNER_PROFILE_STATE_H
 
@@ -39,6 +40,7 @@ struct profile {
     struct client_config client_config;
     char base_url[512];      /* as the client uses it */
     struct text client_info; /* what the service says of itself: one JSON object */
+    char dataset_name[96];
     struct baseline idle;
     bool has_idle;
     unsigned start; /* 1 for the first start in this directory, 2 for the first that resumes ... */
@@ -87,6 +89,12 @@ struct profile {
     struct ledger ledger;           /* of this start, while the queries ran */
     bool has_ledger;
     bool abandoned; /* an impatient user left threads behind that still use all of this */
+
+    /* What the summary of the run points to, beside the above. */
+    struct run_energy total; /* of all starts */
+    double conservation_error;
+    struct text dataset_params, client_params, request_params; /* JSON objects */
+    char judge_url[512];
 };
 
 /* setup.c: everything before the first query.  After an error the state holds what was opened. */
@@ -96,7 +104,7 @@ enum err profile_setup(struct profile *profile, struct error *why) MUST_USE;
  * accounted separately.  Does nothing where there are none. */
 enum err profile_judge(struct profile *profile, struct error *why) MUST_USE;
 
-/* summary.c: reads the journal and writes summary.json and the stores; fills the result. */
+/* summary.c: reads the journal, writes the summary and the stores, and fills the result. */
 enum err profile_summarize(struct profile *profile, struct error *why) MUST_USE;
 
 /* ---- state.c ---- */

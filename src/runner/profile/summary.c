@@ -1,11 +1,11 @@
 /* The end of a run.  One pass over the journal's records sums them up (sums.h), which with the energies of all
- * starts makes summary.json and the object for scripts; a second pass fills the stores. */
+ * starts gives the summary; a second pass fills the stores. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "clients/client.h"
 #include "core/clock.h"
-#include "core/energy.h"
 #include "core/json.h"
 #include "core/log.h"
 #include "metrics/efficiency.h"
@@ -14,7 +14,6 @@
 #include "port/json_read.h"
 #include "port/proc.h"
 #include "rundir/journal.h"
-#include "rundir/run_dir.h"
 #include "rundir/store.h"
 #include "rundir/summary.h"
 #include "runner/profile/state.h"
@@ -22,77 +21,118 @@
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
-/* All that the summary is made of. */
-struct facts {
-    const struct profile *profile;
-    struct sums sums;        /* of the records */
-    struct run_energy total; /* all starts */
-    double conservation_error;
-    struct own_cost own; /* what ipw itself spent */
-    unsigned long reads;
-};
-
 static double ratio(double a, double b)
 {
     return is_known(a) && b > 0 ? a / b : UNKNOWN;
 }
 
-static const char *or_null(const char *text)
+static const char *text_or_null(const char *text)
 {
     return text && text[0] ? text : NULL;
 }
 
-/* ---- the machine ---- */
+/* ---- what was asked for, and on which machine ---- */
 
-static void put_gpu(struct json *json, const struct profile *profile)
-{
-    const char *name = profile->host->gpu;
-    bool amd = strncmp(name, "AMD", 3) == 0;
-    if (!name[0]) {
-        json_null(json, "gpu_info");
-        return;
-    }
-    json_object(json, "gpu_info");
-    json_string(json, "name", name);
-    json_string(json, "vendor", amd ? "AMD" : "NVIDIA");
-    json_integer(json, "device_id", 0);
-    json_string(json, "device_type", "GPU");
-    json_string(json, "backend", amd ? "AMDSMI" : "NVML");
-    json_object_end(json);
-}
-
-static void put_system(struct json *json, const struct profile *profile)
-{
-    const struct host_info *info = &profile->host->info;
-    json_object(json, "system_info");
-    json_string(json, "os_name", or_null(info->os_name));
-    json_string(json, "os_version", or_null(info->os_version));
-    json_string(json, "kernel_version", or_null(info->kernel));
-    json_string(json, "host_name", or_null(info->host_name));
-    json_number(json, "cpu_count", info->cpu_count ? (double)info->cpu_count : UNKNOWN);
-    json_string(json, "cpu_brand", or_null(info->cpu_brand));
-    json_object_end(json);
-}
-
-/* What every record says of the machine: merged into each by the stores, so that the journal need not carry it in
- * every line. */
-static void put_constants(const struct profile *profile, struct text *out)
+static const char *write_params(const struct params *params, struct text *out)
 {
     struct json json;
     json_init(&json, out, false);
     json_object(&json, NULL);
-    json_object(&json, "model_metrics");
-    json_object(&json, profile->options->model);
-    put_gpu(&json, profile);
-    put_system(&json, profile);
+    for (size_t i = 0; i < params->count; i++) {
+        const struct param *item = &params->items[i];
+        bool secret = str_starts(item->key, "header."); /* may hold an API key */
+        json_string(&json, item->key, secret ? "(not kept)" : item->value);
+    }
     json_object_end(&json);
-    json_object_end(&json);
-    json_object_end(&json);
+    return text_get(out);
 }
+
+static void fill_config(struct profile *profile, struct summary *out)
+{
+    const struct profile_options *options = profile->options;
+    out->model = out->config_model = options->model;
+    out->dataset = out->config_dataset = options->dataset;
+    out->dataset_name = profile->dataset_name;
+    out->config_client = options->client;
+    out->config_base_url = text_or_null(profile->base_url);
+    out->config_dataset_params.text =
+        write_params(&options->dataset_params, &profile->dataset_params);
+    out->config_client_params.text = write_params(&options->client_params, &profile->client_params);
+    out->config_request_params.text =
+        write_params(&options->request_params, &profile->request_params);
+    out->config_output_dir = options->output_dir ? options->output_dir : "runs";
+    out->config_concurrency = options->concurrency;
+    if (options->max_queries)
+        out->config_max_queries = options->max_queries;
+    out->config_warmup_queries = options->warmup_queries;
+    out->config_repeat = options->repeat;
+    out->config_rate = options->rate > 0 ? options->rate : UNKNOWN;
+    out->config_seed = (int64_t)options->seed;
+    out->config_timeout_s = options->timeout_s > 0 ? options->timeout_s : UNKNOWN;
+    out->config_retries = options->retries;
+    out->config_idle_s = options->idle_s;
+    out->config_system = options->system;
+    out->config_template = options->template_text;
+    out->config_grader = options->grader;
+    out->config_decode_weight = options->decode_weight;
+    if (options->judge_model) {
+        if (options->judge_url)
+            client_url_redact(options->judge_url, profile->judge_url, sizeof profile->judge_url);
+        out->config_judge_client = options->judge_client;
+        out->config_judge_base_url = text_or_null(profile->judge_url);
+        out->config_judge_model = options->judge_model;
+    }
+}
+
+/* The machine, in a summary and in every record of a store; the journal's lines do without. */
+struct machine {
+    const char *gpu_name, *gpu_vendor, *gpu_device_type, *gpu_backend;
+    int64_t gpu_device_id;
+    const char *os_name, *os_version, *kernel_version, *host_name, *cpu_brand;
+    int64_t cpu_count;
+};
+
+static struct machine machine_of(const struct host_report *host)
+{
+    const struct host_info *info = &host->info;
+    struct machine machine = {
+        .gpu_device_id = INTEGER_UNKNOWN,
+        .os_name = text_or_null(info->os_name),
+        .os_version = text_or_null(info->os_version),
+        .kernel_version = text_or_null(info->kernel),
+        .host_name = text_or_null(info->host_name),
+        .cpu_brand = text_or_null(info->cpu_brand),
+        .cpu_count = info->cpu_count ? info->cpu_count : INTEGER_UNKNOWN,
+    };
+    if (host->gpu[0]) {
+        bool amd = str_starts(host->gpu, "AMD");
+        machine.gpu_name = host->gpu;
+        machine.gpu_vendor = amd ? "AMD" : "NVIDIA";
+        machine.gpu_device_id = 0;
+        machine.gpu_device_type = "GPU";
+        machine.gpu_backend = amd ? "AMDSMI" : "NVML";
+    }
+    return machine;
+}
+
+#define FILL_MACHINE(out, machine)                                                                 \
+    do {                                                                                           \
+        (out)->gpu_name = (machine).gpu_name;                                                      \
+        (out)->gpu_vendor = (machine).gpu_vendor;                                                  \
+        (out)->gpu_device_id = (machine).gpu_device_id;                                            \
+        (out)->gpu_device_type = (machine).gpu_device_type;                                        \
+        (out)->gpu_backend = (machine).gpu_backend;                                                \
+        (out)->os_name = (machine).os_name;                                                        \
+        (out)->os_version = (machine).os_version;                                                  \
+        (out)->kernel_version = (machine).kernel_version;                                          \
+        (out)->host_name = (machine).host_name;                                                    \
+        (out)->cpu_count = (machine).cpu_count;                                                    \
+        (out)->cpu_brand = (machine).cpu_brand;                                                    \
+    } while (0)
 
 /* ---- figures ---- */
 
-/* The share of the sensors' calibration in the ±: the part that repeating does not shrink. */
+/* The calibration part of the uncertainty, which repeating does not reduce, relative to the energy. */
 static double calibration_of(const struct energy *energy)
 {
     double squared =
@@ -100,286 +140,181 @@ static double calibration_of(const struct energy *energy)
     return ratio(sqrt(fmax(0, squared)), energy->joules);
 }
 
-static struct intelligence intelligence_in(const struct facts *facts)
+static void fill_intelligence(const struct profile *profile, const struct sums *sums,
+                              struct summary *out)
 {
-    struct intelligence figures;
-    intelligence_of(&facts->sums.tally, &facts->total.busy, calibration_of(&facts->total.energy),
-                    &figures);
-    return figures;
+    struct intelligence score;
+    intelligence_of(&sums->tally, &profile->total.busy, calibration_of(&profile->total.energy),
+                    &score);
+    out->correct = (int64_t)sums->tally.correct;
+    out->incorrect = (int64_t)sums->tally.incorrect;
+    out->ungraded = (int64_t)sums->tally.ungraded;
+    out->accuracy = score.accuracy;
+    out->accuracy_interval = (struct summary_interval){score.accuracy_low, score.accuracy_high};
+    out->ipj = score.ipj;
+    out->ipj_plus_minus = score.ipj_plus_minus;
+    out->ipj_active = score.ipj_active;
+    out->ipw = score.ipw;
+    out->ipw_plus_minus = score.ipw_plus_minus;
+    out->joules_per_query = score.joules_per_query;
+    out->active_joules_per_query = score.active_joules_per_query;
+    out->busy_watts = score.busy_watts;
+    out->upstream_ipj_mean_query = score.upstream_ipj_mean_query;
+    out->upstream_ipj_total = score.upstream_ipj_total;
+    out->upstream_ipw_mean_query = score.upstream_ipw_mean_query;
+    out->upstream_ipw_total = score.upstream_ipw_total;
 }
 
-static void put_contract(struct json *json, const struct facts *facts)
+/* Attempts of an earlier start whose query was asked again: no record has them any more. */
+static double superseded_joules(const struct profile *profile, const struct sums *sums)
 {
-    struct intelligence score = intelligence_in(facts);
-    const struct sketch *ttft = &facts->sums.rows[STATISTIC_TTFT];
-    json_string(json, "output_dir", facts->profile->directory);
-    json_integer(json, "queries", (int64_t)facts->sums.queries);
-    json_integer(json, "completed", (int64_t)facts->sums.completed);
-    json_integer(json, "failed", (int64_t)facts->sums.failed);
-    json_number(json, "accuracy", score.accuracy);
-    energy_to_json(json, "energy", &facts->total.energy);
-    json_number(json, "joules_per_output_token",
-                ratio(facts->sums.per_output.joules, facts->sums.per_output.tokens));
-    json_number(json, "output_tokens_per_s",
-                ratio(facts->sums.output_tokens, sums_seconds(&facts->sums)));
-    json_number(json, "ipj", score.ipj);
-    json_number(json, "ipw", score.ipw);
-    json_object(json, "time_to_first_token_s");
-    json_number(json, "p50", sketch_quantile(ttft, 0.5));
-    json_number(json, "p95", sketch_quantile(ttft, 0.95));
-    json_object_end(json);
-    json_number(json, "conservation_error", facts->conservation_error);
-}
-
-/* Tries that failed in an earlier start and were made again since: no record has them any more. */
-static double superseded(const struct facts *facts)
-{
-    double recorded = facts->sums.joules + facts->sums.failed_joules;
-    double rest = facts->total.requests_joules - recorded;
+    double recorded = sums->joules + sums->failed_joules;
+    double rest = profile->total.requests_joules - recorded;
     return rest > 1e-9 * recorded ? rest : 0; /* less is rounding */
 }
 
-static void put_where_it_went(struct json *json, const struct facts *facts)
+static void fill_energy(const struct profile *profile, const struct sums *sums, struct summary *out)
 {
-    double queries = facts->sums.measured ? facts->sums.joules : UNKNOWN;
-    double failed = facts->sums.failed_joules + superseded(facts);
-    json_object(json, "joules");
-    json_number(json, "queries", queries);
-    json_number(json, "queries_idle_share",
-                facts->sums.measured ? facts->sums.idle_joules : UNKNOWN);
-    json_number(json, "prefill", facts->sums.prefill_joules);
-    json_number(json, "decode", facts->sums.decode_joules);
-    json_number(json, "failed", is_known(facts->total.energy.joules) ? failed : UNKNOWN);
-    json_number(json, "idle", facts->total.idle_joules);
-    json_number(json, "unattributed", facts->total.unattributed_joules);
-    json_number(json, "judge", facts->sums.judge_joules);
-    json_number(json, "gpu", facts->sums.gpu_joules);
-    json_number(json, "cpu", facts->sums.cpu_joules);
-    json_object_end(json);
+    const struct run_energy *total = &profile->total;
+    out->energy = record_energy_of(&total->energy);
+    out->conservation_error = profile->conservation_error;
+    out->energy_known = (int64_t)sums->measured;
+    if (sums->measured) {
+        out->queries_joules = sums->joules;
+        out->queries_idle_joules = sums->idle_joules;
+    }
+    if (is_known(total->energy.joules))
+        out->failed_joules = sums->failed_joules + superseded_joules(profile, sums);
+    out->prefill_joules = sums->prefill_joules;
+    out->decode_joules = sums->decode_joules;
+    out->idle_joules = total->idle_joules;
+    out->unattributed_joules = total->unattributed_joules;
+    out->judge_joules = sums->judge_joules;
+    out->gpu_joules = sums->gpu_joules;
+    out->cpu_joules = sums->cpu_joules;
+    out->joules_per_output_token = ratio(sums->per_output.joules, sums->per_output.tokens);
+    out->joules_per_input_token = ratio(sums->per_input.joules, sums->per_input.tokens);
+    out->prefill_joules_per_input_token = ratio(sums->prefill.joules, sums->prefill.tokens);
+    out->decode_joules_per_output_token = ratio(sums->decode.joules, sums->decode.tokens);
 }
 
-static void put_prices(struct json *json, const struct facts *facts)
+static void fill_work(const struct profile *profile, const struct sums *sums, struct summary *out)
 {
-    const struct prices *prices = facts->profile->prices;
-    json_string(json, "currency", prices ? prices_currency(prices) : NULL);
-    json_number(json, "electricity_cost",
-                prices ? prices_electricity(prices, facts->total.energy.joules) : UNKNOWN);
-}
-
-static void put_more(struct json *json, const struct facts *facts)
-{
-    struct intelligence score = intelligence_in(facts);
-    put_where_it_went(json, facts);
-    json_number(json, "joules_per_input_token",
-                ratio(facts->sums.per_input.joules, facts->sums.per_input.tokens));
-    json_number(json, "prefill_joules_per_input_token",
-                ratio(facts->sums.prefill.joules, facts->sums.prefill.tokens));
-    json_number(json, "decode_joules_per_output_token",
-                ratio(facts->sums.decode.joules, facts->sums.decode.tokens));
-    json_number(json, "upstream_ipj_mean_query", score.upstream_ipj_mean_query);
-    json_number(json, "upstream_ipj_total", score.upstream_ipj_total);
-    json_number(json, "upstream_ipw_mean_query", score.upstream_ipw_mean_query);
-    json_number(json, "upstream_ipw_total", score.upstream_ipw_total);
-    json_array(json, "accuracy_interval_95");
-    json_number(json, NULL, score.accuracy_low);
-    json_number(json, NULL, score.accuracy_high);
-    json_array_end(json);
-    json_number(json, "ipj_plus_minus", score.ipj_plus_minus);
-    json_number(json, "ipj_active", score.ipj_active);
-    json_number(json, "ipw_plus_minus", score.ipw_plus_minus);
-    json_number(json, "joules_per_query", score.joules_per_query);
-    json_number(json, "active_joules_per_query", score.active_joules_per_query);
-    json_number(json, "busy_watts", score.busy_watts);
-    json_integer(json, "correct", (int64_t)facts->sums.tally.correct);
-    json_integer(json, "incorrect", (int64_t)facts->sums.tally.incorrect);
-    json_integer(json, "ungraded", (int64_t)facts->sums.tally.ungraded);
-    json_integer(json, "energy_known", (int64_t)facts->sums.measured);
-    json_number(json, "seconds", sums_seconds(&facts->sums));
-    json_number(json, "input_tokens", facts->sums.input_tokens);
-    json_number(json, "output_tokens", facts->sums.output_tokens);
-    json_number(json, "cost", facts->sums.cost);
-    put_prices(json, facts);
-    double flops_per_token = model_flops_per_token(&facts->profile->facts.model);
+    const struct efficiency_inputs *facts = &profile->facts;
+    const struct summary_statistic *ttft = &out->statistics[STATISTIC_TTFT];
+    out->queries = out->total_queries = (int64_t)sums->queries;
+    out->completed = (int64_t)sums->completed;
+    out->failed = (int64_t)sums->failed;
+    out->seconds = sums_seconds(sums);
+    out->input_tokens = sums->input_tokens;
+    out->output_tokens = sums->output_tokens;
+    out->output_tokens_per_s = ratio(sums->output_tokens, out->seconds);
+    out->ttft_p50_s = ttft->count ? ttft->median : UNKNOWN;
+    out->ttft_p95_s = ttft->count ? ttft->p95 : UNKNOWN;
+    out->flops_per_token = model_flops_per_token(&facts->model);
     /* Work that was not counted would make the hardware look idle: unknown instead. */
-    bool all_counted = facts->sums.rows[STATISTIC_INPUT].moments.count == facts->sums.completed &&
-                       facts->sums.rows[STATISTIC_OUTPUT].moments.count == facts->sums.completed;
-    double flops = all_counted
-                       ? flops_per_token * (facts->sums.input_tokens + facts->sums.output_tokens)
-                       : UNKNOWN;
-    json_number(json, "flops_per_token", flops_per_token);
-    json_number(json, "flops", flops);
-    json_number(json, "mfu",
-                efficiency_mfu(flops, facts->total.busy_s, &facts->profile->facts.peak,
-                               facts->profile->facts.devices));
-    sums_to_json(json, "statistics", &facts->sums);
-}
-
-/* The contract for scripts (`ipw profile --json`). */
-static void write_report(const struct facts *facts, struct text *out)
-{
-    struct json json;
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    put_contract(&json, facts);
-    json_bool(&json, "interrupted", facts->profile->result->signal != 0);
-    put_more(&json, facts);
-    json_object_end(&json);
-    text_add(out, "\n");
-}
-
-/* ---- summary.json ---- */
-
-static void put_params(struct json *json, const char *key, const struct params *params)
-{
-    json_object(json, key);
-    for (size_t i = 0; i < params->count; i++) {
-        const struct param *item = &params->items[i];
-        /* A header may hold a key: nothing that is kept may tell it. */
-        json_string(json, item->key, str_starts(item->key, "header.") ? "(not kept)" : item->value);
+    if (out->statistics[STATISTIC_INPUT].count == out->completed &&
+        out->statistics[STATISTIC_OUTPUT].count == out->completed)
+        out->flops = out->flops_per_token * (sums->input_tokens + sums->output_tokens);
+    out->mfu = efficiency_mfu(out->flops, profile->total.busy_s, &facts->peak, facts->devices);
+    out->cost = sums->cost;
+    if (profile->prices) {
+        out->currency = prices_currency(profile->prices);
+        out->electricity_cost = prices_electricity(profile->prices, profile->total.energy.joules);
     }
-    json_object_end(json);
 }
 
-static void put_config(struct json *json, const struct facts *facts)
+static enum err fill_devices(const struct profile *profile, struct summary *out)
 {
-    const struct profile_options *options = facts->profile->options;
-    char judge_url[512] = "";
-    json_object(json, "profiler_config");
-    json_string(json, "dataset_id", options->dataset);
-    json_string(json, "client_id", options->client);
-    json_string(json, "client_base_url", or_null(facts->profile->base_url));
-    put_params(json, "dataset_params", &options->dataset_params);
-    put_params(json, "client_params", &options->client_params);
-    json_string(json, "model", options->model);
-    json_string(json, "output_dir", options->output_dir ? options->output_dir : "runs");
-    json_integer(json, "max_concurrency", options->concurrency);
-    if (options->max_queries)
-        json_integer(json, "max_queries", options->max_queries);
-    else
-        json_null(json, "max_queries");
-    put_params(json, "additional_parameters", &options->request_params);
-    json_integer(json, "warmup_queries", options->warmup_queries);
-    json_integer(json, "repeat", options->repeat);
-    json_number(json, "rate", options->rate > 0 ? options->rate : UNKNOWN);
-    json_integer(json, "seed", (int64_t)options->seed);
-    json_number(json, "timeout_s", options->timeout_s > 0 ? options->timeout_s : UNKNOWN);
-    json_integer(json, "retries", options->retries);
-    json_number(json, "idle_s", options->idle_s);
-    json_string(json, "system", options->system);
-    json_string(json, "template", options->template_text);
-    json_string(json, "grader", options->grader);
-    json_number(json, "decode_weight", options->decode_weight);
-    json_string(json, "judge_client", options->judge_model ? options->judge_client : NULL);
-    if (options->judge_model && options->judge_url)
-        client_url_redact(options->judge_url, judge_url, sizeof judge_url);
-    json_string(json, "judge_base_url", or_null(judge_url));
-    json_string(json, "judge_model", options->judge_model);
-    json_object_end(json);
-}
-
-static void put_idle(struct json *json, const struct baseline *idle)
-{
-    if (!idle) {
-        json_null(json, "idle");
-        return;
+    const struct baseline *idle = &profile->idle;
+    size_t count = profile->has_ledger ? profile->ledger.count : 0;
+    out->idle = (struct summary_idle){.known = profile->has_idle, .seconds = idle->seconds};
+    out->idle.devices = calloc(idle->count + 1, sizeof *out->idle.devices);
+    out->devices = calloc(count + 1, sizeof *out->devices);
+    if (!out->idle.devices || !out->devices)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < idle->count; i++)
+        out->idle.devices[out->idle.count++] = (struct summary_idle_device){
+            idle->rows[i].device, idle->rows[i].watts, idle->rows[i].sigma};
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger_device *device = &profile->ledger.devices[i];
+        if (device->has_energy)
+            out->devices[out->device_count++] = (struct summary_device){
+                .id = device->id,
+                .in_total = device->counted,
+                .energy = record_energy_of(&device->energy),
+                .power_mean_w = device->power_mean,
+                .power_max_w = device->power_max,
+                .residual = device->residual,
+            };
     }
-    json_object(json, "idle");
-    json_number(json, "seconds", idle->seconds);
-    json_array(json, "devices");
-    for (size_t i = 0; i < idle->count; i++) {
-        json_object(json, NULL);
-        json_string(json, "id", idle->rows[i].device);
-        json_number(json, "power_w", idle->rows[i].watts);
-        json_number(json, "plus_minus", idle->rows[i].sigma);
-        json_object_end(json);
-    }
-    json_array_end(json);
-    json_object_end(json);
+    return ERR_OK;
 }
 
-static void put_devices(struct json *json, const struct ledger *ledger)
+static void fill_run(const struct profile *profile, struct summary *out)
 {
-    json_array(json, "devices");
-    for (size_t i = 0; ledger && i < ledger->count; i++) {
-        const struct ledger_device *device = &ledger->devices[i];
-        if (!device->has_energy)
-            continue;
-        json_object(json, NULL);
-        json_string(json, "id", device->id);
-        json_bool(json, "in_total", device->counted);
-        energy_to_json(json, "energy", &device->energy);
-        json_number(json, "power_mean_w", device->power_mean);
-        json_number(json, "power_max_w", device->power_max);
-        json_number(json, "cross_check_residual", device->residual);
-        json_object_end(json);
-    }
-    json_array_end(json);
+    struct own_cost own;
+    proc_own_cost(&own);
+    out->hardware_label = profile->host->label;
+    out->generated_at = seconds(clock_wall());
+    out->output_dir = out->directory = profile->directory;
+    out->version = IPW_VERSION;
+    out->client_info.text = text_get(&profile->client_info);
+    out->started_at =
+        profile->resume.starts ? profile->resume.started_at : seconds(profile->zero_wall);
+    out->starts = profile->start;
+    out->interrupted = profile->result->signal != 0;
+    out->rows_left_out = (int64_t)profile->supply.bad_rows;
+    out->first_row_left_out = text_or_null(profile->supply.first_bad.text);
+    out->own_cpu_s = own.cpu_s - profile->cpu_s_before;
+    out->own_rss_mb = own.rss_mb;
+    out->own_reads = (int64_t)sampler_reads(profile->session->sampler);
 }
 
-static void put_ours(struct json *json, const struct facts *facts)
+static enum err fill_summary(struct profile *profile, const struct sums *sums, struct summary *out,
+                             struct error *why)
 {
-    json_object(json, "ipw");
-    put_contract(json, facts);
-    put_more(json, facts);
-    put_idle(json, facts->profile->has_idle ? &facts->profile->idle : NULL);
-    put_devices(json, facts->profile->has_ledger ? &facts->profile->ledger : NULL);
-    json_number(json, "started_at",
-                facts->profile->resume.starts ? facts->profile->resume.started_at
-                                              : seconds(facts->profile->zero_wall));
-    json_integer(json, "starts", facts->profile->start);
-    json_bool(json, "interrupted", facts->profile->result->signal != 0);
-    json_integer(json, "rows_left_out", (int64_t)facts->profile->supply.bad_rows);
-    json_string(json, "first_row_left_out", or_null(facts->profile->supply.first_bad.text));
-    json_object(json, "own");
-    json_number(json, "cpu_s", facts->own.cpu_s);
-    json_number(json, "rss_mb", facts->own.rss_mb);
-    json_integer(json, "reads", (int64_t)facts->reads);
-    json_object_end(json);
-    json_object_end(json);
-}
-
-static void write_summary(const struct facts *facts, struct text *out)
-{
-    struct json json;
-    json_init(&json, out, true);
-    json_object(&json, NULL);
-    json_string(&json, "model", facts->profile->options->model);
-    put_config(&json, facts);
-    json_string(&json, "dataset", facts->profile->options->dataset);
-    json_string(&json, "dataset_name", facts->profile->supply.dataset.name);
-    json_string(&json, "hardware_label", facts->profile->host->label);
-    json_number(&json, "generated_at", seconds(clock_wall()));
-    json_integer(&json, "total_queries", (int64_t)facts->sums.queries);
-    put_system(&json, facts->profile);
-    put_gpu(&json, facts->profile);
-    json_string(&json, "output_dir", facts->profile->directory);
-    json_object(&json, "versions");
-    json_string(&json, "ipw", IPW_VERSION);
-    json_null(&json, "python");
-    json_object_end(&json);
-    json_raw(&json, "client_info", text_get(&facts->profile->client_info));
-    put_ours(&json, facts);
-    json_object_end(&json);
-    text_add(out, "\n");
+    struct machine machine = machine_of(profile->host);
+    for (int i = 0; i < RECORD_STATISTICS; i++)
+        out->statistics[i] = sums_statistic(sums, (enum record_statistic)i);
+    fill_config(profile, out);
+    FILL_MACHINE(out, machine);
+    fill_run(profile, out);
+    fill_intelligence(profile, sums, out);
+    fill_energy(profile, sums, out);
+    fill_work(profile, sums, out);
+    if (fill_devices(profile, out) || profile->dataset_params.failed ||
+        profile->client_params.failed || profile->request_params.failed)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    return ERR_OK;
 }
 
 /* ---- first pass: sums ---- */
 
-static enum err take_for_sums(void *context, const struct jv *record)
+struct summing {
+    const struct profile *profile;
+    struct sums *sums;
+};
+
+static enum err sum_record(void *context, const struct jv *tree)
 {
-    struct facts *facts = context;
-    return sums_add(&facts->sums, facts->profile->options->model, record);
+    struct summing *summing = context;
+    struct record record;
+    record_from_json(tree, summing->profile->options->model, &record);
+    return sums_add(summing->sums, &record);
 }
 
-static enum err sum_records(struct facts *facts, struct journal_index *index, struct error *why)
+static enum err sum_records(const struct profile *profile, struct journal_index *index,
+                            struct sums *sums, struct error *why)
 {
+    struct summing summing = {profile, sums};
     uint64_t damaged = 0;
-    facts->sums.repeats = facts->profile->options->repeat > 1;
-    enum err err = journal_index_give(index, take_for_sums, facts, &damaged, why);
+    sums->repeats = profile->options->repeat > 1;
+    enum err err = journal_index_give(index, sum_record, &summing, &damaged, why);
     if (!err && damaged)
-        log_warn("%s: %llu damaged lines skipped", facts->profile->journal_path,
+        log_warn("%s: %llu damaged lines skipped", profile->journal_path,
                  (unsigned long long)damaged);
-    sums_close(&facts->sums);
+    sums_close(sums);
     return err;
 }
 
@@ -390,7 +325,7 @@ enum { STORES_MAX = 8 };
 struct storing {
     struct store stores[STORES_MAX];
     size_t count;
-    struct jv *constants;
+    struct jv *machine; /* merged into every record */
     struct error why;
 };
 
@@ -398,19 +333,32 @@ static void close_stores(struct storing *storing)
 {
     for (size_t i = 0; i < storing->count; i++)
         store_close(&storing->stores[i]);
-    jv_free(storing->constants);
+    jv_free(storing->machine);
+}
+
+static enum err describe_machine(const struct profile *profile, struct storing *storing)
+{
+    struct record record;
+    struct json json;
+    struct text text = {0};
+    struct machine machine = machine_of(profile->host);
+    record_init(&record);
+    FILL_MACHINE(&record, machine);
+    json_init(&json, &text, false);
+    json_object(&json, NULL);
+    record_to_json(&record, profile->options->model, &json);
+    json_object_end(&json);
+    enum err err = jv_parse(text_get(&text), text.length, &storing->machine, &storing->why);
+    text_release(&text);
+    return err;
 }
 
 /* A store that this build lacks is skipped with a warning. */
-static enum err open_stores(const struct facts *facts, struct storing *storing)
+static enum err open_stores(const struct profile *profile, const struct sums *sums,
+                            struct storing *storing)
 {
-    const struct profile *profile = facts->profile;
-    struct store_run run = {profile->directory, profile->options->model, facts->sums.metadata};
-    struct text constants = {0};
-    put_constants(profile, &constants);
-    enum err err =
-        jv_parse(text_get(&constants), constants.length, &storing->constants, &storing->why);
-    text_release(&constants);
+    struct store_run run = {profile->directory, profile->options->model, sums->metadata};
+    enum err err = describe_machine(profile, storing);
     for (size_t i = 0; !err && STORE_DRIVERS[i] && storing->count < STORES_MAX; i++) {
         err = store_open(STORE_DRIVERS[i], &run, &storing->stores[storing->count], &storing->why);
         if (err == ERR_UNSUPPORTED) {
@@ -423,40 +371,26 @@ static enum err open_stores(const struct facts *facts, struct storing *storing)
     return err;
 }
 
-static enum err take_for_stores(void *context, const struct jv *record)
+static enum err store_record(void *context, const struct jv *record)
 {
     struct storing *storing = context;
-    enum err err = jv_merge((struct jv *)record, storing->constants);
+    enum err err = jv_merge((struct jv *)record, storing->machine);
     for (size_t i = 0; !err && i < storing->count; i++)
         err = storing->stores[i].driver->put(&storing->stores[i], record, &storing->why);
     return err;
 }
 
-static enum err finish_stores(struct storing *storing, const struct text *summary)
-{
-    struct jv *tree;
-    struct summary value;
-    enum err err = jv_parse(text_get(summary), summary->length, &tree, &storing->why);
-    if (!err)
-        err = summary_from_json(tree, &value, &storing->why);
-    if (err)
-        return err;
-    for (size_t i = 0; !err && i < storing->count; i++)
-        err = storing->stores[i].driver->finish(&storing->stores[i], &value, &storing->why);
-    summary_release(&value);
-    return err;
-}
-
-static enum err fill_stores(const struct facts *facts, struct journal_index *index,
-                            struct error *why)
+static enum err fill_stores(const struct profile *profile, struct journal_index *index,
+                            const struct sums *sums, struct error *why)
 {
     struct storing storing = {0};
     uint64_t damaged;
-    enum err err = open_stores(facts, &storing);
+    enum err err = open_stores(profile, sums, &storing);
     if (!err)
-        err = journal_index_give(index, take_for_stores, &storing, &damaged, &storing.why);
-    if (!err)
-        err = finish_stores(&storing, &facts->profile->result->summary);
+        err = journal_index_give(index, store_record, &storing, &damaged, &storing.why);
+    for (size_t i = 0; !err && i < storing.count; i++)
+        err = storing.stores[i].driver->finish(&storing.stores[i], &profile->result->summary,
+                                               &storing.why);
     if (err)
         err_set(why, err, "%s", storing.why.text[0] ? storing.why.text : err_text(err));
     close_stores(&storing);
@@ -465,53 +399,33 @@ static enum err fill_stores(const struct facts *facts, struct journal_index *ind
 
 /* ---- all of it ---- */
 
-static void fill_result(const struct facts *facts, struct profile_result *result)
+static enum err summarize(struct profile *profile, struct sums *sums, struct error *why)
 {
-    const struct sums *sums = &facts->sums;
-    result->queries = sums->queries;
-    result->completed = sums->completed;
-    result->failed = sums->failed;
-    result->correct = sums->tally.correct;
-    result->incorrect = sums->tally.incorrect;
-    result->ungraded = sums->tally.ungraded;
-    result->energy = facts->total.energy;
-}
-
-static enum err summarize(struct facts *facts, struct profile_result *result, struct error *why)
-{
-    const struct profile *profile = facts->profile;
+    struct summary *summary = &profile->result->summary;
     struct journal_index *index;
     enum err err = journal_index_new(&index, profile->journal_path, 0, why);
     if (!err)
-        err = sum_records(facts, index, why);
-    if (!err) {
-        fill_result(facts, result);
-        write_report(facts, &result->report);
-        write_summary(facts, &result->summary);
-        if (result->report.failed || result->summary.failed)
-            err = err_set(why, ERR_NO_MEMORY, "out of memory");
-    }
+        err = sum_records(profile, index, sums, why);
     if (!err)
-        err = run_dir_put(profile->directory, "summary.json", &result->summary, why);
+        err = fill_summary(profile, sums, summary, why);
+    profile->result->has_summary = !err;
+    if (!err)
+        err = summary_save(profile->directory, summary, why);
     if (!err && !profile->options->no_stores)
-        err = fill_stores(facts, index, why);
+        err = fill_stores(profile, index, sums, why);
     journal_index_free(index);
     return err;
 }
 
 enum err profile_summarize(struct profile *profile, struct error *why)
 {
-    struct facts facts = {
-        .profile = profile,
-        .reads = sampler_reads(profile->session->sampler),
-    };
-    facts.total = settle_totals(profile, &facts.conservation_error);
-    proc_own_cost(&facts.own);
-    facts.own.cpu_s -= profile->cpu_s_before;
-    enum err err = sums_init(&facts.sums);
+    struct sums sums;
+    profile->total = settle_totals(profile, &profile->conservation_error);
+    profile->result->energy = profile->total.energy;
+    enum err err = sums_init(&sums);
     if (err)
         return err_set(why, err, "%s", err_text(err));
-    err = summarize(&facts, profile->result, why);
-    sums_release(&facts.sums);
+    err = summarize(profile, &sums, why);
+    sums_release(&sums);
     return err;
 }

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "core/grow.h"
-#include "core/json.h"
-#include "core/units.h"
 #include "port/json_read.h"
+#include "runner/profile/run_energy.h"
 
 enum err sums_init(struct sums *sums)
 {
@@ -19,14 +18,14 @@ enum err sums_init(struct sums *sums)
                           .prefill_joules = UNKNOWN,
                           .decode_joules = UNKNOWN,
                           .cost = UNKNOWN};
-    for (unsigned i = 0; i < STARTS_MOST; i++)
+    for (unsigned i = 0; i < SUMS_STARTS_MAX; i++)
         sums->from[i] = sums->to[i] = UNKNOWN;
     return jv_parse("{}", 2, &sums->metadata, NULL);
 }
 
 void sums_release(struct sums *sums)
 {
-    for (unsigned i = 0; i < SUM_COUNT; i++)
+    for (unsigned i = 0; i < RECORD_STATISTICS; i++)
         sketch_release(&sums->rows[i]);
     jv_free(sums->metadata);
     free(sums->asked);
@@ -36,152 +35,102 @@ void sums_release(struct sums *sums)
 
 /* ---- one record ---- */
 
-static void add_known(double *sum, double value)
+static double number_of(int64_t count)
 {
-    if (is_known(value))
-        *sum = (is_known(*sum) ? *sum : 0) + value;
+    return count == INTEGER_UNKNOWN ? UNKNOWN : (double)count;
 }
 
-static void add_time(struct sums *sums, const struct jv *own, double latency_s)
+static void add_time(struct sums *sums, const struct record *record)
 {
-    int64_t start;
-    double at = jv_number(jv_get(own, "started_at"));
-    if (!jv_integer(jv_get(own, "start"), &start) || start < 1 || start > STARTS_MOST ||
-        !is_known(at) || !is_known(latency_s))
+    double at = record->started_at;
+    if (record->start < 1 || record->start > SUMS_STARTS_MAX || !is_known(at) ||
+        !is_known(record->latency_s))
         return;
-    double *from = &sums->from[start - 1], *to = &sums->to[start - 1];
+    double *from = &sums->from[record->start - 1], *to = &sums->to[record->start - 1];
     *from = fmin(is_known(*from) ? *from : at, at);
-    *to = fmax(is_known(*to) ? *to : at, at + latency_s);
+    *to = fmax(is_known(*to) ? *to : at, at + record->latency_s);
 }
 
-static void add_to_tally(struct sums *sums, const struct jv *metrics, const struct jv *own,
-                         bool completed, double latency_s)
+static void add_to_tally(struct sums *sums, const struct record *record, bool completed)
 {
-    const struct jv *verdict = jv_path(metrics, "evaluation.is_correct");
     struct intelligence_query query = {
-        .outcome = !completed                 ? OUTCOME_FAILED
-                   : !jv_is_bool(verdict)     ? OUTCOME_UNGRADED
-                   : jv_truth(verdict, false) ? OUTCOME_CORRECT
-                                              : OUTCOME_INCORRECT,
-        .joules = jv_number(jv_path(own, "energy.joules")),
-        .active_joules = jv_number(jv_path(own, "energy.active_joules")),
-        .seconds = latency_s,
-        .gpu_joules = jv_number(jv_path(metrics, "energy_metrics.per_query_joules")),
-        .gpu_watts = jv_number(jv_path(metrics, "power_metrics.gpu.per_query_watts.avg")),
+        .outcome = !completed             ? OUTCOME_FAILED
+                   : record->correct < 0  ? OUTCOME_UNGRADED
+                   : record->correct == 1 ? OUTCOME_CORRECT
+                                          : OUTCOME_INCORRECT,
+        .joules = record->energy.joules,
+        .active_joules = record->energy.active_joules,
+        .seconds = record->latency_s,
+        .gpu_joules = record->gpu_joules,
+        .gpu_watts = record->gpu_watts.avg,
     };
     intelligence_add(&sums->tally, &query);
 }
 
-/* ---- repeats ---- */
-
-static enum err keep_asked(struct sums *sums, const struct jv *metrics, const struct jv *own)
-{
-    const struct jv *verdict = jv_path(metrics, "evaluation.is_correct");
-    double joules = jv_number(jv_path(own, "energy.joules"));
-    struct question *asked =
-        grow(sums->asked, &sums->asked_capacity, sums->asked_count, sizeof *asked);
-    if (!asked)
-        return ERR_NO_MEMORY;
-    sums->asked = asked;
-    asked[sums->asked_count++] = (struct question){
-        .index = jv_number(jv_get(own, "index")),
-        .right = jv_is_bool(verdict) && jv_truth(verdict, false),
-        .graded = jv_is_bool(verdict),
-        .joules = is_known(joules) ? joules : 0,
-        .known = is_known(joules),
-    };
-    return ERR_OK;
-}
-
-void sums_close(struct sums *sums)
-{
-    sums->asked_count = questions_merge(sums->asked, sums->asked_count);
-    if (sums->asked_count)
-        sums->tally.repeats = repeats_of(sums->asked, sums->asked_count);
-}
-
-static double failed_attempts(const struct jv *own)
+static double failed_attempts(const struct record *record)
 {
     double sum = 0;
-    for (const struct jv *one = jv_first(jv_get(own, "failed_attempts")); one; one = jv_next(one)) {
+    const struct jv *attempts = record->failed_attempts.value;
+    for (const struct jv *one = jv_first(attempts); one; one = jv_next(one)) {
         double joules = jv_number(jv_get(one, "joules"));
         sum += is_known(joules) ? joules : 0;
     }
     return sum;
 }
 
-static void add_paid(struct paid *paid, double joules, double tokens)
+static void add_per_token(struct energy_per_token *sum, double joules, double tokens)
 {
     if (!is_known(joules) || !is_known(tokens))
         return;
-    paid->joules += joules;
-    paid->tokens += tokens;
+    sum->joules += joules;
+    sum->tokens += tokens;
 }
 
-static void add_energy(struct sums *sums, const struct jv *metrics, const struct jv *own)
+static void add_energy(struct sums *sums, const struct record *record)
 {
-    double joules = jv_number(jv_path(own, "energy.joules"));
-    double input = jv_number(jv_path(metrics, "token_metrics.input"));
-    double output = jv_number(jv_path(metrics, "token_metrics.output"));
-    double prefill = jv_number(jv_path(metrics, "phase_metrics.prefill_energy_j"));
-    double decode = jv_number(jv_path(metrics, "phase_metrics.decode_energy_j"));
-    sums->failed_joules += failed_attempts(own);
+    double joules = record->energy.joules;
+    double input = number_of(record->input_tokens), output = number_of(record->output_tokens);
+    sums->failed_joules += failed_attempts(record);
     add_known(&sums->output_tokens, output);
     add_known(&sums->input_tokens, input);
-    add_known(&sums->judge_joules, jv_number(jv_path(own, "judge_energy.joules")));
-    add_known(&sums->cost, jv_number(jv_path(metrics, "cost.total_cost_usd")));
+    add_known(&sums->judge_joules, record->judge_energy.joules);
+    add_known(&sums->cost, record->cost);
     if (!is_known(joules))
         return;
     sums->measured++;
     sums->joules += joules;
-    sums->idle_joules += jv_number(jv_path(own, "energy.idle_joules"));
-    add_known(&sums->gpu_joules, jv_number(jv_path(metrics, "energy_metrics.per_query_joules")));
-    add_known(&sums->cpu_joules,
-              jv_number(jv_path(metrics, "energy_metrics.cpu_per_query_joules")));
-    add_known(&sums->prefill_joules, prefill);
-    add_known(&sums->decode_joules, decode);
-    add_paid(&sums->per_output, joules, output);
-    add_paid(&sums->per_input, joules, input);
-    add_paid(&sums->prefill, prefill, input);
-    add_paid(&sums->decode, decode, output);
+    sums->idle_joules += record->energy.idle_joules;
+    add_known(&sums->gpu_joules, record->gpu_joules);
+    add_known(&sums->cpu_joules, record->cpu_joules);
+    add_known(&sums->prefill_joules, record->prefill_joules);
+    add_known(&sums->decode_joules, record->decode_joules);
+    add_per_token(&sums->per_output, joules, output);
+    add_per_token(&sums->per_input, joules, input);
+    add_per_token(&sums->prefill, record->prefill_joules, input);
+    add_per_token(&sums->decode, record->decode_joules, output);
 }
 
-static enum err add_rows(struct sums *sums, const struct jv *metrics, const struct jv *own)
+static double mean_power(const struct record *record)
 {
-    double latency = jv_number(jv_path(metrics, "latency_metrics.total_query_seconds"));
-    double joules = jv_number(jv_path(own, "energy.joules"));
-    const double values[] = {
-        [STATISTIC_ENERGY] = joules,
-        [STATISTIC_GPU_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.per_query_joules")),
-        [STATISTIC_CPU_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.cpu_per_query_joules")),
-        [STATISTIC_SOC_ENERGY] = jv_number(jv_path(metrics, "energy_metrics.soc_per_query_joules")),
-        [STATISTIC_POWER] = latency > 0 ? joules / latency : UNKNOWN,
-        [STATISTIC_LATENCY] = latency,
-        [STATISTIC_TTFT] =
-            jv_number(jv_path(metrics, "latency_metrics.time_to_first_token_seconds")),
-        [STATISTIC_THROUGHPUT] =
-            jv_number(jv_path(metrics, "latency_metrics.throughput_tokens_per_sec")),
-        [STATISTIC_INPUT] = jv_number(jv_path(metrics, "token_metrics.input")),
-        [STATISTIC_OUTPUT] = jv_number(jv_path(metrics, "token_metrics.output")),
-        [STATISTIC_PER_TOKEN] =
-            jv_number(jv_path(metrics, "energy_metrics.energy_per_output_token_joules")),
-        [STATISTIC_ITL] = 1e-3 * jv_number(jv_path(metrics, "latency_metrics.median_itl_ms")),
-        [STATISTIC_PER_WATT] = jv_number(jv_path(metrics, "efficiency.throughput_per_watt")),
-        [STATISTIC_PREFILL] = jv_number(jv_path(metrics, "phase_metrics.prefill_energy_j")),
-        [STATISTIC_DECODE] = jv_number(jv_path(metrics, "phase_metrics.decode_energy_j")),
-        [STATISTIC_COMPANY] = jv_number(jv_get(own, "company")),
-        [STATISTIC_QUEUE] = jv_number(jv_get(own, "queue_s")),
-    };
-    for (unsigned i = 0; i < SUM_COUNT; i++) {
-        enum err err = sketch_add(&sums->rows[i], values[i]);
-        if (err)
-            return err;
-    }
-    return ERR_OK;
+    return record->latency_s > 0 ? record->energy.joules / record->latency_s : UNKNOWN;
 }
 
-/* A key's example tells the column's type: the first value that is not null, but a number with a
- * fraction in place of a whole one. */
+/* Each statistic is a field of the record, power aside. */
+static enum err add_statistics(struct sums *sums, const struct record *record)
+{
+    enum err err = ERR_OK;
+    for (int i = 0; i < RECORD_STATISTICS && !err; i++) {
+        const struct record_field *field = record_statistic((enum record_statistic)i);
+        double value = i == STATISTIC_POWER
+                           ? mean_power(record)
+                           : field->statistic_scale * json_field_number(&field->at, record);
+        err = sketch_add(&sums->rows[i], value);
+    }
+    return err;
+}
+
+/* A key's example gives the type of its column: the first value that is not null, but a number with a
+ * fraction rather than a whole one. */
 static enum err add_metadata(struct sums *sums, const struct jv *metadata)
 {
     for (const struct jv *value = jv_first(metadata); value; value = jv_next(value)) {
@@ -199,56 +148,75 @@ static enum err add_metadata(struct sums *sums, const struct jv *metadata)
     return ERR_OK;
 }
 
-enum err sums_add(struct sums *sums, const char *model, const struct jv *record)
+/* ---- repeats ---- */
+
+static enum err add_asked(struct sums *sums, const struct record *record)
 {
-    const struct jv *metrics = jv_get(jv_get(record, "model_metrics"), model);
-    const struct jv *own = jv_get(record, "ipw");
-    const char *status = jv_text(jv_get(own, "status"));
-    double latency = jv_number(jv_path(metrics, "latency_metrics.total_query_seconds"));
-    enum err err = add_metadata(sums, jv_get(record, "dataset_metadata"));
-    bool completed = status && strcmp(status, "completed") == 0;
+    double joules = record->energy.joules;
+    struct question *asked =
+        grow(sums->asked, &sums->asked_capacity, sums->asked_count, sizeof *asked);
+    if (!asked)
+        return ERR_NO_MEMORY;
+    sums->asked = asked;
+    asked[sums->asked_count++] = (struct question){
+        .index = number_of(record->index),
+        .right = record->correct == 1,
+        .graded = record->correct >= 0,
+        .joules = is_known(joules) ? joules : 0,
+        .known = is_known(joules),
+    };
+    return ERR_OK;
+}
+
+void sums_close(struct sums *sums)
+{
+    sums->asked_count = questions_merge(sums->asked, sums->asked_count);
+    if (sums->asked_count)
+        sums->tally.repeats = repeats_of(sums->asked, sums->asked_count);
+}
+
+enum err sums_add(struct sums *sums, const struct record *record)
+{
+    enum err err = add_metadata(sums, record->dataset_metadata.value);
+    bool completed = record->status && strcmp(record->status, "completed") == 0;
     sums->queries++;
-    add_time(sums, own, latency);
-    add_to_tally(sums, metrics, own, completed, latency);
+    add_time(sums, record);
+    add_to_tally(sums, record, completed);
     if (!completed) {
         sums->failed++;
-        double joules = jv_number(jv_path(own, "energy.joules"));
-        sums->failed_joules += failed_attempts(own) + (is_known(joules) ? joules : 0);
+        double joules = record->energy.joules;
+        sums->failed_joules += failed_attempts(record) + (is_known(joules) ? joules : 0);
         return err;
     }
     sums->completed++;
-    add_energy(sums, metrics, own);
+    add_energy(sums, record);
     if (!err && sums->repeats)
-        err = keep_asked(sums, metrics, own);
-    return err ? err : add_rows(sums, metrics, own);
+        err = add_asked(sums, record);
+    return err ? err : add_statistics(sums, record);
 }
 
-/* ---- what follows ---- */
+/* ---- results ---- */
 
 double sums_seconds(const struct sums *sums)
 {
     double seconds = UNKNOWN;
-    for (unsigned i = 0; i < STARTS_MOST; i++)
+    for (unsigned i = 0; i < SUMS_STARTS_MAX; i++)
         add_known(&seconds, sums->to[i] - sums->from[i]);
     return seconds;
 }
 
-void sums_to_json(struct json *json, const char *key, const struct sums *sums)
+struct summary_statistic sums_statistic(const struct sums *sums, enum record_statistic which)
 {
-    json_object(json, key);
-    for (unsigned i = 0; i < SUM_COUNT; i++) {
-        const struct sketch *row = &sums->rows[i];
-        if (row->moments.count == 0)
-            continue;
-        json_object(json, record_statistic((enum record_statistic)i)->statistic_key);
-        json_number(json, "avg", online_mean(&row->moments));
-        json_number(json, "median", sketch_quantile(row, 0.5));
-        json_number(json, "min", online_min(&row->moments));
-        json_number(json, "max", online_max(&row->moments));
-        json_number(json, "std", online_stddev(&row->moments));
-        json_number(json, "p95", sketch_quantile(row, 0.95));
-        json_integer(json, "count", (int64_t)row->moments.count);
-        json_object_end(json);
-    }
-    json_object_end(json);
+    const struct sketch *row = &sums->rows[which];
+    if (row->moments.count == 0)
+        return (struct summary_statistic){0};
+    return (struct summary_statistic){
+        .avg = online_mean(&row->moments),
+        .median = sketch_quantile(row, 0.5),
+        .min = online_min(&row->moments),
+        .max = online_max(&row->moments),
+        .std = online_stddev(&row->moments),
+        .p95 = sketch_quantile(row, 0.95),
+        .count = (int64_t)row->moments.count,
+    };
 }

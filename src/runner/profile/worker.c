@@ -14,7 +14,7 @@
 #include "port/json_read.h"
 #include "port/thread.h"
 #include "runner/profile/grading.h"
-#include "runner/profile/record.h"
+#include "runner/profile/records.h"
 #include "runner/profile/state.h"
 
 /* Between attempts: half a second, doubled each time, a minute at most. */
@@ -78,7 +78,7 @@ static double count_or_unknown(int64_t count)
     return count >= 0 ? (double)count : UNKNOWN;
 }
 
-static void fill_pending(struct pending *pending, const struct completion *reply, bool completed)
+static void fill_pending(struct pending *pending, const struct completion *reply)
 {
     pending->input_tokens = count_or_unknown(reply->prompt_tokens);
     pending->output_tokens = count_or_unknown(reply->output_tokens);
@@ -86,7 +86,6 @@ static void fill_pending(struct pending *pending, const struct completion *reply
     bool phases = reply_has_phases(reply);
     pending->prefill_s = phases ? seconds(reply->first_token - reply->sent) : UNKNOWN;
     pending->decode_s = phases ? seconds(reply->done - reply->first_token) : UNKNOWN;
-    pending->completed = completed;
 }
 
 /* Hands the request over to attribution; arrivals are copied, the record needs them too. */
@@ -160,8 +159,8 @@ static enum err send_request(struct worker *worker, const struct query *query,
 static enum err write_span(struct worker *worker, const struct pending *pending,
                            const struct completion *reply, struct error *why)
 {
-    record_span(worker->profile, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, pending->key,
-                pending->attempt, reply, &worker->line);
+    records_span(worker->profile, pending->last ? SPAN_REQUEST : SPAN_FAILED_ATTEMPT, pending->key,
+                 pending->attempt, reply, &worker->line);
     return journal_append(&worker->profile->spans, &worker->line, why);
 }
 
@@ -198,7 +197,7 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
     *again = err && reply->retryable && number <= profile->options->retries &&
              !atomic_load(&profile->stop);
     pending->last = !*again;
-    fill_pending(pending, reply, !err);
+    fill_pending(pending, reply);
     /* First, since attribution owns `pending` from end_request on. */
     *broken = write_span(worker, pending, reply, broken_why);
     enum err lost = end_request(profile, pending, reply);
@@ -209,68 +208,68 @@ static enum err attempt(struct worker *worker, const struct query *query, unsign
 
 /* ---- one query ---- */
 
-static void grade(struct worker *worker, const struct query *query, struct answered *outcome)
+static void grade(struct worker *worker, const struct query *query, struct answer *answer)
 {
     const struct graders *graders = &worker->graders;
     const char *name = graders_choose(graders, &query->item);
     bool judge = name && graders_is_judge(name);
     bool waits = judge && (graders->options->grader || strcmp(name, graders->usual) == 0);
-    if (outcome->err || !name || waits)
+    if (answer->err || !name || waits)
         return;
-    outcome->grader = name;
+    answer->grader = name;
     if (judge) { /* only the row names it, so the run has no judge for it */
-        outcome->grade = (struct grade){.score = UNKNOWN};
-        str_format(outcome->grade.reason, sizeof outcome->grade.reason,
+        answer->grade = (struct grade){.score = UNKNOWN};
+        str_format(answer->grade.reason, sizeof answer->grade.reason,
                    "not graded: pass --grader %s --eval-model NAME --resume", name);
         return;
     }
-    graders_grade(&worker->graders, name, &query->item, text_get(&outcome->reply->content),
-                  &outcome->grade);
+    graders_grade(&worker->graders, name, &query->item, text_get(&answer->reply->content),
+                  &answer->grade);
 }
 
 /* The record of a query whose texts are too long for a line of the journal: failed, without the texts. */
-static void record_without_texts(struct worker *worker, struct answered *outcome)
+static void write_without_texts(struct worker *worker, struct answer *answer)
 {
-    struct query query = *outcome->query;
-    struct completion reply = *outcome->reply;
+    struct query query = *answer->query;
+    struct completion reply = *answer->reply;
     char none[] = "";
     query.item.problem = query.item.answer = query.item.metadata = none;
     reply.content = reply.reasoning = (struct text){0};
-    outcome->err = ERR_BAD_VALUE;
-    outcome->why = "question and answer are too long for the journal";
-    struct answered bare = *outcome;
+    answer->err = ERR_BAD_VALUE;
+    answer->why = "question and answer are too long for the journal";
+    struct answer bare = *answer;
     bare.query = &query;
     bare.reply = &reply;
     bare.grader = NULL;
-    record_query(worker->profile, &bare, &worker->line);
+    records_query(worker->profile, &bare, &worker->line);
 }
 
-static enum err write_record(struct worker *worker, struct answered *outcome, struct error *why)
+static enum err write_record(struct worker *worker, struct answer *answer, struct error *why)
 {
     struct profile *profile = worker->profile;
-    record_query(profile, outcome, &worker->line);
+    records_query(profile, answer, &worker->line);
     if (worker->line.length >= JOURNAL_LONGEST)
-        record_without_texts(worker, outcome);
+        write_without_texts(worker, answer);
     if (worker->line.failed)
         return err_set(why, ERR_NO_MEMORY, "out of memory");
     return journal_append(&profile->journal, &worker->line, why);
 }
 
-static void count_query(struct profile *profile, const struct answered *outcome)
+static void count_query(struct profile *profile, const struct answer *answer)
 {
     atomic_fetch_add(&profile->done, 1);
-    if (outcome->err)
+    if (answer->err)
         atomic_fetch_add(&profile->failed, 1);
-    if (outcome->reply->output_tokens > 0)
-        atomic_fetch_add(&profile->output_tokens, (uint64_t)outcome->reply->output_tokens);
+    if (answer->reply->output_tokens > 0)
+        atomic_fetch_add(&profile->output_tokens, (uint64_t)answer->reply->output_tokens);
 }
 
-static enum err finish_query(struct worker *worker, struct answered *outcome, struct error *why)
+static enum err finish_query(struct worker *worker, struct answer *answer, struct error *why)
 {
-    grade(worker, outcome->query, outcome);
-    enum err err = write_record(worker, outcome, why);
+    grade(worker, answer->query, answer);
+    enum err err = write_record(worker, answer, why);
     if (!err)
-        count_query(worker->profile, outcome);
+        count_query(worker->profile, answer);
     return err;
 }
 
@@ -279,25 +278,24 @@ static enum err run_query(struct worker *worker, const struct query *query, stru
 {
     struct completion reply;
     struct error reason = {0};
-    struct answered outcome = {.query = query, .reply = &reply};
+    struct answer answer = {.query = query, .reply = &reply};
     enum err broken = ERR_OK;
     for (;;) {
-        outcome.attempts++;
+        answer.attempts++;
         bool again;
-        outcome.err =
-            attempt(worker, query, outcome.attempts, &reply, &reason, &again, &broken, why);
-        if (outcome.attempts == 1)
-            outcome.first_sent = reply.sent;
+        answer.err = attempt(worker, query, answer.attempts, &reply, &reason, &again, &broken, why);
+        if (answer.attempts == 1)
+            answer.first_sent = reply.sent;
         if (!again || broken)
             break;
-        double pause_s = backoff_s(outcome.attempts, &reply);
+        double pause_s = backoff_s(answer.attempts, &reply);
         completion_release(&reply);
         if (!wait_until(worker->profile, clock_now() + from_seconds(pause_s)))
             return ERR_OK; /* interrupted between attempts: as if never sent */
     }
-    outcome.why = outcome.err ? (reason.text[0] ? reason.text : err_text(outcome.err)) : "";
-    if (!broken && (outcome.err != ERR_INTERRUPTED || !atomic_load(&worker->profile->cancel)))
-        broken = finish_query(worker, &outcome, why);
+    answer.why = answer.err ? (reason.text[0] ? reason.text : err_text(answer.err)) : "";
+    if (!broken && (answer.err != ERR_INTERRUPTED || !atomic_load(&worker->profile->cancel)))
+        broken = finish_query(worker, &answer, why);
     completion_release(&reply);
     return broken;
 }
@@ -332,7 +330,7 @@ void workers_take_share(void *context, const struct share *share)
     struct pending *pending = share->trace->context;
     struct text line = {0};
     struct error why = {0};
-    record_energy(profile, pending, share, &line);
+    records_energy(profile, pending, share, &line);
     enum err err = line.failed ? ERR_NO_MEMORY : journal_append(&profile->journal, &line, &why);
     if (err)
         profile_fail(profile, err, &why);

@@ -17,15 +17,15 @@ static struct workload *work_of(double batch, double units, bool is_request)
     return &work;
 }
 
-static struct workload_estimate outcome_of(const struct workload *work)
+static struct workload_estimate estimate_of(const struct workload *work)
 {
     return (struct workload_estimate){.work = work,
-                                      .all = {.latency_s = 0.010,
-                                              .latency_plus_minus = 0.002,
-                                              .joules = {.total = 8},
-                                              .joules_plus_minus = 2,
-                                              .average_w = 800,
-                                              .power_plus_minus = 10},
+                                      .total = {.latency_s = 0.010,
+                                                .latency_plus_minus = 0.002,
+                                                .joules = {.total = 8},
+                                                .joules_plus_minus = 2,
+                                                .average_w = 800,
+                                                .power_plus_minus = 10},
                                       .memory = {.total_peak = 4e9, .capacity = 5e9, .fits = true}};
 }
 
@@ -48,91 +48,91 @@ static void each_limit_against_its_figure(void **state)
         {BUDGET_MEMORY, 2e9, 4e9, -1, BUDGET_FAIL, true},
         {BUDGET_POWER, 795, 800, -5.0 / 795, BUDGET_FAIL, false},
     };
-    struct workload_estimate outcome = outcome_of(work_of(4, 4, false));
+    struct workload_estimate estimate = estimate_of(work_of(4, 4, false));
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct budget budget = budget_none();
         struct budget_check checks[BUDGET_KINDS];
         budget.most[CASES[i].kind] = CASES[i].most;
-        assert_int_equal(budget_judge(&budget, &outcome, checks), 1);
+        assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
         assert_int_equal(checks[0].kind, CASES[i].kind);
         assert_near(checks[0].value, CASES[i].value, 1e-12);
         assert_near(checks[0].margin, CASES[i].margin, 1e-12);
         assert_int_equal(checks[0].verdict, CASES[i].verdict);
         assert_int_equal(checks[0].is_sure, CASES[i].is_sure);
-        assert_int_equal(budget_holds(&budget, &outcome), CASES[i].verdict == BUDGET_PASS);
+        assert_int_equal(budget_holds(&budget, &estimate), CASES[i].verdict == BUDGET_PASS);
     }
 }
 
 static void what_comes_nearer_to_a_broken_limit_is_no_worse(void **state)
 {
-    struct workload_estimate now = outcome_of(work_of(4, 4, false)), then = now;
+    struct workload_estimate now = estimate_of(work_of(4, 4, false)), then = now;
     struct budget budget = budget_none();
     (void)state;
     budget.most[BUDGET_LATENCY] = 0.005; /* broken: 0.010 */
     budget.most[BUDGET_POWER] = 900;     /* kept: 800 */
-    then.all.latency_s = 0.008;
+    then.total.latency_s = 0.008;
     assert_true(budget_is_no_worse(&budget, &now, &then));
-    then.all.average_w = 901; /* what was kept must be */
+    then.total.average_w = 901; /* what was kept must be */
     assert_false(budget_is_no_worse(&budget, &now, &then));
-    then.all.average_w = 800;
-    then.all.latency_s = 0.011;
+    then.total.average_w = 800;
+    then.total.latency_s = 0.011;
     assert_false(budget_is_no_worse(&budget, &now, &then));
-    then.all.latency_s = 0.004;
+    then.total.latency_s = 0.004;
     assert_true(budget_is_no_worse(&budget, &now, &then));
 }
 
 static void a_request_pays_for_all_its_tokens(void **state)
 {
-    struct workload_estimate outcome = outcome_of(work_of(2, 200, true));
+    struct workload_estimate estimate = estimate_of(work_of(2, 200, true));
     struct budget budget = budget_none();
     struct budget_check checks[BUDGET_KINDS];
     (void)state;
     budget.most[BUDGET_ENERGY] = 5;
-    assert_int_equal(budget_judge(&budget, &outcome, checks), 1);
+    assert_int_equal(budget_judge(&budget, &estimate, checks), 1);
     assert_near(checks[0].value, 4, 1e-12);
-    assert_string_equal(budget_energy_unit(&outcome), "request");
+    assert_string_equal(budget_energy_unit(&estimate), "request");
 }
 
 static void what_does_not_fit_keeps_no_limit(void **state)
 {
-    struct workload_estimate outcome = outcome_of(work_of(1, 1, false)), smaller = outcome;
+    struct workload_estimate estimate = estimate_of(work_of(1, 1, false)), smaller = estimate;
     struct budget budget = budget_none();
     struct budget_check checks[BUDGET_KINDS];
     (void)state;
-    outcome.memory.capacity = 3e9;
-    outcome.memory.fits = false;
-    assert_int_equal(budget_judge(&budget, &outcome, checks), 0); /* nobody asked */
+    estimate.memory.capacity = 3e9;
+    estimate.memory.fits = false;
+    assert_int_equal(budget_judge(&budget, &estimate, checks), 0); /* nobody asked */
     budget.most[BUDGET_LATENCY] = 1;
-    assert_int_equal(budget_judge(&budget, &outcome, checks), 2);
+    assert_int_equal(budget_judge(&budget, &estimate, checks), 2);
     assert_int_equal(checks[0].verdict, BUDGET_PASS);
     assert_int_equal(checks[1].kind, BUDGET_FIT);
     assert_int_equal(checks[1].verdict, BUDGET_FAIL);
     assert_near(checks[1].left, -1e9, 0);
     assert_near(checks[1].margin, -1.0 / 3, 1e-12);
-    assert_false(budget_holds(&budget, &outcome));
-    assert_true(budget_is_no_worse(&budget, &outcome, &smaller));
-    outcome.memory.capacity = UNKNOWN; /* which cannot be broken */
-    outcome.memory.fits = true;
-    assert_true(budget_holds(&budget, &outcome));
+    assert_false(budget_holds(&budget, &estimate));
+    assert_true(budget_is_no_worse(&budget, &estimate, &smaller));
+    estimate.memory.capacity = UNKNOWN; /* which cannot be broken */
+    estimate.memory.fits = true;
+    assert_true(budget_holds(&budget, &estimate));
 }
 
 static void no_limit_holds_and_one_that_cannot_be_judged_does_not(void **state)
 {
-    struct workload_estimate outcome = outcome_of(work_of(1, 1, false));
+    struct workload_estimate estimate = estimate_of(work_of(1, 1, false));
     struct budget budget = budget_none();
     (void)state;
     assert_false(budget_has_any(&budget));
-    assert_true(budget_holds(&budget, &outcome));
-    outcome.all.average_w = UNKNOWN;
+    assert_true(budget_holds(&budget, &estimate));
+    estimate.total.average_w = UNKNOWN;
     budget.most[BUDGET_POWER] = 1000;
     assert_true(budget_has_any(&budget));
-    assert_false(budget_holds(&budget, &outcome));
-    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_UNKNOWN);
+    assert_false(budget_holds(&budget, &estimate));
+    assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_UNKNOWN);
     budget.most[BUDGET_LATENCY] = 1;
-    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_UNKNOWN);
+    assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_UNKNOWN);
     budget.most[BUDGET_LATENCY] = 0.001; /* one that is broken settles it */
-    assert_int_equal(budget_verdict(&budget, &outcome), BUDGET_FAIL);
+    assert_int_equal(budget_verdict(&budget, &estimate), BUDGET_FAIL);
 }
 
 int main(void)

@@ -18,11 +18,11 @@ static struct partition cut(const struct graph *graph, enum partition_fusion fus
     return partition;
 }
 
-static bool reads(const struct graph *graph, const struct graph_node *node, node_id maker)
+static bool reads(const struct graph *graph, const struct graph_node *node, node_id producer)
 {
     for (size_t i = 0; i < node->input_count; i++) {
         const struct graph_tensor *tensor = graph_input(graph, node, i);
-        if (tensor && tensor->maker == maker)
+        if (tensor && tensor->producer == producer)
             return true;
     }
     return false;
@@ -142,7 +142,7 @@ static void test_branches_by_hand(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "branches", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1, 100});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1, 100});
     tensor_id a = build_op(&b, GRAPH_SOFTMAX, "a", x);
     tensor_id c = build_op(&b, GRAPH_SOFTMAX, "c", build_op(&b, GRAPH_SOFTMAX, "b", x));
     tensor_id d = build_op(&b, GRAPH_SOFTMAX, "d", x);

@@ -49,8 +49,8 @@ static void one_that_cannot_comes_last(void **state)
         assert_non_null(points.items[i].work);
         assert_false(i >= 4 && points.items[i].on_frontier);
         if (i > 0 && i < 4)
-            assert_true(workload_estimate_joules_per_unit(&points.items[i - 1].outcome) <=
-                        workload_estimate_joules_per_unit(&points.items[i].outcome));
+            assert_true(workload_estimate_joules_per_unit(&points.items[i - 1].estimate) <=
+                        workload_estimate_joules_per_unit(&points.items[i].estimate));
     }
     assert_true(points.items[0].on_frontier); /* nothing costs less */
     estimate_grid_release(&points);
@@ -62,12 +62,12 @@ static void one_that_cannot_comes_last(void **state)
 /* Is there another point of the same demand that is as good in both, and better in one? */
 static bool is_beaten(const struct estimate_grid *points, const struct grid_point *mine)
 {
-    double joules = workload_estimate_joules_per_unit(&mine->outcome),
-           seconds = mine->outcome.all.latency_s;
+    double joules = workload_estimate_joules_per_unit(&mine->estimate),
+           seconds = mine->estimate.total.latency_s;
     for (size_t i = 0; i < points->count; i++) {
         const struct grid_point *other = &points->items[i];
-        double x = workload_estimate_joules_per_unit(&other->outcome),
-               y = other->outcome.all.latency_s;
+        double x = workload_estimate_joules_per_unit(&other->estimate),
+               y = other->estimate.total.latency_s;
         if (other->work->spec.setting.context == mine->work->spec.setting.context && x <= joules &&
             y <= seconds && (x < joules || y < seconds))
             return true;
@@ -110,11 +110,11 @@ static void demands_do_not_compete(void **state)
         const struct grid_point *point = &points.items[i];
         static const int64_t SORTED[CONTEXTS] = {512, 2048, 8192};
         assert_int_equal(point->demand, i / 4);
-        assert_int_equal(point->place, i % 4);
+        assert_int_equal(point->rank, i % 4);
         assert_int_equal(point->work->spec.setting.context, SORTED[i / 4]);
         assert_int_equal(point->on_frontier, !is_beaten(&points, point));
-        assert_true(point->place == 0 || workload_estimate_joules_per_unit(&point[-1].outcome) <=
-                                             workload_estimate_joules_per_unit(&point->outcome));
+        assert_true(point->rank == 0 || workload_estimate_joules_per_unit(&point[-1].estimate) <=
+                                            workload_estimate_joules_per_unit(&point->estimate));
     }
     estimate_grid_release(&points);
     model_close(&model);

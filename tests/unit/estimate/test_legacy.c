@@ -15,7 +15,7 @@ static struct graph build(const char *name)
 {
     struct graph graph;
     struct error why = {0};
-    struct graph_setting setting = {.batch = 1};
+    struct graph_options setting = {.batch = 1};
     const struct zoo_entry *entry = zoo_find(name);
     assert_non_null(entry);
     assert_int_equal(zoo_build(entry, &setting, &graph, &why), ERR_OK);
@@ -79,8 +79,8 @@ static void test_resnet18(void **state)
     assert_reads(e->average_w, 2, "366.07");
     assert_reads(e->latency_s * 1e3, 2, "0.56");
     assert_reads(e->efficiency * 100, 1, "14.8");
-    assert_reads(e->utilisation * 100, 0, "41");
-    assert_reads(e->utilisation * 100, 2, "41.26");
+    assert_reads(e->utilization * 100, 0, "41");
+    assert_reads(e->utilization * 100, 2, "41.26");
     assert_reads(e->wasted_j * 1e6, 0, "73028");
     assert_reads(total_of(&compat, "conv1") * 1e6, 0, "8761");
     assert_reads(total_of(&compat, "layer4.0.conv2") * 1e6, 0, "8665");

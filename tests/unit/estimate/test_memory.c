@@ -64,12 +64,12 @@ static bool goes_out(const struct graph *graph, bool in_place, tensor_id root)
 static struct needs needs_of(const struct partition *partition, bool in_place, tensor_id root)
 {
     const struct graph *graph = partition->graph;
-    node_id maker = graph->tensors[root].maker;
+    node_id producer = graph->tensors[root].producer;
     int made = 0, last_read = -1;
     bool is_read_elsewhere = false;
     for (size_t s = 0; s < partition->count; s++)
         for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++)
-            if (partition->nodes[partition->subgraphs[s].first_node + k] == maker)
+            if (partition->nodes[partition->subgraphs[s].first_node + k] == producer)
                 made = (int)s;
     for (size_t s = 0; s < partition->count; s++)
         for (uint32_t k = 0; k < partition->subgraphs[s].node_count; k++) {
@@ -77,10 +77,10 @@ static struct needs needs_of(const struct partition *partition, bool in_place, t
             if (!reads(graph, in_place, &graph->nodes[id], root))
                 continue;
             last_read = (int)s;
-            is_read_elsewhere |= maker < 0 || (int)s != made;
+            is_read_elsewhere |= producer < 0 || (int)s != made;
         }
     bool leaves = goes_out(graph, in_place, root);
-    bool is_unread = last_read < 0 && maker >= 0; /* it is written all the same */
+    bool is_unread = last_read < 0 && producer >= 0; /* it is written all the same */
     int last = last_read > made ? last_read : made;
     return (struct needs){.is_stored = leaves || is_read_elsewhere || is_unread,
                           .first = made,
@@ -162,7 +162,7 @@ static void test_a_residual_is_kept(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "residual", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1, 1000});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1, 1000});
     tensor_id y = build_op(&b, GRAPH_SOFTMAX, "a", x);
     y = build_view(&b, "view", y, 3, (int64_t[]){1, 10, 100});
     y = build_view(&b, "back", y, 2, (int64_t[]){1, 1000});
@@ -202,7 +202,7 @@ static void test_shared_and_stored_weights(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "tied", &why);
-    tensor_id ids = build_input(&b, "ids", GRAPH_INTEGERS_64, 2, (int64_t[]){1, 4});
+    tensor_id ids = build_input(&b, "ids", GRAPH_INT64, 2, (int64_t[]){1, 4});
     tensor_id table = build_tensor(&b, GRAPH_PARAMETER, "table", 2, (int64_t[]){100, 8});
     tensor_id x = build_embedding_with(&b, "embed", ids, table);
     build_output(&b, build_linear_with(&b, "head", x, table, GRAPH_NONE, 100));
@@ -295,7 +295,7 @@ static void test_what_devices_divide(void **state)
         struct model model;
         struct graph graph;
         struct error why = {0};
-        struct graph_setting setting = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 64};
+        struct graph_options setting = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 64};
         assert_int_equal(model_open(CASES[c].model, &model, &why), ERR_OK);
         assert_int_equal(model_graph(&model, &setting, &graph, &why), ERR_OK);
         struct partition partition = cut(&graph, PARTITION_FUSED);

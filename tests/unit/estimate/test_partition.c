@@ -52,7 +52,7 @@ static void test_a_residual_block(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "block", &why);
-    tensor_id image = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){1, 3, 8, 8});
+    tensor_id image = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){1, 3, 8, 8});
     tensor_id x = build_op(&b, GRAPH_RELU, "relu", conv_bn(&b, "stem", image, 3));
     tensor_id y = build_op(&b, GRAPH_RELU, "relu1", conv_bn(&b, "conv1", x, 3));
     y = conv_bn(&b, "conv2", y, 3);
@@ -71,7 +71,7 @@ static void test_a_decoder_layer(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "layer", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){1, 4, 16});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){1, 4, 16});
     tensor_id n = build_norm(&b, GRAPH_RMS_NORM, "norm", x, false);
     tensor_id q = build_op(&b, GRAPH_ROTATION, "q_rope", build_linear(&b, "q", n, 16, false));
     tensor_id k = build_op(&b, GRAPH_ROTATION, "k_rope", build_linear(&b, "k", n, 8, false));
@@ -102,10 +102,10 @@ static void test_attention_and_gelu_in_small_steps(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "steps", &why);
-    tensor_id q = build_input(&b, "q", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
-    tensor_id k = build_input(&b, "k", GRAPH_NUMBERS, 3, (int64_t[]){2, 8, 4});
-    tensor_id v = build_input(&b, "v", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
-    tensor_id mask = build_input(&b, "mask", GRAPH_NUMBERS, 3, (int64_t[]){1, 4, 4});
+    tensor_id q = build_input(&b, "q", GRAPH_FLOAT, 3, (int64_t[]){2, 4, 8});
+    tensor_id k = build_input(&b, "k", GRAPH_FLOAT, 3, (int64_t[]){2, 8, 4});
+    tensor_id v = build_input(&b, "v", GRAPH_FLOAT, 3, (int64_t[]){2, 4, 8});
+    tensor_id mask = build_input(&b, "mask", GRAPH_FLOAT, 3, (int64_t[]){1, 4, 4});
     tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "scale", 1, (int64_t[]){1});
     tensor_id s = build_binary(&b, GRAPH_DIV, "div", build_matmul(&b, "qk", q, k), scale);
     s = build_op(&b, GRAPH_SOFTMAX, "softmax", build_binary(&b, GRAPH_ADD, "masked", s, mask));
@@ -123,7 +123,7 @@ static void test_swish_and_a_norm_in_small_steps(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "steps", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){1, 3, 8, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){1, 3, 8, 8});
     tensor_id one = build_tensor(&b, GRAPH_CONSTANT, "one", 1, (int64_t[]){1});
     tensor_id y = build_conv(&b, "conv", x, (struct build_conv){.channels = 4, .kernel = 1});
     y = build_binary(&b, GRAPH_MUL, "mul", y, build_op(&b, GRAPH_SIGMOID, "sigmoid", y));
@@ -149,7 +149,7 @@ static void test_what_is_rearranged_is_read_where_it_lies(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "turned", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 8});
     tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "scale", 1, (int64_t[]){1});
     tensor_id all = build_linear(&b, "qkv", x, 24, true);
     tensor_id q = build_rearrange(&b, "q", all, 3, (int64_t[]){2, 4, 4});
@@ -181,9 +181,9 @@ static void test_attention_that_replaces_what_is_no_number(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "masked", &why);
-    tensor_id q = build_input(&b, "q", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
-    tensor_id k = build_input(&b, "k", GRAPH_NUMBERS, 3, (int64_t[]){2, 8, 4});
-    tensor_id v = build_input(&b, "v", GRAPH_NUMBERS, 3, (int64_t[]){2, 4, 8});
+    tensor_id q = build_input(&b, "q", GRAPH_FLOAT, 3, (int64_t[]){2, 4, 8});
+    tensor_id k = build_input(&b, "k", GRAPH_FLOAT, 3, (int64_t[]){2, 8, 4});
+    tensor_id v = build_input(&b, "v", GRAPH_FLOAT, 3, (int64_t[]){2, 4, 8});
     tensor_id s = build_op(&b, GRAPH_SOFTMAX, "softmax", build_matmul(&b, "qk", q, k));
     tensor_id n = build_op(&b, GRAPH_UNARY, "is_nan", s);
     s = build_binary(&b, GRAPH_WHERE, "replaced", n, s);
@@ -198,7 +198,7 @@ static void test_a_rotation_in_small_steps(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "rotated", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 8});
     tensor_id cosines = build_tensor(&b, GRAPH_BUFFER, "cos", 2, (int64_t[]){4, 8});
     tensor_id sines = build_tensor(&b, GRAPH_BUFFER, "sin", 2, (int64_t[]){4, 8});
     x = build_linear(&b, "q", x, 8, false);
@@ -219,7 +219,7 @@ static void test_a_cast_is_a_step_like_any(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "integers", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 8});
     tensor_id scale = build_tensor(&b, GRAPH_CONSTANT, "scale", 1, (int64_t[]){1});
     x = build_op(&b, GRAPH_CAST, "cast", build_linear(&b, "fc", x, 8, false));
     build_output(&b, build_binary(&b, GRAPH_MUL, "scaled", x, scale));
@@ -234,7 +234,7 @@ static void test_parts_put_together_again(void **state)
         struct graph graph;
         struct error why = {0};
         struct build b = build_begin(&graph, "roll", &why);
-        tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 6});
+        tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 6});
         tensor_id y = build_norm(&b, GRAPH_LAYER_NORM, "norm", x, true);
         tensor_id parts[] = {build_rearrange(&b, "end", y, 2, (int64_t[]){3, 6}),
                              build_rearrange(&b, "begin", is_other ? x : y, 2, (int64_t[]){1, 6})};
@@ -254,7 +254,7 @@ static void test_what_is_rearranged_to_go_out_is_written(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "out", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 6});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 6});
     build_output(&b, build_rearrange(&b, "turned", x, 2, (int64_t[]){6, 4}));
     ASSERT_PATTERNS(&b, "rearrange");
 }
@@ -265,7 +265,7 @@ static void test_what_is_read_twice_or_goes_out_is_not_fused(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "m", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){2, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){2, 8});
     tensor_id a = build_linear(&b, "a", x, 8, false);
     build_output(&b, a);
     tensor_id c = build_op(&b, GRAPH_RELU, "relu", a);
@@ -282,7 +282,7 @@ static void test_an_end_of_another_size_is_not_fused(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "squeeze", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){1, 4, 8, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){1, 4, 8, 8});
     tensor_id s = build_global_pool(&b, "pool", x);
     s = build_conv(&b, "fc", s, (struct build_conv){.channels = 4, .kernel = 1, .has_bias = true});
     s = build_op(&b, GRAPH_SIGMOID, "sigmoid", s);
@@ -297,7 +297,7 @@ static void test_siblings_run_before_those_that_read_any(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "m", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){2, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){2, 8});
     tensor_id q = build_linear(&b, "q", x, 8, false);
     tensor_id k = build_linear(&b, "k", x, 8, false);
     build_output(&b, build_op(&b, GRAPH_SOFTMAX, "soft", k));
@@ -312,9 +312,9 @@ static void test_experts_are_no_siblings_of_their_router(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "experts", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){2, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){2, 8});
     build_output(&b, build_linear(&b, "router", x, 4, false));
-    struct graph_node expert = {.op = GRAPH_LINEAR, .name = "experts", .weight_share = 0.5};
+    struct graph_node expert = {.op = GRAPH_LINEAR, .name = "experts", .weight_fraction = 0.5};
     tensor_id weight = build_tensor(&b, GRAPH_PARAMETER, "w", 2, (int64_t[]){8, 8});
     tensor_id in[] = {x, weight};
     build_output(&b, build_node(&b, &expert, in, 2, 2, (int64_t[]){2, 8}));
@@ -385,7 +385,7 @@ static double share_shown(const struct graph *graph, const struct graph_node *no
     double shown = graph_elements(&graph->tensors[id]);
     double all = graph_elements(&graph->tensors[root]);
     if (graph->tensors[root].role == GRAPH_PARAMETER)
-        return node->weight_share;
+        return node->weight_fraction;
     return shown < all ? shown / all : 1;
 }
 
@@ -440,8 +440,8 @@ static void check_border(const struct partition *partition, bool in_place, size_
         if (graphs_shown_by(graph, in_place, (tensor_id)t) != (tensor_id)t)
             continue;
         struct uses uses = uses_of(partition, in_place, (tensor_id)t, (int)index, owner);
-        node_id maker = graph->tensors[t].maker;
-        bool is_mine = maker >= 0 && owner[maker] == (int)index;
+        node_id producer = graph->tensors[t].producer;
+        bool is_mine = producer >= 0 && owner[producer] == (int)index;
         bool is_unread = !uses.inside && !uses.outside;
         if (is_mine && (uses.goes_out || uses.outside || is_unread))
             out += whole(graph, (tensor_id)t);
@@ -485,12 +485,12 @@ static void check_inner(const struct partition *partition, bool in_place, const 
     const struct graph *graph = partition->graph;
     for (size_t t = 0; t < graph->tensor_count; t++) {
         tensor_id root = graphs_shown_by(graph, in_place, (tensor_id)t);
-        node_id maker = graph->tensors[root].maker;
-        if (!graph->tensors[t].is_output || maker < 0)
+        node_id producer = graph->tensors[root].producer;
+        if (!graph->tensors[t].is_output || producer < 0)
             continue;
         for (size_t n = 0; n < graph->node_count; n++) /* what goes out ends its chain */
             if (reads(graph, in_place, &graph->nodes[n], root))
-                assert_true(owner[n] != owner[maker]);
+                assert_true(owner[n] != owner[producer]);
     }
 }
 
@@ -626,7 +626,7 @@ static void test_layers_of_a_decoder_are_alike(void **state)
     (void)state;
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_setting setting = {.phase = GRAPH_DECODE, .context = 1000};
+    struct graph_options setting = {.phase = GRAPH_DECODE, .context = 1000};
     assert_int_equal(zoo_build(zoo_find("llama-3.2-1b"), &setting, &graph, &why), ERR_OK);
     struct partition partition = cut(&graph, PARTITION_FUSED);
     check_kinds(&partition);

@@ -9,7 +9,7 @@
 #include "support/devices.h"
 #include "support/graphs.h"
 #include "support/unit.h"
-#include "support/ways.h"
+#include "support/hardware_paths.h"
 
 static struct partition cut(const struct graph *graph)
 {
@@ -36,7 +36,7 @@ static void one_product(struct graph *graph)
 {
     struct error why = {0};
     struct build b = build_begin(graph, "product", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1024, 1024});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1024, 1024});
     build_output(&b, build_linear(&b, "w", x, 1024, false));
     assert_int_equal(build_end(&b), ERR_OK);
 }
@@ -62,7 +62,7 @@ static void test_a_product_by_hand(void **state)
     assert_near(e.joules.compute, flops * 0.5e-12, 1e-12);
     assert_near(e.joules.memory, bytes * 10e-12, 1e-12);
     assert_near(e.joules.idle, 20 * e.latency_s, 1e-12);
-    assert_near(e.utilisation, 1 / waves, 1e-9);
+    assert_near(e.utilization, 1 / waves, 1e-9);
     assert_near(e.mfu, 1 / waves, 1e-9);
     assert_near(e.mbu, bytes / 1e12 / e.latency_s, 1e-9);
     assert_near(e.wasted_j, e.joules.idle * (1 - 1 / waves), 1e-12);
@@ -84,7 +84,7 @@ static void test_a_softmax_by_hand(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "softmax", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1000, 1024});
     build_output(&b, build_op(&b, GRAPH_SOFTMAX, "softmax", x));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
@@ -95,7 +95,7 @@ static void test_a_softmax_by_hand(void **state)
     assert_near(e.rows[0].compute_s, flops / 10e12, 1e-15);
     assert_near(e.latency_s, bytes / 1e12, 1e-15);
     assert_near(e.joules.compute, flops * 2e-12, 1e-15);
-    assert_near(e.utilisation, flops / 10e12 / e.latency_s, 1e-9);
+    assert_near(e.utilization, flops / 10e12 / e.latency_s, 1e-9);
     assert_near(e.mfu, 0, 0);
     assert_near(e.mbu, 1, 1e-9);
     assert_int_equal(e.rows[0].bound, BOUND_MEMORY);
@@ -112,7 +112,7 @@ static void test_recurrent_steps_by_hand(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "lstm", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){16, 100, 128});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){16, 100, 128});
     build_output(&b, build_recurrent(&b, GRAPH_LSTM, "lstm", x, 256, false));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
@@ -272,7 +272,7 @@ static void test_unknown_operators_cost_confidence(void **state)
     struct graph graph;
     struct error why = {0};
     struct build b = build_begin(&graph, "unknown", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){1000, 1024});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){1000, 1024});
     build_output(&b, build_op(&b, GRAPH_UNKNOWN, "frobnicate", x));
     assert_int_equal(build_end(&b), ERR_OK);
     struct partition partition = cut(&graph);
@@ -311,7 +311,7 @@ static void check_sums(const struct pass_estimate *e)
         peak = fmax(peak, joules->total / row->latency_s);
         assert_true(relative(joules->total, joules->compute + joules->memory + joules->idle +
                                                 joules->link) < 1e-12);
-        assert_true(row->utilisation >= 0 && row->utilisation <= 1 + 1e-12);
+        assert_true(row->utilization >= 0 && row->utilization <= 1 + 1e-12);
         assert_true(row->latency_s >= fmax(row->compute_s, row->memory_s));
     }
     for (int i = 0; i < BOUND_COUNT; i++)
@@ -365,8 +365,8 @@ static bool has(const struct hardware *hardware, enum precision precision)
 {
     enum precision used;
     return is_known(hardware_matmul_flops(hardware, precision, &used)) &&
-           is_known(product_joules(hardware, precision)) &&
-           is_known(other_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
+           is_known(matmul_joules(hardware, precision)) &&
+           is_known(elementwise_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
            is_known(hardware->limit_w.value) &&
            is_known(hardware_main_memory(hardware)->joules_per_byte.value);
 }
@@ -437,7 +437,7 @@ static void check_every_row(const struct partition *partition, const struct hard
         joules += row->joules.total;
         idle += row->joules.idle;
         bytes += row->bytes;
-        wasted += row->joules.idle * (1 - row->utilisation);
+        wasted += row->joules.idle * (1 - row->utilization);
         peak = row->latency_s > 0 && watts > peak ? watts : peak;
     }
     assert_same(full.latency_s, latency);
@@ -455,7 +455,7 @@ static void check_every_row(const struct partition *partition, const struct hard
     assert_same(sums.joules_plus_minus, full.joules_plus_minus);
     assert_same(sums.power_plus_minus, full.power_plus_minus);
     assert_same(sums.peak_w, full.peak_w);
-    assert_same(sums.utilisation, full.utilisation);
+    assert_same(sums.utilization, full.utilization);
     assert_same(sums.memory.total_peak, full.memory.total_peak);
     assert_memory_equal(sums.bound_counts, full.bound_counts, sizeof full.bound_counts);
     pass_estimate_release(&full);

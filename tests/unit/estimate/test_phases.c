@@ -34,7 +34,7 @@ static void run(enum graph_phase phase, int64_t batch, int64_t tokens, int64_t c
                 struct phase *out)
 {
     struct error why = {0};
-    struct graph_setting setting = {
+    struct graph_options setting = {
         .phase = phase, .batch = batch, .tokens = tokens, .context = context};
     struct estimate_config how = {.precision = PRECISION_FP16};
     assert_int_equal(zoo_build(zoo_find("gpt2"), &setting, &out->graph, &why), ERR_OK);

@@ -20,7 +20,7 @@ static void build_layer(struct graph *graph)
 {
     struct error why = {0};
     struct build b = build_begin(graph, "layer", &why);
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){1, TOKENS, FEATURES});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){1, TOKENS, FEATURES});
     int64_t cache[] = {1, BEFORE, HEADS_KV * SIZE};
     tensor_id keys = build_tensor(&b, GRAPH_CACHE, "keys", 3, cache);
     tensor_id values = build_tensor(&b, GRAPH_CACHE, "values", 3, cache);
@@ -35,7 +35,7 @@ static void build_layer(struct graph *graph)
                                         .key_size = SIZE,
                                         .value_size = SIZE,
                                         .tokens = TOKENS,
-                                        .before = BEFORE,
+                                        .cached = BEFORE,
                                         .sequences = 1,
                                         .is_causal = true};
     in(&b, DECODER_ATTN_SCORES, x);
@@ -173,7 +173,7 @@ static void test_traffic(void **state)
 /* ---- experts ---- */
 
 /* What all devices send in one pass, with 16 bits a number. */
-static double link_bytes(const char *name, struct graph_setting setting, int devices)
+static double link_bytes(const char *name, struct graph_options setting, int devices)
 {
     struct device device;
     struct model model;
@@ -212,8 +212,8 @@ static void test_experts_are_summed_before_they_are_sent(void **state)
         for (int devices = 2; devices <= 8; devices *= 2) {
             double sums = 2 * MODELS[m].layers * MODELS[m].width, logits = MODELS[m].vocabulary;
             double ring = 2.0 * (devices - 1); /* bytes of a number, sent by all but one */
-            struct graph_setting decode = {.phase = GRAPH_DECODE, .batch = 4, .context = 128};
-            struct graph_setting prefill = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 4096};
+            struct graph_options decode = {.phase = GRAPH_DECODE, .batch = 4, .context = 128};
+            struct graph_options prefill = {.phase = GRAPH_PREFILL, .batch = 1, .tokens = 4096};
             assert_near(link_bytes(MODELS[m].name, decode, devices), 4 * ring * (2 * sums + logits),
                         1e-3);
             assert_near(link_bytes(MODELS[m].name, prefill, devices),

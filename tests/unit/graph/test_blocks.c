@@ -29,7 +29,7 @@ static struct build begin(int64_t tokens, tensor_id *x)
 {
     graph_release(&graph);
     struct build b = build_begin(&graph, "model", &why);
-    *x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){BATCH, tokens, HIDDEN});
+    *x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){BATCH, tokens, HIDDEN});
     return b;
 }
 
@@ -98,7 +98,7 @@ static void test_biases(void **state)
     (void)state;
     struct block block = plain();
     tensor_id x;
-    block.has_qkv_bias = block.has_output_bias = block.lacks_key_bias = true;
+    block.has_qkv_bias = block.has_output_bias = block.has_no_key_bias = true;
     block.norm = GRAPH_LAYER_NORM;
     struct build b = begin(TOKENS, &x);
     x = block_attention(&b, &block, &NAMES.attention, &(struct block_pass){0}, x);
@@ -117,14 +117,14 @@ static void test_a_fused_matrix_is_the_same(void **state)
         struct block block = plain();
         tensor_id x;
         block.has_fused_qkv = i & 1;
-        block.has_rotation = i & 2;
+        block.has_rotary = i & 2;
         block.has_qkv_bias = true;
         struct build b = begin(TOKENS, &x);
-        struct block_pass pass = {.has_cache = true, .before = 7};
+        struct block_pass pass = {.has_cache = true, .cached = 7};
         x = block_attention(&b, &block, &NAMES.attention, &pass, x);
         costs[i] = end(&b, x, TOKENS);
         parameters[i] = graph_parameters(&graph);
-        assert_int_equal(has_node(GRAPH_ROTATION), block.has_rotation);
+        assert_int_equal(has_node(GRAPH_ROTATION), block.has_rotary);
     }
     for (int i = 0; i < 4; i++) {
         assert_near(parameters[i], parameters[0], 0);
@@ -147,7 +147,7 @@ static void test_a_window(void **state)
     tensor_id x;
     block.window = 4;
     struct build b = begin(1, &x);
-    struct block_pass pass = {.has_cache = true, .before = 100};
+    struct block_pass pass = {.has_cache = true, .cached = 100};
     x = block_attention(&b, &block, &NAMES.attention, &pass, x);
     struct graph_cost cost = end(&b, x, 1);
     assert_near(cost.in.cached, BATCH * 3.0 * 2 * KV * SIZE, 0);
@@ -163,8 +163,8 @@ static void test_cross_attention(void **state)
     struct block block = plain();
     tensor_id x;
     struct build b = begin(TOKENS, &x);
-    tensor_id states = build_input(&b, "y", GRAPH_NUMBERS, 3, (int64_t[]){BATCH, OTHERS, FEATURES});
-    struct block_pass pass = {.has_cache = true, .others = OTHERS, .other_states = states};
+    tensor_id states = build_input(&b, "y", GRAPH_FLOAT, 3, (int64_t[]){BATCH, OTHERS, FEATURES});
+    struct block_pass pass = {.has_cache = true, .cross_tokens = OTHERS, .cross_states = states};
     x = block_attention(&b, &block, &NAMES.attention, &pass, x);
     struct graph_cost cost = end(&b, x, TOKENS);
     double query = HIDDEN * 1.0 * HEADS * SIZE, others = FEATURES * 2.0 * KV * SIZE;
@@ -174,7 +174,7 @@ static void test_cross_attention(void **state)
     assert_near(cost.out.cached, BATCH * OTHERS * 2.0 * KV * SIZE, 0);
 
     b = begin(1, &x);
-    pass.other_states = GRAPH_NONE;
+    pass.cross_states = GRAPH_NONE;
     x = block_attention(&b, &block, &NAMES.attention, &pass, x);
     cost = end(&b, x, 1);
     assert_near(cost.macs, BATCH * (query + OUT) + OTHERS * PER_PAIR, 0);
@@ -213,7 +213,7 @@ static void test_norms_before_or_after(void **state)
     for (int after = 0; after < 2; after++) {
         struct block block = plain();
         tensor_id x;
-        block.norms_after = after;
+        block.is_post_norm = after;
         struct build b = begin(TOKENS, &x);
         x = block_stack(&b, &block, &NAMES, &(struct block_pass){0}, 3, "layers.", x);
         (void)end(&b, x, TOKENS);

@@ -21,7 +21,7 @@ static int tear_down(void **state)
 
 static tensor_id input(struct build *b, int rank, const int64_t *dims)
 {
-    return build_input(b, "x", GRAPH_NUMBERS, rank, dims);
+    return build_input(b, "x", GRAPH_FLOAT, rank, dims);
 }
 #define INPUT(b, ...)                                                                              \
     input(b, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
@@ -123,11 +123,11 @@ static void test_names_have_the_prefix(void **state)
     (void)state;
     struct build b = begin();
     tensor_id x = INPUT(&b, 2, 3);
-    build_inside(&b, "layer%d.%d.", 3, 1);
+    build_scope(&b, "layer%d.%d.", 3, 1);
     b.layer = 7;
     b.component = DECODER_HEAD;
     x = build_linear(&b, "fc", x, 5, true);
-    build_inside(&b, "%s", "");
+    build_scope(&b, "%s", "");
     b.layer = GRAPH_NONE;
     build_output(&b, build_op(&b, GRAPH_RELU, "relu", x));
     assert_int_equal(build_end(&b), ERR_OK);
@@ -147,7 +147,7 @@ static void test_a_tied_head_is_counted_once(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id ids = build_input(&b, "ids", GRAPH_INTEGERS_64, 2, (int64_t[]){1, 6});
+    tensor_id ids = build_input(&b, "ids", GRAPH_INT64, 2, (int64_t[]){1, 6});
     tensor_id table = build_tensor(&b, GRAPH_PARAMETER, "table", 2, (int64_t[]){100, 8});
     tensor_id x = build_embedding_with(&b, "embed", ids, table);
     x = build_linear_with(&b, "head", x, table, GRAPH_NONE, 100);
@@ -216,7 +216,7 @@ static void test_the_first_failure_stays(void **state)
     };
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
         struct build b = begin();
-        build_inside(&b, "%s", "block.");
+        build_scope(&b, "%s", "block.");
         REFUSED[i](&b);
         if (b.err != ERR_BAD_VALUE)
             print_error("case %zu\n", i);

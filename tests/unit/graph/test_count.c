@@ -68,7 +68,7 @@ static struct setting draw_setting(void)
 static tensor_id convolve(struct build *b, const struct setting *s, bool is_transposed)
 {
     int64_t dims[] = {s->batch, s->in, s->size[0], s->size[1]};
-    tensor_id x = build_input(b, "x", GRAPH_NUMBERS, 4, dims);
+    tensor_id x = build_input(b, "x", GRAPH_FLOAT, 4, dims);
     return build_conv(b, "conv", x,
                       (struct build_conv){.channels = s->out,
                                           .kernel = s->kernel[0],
@@ -187,11 +187,11 @@ static void test_convolutions_of_one_and_three_dimensions(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){2, 8, 100});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){2, 8, 100});
     (void)build_conv(&b, "c", x, (struct build_conv){.channels = 6, .kernel = 5, .stride = 2});
     assert_near(last_cost(&b).macs, 2.0 * 6 * 48 * 8 * 5, 0);
     b = begin();
-    x = build_input(&b, "x", GRAPH_NUMBERS, 5, (int64_t[]){1, 3, 8, 9, 10});
+    x = build_input(&b, "x", GRAPH_FLOAT, 5, (int64_t[]){1, 3, 8, 9, 10});
     (void)build_conv(&b, "c", x, (struct build_conv){.channels = 4, .kernel = 3, .pad = 1});
     assert_near(last_cost(&b).macs, 4.0 * 8 * 9 * 10 * 3 * 27, 0);
 }
@@ -202,15 +202,15 @@ static void test_linear_and_matmul(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){2, 5, 7});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){2, 5, 7});
     (void)build_linear(&b, "fc", x, 11, true);
     struct graph_cost cost = last_cost(&b);
     assert_near(cost.macs, 2 * 5 * 7 * 11, 0);
     assert_near(cost.elementwise, 2 * 5 * 11, 0);
     assert_near(cost.weights.weights, 7 * 11 + 11, 0);
     b = begin();
-    x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){2, 3, 5, 7});
-    tensor_id y = build_input(&b, "y", GRAPH_NUMBERS, 4, (int64_t[]){2, 3, 7, 13});
+    x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){2, 3, 5, 7});
+    tensor_id y = build_input(&b, "y", GRAPH_FLOAT, 4, (int64_t[]){2, 3, 7, 13});
     (void)build_matmul(&b, "mm", x, y);
     cost = last_cost(&b);
     assert_near(cost.macs, 2 * 3 * 5 * 7 * 13, 0);
@@ -223,17 +223,18 @@ static void test_linear_and_matmul(void **state)
 static double pairs(const struct graph_attention *a)
 {
     double seen = 0;
-    int64_t all = a->others > 0 ? a->others : a->before + a->tokens;
+    int64_t all = a->cross_tokens > 0 ? a->cross_tokens : a->cached + a->tokens;
     for (int64_t query = 0; query < a->tokens; query++) {
         int64_t sees = 0;
         for (int64_t key = 0; key < all; key++) {
-            int64_t ahead = key - (a->before + query);
-            bool is_hidden = a->others == 0 && a->is_causal && ahead > 0;
-            bool is_far = a->others == 0 && a->is_causal && a->window > 0 && -ahead >= a->window;
+            int64_t ahead = key - (a->cached + query);
+            bool is_hidden = a->cross_tokens == 0 && a->is_causal && ahead > 0;
+            bool is_far =
+                a->cross_tokens == 0 && a->is_causal && a->window > 0 && -ahead >= a->window;
             sees += !is_hidden && !is_far;
         }
         /* One that sees both ways sees so many, wherever they lie. */
-        if (!a->is_causal && a->others == 0 && a->window > 0 && sees > a->window)
+        if (!a->is_causal && a->cross_tokens == 0 && a->window > 0 && sees > a->window)
             sees = a->window;
         seen += (double)sees;
     }
@@ -243,16 +244,16 @@ static double pairs(const struct graph_attention *a)
 static void check_attention(struct graph_attention a)
 {
     struct build b = begin();
-    int64_t keys = a.others > 0 ? a.others : a.tokens;
+    int64_t keys = a.cross_tokens > 0 ? a.cross_tokens : a.tokens;
     int64_t dims_q[] = {a.sequences, a.tokens, a.heads * a.key_size};
     int64_t dims_k[] = {a.sequences, keys, a.heads_kv * a.key_size};
     int64_t dims_v[] = {a.sequences, keys, a.heads_kv * a.value_size};
-    tensor_id q = build_input(&b, "q", GRAPH_NUMBERS, 3, dims_q);
-    tensor_id k = build_input(&b, "k", GRAPH_NUMBERS, 3, dims_k);
-    tensor_id v = build_input(&b, "v", GRAPH_NUMBERS, 3, dims_v);
+    tensor_id q = build_input(&b, "q", GRAPH_FLOAT, 3, dims_q);
+    tensor_id k = build_input(&b, "k", GRAPH_FLOAT, 3, dims_k);
+    tensor_id v = build_input(&b, "v", GRAPH_FLOAT, 3, dims_v);
     tensor_id old_k = GRAPH_NONE, old_v = GRAPH_NONE;
-    if (a.before > 0) {
-        dims_k[1] = dims_v[1] = a.before;
+    if (a.cached > 0) {
+        dims_k[1] = dims_v[1] = a.cached;
         old_k = build_tensor(&b, GRAPH_CACHE, "old_k", 3, dims_k);
         old_v = build_tensor(&b, GRAPH_CACHE, "old_v", 3, dims_v);
     }
@@ -262,7 +263,7 @@ static void check_attention(struct graph_attention a)
     double of_a_key = (double)(a.sequences * a.heads_kv * (a.key_size + a.value_size));
     assert_near(cost.macs, seen * (double)(a.key_size + a.value_size), 0);
     assert_near(cost.elementwise, 5 * seen, 0);
-    assert_near(cost.in.cached, of_a_key * (double)a.before, 0);
+    assert_near(cost.in.cached, of_a_key * (double)a.cached, 0);
     assert_near(cost.in.activations,
                 (double)(a.sequences * a.tokens * a.heads * a.key_size) + of_a_key * (double)keys,
                 0);
@@ -281,9 +282,9 @@ static void test_attention_against_every_pair(void **state)
                                     .is_causal = draw(0, 2) > 0};
         a.heads = a.heads_kv * draw(1, 3);
         if (draw(0, 3) == 0)
-            a.others = draw(1, 30);
+            a.cross_tokens = draw(1, 30);
         else if (draw(0, 1))
-            a.before = draw(1, 20);
+            a.cached = draw(1, 20);
         if (draw(0, 1))
             a.window = draw(1, 25);
         check_attention(a);
@@ -316,7 +317,7 @@ static void test_recurrent_layers_against_loops(void **state)
         bool both_ways = draw(0, 1);
         int ways = both_ways ? 2 : 1;
         struct build b = begin();
-        tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){batch, steps, features});
+        tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){batch, steps, features});
         (void)build_recurrent(&b, CELLS[cell].op, "rnn", x, hidden, both_ways);
         struct graph_cost cost = last_cost(&b);
         assert_near(cost.macs, ways * step_by_step(steps, batch, gates, features, hidden), 0);
@@ -347,7 +348,7 @@ static void test_elementwise_operations_of_a_number(void **state)
     };
     for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++) {
         struct build b = begin();
-        tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){6, 7});
+        tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){6, 7});
         (void)build_op(&b, TABLE[i].op, "op", x);
         struct graph_cost cost = last_cost(&b);
         assert_near(cost.elementwise, 42 * TABLE[i].operations, 0);
@@ -363,7 +364,7 @@ static void test_norms(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){2, 3, 4, 5});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){2, 3, 4, 5});
     (void)build_batch_norm(&b, "bn", x);
     struct graph_cost cost = last_cost(&b);
     assert_near(cost.elementwise, 2 * 120, 0);
@@ -378,7 +379,7 @@ static void test_norms(void **state)
                  {GRAPH_GROUP_NORM, true, 7, 6}};
     for (size_t i = 0; i < 3; i++) {
         b = begin();
-        x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){2, 3, 4, 5});
+        x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){2, 3, 4, 5});
         (void)build_norm(&b, NORMS[i].op, "norm", x, NORMS[i].has_bias);
         assert_near(last_cost(&b).elementwise, NORMS[i].operations * 120, 0);
         assert_near(graph_parameters(&graph), NORMS[i].parameters, 0);
@@ -389,14 +390,14 @@ static void test_pooling_and_averages(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){2, 3, 8, 8});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){2, 3, 8, 8});
     (void)build_pool(&b, "pool", x,
                      (struct build_pool){.op = GRAPH_MAX_POOL, .kernel = 3, .stride = 2, .pad = 1});
     struct graph_cost cost = last_cost(&b);
     assert_near(cost.elementwise, 2.0 * 3 * 4 * 4 * 9, 0);
     assert_near(cost.out.activations, 2.0 * 3 * 4 * 4, 0);
     b = begin();
-    x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){2, 3, 8, 8});
+    x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){2, 3, 8, 8});
     (void)build_global_pool(&b, "mean", x);
     cost = last_cost(&b);
     assert_near(cost.elementwise, 2.0 * 3 * 8 * 8, 0);
@@ -409,7 +410,7 @@ static void test_embeddings_read_rows(void **state)
     (void)state;
     static const struct precision_widths HALF = {.weight = 2, .activation = 2, .cache = 2};
     struct build b = begin();
-    tensor_id ids = build_input(&b, "ids", GRAPH_INTEGERS_64, 2, (int64_t[]){3, 10});
+    tensor_id ids = build_input(&b, "ids", GRAPH_INT64, 2, (int64_t[]){3, 10});
     (void)build_embedding(&b, "table", ids, 50000, 64);
     struct graph_cost cost = last_cost(&b);
     assert_near(graph_parameters(&graph), 50000.0 * 64, 0);
@@ -418,7 +419,7 @@ static void test_embeddings_read_rows(void **state)
     assert_near(graph_bytes(&cost.in, &HALF), 30.0 * 8, 0);
     assert_near(graph_bytes(&cost.out, &HALF), 30.0 * 64 * 2, 0);
     b = begin();
-    ids = build_input(&b, "ids", GRAPH_INTEGERS_64, 2, (int64_t[]){3, 10});
+    ids = build_input(&b, "ids", GRAPH_INT64, 2, (int64_t[]){3, 10});
     (void)build_embedding(&b, "types", ids, 2, 64); /* more tokens than rows */
     cost = last_cost(&b);
     assert_near(graph_bytes(&cost.weights, &HALF), 2.0 * 64 * 2, 0);
@@ -429,19 +430,19 @@ static void test_parts_are_read_in_part(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){2, 10, 6});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){2, 10, 6});
     (void)build_move(&b, "slice", x, 3, (int64_t[]){2, 1, 6});
     struct graph_cost cost = last_cost(&b);
     assert_near(cost.in.activations, 12, 0);
     assert_near(cost.out.activations, 12, 0);
     b = begin();
-    x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){2, 10, 6});
+    x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){2, 10, 6});
     (void)build_move(&b, "enlarged", x, 3, (int64_t[]){2, 20, 6});
     cost = last_cost(&b);
     assert_near(cost.in.activations, 120, 0);
     assert_near(cost.out.activations, 240, 0);
     b = begin();
-    x = build_input(&b, "x", GRAPH_NUMBERS, 3, (int64_t[]){2, 10, 6});
+    x = build_input(&b, "x", GRAPH_FLOAT, 3, (int64_t[]){2, 10, 6});
     (void)build_concat(&b, "cat", 1, (tensor_id[]){x, x, x}, 3);
     cost = last_cost(&b);
     assert_near(cost.out.activations, 360, 0);
@@ -451,7 +452,7 @@ static void test_a_tensor_that_is_read_twice_moves_once(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 5});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 5});
     (void)build_binary(&b, GRAPH_MUL, "square", x, x);
     struct graph_cost cost = last_cost(&b);
     assert_near(cost.in.activations, 20, 0);
@@ -463,9 +464,9 @@ static void test_a_share_of_the_weights(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 2, (int64_t[]){4, 5});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 2, (int64_t[]){4, 5});
     tensor_id experts = build_tensor(&b, GRAPH_PARAMETER, "experts", 2, (int64_t[]){8 * 3, 5});
-    struct graph_node node = {.op = GRAPH_LINEAR, .name = "expert", .weight_share = 0.25};
+    struct graph_node node = {.op = GRAPH_LINEAR, .name = "expert", .weight_fraction = 0.25};
     (void)build_node(&b, &node, (tensor_id[]){x, experts}, 2, 2, (int64_t[]){4, 3});
     struct graph_cost cost = last_cost(&b);
     assert_near(cost.weights.weights, 8 * 3 * 5 * 0.25, 0);
@@ -493,7 +494,7 @@ static void test_the_total_is_the_sum(void **state)
 {
     (void)state;
     struct build b = begin();
-    tensor_id x = build_input(&b, "x", GRAPH_NUMBERS, 4, (int64_t[]){1, 3, 16, 16});
+    tensor_id x = build_input(&b, "x", GRAPH_FLOAT, 4, (int64_t[]){1, 3, 16, 16});
     x = build_conv(&b, "conv", x, (struct build_conv){.channels = 8, .kernel = 3, .pad = 1});
     x = build_op(&b, GRAPH_RELU, "relu", build_batch_norm(&b, "bn", x));
     x = build_flatten(&b, "flatten", build_global_pool(&b, "pool", x));

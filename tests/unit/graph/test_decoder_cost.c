@@ -58,7 +58,7 @@ static void test_scores_against_every_pair(void **state)
     for (size_t w = 0; w < sizeof WINDOWS / sizeof *WINDOWS; w++)
         for (uint64_t tokens = 1; tokens < 60; tokens += 3)
             for (uint64_t before = 0; before < 60; before += 1 + before / 4) {
-                struct decoder_step step = {.tokens = tokens, .before = before, .sequences = 3};
+                struct decoder_step step = {.tokens = tokens, .cached = before, .sequences = 3};
                 layer->window = WINDOWS[w];
                 struct seen seen = look(tokens, before, WINDOWS[w]);
                 struct decoder_cost cost = decoder_cost(&decoder, &step, 0, DECODER_ATTN_SCORES);
@@ -81,7 +81,7 @@ static void test_a_prompt_is_its_tokens(void **state)
     struct decoder_cost at_once = decoder_cost_total(&decoder, &whole);
     struct decoder_cost sum = {0};
     for (uint64_t i = 0; i < TOKENS; i++) {
-        struct decoder_step step = {.tokens = 1, .before = i, .logits = 1};
+        struct decoder_step step = {.tokens = 1, .cached = i, .logits = 1};
         struct decoder_cost one = decoder_cost_total(&decoder, &step);
         decoder_cost_add(&sum, &one);
     }
@@ -173,7 +173,7 @@ static void test_elementwise_operations(void **state)
 static void test_activations(void **state)
 {
     (void)state;
-    struct decoder_step step = {.tokens = 3, .before = 4, .sequences = 2, .logits = 1};
+    struct decoder_step step = {.tokens = 3, .cached = 4, .sequences = 2, .logits = 1};
     static const struct {
         int layer;
         enum decoder_component component;
@@ -203,7 +203,7 @@ static void test_activations(void **state)
 static void test_numbers_of_other_widths(void **state)
 {
     (void)state;
-    struct decoder_step wide = {.tokens = 4, .before = 3, .logits = 1};
+    struct decoder_step wide = {.tokens = 4, .cached = 3, .logits = 1};
     struct decoder_step narrow = wide;
     narrow.activation_bytes = 2;
     narrow.cache_bytes = 34.0 / 32;
@@ -217,7 +217,7 @@ static void test_numbers_of_other_widths(void **state)
 static void test_scores_that_go_to_memory(void **state)
 {
     (void)state;
-    struct decoder_step kept = {.tokens = 4, .before = 3, .sequences = 2};
+    struct decoder_step kept = {.tokens = 4, .cached = 3, .sequences = 2};
     struct decoder_step written = kept;
     written.writes_scores = true;
     struct decoder_cost a = decoder_cost(&decoder, &kept, 0, DECODER_ATTN_SCORES);
@@ -231,7 +231,7 @@ static void test_scores_that_go_to_memory(void **state)
 static void test_nothing_costs_nothing(void **state)
 {
     (void)state;
-    struct decoder_step step = {.tokens = 0, .before = 100, .logits = 1};
+    struct decoder_step step = {.tokens = 0, .cached = 100, .logits = 1};
     struct decoder_cost cost = decoder_cost_total(&decoder, &step);
     assert_true(decoder_cost_flops(&cost) == 0 && decoder_cost_bytes(&cost) == 0);
 }

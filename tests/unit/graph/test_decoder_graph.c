@@ -70,20 +70,20 @@ static struct decoder_shape any_shape(void)
     return shape;
 }
 
-static struct graph_setting any_setting(void)
+static struct graph_options any_setting(void)
 {
-    return (struct graph_setting){.phase = coin() ? GRAPH_DECODE : GRAPH_PREFILL,
+    return (struct graph_options){.phase = coin() ? GRAPH_DECODE : GRAPH_PREFILL,
                                   .batch = (int64_t)any(1, 5),
                                   .tokens = (int64_t)any(1, 70),
                                   .context = (int64_t)any(1, 200)};
 }
 
-static struct decoder_step step_of(const struct graph_setting *setting)
+static struct decoder_step step_of(const struct graph_options *setting)
 {
     bool is_decode = setting->phase == GRAPH_DECODE;
     return (struct decoder_step){
         .tokens = is_decode ? 1 : (uint64_t)setting->tokens,
-        .before = is_decode ? (uint64_t)setting->context - 1 : 0,
+        .cached = is_decode ? (uint64_t)setting->context - 1 : 0,
         .sequences = (uint64_t)setting->batch,
         .logits = 1,
     };
@@ -132,7 +132,7 @@ static void assert_same(double a, double b, const char *what, int layer,
                  decoder_component_name(component), layer, a, b);
 }
 
-static void compare(const struct decoder *decoder, struct graph_setting setting)
+static void compare(const struct decoder *decoder, struct graph_options setting)
 {
     struct graph graph = {0};
     struct error why = {0};
@@ -185,10 +185,10 @@ static void test_of_a_file(void **state)
     gguf_file_model(&file);
     assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, &why), ERR_OK);
     assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
-    compare(&decoder, (struct graph_setting){.phase = GRAPH_PREFILL, .batch = 2, .tokens = 9});
-    compare(&decoder, (struct graph_setting){.phase = GRAPH_DECODE, .batch = 3, .context = 9});
+    compare(&decoder, (struct graph_options){.phase = GRAPH_PREFILL, .batch = 2, .tokens = 9});
+    compare(&decoder, (struct graph_options){.phase = GRAPH_DECODE, .batch = 3, .context = 9});
     struct graph graph = {0};
-    struct graph_setting setting = {0};
+    struct graph_options setting = {0};
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
     double stored = 0;
     size_t found = 0;
@@ -221,7 +221,7 @@ static void test_factors_of_the_rotation(void **state)
         struct gguf gguf;
         struct decoder decoder;
         struct graph graph = {0};
-        struct graph_setting setting = {0};
+        struct graph_options setting = {0};
         struct error why = {0};
         gguf_file_model(&file);
         gguf_file_tensor(&file, NAMES[i], 0, 8, 0, 0);
@@ -229,7 +229,7 @@ static void test_factors_of_the_rotation(void **state)
         assert_int_equal(gguf_read("m", file.whole.bytes, file.whole.length, &gguf, &why), ERR_OK);
         assert_int_equal(decoder_read(&gguf, &decoder, &why), ERR_OK);
         /* Of a layer they are counted with its queries and keys by both. */
-        compare(&decoder, (struct graph_setting){.tokens = 9});
+        compare(&decoder, (struct graph_options){.tokens = 9});
         assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
         assert_true(graph_parameters(&graph) == (double)decoder.parameters - 8);
         graph_release(&graph);
@@ -265,7 +265,7 @@ static void test_defaults_are_told(void **state)
 {
     (void)state;
     struct decoder decoder = small_decoder(100, 0);
-    struct graph_setting setting = {0};
+    struct graph_options setting = {0};
     struct graph graph = {0};
     struct error why = {0};
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
@@ -276,7 +276,7 @@ static void test_defaults_are_told(void **state)
     assert_string_equal(graph.name, "small");
     graph_release(&graph);
     decoder.context = 0;
-    setting = (struct graph_setting){.phase = GRAPH_DECODE};
+    setting = (struct graph_options){.phase = GRAPH_DECODE};
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
     assert_int_equal(setting.context, DECODER_DEFAULT_TOKENS);
     graph_release(&graph);
@@ -287,7 +287,7 @@ static void test_absurd_settings(void **state)
 {
     (void)state;
     static const struct {
-        struct graph_setting setting;
+        struct graph_options setting;
         const char *words;
     } CASES[] = {
         {{.batch = -1}, "batch of -1"},
@@ -298,7 +298,7 @@ static void test_absurd_settings(void **state)
     };
     struct decoder decoder = small_decoder(0, 0);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
-        struct graph_setting setting = CASES[i].setting;
+        struct graph_options setting = CASES[i].setting;
         struct graph graph = {0};
         struct error why = {0};
         assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_USAGE);
@@ -327,7 +327,7 @@ static void test_the_largest(void **state)
     struct decoder decoder;
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_setting setting = {.batch = 1 << 20, .tokens = 1 << 28};
+    struct graph_options setting = {.batch = 1 << 20, .tokens = 1 << 28};
     assert_int_equal(decoder_from_shape(&shape, &decoder, &why), ERR_OK);
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
     assert_true(graph_parameters(&graph) == (double)decoder.parameters);
@@ -356,7 +356,7 @@ static void test_the_cache(void **state)
     struct decoder decoder = small_decoder(0, 16);
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_setting setting = {.phase = GRAPH_DECODE, .batch = 3, .context = 51};
+    struct graph_options setting = {.phase = GRAPH_DECODE, .batch = 3, .context = 51};
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
     /* A window of 16 has 15 tokens before the new one. */
     const struct graph_tensor *windowed = tensor_named(&graph, "blk.0.key_cache");
@@ -367,10 +367,10 @@ static void test_the_cache(void **state)
     assert_true(whole->role == GRAPH_CACHE && whole->dims[1] == 50);
     assert_true(new->role == GRAPH_CACHE &&new->dims[1] == 1);
     graph_release(&graph);
-    setting = (struct graph_setting){.tokens = 50};
+    setting = (struct graph_options){.tokens = 50};
     assert_int_equal(decoder_graph(&decoder, &setting, &graph, &why), ERR_OK);
     for (size_t i = 0; i < graph.tensor_count; i++)
-        assert_true(graph.tensors[i].role != GRAPH_CACHE || graph.tensors[i].maker >= 0);
+        assert_true(graph.tensors[i].role != GRAPH_CACHE || graph.tensors[i].producer >= 0);
     graph_release(&graph);
     decoder_release(&decoder);
 }
@@ -381,7 +381,7 @@ static void test_nothing_is_loose(void **state)
     (void)state;
     for (int round = 0; round < 60; round++) {
         struct decoder_shape shape = any_shape();
-        struct graph_setting setting = any_setting();
+        struct graph_options setting = any_setting();
         struct decoder decoder;
         struct graph graph = {0};
         struct error why = {0};
@@ -394,7 +394,7 @@ static void test_nothing_is_loose(void **state)
                 is_used[graph_inputs(&graph, &graph.nodes[i])[k]] = true;
         for (size_t i = 0; i < graph.tensor_count; i++) {
             const struct graph_tensor *tensor = &graph.tensors[i];
-            assert_true(tensor->role != GRAPH_ACTIVATION || tensor->maker >= 0);
+            assert_true(tensor->role != GRAPH_ACTIVATION || tensor->producer >= 0);
             assert_true(is_used[i] || tensor->is_output);
             outputs += tensor->is_output;
         }

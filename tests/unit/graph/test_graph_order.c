@@ -42,10 +42,10 @@ static void check_order(void)
 {
     for (size_t i = 0; i < graph.node_count; i++) {
         const struct graph_node *node = &graph.nodes[i];
-        assert_int_equal(graph_output(&graph, node, 0)->maker, i);
+        assert_int_equal(graph_output(&graph, node, 0)->producer, i);
         for (size_t k = 0; k < node->input_count; k++) {
             const struct graph_tensor *in = graph_input(&graph, node, k);
-            assert_true(!in || in->maker < (node_id)i);
+            assert_true(!in || in->producer < (node_id)i);
         }
     }
 }

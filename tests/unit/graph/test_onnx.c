@@ -38,7 +38,7 @@ static void test_the_model(void **state)
     struct onnx_file file;
     struct graph graph = {0};
     struct error why = {0};
-    struct graph_setting setting = {.batch = 3};
+    struct graph_options setting = {.batch = 3};
     onnx_file_model(&bytes);
     assert_int_equal(onnx_read("made.onnx", bytes_of(&bytes), &file, &why), ERR_OK);
     assert_int_equal(onnx_graph(&file, &setting, &graph, &why), ERR_OK);
@@ -152,7 +152,7 @@ static void test_a_hundred_thousand_nodes(void **state)
         struct onnx_file file;
         struct graph graph = {0};
         struct error why = {0};
-        struct graph_setting setting = {0};
+        struct graph_options setting = {0};
         chain(&bytes, NODES, is_backwards);
         assert_int_equal(onnx_read("chain.onnx", bytes_of(&bytes), &file, &why), ERR_OK);
         assert_int_equal(onnx_graph(&file, &setting, &graph, &why), ERR_OK);

@@ -3,7 +3,7 @@
 #include "graph/zoo.h"
 #include "support/unit.h"
 
-static struct graph build(const char *name, struct graph_setting setting)
+static struct graph build(const char *name, struct graph_options setting)
 {
     struct graph graph = {0};
     struct error why = {0};
@@ -15,7 +15,7 @@ static struct graph build(const char *name, struct graph_setting setting)
     return graph;
 }
 
-static double macs_of(const char *name, struct graph_setting setting)
+static double macs_of(const char *name, struct graph_options setting)
 {
     struct graph graph = build(name, setting);
     double macs = graph_cost_total(&graph).macs;
@@ -156,7 +156,7 @@ static void test_parameters_are_the_published_ones(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof PARAMETERS / sizeof *PARAMETERS; i++) {
-        struct graph graph = build(PARAMETERS[i].name, (struct graph_setting){0});
+        struct graph graph = build(PARAMETERS[i].name, (struct graph_options){0});
         if (graph_parameters(&graph) != PARAMETERS[i].parameters)
             print_error("%s:\n", PARAMETERS[i].name);
         assert_near(graph_parameters(&graph), PARAMETERS[i].parameters, 0);
@@ -170,7 +170,7 @@ static void test_parameters_do_not_depend_on_the_setting(void **state)
     (void)state;
     static const struct {
         const char *name;
-        struct graph_setting setting;
+        struct graph_options setting;
     } OTHERS[] = {
         {"resnet50", {.batch = 7, .image = 320}},
         {"vgg11", {.batch = 2, .image = 300}},
@@ -183,7 +183,7 @@ static void test_parameters_do_not_depend_on_the_setting(void **state)
         {"lstm-text", {.tokens = 9}},
     };
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
-        struct graph usual = build(OTHERS[i].name, (struct graph_setting){0});
+        struct graph usual = build(OTHERS[i].name, (struct graph_options){0});
         struct graph other = build(OTHERS[i].name, OTHERS[i].setting);
         assert_near(graph_parameters(&other), graph_parameters(&usual), 0);
         graph_release(&usual);
@@ -299,7 +299,7 @@ static void test_macs_are_the_published_ones(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof MACS / sizeof *MACS; i++) {
-        double macs = macs_of(MACS[i].name, (struct graph_setting){0}) / 1e9;
+        double macs = macs_of(MACS[i].name, (struct graph_options){0}) / 1e9;
         if (!(macs >= MACS[i].giga - MACS[i].within && macs <= MACS[i].giga + MACS[i].within))
             print_error("%s:\n", MACS[i].name);
         assert_near(macs, MACS[i].giga, MACS[i].within);
@@ -322,7 +322,7 @@ static double numbers_of(const struct graph *graph, enum graph_op op, double *ma
 static void test_resnet18_by_operations(void **state)
 {
     (void)state;
-    struct graph graph = build("resnet18", (struct graph_setting){0});
+    struct graph graph = build("resnet18", (struct graph_options){0});
     double of_convs, of_linear, none;
     (void)numbers_of(&graph, GRAPH_CONV, &of_convs);
     (void)numbers_of(&graph, GRAPH_LINEAR, &of_linear);
@@ -339,7 +339,7 @@ static void test_resnet18_by_operations(void **state)
 static void test_unet_without_attention(void **state)
 {
     (void)state;
-    struct graph graph = build("stable-diffusion-1.5-unet", (struct graph_setting){0});
+    struct graph graph = build("stable-diffusion-1.5-unet", (struct graph_options){0});
     double of_convs, of_linear;
     (void)numbers_of(&graph, GRAPH_CONV, &of_convs);
     (void)numbers_of(&graph, GRAPH_LINEAR, &of_linear);
@@ -352,7 +352,7 @@ static void test_lstm_by_hand(void **state)
 {
     (void)state;
     double first = 2.0 * 4 * 256 * (100 + 256), second = 2.0 * 4 * 256 * (512 + 256);
-    assert_near(macs_of("lstm-text", (struct graph_setting){.tokens = 10, .batch = 3}),
+    assert_near(macs_of("lstm-text", (struct graph_options){.tokens = 10, .batch = 3}),
                 3 * (10 * (first + second) + 512), 0);
 }
 
@@ -367,9 +367,9 @@ static void test_prefill_is_the_sum_of_its_tokens(void **state)
     double one_by_one = 0;
     for (int64_t seen = 1; seen <= TOKENS; seen++)
         one_by_one +=
-            macs_of("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = seen});
+            macs_of("gpt2", (struct graph_options){.phase = GRAPH_DECODE, .context = seen});
     double at_once =
-        macs_of("gpt2", (struct graph_setting){.phase = GRAPH_PREFILL, .tokens = TOKENS});
+        macs_of("gpt2", (struct graph_options){.phase = GRAPH_PREFILL, .tokens = TOKENS});
     assert_near(at_once, one_by_one - (TOKENS - 1) * head, 0);
 }
 
@@ -379,14 +379,14 @@ static void test_decode_reads_and_fills_the_cache(void **state)
 {
     (void)state;
     struct graph graph =
-        build("gpt2", (struct graph_setting){.phase = GRAPH_DECODE, .context = 101, .batch = 3});
+        build("gpt2", (struct graph_options){.phase = GRAPH_DECODE, .context = 101, .batch = 3});
     struct graph_cost cost = graph_cost_total(&graph);
     assert_near(cost.in.cached, 3.0 * 100 * 12 * 2 * 768, 0);
     assert_near(cost.out.cached, 3.0 * 12 * 2 * 768, 0);
     assert_near(graph.tokens, 3, 0);
     assert_near(graph.batch, 3, 0);
     graph_release(&graph);
-    graph = build("gpt2", (struct graph_setting){.phase = GRAPH_PREFILL, .tokens = 50});
+    graph = build("gpt2", (struct graph_options){.phase = GRAPH_PREFILL, .tokens = 50});
     cost = graph_cost_total(&graph);
     assert_near(cost.in.cached, 0, 0);
     assert_near(cost.out.cached, 50.0 * 12 * 2 * 768, 0);
@@ -399,13 +399,13 @@ static void test_whisper_decodes_without_its_encoder(void **state)
 {
     (void)state;
     struct graph graph =
-        build("whisper-base", (struct graph_setting){.phase = GRAPH_DECODE, .context = 31});
+        build("whisper-base", (struct graph_options){.phase = GRAPH_DECODE, .context = 31});
     struct graph_cost cost = graph_cost_total(&graph);
     double cross = 1500.0 * 6 * 2 * 512;
     assert_near(cost.in.cached, cross + 30.0 * 6 * 2 * 512, 0);
     assert_near(cost.out.cached, 6.0 * 2 * 512, 0);
     graph_release(&graph);
-    graph = build("whisper-base", (struct graph_setting){.tokens = 4});
+    graph = build("whisper-base", (struct graph_options){.tokens = 4});
     assert_near(graph_cost_total(&graph).out.cached, cross + 4.0 * 6 * 2 * 512, 0);
     graph_release(&graph);
 }

@@ -9,7 +9,7 @@
 #include "support/tsv.h"
 #include "support/unit.h"
 
-static struct graph build(const struct zoo_entry *entry, struct graph_setting *setting)
+static struct graph build(const struct zoo_entry *entry, struct graph_options *setting)
 {
     struct graph graph = {0};
     struct error why = {0};
@@ -52,7 +52,7 @@ static void check_wiring(const struct zoo_entry *entry, const struct graph *grap
         for (size_t k = 0; k < graph->nodes[i].input_count; k++) {
             tensor_id id = graph_inputs(graph, &graph->nodes[i])[k];
             assert_true(id >= 0);
-            assert_true(graph->tensors[id].maker < (node_id)i);
+            assert_true(graph->tensors[id].producer < (node_id)i);
             is_read[id] = true;
         }
     for (size_t i = 0; i < graph->tensor_count; i++) {
@@ -79,9 +79,9 @@ static void test_every_graph_hangs_together(void **state)
 {
     (void)state;
     for (size_t i = 0; i < zoo_count(); i++)
-        for (int phase = GRAPH_WHOLE; phase <= GRAPH_DECODE; phase++) {
+        for (int phase = GRAPH_FORWARD; phase <= GRAPH_DECODE; phase++) {
             const struct zoo_entry *entry = zoo_at(i);
-            struct graph_setting setting = {.phase = (enum graph_phase)phase};
+            struct graph_options setting = {.phase = (enum graph_phase)phase};
             if (phase == GRAPH_DECODE && !zoo_has_phases(entry))
                 continue;
             struct graph graph = build(entry, &setting);
@@ -101,7 +101,7 @@ static void test_defaults_are_written_back(void **state)
     (void)state;
     for (size_t i = 0; i < zoo_count(); i++) {
         const struct zoo_entry *entry = zoo_at(i);
-        struct graph_setting setting = {0};
+        struct graph_options setting = {0};
         struct graph graph = build(entry, &setting);
         assert_int_equal(setting.batch, 1);
         assert_int_equal(setting.image, entry->image);
@@ -121,7 +121,7 @@ static void test_a_batch_is_its_samples(void **state)
     (void)state;
     for (size_t i = 0; i < zoo_count(); i++) {
         double once = strncmp(zoo_at(i)->name, "swin_v2", 7) == 0 ? 0.01 : 0;
-        struct graph_setting single = {0}, several = {.batch = 5};
+        struct graph_options single = {0}, several = {.batch = 5};
         struct graph one = build(zoo_at(i), &single), five = build(zoo_at(i), &several);
         struct graph_cost cost = graph_cost_total(&one), of_five = graph_cost_total(&five);
         assert_near(of_five.macs, 5 * cost.macs, 5 * once * cost.macs);
@@ -140,7 +140,7 @@ static void test_a_batch_is_its_samples(void **state)
 static void test_layers_and_components_of_a_transformer(void **state)
 {
     (void)state;
-    struct graph_setting setting = {0};
+    struct graph_options setting = {0};
     struct graph graph = build(zoo_find("bert-base"), &setting);
     double by_component[DECODER_COMPONENT_COUNT + 1] = {0};
     int seen[12] = {0};
@@ -194,7 +194,7 @@ static void test_nodes_are_named_as_modules_are(void **state)
         {"yolov8n", {"model.22.cv3.2.2", "model.4.m.1.cv2.conv", "model.9.cv2.bn"}},
     };
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        struct graph_setting setting = {0};
+        struct graph_options setting = {0};
         struct graph graph = build(zoo_find(NAMES[i].model), &setting);
         for (int k = 0; k < 3; k++)
             if (!has_node(&graph, NAMES[i].nodes[k])) {
@@ -212,22 +212,22 @@ static void test_settings_that_cannot_be(void **state)
     (void)state;
     static const struct {
         const char *name, *says;
-        struct graph_setting setting;
+        struct graph_options setting;
     } REFUSED[] = {
         {"resnet50", "a batch of -1", {.batch = -1}},
         {"resnet50", "a batch of 4000000000", {.batch = INT64_C(4000000000)}},
         {"resnet50", "no decode", {.phase = GRAPH_DECODE}},
         {"alexnet", "too small", {.image = 8}},
-        {"vit_b_16", "no multiple", {.image = 230}},
+        {"vit_b_16", "multiple of its patch size 16", {.image = 230}},
         {"yolov8n", "multiple of 32", {.image = 650}},
         {"stable-diffusion-1.5-unet", "multiple of 64", {.image = 520}},
-        {"bert-base-uncased", "512 positions: 513 tokens", {.tokens = 513}},
-        {"gpt2", "1024 positions: 1025 tokens", {.phase = GRAPH_DECODE, .context = 1025}},
+        {"bert-base-uncased", "512 positions, too few for 513 tokens", {.tokens = 513}},
+        {"gpt2", "1024 positions, too few for 1025 tokens", {.phase = GRAPH_DECODE, .context = 1025}},
         {"whisper-base", "448 positions", {.tokens = 449}},
         {"stable-diffusion-1.5-text-encoder", "77 positions", {.tokens = 78}},
     };
     for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
-        struct graph_setting setting = REFUSED[i].setting;
+        struct graph_options setting = REFUSED[i].setting;
         struct graph graph = {0};
         struct error why = {0};
         assert_int_not_equal(zoo_build(zoo_find(REFUSED[i].name), &setting, &graph, &why), ERR_OK);
@@ -315,7 +315,7 @@ static void test_shapes_give_the_sizes_of_the_catalog(void **state)
     for (size_t i = 0; i < model_card_count(); i++) {
         const struct model_card *card = model_card_at(i);
         const struct zoo_entry *entry = zoo_find(card->names[0]);
-        struct graph_setting setting = {0};
+        struct graph_options setting = {0};
         if (!entry || !is_known(card->size.total))
             continue;
         struct graph graph = build(entry, &setting);
@@ -340,7 +340,7 @@ static void test_a_model_by_name(void **state)
 {
     (void)state;
     struct model model;
-    struct graph_setting setting = {.batch = 2};
+    struct graph_options setting = {.batch = 2};
     struct graph graph;
     struct error why = {0};
     assert_int_equal(model_open("openai-community/gpt2-medium", &model, &why), ERR_OK);

@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "port/json_read.h"
+#include "rundir/record.h"
 #include "runner/profile/run_energy.h"
 
 static void read_back(const struct energy *energy, struct energy *out)
@@ -18,7 +19,9 @@ static void read_back(const struct energy *energy, struct energy *out)
     energy_to_json(&json, "energy", energy);
     json_object_end(&json);
     assert_int_equal(jv_parse(text_get(&text), text.length, &value, NULL), ERR_OK);
-    energy_from_json(jv_get(value, "energy"), out);
+    struct record_energy read;
+    record_energy_from_json(jv_get(value, "energy"), &read);
+    record_energy_get(&read, out);
     jv_free(value);
     text_release(&text);
 }
@@ -62,7 +65,9 @@ static void unknown_stays_unknown(void **state)
     assert_int_equal(out.method, METHOD_NONE);
     assert_false(is_known(out.joules));
     assert_string_equal(out.note, "no sensor here");
-    energy_from_json(NULL, &out);
+    struct record_energy read;
+    record_energy_from_json(NULL, &read);
+    record_energy_get(&read, &out);
     assert_int_equal(out.method, METHOD_NONE);
     assert_false(is_known(out.joules));
     assert_true(out.note[0] != '\0');

@@ -1,9 +1,12 @@
+/* The energy part of a record, from the share of a request. */
 #include "support/unit.h"
 
 #include "port/json_read.h"
 
 #include "core/units.h"
-#include "runner/profile/device_energy.h"
+#include "rundir/record.h"
+#include "runner/profile/records.h"
+#include "runner/profile/state.h"
 #include "sensors/sensor.h"
 
 #define NO_STATS {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN}
@@ -42,6 +45,24 @@ static void set(struct scene *scene, const struct part *parts, size_t count)
     }
     scene->share.devices = scene->shares;
     scene->share.count = count;
+}
+
+/* The energy line of a request that took 2 s, read back.  It points into a tree that lasts until the next. */
+static struct record energy_of(const struct scene *scene)
+{
+    static struct jv *tree;
+    const struct profile_options options = {.model = "m"};
+    struct profile profile = {.options = &options, .facts = efficiency_inputs_unknown()};
+    struct pending pending = {
+        .key = "q000000", .last = true, .seconds = 2, .prefill_s = UNKNOWN, .decode_s = UNKNOWN};
+    struct record record;
+    struct text line = {0};
+    records_energy(&profile, &pending, &scene->share, &line);
+    jv_free(tree);
+    assert_int_equal(jv_parse(text_get(&line), line.length, &tree, NULL), ERR_OK);
+    record_from_json(tree, "m", &record);
+    text_release(&line);
+    return record;
 }
 
 /* UNKNOWN equals UNKNOWN here. */
@@ -89,17 +110,16 @@ static void joules_are_summed_by_kind(void **state)
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct scene scene;
-        struct device_energy kinds;
         set(&scene, CASES[i].parts, CASES[i].count);
-        device_energy_of(&scene.share, &kinds);
-        same(kinds.gpu.joules, CASES[i].gpu);
-        same(kinds.cpu.joules, CASES[i].cpu);
-        same(kinds.soc.joules, CASES[i].soc);
-        same(kinds.window_joules, CASES[i].window);
+        struct record record = energy_of(&scene);
+        same(record.gpu_joules, CASES[i].gpu);
+        same(record.cpu_joules, CASES[i].cpu);
+        same(record.soc_joules, CASES[i].soc);
+        same(record.window_joules, CASES[i].window);
         if (CASES[i].basis)
-            assert_string_equal(device_energy_basis(&kinds), CASES[i].basis);
+            assert_string_equal(record.energy_basis, CASES[i].basis);
         else
-            assert_null(device_energy_basis(&kinds));
+            assert_null(record.energy_basis);
     }
 }
 
@@ -108,20 +128,25 @@ static void powers_add_up_but_not_their_extremes(void **state)
     (void)state;
     const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
     struct scene scene;
-    struct device_energy kinds;
     set(&scene, parts, 1);
     scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
-    device_energy_of(&scene.share, &kinds);
-    same(kinds.gpu.watts.max, 400);
-    same(kinds.gpu.watts.median, 310);
+    struct record record = energy_of(&scene);
+    same(record.gpu_window_watts.max, 400);
+    same(record.gpu_window_watts.median, 310);
+    same(record.gpu_watts.avg, 0.5); /* its joules over its time */
+    same(record.gpu_watts.max, 400); /* it had the device to itself */
+    scene.shares[0].window_joules = 2;
+    record = energy_of(&scene);
+    same(record.gpu_watts.avg, 0.5);
+    same(record.gpu_watts.max, UNKNOWN);
     set(&scene, parts, 2);
     scene.shares[0].watts = (struct value_stats){300, 400, 310, 100};
     scene.shares[1].watts = (struct value_stats){200, 250, 210, 50};
-    device_energy_of(&scene.share, &kinds);
-    same(kinds.gpu.watts.avg, 500);
-    same(kinds.gpu.watts.max, UNKNOWN);
-    same(kinds.gpu.watts.median, UNKNOWN);
-    same(kinds.gpu.watts.min, UNKNOWN);
+    record = energy_of(&scene);
+    same(record.gpu_window_watts.avg, 500);
+    same(record.gpu_window_watts.max, UNKNOWN);
+    same(record.gpu_window_watts.median, UNKNOWN);
+    same(record.gpu_window_watts.min, UNKNOWN);
 }
 
 static void gauges_of_gpus(void **state)
@@ -130,7 +155,6 @@ static void gauges_of_gpus(void **state)
     const struct part parts[] = {
         {SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}, {SENSOR_HOST, false, UNKNOWN, UNKNOWN}};
     struct scene scene;
-    struct device_energy kinds;
     set(&scene, parts, 3);
     scene.shares[0].gauges[QTY_UTILISATION].avg = 90;
     scene.shares[1].gauges[QTY_UTILISATION].avg = 30;
@@ -139,13 +163,14 @@ static void gauges_of_gpus(void **state)
     scene.shares[2].gauges[QTY_MEMORY_USED].avg = 5e9;
     scene.shares[0].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
     scene.shares[1].gauges[QTY_TEMPERATURE] = (struct value_stats){40, 45, 41, 35};
-    device_energy_of(&scene.share, &kinds);
-    same(kinds.utilisation, 60);
-    same(kinds.memory_utilisation, UNKNOWN);
-    same(kinds.gpu_memory.avg, 3e9);
-    same(kinds.host_memory.avg, 5e9);
-    same(kinds.temperature.avg, 50);
-    same(kinds.temperature.max, UNKNOWN); /* of two at different times nobody knows */
+    struct record record = energy_of(&scene);
+    same(record.utilization_pct, 60);
+    same(record.memory_utilization_pct, UNKNOWN);
+    same(record.gpu_memory_used_gb, 3);
+    same(record.gpu_memory_mb.avg, 3e9 / (1 << 20));
+    same(record.host_memory_mb.avg, 5e9 / (1 << 20));
+    same(record.temperature_c.avg, 50);
+    same(record.temperature_c.max, UNKNOWN); /* of two at different times it is not known */
 }
 
 /* One without a thermometer does not take the other's extremes away. */
@@ -154,14 +179,13 @@ static void one_thermometer_of_two(void **state)
     (void)state;
     const struct part parts[] = {{SENSOR_GPU, true, 1, 1}, {SENSOR_GPU, true, 1, 1}};
     struct scene scene;
-    struct device_energy kinds;
     for (size_t with = 0; with < 2; with++) {
         set(&scene, parts, 2);
         scene.shares[with].gauges[QTY_TEMPERATURE] = (struct value_stats){60, 70, 61, 50};
-        device_energy_of(&scene.share, &kinds);
-        same(kinds.temperature.avg, 60);
-        same(kinds.temperature.max, 70);
-        same(kinds.temperature.min, 50);
+        struct record record = energy_of(&scene);
+        same(record.temperature_c.avg, 60);
+        same(record.temperature_c.max, 70);
+        same(record.temperature_c.min, 50);
     }
 }
 

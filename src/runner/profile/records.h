@@ -1,0 +1,80 @@
+/* What the runner knows of a query, as lines of the journal: struct record (rundir/record.h) is filled with what
+ * is known at that moment, and the journal merges the lines.  The caller owns the text of a line. */
+#ifndef IPW_RUNNER_PROFILE_RECORDS_H
+#define IPW_RUNNER_PROFILE_RECORDS_H
+
+#include <stdbool.h>
+
+#include "clients/client.h"
+#include "core/energy.h"
+#include "core/err.h"
+#include "graders/grader.h"
+
+struct profile;
+struct query;
+struct share;
+struct text;
+
+/* How one query went. */
+struct answer {
+    const struct query *query;
+    const struct completion *reply; /* of the last attempt */
+    enum err err;                   /* of the last attempt */
+    const char *why;                /* one line; "" when it went well */
+    unsigned attempts;
+    nanos first_sent;   /* of the first attempt */
+    const char *grader; /* NULL when it was not graded */
+    struct grade grade;
+};
+
+/* A request until its energy is settled: the context of its trace, freed when its share is taken. */
+struct pending {
+    uint64_t id; /* for attribution */
+    char key[40];
+    unsigned attempt;                            /* from 1 */
+    bool last;                                   /* the attempt that the query's record is about */
+    double input_tokens, output_tokens, seconds; /* UNKNOWN when unknown */
+    double prefill_s, decode_s;
+};
+
+/* A judgement until its energy is settled, likewise. */
+struct judgement {
+    uint64_t id;
+    char key[40];
+    double gpu_joules, cpu_joules; /* of the query, for the task's total */
+    struct energy earlier;         /* of judgements before it without a verdict */
+    double earlier_gpu_joules, earlier_cpu_joules;
+};
+
+/* Where prefill ends and decode begins is seen only in an answer that is streamed in several chunks; an
+ * answer of one token has one chunk. */
+bool reply_has_phases(const struct completion *reply);
+
+/* A query line: the query has ended. */
+void records_query(const struct profile *profile, const struct answer *answer, struct text *line);
+
+/* An energy line: the share of a request; of an attempt that was retried, that alone. */
+void records_energy(const struct profile *profile, const struct pending *pending,
+                    const struct share *share, struct text *line);
+
+/* A grade line: the verdict of a judge; and its energy, with that of the judgements before it. */
+void records_grade(const struct profile *profile, const char *key, const char *grader,
+                   const struct grade *grade, struct text *line);
+void records_judge_energy(const struct profile *profile, const struct judgement *judgement,
+                          const struct share *share, struct text *line);
+
+/* An energy line for a query whose energy, or whose judge's energy, stays unknown. */
+void records_no_energy(const char *key, bool judge, const char *why, struct text *line);
+
+/* Lines of spans.jsonl: a request has ended.  Times are in seconds from the start's zero; attempt counts
+ * from 1. */
+enum span_kind {
+    SPAN_REQUEST,        /* a query's last attempt */
+    SPAN_FAILED_ATTEMPT, /* one before it */
+    SPAN_JUDGE,          /* a judgement */
+    SPAN_COUNT
+};
+void records_span(const struct profile *profile, enum span_kind kind, const char *key,
+                  unsigned attempt, const struct completion *reply, struct text *line);
+
+#endif
