@@ -356,5 +356,6 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
     text_release(&text);
     if (err)
         return err_set(why, err, "%s: %.200s", path, reason.text);
-    return summary_from_json(tree, out, why);
+    err = summary_from_json(tree, out, &reason);
+    return err ? err_set(why, err, "%s: %.200s", directory, reason.text) : ERR_OK;
 }

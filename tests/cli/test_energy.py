@@ -97,7 +97,7 @@ class WrongUsage(WithMachine):
         (["--interval", "0.01"], "from 0.1"),
         (["--interval", "soon"], "takes a number"),
         (["--count", "0"], "from 1"),
-        (["--count", "1.5"], "whole number"),
+        (["--count", "1.5"], "an integer"),
         (["--count"], "missing argument"),
         (["--once", "--count", "2"], "exclude"),
         (["--json", "--format", "csv"], "exclude"),

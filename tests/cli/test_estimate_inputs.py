@@ -112,9 +112,9 @@ class Unused(FileTest):
 
 
     def test_twice(self):
-        self.assertIn("twice", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
+        self.assertIn("more than once", self.refused("--model", "resnet18", "--model", "gpt2", "--hardware", GPU))
         path = self.onnx([node("Relu", ["x"], ["y"])], [info("x", ["batch", "seq"])], [info("y")])
-        self.assertIn("twice", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
+        self.assertIn("more than once", self.refused("--model", path, "--hardware", GPU, "--batch", "1", "--dim",
                                             "seq=4", "--dim", "seq=5"))
 
     def test_a_sweep_of_a_batch_that_is_given(self):

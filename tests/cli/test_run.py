@@ -117,7 +117,7 @@ class TheCommand(MachineTest):
 
     def test_wrong_usage(self):
         for arguments, words in (([], "missing command"), (["-r", "0", "true"], "--repeat"),
-                                 (["-r", "x", "true"], "whole number"),
+                                 (["-r", "x", "true"], "an integer"),
                                  (["--idle", "-1", "true"], "--idle"),
                                  (["--repeet", "2", "true"], "did you mean '--repeat'"),
                                  (["--sensors", "rapll", "true"], "did you mean 'rapl'"),
@@ -503,7 +503,7 @@ class Figures(MachineTest):
         self.assertEqual(report["energy"]["method"], "estimated")
         self.assertGreater(report["energy"]["joules"], 0)
         text = ipw(machine, "run", "--", "sleep", "0.3").stderr
-        self.assertIn("~ estimated from CPU use, not measured", text)
+        self.assertIn("~ estimated from CPU utilization, not measured", text)
         done = ipw(machine, "run", "--require-energy", "--", "sleep", "0.3")
         self.assertEqual(done.returncode, 3)
         self.assertIn("only estimated", done.stderr)
