@@ -18,7 +18,7 @@ static enum err contains_configure(const struct grader_config *config, void *sta
     enum err err = references_read(config->params, contains->references, why);
     if (!err)
         err = fold_read(config->params, &contains->fold, why);
-    return err ? err : params_truth(config->params, "words", true, &contains->whole_words, why);
+    return err ? err : params_bool(config->params, "words", true, &contains->whole_words, why);
 }
 
 /* Is `at` a word boundary: an end of the text, or next to a character that is not part of a word? */

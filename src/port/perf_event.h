@@ -1,6 +1,5 @@
-/* Counting perf events of one PMU on one CPU (no sampling, no inheritance).
- * Under a root prefix there is no kernel to ask: the counter is then the text file
- * ROOT/dev/perf/<pmu type>/<config in hex>/cpu<N>, so that a test can script it. */
+/* Counting perf events of one PMU on one CPU (no sampling, no inheritance).  Under a root prefix the counter is the
+ * text file ROOT/dev/perf/<pmu type>/<config in hex>/cpu<N>, so that a test can script it. */
 #ifndef IPW_PORT_PERF_EVENT_H
 #define IPW_PORT_PERF_EVENT_H
 

@@ -142,7 +142,7 @@ enum err builder_word_of(struct builder *builder, enum run_word column, const st
 {
     char digits[32];
     const char *word =
-        jv_is_bool(value) ? (jv_truth(value, false) ? "true" : "false") : jv_text(value);
+        jv_is_bool(value) ? (jv_bool(value, false) ? "true" : "false") : jv_text(value);
     if (!word && is_known(jv_number(value))) {
         str_format(digits, sizeof digits, "%.15g", jv_number(value));
         word = digits;

@@ -12,7 +12,7 @@
 
 static double number_of(const struct jv *value)
 {
-    return jv_is_bool(value) ? jv_truth(value, false) : jv_number(value);
+    return jv_is_bool(value) ? jv_bool(value, false) : jv_number(value);
 }
 
 static double number_at(const struct places *places, const struct jv *record,

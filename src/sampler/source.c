@@ -440,7 +440,7 @@ static bool is_cheap(const struct source *source)
 static void *source_main(void *argument)
 {
     struct source *source = argument;
-    thread_settle("ipw-sampler", source->described.pin_cpu);
+    thread_name("ipw-sampler", source->described.pin_cpu);
     source->reader.suspended = clock_suspended();
     bool poked = false, has_priority = false;
     while (!atomic_load(&source->stopping)) {
@@ -451,7 +451,7 @@ static void *source_main(void *argument)
         notice_suspend(source);
         read_due(source, poked);
         if (!has_priority && (has_priority = is_cheap(source)))
-            thread_hurry();
+            thread_set_realtime();
         poked = deadline_wait(&source->deadline, earliest_deadline(source));
     }
     return NULL;
@@ -470,12 +470,12 @@ void source_stop(struct source *source)
     if (!source->running)
         return;
     atomic_store(&source->stopping, true);
-    deadline_poke(&source->deadline);
+    deadline_wake(&source->deadline);
     pthread_join(source->thread, NULL);
     source->running = false;
 }
 
 void source_poke(struct source *source)
 {
-    deadline_poke(&source->deadline);
+    deadline_wake(&source->deadline);
 }

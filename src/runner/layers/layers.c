@@ -480,7 +480,7 @@ struct listener {
 static void *listen_for_signals(void *argument)
 {
     struct listener *listener = argument;
-    thread_settle("ipw-signals", -1);
+    thread_name("ipw-signals", -1);
     while (!atomic_load(&listener->over)) {
         int number = proc_poll_signal(50 * NS_PER_MS);
         if (number) {
