@@ -11,6 +11,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "estimate/roofline.h"
 #include "report/text/estimate_report.h"
 #include "report/text/format.h"
@@ -320,7 +321,7 @@ static void short_name(char *to, const char *name)
         return;
     }
     name += length - (CONSUMER_NAME_MOST - 1); /* the end of a name is the more specific */
-    while ((*name & 0xc0) == 0x80)             /* not within a character */
+    while (utf8_is_continuation(*name))        /* not within a character */
         name++;
     str_format(to, CONSUMER_NAME_MOST + 8, "…%s", name);
 }

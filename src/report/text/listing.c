@@ -10,7 +10,7 @@
 #include "core/params.h"
 #include "graph/count.h"
 #include "graph/reader.h"
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 
