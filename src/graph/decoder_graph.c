@@ -48,8 +48,8 @@ static tensor_id weight_of(struct pass *pass, enum decoder_tensor tensor)
 
 static tensor_id bias_of(struct pass *pass, enum decoder_tensor tensor)
 {
-    int64_t numbers = (int64_t)pass->weights[tensor].bias_elements;
-    return numbers ? parameter(pass, tensor, ".bias", 1, &numbers) : GRAPH_NONE;
+    int64_t elements = (int64_t)pass->weights[tensor].bias_elements;
+    return elements ? parameter(pass, tensor, ".bias", 1, &elements) : GRAPH_NONE;
 }
 
 static tensor_id linear(struct pass *pass, enum decoder_tensor tensor, tensor_id x)
@@ -91,12 +91,12 @@ static tensor_id rotary_factors(struct pass *pass)
     struct build *build = &pass->build;
     tensor_id inputs[3];
     int count = 0;
-    int64_t numbers = 0;
+    int64_t elements = 0;
     for (size_t i = 0; i < sizeof FACTORS / sizeof *FACTORS; i++) {
         if (!has_weight(pass, FACTORS[i]))
             continue;
-        numbers = (int64_t)pass->weights[FACTORS[i]].columns;
-        inputs[count] = parameter(pass, FACTORS[i], ".weight", 1, &numbers);
+        elements = (int64_t)pass->weights[FACTORS[i]].columns;
+        inputs[count] = parameter(pass, FACTORS[i], ".weight", 1, &elements);
         if (inputs[count] >= 0) /* computed, not trained */
             build->graph->tensors[inputs[count]].role = GRAPH_BUFFER;
         count++;
@@ -105,7 +105,7 @@ static tensor_id rotary_factors(struct pass *pass)
         return GRAPH_NONE;
     struct graph_node node = {.op = GRAPH_MOVE, .name = "rotation_factors"};
     build->component = DECODER_ATTN_QKV;
-    return build_node(build, &node, inputs, count, 1, &numbers);
+    return build_node(build, &node, inputs, count, 1, &elements);
 }
 
 /* ---- attention ---- */

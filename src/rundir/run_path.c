@@ -147,7 +147,7 @@ static void copy_stripped(const char *from, char *to, size_t size)
     size_t length = strlen(from);
     if (length >= size) {
         length = size - 1;
-        while (length > 0 && ((unsigned char)from[length] & 0xC0) == 0x80)
+        while (length > 0 && utf8_is_continuation(from[length]))
             length--;
     }
     while (length > 0 && from[length - 1] == '_')

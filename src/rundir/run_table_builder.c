@@ -10,6 +10,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "port/json_read.h"
 #include "rundir/record.h"
 
@@ -187,7 +188,7 @@ static enum err keep_text(const char *bytes, size_t length, char **out)
     if (!bytes)
         return ERR_OK;
     if (cut)
-        for (length = RUN_EXCERPT_MAX; length && ((unsigned char)bytes[length] & 0xC0) == 0x80;)
+        for (length = RUN_EXCERPT_MAX; length && utf8_is_continuation(bytes[length]);)
             length--;
     *out = malloc(length + sizeof MORE);
     if (!*out)

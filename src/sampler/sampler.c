@@ -104,7 +104,7 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
 
 static void drain_source(struct source *source)
 {
-    struct sample sample;
+    struct channel_sample sample;
     while (ring_pop(&source->ring, &sample)) {
         struct series *series = &source->series[sample.channel];
         if (series_take(series, &sample) != ERR_OK)

@@ -11,7 +11,7 @@
 #include "report/export/export.h"
 #include "report/export/lanes.h"
 #include "rundir/samples.h"
-#include "rundir/starts.h"
+#include "rundir/journal.h"
 
 enum { PID_QUERIES = 1, PID_DEVICES = 10 };
 
@@ -24,7 +24,7 @@ struct counter {
 struct tracing {
     struct export *export;
     struct error *why; /* of the samples */
-    struct starts starts;
+    struct journal_starts starts;
     struct lanes lanes;
     size_t named;    /* lanes that have their name */
     int64_t base_ns; /* what the trace calls 0; 0: not known yet */
@@ -247,7 +247,7 @@ static enum err perfetto_begin(struct export *export, struct error *why)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     export->state = tracing;
     tracing->export = export;
-    enum err err = starts_read(export->run->directory, &tracing->starts, why);
+    enum err err = journal_starts_read(export->run->directory, &tracing->starts, why);
     if (!err)
         err = each_sample(tracing, 1, find_first, why);
     if (!err && tracing->starts.count && tracing->starts.zero_ns[0])
@@ -284,7 +284,7 @@ static void perfetto_release(struct export *export)
     struct tracing *tracing = export->state;
     if (!tracing)
         return;
-    starts_release(&tracing->starts);
+    journal_starts_release(&tracing->starts);
     lanes_release(&tracing->lanes);
     free(tracing->counters);
     free(tracing);

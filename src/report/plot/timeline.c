@@ -12,7 +12,7 @@
 #include "report/plot/plot.h"
 #include "rundir/samples.h"
 #include "rundir/spans.h"
-#include "rundir/starts.h"
+#include "rundir/journal.h"
 
 /* More requests than this are counted rather than drawn one by one. */
 enum { REQUESTS_DRAWN = 300, LANES_MOST = 64, COLUMNS = 1200 };
@@ -372,9 +372,9 @@ static void shift_spans(struct spans *spans, const struct laps *laps)
 /* What lies between the starts' requests on the wall clock; UNKNOWN where the journal does not tell. */
 static double time_between(const char *directory, const struct laps *laps)
 {
-    struct starts starts;
+    struct journal_starts starts;
     double sum = 0;
-    if (starts_read(directory, &starts, NULL))
+    if (journal_starts_read(directory, &starts, NULL))
         return UNKNOWN;
     for (size_t i = 1; i < laps->count; i++) {
         const struct lap *before = &laps->items[i - 1], *after = &laps->items[i];
@@ -385,7 +385,7 @@ static double time_between(const char *directory, const struct laps *laps)
                              : UNKNOWN;
         sum += apart + after->from - before->to;
     }
-    starts_release(&starts);
+    journal_starts_release(&starts);
     return sum;
 }
 
