@@ -238,7 +238,7 @@ static double quantized_bits(const struct jv *config)
         return jv_bool(jv_get(config, "load_in_4bit"), false)
                    ? 4.5 /* a 32-bit scale per 64 elements */
                : jv_bool(jv_get(config, "load_in_8bit"), false) ? 8
-                                                                 : 0;
+                                                                : 0;
     return 0;
 }
 
@@ -399,7 +399,7 @@ static struct transformer_vit read_vit(struct keys *keys)
 
 enum { DEFAULT_TOKENS = 128, MAX_BATCH = 1000000, MAX_IMAGE = 100000 }; /* as in the zoo */
 
-/* model_types other than the decoders of decoder_kinds.def. */
+/* model_types other than those of decoders (decoder_shape.c). */
 static const struct {
     const char *type;
     enum hf_kind kind;

@@ -1,3 +1,4 @@
+/* Layers that several families share, and the lookup of a row by name. */
 #include "graph/zoo/family.h"
 
 #include <math.h>
