@@ -167,7 +167,7 @@ static enum err cut_fields(struct csv_reader *reader, char *row, size_t length, 
         struct slice *field = &fields[(*count)++];
         bool quoted = at < end && *at == '"';
         char *rest = quoted ? cut_quoted(at, end, field) : at;
-        char *stop = memchr(rest, reader->separator, (size_t)(end - rest));
+        char *stop = rest < end ? memchr(rest, reader->separator, (size_t)(end - rest)) : NULL;
         more = stop != NULL;
         stop = stop ? stop : end;
         if (!quoted)

@@ -459,7 +459,7 @@ static bool has_judge_grader(const struct profile *profile)
 
 enum err profile_judge(struct profile *profile, struct error *why)
 {
-    struct judge_pool *pool;
+    struct judge_pool *pool = NULL;
     uint64_t jobs;
     if (!has_judge_grader(profile) || profile->result->signal || profile->err)
         return ERR_OK;
