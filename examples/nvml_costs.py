@@ -1,4 +1,4 @@
-"""What each NVML call costs on GPU 0: wall time and CPU time a call, and the energy counter's tick.
+"""Cost of each NVML call on GPU 0: wall time and CPU time per call, and the tick of the energy counter.
 
 Calls the library directly, so that the figures do not depend on ipw.
 """

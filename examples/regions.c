@@ -1,4 +1,4 @@
-/* What the parts of a program spend: two nested regions around real work.
+/* Energy of the parts of a program: two nested regions around real work.
  *
  *     cc regions.c -lipw -lm -o regions && ./regions
  *

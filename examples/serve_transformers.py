@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """A small OpenAI-compatible server around a transformers model with random weights.
 
-For measuring where no weights can be had: the work of a dense model does not depend on its weights'
-values, its text does, and is nonsense.  A word of the prompt is a token, and so is a word of the
-answer.  Requests are batched as they come: a new one is read (prefill) between two steps of the
+For measurements without real weights: the work of a dense model does not depend on the values of
+its weights; the text is nonsense.  A word of the prompt is a token, and so is a word of the
+answer.  Requests are batched continuously: a new one is prefilled between two decode steps of the
 others, then decoded together with them.
 
     python3 serve_transformers.py --port 8000 --layers 16 --hidden 2048
@@ -23,7 +23,7 @@ VOCABULARY = 32000
 
 
 class Request:
-    """One question: the tokens it brings, and the queue its answer leaves by."""
+    """One request: its prompt tokens, and the queue of its output."""
 
     def __init__(self, prompt, wanted):
         self.tokens = [zlib.crc32(word.encode()) % VOCABULARY for word in prompt.split()] or [1]

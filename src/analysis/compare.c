@@ -353,6 +353,7 @@ const struct compare_metric_info COMPARE_METRIC_INFO[COMPARE_METRICS] = {
 #define METRIC(constant, name, unit, better, energy, label, of) {name, unit, label, better, energy},
 #define PRODUCT(constant, name, unit, better, energy, label, of, times)                            \
     {name, unit, label, better, energy},
+#include "rundir/record.def"
 };
 
 const char *compare_verdict_text(enum compare_verdict verdict)

@@ -163,7 +163,7 @@ static void check_end(const struct run_table *table, const char *whose, struct c
         warn(out, "summary.json of %s cannot be read and is left aside", whose);
     else if (!table->summary)
         warn(out, "%s has not come to its end: there is no summary.json", whose);
-    else if (jv_truth(interrupted, false))
+    else if (jv_bool(interrupted, false))
         warn(out, "%s was interrupted", whose);
     if (table->failed)
         warn(out,

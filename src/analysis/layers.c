@@ -262,19 +262,19 @@ static void put_laws(struct json *json, const struct measured_layers *layers)
 static void warn_of_checks(struct analysis *analysis, const struct jv *model)
 {
     const char *name = name_of(model);
-    if (jv_is_bool(jv_get(model, "closure_pass")) && !jv_truth(jv_get(model, "closure_pass"), true))
+    if (jv_is_bool(jv_get(model, "closure_pass")) && !jv_bool(jv_get(model, "closure_pass"), true))
         analysis_warn(analysis,
                       "%s: components and idle add up to %.0f %% of what was measured: the "
                       "account does not close",
                       name, 100 * number(model, "closure"));
     if (jv_is_bool(jv_path(model, "null_test.pass")) &&
-        !jv_truth(jv_path(model, "null_test.pass"), true))
+        !jv_bool(jv_path(model, "null_test.pass"), true))
         analysis_warn(analysis,
                       "%s: even and odd rounds differ by %.1f ± %.1f %%: something else than the "
                       "work changed the energy",
                       name, jv_number(jv_path(model, "null_test.difference_pct")),
                       jv_number(jv_path(model, "null_test.plus_minus")));
-    if (jv_truth(jv_get(model, "interrupted"), false))
+    if (jv_bool(jv_get(model, "interrupted"), false))
         analysis_warn(analysis, "%s: the measurement was interrupted", name);
     if (number(model, "overhead_pct") > OVERHEAD_MOST_PCT)
         analysis_warn(analysis, "%s: looking at it slowed it down by %.1f %%", name,

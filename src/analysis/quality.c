@@ -1,14 +1,11 @@
 /* Quality: what the figures of a run are worth.  Each check looks at one thing (coverage, failures, trend over the
  * run, throttling ...) and says good, warning or unknown, with the detail. */
-#include <dirent.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "analysis/analysis.h"
 #include "analysis/columns.h"
@@ -18,6 +15,7 @@
 #include "core/units.h"
 #include "port/json_read.h"
 #include "rundir/run_table.h"
+#include "rundir/samples.h"
 #include "stats/correlation.h"
 #include "stats/quantile.h"
 #include "stats/fit.h"
@@ -173,76 +171,38 @@ static enum err check_cold_start(struct checks *checks)
 
 /* ---- throttling ---- */
 
-/* Looking through more would take longer than all the rest: of a larger file so many pieces are looked
- * at, from its beginning to its end. */
-#define BYTES_MOST ((off_t)64 << 20)
-enum { PIECES = 256 };
+/* Reading more would take longer than all other analyses: of a larger file pieces are read. */
+#define BYTES_MOST (UINT64_C(64) << 20)
 
 struct seen {
-    size_t files, samples, held; /* held: some cause was told */
+    size_t files, samples, held; /* held: some cause was reported */
     unsigned causes;
     bool in_part;
 };
 
-/* t_s,sensor,device,channel,scope,quantity,unit,value,sum: the quantity is one word of ours. */
-static void look_at_line(const char *line, struct seen *seen)
+static enum err take_sample(void *context, const struct sample *sample)
 {
-    const char *found = strstr(line, ",throttle,bits,");
-    if (!found)
-        return;
-    unsigned causes = (unsigned)strtoul(found + strlen(",throttle,bits,"), NULL, 10);
+    struct seen *seen = context;
+    unsigned causes =
+        sample->value >= 0 && sample->value <= UINT32_MAX ? (unsigned)sample->value : 0;
     seen->samples++;
     seen->held += causes != 0;
     seen->causes |= causes;
+    return ERR_OK;
 }
 
-/* The lines that begin there; at the beginning of a piece may be the end of one. */
-static void look_at_piece(FILE *file, off_t from, int64_t length, struct seen *seen)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t got = 0;
-    bool whole = from == 0;
-    if (fseeko(file, from, SEEK_SET) != 0)
-        return;
-    while (length > 0 && (got = getline(&line, &capacity, file)) > 0) {
-        if (whole)
-            look_at_line(line, seen);
-        whole = true;
-        length -= got;
-    }
-    free(line);
-}
-
-static void look_at_file(const char *path, struct seen *seen)
-{
-    struct stat status;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return;
-    seen->files++;
-    if (fstat(fileno(file), &status) == 0 && status.st_size > BYTES_MOST) {
-        seen->in_part = true;
-        for (off_t i = 0; i < PIECES; i++)
-            look_at_piece(file, status.st_size / PIECES * i, BYTES_MOST / PIECES, seen);
-    } else {
-        look_at_piece(file, 0, INT64_MAX, seen);
-    }
-    fclose(file);
-}
-
+/* Files that cannot be read tell nothing. */
 static struct seen look(const char *directory)
 {
+    const struct samples_query query = {.quantity = quantity_name(QTY_THROTTLE),
+                                        .bytes_max = BYTES_MOST};
     struct seen seen = {0};
-    char path[1024];
-    const struct dirent *entry;
-    DIR *dir = opendir(directory);
-    while (dir && (entry = readdir(dir)))
-        if (fnmatch("samples*.csv", entry->d_name, 0) == 0 &&
-            str_format(path, sizeof path, "%s/%s", directory, entry->d_name))
-            look_at_file(path, &seen);
-    if (dir)
-        closedir(dir);
+    for (unsigned start = 1, last = samples_starts(directory); start <= last; start++) {
+        struct samples_found found;
+        enum err err = samples_read(directory, start, &query, take_sample, &seen, &found, NULL);
+        seen.files += err != ERR_NOT_FOUND;
+        seen.in_part = seen.in_part || found.in_part;
+    }
     return seen;
 }
 
@@ -293,7 +253,7 @@ enum { REASONS_MOST = 50 };
 static void check_end(struct checks *checks)
 {
     const struct run_table *table = checks->table;
-    bool interrupted = jv_truth(jv_path(table->summary, "ipw.interrupted"), false);
+    bool interrupted = jv_bool(jv_path(table->summary, "ipw.interrupted"), false);
     if (!table->summary)
         check_put(checks, "finished", CHECK_WARNING,
                   "there is no summary: the run goes on, or was killed");

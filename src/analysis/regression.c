@@ -203,7 +203,7 @@ static enum err regression_run(struct analysis *analysis, struct error *why)
 {
     const struct run_table *table = analysis->table;
     bool skip_zeroes, by_machine = is_by_machine(table);
-    enum err err = params_truth(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
+    enum err err = params_bool(analysis->params, "skip_zeroes", false, &skip_zeroes, why);
     if (err)
         return err;
     if (table->rows - table->failed < 2)

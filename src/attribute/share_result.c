@@ -310,11 +310,10 @@ static struct energy add_up(const struct share_result *result, const struct shar
     struct energy total = energy_unknown("");
     size_t count = collect_terms(result, sharer, part);
     if (count == 0) {
-        double length = part == PHASE_DECODE
-                            ? request_decode_s(&sharer->trace, sharer->trace.from, sharer->trace.to)
-                            : 1;
+        bool occurred =
+            part != PHASE_DECODE || request_phase_change(&sharer->trace) < sharer->trace.to;
         str_copy(total.note, sizeof total.note,
-                 length > 0 ? why_no_total(result) : "the request had no decode phase");
+                 occurred ? why_no_total(result) : "the request had no decode phase");
         return total;
     }
     energy_sum(result->terms, count, &total);

@@ -311,7 +311,7 @@ static enum err read_identity(const struct location *at, const struct jv *top, s
     if (!err && calibrated && !jv_is_bool(calibrated))
         return refuse(at, "calibrated", "must be true or false");
     out->class = (enum hardware_class) class;
-    out->is_calibrated = jv_truth(calibrated, false);
+    out->is_calibrated = jv_bool(calibrated, false);
     return err;
 }
 

@@ -40,7 +40,7 @@ const char *model_architecture(const char *name);
 /* A decoder by its numbers, as its config.json has them. */
 struct model_shape {
     const char *name;                    /* of the architecture: "llama-3.1-8b" */
-    const char *summary, *source, *kind; /* kind: model_type, in decoder_kinds.def */
+    const char *summary, *source, *kind; /* kind: model_type, in decoder_shape.c */
     uint64_t layers, hidden_size, heads, kv_heads, head_size;
     uint64_t feed_forward; /* of one expert where there are any */
     uint64_t vocabulary, context;

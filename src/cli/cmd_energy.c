@@ -243,7 +243,7 @@ static int measure(const struct energy_options *options)
                 term_possible();
     proc_block_signals();
     if (live)
-        term_take_signals();
+        term_block_signals();
     int code = open_session("energy", &options->measure, &session);
     if (code)
         return code;

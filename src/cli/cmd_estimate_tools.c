@@ -18,7 +18,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "estimate/calibrate.h"
-#include "estimate/calibrate_hardware.h"
 #include "estimate/measurements.h"
 #include "estimate/predictor.h"
 #include "estimate/validate.h"

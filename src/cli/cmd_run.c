@@ -15,7 +15,7 @@
 #include "report/text/run_report.h"
 #include "runner/exec.h"
 #include "runner/host_report.h"
-#include "runner/samples_csv.h"
+#include "runner/samples_log.h"
 #include "sampler/sampler.h"
 #include "sampler/session.h"
 
@@ -55,29 +55,11 @@ static void show_progress(enum exec_phase phase, unsigned number, unsigned of, d
 
 /* ---- raw samples ---- */
 
-struct sample_file {
-    int fd;
-    struct error why;
-};
-
-static enum err put_samples(const char *bytes, void *context)
-{
-    struct sample_file *file = context;
-    struct text view = {.bytes = (char *)bytes, .length = strlen(bytes)};
-    return write_all(file->fd, &view, &file->why);
-}
-
 static int write_samples(const char *path, struct session *session, nanos zero)
 {
-    struct sample_file file = {.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (file.fd < 0)
-        return complain("run", EXIT_FAILED, "cannot write %s: %m", path);
-    enum err err = samples_to_csv(session->sampler, zero, put_samples, &file);
-    if (close(file.fd) < 0 && !err)
-        err = err_set(&file.why, ERR_IO, "%m");
-    if (err)
-        return complain("run", EXIT_FAILED, "cannot write %s: %s", path,
-                        file.why.text[0] ? file.why.text : err_text(err));
+    struct error why = {0};
+    if (samples_log_save(session->sampler, zero, path, &why))
+        return complain("run", EXIT_FAILED, "%s", why.text);
     return 0;
 }
 

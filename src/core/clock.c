@@ -40,8 +40,8 @@ nanos clock_wall(void)
 
 nanos clock_suspended(void)
 {
-    /* Two reads cannot be simultaneous; a suspend is seconds, the skew of this is well under a
-     * millisecond, and callers compare against a threshold far above it. */
+    /* Two reads cannot be simultaneous; but a suspend takes seconds, the skew is well under a millisecond, and callers
+     * compare with a threshold far above it. */
     nanos mono = current->monotonic();
     return current->boot() - mono;
 }

@@ -1,5 +1,5 @@
-/* The clocks, behind a replaceable table so that tests can move time.
- * Monotonic time orders everything; boot time reveals a suspend; wall time is for the edges. */
+/* The clocks, behind a replaceable table so that tests can move time.  Monotonic time orders everything, boot time
+ * reveals a suspend, wall time is for timestamps that people read. */
 #ifndef IPW_CORE_CLOCK_H
 #define IPW_CORE_CLOCK_H
 

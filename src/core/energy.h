@@ -18,8 +18,8 @@ enum method {
 
 struct energy {
     double joules;        /* UNKNOWN when not measured, never 0 for that */
-    double plus_minus;    /* standard uncertainty of joules, all causes combined */
-    double statistical;   /* the part of it that repeating shrinks: edges, sampling, spread */
+    double plus_minus;    /* standard uncertainty of joules, from all causes */
+    double statistical;   /* the part of it that repeated runs reduce: edges, sampling, spread */
     double coverage;      /* share of the window that samples cover, 0..1 */
     double idle_joules;   /* baseline power x time; UNKNOWN without a baseline */
     double active_joules; /* joules - idle_joules */
@@ -27,7 +27,7 @@ struct energy {
     unsigned long updates; /* sensor updates inside the window */
     bool low_confidence;   /* fewer than ten updates: the window is short for this sensor */
     char source[320];      /* which sensor and channel; parts of a sum joined by " + " */
-    char note[160];        /* why unknown, or what a reader must know */
+    char note[160];        /* why it is unknown, or what a reader must know */
 };
 
 /* "counter", "integral", "estimated"; NULL for METHOD_NONE (prints as null). */

@@ -23,8 +23,8 @@ static void new_line(struct json *json)
         text_add(json->out, "  ");
 }
 
-/* How many bytes at the front need no thought: most texts are one such run. */
-static size_t plain_length(const unsigned char *s, const unsigned char *end)
+/* How many leading bytes need no escape: most texts are one such run. */
+static size_t unescaped_length(const unsigned char *s, const unsigned char *end)
 {
     const unsigned char *at = s;
     while (at < end && *at >= 0x20 && *at < 0x7F && *at != '"' && *at != '\\')
@@ -37,7 +37,7 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
     text_add_bytes(out, "\"", 1);
     const unsigned char *end = (const unsigned char *)bytes + length;
     for (const unsigned char *s = (const unsigned char *)bytes; s < end;) {
-        size_t plain = plain_length(s, end);
+        size_t plain = unescaped_length(s, end);
         if (plain > 0) {
             text_add_bytes(out, (const char *)s, plain);
             s += plain;
@@ -57,7 +57,7 @@ static void add_quoted_bytes(struct text *out, const char *bytes, size_t length)
             text_add(out, "\\t");
         else if (*s < 0x20 || *s == 0x7F)
             text_addf(out, "\\u%04x", *s);
-        else if (*s == 0xC2 && s[1] < 0xA0) /* controls of one character, as CSI */
+        else if (*s == 0xC2 && s[1] < 0xA0) /* C1 controls, such as CSI */
             text_addf(out, "\\u%04x", s[1]);
         else
             text_add_bytes(out, (const char *)s, n);
@@ -147,9 +147,8 @@ void json_number(struct json *json, const char *key, double value)
         text_add(json->out, "null");
         return;
     }
-    /* The fewest digits that give the same value back, from 15 on, which tell any figure that a person
-     * would write: sums of figures must still hold for who reads them, and 231.6 must not become
-     * 231.59999999999999. */
+    /* The fewest digits, from 15 on, that parse back to the same value: sums must still hold for the reader, and
+     * 231.6 must not become 231.59999999999999. */
     char digits[40];
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);

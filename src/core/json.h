@@ -1,6 +1,5 @@
-/* A JSON writer (the measuring core parses none).  Commas, quoting and nesting are its business;
- * a number that is not finite becomes null, because unknown is never 0.
- * It writes into a struct text owned by the caller. */
+/* A JSON writer (the measuring core parses none).  It handles commas, quoting and nesting; a number that is not
+ * finite becomes null, because unknown is never 0.  It writes into a struct text owned by the caller. */
 #ifndef IPW_CORE_JSON_H
 #define IPW_CORE_JSON_H
 
@@ -14,7 +13,7 @@ struct json {
     struct text *out;
     unsigned depth;
     bool has_items[32]; /* per depth: does the next item need a comma? */
-    bool pretty;        /* newline and two spaces a level */
+    bool pretty;        /* newlines, and two spaces per level */
 };
 
 void json_init(struct json *json, struct text *out, bool pretty);
@@ -26,14 +25,14 @@ void json_array(struct json *json, const char *key);
 void json_array_end(struct json *json);
 
 void json_string(struct json *json, const char *key, const char *value); /* NULL gives null */
-/* A string that need not end in NUL and may hold some. */
+/* A string that need not be NUL-terminated and may contain NULs. */
 void json_string_bytes(struct json *json, const char *key, const char *bytes, size_t length);
 void json_number(struct json *json, const char *key, double value); /* not finite: null */
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_bool(struct json *json, const char *key, bool value);
 void json_null(struct json *json, const char *key);
 
-/* A value that is JSON already, taken as it stands: a number keeps its digits. */
+/* A value that is JSON already, copied unchanged: a number keeps its digits. */
 void json_raw(struct json *json, const char *key, const char *value);
 
 #endif

@@ -38,7 +38,7 @@ enum err params_set(struct params *params, const char *key, const char *value)
     return ERR_OK;
 }
 
-/* One piece, in place: "key=value". */
+/* Parses one "key=value" in place. */
 static enum err add_piece(struct params *params, char *piece)
 {
     char *equals = strchr(piece, '=');
@@ -58,7 +58,7 @@ enum err params_add(struct params *params, const char *words)
         return ERR_NO_MEMORY;
     enum err err = ERR_OK;
     size_t length = 0;
-    int depth = 0; /* of brackets: a list or object of JSON is one value */
+    int depth = 0; /* of brackets: a JSON list or object is one value */
     for (const char *c = words; !err; c++) {
         depth += (*c == '[' || *c == '{') - (*c == ']' || *c == '}');
         if (*c == '\\' && c[1] == ',') {
@@ -101,39 +101,39 @@ const char *params_get(const struct params *params, const char *key)
     return param ? param->value : NULL;
 }
 
-enum err params_count(const struct params *params, const char *key, uint64_t otherwise,
+enum err params_count(const struct params *params, const char *key, uint64_t fallback,
                       uint64_t *out, struct error *why)
 {
     const char *text = params_get(params, key);
-    *out = otherwise;
+    *out = fallback;
     if (text && parse_u64(text, out) != ERR_OK)
         return err_set(why, ERR_USAGE, "%s=%s: expected a whole number, 0 or more", key, text);
     return ERR_OK;
 }
 
-enum err params_number(const struct params *params, const char *key, double otherwise, double *out,
+enum err params_number(const struct params *params, const char *key, double fallback, double *out,
                        struct error *why)
 {
     const char *text = params_get(params, key);
-    *out = otherwise;
+    *out = fallback;
     if (text && parse_double(text, out) != ERR_OK)
         return err_set(why, ERR_USAGE, "%s=%s: expected a number", key, text);
     return ERR_OK;
 }
 
-enum err params_truth(const struct params *params, const char *key, bool otherwise, bool *out,
-                      struct error *why)
+enum err params_bool(const struct params *params, const char *key, bool fallback, bool *out,
+                     struct error *why)
 {
     static const char *const words[][2] = {
         {"false", "true"}, {"no", "yes"}, {"off", "on"}, {"0", "1"}};
     const char *text = params_get(params, key);
-    *out = otherwise;
+    *out = fallback;
     if (!text)
         return ERR_OK;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        for (int truth = 0; truth < 2; truth++)
-            if (str_equal_nocase(text, words[i][truth])) {
-                *out = truth == 1;
+        for (int value = 0; value < 2; value++)
+            if (str_equal_nocase(text, words[i][value])) {
+                *out = value == 1;
                 return ERR_OK;
             }
     return err_set(why, ERR_USAGE, "%s=%s: expected true or false", key, text);

@@ -1,9 +1,8 @@
 /* Parameters that a user gives as key=value, for a driver, a request or a grader.
- * Several may stand in one word, separated by commas: "a=1, b=2".  Each piece is split at its first
- * "=", both sides are trimmed, a piece without a key is dropped, one without "=" has the value "",
- * and a key that is given again replaces the earlier one.  A comma inside a value is written "\,";
- * inside [] and {} it needs no mark.
- * Values stay text.  A struct params owns its strings: zero-initialise, params_release. */
+ * One word may hold several, separated by commas: "a=1, b=2".  Each is split at its first "=", both sides are trimmed,
+ * one without a key is dropped, one without "=" has the value "", and a repeated key replaces the earlier value.  A
+ * comma inside a value is written "\,"; inside [] and {} it needs no escape.
+ * Values stay text.  A struct params owns its strings: zero-initialize it, params_release when done. */
 #ifndef IPW_CORE_PARAMS_H
 #define IPW_CORE_PARAMS_H
 
@@ -24,10 +23,10 @@ struct params {
     size_t capacity;
 };
 
-/* What a driver understands, for its help and for refusing the rest.  Ends with a NULL name. */
+/* The parameters that a driver accepts, for its help and for rejecting others.  Ends with a NULL name. */
 struct param_spec {
-    const char *name;  /* one that ends with "*" stands for every longer key: "header.*" */
-    const char *value; /* what help calls it: "FILE", "TOKENS" */
+    const char *name;  /* a trailing "*" matches every longer key: "header.*" */
+    const char *value; /* placeholder in the help: "FILE", "TOKENS" */
     const char *help;  /* with unit and default */
 };
 
@@ -39,17 +38,16 @@ void params_release(struct params *params);
 /* NULL when it was not given. */
 const char *params_get(const struct params *params, const char *key);
 
-/* The value parsed, or `otherwise` when the key was not given; ERR_USAGE names the key and says what
- * was expected.  Truth is true/false, yes/no, on/off, 1/0. */
-enum err params_count(const struct params *params, const char *key, uint64_t otherwise,
+/* The value parsed, or `fallback` when the key was not given; ERR_USAGE names the key and what was expected.
+ * A bool is true/false, yes/no, on/off or 1/0. */
+enum err params_count(const struct params *params, const char *key, uint64_t fallback,
                       uint64_t *out, struct error *why) MUST_USE;
-enum err params_number(const struct params *params, const char *key, double otherwise, double *out,
+enum err params_number(const struct params *params, const char *key, double fallback, double *out,
                        struct error *why) MUST_USE;
-enum err params_truth(const struct params *params, const char *key, bool otherwise, bool *out,
-                      struct error *why) MUST_USE;
+enum err params_bool(const struct params *params, const char *key, bool fallback, bool *out,
+                     struct error *why) MUST_USE;
 
-/* ERR_USAGE for a key that no spec names, with the nearest one suggested; `owner` is for the
- * message: "dataset jsonl". */
+/* ERR_USAGE for a key that no spec has, with the nearest one suggested; `owner` is for the message: "dataset jsonl". */
 enum err params_check(const struct params *params, const struct param_spec *specs,
                       const char *owner, struct error *why) MUST_USE;
 

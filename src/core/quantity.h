@@ -1,4 +1,4 @@
-/* The vocabulary of measured things: quantities with their units, scopes with their containment.
+/* Measured quantities with their units, and scopes (parts of the machine) with their containment.
  * Plain enums and constant tables; nothing to own. */
 #ifndef IPW_CORE_QUANTITY_H
 #define IPW_CORE_QUANTITY_H
@@ -19,12 +19,12 @@ enum scope {
     SCOPE_COUNT
 };
 
-/* Why a device runs below what was asked of it; vendors' own bits are mapped to these. */
+/* Why a device runs below its requested clocks; drivers map the vendor's bits to these. */
 enum throttle_bit {
     THROTTLE_POWER = 1 << 0,   /* power limit reached */
     THROTTLE_THERMAL = 1 << 1, /* too hot */
     THROTTLE_BRAKE = 1 << 2,   /* external power brake */
-    THROTTLE_LIMIT = 1 << 3,   /* clocks held down by a setting */
+    THROTTLE_LIMIT = 1 << 3,   /* clocks limited by a setting */
     THROTTLE_SYNC = 1 << 4,    /* held back to match other devices */
     THROTTLE_OTHER = 1 << 5,
 };
@@ -32,12 +32,12 @@ enum throttle_bit {
 const char *quantity_name(enum quantity quantity);
 const char *quantity_unit(enum quantity quantity);
 
-/* Do joules come from it: a counter of energy, or power to be integrated? */
+/* Is it energy, or power that can be integrated to energy? */
 bool quantity_gives_joules(enum quantity quantity);
 
 const char *scope_name(enum scope scope);
 
-/* Is `outer` the same as `inner` or one of its ancestors? */
+/* Is `outer` equal to `inner` or one of its ancestors? */
 bool scope_contains(enum scope outer, enum scope inner);
 
 /* "power", "power thermal" ...; "" when no bit is set.  Writes into the caller's buffer. */

@@ -267,7 +267,7 @@ static bool is_truncated(const char *at, size_t left)
     unsigned char first = (unsigned char)*at;
     size_t full = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
     for (size_t i = 1; i < left; i++)
-        if (((unsigned char)at[i] & 0xc0) != 0x80)
+        if (!utf8_is_continuation(at[i]))
             return false;
     return first < 0xf5 && left < full;
 }

@@ -1,5 +1,5 @@
-/* Units and the distinct time type.  Inside the program time is monotonic nanoseconds, energy is
- * joules, power is watts; any other unit stands in the name (_ms, _uj, _mw). */
+/* Units and the time type.  Inside the program time is monotonic nanoseconds, energy is in joules and power in watts;
+ * any other unit is part of the name (_ms, _uj, _mw). */
 #ifndef IPW_CORE_UNITS_H
 #define IPW_CORE_UNITS_H
 
@@ -13,7 +13,7 @@ typedef int64_t nanos;
 #define NS_PER_MS ((nanos)1000000)
 #define NS_PER_S  ((nanos)1000000000)
 
-/* Unknown is not zero: a figure that was not measured is this, and prints as null or "-". */
+/* Unknown is not zero: a value that was not measured is UNKNOWN, and prints as null or "-". */
 #define UNKNOWN NAN
 
 static inline bool is_known(double value)

@@ -10,6 +10,12 @@
 
 enum { UTF8_INVALID = 0x110000, UTF8_REPLACEMENT = 0xFFFD, UTF8_BYTES_MAX = 4 };
 
+/* Is it not the first byte of a character? */
+static inline bool utf8_is_continuation(char byte)
+{
+    return ((unsigned char)byte & 0xC0) == 0x80;
+}
+
 /* Length in bytes of the valid character at the start of `left` bytes, or 0: overlong forms, surrogates,
  * values beyond U+10FFFF and truncated characters are invalid. */
 size_t utf8_length(const char *bytes, size_t left);

@@ -388,7 +388,7 @@ static enum err hub_pages_init(struct hub_pages *out, const struct params *param
         return err_set(why, ERR_USAGE, "dataset hub needs dataset=OWNER/NAME");
     enum err err = hub_server_init(&out->server, params, why);
     if (!err)
-        err = params_truth(params, "refresh", false, &out->refresh, why);
+        err = params_bool(params, "refresh", false, &out->refresh, why);
     if (!err && (copy(&out->dataset, dataset) || copy(&out->config, params_get(params, "config")) ||
                  copy(&out->split, params_get(params, "split"))))
         err = err_set(why, ERR_NO_MEMORY, "out of memory");

@@ -293,7 +293,7 @@ static enum err read_params(struct row_feed *feed, const struct params *params, 
     if (!err)
         err = params_count(params, "shuffle", 0, &feed->shuffle_seed, why);
     if (!err)
-        err = params_truth(params, "skip_bad", false, &feed->skip_bad, why);
+        err = params_bool(params, "skip_bad", false, &feed->skip_bad, why);
     feed->shuffle = params_get(params, "shuffle") != NULL;
     return err;
 }

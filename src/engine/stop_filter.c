@@ -14,7 +14,7 @@ static bool is_unfinished(const char *bytes, size_t left)
     if (lead > 0xf4 || length == 0 || left >= length)
         return false;
     for (size_t i = 1; i < left; i++)
-        if (((unsigned char)bytes[i] & 0xc0) != 0x80)
+        if (!utf8_is_continuation(bytes[i]))
             return false;
     return true;
 }

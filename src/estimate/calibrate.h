@@ -22,6 +22,8 @@
 #include "core/err.h"
 #include "estimate/calibrate_rows.h"
 
+struct text;
+
 enum {
     CALIBRATE_CLASSES_MOST = 12,
     CALIBRATE_ROWS_PER_UNKNOWN = 3,
@@ -101,5 +103,21 @@ enum err calibrate_find_base(const char *id, const char *device, struct hardware
 enum err calibrate_fit(const struct calibrate_rows *rows, const struct calibrate_options *options,
                        struct calibration *out, struct error *why) MUST_USE;
 void calibration_release(struct calibration *calibration);
+
+/* ---- the hardware file ---- */
+
+/* Where a calibration comes from, for the names and sources in the file. */
+struct calibrate_origin {
+    const char *hardware;        /* as the rows or this machine name it; "": unknown */
+    const struct hardware *base; /* the entry whose other figures are kept; NULL: none */
+    const char *data;            /* where the rows come from: "a.csv", "built-in loads, cpu0" */
+    const char *given_source;    /* of coefficients that were not fitted */
+};
+
+/* JSON for --hardware-file: the base with the fitted and attained figures in place of its own, or an entry of those
+ * alone.  ERR_BAD_VALUE when the result contradicts itself: see hardware_check. */
+enum err calibrate_hardware(const struct calibration *calibration,
+                            const struct calibrate_origin *origin, struct text *out,
+                            struct error *why) MUST_USE;
 
 #endif

@@ -1,7 +1,7 @@
 /* The hardware file of a calibration: a copy of the base entry in which figures are replaced by what was fitted
  * (joules, constant power) and attained (rates, launches).  Figures of the base that belong to a replaced one, the
  * other precisions of the same units and the nearer memories, keep their proportion to it. */
-#include "estimate/calibrate_hardware.h"
+#include "estimate/calibrate.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -11,7 +11,6 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "estimate/calibrate.h"
 
 enum {
     SOURCE_MAX = 320,

@@ -4,13 +4,15 @@
  * Batch, device and precision are choices; prompt and context are demands.  So the Pareto frontier is taken among
  * points of the same demand: that a shorter context costs less is no reason to choose it.
  *
- * Ownership: estimate_grid_make fills a struct that estimate_grid_release frees; the hardware is borrowed. */
+ * Ownership: a zeroed struct candidates is empty, and candidates_release frees it; estimate_grid_make fills a
+ * struct that estimate_grid_release frees and that borrows the hardware. */
 #ifndef IPW_ESTIMATE_ESTIMATE_GRID_H
 #define IPW_ESTIMATE_ESTIMATE_GRID_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "catalog/hardware.h"
 #include "core/err.h"
 #include "estimate/workload_estimate.h"
 
@@ -19,6 +21,48 @@ struct grid_candidate {
     size_t device; /* index into the hardware */
     struct estimate_config config;
 };
+
+/* ---- candidates ---- */
+
+/* As on the command line; NULL and 0: not given. */
+struct candidate_options {
+    const char *const *hardware; /* ids with commas between, or "all" */
+    size_t hardware_count;
+    const char *const *files; /* hardware files */
+    size_t file_count;
+    const char *precision; /* names with commas between; "stored": that of the file */
+    unsigned devices;      /* that share the model */
+    bool compare;          /* without a device: the whole catalog */
+    bool sweep;            /* without a precision: all that the device offers */
+};
+
+struct candidates {
+    struct hardware *hardware;
+    bool *is_catalogued; /* by device: of the catalog, not of a file */
+    size_t hardware_count;
+    struct {
+        enum precision precision;
+        bool is_stored;
+    } precisions[PRECISION_COUNT + 1]; /* as given */
+    size_t precision_count;            /* 0: the default of each device */
+    struct grid_candidate *items;      /* by candidates_make */
+    size_t count;
+};
+
+/* Finds devices and precisions.  Without a device given, hardware_count is 0 and the caller adds one.
+ * ERR_USAGE and ERR_NOT_FOUND are mistakes of the user. */
+enum err candidates_find(const struct candidate_options *options, struct candidates *out,
+                         struct error *why) MUST_USE;
+
+/* Takes ownership of a device of the catalog. */
+void candidates_add(struct candidates *candidates, const struct hardware *hardware);
+
+/* Combines devices and precisions into items, once it is known whether the model has stored precisions. */
+enum err candidates_make(const struct candidate_options *options, bool has_stored,
+                         struct candidates *candidates, struct error *why) MUST_USE;
+void candidates_release(struct candidates *candidates);
+
+/* ---- the grid ---- */
 
 struct grid_spec {
     const struct workload_spec *works; /* all of one model */
@@ -29,14 +73,12 @@ struct grid_spec {
 };
 
 struct grid_point {
-    struct workload_estimate
-        estimate; /* without detail; zero but for its config where `missing` is set */
+    struct workload_estimate estimate; /* without detail; only its config where it is missing */
     const struct workload *work;
     size_t device;
-    size_t demand; /* index of its demand */
-    size_t rank;   /* among the points of its demand, from 0 */
-    bool
-        on_frontier; /* fits, and is Pareto-optimal in joules per unit and latency for its demand */
+    size_t demand;     /* index of its demand */
+    size_t rank;       /* among the points of its demand, from 0 */
+    bool on_frontier;  /* fits, and is Pareto-optimal in energy per unit and latency */
     char missing[160]; /* why this device cannot run it; "": it can */
 };
 

@@ -29,8 +29,8 @@ struct legacy_estimate {
     struct hardware device; /* for its id, name and peaks */
     struct hardware_memory memory;
     struct partition partition; /* one subgraph per node; no edges */
-    struct pass_estimate
-        estimate; /* utilization and efficiency are unweighted means over subgraphs */
+    /* Utilization and efficiency are unweighted means over subgraphs. */
+    struct pass_estimate estimate;
 };
 
 /* ERR_BAD_VALUE when the device has no such precision. */

@@ -253,7 +253,7 @@ static enum err calibrate_window(const struct layers_file *file, const struct jv
         .kernels = 1,
         .is_estimated = is_estimated(model),
     };
-    if (jv_truth(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
+    if (jv_bool(jv_get(window, "watched"), false) || !is_known(row.energy_j) ||
         !(row.latency_s > 0))
         return ERR_OK;
     if (jv_integer(jv_get(window, "setting"), &index)) {

@@ -10,7 +10,6 @@
 #include "core/text.h"
 #include "estimate/dataflow.h"
 #include "estimate/fusion.h"
-#include "estimate/sharding.h"
 
 struct builder {
     struct partition *out;

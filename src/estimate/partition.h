@@ -23,8 +23,7 @@ struct subgraph {
     enum decoder_component component;
     uint32_t first_node, node_count;     /* in partition.nodes */
     uint32_t first_before, before_count; /* in partition.before: subgraphs that must run first */
-    struct graph_cost
-        cost; /* operations of all nodes; in, out and weights at the boundary, each tensor once */
+    struct graph_cost cost;     /* of all nodes; traffic at the boundary only, each tensor once */
     struct graph_amount inside; /* traffic that fusion saves: written and read again otherwise */
     double outputs;  /* elements made by its main nodes: the work to distribute over units */
     double rows;     /* of the matrix they form; its columns are the last dimension, or channels */
@@ -67,8 +66,7 @@ struct partition {
     struct graph_amount model;         /* parameters, buffers and constants, each once */
     struct graph_amount model_sharded; /* of it, what tensor parallelism divides */
     struct graph_amount cache;         /* KV cache of earlier tokens and of this pass */
-    int64_t
-        heads_kv; /* the fewest of any attention: the KV cache is divided by at most this many devices */
+    int64_t heads_kv;  /* fewest of any attention: at most so many devices divide the KV cache */
     bool is_decoder;   /* its nodes state their component */
     double parameters; /* of the graph */
     /* Subgraphs that agree in everything time and energy depend on: unique has the first of each set,

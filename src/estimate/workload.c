@@ -1,5 +1,33 @@
-/* Builds the graphs and partitions of the passes; of the decode steps of a request only a few (see the header). */
+/* Builds the graphs and partitions of the passes; of the decode steps of a request only a few (see the header).
+ * A list of workloads is parsed from the options, checked against the model, and expanded. */
 #include "estimate/workload.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/text.h"
+
+enum {
+    BATCH_MOST = 1000000,
+    TOKENS_MOST = 10000000,
+    NUMBERS_MOST = 4096,
+    WORKLOADS_MOST = 4096,
+    DEFAULT_PROMPT = 512,
+    DEFAULT_OUTPUT = 128,
+};
+
+struct numbers {
+    int64_t *items; /* NULL: not given */
+    size_t count;
+};
+
+struct ranges {
+    struct numbers batches, prompts, contexts;
+};
+
+/* ---- one workload ---- */
 
 static enum err add_pass(struct workload *work, const struct graph_options *setting, double times,
                          struct error *why)
@@ -131,4 +159,388 @@ int workload_demand_compare(const struct workload *a, const struct workload *b)
     struct workload_demand first = workload_demand(&a->spec), second = workload_demand(&b->spec);
     int by_prompt = compare(first.prompt, second.prompt);
     return by_prompt ? by_prompt : compare(first.context, second.context);
+}
+
+/* ---- lists of numbers ---- */
+
+struct list {
+    const char *option, *words, *example;
+    int64_t most;
+};
+
+static enum err bad_list(const struct list *list, struct error *why)
+{
+    return err_set(why, ERR_USAGE,
+                   "--%s takes numbers from 1 to %" PRId64 ", as in %s; not '%.80s'", list->option,
+                   list->most, list->example, list->words);
+}
+
+static bool parse_number(const char *from, size_t length, int64_t most, int64_t *out)
+{
+    char number[24];
+    uint64_t value;
+    if (length == 0 || length >= sizeof number)
+        return false;
+    str_format(number, sizeof number, "%.*s", (int)length, from);
+    if (parse_u64(number, &value) != ERR_OK || value < 1 || value > (uint64_t)most)
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
+/* One item between commas: "8", "1..64", "1..64x2". */
+static bool parse_range(const char *word, size_t length, int64_t most, int64_t *first,
+                        int64_t *last, int64_t *factor)
+{
+    const char *dots = strstr(word, "..");
+    *factor = 1;
+    if (!dots || dots >= word + length) {
+        bool good = parse_number(word, length, most, first);
+        *last = *first;
+        return good;
+    }
+    const char *end = word + length, *high = dots + 2;
+    const char *times = memchr(high, 'x', (size_t)(end - high));
+    if (times && (!parse_number(times + 1, (size_t)(end - times - 1), most, factor) || *factor < 2))
+        return false;
+    return parse_number(word, (size_t)(dots - word), most, first) &&
+           parse_number(high, (size_t)((times ? times : end) - high), most, last) &&
+           *first <= *last;
+}
+
+static enum err parse_list(const struct list *list, struct numbers *out, struct error *why)
+{
+    if (!list->words)
+        return ERR_OK;
+    out->items = calloc(NUMBERS_MOST, sizeof *out->items);
+    if (!out->items)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    for (const char *word = list->words; word;) {
+        size_t length = strcspn(word, ",");
+        int64_t first = 0, last = 0, factor;
+        if (!parse_range(word, length, list->most, &first, &last, &factor))
+            return bad_list(list, why);
+        for (int64_t n = first; n <= last; n = factor > 1 ? n * factor : n + 1) {
+            if (out->count == NUMBERS_MOST)
+                return err_set(why, ERR_USAGE, "--%s: at most %d numbers", list->option,
+                               NUMBERS_MOST);
+            out->items[out->count++] = n;
+        }
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return ERR_OK;
+}
+
+static void ranges_release(struct ranges *ranges)
+{
+    free(ranges->batches.items);
+    free(ranges->prompts.items);
+    free(ranges->contexts.items);
+    *ranges = (struct ranges){0};
+}
+
+static enum err parse_ranges(const struct workload_options *options, struct ranges *out,
+                             struct error *why)
+{
+    static const char BATCHES[] = "1,8,32, a range 1..64 or a doubling range 1..64x2";
+    static const char TOKENS[] = "512,2048, a range 1..64 or a doubling range 512..8192x2";
+    const char *batches = options->batch ? options->batch : options->sweep ? "1..64x2" : NULL;
+    const struct list lists[] = {
+        {"batch", batches, BATCHES, BATCH_MOST},
+        {"prompt-tokens", options->prompt_tokens, TOKENS, TOKENS_MOST},
+        {"context", options->context, TOKENS, TOKENS_MOST},
+    };
+    *out = (struct ranges){0};
+    enum err err = parse_list(&lists[0], &out->batches, why);
+    if (!err)
+        err = parse_list(&lists[1], &out->prompts, why);
+    if (!err)
+        err = parse_list(&lists[2], &out->contexts, why);
+    if (err)
+        ranges_release(out);
+    return err;
+}
+
+/* ---- what the workloads of a list have in common ---- */
+
+/* The model's own ranges; 0 for those it does not have.  False for a model without defaults. */
+static bool defaults_of(const struct workload_spec *work, struct graph_options *out)
+{
+    struct graph graph;
+    *out = (struct graph_options){.batch = work->setting.batch, .dims = work->setting.dims};
+    if (model_graph(work->model, out, &graph, NULL))
+        return false;
+    graph_release(&graph);
+    return true;
+}
+
+/* An option without an effect would seem to have one. */
+static enum err check_used(const struct workload_options *options, const struct model *model,
+                           const struct graph_options *defaults, struct error *why)
+{
+    if (options->dims.count && strcmp(model->reader->name, "onnx") != 0)
+        return err_set(why, ERR_USAGE, "%.100s takes no --dim: only ONNX files do", model->name);
+    if (defaults && options->image && !defaults->image)
+        return err_set(why, ERR_USAGE, "%.100s takes no --image", model->name);
+    if (defaults && options->prompt_tokens && !defaults->tokens)
+        return err_set(why, ERR_USAGE, "%.100s takes no --prompt-tokens", model->name);
+    if (!model->has_phases && (options->phase || options->context || options->output_tokens))
+        return err_set(why, ERR_USAGE,
+                       "%.100s has no phases: --phase, --context and --output-tokens are for "
+                       "autoregressive decoders",
+                       model->name);
+    return ERR_OK;
+}
+
+/* Does the model support a context of that length? */
+static bool supports_context(const struct workload_spec *work, int64_t context)
+{
+    struct graph graph;
+    struct graph_options setting = work->setting;
+    setting.phase = GRAPH_DECODE;
+    setting.context = context;
+    if (model_graph(work->model, &setting, &graph, NULL))
+        return false;
+    graph_release(&graph);
+    return true;
+}
+
+/* Lengths of a request where none are given: the model's default prompt, halved until an answer fits behind
+ * it. */
+static void default_lengths(const struct workload_options *options, int64_t usual,
+                            struct workload_spec *work)
+{
+    int64_t prompt = usual > 0 && usual < DEFAULT_PROMPT ? usual : DEFAULT_PROMPT;
+    int64_t output = DEFAULT_OUTPUT;
+    if (!options->prompt_tokens && !options->output_tokens && !options->context)
+        for (; prompt > 1 && !supports_context(work, prompt + output); prompt /= 2)
+            output = prompt / 2 < DEFAULT_OUTPUT ? prompt / 2 : DEFAULT_OUTPUT;
+    work->setting.tokens = prompt;
+    work->output_tokens = options->output_tokens ? options->output_tokens : output > 0 ? output : 1;
+}
+
+static enum err begin_request(const struct workload_options *options, int64_t usual,
+                              struct workload_spec *work, struct error *why)
+{
+    work->is_request = true;
+    default_lengths(options, usual, work);
+    if (options->context && options->output_tokens)
+        return err_set(
+            why, ERR_USAGE,
+            "--context and --output-tokens both set the length of a request: give one of "
+            "them, or --phase decode");
+    return ERR_OK;
+}
+
+static enum err begin_phase(const struct workload_options *options, struct workload_spec *work,
+                            struct error *why)
+{
+    if (options->output_tokens)
+        return err_set(why, ERR_USAGE, "--output-tokens applies to a request: leave out --phase");
+    bool decodes = strcmp(options->phase, "decode") == 0;
+    if (!decodes && options->context)
+        return err_set(why, ERR_USAGE,
+                       "--context applies to --phase decode or a request: a prefill has "
+                       "--prompt-tokens");
+    work->setting.phase = decodes ? GRAPH_DECODE : GRAPH_PREFILL;
+    return ERR_OK;
+}
+
+/* What all workloads have in common. */
+static enum err begin_spec(const struct workload_options *options, const struct model *model,
+                           int64_t batch, struct workload_spec *work, struct error *why)
+{
+    struct graph_options defaults;
+    *work = (struct workload_spec){
+        .model = model,
+        .setting = {.batch = batch,
+                    .image = options->image,
+                    .dims = options->dims.count ? &options->dims : NULL},
+        .fusion = options->no_fusion ? PARTITION_PLAIN : PARTITION_FUSED,
+    };
+    bool has_defaults = defaults_of(work, &defaults);
+    enum err err = check_used(options, model, has_defaults ? &defaults : NULL, why);
+    if (err || !model->has_phases)
+        return err;
+    if (options->phase)
+        return begin_phase(options, work, why);
+    return begin_request(options, has_defaults ? defaults.tokens : 0, work, why);
+}
+
+/* 0: not given. */
+static enum err set_lengths(int64_t prompt, int64_t context, struct workload_spec *work,
+                            struct error *why)
+{
+    struct graph_options *setting = &work->setting;
+    if (prompt)
+        setting->tokens = prompt;
+    if (!work->is_request) {
+        bool decodes = setting->phase == GRAPH_DECODE;
+        setting->context = decodes && !context && prompt ? prompt + 1 : context;
+        return ERR_OK;
+    }
+    if (context && context <= setting->tokens)
+        return err_set(why, ERR_USAGE,
+                       "--context %" PRId64 " is not above the prompt of %" PRId64
+                       " tokens: give a longer one, fewer --prompt-tokens, or --phase decode",
+                       context, setting->tokens);
+    if (context)
+        work->output_tokens = context - setting->tokens;
+    if (setting->tokens + work->output_tokens > TOKENS_MOST)
+        return err_set(why, ERR_USAGE,
+                       "prompt and answer of %" PRId64 " tokens together: at most %d",
+                       setting->tokens + work->output_tokens, TOKENS_MOST);
+    return ERR_OK;
+}
+
+/* ---- the list ---- */
+
+static size_t length_of(const struct numbers *numbers)
+{
+    return numbers->count ? numbers->count : 1;
+}
+
+static int64_t number_at(const struct numbers *numbers, size_t index)
+{
+    return numbers->count ? numbers->items[index] : 0;
+}
+
+/* The cost can be extrapolated beyond the trained context; the quality of answers cannot. */
+static void warn_of_untrained(const struct workload_options *options, const struct model *model,
+                              const struct workload_list *list)
+{
+    int64_t longest = 0;
+    if (!options->prompt_tokens && !options->output_tokens && !options->context)
+        return; /* default lengths need no warning */
+    for (size_t i = 0; i < list->count; i++) {
+        struct workload_demand demand = workload_demand(&list->items[i]);
+        int64_t tokens = demand.context > demand.prompt ? demand.context : demand.prompt;
+        longest = tokens > longest ? tokens : longest;
+    }
+    if (model->context_length && longest > model->context_length)
+        log_warn("%" PRId64 " tokens exceed the %" PRId64 " that %.100s was trained for: "
+                 "estimating anyway",
+                 longest, model->context_length, model->name);
+}
+
+/* Does the graph follow this batch?  Only an ONNX file can fix it. */
+static bool follows_batch(const struct workload_spec *work, int64_t batch)
+{
+    struct graph graph;
+    struct graph_options setting = work->setting;
+    setting.batch = batch;
+    if (strcmp(work->model->reader->name, "onnx") != 0)
+        return true;
+    if (model_graph(work->model, &setting, &graph, NULL))
+        return false;
+    graph_release(&graph);
+    return setting.batch == batch;
+}
+
+static enum err check_batches(const struct workload_spec *common, const struct numbers *batches,
+                              struct error *why)
+{
+    int64_t last = batches->count > 1 ? batches->items[batches->count - 1] : 0;
+    if (!last || follows_batch(common, last))
+        return ERR_OK;
+    return err_set(why, ERR_USAGE,
+                   "--batch %" PRId64 " has no effect: the file or --dim fixes the batch", last);
+}
+
+static enum err fill_list(const struct workload_spec *common, const struct ranges *ranges,
+                          struct workload_list *out, struct error *why)
+{
+    for (size_t p = 0; p < length_of(&ranges->prompts); p++)
+        for (size_t c = 0; c < length_of(&ranges->contexts); c++) {
+            struct workload_spec work = *common;
+            enum err err = set_lengths(number_at(&ranges->prompts, p),
+                                       number_at(&ranges->contexts, c), &work, why);
+            if (err)
+                return err;
+            for (size_t b = 0; b < length_of(&ranges->batches); b++) {
+                work.setting.batch = number_at(&ranges->batches, b);
+                out->items[out->count++] = work;
+            }
+        }
+    return ERR_OK;
+}
+
+/* --sweep adds default batches; they are dropped where the file fixes the batch. */
+static void drop_batches(const struct workload_options *options, const struct model *model,
+                         struct ranges *ranges)
+{
+    const struct numbers *batches = &ranges->batches;
+    struct workload_spec work = {
+        .model = model,
+        .setting = {.image = options->image,
+                    .tokens = number_at(&ranges->prompts, 0),
+                    .dims = options->dims.count ? &options->dims : NULL},
+    };
+    if (!options->sweep || options->batch || !batches->count ||
+        follows_batch(&work, batches->items[batches->count - 1]))
+        return;
+    log_warn("%.100s: the file or --dim fixes the batch, so --sweep covers precisions only",
+             model->name);
+    ranges->batches.count = 0;
+}
+
+static enum err make_list(const struct workload_options *options, struct ranges *ranges,
+                          const struct model *model, struct workload_list *out, struct error *why)
+{
+    struct workload_spec common;
+    drop_batches(options, model, ranges);
+    size_t count =
+        length_of(&ranges->batches) * length_of(&ranges->prompts) * length_of(&ranges->contexts);
+    if (count > WORKLOADS_MOST)
+        return err_set(why, ERR_USAGE,
+                       "%zu combinations of --batch, --prompt-tokens and --context: at most %d",
+                       count, WORKLOADS_MOST);
+    enum err err = begin_spec(options, model, number_at(&ranges->batches, 0), &common, why);
+    if (!err)
+        err = check_batches(&common, &ranges->batches, why);
+    if (err)
+        return err;
+    out->items = calloc(count, sizeof *out->items);
+    if (!out->items)
+        return err_set(why, ERR_NO_MEMORY, "out of memory");
+    return fill_list(&common, ranges, out, why);
+}
+
+enum err workload_list_make(const struct workload_options *options, const struct model *model,
+                            struct workload_list *out, struct error *why)
+{
+    struct ranges ranges;
+    *out = (struct workload_list){0};
+    enum err err = parse_ranges(options, &ranges, why);
+    if (err)
+        return err;
+    err = make_list(options, &ranges, model, out, why);
+    ranges_release(&ranges);
+    if (err)
+        workload_list_release(out);
+    else
+        warn_of_untrained(options, model, out);
+    return err;
+}
+
+void workload_list_release(struct workload_list *list)
+{
+    free(list->items);
+    *list = (struct workload_list){0};
+}
+
+enum err workload_list_check(const struct workload_list *list, const struct workload *first,
+                             struct error *why)
+{
+    const struct graph_options *asked = &list->items[0].setting, *taken = &first->spec.setting;
+    if (asked->batch && first->batch != (double)asked->batch)
+        return err_set(why, ERR_USAGE,
+                       "--batch %" PRId64 " has no effect: the file or --dim fixes it at %.0f",
+                       asked->batch, first->batch);
+    if (asked->tokens && taken->tokens != asked->tokens)
+        return err_set(why, ERR_USAGE,
+                       "--prompt-tokens %" PRId64 " has no effect: the file or --dim fixes it at "
+                       "%" PRId64,
+                       asked->tokens, taken->tokens);
+    return ERR_OK;
 }

@@ -6,7 +6,11 @@
  * the context.  So only a few of them are built, and each counts `times` for those around it: the sum is that of
  * linear interpolation, and short answers are built step by step.
  *
- * Ownership: workload_make fills a struct that workload_release frees; the model is borrowed. */
+ * A user asks for several at once: every batch, prompt length and context length of the lists given, with the
+ * model's own defaults for the rest.
+ *
+ * Ownership: workload_make and workload_list_make fill structs that workload_release and workload_list_release
+ * free; the model and the dims of the options are borrowed. */
 #ifndef IPW_ESTIMATE_WORKLOAD_H
 #define IPW_ESTIMATE_WORKLOAD_H
 
@@ -15,6 +19,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/params.h"
 #include "estimate/partition.h"
 #include "graph/reader.h"
 
@@ -56,12 +61,39 @@ void workload_drop_graphs(struct workload *work);
 /* What is demanded of a model, whatever it runs on: the prompt length, and the longest context.  Estimates of one
  * demand are alternatives; of two demands neither replaces the other. */
 struct workload_demand {
-    int64_t prompt; /* tokens; 0: none, or irrelevant (a single decode step) */
-    int64_t
-        context; /* tokens that prompt and answer grow to, or that a decode step sees; 0: none */
+    int64_t prompt;  /* tokens; 0: none, or irrelevant (a single decode step) */
+    int64_t context; /* tokens at the end of a request, or of a decode step; 0: none */
 };
 struct workload_demand workload_demand(const struct workload_spec *spec);
 /* For qsort: shorter prompts first, then shorter contexts. */
 int workload_demand_compare(const struct workload *a, const struct workload *b);
+
+/* ---- several workloads ---- */
+
+/* As on the command line; NULL and 0: not given. */
+struct workload_options {
+    const char *batch, *prompt_tokens, *context; /* "8", "1,8,32", "1..64" or "1..64x2" */
+    const char *phase;                           /* "prefill" or "decode"; NULL: a request */
+    unsigned output_tokens, image;
+    struct params dims;
+    bool sweep; /* batches 1 to 64, where no batch is given and the model takes any */
+    bool no_fusion;
+};
+
+struct workload_list {
+    struct workload_spec *items; /* every batch of every prompt and context */
+    size_t count;                /* at least 1 */
+};
+
+/* ERR_USAGE for lists that are not numbers, and for an option that the model cannot follow, since it would seem
+ * to have an effect.  Lengths beyond what the model was trained for are warned about, and estimated. */
+enum err workload_list_make(const struct workload_options *options, const struct model *model,
+                            struct workload_list *out, struct error *why) MUST_USE;
+void workload_list_release(struct workload_list *list);
+
+/* ERR_USAGE when the graph of the first workload has another batch or length than was asked for: the file fixes
+ * it. */
+enum err workload_list_check(const struct workload_list *list, const struct workload *first,
+                             struct error *why) MUST_USE;
 
 #endif

@@ -31,12 +31,10 @@ struct workload_estimate {
     struct estimate_config config;
     enum precision used;
     double params;
-    double
-        divided; /* share of the model's MACs that devices divide; the rest is replicated; UNKNOWN for 1 */
+    double divided; /* share of the MACs that devices divide, not replicate; UNKNOWN for one */
     struct estimate_totals total;
-    struct estimate_memory
-        memory;     /* of the pass with the highest peak; its timeline is that pass's */
-    double limit_w; /* of all devices; UNKNOWN: not stated */
+    struct estimate_memory memory; /* of the pass with the highest peak */
+    double limit_w;                /* of all devices; UNKNOWN: not stated */
     enum estimate_confidence confidence;
     char confidence_reason[160];
     struct pass_estimate *passes; /* as in the workload; NULL without detail */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "graders/answer.h"
 #include "graders/fold.h"
 
@@ -18,7 +19,7 @@ static enum err contains_configure(const struct grader_config *config, void *sta
     enum err err = references_read(config->params, contains->references, why);
     if (!err)
         err = fold_read(config->params, &contains->fold, why);
-    return err ? err : params_truth(config->params, "words", true, &contains->whole_words, why);
+    return err ? err : params_bool(config->params, "words", true, &contains->whole_words, why);
 }
 
 /* Is `at` a word boundary: an end of the text, or next to a character that is not part of a word? */
@@ -28,7 +29,7 @@ static bool is_break(struct slice text, size_t at)
         return true;
     size_t back = at - 1, length;
     while (back > 0 && at - back < UTF8_BYTES_MAX &&
-           ((unsigned char)text.start[back] & 0xC0) == 0x80)
+           utf8_is_continuation(text.start[back]))
         back--;
     uint32_t before = char_at((struct slice){text.start + back, at - back}, &length);
     uint32_t after = char_at((struct slice){text.start + at, text.length - at}, &length);

@@ -156,7 +156,7 @@ static uint32_t last_character(struct slice text, size_t *length)
 {
     size_t back = 1;
     while (back < text.length && back < UTF8_BYTES_MAX &&
-           ((unsigned char)text.start[text.length - back] & 0xC0) == 0x80)
+           utf8_is_continuation(text.start[text.length - back]))
         back++;
     uint32_t c = char_at((struct slice){slice_end(text) - back, back}, length);
     if (*length == back)

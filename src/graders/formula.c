@@ -7,6 +7,7 @@
 
 #include "core/grow.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 struct lexer {
     const char *at, *end;
@@ -431,7 +432,7 @@ static enum err read_one(struct lexer *lexer)
         return err;
     const char *start = lexer->at++;
     if ((unsigned char)c >= 0x80) { /* a letter of another script is a variable */
-        while (((unsigned char)peek(lexer, 0) & 0xC0) == 0x80)
+        while (utf8_is_continuation(peek(lexer, 0)))
             lexer->at++;
         return add_name(lexer, slice_between(start, lexer->at));
     }

@@ -1,3 +1,4 @@
+/* A list of blocks, of which the last one is filled. */
 #include "graph/arena.h"
 
 #include <stdalign.h>

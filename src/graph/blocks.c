@@ -1,3 +1,4 @@
+/* Each block sets the component of the nodes that it adds, and resets it at its end. */
 #include "graph/blocks.h"
 
 static int64_t heads_kv(const struct block *block)

@@ -1,3 +1,4 @@
+/* Operations follow from the operator and its shapes; elements that are read and written from the roles of the tensors. */
 #include "graph/count.h"
 
 /* Per element of the scores (scale, subtract the maximum, exponential, sum, divide) or of the state. */

@@ -1,5 +1,5 @@
 /* A decoder-only language model of the Llama kind: how many layers, heads and features, and what each component of
- * each layer weighs.  It comes from a GGUF file (here) or from the sizes in a config.json (decoder_shape.h), and
+ * each layer weighs.  It comes from a GGUF file (decoder_gguf.c) or from the sizes in a config.json (decoder_shape.h), and
  * becomes a graph here or a table of costs in decoder_cost.h.
  *
  * Every tensor is counted in exactly one component, so the components add up to the model.
@@ -112,7 +112,7 @@ void decoder_add_tensor(struct decoder *decoder, int layer, const struct decoder
 /* Fills the sizes that a decoder repeats from its first layer. */
 void decoder_finish(struct decoder *decoder);
 
-/* ---- as a graph (decoder_graph.c) ---- */
+/* ---- as a graph ---- */
 
 enum { DECODER_DEFAULT_TOKENS = 512 }; /* prompt and context; less where the model's context is */
 

@@ -1,3 +1,4 @@
+/* Every component has its own rule; sums over layers and components follow from it. */
 #include "graph/decoder_cost.h"
 
 #include <math.h>

@@ -18,15 +18,21 @@ enum {
     MAX_EXPERTS = 1 << 16,
 };
 
+/* The architectures that are known, by general.architecture.  With a period of n, every n-th layer has full attention,
+ * the others a sliding window; 0: all have full attention. */
 static const struct gguf_family {
     const char *name;
     enum decoder_activation activation;
-    uint64_t period, window;
+    uint64_t period, window; /* in layers, in tokens (the default) */
 } FAMILIES[] = {
-#define DECODER_FAMILY(name, activation, period, window)                                           \
-    {name, DECODER_##activation, period, window},
-#include "graph/decoder_families.def"
-#undef DECODER_FAMILY
+    {"llama", DECODER_SILU, 0, 0}, /* Mistral, Mixtral and SmolLM too, as they are usually converted */
+    {"mistral3", DECODER_SILU, 0, 0}, {"smollm3", DECODER_SILU, 0, 0},
+    {"granite", DECODER_SILU, 0, 0},  {"qwen2", DECODER_SILU, 0, 0},
+    {"qwen2moe", DECODER_SILU, 0, 0}, {"qwen3", DECODER_SILU, 0, 0},
+    {"qwen3moe", DECODER_SILU, 0, 0}, {"olmo2", DECODER_SILU, 0, 0},
+    {"gemma", DECODER_GELU, 0, 0},    {"gemma2", DECODER_GELU, 2, 4096},
+    {"gemma3", DECODER_GELU, 6, 0},   {"phi2", DECODER_GELU, 0, 0},
+    {"phi3", DECODER_SILU, 0, 0},
 };
 
 struct reading {

@@ -13,10 +13,48 @@ enum { BF16 = 30 }; /* its number in GGUF files */
 /* Far beyond any model; sums fit into 64 bits and are exact as doubles. */
 static const double MAX_PARAMETERS = 4e15;
 
+/* What all models of a kind have in common.  Tied embeddings are the default of a config.json without that key. */
 static const struct decoder_shape KINDS[] = {
-#define DECODER_KIND(...) {.architecture = __VA_ARGS__},
-#include "graph/decoder_kinds.def"
-#undef DECODER_KIND
+    {.architecture = "llama"},
+    {.architecture = "mistral"},
+    {.architecture = "mixtral"},
+    {.architecture = "qwen2", .has_qkv_bias = true},
+    {.architecture = "qwen2_moe", .has_qkv_bias = true},
+    {.architecture = "qwen3", .qk_norm = DECODER_QK_NORM_PER_HEAD},
+    {.architecture = "qwen3_moe", .qk_norm = DECODER_QK_NORM_PER_HEAD},
+    {.architecture = "smollm3", .has_tied_embeddings = true},
+    {.architecture = "granite"},
+    {.architecture = "olmo2", .norms = DECODER_POST_NORM, .qk_norm = DECODER_QK_NORM_ALL_HEADS},
+    {.architecture = "gemma", .activation = DECODER_GELU, .has_tied_embeddings = true},
+    {.architecture = "gemma2",
+     .activation = DECODER_GELU,
+     .has_tied_embeddings = true,
+     .norms = DECODER_SANDWICH_NORM,
+     .window_period = 2},
+    {.architecture = "gemma3_text",
+     .activation = DECODER_GELU,
+     .has_tied_embeddings = true,
+     .norms = DECODER_SANDWICH_NORM,
+     .qk_norm = DECODER_QK_NORM_PER_HEAD,
+     .window_period = 6},
+    {.architecture = "phi",
+     .activation = DECODER_GELU,
+     .norms = DECODER_PARALLEL,
+     .has_layer_norm = true,
+     .has_qkv_bias = true,
+     .has_output_bias = true,
+     .has_mlp_bias = true,
+     .has_head_bias = true,
+     .has_no_gate = true},
+    {.architecture = "phi3", .has_fused_qkv = true, .has_fused_gate = true},
+    {.architecture = "starcoder2",
+     .activation = DECODER_GELU,
+     .has_tied_embeddings = true,
+     .has_layer_norm = true,
+     .has_qkv_bias = true,
+     .has_output_bias = true,
+     .has_mlp_bias = true,
+     .has_no_gate = true},
 };
 
 size_t decoder_kind_count(void)

@@ -49,7 +49,7 @@ struct decoder_shape {
     double matrix_bits; /* per element of a layer's matrices, scales included; 0: not quantized */
 };
 
-/* What all models of a kind have in common (decoder_kinds.def), by the model_type of Hugging Face: "llama",
+/* What all models of a kind have in common, by the model_type of Hugging Face: "llama",
  * "qwen3_moe".  False when it is unknown. */
 bool decoder_shape_for_kind(const char *kind, struct decoder_shape *out);
 size_t decoder_kind_count(void);

@@ -17,7 +17,7 @@
 #include "core/err.h"
 #include "core/slice.h"
 
-/* How the elements of a tensor are stored; constant (tensor_types.def). */
+/* How the elements of a tensor are stored; constant. */
 struct tensor_type {
     uint32_t number;         /* in GGUF files */
     const char *name;        /* "Q4_K" */

@@ -1,3 +1,4 @@
+/* Tensors and nodes are arrays; the inputs and outputs of a node are runs of tensor ids in one array of links. */
 #include "graph/graph.h"
 
 #include <stdlib.h>

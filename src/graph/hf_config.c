@@ -75,7 +75,7 @@ static bool read_bool(struct keys *keys, const char *key, bool otherwise)
     const struct jv *value = jv_get(keys->json, key);
     if (!jv_is_null(value) && !jv_is_bool(value))
         reject(keys, ERR_BAD_VALUE, key, "must be true or false");
-    return jv_truth(value, otherwise);
+    return jv_bool(value, otherwise);
 }
 
 /* NULL when it is missing or null. */
@@ -235,10 +235,10 @@ static double quantized_bits(const struct jv *config)
     if (strcmp(method, "fp8") == 0)
         return 8;
     if (strcmp(method, "bitsandbytes") == 0)
-        return jv_truth(jv_get(config, "load_in_4bit"), false)
+        return jv_bool(jv_get(config, "load_in_4bit"), false)
                    ? 4.5 /* a 32-bit scale per 64 elements */
-               : jv_truth(jv_get(config, "load_in_8bit"), false) ? 8
-                                                                 : 0;
+               : jv_bool(jv_get(config, "load_in_8bit"), false) ? 8
+                                                                : 0;
     return 0;
 }
 
@@ -399,7 +399,7 @@ static struct transformer_vit read_vit(struct keys *keys)
 
 enum { DEFAULT_TOKENS = 128, MAX_BATCH = 1000000, MAX_IMAGE = 100000 }; /* as in the zoo */
 
-/* model_types other than the decoders of decoder_kinds.def. */
+/* model_types other than those of decoders (decoder_shape.c). */
 static const struct {
     const char *type;
     enum hf_kind kind;

@@ -1,5 +1,5 @@
-/* A config.json of Hugging Face: the sizes of a model, from which its graph is built.  Decoders of the Llama kind
- * (decoder_kinds.def), GPT-2, BERT and its relatives, ViT.
+/* A config.json of Hugging Face: the sizes of a model, from which its graph is built.  Decoders of the Llama kind,
+ * GPT-2, BERT and its relatives, ViT.
  *
  * ERR_BAD_VALUE names the key whose value no model has.
  * Ownership: hf_config_release frees a config; nothing in it points into the JSON. */

@@ -1,3 +1,4 @@
+/* Helpers for the readers of model files. */
 #define _GNU_SOURCE
 #include "graph/model_files.h"
 

@@ -1,3 +1,4 @@
+/* The registry of readers: the one that is surest of a source opens it. */
 #include "graph/reader.h"
 
 #include <stdio.h>

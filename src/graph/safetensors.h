@@ -49,7 +49,7 @@ void safetensors_release(struct safetensors *tensors);
 const struct safetensors_tensor *safetensors_find(const struct safetensors *tensors,
                                                   const char *name);
 
-/* safetensors_reader.c: the shape of a decoder from the names and shapes of its tensors.  Heads, experts per token,
+/* The shape of a decoder from the names and shapes of its tensors.  Heads, experts per token,
  * windows and the activation do not show and are guessed.  False when these are not the tensors of a known decoder.
  * The caller sets the name. */
 bool safetensors_guess(const struct safetensors *tensors, struct decoder_shape *out);

@@ -1,3 +1,4 @@
+/* BERT, GPT-2 and ViT: embeddings, a stack of blocks, and a head.  Only names and a few flags differ. */
 #include "graph/transformers.h"
 
 #include "graph/blocks.h"

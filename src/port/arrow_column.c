@@ -110,12 +110,12 @@ static enum err column_make(const struct ArrowSchema *schema, unsigned depth,
                             struct arrow_column *column, struct error *why)
 {
     struct ArrowSchemaView view = {0};
-    struct ArrowError said = {0};
+    struct ArrowError detail = {0};
     const char *name = schema->name ? schema->name : "";
     if (depth > DEPTH_MAX)
         return err_set(why, ERR_UNSUPPORTED, "columns nested deeper than %d levels", DEPTH_MAX);
-    if (ArrowSchemaViewInit(&view, schema, &said))
-        return err_set(why, ERR_BAD_VALUE, "column '%.60s': %.160s", name, said.message);
+    if (ArrowSchemaViewInit(&view, schema, &detail))
+        return err_set(why, ERR_BAD_VALUE, "column '%.60s': %.160s", name, detail.message);
     if (!is_supported(view.type) || !is_supported(view.storage_type))
         return err_set(why, ERR_UNSUPPORTED, "column '%.60s' is of type %s, which is not supported",
                        name, ArrowTypeString(view.type));

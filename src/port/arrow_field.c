@@ -1,4 +1,4 @@
-/* The tree of an Arrow file's fields: of no library, so that it is there without one. */
+/* The tree of an Arrow file's fields, which needs no library: builds without nanoarrow have it too. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -51,14 +51,14 @@ static enum err truncated(const struct arrow_reader *reader, struct error *why)
     return err_set(why, ERR_BAD_VALUE, "%s is truncated: it ends inside a message", reader->path);
 }
 
-static enum err rejected(const struct arrow_reader *reader, int code, const struct ArrowError *said,
-                         struct error *why)
+static enum err rejected(const struct arrow_reader *reader, int code,
+                         const struct ArrowError *detail, struct error *why)
 {
     if (code == ENOMEM)
         return err_set(why, ERR_NO_MEMORY, "%s: %s", reader->path, err_text(ERR_NO_MEMORY));
     return err_set(why, code == ENOTSUP ? ERR_UNSUPPORTED : ERR_BAD_VALUE,
                    "%s, message at byte %lld: %.160s", reader->path, (long long)reader->message_at,
-                   said->message[0] ? said->message : "not a valid Arrow message");
+                   detail->message[0] ? detail->message : "not a valid Arrow message");
 }
 
 /* Reads exactly `length` bytes of the file to data + at. */
@@ -219,10 +219,10 @@ static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageTyp
 
     struct ArrowBufferView header = {.data.as_uint8 = reader->header.data,
                                      .size_bytes = PREFIX + (int64_t)length};
-    struct ArrowError said = {0};
-    int code = ArrowIpcDecoderVerifyHeader(&reader->decoder, header, &said);
+    struct ArrowError detail = {0};
+    int code = ArrowIpcDecoderVerifyHeader(&reader->decoder, header, &detail);
     if (code)
-        return rejected(reader, code, &said, why);
+        return rejected(reader, code, &detail, why);
     if (reader->decoder.message_type != wanted &&
         reader->decoder.message_type != NANOARROW_IPC_MESSAGE_TYPE_SCHEMA)
         return err_set(why, ERR_UNSUPPORTED, "%s contains %s, which are not supported",
@@ -232,8 +232,8 @@ static enum err read_header(struct arrow_reader *reader, enum ArrowIpcMessageTyp
     if (!header_is_complete(reader->header.data + PREFIX))
         return err_set(why, ERR_BAD_VALUE, "%s is damaged: a header without its content",
                        reader->path);
-    code = ArrowIpcDecoderDecodeHeader(&reader->decoder, header, &said);
-    return code ? rejected(reader, code, &said, why) : ERR_OK;
+    code = ArrowIpcDecoderDecodeHeader(&reader->decoder, header, &detail);
+    return code ? rejected(reader, code, &detail, why) : ERR_OK;
 }
 
 static enum err read_body(struct arrow_reader *reader, struct error *why)
@@ -248,20 +248,20 @@ static enum err read_body(struct arrow_reader *reader, struct error *why)
 static enum err read_schema(struct arrow_reader *reader, struct error *why)
 {
     struct ArrowSchema schema = {0};
-    struct ArrowError said = {0};
+    struct ArrowError detail = {0};
     struct error reason = {0};
     if (reader->decoder.endianness != ArrowIpcSystemEndianness())
         return err_set(why, ERR_UNSUPPORTED, "%s has the other byte order, which is not supported",
                        reader->path);
-    int code = ArrowIpcDecoderDecodeSchema(&reader->decoder, &schema, &said);
+    int code = ArrowIpcDecoderDecodeSchema(&reader->decoder, &schema, &detail);
     if (code)
-        return rejected(reader, code, &said, why);
+        return rejected(reader, code, &detail, why);
     enum err err = arrow_column_new(&schema, &reader->columns, &reason);
     if (err)
         err_set(why, err, "%s: %s", reader->path, reason.text);
-    else if ((code = ArrowIpcDecoderSetSchema(&reader->decoder, &schema, &said)) ||
+    else if ((code = ArrowIpcDecoderSetSchema(&reader->decoder, &schema, &detail)) ||
              (code = ArrowIpcDecoderSetEndianness(&reader->decoder, reader->decoder.endianness)))
-        err = rejected(reader, code, &said, why);
+        err = rejected(reader, code, &detail, why);
     if (schema.release)
         ArrowSchemaRelease(&schema);
     return err;
@@ -342,15 +342,15 @@ static enum err next_batch(struct arrow_reader *reader, struct error *why)
     struct ArrowBufferView body = {.data.as_uint8 = reader->body.data,
                                    .size_bytes = reader->decoder.body_size_bytes};
     struct ArrowArrayView *view = NULL;
-    struct ArrowError said = {0};
+    struct ArrowError detail = {0};
     struct error reason = {0};
-    int code = ArrowIpcDecoderDecodeArrayView(&reader->decoder, body, -1, &view, &said);
+    int code = ArrowIpcDecoderDecodeArrayView(&reader->decoder, body, -1, &view, &detail);
     if (code)
-        return rejected(reader, code, &said, why);
+        return rejected(reader, code, &detail, why);
     if ((err = arrow_column_check(view, body.data.as_uint8, body.size_bytes, &reason)))
         return err_set(why, err, "%s is damaged: %s", reader->path, reason.text);
-    if ((code = ArrowArrayViewValidate(view, NANOARROW_VALIDATION_LEVEL_FULL, &said)))
-        return rejected(reader, code, &said, why);
+    if ((code = ArrowArrayViewValidate(view, NANOARROW_VALIDATION_LEVEL_FULL, &detail)))
+        return rejected(reader, code, &detail, why);
     reader->batch = view;
     return ERR_OK;
 }

@@ -15,7 +15,7 @@
 #include "core/utf8.h"
 #include "port/json_read.h"
 
-/* A batch ends at either: what Hugging Face writes by default, and a bound on memory. */
+/* A batch ends at either limit: the default of Hugging Face datasets, and a bound on memory. */
 enum { BATCH_ROWS = 1000, BATCH_BYTES = 16 << 20 };
 
 struct arrow_writer {
@@ -27,7 +27,7 @@ struct arrow_writer {
     struct ArrowArray batch;
     struct ArrowArrayView view;
     int64_t bytes;    /* of text in the batch */
-    struct text text; /* a value on its way */
+    struct text text; /* a value being converted */
     char path[512];
 };
 
@@ -37,12 +37,12 @@ enum err arrow_write_available(struct error *why)
     return ERR_OK;
 }
 
-static enum err told(const struct arrow_writer *writer, int code, const struct ArrowError *said,
-                     struct error *why)
+static enum err failed(const struct arrow_writer *writer, int code, const struct ArrowError *detail,
+                       struct error *why)
 {
     enum err err = code == EINVAL || code == ENOTSUP ? ERR_BAD_VALUE : err_from_errno(code);
     return err_set(why, err, "cannot write %s: %.160s", writer->path,
-                   said && said->message[0] ? said->message : strerror(code));
+                   detail && detail->message[0] ? detail->message : strerror(code));
 }
 
 /* ---- the file ---- */
@@ -107,15 +107,15 @@ static int set_metadata(struct ArrowSchema *schema, const char *key, const char 
 
 /* ---- batches ---- */
 
-static int begin_batch(struct arrow_writer *writer, struct ArrowError *said)
+static int begin_batch(struct arrow_writer *writer, struct ArrowError *detail)
 {
     writer->bytes = 0;
-    int code = ArrowArrayInitFromSchema(&writer->batch, &writer->schema, said);
+    int code = ArrowArrayInitFromSchema(&writer->batch, &writer->schema, detail);
     return code ? code : ArrowArrayStartAppending(&writer->batch);
 }
 
-/* nanoarrow sets a bit in memory it has not cleared, so that the bits after a column's last row are
- * chance.  A file with the same rows shall have the same bytes. */
+/* nanoarrow sets bits in memory that it has not cleared, so that the bits after a column's last row are random.  Files
+ * with the same rows must have the same bytes. */
 static void clear_after_last_row(struct ArrowArray *array)
 {
     struct ArrowBitmap *valid = ArrowArrayValidityBitmap(array);
@@ -125,20 +125,20 @@ static void clear_after_last_row(struct ArrowArray *array)
         clear_after_last_row(array->children[i]);
 }
 
-static int end_batch(struct arrow_writer *writer, struct ArrowError *said)
+static int end_batch(struct arrow_writer *writer, struct ArrowError *detail)
 {
     if (!writer->batch.release)
         return EIO; /* an earlier write failed */
     if (writer->batch.length == 0)
         return NANOARROW_OK;
     clear_after_last_row(&writer->batch);
-    int code = ArrowArrayFinishBuildingDefault(&writer->batch, said);
+    int code = ArrowArrayFinishBuildingDefault(&writer->batch, detail);
     if (!code)
-        code = ArrowArrayViewSetArray(&writer->view, &writer->batch, said);
+        code = ArrowArrayViewSetArray(&writer->view, &writer->batch, detail);
     if (!code)
-        code = ArrowIpcWriterWriteArrayView(&writer->ipc, &writer->view, said);
+        code = ArrowIpcWriterWriteArrayView(&writer->ipc, &writer->view, detail);
     ArrowArrayRelease(&writer->batch);
-    return code ? code : begin_batch(writer, said);
+    return code ? code : begin_batch(writer, detail);
 }
 
 /* ---- rows ---- */
@@ -166,8 +166,8 @@ static int append_text(struct arrow_writer *writer, struct ArrowArray *array,
         array, (struct ArrowStringView){.data = string, .size_bytes = (int64_t)length});
 }
 
-/* A double has no room for every int64, but each whole double within its range is one. */
-static bool whole_number(double number, int64_t *out)
+/* A double cannot represent every int64, but each integral double within the range is one. */
+static bool to_integer(double number, int64_t *out)
 {
     if (!is_known(number) || floor(number) != number || number < -9223372036854775808.0 ||
         number >= 9223372036854775808.0)
@@ -191,29 +191,29 @@ static int append_value(struct arrow_writer *writer, const struct arrow_field *f
         return append_text(writer, array, value);
     if (field->type == ARROW_DOUBLE && is_known(jv_number(value)))
         return ArrowArrayAppendDouble(array, jv_number(value));
-    if (field->type == ARROW_INT64 && whole_number(jv_number(value), &integer))
+    if (field->type == ARROW_INT64 && to_integer(jv_number(value), &integer))
         return ArrowArrayAppendInt(array, integer);
     if (field->type == ARROW_BOOL && jv_is_bool(value))
-        return ArrowArrayAppendInt(array, jv_truth(value, false));
+        return ArrowArrayAppendInt(array, jv_bool(value, false));
     return ArrowArrayAppendNull(array, 1);
 }
 
 enum err arrow_writer_add(struct arrow_writer *writer, const struct jv *row, struct error *why)
 {
-    struct ArrowError said = {0};
+    struct ArrowError detail = {0};
     if (!jv_is_object(row))
-        return err_set(why, ERR_BAD_VALUE, "a row is an object");
+        return err_set(why, ERR_BAD_VALUE, "a row must be an object");
     int code =
         writer->batch.release ? append_value(writer, writer->root, &writer->batch, row) : EIO;
     if (!code && (writer->batch.length >= BATCH_ROWS || writer->bytes >= BATCH_BYTES))
-        code = end_batch(writer, &said);
-    return code ? told(writer, code, &said, why) : ERR_OK;
+        code = end_batch(writer, &detail);
+    return code ? failed(writer, code, &detail, why) : ERR_OK;
 }
 
 /* ---- from open to close ---- */
 
 static int start(struct arrow_writer *writer, const char *key, const char *value,
-                 struct ArrowError *said)
+                 struct ArrowError *detail)
 {
     struct ArrowIpcOutputStream stream = {write_bytes, release_stream, writer};
     ArrowSchemaInit(&writer->schema);
@@ -221,12 +221,12 @@ static int start(struct arrow_writer *writer, const char *key, const char *value
     if (!code)
         code = set_metadata(&writer->schema, key, value);
     if (!code)
-        code = ArrowArrayViewInitFromSchema(&writer->view, &writer->schema, said);
+        code = ArrowArrayViewInitFromSchema(&writer->view, &writer->schema, detail);
     if (!code)
         code = ArrowIpcWriterInit(&writer->ipc, &stream);
     if (!code)
-        code = ArrowIpcWriterWriteSchema(&writer->ipc, &writer->schema, said);
-    return code ? code : begin_batch(writer, said);
+        code = ArrowIpcWriterWriteSchema(&writer->ipc, &writer->schema, detail);
+    return code ? code : begin_batch(writer, detail);
 }
 
 enum err arrow_writer_open(const char *path, const struct arrow_field *root, const char *key,
@@ -236,16 +236,16 @@ enum err arrow_writer_open(const char *path, const struct arrow_field *root, con
     struct arrow_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    struct ArrowError said = {0};
+    struct ArrowError detail = {0};
     writer->root = root;
     writer->fingerprint = HASH_START;
     enum err err = ERR_OK;
     if (!str_copy(writer->path, sizeof writer->path, path))
-        err = err_set(why, ERR_BAD_VALUE, "too long a path: %.200s", path);
+        err = err_set(why, ERR_BAD_VALUE, "path too long: %.200s", path);
     writer->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int code = writer->fd < 0 ? errno : start(writer, key, value, &said);
+    int code = writer->fd < 0 ? errno : start(writer, key, value, &detail);
     if (!err && code)
-        err = told(writer, code, &said, why);
+        err = failed(writer, code, &detail, why);
     if (err)
         arrow_writer_close(writer);
     else
@@ -255,14 +255,14 @@ enum err arrow_writer_open(const char *path, const struct arrow_field *root, con
 
 enum err arrow_writer_finish(struct arrow_writer *writer, uint64_t *fingerprint, struct error *why)
 {
-    struct ArrowError said = {0};
-    int code = end_batch(writer, &said);
+    struct ArrowError detail = {0};
+    int code = end_batch(writer, &detail);
     if (!code)
-        code = ArrowIpcWriterWriteArrayView(&writer->ipc, NULL, &said);
-    if (!code && fsync(writer->fd) && errno != EINVAL) /* a pipe or a device cannot */
+        code = ArrowIpcWriterWriteArrayView(&writer->ipc, NULL, &detail);
+    if (!code && fsync(writer->fd) && errno != EINVAL) /* pipes and devices cannot be synced */
         code = errno;
     if (code)
-        return told(writer, code, &said, why);
+        return failed(writer, code, &detail, why);
     *fingerprint = writer->fingerprint;
     return ERR_OK;
 }

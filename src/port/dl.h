@@ -1,5 +1,5 @@
-/* Libraries opened at run time, with declarations of our own: the program builds without any
- * vendor's headers and runs where the library is missing.  A struct dl owns the handle. */
+/* Libraries opened at run time, with declarations of our own: the program builds without vendor headers and runs where
+ * the library is missing.  A struct dl owns the handle. */
 #ifndef IPW_PORT_DL_H
 #define IPW_PORT_DL_H
 
@@ -30,8 +30,8 @@ enum err dl_load(struct dl *dl, const struct dl_symbol *symbols, size_t count, s
 
 void dl_close(struct dl *dl);
 
-/* The path of a library that is loaded into this process and has `part` in its path, "/libfoo-"; false
- * when there is none. */
+/* The path of a library loaded into this process whose path contains `part`, such as "/libfoo-"; false when there is
+ * none. */
 bool dl_loaded(const char *part, char *to, size_t size);
 
 #endif

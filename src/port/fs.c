@@ -110,7 +110,7 @@ enum err fs_pread_u64(int fd, uint64_t *out)
     ssize_t n = pread_start(fd, text, sizeof text);
     if (n < 0)
         return err_from_errno(errno);
-    /* Digits, then a newline: by hand, because this runs a thousand times a second. */
+    /* Digits, then a newline: parsed by hand, because this runs a thousand times a second. */
     uint64_t value = 0;
     ssize_t i = 0;
     for (; i < n && text[i] >= '0' && text[i] <= '9'; i++) {
@@ -119,7 +119,7 @@ enum err fs_pread_u64(int fd, uint64_t *out)
             return ERR_BAD_VALUE;
         value = value * 10 + digit;
     }
-    /* Without the newline that ends every attribute the number may have been cut short. */
+    /* Without the newline that ends every attribute the number may be truncated. */
     if (i == 0 || text[i] != '\n')
         return ERR_BAD_VALUE;
     *out = value;
@@ -133,7 +133,7 @@ enum err fs_pread_i64(int fd, int64_t *out)
     if (n < 0)
         return err_from_errno(errno);
     if (n == 0 || text[n - 1] != '\n' || strlen(text) != (size_t)n)
-        return ERR_BAD_VALUE; /* cut short, as above */
+        return ERR_BAD_VALUE; /* truncated, as above */
     return parse_i64(text, out);
 }
 
@@ -196,7 +196,7 @@ enum err fs_real(const char *path, char *to, size_t size)
     size_t skip = 0;
     if (root_prefix[0] && realpath(root_prefix, real_root)) {
         size_t length = strlen(real_root);
-        /* A link may lead out of the root, even to a neighbour whose name begins alike. */
+        /* A link may lead out of the root, even to a sibling whose name starts with the same letters. */
         if (!strncmp(real, real_root, length) && (real[length] == '/' || real[length] == '\0'))
             skip = length;
     }

@@ -1,7 +1,6 @@
-/* Files of the machine under a root prefix.  Every /sys, /proc and /dev path in the program goes
- * through here, so a test (or a container with the host mounted elsewhere) can stand in for the
- * machine: set the root once, before any other call.  The caller owns what it passes and every
- * file descriptor it gets. */
+/* System files under a root prefix.  Every /sys, /proc and /dev path in the program goes through here, so that a test
+ * (or a container with the host mounted elsewhere) can replace the machine: set the root once, before any other call.
+ * The caller owns what it passes and every file descriptor it gets. */
 #ifndef IPW_PORT_FS_H
 #define IPW_PORT_FS_H
 
@@ -44,7 +43,7 @@ struct fs_names {
 enum err fs_list(const char *path, struct fs_names *out) MUST_USE;
 void fs_names_release(struct fs_names *names);
 
-/* The canonical path behind a (link) path, without the root prefix. */
+/* The canonical path of a (symbolic) path, without the root prefix. */
 enum err fs_real(const char *path, char *to, size_t size) MUST_USE;
 
 #endif

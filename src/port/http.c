@@ -1,5 +1,5 @@
-/* libcurl's multi interface: its easy one looks at a cancellation only about once a second while
- * nothing arrives. */
+/* Uses libcurl's multi interface: the easy one checks for a cancellation only about once a second while nothing
+ * arrives. */
 #include "port/http.h"
 
 #include <ctype.h>
@@ -13,9 +13,9 @@
 
 enum {
     CONNECT_SECONDS = 10,
-    CANCEL_LOOK_MS = 40, /* how often a flag is looked at while nothing arrives */
-    IDLE_LOOK_MS = 1000,
-    MOST_REDIRECTIONS = 5,
+    CANCEL_POLL_MS = 40, /* how often the cancel flag is checked while nothing arrives */
+    IDLE_POLL_MS = 1000,
+    REDIRECTS_MAX = 5,
 };
 
 /* ---- the library ---- */
@@ -45,7 +45,7 @@ static pthread_once_t loaded_once = PTHREAD_ONCE_INIT;
 static enum err load_result;
 static struct error load_error;
 
-/* Once, and for good: a library that started threads and registered handlers cannot be unloaded. */
+/* Once, and never unloaded: the library may have started threads and registered handlers. */
 static void load_library(void)
 {
     static const char *const NAMES[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL};
@@ -77,7 +77,7 @@ static void load_library(void)
     }
     load_result = dl_load(&library, SYMBOLS, sizeof SYMBOLS / sizeof *SYMBOLS, &load_error);
     if (!load_result && curl.global_init(CURL_GLOBAL_DEFAULT))
-        load_result = err_set(&load_error, ERR_UNSUPPORTED, "libcurl does not start");
+        load_result = err_set(&load_error, ERR_UNSUPPORTED, "libcurl cannot be initialized");
 }
 
 enum err http_available(struct error *why)
@@ -121,14 +121,14 @@ void http_close(struct http *http)
     free(http);
 }
 
-/* ---- addresses ---- */
+/* ---- URLs ---- */
 
 struct address {
-    char server[200]; /* "http://host:port", without the user's name and password: for messages */
+    char server[200]; /* "http://host:port", without user name and password, for messages */
     char host[160];
 };
 
-/* Splits what is needed of "scheme://user:password@host:port/path". */
+/* Parses "scheme://user:password@host:port/path". */
 static enum err read_address(const char *url, struct address *out, struct error *why)
 {
     *out = (struct address){0};
@@ -136,8 +136,8 @@ static enum err read_address(const char *url, struct address *out, struct error 
     size_t scheme = after ? (size_t)(after - url) : 0;
     bool is_http = (scheme == 4 || scheme == 5) && str_starts(url, "http");
     if (!is_http || (scheme == 5 && url[4] != 's'))
-        return err_set(why, ERR_USAGE, "'%.80s' is not an address: expected http:// or https://",
-                       strchr(url, '@') ? "it" : url); /* before an @ there may be a password */
+        return err_set(why, ERR_USAGE, "'%.80s' is not a URL: expected http:// or https://",
+                       strchr(url, '@') ? "it" : url); /* there may be a password before an @ */
     const char *host = after + 3;
     size_t length = strcspn(host, "/?#");
     const char *at;
@@ -151,7 +151,7 @@ static enum err read_address(const char *url, struct address *out, struct error 
         name = length;
     str_format(out->host, sizeof out->host, "%.*s", (int)name, host);
     if (!out->host[0])
-        return err_set(why, ERR_USAGE, "'%s' is not an address: it names no host", out->server);
+        return err_set(why, ERR_USAGE, "'%s' is not a URL: it has no host", out->server);
     return ERR_OK;
 }
 
@@ -171,8 +171,8 @@ struct exchange {
     const struct http_request *request;
     struct http_response *response;
     struct address address;
-    enum err taken;   /* what take returned */
-    bool body_is_cut; /* an error's body was longer than anybody reads */
+    enum err taken;   /* what the callback returned */
+    bool body_is_cut; /* an error body was longer than the limit */
 };
 
 static bool is_success(int status)
@@ -182,7 +182,7 @@ static bool is_success(int status)
 
 static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
 {
-    nanos t = clock_now(); /* first of all: this is the time that callers are told */
+    nanos t = clock_now(); /* first, because this is the arrival time */
     struct exchange *x = context;
     size_t length = unit * count;
     if (length == 0)
@@ -210,7 +210,7 @@ static void read_content_type(struct http_response *response, char *value)
     str_copy(response->content_type, sizeof response->content_type, value);
 }
 
-/* Seconds, or a date by the server's calendar. */
+/* Seconds, or an HTTP date. */
 static void read_retry_after(struct http_response *response, const char *value)
 {
     double s;
@@ -231,7 +231,7 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
     char line[1024];
     str_format(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1),
                bytes);
-    if (str_starts(line, "HTTP/")) { /* a redirection or "100 Continue" may have come before */
+    if (str_starts(line, "HTTP/")) { /* after a redirect or "100 Continue" */
         long status = strtol(line + strcspn(line, " "), NULL, 10);
         response->status = (int)status;
         response->content_type[0] = response->server[0] = '\0';
@@ -253,7 +253,7 @@ static size_t on_header(char *bytes, size_t unit, size_t count, void *context)
     return length;
 }
 
-/* A header may not bring another one with it. */
+/* A header value must not contain a line end, by which it could add headers. */
 static bool is_one_line(const char *text)
 {
     for (; *text; text++)
@@ -274,7 +274,7 @@ static enum err add_header(struct curl_slist **list, const char *line)
 static enum err build_headers(const struct http_request *request, struct curl_slist **list,
                               struct error *why)
 {
-    /* "Expect: 100-continue" would make a long prompt wait for a second. */
+    /* "Expect: 100-continue" would delay a long prompt by up to a second. */
     enum err err = add_header(list, "Expect:");
     const struct params *headers = request->headers;
     for (size_t i = 0; headers && i < headers->count && !err; i++) {
@@ -282,7 +282,7 @@ static enum err build_headers(const struct http_request *request, struct curl_sl
         if (!is_one_line(h->key) || !is_one_line(h->value) || strpbrk(h->key, ": "))
             return err_set(why, ERR_USAGE, "'%.60s' cannot be an HTTP header", h->key);
         struct text line = {0};
-        /* For libcurl "Name:" takes a header away, and "Name;" sends it empty. */
+        /* For libcurl "Name:" removes a header, and "Name;" sends it empty. */
         if (h->value[0])
             text_addf(&line, "%s: %s", h->key, h->value);
         else
@@ -320,7 +320,7 @@ static void set_transport(CURL *easy, const struct http_request *request, const 
     if (is_loopback(host))
         curl.easy_setopt(easy, CURLOPT_NOPROXY, "*");
 #if LIBCURL_VERSION_NUM >= 0x075700
-    /* A cancelled request does not wait for a name server that does not answer. */
+    /* A canceled request does not wait for a name server that does not answer. */
     curl.easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
     set_trust(easy);
@@ -339,7 +339,7 @@ static void set_request(CURL *easy, const struct http_request *request, struct c
         return;
     }
     curl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
-    curl.easy_setopt(easy, CURLOPT_MAXREDIRS, (long)MOST_REDIRECTIONS);
+    curl.easy_setopt(easy, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
 #if LIBCURL_VERSION_NUM >= 0x075500
     curl.easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
 #endif
@@ -353,12 +353,12 @@ static void set_callbacks(CURL *easy, struct exchange *x)
     curl.easy_setopt(easy, CURLOPT_HEADERDATA, x);
 }
 
-static bool is_cancelled(const struct http_request *request)
+static bool is_canceled(const struct http_request *request)
 {
     return request->cancel && atomic_load(request->cancel);
 }
 
-/* Runs the prepared exchange to its end; true when it was cancelled before. */
+/* Runs the prepared exchange to its end; true when it was canceled. */
 static bool drive(struct exchange *x, CURLcode *result)
 {
     CURLM *multi = x->http->multi;
@@ -366,21 +366,21 @@ static bool drive(struct exchange *x, CURLcode *result)
     *result = CURLE_FAILED_INIT;
     if (curl.multi_add_handle(multi, x->http->easy))
         return false;
-    bool cancelled = false;
-    while (running && !(cancelled = is_cancelled(x->request))) {
+    bool canceled = false;
+    while (running && !(canceled = is_canceled(x->request))) {
         if (curl.multi_perform(multi, &running))
             break;
         if (running)
-            curl.multi_poll(multi, NULL, 0, x->request->cancel ? CANCEL_LOOK_MS : IDLE_LOOK_MS,
+            curl.multi_poll(multi, NULL, 0, x->request->cancel ? CANCEL_POLL_MS : IDLE_POLL_MS,
                             NULL);
     }
     for (CURLMsg *message; (message = curl.multi_info_read(multi, &left));)
         if (message->msg == CURLMSG_DONE)
             *result = message->data.result;
-    return cancelled;
+    return canceled;
 }
 
-/* Was there ever a connection?  A reused one has no connect time of its own. */
+/* Was there a connection?  A reused one has no connect time. */
 static bool was_connected(const struct exchange *x)
 {
     curl_off_t connect_us = 0;
@@ -399,8 +399,8 @@ static enum err explain_timeout(const struct exchange *x, struct error *why)
                       ? request->timeout
                       : connect;
     const char *missing = !x->response->connected   ? "no connection"
-                          : x->response->first_byte ? "the answer did not end"
-                                                    : "no answer";
+                          : x->response->first_byte ? "incomplete response"
+                                                    : "no response";
     return err_set(why, ERR_TIMEOUT, "%s: %s within %.3g s", x->address.server, missing,
                    seconds(limit));
 }
@@ -421,12 +421,9 @@ static enum err explain(const struct exchange *x, CURLcode result, struct error 
     const char *server = x->address.server;
     switch (result) {
     case CURLE_COULDNT_RESOLVE_HOST:
-        return err_set(why, ERR_NOT_FOUND, "%s: there is no host of that name: check the address",
-                       server);
+        return err_set(why, ERR_NOT_FOUND, "%s: unknown host: check the URL", server);
     case CURLE_COULDNT_RESOLVE_PROXY:
-        return err_set(why, ERR_NOT_FOUND,
-                       "%s: its proxy is not found: check http_proxy and "
-                       "https_proxy",
+        return err_set(why, ERR_NOT_FOUND, "%s: proxy not found: check http_proxy and https_proxy",
                        server);
     case CURLE_COULDNT_CONNECT:
         return explain_refusal(x, why);
@@ -438,19 +435,19 @@ static enum err explain(const struct exchange *x, CURLcode result, struct error 
     case CURLE_PARTIAL_FILE:
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
-        return err_set(why, ERR_LOST, "%s broke the connection %s: look at its log", server,
-                       x->response->first_byte ? "in the middle of the answer"
-                                               : "without an answer");
+        return err_set(why, ERR_LOST, "%s closed the connection %s: see its log", server,
+                       x->response->first_byte ? "in the middle of the response"
+                                               : "without a response");
     case CURLE_URL_MALFORMAT:
-        return err_set(why, ERR_USAGE, "%s is not an address that can be used", server);
+        return err_set(why, ERR_USAGE, "%s is not a valid URL", server);
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_WEIRD_SERVER_REPLY:
         return err_set(why, ERR_IO, "%s does not speak HTTP: check the port", server);
     case CURLE_PEER_FAILED_VERIFICATION:
-        return err_set(why, ERR_IO,
-                       "%s: its certificate is not trusted (set CURL_CA_BUNDLE to a "
-                       "file that has it)",
-                       server);
+        return err_set(
+            why, ERR_IO,
+            "%s: its certificate is not trusted (set CURL_CA_BUNDLE to a file that contains it)",
+            server);
     case CURLE_OUT_OF_MEMORY:
         return err_set(why, ERR_NO_MEMORY, "%s: out of memory", server);
     default:
@@ -470,18 +467,18 @@ static enum err perform(struct exchange *x, struct error *why)
         return err;
     }
     CURL *easy = x->http->easy;
-    curl.easy_reset(easy); /* options only: connections stay */
+    curl.easy_reset(easy); /* resets options, keeps connections */
     set_transport(easy, x->request, x->address.host);
     set_request(easy, x->request, headers);
     set_callbacks(easy, x);
 
     CURLcode result;
     response->sent = clock_now();
-    bool cancelled = drive(x, &result);
+    bool canceled = drive(x, &result);
     response->done = clock_now();
     response->connected = was_connected(x);
-    if (cancelled)
-        err = err_set(why, ERR_INTERRUPTED, "%s: the request was cancelled", x->address.server);
+    if (canceled)
+        err = err_set(why, ERR_INTERRUPTED, "%s: the request was canceled", x->address.server);
     else if (x->taken)
         err = x->taken;
     else if (response->error_body.failed)
@@ -514,7 +511,7 @@ void http_response_release(struct http_response *response)
 struct fetch {
     const char *url;
     struct text *body;
-    size_t most;
+    size_t limit;
     struct error *why;
 };
 
@@ -522,22 +519,22 @@ static enum err fetch_take(void *context, const char *bytes, size_t length, nano
 {
     (void)t;
     struct fetch *fetch = context;
-    if (length > fetch->most - fetch->body->length) {
+    if (length > fetch->limit - fetch->body->length) {
         struct address address;
         if (read_address(fetch->url, &address, NULL))
             address.server[0] = '\0';
-        return err_set(fetch->why, ERR_BAD_VALUE, "%s: the answer is longer than %zu bytes",
-                       address.server, fetch->most);
+        return err_set(fetch->why, ERR_BAD_VALUE, "%s: the response is longer than %zu bytes",
+                       address.server, fetch->limit);
     }
     text_add_bytes(fetch->body, bytes, length);
     return fetch->body->failed ? err_set(fetch->why, ERR_NO_MEMORY, "out of memory") : ERR_OK;
 }
 
 enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
-                    size_t most, struct text *body, struct http_response *out, struct error *why)
+                    size_t limit, struct text *body, struct http_response *out, struct error *why)
 {
     text_clear(body);
-    struct fetch fetch = {.url = url, .body = body, .most = most, .why = why};
+    struct fetch fetch = {.url = url, .body = body, .limit = limit, .why = why};
     const struct http_request request = {
         .method = "GET",
         .url = url,

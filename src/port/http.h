@@ -1,9 +1,7 @@
-/* An HTTP client, by libcurl: the only file that knows that library.  A build without it says so in
- * http_available.
+/* An HTTP client, with libcurl, which only this module knows.  In a build without it http_available says so.
  *
- * A struct http keeps its connection between requests and is used by one thread at a time; open one
- * a thread.  Times are clock_now at the moment that bytes reached us: the library's own figures tell
- * of headers, not of content. */
+ * A struct http keeps its connection between requests and is used by one thread at a time; open one per thread.  Times
+ * are clock_now when bytes arrive: libcurl's own times are of headers, not of content. */
 #ifndef IPW_PORT_HTTP_H
 #define IPW_PORT_HTTP_H
 
@@ -29,22 +27,21 @@ struct http_request {
     nanos connect_timeout;     /* 0: 10 s */
     nanos timeout;             /* for the whole exchange; 0: none */
     const atomic_bool *cancel; /* may be NULL; set by any thread: ERR_INTERRUPTED soon after */
-    /* Gets the decoded body (gzip undone) of a 2xx answer as it arrives; the response's status and
-     * headers are set by then.  Anything but ERR_OK ends the exchange, and http_perform returns it;
-     * take sets its own *why.  NULL drops the body. */
+    /* Gets the decoded body of a 2xx response as it arrives; status and headers are set by then.  Anything but ERR_OK
+     * ends the exchange and is returned by http_perform; the callback sets its own *why.  NULL drops the body. */
     enum err (*take)(void *context, const char *bytes, size_t length, nanos t);
     void *context;
 };
 
 struct http_response {
-    int status;       /* 0 when none came */
-    nanos sent;       /* the exchange began */
-    nanos first_byte; /* of the body; 0 when there was none */
+    int status;       /* 0 without a response */
+    nanos sent;       /* when the request was started */
+    nanos first_byte; /* of the body; 0 without one */
     nanos done;
     char content_type[96];  /* lower case, without parameters */
     char server[96];        /* the header of that name; "" without */
     double retry_after_s;   /* from the header; UNKNOWN without */
-    struct text error_body; /* of an answer that is not 2xx, at most HTTP_ERROR_BODY_MAX */
+    struct text error_body; /* of a response that is not 2xx, at most HTTP_ERROR_BODY_MAX */
     bool connected;         /* false: the server was never reached */
 };
 
@@ -52,19 +49,19 @@ enum err http_available(struct error *why) MUST_USE;
 enum err http_open(struct http **out, struct error *why) MUST_USE;
 void http_close(struct http *http);
 
-/* ERR_OK when an answer arrived whole, whatever its status; otherwise ERR_TIMEOUT, ERR_INTERRUPTED,
- * ERR_NOT_FOUND (no such host), ERR_LOST (the connection broke or was refused), ERR_USAGE (not an
- * address, not a header), ERR_IO or what take returned, with one line in *why that names the server
- * and never a password.  A GET follows redirections, a POST does not.  Proxies come from the
- * environment, as for curl, but never for this machine itself.  Release the response in any case. */
+/* ERR_OK when a complete response arrived, whatever its status; otherwise ERR_TIMEOUT, ERR_INTERRUPTED, ERR_NOT_FOUND
+ * (no such host), ERR_LOST (the connection broke or was refused), ERR_USAGE (invalid URL or header), ERR_IO or what the
+ * callback returned, with one line in *why that names the server and never a password.  A GET follows redirects, a POST
+ * does not.  Proxies come from the environment, as for curl, but never for localhost.  Release the response in any
+ * case. */
 enum err http_perform(struct http *http, const struct http_request *request,
                       struct http_response *out, struct error *why) MUST_USE;
 void http_response_release(struct http_response *response);
 
-/* A GET whose body replaces *body, whole; more than `most` bytes are ERR_BAD_VALUE.  Look at the status: the
- * body of an answer that is not 2xx is in out->error_body. */
+/* A GET whose whole body replaces *body; more than `limit` bytes are ERR_BAD_VALUE.  Check the status: the body of a
+ * response that is not 2xx is in out->error_body. */
 enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
-                    size_t most, struct text *body, struct http_response *out, struct error *why)
+                    size_t limit, struct text *body, struct http_response *out, struct error *why)
     MUST_USE;
 
 #endif

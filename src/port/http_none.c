@@ -1,4 +1,4 @@
-/* A build without libcurl's header: nothing can be asked for, and that is told. */
+/* A build without libcurl's header: no request can be made, and every call says so. */
 #include "core/clock.h"
 #include "port/http.h"
 
@@ -34,8 +34,8 @@ void http_response_release(struct http_response *response)
 }
 
 enum err http_fetch(struct http *http, const char *url, const struct params *headers, nanos timeout,
-                    size_t most, struct text *body, struct http_response *out, struct error *why)
+                    size_t limit, struct text *body, struct http_response *out, struct error *why)
 {
-    (void)url, (void)headers, (void)timeout, (void)most, (void)body;
+    (void)url, (void)headers, (void)timeout, (void)limit, (void)body;
     return http_perform(http, NULL, out, why);
 }

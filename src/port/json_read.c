@@ -33,7 +33,7 @@ static size_t skip_space(const char *bytes, size_t length, size_t at)
     return at;
 }
 
-/* "not JSON at byte 57, line 3"; what stands in the first line needs no number of a line. */
+/* "not JSON at byte 57, line 3"; without the line when it is the first. */
 static enum err bad_at(const char *what, const char *bytes, size_t at, struct error *why)
 {
     size_t line = 1;
@@ -53,7 +53,7 @@ static enum err parse(const char *bytes, size_t length, struct jv **out, struct 
         return bad_at("not JSON", bytes, stopped, why);
     if (skip_space(bytes, length, stopped) != length) {
         cJSON_Delete(item);
-        return bad_at("something follows the JSON value", bytes, stopped, why);
+        return bad_at("text after the JSON value", bytes, stopped, why);
     }
     *out = as(item);
     return ERR_OK;
@@ -65,12 +65,12 @@ static char *find_escaped_nul(char *from, const char *end)
     while ((from = memchr(from, '\\', (size_t)(end - from)))) {
         if (end - from >= 6 && memcmp(from, "\\u0000", 6) == 0)
             return from;
-        from += end - from >= 2 ? 2 : 1; /* past what is escaped, which may be a backslash */
+        from += end - from >= 2 ? 2 : 1; /* past the escaped character, which may be a backslash */
     }
     return NULL;
 }
 
-/* cJSON's strings end at a NUL, and would lose what follows one: it becomes U+FFFD. */
+/* cJSON's strings end at a NUL and would lose what follows it: it becomes U+FFFD. */
 static enum err parse_without_nul(const char *bytes, size_t length, struct jv **out,
                                   struct error *why)
 {
@@ -171,16 +171,16 @@ double jv_number(const struct jv *value)
 bool jv_integer(const struct jv *value, int64_t *out)
 {
     double number = jv_number(value);
-    /* Beyond 2^53 a double has no room for every whole number. */
+    /* Beyond 2^53 a double cannot represent every integer. */
     if (!is_known(number) || floor(number) != number || fabs(number) > 9007199254740992.0)
         return false;
     *out = (int64_t)number;
     return true;
 }
 
-bool jv_truth(const struct jv *value, bool otherwise)
+bool jv_bool(const struct jv *value, bool fallback)
 {
-    return jv_is_bool(value) ? cJSON_IsTrue(of(value)) : otherwise;
+    return jv_is_bool(value) ? cJSON_IsTrue(of(value)) : fallback;
 }
 
 size_t jv_count(const struct jv *value)
@@ -235,7 +235,7 @@ enum err jv_merge(struct jv *into, const struct jv *from)
     return ERR_OK;
 }
 
-/* One key, string, number or literal; nesting is written by hand, since the writer's is limited. */
+/* A string, number or literal; nesting is written by hand, since the writer's depth is limited. */
 static void print_leaf(const cJSON *item, struct text *out)
 {
     struct json json;
@@ -253,7 +253,7 @@ static void print_leaf(const cJSON *item, struct text *out)
         json_null(&json, NULL);
 }
 
-/* Not by cJSON, which takes 15 digits for enough. */
+/* Not by cJSON, which prints only 15 digits. */
 static void print_value(const cJSON *item, struct text *out)
 {
     bool is_object = cJSON_IsObject(item);

@@ -1,8 +1,8 @@
-/* Reading JSON, by cJSON.  The only file that knows that library; a build without it says so in
- * jv_available, and everything that needs to read JSON is then unavailable with that reason.
+/* Reading JSON, with cJSON, which only this module knows.  In a build without it jv_available says so, and everything
+ * that needs to read JSON is unavailable with that reason.
  *
- * jv_parse gives a tree that jv_free takes back; every other pointer points into it.  Every reader
- * takes NULL and answers as for a missing value, so that paths can be followed without checks. */
+ * jv_parse returns a tree that jv_free frees; every other pointer points into it.  Every accessor accepts NULL as a
+ * missing value, so that paths can be followed without checks. */
 #ifndef IPW_PORT_JSON_READ_H
 #define IPW_PORT_JSON_READ_H
 
@@ -15,11 +15,11 @@
 struct jv;
 struct text;
 
-/* ERR_UNSUPPORTED, with what brings it, when this build has no JSON reader. */
+/* ERR_UNSUPPORTED, with how to install it, when this build has no JSON reader. */
 enum err jv_available(struct error *why) MUST_USE;
 
-/* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says
- * where.  A NUL that a string holds in escaped form reads as U+FFFD. */
+/* Exactly one JSON value with white space around it; anything else is ERR_BAD_VALUE, and *why says where.  An escaped
+ * NUL in a string becomes U+FFFD. */
 enum err jv_parse(const char *bytes, size_t length, struct jv **out, struct error *why) MUST_USE;
 void jv_free(struct jv *value);
 
@@ -30,13 +30,13 @@ bool jv_is_array(const struct jv *value);
 /* Case-sensitive; the first of several.  NULL when missing. */
 const struct jv *jv_get(const struct jv *object, const char *key);
 
-/* Keys and indices with dots between: "choices.0.delta.content". */
+/* Keys and indices separated by dots: "choices.0.delta.content". */
 const struct jv *jv_path(const struct jv *value, const char *path);
 
 const char *jv_text(const struct jv *value);           /* NULL unless a string */
 double jv_number(const struct jv *value);              /* UNKNOWN unless a number */
-bool jv_integer(const struct jv *value, int64_t *out); /* false unless a whole number */
-bool jv_truth(const struct jv *value, bool otherwise); /* otherwise unless true or false */
+bool jv_integer(const struct jv *value, int64_t *out); /* false unless an integer */
+bool jv_bool(const struct jv *value, bool fallback);   /* fallback unless true or false */
 bool jv_is_bool(const struct jv *value);
 
 /* Children of an array or object, in order. */
@@ -45,13 +45,13 @@ const struct jv *jv_first(const struct jv *value);
 const struct jv *jv_next(const struct jv *child);
 const char *jv_key(const struct jv *child); /* NULL in an array */
 
-/* A copy of the value under that key, in place of what was there. */
+/* Sets the key to a copy of the value. */
 enum err jv_put(struct jv *object, const char *key, const struct jv *value) MUST_USE;
 
-/* Copies `from` into the object `into`: objects are merged key by key, all else is replaced. */
+/* Copies `from` into the object `into`: objects are merged key by key, anything else is replaced. */
 enum err jv_merge(struct jv *into, const struct jv *from) MUST_USE;
 
-/* Compact JSON, added to *out. */
+/* Appends compact JSON. */
 enum err jv_print(const struct jv *value, struct text *out) MUST_USE;
 
 #endif

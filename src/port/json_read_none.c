@@ -1,4 +1,4 @@
-/* A build without cJSON: nothing can be read, and that is told. */
+/* A build without cJSON: JSON cannot be read, and every call says so. */
 #include "port/json_read.h"
 
 #include "core/text.h"
@@ -76,10 +76,10 @@ bool jv_integer(const struct jv *value, int64_t *out)
     return false;
 }
 
-bool jv_truth(const struct jv *value, bool otherwise)
+bool jv_bool(const struct jv *value, bool fallback)
 {
     (void)value;
-    return otherwise;
+    return fallback;
 }
 
 size_t jv_count(const struct jv *value)

@@ -25,14 +25,14 @@ enum { CRASH_COUNT = sizeof CRASHES / sizeof *CRASHES };
 static struct {
     struct termios before;
     struct sigaction crash_before[CRASH_COUNT];
-    volatile sig_atomic_t taken; /* the screen and the modes are ours */
-    int signals;                 /* signalfd */
-    char keys[64];               /* typed and not yet handed out */
+    volatile sig_atomic_t is_entered; /* the screen and the modes are set */
+    int signals;                      /* signalfd */
+    char keys[64];                    /* typed and not yet returned */
     size_t key_count;
     bool input_ended;
 } term = {.signals = -1};
 
-/* ---- what the terminal can do ---- */
+/* ---- properties ---- */
 
 bool term_possible(void)
 {
@@ -43,25 +43,25 @@ bool term_possible(void)
 
 bool term_is_utf8(void)
 {
-    locale_t users = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
-    if (!users)
+    locale_t user = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
+    if (!user)
         return false;
-    bool utf8 = !strcmp(nl_langinfo_l(CODESET, users), "UTF-8");
-    freelocale(users);
+    bool utf8 = !strcmp(nl_langinfo_l(CODESET, user), "UTF-8");
+    freelocale(user);
     return utf8;
 }
 
 void term_size(unsigned *columns, unsigned *rows)
 {
     struct winsize size = {0};
-    /* A bar is drawn on stderr while stdout goes into a file. */
+    /* A progress bar is drawn on stderr while stdout is a file. */
     bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ||
                  ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
     *columns = known && size.ws_col ? size.ws_col : 80;
     *rows = known && size.ws_row ? size.ws_row : 24;
 }
 
-/* ---- taking and giving back ---- */
+/* ---- entering and leaving ---- */
 
 enum err term_write(const char *bytes, size_t length)
 {
@@ -69,7 +69,7 @@ enum err term_write(const char *bytes, size_t length)
         ssize_t n = write(STDOUT_FILENO, bytes, length);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) { /* somebody made the terminal non-blocking */
+        if (n < 0 && errno == EAGAIN) { /* another program made the terminal non-blocking */
             struct pollfd ready = {.fd = STDOUT_FILENO, .events = POLLOUT};
             poll(&ready, 1, 100);
             continue;
@@ -83,17 +83,17 @@ enum err term_write(const char *bytes, size_t length)
 }
 
 /* Only calls that a signal handler may make. */
-static void give_back(void)
+static void leave_screen(void)
 {
-    if (!term.taken)
+    if (!term.is_entered)
         return;
-    term.taken = 0;
+    term.is_entered = 0;
     if (write(STDOUT_FILENO, LEAVE, sizeof LEAVE - 1) < 0)
-        return; /* the terminal is gone: nothing to mend */
+        return; /* the terminal is gone: nothing to restore */
     tcsetattr(STDIN_FILENO, TCSADRAIN, &term.before);
 }
 
-static enum err take(void)
+static enum err enter_screen(void)
 {
     struct termios raw;
     if (tcgetattr(STDIN_FILENO, &raw) < 0)
@@ -102,20 +102,20 @@ static enum err take(void)
     /* Signal keys stay on (Ctrl-C, Ctrl-Z), and so does output processing. */
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
     raw.c_iflag &= ~(tcflag_t)IXON; /* Ctrl-S would freeze the view */
-    /* One, not none: a shell that finds the terminal like this (we were stopped by a signal that
-     * cannot be caught) would take an empty read for the end of its input. */
+    /* 1, not 0: a shell that gets the terminal in this state (after a SIGSTOP, which cannot be caught) would take an
+     * empty read for the end of its input. */
     raw.c_cc[VMIN] = 1;
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) < 0)
         return err_from_errno(errno);
-    term.taken = 1;
+    term.is_entered = 1;
     return term_write(ENTER, sizeof ENTER - 1);
 }
 
 static void crash(int number)
 {
-    give_back();
-    raise(number); /* SA_RESETHAND has brought the default back */
+    leave_screen();
+    raise(number); /* SA_RESETHAND has restored the default action */
 }
 
 static void watched_signals(sigset_t *set)
@@ -126,7 +126,7 @@ static void watched_signals(sigset_t *set)
         sigaddset(set, WATCHED[i]);
 }
 
-void term_take_signals(void)
+void term_block_signals(void)
 {
     sigset_t set;
     watched_signals(&set);
@@ -138,7 +138,7 @@ enum err term_open(struct error *why)
     sigset_t set;
     watched_signals(&set);
     term.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    enum err err = term.signals < 0 ? err_from_errno(errno) : take();
+    enum err err = term.signals < 0 ? err_from_errno(errno) : enter_screen();
     if (err) {
         term_close();
         return err_set(why, err, "cannot use the terminal: %s", err_text(err));
@@ -153,39 +153,39 @@ enum err term_open(struct error *why)
 
 void term_close(void)
 {
-    if (term.taken)
+    if (term.is_entered)
         for (size_t i = 0; i < CRASH_COUNT; i++)
             sigaction(CRASHES[i], &term.crash_before[i], NULL);
-    give_back();
+    leave_screen();
     if (term.signals >= 0)
         close(term.signals);
     term.signals = -1;
 }
 
-/* ---- stopping and going on ---- */
+/* ---- stop and continue ---- */
 
-/* Stops as Ctrl-Z asks, with the user's terminal in order; comes back when continued. */
+/* Stops for Ctrl-Z with the terminal restored; returns when continued. */
 static void stop(void)
 {
     sigset_t set;
-    give_back();
+    leave_screen();
     sigemptyset(&set);
     sigaddset(&set, SIGTSTP);
-    raise(SIGTSTP); /* pending, since it is blocked: it strikes at the next line */
+    raise(SIGTSTP); /* pending, since it is blocked: delivered by the next line */
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    /* We know that we were continued: the signal for it has nothing to add. */
+    /* We know that we were continued: discard the signal that says so. */
     struct timespec at_once = {0};
     sigemptyset(&set);
     sigaddset(&set, SIGCONT);
     sigtimedwait(&set, NULL, &at_once);
 }
 
-/* Somebody else (a shell, after a kill -STOP) may have changed the modes meanwhile. */
-static void go_on(void)
+/* Another program (a shell, after a kill -STOP) may have changed the modes meanwhile. */
+static void resume(void)
 {
-    term.taken = 0;
-    if (take() != ERR_OK)
+    term.is_entered = 0;
+    if (enter_screen() != ERR_OK)
         term.input_ended = true;
 }
 
@@ -198,10 +198,10 @@ static bool next_signal(enum term_event *event, int *value)
         *event = TERM_REDRAW;
         if (*value == SIGTSTP) {
             stop();
-            go_on();
+            resume();
         } else if (*value == SIGCONT) {
-            give_back();
-            go_on();
+            leave_screen();
+            resume();
         } else if (*value != SIGWINCH) {
             *event = TERM_SIGNAL;
         }
@@ -212,7 +212,7 @@ static bool next_signal(enum term_event *event, int *value)
 
 /* ---- keys ---- */
 
-/* The key at the start of the buffer; *used is what it takes up, 0 when more must come. */
+/* The key at the start of the buffer; *used is its length in bytes. */
 static int parse_key(const char *keys, size_t count, size_t *used)
 {
     static const struct {
@@ -236,7 +236,7 @@ static int parse_key(const char *keys, size_t count, size_t *used)
     }
     if (count < 2 || (keys[1] != '[' && keys[1] != 'O'))
         return KEY_ESCAPE;
-    /* Some other sequence: skip it whole, up to the letter or ~ that ends it. */
+    /* Another sequence: skip it, up to the letter or ~ that ends it. */
     for (*used = 2; *used < count && (keys[*used] < '@' || keys[*used] > '~');)
         ++*used;
     *used += *used < count;
@@ -263,7 +263,7 @@ static void read_keys(bool hung_up)
     if (n > 0)
         term.key_count += (size_t)n;
     else if (hung_up || (n < 0 && errno != EINTR && errno != EAGAIN))
-        term.input_ended = true; /* only signals and time go on */
+        term.input_ended = true; /* only signals and timeouts remain */
 }
 
 enum term_event term_wait(nanos until, int *value)

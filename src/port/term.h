@@ -1,9 +1,8 @@
-/* The terminal for a full-screen view: raw keys, the alternate screen, its size, and signals, all
- * through one wait.  Plain VT sequences and termios: the measuring core may need libc, pthreads and
- * libdl alone, so there is no curses here.
+/* The terminal for a full-screen view: raw keys, the alternate screen, its size, and signals, all through one wait.
+ * Plain VT sequences and termios rather than curses: the measuring core may need only libc, pthreads and libdl.
  *
- * One terminal a process.  term_open takes it over; term_close gives it back as it was, and so do
- * every stop (Ctrl-Z), every signal that term_wait reports, and a crash. */
+ * One terminal per process.  term_open switches to the view; term_close restores the terminal, and so do every stop
+ * (Ctrl-Z), every signal that term_wait reports, and a crash. */
 #ifndef IPW_PORT_TERM_H
 #define IPW_PORT_TERM_H
 
@@ -16,7 +15,7 @@
 enum term_event {
     TERM_TIMEOUT,
     TERM_KEY,    /* value: a character, or one of enum term_key */
-    TERM_REDRAW, /* the size changed, or the program was stopped and goes on */
+    TERM_REDRAW, /* the size changed, or the program was continued after a stop */
     TERM_SIGNAL, /* value: SIGINT, SIGTERM, SIGHUP or SIGQUIT */
 };
 
@@ -30,15 +29,15 @@ enum term_key {
     KEY_ESCAPE,
 };
 
-/* Can a full-screen view be shown: are input and output terminals that move a cursor? */
+/* Can a full-screen view be shown: are input and output terminals with cursor movement? */
 bool term_possible(void);
 
-/* Does the user's locale speak UTF-8?  Leaves the program's own locale alone. */
+/* Does the user's locale use UTF-8?  Does not change the program's own locale. */
 bool term_is_utf8(void);
 
 /* Blocks the signals that term_wait reports, in the calling thread and those it starts.  Call once,
  * before any thread starts. */
-void term_take_signals(void);
+void term_block_signals(void);
 
 enum err term_open(struct error *why) MUST_USE;
 void term_close(void);
@@ -46,10 +45,10 @@ void term_close(void);
 /* Columns and rows; 80 x 24 when the terminal does not say. */
 void term_size(unsigned *columns, unsigned *rows);
 
-/* Waits for something to happen, at most until the monotonic time `until`. */
+/* Waits for an event, at most until the monotonic time `until`. */
 enum term_event term_wait(nanos until, int *value);
 
-/* One frame, in one write where the terminal takes it. */
+/* Writes one frame, in one write(2) where possible. */
 enum err term_write(const char *bytes, size_t length) MUST_USE;
 
 #endif

@@ -14,28 +14,28 @@
 
 void deadline_init(struct deadline *deadline)
 {
-    atomic_init(&deadline->poked, 0);
+    atomic_init(&deadline->woken, 0);
 }
 
-/* Sleeps of a thread end up to its slack late, 50 us unless it says otherwise. */
-static void wake_in_time(void)
+/* The kernel ends sleeps up to the timer slack late, 50 us by default. */
+static void set_timer_slack(void)
 {
-    static _Thread_local bool said;
-    if (!said)
+    static _Thread_local bool is_set;
+    if (!is_set)
         prctl(PR_SET_TIMERSLACK, 1UL);
-    said = true;
+    is_set = true;
 }
 
-/* One call of the kernel a sleep: a timer descriptor and a second one to be poked through, polled
- * together, cost twice the processor time of a thousand wake-ups a second. */
+/* One system call per sleep: polling a timerfd and an eventfd costs twice the CPU time at a thousand wake-ups a
+ * second. */
 bool deadline_wait(struct deadline *deadline, nanos at)
 {
     if (at < 0)
-        at = 0; /* which the kernel takes for past, and a negative time for an error */
+        at = 0; /* 0 is in the past; a negative time would be an error */
     struct timespec until = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
-    wake_in_time();
-    while (atomic_exchange(&deadline->poked, 0) == 0) {
-        if (syscall(SYS_futex, &deadline->poked, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL,
+    set_timer_slack();
+    while (atomic_exchange(&deadline->woken, 0) == 0) {
+        if (syscall(SYS_futex, &deadline->woken, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL,
                     FUTEX_BITSET_MATCH_ANY) < 0 &&
             errno != EINTR && errno != EAGAIN)
             return false;
@@ -43,20 +43,20 @@ bool deadline_wait(struct deadline *deadline, nanos at)
     return true;
 }
 
-void deadline_poke(struct deadline *deadline)
+void deadline_wake(struct deadline *deadline)
 {
-    atomic_store(&deadline->poked, 1);
-    syscall(SYS_futex, &deadline->poked, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    atomic_store(&deadline->woken, 1);
+    syscall(SYS_futex, &deadline->woken, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Faults of a thread's own stay with it. */
+/* Synchronous faults stay enabled: they belong to the thread that causes them. */
 enum err thread_start(pthread_t *thread, void *(*body)(void *), void *argument)
 {
-    static const int OWN[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
     sigset_t blocked, before;
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
-        sigdelset(&blocked, OWN[i]);
+    for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++)
+        sigdelset(&blocked, FAULTS[i]);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
     int number = pthread_create(thread, NULL, body, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -71,7 +71,7 @@ void thread_sleep(nanos length)
         ;
 }
 
-void thread_settle(const char *name, int cpu)
+void thread_name(const char *name, int cpu)
 {
     char short_name[16];
     str_copy(short_name, sizeof short_name, name);
@@ -84,17 +84,17 @@ void thread_settle(const char *name, int cpu)
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-void thread_hurry(void)
+void thread_set_realtime(void)
 {
     struct sched_param lowest = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
     sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest);
 }
 
-void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos most)
+void thread_wait(pthread_cond_t *condition, pthread_mutex_t *lock, nanos limit)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    nanos at = (nanos)until.tv_sec * NS_PER_S + until.tv_nsec + most;
+    nanos at = (nanos)until.tv_sec * NS_PER_S + until.tv_nsec + limit;
     until.tv_sec = (time_t)(at / NS_PER_S);
     until.tv_nsec = (long)(at % NS_PER_S);
     pthread_cond_timedwait(condition, lock, &until);

@@ -9,7 +9,8 @@
  *   end     the run was finished or interrupted: totals
  * query, energy and grade lines carry "key", which names the query within the run.
  *
- * A struct journal is owned by the caller; appending and syncing may be done by several threads. */
+ * The caller owns a struct journal; several threads may append and sync.  journal_index_new and
+ * journal_starts_read allocate what journal_index_free and journal_starts_release free. */
 #ifndef IPW_RUNDIR_JOURNAL_H
 #define IPW_RUNDIR_JOURNAL_H
 
@@ -23,8 +24,8 @@
 struct jv;
 struct text;
 
-/* A line is shorter than this, its newline not counted: a file that lost its newlines must not eat the
- * memory of who reads it.  The longest answer and the longest row of a dataset fit. */
+/* A line is shorter than this, its newline not counted: a file that lost its newlines must not eat all
+ * memory.  The longest answer and the longest row of a dataset fit. */
 enum { JOURNAL_LONGEST = 1 << 28 };
 
 /* "format" of the first line: what this version writes, and knows how to read. */
@@ -40,8 +41,8 @@ struct journal {
 /* Creates or continues.  When it continues, a last line that was cut by a crash is cut off first. */
 enum err journal_open(struct journal *journal, const char *path, struct error *why) MUST_USE;
 
-/* One line, without its newline; ERR_BAD_VALUE when it is too long to be read again.  A failed or short write is undone and told (ERR_NO_SPACE ...), so
- * that the file stays whole. */
+/* One line, without its newline; ERR_BAD_VALUE when it is too long to be read again.  A failed or short write is
+ * undone and reported (ERR_NO_SPACE ...), so that the file stays whole. */
 enum err journal_append(struct journal *journal, const struct text *line, struct error *why)
     MUST_USE;
 
@@ -49,39 +50,46 @@ enum err journal_append(struct journal *journal, const struct text *line, struct
 enum err journal_sync(struct journal *journal, struct error *why) MUST_USE;
 void journal_close(struct journal *journal);
 
-/* Reads line by line, in constant memory; a line that is not JSON is skipped and counted in *damaged.
- * Stops when take returns anything but ERR_OK, and returns that. */
-enum err journal_read(const char *path, enum err (*take)(void *context, const struct jv *line),
-                      void *context, uint64_t *damaged, struct error *why) MUST_USE;
+/* ---- reading ---- */
 
-/* The same, with each query's later lines merged into it: take gets one finished record a query, in
- * the order of the query lines, however far behind its other lines stand.  A query whose energy never
- * came is given as it is.  When a key was written twice (a query that failed and was tried again by a
- * resumed run), the last one counts, with what the start of the run that wrote it and later ones
- * added.
- *
- * Memory holds one record and the places (32 bytes each) of `most_waiting` lines, at least 16384; the
- * places of more lines are sorted in a scratch file.  0 is a good choice. */
-enum err journal_records(const char *path, size_t most_waiting,
-                         enum err (*take)(void *context, const struct jv *record), void *context,
-                         uint64_t *damaged, struct error *why) MUST_USE;
+typedef enum err journal_take(void *context, const struct jv *value);
 
-/* The same in two steps, for who wants the records more than once of a journal that does not change
- * meanwhile: looking through it for what makes a record is done once.  journal_index_new allocates,
- * journal_index_free gives back. */
+/* Line by line, in constant memory; a line that is not JSON is skipped and counted in *damaged.  Stops when take
+ * returns anything but ERR_OK, and returns that. */
+enum err journal_read(const char *path, journal_take *take, void *context, uint64_t *damaged,
+                      struct error *why) MUST_USE;
+
+/* The same, with each query's later lines merged into it: take gets one finished record per query, in the order of
+ * the query lines, however far behind its other lines are.  A query whose energy never came is given as it is.
+ * When a key was written twice (a query that failed and was tried again by a resumed run), the last one counts, with
+ * what the start of the run that wrote it and later ones added.  Memory: one record, and 16 bytes per line. */
+enum err journal_records(const char *path, journal_take *take, void *context, uint64_t *damaged,
+                         struct error *why) MUST_USE;
+
+/* The same in two steps, for callers that want the records more than once of a journal that does not change
+ * meanwhile: it is indexed once. */
 struct journal_index;
-enum err journal_index_new(struct journal_index **out, const char *path, size_t most_waiting,
-                           struct error *why) MUST_USE;
-enum err journal_index_give(struct journal_index *index,
-                            enum err (*take)(void *context, const struct jv *record), void *context,
+enum err journal_index_new(struct journal_index **out, const char *path, struct error *why)
+    MUST_USE;
+enum err journal_index_give(struct journal_index *index, journal_take *take, void *context,
                             uint64_t *damaged, struct error *why) MUST_USE;
 void journal_index_free(struct journal_index *index);
 
-/* The format that the first line tells, a larger one being a later version's; UNKNOWN without a line
- * that tells it. */
+/* The format in the first line, a larger one being a later version's; UNKNOWN without a line that has it. */
 double journal_format(const char *path);
 
 /* The number of the first line, from 1, that readers leave out; 0 when there is none. */
 uint64_t journal_first_damaged(const char *path);
+
+/* When each start of a run began, on the wall clock: second 0 of its spans and samples. */
+struct journal_starts {
+    int64_t *zero_ns; /* of start i + 1; 0 where it is not known */
+    size_t count, capacity;
+};
+
+/* None, and no error, where there is no journal. */
+enum err journal_starts_read(const char *directory, struct journal_starts *out, struct error *why)
+    MUST_USE;
+void journal_starts_release(struct journal_starts *starts);
 
 #endif

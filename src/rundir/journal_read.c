@@ -1,21 +1,167 @@
-/* Reading a journal: its lines, and the records that they make together. */
+/* Reading a journal: its lines one after the other, and the records that they make together.
+ *
+ * A grade may be a million lines after its query, and a resumed run may replace any query, so a first pass
+ * indexes the lines: 16 bytes each, sorted by key, which brings together what makes a record.  What counts is
+ * kept and sorted by the query's line, which restores the file's order; a second pass reads the lines again by
+ * their offsets and merges them.  Memory holds the index and one record. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "core/grow.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "port/file.h"
 #include "port/json_read.h"
 #include "rundir/journal.h"
-#include "rundir/journal/lines.h"
-#include "rundir/journal/skim.h"
-#include "rundir/journal/sorter.h"
+#include "rundir/run_path.h"
 
-enum { LEAST_WAITING = 1 << 14 };
+enum { BLOCK = 1 << 16, PATH_BYTES = 256 };
+
+struct line {
+    const char
+        *bytes; /* without its newline; valid until the next call; NULL when it is cut short, or
+                          longer than any of ours */
+    size_t length;
+    uint64_t at; /* its offset in the file */
+};
+
+static enum err no_memory(struct error *why)
+{
+    return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
+}
+
+static enum err cannot_read(const char *path, int problem, struct error *why)
+{
+    return err_set(why, err_from_errno(problem), "cannot read %s: %s", path, strerror(problem));
+}
+
+/* ---- a growing buffer over a part of the file ---- */
+
+struct window {
+    char *bytes;
+    size_t capacity, length;
+    uint64_t at; /* of bytes[0] */
+};
+
+static enum err window_reserve(struct window *window, size_t wanted, struct error *why)
+{
+    size_t capacity = window->capacity ? window->capacity : BLOCK;
+    while (capacity < wanted)
+        capacity *= 2;
+    if (capacity == window->capacity)
+        return ERR_OK;
+    char *bytes = realloc(window->bytes, capacity);
+    if (!bytes)
+        return no_memory(why);
+    window->bytes = bytes;
+    window->capacity = capacity;
+    return ERR_OK;
+}
+
+/* Reads on behind what it holds; *more is false at the end of the file. */
+static enum err window_extend(struct window *window, int fd, const char *path, bool *more,
+                              struct error *why)
+{
+    enum err err = window_reserve(window, window->length + BLOCK / 2, why);
+    ssize_t n;
+    if (err)
+        return err;
+    do
+        n = pread(fd, window->bytes + window->length, window->capacity - window->length,
+                  (off_t)(window->at + window->length));
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return cannot_read(path, errno, why);
+    window->length += (size_t)n;
+    *more = n > 0;
+    return ERR_OK;
+}
+
+/* ---- lines, one after the other ---- */
+
+struct lines {
+    int fd;
+    struct window window;
+    size_t start;  /* of what was not given yet */
+    uint64_t size; /* of the file when it was opened */
+    char path[PATH_BYTES];
+};
+
+static enum err lines_open(struct lines *lines, const char *path, struct error *why)
+{
+    struct stat status;
+    *lines = (struct lines){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    str_copy(lines->path, sizeof lines->path, path);
+    if (lines->fd < 0)
+        return cannot_read(path, errno, why);
+    lines->size = fstat(lines->fd, &status) == 0 ? (uint64_t)status.st_size : 0;
+    return ERR_OK;
+}
+
+static void lines_close(struct lines *lines)
+{
+    if (lines->fd >= 0)
+        close(lines->fd);
+    free(lines->window.bytes);
+    *lines = (struct lines){.fd = -1};
+}
+
+/* Drops what was given. */
+static void forget_given(struct lines *lines)
+{
+    struct window *window = &lines->window;
+    window->length -= lines->start;
+    memmove(window->bytes, window->bytes + lines->start, window->length);
+    window->at += lines->start;
+    lines->start = 0;
+}
+
+static enum err lines_next(struct lines *lines, struct line *out, bool *end, struct error *why)
+{
+    struct window *window = &lines->window;
+    bool too_long = false, more = true;
+    *end = false;
+    *out = (struct line){.at = window->at + lines->start};
+    for (size_t searched = 0;;) {
+        const char *from = window->bytes + lines->start;
+        size_t have = window->length - lines->start;
+        const char *newline =
+            have > searched ? memchr(from + searched, '\n', have - searched) : NULL;
+        if (newline) {
+            out->length = (size_t)(newline - from);
+            out->bytes = too_long ? NULL : from;
+            lines->start += out->length + 1;
+            return ERR_OK;
+        }
+        if (!more) {
+            *end = have == 0 && !too_long;
+            lines->start = window->length; /* whatever there is was cut short */
+            return ERR_OK;
+        }
+        searched = have;
+        if (have >= JOURNAL_LONGEST) {
+            too_long = true;
+            lines->start = window->length;
+            searched = 0;
+        }
+        if (lines->start)
+            forget_given(lines);
+        enum err err = window_extend(window, lines->fd, lines->path, &more, why);
+        if (err)
+            return err;
+        log_progress(lines->path, more ? window->at + window->length : lines->size, lines->size);
+    }
+}
 
 /* NULL in *out, and counted, when the line is no JSON object. */
-static enum err parse(const struct journal_line *line, struct jv **out, uint64_t *damaged)
+static enum err parse(const struct line *line, struct jv **out, uint64_t *damaged)
 {
     *out = NULL;
     enum err err = line->bytes ? jv_parse(line->bytes, line->length, out, NULL) : ERR_BAD_VALUE;
@@ -30,19 +176,19 @@ static enum err parse(const struct journal_line *line, struct jv **out, uint64_t
     return ERR_OK;
 }
 
-enum err journal_read(const char *path, enum err (*take)(void *context, const struct jv *line),
-                      void *context, uint64_t *damaged, struct error *why)
+enum err journal_read(const char *path, journal_take *take, void *context, uint64_t *damaged,
+                      struct error *why)
 {
-    struct journal_lines lines;
-    struct journal_line line;
+    struct lines lines;
+    struct line line;
     bool end = false;
     *damaged = 0;
     enum err err = jv_available(why);
     if (!err)
-        err = journal_lines_open(&lines, path, why);
+        err = lines_open(&lines, path, why);
     if (err)
         return err;
-    while (!err && !(err = journal_lines_next(&lines, &line, &end, why)) && !end) {
+    while (!err && !(err = lines_next(&lines, &line, &end, why)) && !end) {
         struct jv *value = NULL;
         if (line.bytes && line.length == 0)
             continue;
@@ -51,9 +197,30 @@ enum err journal_read(const char *path, enum err (*take)(void *context, const st
             err = take(context, value);
         jv_free(value);
     }
-    journal_lines_close(&lines);
+    lines_close(&lines);
     return err;
 }
+
+uint64_t journal_first_damaged(const char *path)
+{
+    struct lines lines;
+    struct line line;
+    uint64_t number = 0, found = 0, damaged = 0;
+    bool end = false;
+    if (lines_open(&lines, path, NULL))
+        return 0;
+    while (!found && !lines_next(&lines, &line, &end, NULL) && !end) {
+        struct jv *value = NULL;
+        number++;
+        if ((!line.bytes || line.length) && parse(&line, &value, &damaged) == ERR_OK && damaged)
+            found = number;
+        jv_free(value);
+    }
+    lines_close(&lines);
+    return found;
+}
+
+/* ---- the header of a start ---- */
 
 static enum err take_format(void *context, const struct jv *line)
 {
@@ -72,270 +239,433 @@ double journal_format(const char *path)
                                                                                        : UNKNOWN;
 }
 
-/* ---- records ----
+enum { STARTS_MOST = 100000 };
+
+static enum err take_start(void *context, const struct jv *line)
+{
+    struct journal_starts *starts = context;
+    const char *kind = jv_text(jv_get(line, "kind"));
+    double at = jv_number(jv_get(line, "started_at"));
+    int64_t number;
+    if (!kind || strcmp(kind, "run") != 0 || !(at > 0 && at < 9e9) ||
+        !jv_integer(jv_get(line, "start"), &number) || number < 1 || number > STARTS_MOST)
+        return ERR_OK;
+    while (starts->count < (size_t)number) {
+        int64_t *longer =
+            grow(starts->zero_ns, &starts->capacity, starts->count, sizeof *starts->zero_ns);
+        if (!longer)
+            return ERR_NO_MEMORY;
+        starts->zero_ns = longer;
+        longer[starts->count++] = 0;
+    }
+    starts->zero_ns[number - 1] = (int64_t)llround(at * 1e9);
+    return ERR_OK;
+}
+
+enum err journal_starts_read(const char *directory, struct journal_starts *out, struct error *why)
+{
+    char path[FILE_PATH_MAX];
+    uint64_t damaged;
+    *out = (struct journal_starts){0};
+    if (!run_path_file(directory, RUN_FILE_RECORDS, path, sizeof path))
+        return ERR_OK;
+    enum err err = journal_read(path, take_start, out, &damaged, why);
+    if (err)
+        journal_starts_release(out);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
+void journal_starts_release(struct journal_starts *starts)
+{
+    free(starts->zero_ns);
+    *starts = (struct journal_starts){0};
+}
+
+/* ---- a look at a line without parsing it ---- */
+
+struct skimmed {
+    const char *kind, *key; /* point into the line; not terminated */
+    size_t kind_length, key_length;
+};
+
+/* Takes a fixed text from the front. */
+static bool take_fixed(const char **at, const char *end, const char *text)
+{
+    size_t length = strlen(text);
+    if ((size_t)(end - *at) < length || memcmp(*at, text, length) != 0)
+        return false;
+    *at += length;
+    return true;
+}
+
+/* Takes a string without escapes, from after its first quote to past its last one. */
+static bool take_string(const char **at, const char *end, const char **string, size_t *length)
+{
+    const char *quote = memchr(*at, '"', (size_t)(end - *at));
+    if (!quote || memchr(*at, '\\', (size_t)(quote - *at)))
+        return false;
+    *string = *at;
+    *length = (size_t)(quote - *at);
+    *at = quote + 1;
+    return true;
+}
+
+/* Past the string that begins at `at`; NULL when it is not closed. */
+static const char *skip_string(const char *at, const char *end)
+{
+    for (at++; at < end && *at != '"'; at++) {
+        if ((unsigned char)*at < 0x20)
+            return NULL;
+        at += *at == '\\';
+    }
+    return at < end ? at + 1 : NULL;
+}
+
+/* A line that was torn, run into another or overwritten with zeros is not whole. */
+static bool is_whole(const char *at, const char *end)
+{
+    size_t depth = 0;
+    while (at < end) {
+        if (*at == '"') {
+            at = skip_string(at, end);
+            if (!at)
+                return false;
+            continue;
+        }
+        if ((unsigned char)*at < 0x20)
+            return false;
+        if (*at == '{' || *at == '[')
+            depth++;
+        if (*at == '}' || *at == ']') {
+            if (depth == 0 || (depth == 1 && at + 1 < end))
+                return false;
+            depth--;
+        }
+        at++;
+    }
+    return depth == 0;
+}
+
+/* True for a line that begins as ours do, {"kind":"...","key":"...", and whose strings and brackets are closed
+ * at its end and not before.  Whether all between is JSON shows when it is parsed; any other line must be parsed
+ * to be known. */
+static bool skim(const struct line *line, struct skimmed *out)
+{
+    if (!line->bytes)
+        return false;
+    const char *at = line->bytes, *end = line->bytes + line->length;
+    return take_fixed(&at, end, "{\"kind\":\"") &&
+           take_string(&at, end, &out->kind, &out->kind_length) &&
+           take_fixed(&at, end, ",\"key\":\"") &&
+           take_string(&at, end, &out->key, &out->key_length) && at < end &&
+           (*at == ',' || *at == '}') && is_whole(line->bytes, end);
+}
+
+/* ---- entries of the index ----
  *
- * A grade may stand a million lines after its query, and a resumed run may replace any query, so the
- * file is looked through before it is read.  First every line's place is sorted by key, which brings
- * together what makes a record; then the places of what counts are sorted by the query's, which gives
- * the file's order back.  Memory holds one record, and as many places as the caller allows. */
+ * While lines are found: `order` is the key, and `where` the offset, the start of the run that wrote the line, and
+ * whether it is the query's own.  Once it is known what counts, `order` is the offset of the query's line,
+ * and whether this line is another. */
+
+struct entry {
+    uint64_t order, where;
+};
+
+enum { START_BITS = 23, OFFSET_SHIFT = START_BITS + 1 };
+#define OFFSET_MAX (UINT64_MAX >> OFFSET_SHIFT) /* 1 TiB */
+#define START_MAX  ((UINT64_C(1) << START_BITS) - 1)
+
+static uint64_t offset_of(const struct entry *entry)
+{
+    return entry->where >> OFFSET_SHIFT;
+}
+
+static uint64_t start_of(const struct entry *entry)
+{
+    return entry->where >> 1 & START_MAX;
+}
+
+static bool is_query(const struct entry *entry)
+{
+    return entry->where & 1;
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
+    return a->where < b->where ? -1 : a->where > b->where;
+}
+
+/* Digits of a number as printf writes them with that many at least; false for anything else. */
+static bool take_number(const char **at, const char *end, size_t digits, uint64_t most,
+                        uint64_t *out)
+{
+    const char *from = *at;
+    *out = 0;
+    while (*at < end && **at >= '0' && **at <= '9' && *out <= most)
+        *out = *out * 10 + (uint64_t)(*(*at)++ - '0');
+    size_t length = (size_t)(*at - from);
+    return length >= digits && (length == digits || from[0] != '0') && *out <= most;
+}
+
+/* A key of ours ("q000012", "q000012.r1") as the numbers in it, so that two keys never share a code; any other one by
+ * a hash of 63 bits. */
+static uint64_t code_of(const char *key, size_t length)
+{
+    const uint64_t index_most = (UINT64_C(1) << 40) - 1, repeat_most = (UINT64_C(1) << 22) - 1;
+    const char *at = key, *end = key + length;
+    uint64_t index, repeat = 0;
+    bool ours = take_fixed(&at, end, "q") && take_number(&at, end, 6, index_most, &index);
+    if (ours && at < end)
+        ours = take_fixed(&at, end, ".r") && take_number(&at, end, 1, repeat_most, &repeat) &&
+               repeat > 0;
+    if (ours && at == end)
+        return index << 22 | repeat;
+    return hash_mix(hash_bytes(HASH_START, key, length)) | UINT64_C(1) << 63;
+}
+
+/* ---- finding the lines ---- */
 
 struct journal_index {
-    struct journal_lines lines;
-    struct sorter by_query; /* the places that count */
-    struct jv *kind;        /* what every record says it is */
-    uint64_t damaged;       /* lines that cannot be read, as far as that was seen */
+    struct lines lines;
+    struct entry *entries; /* those that count */
+    size_t count, capacity;
+    struct window windows[2]; /* into which lines are read again */
+    unsigned last_window;
+    struct jv *kind;  /* what every record says it is */
+    uint64_t starts;  /* `run` lines so far */
+    uint64_t damaged; /* lines that cannot be read, as far as that was seen */
 };
-
-struct finding {
-    struct sorter *by_key;
-    uint64_t starts; /* `run` lines so far */
-    uint64_t damaged;
-};
-
-/* What a place carries while it is sorted by key: whether it is the query's own line, how long it
- * is (less than 2^31), and which start of the run wrote it. */
-static uint64_t pack(bool is_query, size_t length, uint64_t start)
-{
-    return start << 32 | (uint64_t)length << 1 | is_query;
-}
-
-static bool is_query(const struct place *place)
-{
-    return place->length & 1;
-}
-
-static uint64_t length_of(const struct place *place)
-{
-    return (place->length & UINT32_MAX) >> 1;
-}
-
-static uint64_t start_of(const struct place *place)
-{
-    return place->length >> 32;
-}
-
-/* 128 bits of a key: two different ones of a run do not share them. */
-static void hash_key(const char *key, size_t length, uint64_t out[2])
-{
-    uint64_t a = hash_bytes(HASH_START, key, length), b = UINT64_C(0x9E3779B97F4A7C15);
-    for (size_t i = 0; i < length; i++) {
-        b = (b + (unsigned char)key[i]) * UINT64_C(0xD6E8FEB86659FD93);
-        b ^= b >> 29;
-    }
-    out[0] = a ^ (a >> 32);
-    out[1] = b;
-}
 
 static bool is_kind(const struct skimmed *line, const char *kind)
 {
     return line->kind_length == strlen(kind) && memcmp(line->kind, kind, line->kind_length) == 0;
 }
 
-static enum err add_place(struct finding *finding, const struct journal_line *line,
+static enum err add_entry(struct journal_index *index, const struct line *line,
                           const struct skimmed *skimmed, struct error *why)
 {
     bool own = is_kind(skimmed, "query");
     if (!own && !is_kind(skimmed, "energy") && !is_kind(skimmed, "grade"))
         return ERR_OK;
-    struct place place = {.length = pack(own, line->length, finding->starts)};
-    hash_key(skimmed->key, skimmed->key_length, place.order);
-    place.order[2] = line->at;
-    return sorter_add(finding->by_key, &place, why);
+    if (line->at > OFFSET_MAX)
+        return err_set(why, ERR_BAD_VALUE, "%s is larger than can be read", index->lines.path);
+    struct entry *entries = grow(index->entries, &index->capacity, index->count, sizeof *entries);
+    if (!entries)
+        return no_memory(why);
+    index->entries = entries;
+    uint64_t start = index->starts < START_MAX ? index->starts : START_MAX;
+    entries[index->count++] = (struct entry){code_of(skimmed->key, skimmed->key_length),
+                                             line->at << OFFSET_SHIFT | start << 1 | own};
+    return ERR_OK;
 }
 
-/* A line that is not written as we write it is read, to see what it is. */
-static enum err find_by_reading(struct finding *finding, const struct journal_line *line,
-                                struct error *why)
+/* A line that is not written as we write it is parsed, to see what it is. */
+static enum err add_parsed(struct journal_index *index, const struct line *line, struct error *why)
 {
     struct jv *value;
-    enum err err = parse(line, &value, &finding->damaged);
+    enum err err = parse(line, &value, &index->damaged);
     if (err || !value)
         return err;
     const char *kind = jv_text(jv_get(value, "kind")), *key = jv_text(jv_get(value, "key"));
-    finding->starts += kind && strcmp(kind, "run") == 0; /* it has no key: it is always read */
+    index->starts += kind && strcmp(kind, "run") == 0; /* it has no key: it is always parsed */
     if (kind && key) {
         const struct skimmed skimmed = {kind, key, strlen(kind), strlen(key)};
-        err = add_place(finding, line, &skimmed, why);
+        err = add_entry(index, line, &skimmed, why);
     }
     jv_free(value);
     return err;
 }
 
-static enum err find_places(struct journal_lines *lines, struct finding *finding, struct error *why)
+static enum err find_lines(struct journal_index *index, struct error *why)
 {
-    struct journal_line line;
+    struct line line;
     struct skimmed skimmed;
     bool end = false;
     enum err err = ERR_OK;
-    while (!err && !(err = journal_lines_next(lines, &line, &end, why)) && !end) {
+    while (!err && !(err = lines_next(&index->lines, &line, &end, why)) && !end) {
         if (line.bytes && line.length == 0)
             continue;
-        err = journal_skim(&line, &skimmed) ? add_place(finding, &line, &skimmed, why)
-                                            : find_by_reading(finding, &line, why);
+        err = skim(&line, &skimmed) ? add_entry(index, &line, &skimmed, why)
+                                    : add_parsed(index, &line, why);
     }
     return err;
 }
 
-/* The places of one key, in the order of the file, as they come. */
-struct group {
-    struct place *places;
-    size_t count, capacity;
-};
+/* ---- reading a line again ---- */
 
-static enum err group_add(struct group *group, const struct place *place, struct error *why)
+/* The line at that offset, within what the window holds; false when its end is not there. */
+static bool line_within(const struct window *window, uint64_t at, struct line *out)
 {
-    if (group->count == group->capacity) {
-        size_t capacity = group->capacity ? group->capacity * 2 : 16;
-        struct place *places = realloc(group->places, capacity * sizeof *places);
-        if (!places)
-            return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-        group->places = places;
-        group->capacity = capacity;
-    }
-    group->places[group->count++] = *place;
-    return ERR_OK;
+    if (at < window->at || at >= window->at + window->length)
+        return false;
+    const char *from = window->bytes + (at - window->at);
+    const char *newline = memchr(from, '\n', window->length - (size_t)(at - window->at));
+    *out = (struct line){newline ? from : NULL, newline ? (size_t)(newline - from) : 0, at};
+    return newline;
 }
 
-/* Takes the query lines that cannot be read out of a group: an earlier try that can be counts more
- * than a later one that cannot. */
-static enum err drop_unreadable(struct group *group, struct journal_lines *lines, uint64_t *damaged,
-                                struct error *why)
+/* Queries and their energies are near one another, grades may be far behind: a window for each. */
+static enum err line_at(struct journal_index *index, uint64_t at, struct line *out,
+                        struct error *why)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < group->count; i++) {
-        const struct place *place = &group->places[i];
-        struct journal_line line;
-        struct jv *value = NULL;
-        bool own = is_query(place);
-        enum err err =
-            own ? journal_lines_at(lines, place->order[2], (size_t)length_of(place), &line, why)
-                : ERR_OK;
-        if (!err && own)
-            err = parse(&line, &value, damaged);
+    for (unsigned i = 0; i < 2; i++)
+        if (line_within(&index->windows[i], at, out)) {
+            index->last_window = i;
+            return ERR_OK;
+        }
+    struct window *window = &index->windows[index->last_window = !index->last_window];
+    window->at = at;
+    window->length = 0;
+    for (bool more = true; more && window->length < JOURNAL_LONGEST + (size_t)1;) {
+        enum err err = window_extend(window, index->lines.fd, index->lines.path, &more, why);
         if (err)
             return err;
-        if (!own || value)
-            group->places[kept++] = *place;
-        jv_free(value);
+        if (line_within(window, at, out))
+            return ERR_OK;
     }
-    group->count = kept;
+    *out = (struct line){.at = at};
     return ERR_OK;
 }
 
-static size_t group_queries(const struct group *group, size_t *last)
+/* ---- what counts ---- */
+
+/* The entries of one key, in the order of the file. */
+struct group {
+    struct entry *entries;
+    size_t count;
+};
+
+static size_t count_queries(const struct group *group, size_t *last)
 {
     size_t queries = 0;
     for (size_t i = 0; i < group->count; i++)
-        if (is_query(&group->places[i])) {
+        if (is_query(&group->entries[i])) {
             queries++;
             *last = i;
         }
     return queries;
 }
 
-/* Where the lines that belong to the last query line begin.  A line may come before it (the energy of
- * an attempt that failed), but when the query was tried by an earlier start of the run too, what that
- * one wrote is not of this try. */
+/* Takes the query lines that cannot be parsed out of a group: an earlier try that can be counts more than a later
+ * one that cannot. */
+static enum err drop_unreadable(struct group *group, struct journal_index *index, struct error *why)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct entry *entry = &group->entries[i];
+        struct line line;
+        struct jv *value = NULL;
+        bool own = is_query(entry);
+        enum err err = own ? line_at(index, offset_of(entry), &line, why) : ERR_OK;
+        if (!err && own)
+            err = parse(&line, &value, &index->damaged);
+        if (err)
+            return err;
+        if (!own || value)
+            group->entries[kept++] = *entry;
+        jv_free(value);
+    }
+    group->count = kept;
+    return ERR_OK;
+}
+
+/* Where the lines that belong to the last query line begin.  A line may come before it (the energy of an attempt
+ * that failed), but when an earlier start of the run tried the query too, what that one wrote is not of
+ * this try. */
 static size_t first_of_try(const struct group *group, size_t last, size_t queries)
 {
+    const struct entry *entries = group->entries;
+    size_t first = last;
     if (queries == 1)
         return 0;
-    const struct place *places = group->places;
-    size_t first = last;
-    while (first > 0 && start_of(&places[first - 1]) == start_of(&places[last])) {
-        if (is_query(&places[first - 1]))
-            return last; /* one start, two tries: what stands between is the first one's */
+    while (first > 0 && start_of(&entries[first - 1]) == start_of(&entries[last])) {
+        if (is_query(&entries[first - 1]))
+            return last; /* one start, two tries: what is between them is the first one's */
         first--;
     }
     return first;
 }
 
-/* Keeps the last query line and what belongs to it. */
-static enum err group_keep(struct group *group, struct journal_index *index, struct error *why)
+/* Keeps the last query line and what belongs to it, moved to entries[*kept] and on. */
+static enum err keep_group(struct group group, struct journal_index *index, size_t *kept,
+                           struct error *why)
 {
-    size_t last = 0, queries = group_queries(group, &last);
-    enum err err = ERR_OK;
+    size_t last = 0, queries = count_queries(&group, &last);
     if (queries > 1) {
-        err = drop_unreadable(group, &index->lines, &index->damaged, why);
-        queries = group_queries(group, &last);
+        enum err err = drop_unreadable(&group, index, why);
+        if (err)
+            return err;
+        queries = count_queries(&group, &last);
     }
-    size_t i = first_of_try(group, last, queries);
-    for (; !err && queries > 0 && i < group->count; i++) {
-        struct place place = {.length = length_of(&group->places[i])};
-        place.order[0] = group->places[last].order[2];
-        place.order[1] = i != last; /* the query's line comes first */
-        place.order[2] = group->places[i].order[2];
-        err = sorter_add(&index->by_query, &place, why);
+    if (queries == 0)
+        return ERR_OK;
+    uint64_t query_at = offset_of(&group.entries[last]);
+    for (size_t i = first_of_try(&group, last, queries); i < group.count; i++)
+        index->entries[(*kept)++] =
+            (struct entry){query_at << 1 | (i != last), group.entries[i].where};
+    return ERR_OK;
+}
+
+static void sort_entries(struct journal_index *index)
+{
+    if (index->count)
+        qsort(index->entries, index->count, sizeof *index->entries, compare_entries);
+}
+
+static enum err choose(struct journal_index *index, struct error *why)
+{
+    size_t kept = 0;
+    enum err err = ERR_OK;
+    sort_entries(index);
+    for (size_t from = 0, to; !err && from < index->count; from = to) {
+        for (to = from + 1;
+             to < index->count && index->entries[to].order == index->entries[from].order;)
+            to++;
+        err = keep_group((struct group){index->entries + from, to - from}, index, &kept, why);
     }
-    group->count = 0;
+    index->count = kept;
+    sort_entries(index);
     return err;
 }
 
-static enum err choose(struct sorter *by_key, struct journal_index *index, struct error *why)
-{
-    struct group group = {0};
-    struct place place;
-    bool end = false;
-    enum err err = sorter_finish(by_key, why);
-    while (!err && !(err = sorter_next(by_key, &place, &end, why)) && !end) {
-        if (group.count > 0 && memcmp(group.places[0].order, place.order, 2 * sizeof *place.order))
-            err = group_keep(&group, index, why);
-        if (!err)
-            err = group_add(&group, &place, why);
-    }
-    if (!err)
-        err = group_keep(&group, index, why);
-    free(group.places);
-    return err ? err : sorter_finish(&index->by_query, why);
-}
+/* ---- records ---- */
 
 void journal_index_free(struct journal_index *index)
 {
     if (!index)
         return;
-    sorter_release(&index->by_query);
-    journal_lines_close(&index->lines);
+    lines_close(&index->lines);
+    free(index->windows[0].bytes);
+    free(index->windows[1].bytes);
+    free(index->entries);
     jv_free(index->kind);
     free(index);
 }
 
-static enum err fill_index(struct journal_index *index, const char *path, size_t capacity,
-                           struct error *why)
+static enum err fill_index(struct journal_index *index, const char *path, struct error *why)
 {
     static const char QUERY[] = "{\"kind\":\"query\"}"; /* what a record stays */
-    struct sorter by_key;
-    struct finding finding = {.by_key = &by_key};
     enum err err = jv_available(why);
     if (!err)
-        err = journal_lines_open(&index->lines, path, why);
+        err = lines_open(&index->lines, path, why);
     if (!err)
         err = jv_parse(QUERY, sizeof QUERY - 1, &index->kind, why);
-    if (err)
-        return err;
-    err = sorter_init(&by_key, capacity, why);
     if (!err)
-        err = find_places(&index->lines, &finding, why);
-    index->damaged = finding.damaged;
-    if (!err)
-        err = sorter_init(&index->by_query, capacity, why);
-    if (!err)
-        err = choose(&by_key, index, why);
-    sorter_release(&by_key);
-    return err;
+        err = find_lines(index, why);
+    return err ? err : choose(index, why);
 }
 
-enum err journal_index_new(struct journal_index **out, const char *path, size_t most_waiting,
-                           struct error *why)
+enum err journal_index_new(struct journal_index **out, const char *path, struct error *why)
 {
-    size_t capacity = most_waiting > LEAST_WAITING ? most_waiting : LEAST_WAITING;
     struct journal_index *index = calloc(1, sizeof *index);
     *out = NULL;
-    if (!index) {
-        err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-        return ERR_NO_MEMORY;
-    }
-    index->by_query.fd = index->lines.fd = -1;
-    enum err err = fill_index(index, path, capacity, why);
+    if (!index)
+        return no_memory(why);
+    index->lines.fd = -1;
+    enum err err = fill_index(index, path, why);
     if (err)
         journal_index_free(index);
     else
@@ -344,19 +674,18 @@ enum err journal_index_new(struct journal_index **out, const char *path, size_t 
 }
 
 /* Merges one line into the record that it belongs to, or begins it. */
-static enum err merge_line(struct journal_index *index, const struct place *place,
+static enum err merge_line(struct journal_index *index, const struct entry *entry,
                            struct jv **record, uint64_t *damaged, struct error *why)
 {
-    struct journal_line line;
+    struct line line;
     struct jv *value = NULL;
-    enum err err =
-        journal_lines_at(&index->lines, place->order[2], (size_t)place->length, &line, why);
+    enum err err = line_at(index, offset_of(entry), &line, why);
     if (!err)
         err = parse(&line, &value, damaged);
     if (err || !value)
         return err;
-    if (place->order[1] == 0) { /* the query's own */
-        log_progress(index->lines.path, place->order[0], index->lines.size);
+    if ((entry->order & 1) == 0) { /* the query's own */
+        log_progress(index->lines.path, offset_of(entry), index->lines.size);
         *record = value;
         return ERR_OK;
     }
@@ -368,61 +697,35 @@ static enum err merge_line(struct journal_index *index, const struct place *plac
     return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
-enum err journal_index_give(struct journal_index *index,
-                            enum err (*take)(void *context, const struct jv *record), void *context,
+enum err journal_index_give(struct journal_index *index, journal_take *take, void *context,
                             uint64_t *damaged, struct error *why)
 {
     struct jv *record = NULL;
-    uint64_t at = 0;
-    struct place place;
-    bool end = false;
+    enum err err = ERR_OK;
     *damaged = index->damaged;
-    enum err err = sorter_rewind(&index->by_query, why);
-    while (!err && !(err = sorter_next(&index->by_query, &place, &end, why)) && !end) {
-        if (record && place.order[0] != at) {
-            err = take(context, record);
+    for (size_t i = 0; !err && i < index->count; i++) {
+        const struct entry *entry = &index->entries[i];
+        err = merge_line(index, entry, &record, damaged, why);
+        bool is_last = i + 1 == index->count || entry[1].order >> 1 != entry->order >> 1;
+        if (is_last && record) {
+            err = err ? err : take(context, record);
             jv_free(record);
             record = NULL;
         }
-        at = place.order[0];
-        if (!err)
-            err = merge_line(index, &place, &record, damaged, why);
     }
-    if (!err && record)
-        err = take(context, record);
     jv_free(record);
     log_progress(index->lines.path, index->lines.size, index->lines.size);
     return err;
 }
 
-enum err journal_records(const char *path, size_t most_waiting,
-                         enum err (*take)(void *context, const struct jv *record), void *context,
-                         uint64_t *damaged, struct error *why)
+enum err journal_records(const char *path, journal_take *take, void *context, uint64_t *damaged,
+                         struct error *why)
 {
     struct journal_index *index;
     *damaged = 0;
-    enum err err = journal_index_new(&index, path, most_waiting, why);
+    enum err err = journal_index_new(&index, path, why);
     if (!err)
         err = journal_index_give(index, take, context, damaged, why);
     journal_index_free(index);
     return err;
-}
-
-uint64_t journal_first_damaged(const char *path)
-{
-    struct journal_lines lines;
-    struct journal_line line;
-    uint64_t number = 0, found = 0, damaged = 0;
-    bool end = false;
-    if (journal_lines_open(&lines, path, NULL))
-        return 0;
-    while (!found && !journal_lines_next(&lines, &line, &end, NULL) && !end) {
-        struct jv *value = NULL;
-        number++;
-        if ((!line.bytes || line.length) && parse(&line, &value, &damaged) == ERR_OK && damaged)
-            found = number;
-        jv_free(value);
-    }
-    journal_lines_close(&lines);
-    return found;
 }

@@ -214,7 +214,7 @@ void record_energy_from_json(const struct jv *value, struct record_energy *out)
         .active_joules = jv_number(jv_get(value, "active_joules")),
         .method = jv_text(jv_get(value, "method")),
         .source = jv_text(jv_get(value, "source")),
-        .low_confidence = (int8_t)(jv_is_bool(low) ? jv_truth(low, false) : -1),
+        .low_confidence = (int8_t)(jv_is_bool(low) ? jv_bool(low, false) : -1),
         .note = jv_text(jv_get(value, "note")),
     };
     if (!jv_integer(jv_get(value, "updates"), &out->updates))

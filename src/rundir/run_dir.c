@@ -140,7 +140,6 @@ static const struct {
     {"", "data-[0-9]*-of-[0-9]*.arrow"},
     {"", "samples.csv"},
     {"", "samples-[0-9]*.csv"}, /* of a run that was resumed */
-    {"", "samples.bin"},
     {"", "spans.jsonl"},
     {"", "traces.jsonl"},
     {"", "report.html"},

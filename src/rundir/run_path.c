@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -146,7 +147,7 @@ static void copy_stripped(const char *from, char *to, size_t size)
     size_t length = strlen(from);
     if (length >= size) {
         length = size - 1;
-        while (length > 0 && ((unsigned char)from[length] & 0xC0) == 0x80)
+        while (length > 0 && utf8_is_continuation(from[length]))
             length--;
     }
     while (length > 0 && from[length - 1] == '_')
@@ -200,4 +201,33 @@ void run_dir_name(const char *hardware, const char *model, const char *dataset, 
             name.bytes[i] = '_';
     copy_stripped(text_get(&name), to, size);
     text_release(&name);
+}
+
+/* ---- files ---- */
+
+bool run_path_file(const char *directory, enum run_file file, char *to, size_t size)
+{
+    static const char *const NAMES[RUN_FILES] = {
+        [RUN_FILE_RECORDS] = "records.jsonl",
+        [RUN_FILE_SPANS] = "spans.jsonl",
+        [RUN_FILE_SUMMARY] = "summary.json",
+        [RUN_FILE_ESTIMATE] = "estimate.json",
+    };
+    return str_format(to, size, "%s/%s", directory, NAMES[file]);
+}
+
+bool run_path_samples(const char *directory, unsigned start, char *to, size_t size)
+{
+    return start <= 1 ? str_format(to, size, "%s/samples.csv", directory)
+                      : str_format(to, size, "%s/samples-%u.csv", directory, start);
+}
+
+unsigned run_path_start_of(const char *name)
+{
+    unsigned start;
+    int end = 0;
+    if (strcmp(name, "samples.csv") == 0)
+        return 1;
+    bool is_one = sscanf(name, "samples-%u.csv%n", &start, &end) == 1 && end && !name[end];
+    return is_one && start > 1 ? start : 0;
 }

@@ -3,6 +3,7 @@
 #ifndef IPW_RUNDIR_RUN_PATH_H
 #define IPW_RUNDIR_RUN_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The short hardware name that run directories carry ("H10080GB", "EPYC9654"), compatible with the
@@ -20,5 +21,24 @@ void model_slug(const char *model, char *to, size_t size);
 /* The directory's name, without its parent.  The dataset's name stays as it is, but for "/". */
 void run_dir_name(const char *hardware, const char *model, const char *dataset, char *to,
                   size_t size);
+
+/* ---- files of a run directory ---- */
+
+enum run_file {
+    RUN_FILE_RECORDS,
+    RUN_FILE_SPANS,
+    RUN_FILE_SUMMARY,
+    RUN_FILE_ESTIMATE, /* what `ipw estimate` predicted for the run; put there by the user */
+    RUN_FILES
+};
+
+/* False when it does not fit. */
+bool run_path_file(const char *directory, enum run_file file, char *to, size_t size);
+
+/* samples.csv, and samples-2.csv of the second start and so on. */
+bool run_path_samples(const char *directory, unsigned start, char *to, size_t size);
+
+/* The start whose samples a file of that name has; 0 for another file. */
+unsigned run_path_start_of(const char *name);
 
 #endif

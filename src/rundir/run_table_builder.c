@@ -10,6 +10,7 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "port/json_read.h"
 #include "rundir/record.h"
 
@@ -142,7 +143,7 @@ enum err builder_word_of(struct builder *builder, enum run_word column, const st
 {
     char digits[32];
     const char *word =
-        jv_is_bool(value) ? (jv_truth(value, false) ? "true" : "false") : jv_text(value);
+        jv_is_bool(value) ? (jv_bool(value, false) ? "true" : "false") : jv_text(value);
     if (!word && is_known(jv_number(value))) {
         str_format(digits, sizeof digits, "%.15g", jv_number(value));
         word = digits;
@@ -187,7 +188,7 @@ static enum err keep_text(const char *bytes, size_t length, char **out)
     if (!bytes)
         return ERR_OK;
     if (cut)
-        for (length = RUN_EXCERPT_MAX; length && ((unsigned char)bytes[length] & 0xC0) == 0x80;)
+        for (length = RUN_EXCERPT_MAX; length && utf8_is_continuation(bytes[length]);)
             length--;
     *out = malloc(length + sizeof MORE);
     if (!*out)

@@ -12,7 +12,7 @@
 
 static double number_of(const struct jv *value)
 {
-    return jv_is_bool(value) ? jv_truth(value, false) : jv_number(value);
+    return jv_is_bool(value) ? jv_bool(value, false) : jv_number(value);
 }
 
 static double number_at(const struct places *places, const struct jv *record,
@@ -143,7 +143,7 @@ enum err journal_rows(const char *path, struct builder *builder, struct error *w
     struct error reason = {0};
     enum err err = journal_read(path, take_beginning, &table->begun, &damaged, &reason);
     if (!err || err == ERR_INTERRUPTED)
-        err = journal_records(path, 0, take_record, builder, &table->damaged, &reason);
+        err = journal_records(path, take_record, builder, &table->damaged, &reason);
     table->ours = true;
     if (table->damaged)
         table->first_damaged = journal_first_damaged(path);

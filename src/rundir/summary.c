@@ -210,7 +210,7 @@ static void read_devices(const struct jv *value, struct summary *out)
          item = jv_next(item)) {
         struct summary_device *device = &out->devices[out->device_count++];
         device->id = jv_text(jv_get(item, "id"));
-        device->in_total = jv_truth(jv_get(item, "in_total"), false);
+        device->in_total = jv_bool(jv_get(item, "in_total"), false);
         record_energy_from_json(jv_get(item, "energy"), &device->energy);
         device->power_mean_w = jv_number(jv_get(item, "power_mean_w"));
         device->power_max_w = jv_number(jv_get(item, "power_max_w"));
@@ -328,7 +328,7 @@ enum err summary_from_json(struct jv *tree, struct summary *out, struct error *w
     out->tree = tree;
     if (!jv_is_object(tree)) {
         summary_release(out);
-        return err_set(why, ERR_BAD_VALUE, "%s is not a JSON object", SUMMARY_FILE);
+        return err_set(why, ERR_BAD_VALUE, "not a JSON object");
     }
     struct json_field_reader reader = {.root = tree};
     for (const struct summary_field *field = SUMMARY_FIELDS; field->at.path; field++)
@@ -354,7 +354,7 @@ enum err summary_load(const char *directory, struct summary *out, struct error *
     if (!err)
         err = jv_parse(text_get(&text), text.length, &tree, &reason);
     text_release(&text);
-    if (err)
-        return err_set(why, err, "%s: %.200s", path, reason.text);
-    return summary_from_json(tree, out, why);
+    if (!err)
+        err = summary_from_json(tree, out, &reason);
+    return err ? err_set(why, err, "%s: %.200s", path, reason.text) : ERR_OK;
 }

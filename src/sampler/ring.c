@@ -23,7 +23,7 @@ void ring_release(struct ring *ring)
     ring->items = NULL;
 }
 
-bool ring_push(struct ring *ring, const struct sample *sample)
+bool ring_push(struct ring *ring, const struct channel_sample *sample)
 {
     size_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     size_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -36,7 +36,7 @@ bool ring_push(struct ring *ring, const struct sample *sample)
     return true;
 }
 
-bool ring_pop(struct ring *ring, struct sample *out)
+bool ring_pop(struct ring *ring, struct channel_sample *out)
 {
     size_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     size_t head = atomic_load_explicit(&ring->head, memory_order_acquire);

@@ -18,7 +18,7 @@ enum sample_kind {
     SAMPLE_GAP,     /* what happened on this channel before t is unknown: lost, reset, suspend */
 };
 
-struct sample {
+struct channel_sample {
     nanos t;
     union {
         uint64_t count; /* energy counters: raw */
@@ -31,7 +31,7 @@ struct sample {
 };
 
 struct ring {
-    struct sample *items;
+    struct channel_sample *items;
     size_t mask;         /* capacity - 1, capacity a power of two */
     _Atomic size_t head; /* next to write; owned by the producer */
     _Atomic size_t tail; /* next to read; owned by the consumer */
@@ -43,7 +43,7 @@ enum err ring_init(struct ring *ring, size_t capacity) MUST_USE;
 void ring_release(struct ring *ring);
 
 /* False, and counted, when the ring is full. */
-bool ring_push(struct ring *ring, const struct sample *sample);
-bool ring_pop(struct ring *ring, struct sample *out);
+bool ring_push(struct ring *ring, const struct channel_sample *sample);
+bool ring_pop(struct ring *ring, struct channel_sample *out);
 
 #endif

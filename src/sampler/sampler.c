@@ -104,7 +104,7 @@ enum err sampler_add(struct sampler *sampler, const struct sensor_finding *findi
 
 static void drain_source(struct source *source)
 {
-    struct sample sample;
+    struct channel_sample sample;
     while (ring_pop(&source->ring, &sample)) {
         struct series *series = &source->series[sample.channel];
         if (series_take(series, &sample) != ERR_OK)
@@ -127,7 +127,7 @@ static void drain(struct sampler *sampler)
 static void *drain_main(void *argument)
 {
     struct sampler *sampler = argument;
-    thread_settle("ipw-drain", -1);
+    thread_name("ipw-drain", -1);
     nanos next = clock_now();
     while (!atomic_load(&sampler->stopping)) {
         next += DRAIN_PERIOD;
@@ -159,7 +159,7 @@ void sampler_stop(struct sampler *sampler)
     for (size_t i = 0; i < sampler->count; i++)
         source_stop(sampler->sources[i]);
     atomic_store(&sampler->stopping, true);
-    deadline_poke(&sampler->deadline);
+    deadline_wake(&sampler->deadline);
     pthread_join(sampler->drainer, NULL);
     sampler->running = false;
     pthread_mutex_lock(&sampler->lock);

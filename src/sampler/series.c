@@ -18,7 +18,8 @@ void series_release(struct series *series)
 }
 
 /* The next interval starts here; the one that ends here is not covered. */
-static enum err begin_after_gap(struct series *series, const struct sample *sample, double value)
+static enum err begin_after_gap(struct series *series, const struct channel_sample *sample,
+                                double value)
 {
     const struct timeline_point *last = timeline_last(&series->timeline);
     struct timeline_point point = {
@@ -41,8 +42,8 @@ static void note_gap(struct series *series, enum err why)
     series->last_error = why;
 }
 
-static enum err append_covered(struct series *series, const struct sample *sample, double added,
-                               double variance, double value)
+static enum err append_covered(struct series *series, const struct channel_sample *sample,
+                               double added, double variance, double value)
 {
     nanos t = sample->t;
     const struct timeline_point *last = timeline_last(&series->timeline);
@@ -87,7 +88,7 @@ static double advance(const struct series *series, uint64_t count, nanos elapsed
     return joules;
 }
 
-static enum err take_count(struct series *series, const struct sample *sample)
+static enum err take_count(struct series *series, const struct channel_sample *sample)
 {
     const struct timeline_point *last = timeline_last(&series->timeline);
     if (!series->has_last || !last) {
@@ -122,7 +123,7 @@ static bool is_plausible(const struct sensor_channel *channel, double value)
     return value >= 0 && (channel->watts_max <= 0 || value <= channel->watts_max);
 }
 
-static enum err refuse(struct series *series, const struct sample *sample)
+static enum err refuse(struct series *series, const struct channel_sample *sample)
 {
     series->refused++;
     if (!series->channel->interval_mean) {
@@ -135,7 +136,7 @@ static enum err refuse(struct series *series, const struct sample *sample)
     return begin_after_gap(series, sample, UNKNOWN);
 }
 
-static enum err take_value(struct series *series, const struct sample *sample)
+static enum err take_value(struct series *series, const struct channel_sample *sample)
 {
     double value = sample->value;
     if (!is_plausible(series->channel, value))
@@ -160,7 +161,7 @@ static enum err take_value(struct series *series, const struct sample *sample)
     return append_covered(series, sample, (before + value) / 2 * dt, spread * spread / 12, value);
 }
 
-static enum err take_missing(struct series *series, const struct sample *sample)
+static enum err take_missing(struct series *series, const struct channel_sample *sample)
 {
     series->missing++;
     series->last_error = sample->why;
@@ -176,7 +177,7 @@ static enum err take_missing(struct series *series, const struct sample *sample)
     return begin_after_gap(series, sample, UNKNOWN);
 }
 
-enum err series_take(struct series *series, const struct sample *sample)
+enum err series_take(struct series *series, const struct channel_sample *sample)
 {
     switch (sample->kind) {
     case SAMPLE_GAP:

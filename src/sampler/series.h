@@ -30,6 +30,6 @@ void series_init(struct series *series, const struct sensor_channel *channel, st
 void series_release(struct series *series);
 
 /* Adds one sample.  ERR_NO_MEMORY only; a bad sample is counted, not an error. */
-enum err series_take(struct series *series, const struct sample *sample) MUST_USE;
+enum err series_take(struct series *series, const struct channel_sample *sample) MUST_USE;
 
 #endif

@@ -105,13 +105,13 @@ void source_release(struct source *source)
 
 /* A sample that does not fit into a full ring costs resolution; a lost gap would falsify the result,
  * so it goes before the channel's next sample. */
-static void push(struct source *source, struct sample sample)
+static void push(struct source *source, struct channel_sample sample)
 {
     uint8_t *owed = &source->reader.gap_owed[sample.channel];
     if (sample.kind == SAMPLE_GAP)
         *owed = sample.why;
     if (*owed) {
-        struct sample gap = {
+        struct channel_sample gap = {
             .t = sample.t, .channel = sample.channel, .kind = SAMPLE_GAP, .why = *owed};
         if (!ring_push(&source->ring, &gap))
             return;
@@ -127,7 +127,7 @@ static void push_gaps(struct source *source, enum err why)
     nanos now = clock_now();
     for (size_t i = 0; i < source->described.channel_count; i++) {
         push(source,
-             (struct sample){
+             (struct channel_sample){
                  .t = now, .channel = (uint16_t)i, .kind = SAMPLE_GAP, .why = (uint8_t)why});
         tick_unlock(&source->reader.ticks[i]);
         source->reader.has_last[i] = false;
@@ -176,7 +176,7 @@ static void pass_count(struct source *source, const struct observation *o, nanos
         return;
     if (is_doubtful(reader, o->channel, &when))
         return;
-    push(source, (struct sample){
+    push(source, (struct channel_sample){
                      .t = when.t,
                      .count = o->count,
                      .sigma_us = (uint32_t)(when.sigma / NS_PER_US),
@@ -197,8 +197,8 @@ static void pass_value(struct source *source, const struct observation *o, nanos
     }
     reader->has_last[o->channel] = true;
     reader->last_value[o->channel] = o->value;
-    push(source,
-         (struct sample){.t = o->t, .value = o->value, .channel = o->channel, .kind = SAMPLE_GOOD});
+    push(source, (struct channel_sample){
+                     .t = o->t, .value = o->value, .channel = o->channel, .kind = SAMPLE_GOOD});
 }
 
 static void pass_on(struct source *source, const struct observation *o, nanos within)
@@ -206,10 +206,10 @@ static void pass_on(struct source *source, const struct observation *o, nanos wi
     if (o->channel >= source->described.channel_count)
         return;
     if (o->missing)
-        push(source, (struct sample){.t = o->t,
-                                     .channel = o->channel,
-                                     .kind = SAMPLE_MISSING,
-                                     .why = (uint8_t)o->missing});
+        push(source, (struct channel_sample){.t = o->t,
+                                             .channel = o->channel,
+                                             .kind = SAMPLE_MISSING,
+                                             .why = (uint8_t)o->missing});
     else if (source->described.channels[o->channel].quantity == QTY_ENERGY)
         pass_count(source, o, within);
     else
@@ -440,7 +440,7 @@ static bool is_cheap(const struct source *source)
 static void *source_main(void *argument)
 {
     struct source *source = argument;
-    thread_settle("ipw-sampler", source->described.pin_cpu);
+    thread_name("ipw-sampler", source->described.pin_cpu);
     source->reader.suspended = clock_suspended();
     bool poked = false, has_priority = false;
     while (!atomic_load(&source->stopping)) {
@@ -451,7 +451,7 @@ static void *source_main(void *argument)
         notice_suspend(source);
         read_due(source, poked);
         if (!has_priority && (has_priority = is_cheap(source)))
-            thread_hurry();
+            thread_set_realtime();
         poked = deadline_wait(&source->deadline, earliest_deadline(source));
     }
     return NULL;
@@ -470,12 +470,12 @@ void source_stop(struct source *source)
     if (!source->running)
         return;
     atomic_store(&source->stopping, true);
-    deadline_poke(&source->deadline);
+    deadline_wake(&source->deadline);
     pthread_join(source->thread, NULL);
     source->running = false;
 }
 
 void source_poke(struct source *source)
 {
-    deadline_poke(&source->deadline);
+    deadline_wake(&source->deadline);
 }

@@ -108,8 +108,8 @@ enum err spearman(const double *x, const double *y, size_t count, struct correla
 
 /* ---- Kendall, by Knight's merge sort ---- */
 
-/* The number of inversions of y; sorts by y, using `room` for as many pairs. */
-static double inversions(struct pair *pairs, struct pair *room, size_t count)
+/* The number of inversions of y; sorts by y, using `scratch` for as many pairs. */
+static double inversions(struct pair *pairs, struct pair *scratch, size_t count)
 {
     double swaps = 0;
     for (size_t width = 1; width < count; width *= 2) {
@@ -119,16 +119,16 @@ static double inversions(struct pair *pairs, struct pair *room, size_t count)
             while (a < middle && b < high) {
                 if (pairs[b].y < pairs[a].y) {
                     swaps += (double)(middle - a);
-                    room[to++] = pairs[b++];
+                    scratch[to++] = pairs[b++];
                 } else {
-                    room[to++] = pairs[a++];
+                    scratch[to++] = pairs[a++];
                 }
             }
             while (a < middle)
-                room[to++] = pairs[a++];
+                scratch[to++] = pairs[a++];
             while (b < high)
-                room[to++] = pairs[b++];
-            memcpy(pairs + low, room + low, (high - low) * sizeof *pairs);
+                scratch[to++] = pairs[b++];
+            memcpy(pairs + low, scratch + low, (high - low) * sizeof *pairs);
         }
     }
     return swaps;
@@ -174,13 +174,13 @@ static bool same_both(const struct pair *a, const struct pair *b)
     return a->x == b->x && a->y == b->y;
 }
 
-static struct correlation kendall_of(struct pair *pairs, struct pair *room, size_t count)
+static struct correlation kendall_of(struct pair *pairs, struct pair *scratch, size_t count)
 {
     struct correlation out = {count, UNKNOWN, UNKNOWN};
     double n = (double)count, all = n * (n - 1) / 2;
     qsort(pairs, count, sizeof *pairs, by_x);
     struct ties x = ties_in(pairs, count, same_x), both = ties_in(pairs, count, same_both);
-    double discordant = inversions(pairs, room, count);
+    double discordant = inversions(pairs, scratch, count);
     struct ties y = ties_in(pairs, count, same_y);
     double score = all - x.pairs - y.pairs + both.pairs - 2 * discordant;
     if (!(all > x.pairs) || !(all > y.pairs))
@@ -197,14 +197,14 @@ static struct correlation kendall_of(struct pair *pairs, struct pair *room, size
 
 enum err kendall(const double *x, const double *y, size_t count, struct correlation *out)
 {
-    struct pair *pairs, *room = malloc((count + 1) * sizeof *room);
+    struct pair *pairs, *scratch = malloc((count + 1) * sizeof *scratch);
     size_t kept;
     enum err err = pairs_of(x, y, count, &pairs, &kept);
-    if (!err && !room)
+    if (!err && !scratch)
         err = ERR_NO_MEMORY;
     if (!err)
-        *out = kendall_of(pairs, room, kept);
+        *out = kendall_of(pairs, scratch, kept);
     free(pairs);
-    free(room);
+    free(scratch);
     return err;
 }

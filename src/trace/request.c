@@ -31,16 +31,6 @@ static nanos overlap(nanos a_from, nanos a_to, nanos b_from, nanos b_to)
     return later(0, earlier(a_to, b_to) - later(a_from, b_from));
 }
 
-double request_prefill_s(const struct request_trace *trace, nanos from, nanos to)
-{
-    return seconds(overlap(trace->from, request_phase_change(trace), from, to));
-}
-
-double request_decode_s(const struct request_trace *trace, nanos from, nanos to)
-{
-    return seconds(overlap(request_phase_change(trace), trace->to, from, to));
-}
-
 double request_prefill_tokens(const struct request_trace *trace, nanos from, nanos to)
 {
     nanos end = request_phase_change(trace);

@@ -43,8 +43,4 @@ nanos request_phase_change(const struct request_trace *trace);
 double request_prefill_tokens(const struct request_trace *trace, nanos from, nanos to);
 double request_decode_tokens(const struct request_trace *trace, nanos from, nanos to);
 
-/* The time of each phase in [from, to], in s. */
-double request_prefill_s(const struct request_trace *trace, nanos from, nanos to);
-double request_decode_s(const struct request_trace *trace, nanos from, nanos to);
-
 #endif

@@ -48,7 +48,7 @@ static enum err read_object(struct ollama_response *response, const struct jv *r
         err = completion_sink_content(sink, jv_text(jv_get(root, "response")), t);
     if (!err)
         err = completion_sink_content(sink, jv_text(jv_get(message, "content")), t);
-    if (!err && jv_truth(jv_get(root, "done"), false)) {
+    if (!err && jv_bool(jv_get(root, "done"), false)) {
         response->is_done = true;
         read_counts(root, sink->completion);
     }

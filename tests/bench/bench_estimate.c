@@ -10,7 +10,7 @@
 #include "estimate/pass_estimate.h"
 #include "estimate/estimate_grid.h"
 #include "graph/reader.h"
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "support/graphs.h"
 
 enum { ROUNDS = 9, POINTS = 10000, BATCHES = 24, FEW = 10000, MANY = 100000 };

@@ -84,7 +84,7 @@ static double tick_ns(struct source *source)
     for (int n = 0; n < TICKS; n++)
         source_read_group(source, 0);
     double each = (double)(clock_now() - start) / TICKS;
-    struct sample sample;
+    struct channel_sample sample;
     while (ring_pop(&source->ring, &sample))
         sink += sample.count;
     return each;

@@ -61,12 +61,19 @@ class Bare(unittest.TestCase):
         for name in ("openai", "ollama", "hub", "hf", "arrow", "sqlite"):
             self.assertIn("built without", missing.get(name) or "", name)
 
-    def test_hardware_is_there_and_not_read(self):
+    def test_the_catalog_needs_no_reader_of_json(self):
         done = self.ipw("list", "hardware")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("built without cJSON", done.stderr)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^  h200 .* 989\.4 ")
         self.assertIn("h200", [row["id"] for row in json.loads(
             self.ipw("list", "hardware", "--json").stdout)["hardware"]])
+        done = self.ipw("estimate", "--model", "llama-3.1-8b", "--hardware", "h200", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(json.loads(done.stdout)["energy_j"]["total"], 0)
+        entry = SOURCE / "data/hardware/h200.json"
+        done = self.ipw("estimate", "--model", "llama-3.1-8b", "--hardware-file", entry)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("built without cJSON", done.stderr)
 
     def test_profile_refuses_with_the_reason(self):
         done = self.ipw("profile", "--client", "null", "--model", "m", "--idle", "0",

@@ -164,7 +164,7 @@ class Keys(unittest.TestCase):
         return [json.loads(line) for line in (self.folder / name).read_text().splitlines()]
 
     def test_of_the_summary(self):
-        text = part(self.formats, "### summary.json", "### The catalogue")
+        text = part(self.formats, "### summary.json", "### The run catalog")
         self.assertEqual(undocumented(self.summary, text), [])
         self.assertEqual(undocumented(self.summary["ipw"], text), [])
         self.assertEqual(undocumented(self.summary["ipw"]["joules"], text), [])
@@ -192,7 +192,7 @@ class Keys(unittest.TestCase):
                 self.assertEqual(undocumented(line["ipw"], text), [])
 
     def test_of_the_analyses(self):
-        text = part(self.formats, "### `ipw analyze`", "### The catalogue")
+        text = part(self.formats, "### `ipw analyze`", "### The run catalog")
         done = ipw(None, "analyze", self.folder, f"{self.folder}/", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         results = json.loads(done.stdout)

@@ -14,6 +14,7 @@ oracle.use()
 
 import json
 import math
+import re
 import struct
 import subprocess
 import tempfile
@@ -163,9 +164,7 @@ class Files(FileTest):
             self.assertLess(50, len(ours["tensors"]))
 
     def test_our_types_are_theirs(self):
-        table = (SOURCE / "src/graph/tensor_types.def").read_text()
-        rows = [line[len("TENSOR_TYPE("):-1].replace('"', "").split(", ")
-                for line in table.splitlines() if line.startswith("TENSOR_TYPE(")]
+        rows = re.findall(r'\{(\d+), "(\w+)", (\d+), (\d+)\}', (SOURCE / "src/graph/gguf.c").read_text())
         ours = {name: (int(number), int(block), int(size)) for number, name, block, size in rows}
         for kind, (block, size) in gguf.GGML_QUANT_SIZES.items():
             if kind not in IN_MEMORY_ONLY:

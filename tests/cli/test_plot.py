@@ -467,7 +467,7 @@ class Frequency(PlotTest):
                 ((self.run_of(4, "no-clock"),),
                  "1 of 2 runs have a clock, and energy and time a query; no device's clock is among the samples: "
                  f"{self.root}/no-clock"),
-                ((no_samples,), f"the run has no spans.jsonl: {no_samples}"),
+                ((no_samples,), f"the run has no spans: {no_samples}"),
                 ((other("e", rows=[{"joules": None}] * 3),), "energy or time a query is not known"),
                 ((add_gauge(self.run_of(4, "late"), [(50, 900), (60, 900)]),), "no clock was read while requests ran"),
         ):
@@ -568,7 +568,7 @@ class WithoutData(PlotTest):
         for name in ("energy", "power", "energy_distribution", "phases"):
             self.assertFalse((run / f"plots/{name}.png").exists())
             self.assertRegex(done.stderr, rf"not drawn: .*{name}.*none of 5 completed")
-        self.assertIn("timeline: the run has no samples.csv", done.stderr)
+        self.assertIn("timeline: the run has no samples", done.stderr)
         done = self.plot(run, "--plot", "energy", code=1)
         self.assertEqual(done.stdout, "")
         self.plot(run, "--plot", "energy,ttft", code=1)

@@ -169,10 +169,10 @@ class NoService(ProfileTest):
     def test_it_hangs(self):
         began = time.monotonic()
         self.profile("--timeout", 1, code=1, play="hang:after=request,all=1")
-        self.assertComplains("no answer within 1 s")
+        self.assertComplains("no response within 1 s")
         self.profile("--timeout", 60, code=1, play="hang:after=request,all=1")
         self.assertLess(time.monotonic() - began, 60)
-        self.assertIn("no answer within 10 s", self.done.stderr)
+        self.assertIn("no response within 10 s", self.done.stderr)
         # Where there is no terminal, a plain line says now and then how far it is.
         self.assertRegex(self.done.stderr, r"(?m)\Aipw profile: preparing [\d.]+ s$")
 

@@ -127,7 +127,7 @@ class Predicted(Page):
         self.page_with("b", text="{")
         self.assertIn("Predicted", self.section())
         self.page_with("c", "--model", "resnet18", "--hardware", "h200")
-        self.assertIn("no estimate of a request", self.section())
+        self.assertIn("an estimate of a request", self.section())
 
     def test_without_one_nothing_is_said(self):
         make_run(self.folder / "d", queries=10)

@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "catalog/hardware_json.h"
-#include "support/ways.h"
+#include "support/hardware_paths.h"
 
 #define PUBLISHED "\"evidence\": \"published\", \"source\": \"a datasheet\""
 #define DERIVED   "\"evidence\": \"derived\", \"plus_minus\": 0.1, \"source\": \"a formula\""
@@ -60,8 +60,8 @@ static const char *look_at(struct hardware *hardware)
     for (size_t i = 0; i < PRECISION_COUNT; i++) {
         enum precision precision = (enum precision)i, used;
         double rate = hardware_matmul_flops(hardware, precision, &used);
-        if (rate <= 0 || other_flops(hardware, precision) <= 0 ||
-            product_joules(hardware, precision) <= 0 || other_joules(hardware, precision) <= 0)
+        if (rate <= 0 || elementwise_flops(hardware, precision) <= 0 ||
+            matmul_joules(hardware, precision) <= 0 || elementwise_joules(hardware, precision) <= 0)
             return "a rate or an energy that is not above 0";
         if (hardware_evidence(hardware, precision) >= EVIDENCE_COUNT)
             return "no evidence";

@@ -64,7 +64,7 @@ static enum err fill(char **argv, const char *journal, struct error *why)
     if (!err)
         err = store_open(driver, &run, &giving.store, why);
     if (!err)
-        err = journal_records(journal, 0, give, &giving, &damaged, why);
+        err = journal_records(journal, give, &giving, &damaged, why);
     if (!err)
         err = giving.store.driver->finish(&giving.store, &summary, why);
     store_close(&giving.store);
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         err = fill(argv, journal, &why);
     } else if (!strcmp(what, "records") && argc == 3) {
         snprintf(journal, sizeof journal, "%s/records.jsonl", argv[2]);
-        err = journal_records(journal, 0, print, &text, &damaged, &why);
+        err = journal_records(journal, print, &text, &damaged, &why);
     } else if (!strcmp(what, "name") && argc == 5) {
         model_slug(argv[3], slug, sizeof slug);
         run_dir_name(argv[2], argv[3], argv[4], name, sizeof name);

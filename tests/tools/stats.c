@@ -13,7 +13,6 @@
 #include "stats/correlation.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"
-#include "stats/kde.h"
 #include "stats/quantile.h"
 
 struct series {

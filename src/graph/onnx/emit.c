@@ -147,11 +147,11 @@ static bool is_filler(const struct step *step, struct operand *operand)
 {
     bool may_be = step->emitted.op == GRAPH_GROUP_NORM &&
                   (operand->is_constant_node || is_numbered(operand->tensor->name));
-    const double *numbers = may_be ? operand_data(step->infer, operand) : NULL;
-    if (!numbers)
+    const double *data = may_be ? operand_data(step->infer, operand) : NULL;
+    if (!data)
         return false;
     for (int64_t i = 1; i < operand->tensor->elements; i++)
-        if (numbers[i] != numbers[0])
+        if (data[i] != data[0])
             return false;
     return true;
 }

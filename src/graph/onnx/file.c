@@ -9,7 +9,7 @@
 #include "core/grow.h"
 #include "core/hash.h"
 #include "graph/model_files.h"
-#include "graph/onnx/wire.h"
+#include "graph/onnx/proto.h"
 
 enum {
     /* Far beyond any model, so that a damaged file cannot exhaust memory. */

@@ -298,82 +298,65 @@ static double modulo(double a, double b)
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest; /* the sign of b */
 }
 
-typedef double math_function(double a, double b, bool is_float);
+/* name in ONNX, identifier, number of inputs, result */
+#define ARITHMETIC(ROW)                                                                            \
+    ROW("Abs", abs, 1, fabs(a))                                                                    \
+    ROW("Add", add, 2, a + b)                                                                      \
+    ROW("And", and, 2, a != 0 && b != 0)                                                           \
+    ROW("Ceil", ceil, 1, ceil(a))                                                                  \
+    ROW("Div", div, 2, divide(a, b, is_float))                                                     \
+    ROW("Equal", equal, 2, a == b)                                                                 \
+    ROW("Floor", floor, 1, floor(a))                                                               \
+    ROW("Greater", greater, 2, a > b)                                                              \
+    ROW("GreaterOrEqual", greater_or_equal, 2, a >= b)                                             \
+    ROW("Less", less, 2, a < b)                                                                    \
+    ROW("LessOrEqual", less_or_equal, 2, a <= b)                                                   \
+    ROW("Max", max, 2, fmax(a, b))                                                                 \
+    ROW("Min", min, 2, fmin(a, b))                                                                 \
+    ROW("Mod", mod, 2, modulo(a, b))                                                               \
+    ROW("Mul", mul, 2, a *b)                                                                       \
+    ROW("Neg", neg, 1, -a)                                                                         \
+    ROW("Not", not, 1, a == 0)                                                                     \
+    ROW("Or", or, 2, a != 0 || b != 0)                                                             \
+    ROW("Pow", pow, 2, pow(a, b))                                                                  \
+    ROW("Round", round, 1, nearbyint(a))                                                           \
+    ROW("Sqrt", sqrt, 1, sqrt(a))                                                                  \
+    ROW("Sub", sub, 2, a - b)                                                                      \
+    ROW("Xor", xor, 2, (a != 0) != (b != 0))
 
-#define MATH(name, result)                                                                         \
-    static double math_##name(double a, double b, bool is_float)                                   \
+#define FUNCTION(name, identifier, inputs, result)                                                 \
+    static double math_##identifier(double a, double b, bool is_float)                             \
     {                                                                                              \
         (void)a, (void)b, (void)is_float;                                                          \
         return result;                                                                             \
     }
-MATH(abs, fabs(a))
-MATH(add, a + b)
-MATH(and, a != 0 && b != 0)
-MATH(ceil, ceil(a))
-MATH(div, divide(a, b, is_float))
-MATH(equal, a == b)
-MATH(floor, floor(a))
-MATH(greater, a > b)
-MATH(greater_or_equal, a >= b)
-MATH(less, a < b)
-MATH(less_or_equal, a <= b)
-MATH(max, fmax(a, b))
-MATH(min, fmin(a, b))
-MATH(mod, modulo(a, b))
-MATH(mul, a *b)
-MATH(neg, -a)
-MATH(not, a == 0)
-MATH(or, a != 0 || b != 0)
-MATH(pow, pow(a, b))
-MATH(round, nearbyint(a))
-MATH(sqrt, sqrt(a))
-MATH(sub, a - b)
-MATH(xor, (a != 0) != (b != 0))
+ARITHMETIC(FUNCTION)
+#undef FUNCTION
 
 static const struct {
     const char *name;
-    math_function *function;
+    double (*function)(double a, double b, bool is_float);
     size_t inputs;
-} ARITHMETIC[] = {
-    {"Abs", math_abs, 1},
-    {"Add", math_add, 2},
-    {"And", math_and, 2},
-    {"Ceil", math_ceil, 1},
-    {"Div", math_div, 2},
-    {"Equal", math_equal, 2},
-    {"Floor", math_floor, 1},
-    {"Greater", math_greater, 2},
-    {"GreaterOrEqual", math_greater_or_equal, 2},
-    {"Less", math_less, 2},
-    {"LessOrEqual", math_less_or_equal, 2},
-    {"Max", math_max, 2},
-    {"Min", math_min, 2},
-    {"Mod", math_mod, 2},
-    {"Mul", math_mul, 2},
-    {"Neg", math_neg, 1},
-    {"Not", math_not, 1},
-    {"Or", math_or, 2},
-    {"Pow", math_pow, 2},
-    {"Round", math_round, 1},
-    {"Sqrt", math_sqrt, 1},
-    {"Sub", math_sub, 2},
-    {"Xor", math_xor, 2},
+} FUNCTIONS[] = {
+#define ROW(name, identifier, inputs, result) {name, math_##identifier, inputs},
+    ARITHMETIC(ROW)
+#undef ROW
 };
 
 bool fold_math(struct step *step, size_t index, double *out, int64_t count)
 {
     const struct operand *result = step_output(step, index), *first = step_input(step, 0);
-    for (size_t i = 0; i < sizeof ARITHMETIC / sizeof ARITHMETIC[0]; i++) {
-        if (!slice_is(step->node->op, ARITHMETIC[i].name))
+    for (size_t i = 0; i < sizeof FUNCTIONS / sizeof FUNCTIONS[0]; i++) {
+        if (!slice_is(step->node->op, FUNCTIONS[i].name))
             continue;
-        size_t inputs = ARITHMETIC[i].inputs;
+        size_t inputs = FUNCTIONS[i].inputs;
         const double *a = input_data(step, 0);
         const double *b = inputs == 2 ? input_data(step, 1) : a;
         if (!a || !b || step->node->input_count != inputs)
             return false;
         bool is_float = onnx_dtype_is_float(first->dtype);
         for (int64_t k = 0; k < count; k++)
-            out[k] = ARITHMETIC[i].function(
+            out[k] = FUNCTIONS[i].function(
                 a[broadcast_index(step_shape(step, 0), &result->shape, k)],
                 b[inputs == 2 ? broadcast_index(step_shape(step, 1), &result->shape, k) : k],
                 is_float);

@@ -1,3 +1,4 @@
+/* The state of an inference: operands, and a node with its inputs, outputs and attributes. */
 #include "graph/onnx/infer.h"
 
 #include <math.h>

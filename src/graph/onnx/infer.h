@@ -1,5 +1,5 @@
 /* Shape inference over the nodes of an ONNX file, and the graph that comes out of it: what the modules of this
- * folder share.  walk.c takes the nodes in order; for each, inputs.c and the rules give shapes, fold.c computes
+ * folder share.  onnx.c walks the nodes in order; for each, inputs.c and the rules give shapes, fold.c computes
  * what a runtime would compute at load time, and emit.c adds a node to the graph for the rest.
  *
  * Every shape is concrete: one that depends on data (boxes left by a non-maximum suppression) is given its upper

@@ -1,4 +1,5 @@
-/* The reader of ONNX files: the front door of this folder. */
+/* The reader "onnx", and the walk over the live nodes of a file in topological order.  Subgraphs of If, Loop and Scan, and
+ * calls of functions that the file defines, are walked in the place of their node. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +8,561 @@
 #include "graph/model_files.h"
 #include "graph/onnx/file.h"
 #include "graph/onnx/infer.h"
+#include "graph/onnx/operators.h"
+#include "graph/order.h"
 #include "graph/reader.h"
 #include "port/file.h"
+
+/* ---- operators ---- */
+
+static const struct onnx_operator OPERATORS[] = {
+#define OPERATOR(name, rule, fold, op, shape_inputs, buffers, quantized)                           \
+    {name, rule_##rule, fold_##fold, GRAPH_##op, shape_inputs, buffers, quantized},
+#include "graph/onnx/operators.def"
+#undef OPERATOR
+};
+
+static int compare_operator(const void *key, const void *row)
+{
+    const struct slice *name = key;
+    const char *other = ((const struct onnx_operator *)row)->name;
+    size_t length = strlen(other);
+    int order = memcmp(name->start, other, name->length < length ? name->length : length);
+    return order ? order : name->length < length ? -1 : name->length > length;
+}
+
+const struct onnx_operator *operator_find(struct slice domain, struct slice op)
+{
+    bool is_microsoft = slice_is(domain, "com.microsoft");
+    if (domain.length && !is_microsoft && !slice_is(domain, "ai.onnx"))
+        return NULL;
+    /* The only name that both domains define. */
+    if (is_microsoft && slice_is(op, "Attention"))
+        op = slice_of("com.microsoft.Attention");
+    return bsearch(&op, OPERATORS, sizeof OPERATORS / sizeof OPERATORS[0], sizeof OPERATORS[0],
+                   compare_operator);
+}
+
+/* ---- live nodes: a runtime drops the others when it loads the file ---- */
+
+struct pending {
+    struct infer *infer;
+    int32_t *values; /* whose producers are still to be visited; each is added once */
+    size_t count;
+};
+
+static void need_values(struct pending *pending, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t value = pending->infer->file->links[first + i];
+        if (value == ONNX_NONE || pending->infer->operands[value].is_live)
+            continue;
+        pending->infer->operands[value].is_live = true;
+        pending->values[pending->count++] = value;
+    }
+}
+
+static void need_outputs(struct pending *pending, int32_t graph)
+{
+    if (graph == ONNX_NONE)
+        return;
+    const struct onnx_graph *inner = &pending->infer->file->graphs[graph];
+    need_values(pending, inner->first_output, inner->output_count);
+}
+
+static void need_node(struct pending *pending, int32_t index)
+{
+    const struct onnx_file *file = pending->infer->file;
+    const struct onnx_node *node = &file->nodes[index];
+    pending->infer->is_live[index] = true;
+    need_values(pending, node->first_input, node->input_count);
+    need_outputs(pending, node->call);
+    for (uint32_t i = 0; i < node->attribute_count; i++)
+        need_outputs(pending, file->attributes[node->first_attribute + i].graph);
+}
+
+/* Everything is live in a file that declares no output. */
+static void mark_all(struct infer *infer)
+{
+    memset(infer->is_live, true, infer->file->node_count);
+    for (size_t i = 0; i < infer->file->value_count; i++)
+        infer->operands[i].is_live = true;
+}
+
+static enum err mark_live(struct infer *infer)
+{
+    const struct onnx_file *file = infer->file;
+    struct pending pending = {.infer = infer};
+    if (file->graphs[0].output_count == 0) {
+        mark_all(infer);
+        return ERR_OK;
+    }
+    pending.values = malloc((file->value_count + 1) * sizeof *pending.values);
+    if (!pending.values)
+        return infer_no_memory(infer);
+    need_outputs(&pending, 0);
+    while (pending.count) {
+        int32_t producer = file->values[pending.values[--pending.count]].producer;
+        if (producer != ONNX_NONE && !infer->is_live[producer])
+            need_node(&pending, producer);
+    }
+    free(pending.values);
+    return ERR_OK;
+}
+
+/* ---- topological order of one graph ---- */
+
+struct graph_scope {
+    const struct onnx_file *file;
+    const struct onnx_graph *graph;
+};
+
+static int64_t producer_in(const void *data, uint32_t index, uint32_t input)
+{
+    const struct graph_scope *scope = data;
+    uint32_t first = scope->graph->first_node;
+    const struct onnx_node *node = &scope->file->nodes[first + index];
+    if (input >= node->input_count)
+        return ORDER_NO_MORE;
+    int32_t value = scope->file->links[node->first_input + input];
+    int64_t producer = value == ONNX_NONE ? -1 : scope->file->values[value].producer;
+    bool is_inside = producer >= first && producer < (int64_t)first + scope->graph->node_count;
+    return is_inside ? producer - first : ORDER_NO_NODE;
+}
+
+/* The caller frees *out: node indices within the graph. */
+static enum err order_graph(const struct infer *infer, const struct onnx_graph *graph,
+                            uint32_t **out)
+{
+    struct graph_scope scope = {infer->file, graph};
+    uint32_t in_cycle;
+    *out = malloc((graph->node_count + 1) * sizeof **out);
+    if (!*out)
+        return infer_no_memory(infer);
+    enum err err = order_nodes(graph->node_count, producer_in, &scope, *out, &in_cycle);
+    if (err == ERR_NO_MEMORY)
+        return infer_no_memory(infer);
+    if (!err)
+        return ERR_OK;
+    const struct onnx_node *node = &infer->file->nodes[graph->first_node + in_cycle];
+    return err_set(infer->why, err,
+                   "%.160s: node '%s' (%s) depends on its own output: the graph has a cycle",
+                   infer->file->path, model_label(onnx_node_name(infer->file, node)).text,
+                   model_label(node->op).text);
+}
+
+static enum err walk_graph(struct infer *infer, int32_t graph);
+
+/* ---- outputs that no rule sets ---- */
+
+static int32_t output_value(const struct step *step, size_t index)
+{
+    return step->infer->file->links[step->node->first_output + index];
+}
+
+/* As the file declares it, else like the first input. */
+static void assume_output(struct step *step, size_t index)
+{
+    struct operand *out = step_output(step, index);
+    int32_t dtype;
+    struct shape declared;
+    bool is_declared = inputs_declared(step->infer, output_value(step, index), &dtype, &declared);
+    if (out->dtype == 0)
+        out->dtype = dtype;
+    if (is_declared && (!out->has_shape || step->is_guessed)) {
+        out->shape = declared;
+        out->has_shape = true;
+        return;
+    }
+    out->is_guess = step->is_guessed || !out->has_shape;
+    step->infer->is_guessed |= out->is_guess;
+    if (out->has_shape)
+        return;
+    out->has_shape = true;
+    out->shape = (struct shape){.rank = 1, .dims = {1}};
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        const struct operand *in = step_input(step, i);
+        if (!in || !in->has_shape)
+            continue;
+        out->shape = in->shape;
+        out->dtype = out->dtype ? out->dtype : in->dtype;
+        return;
+    }
+}
+
+/* ---- subgraphs ---- */
+
+static enum err find_graph(const struct step *step, const char *name, int32_t *out)
+{
+    const struct onnx_attribute *attribute = step_attribute(step, name);
+    *out = attribute ? attribute->graph : ONNX_NONE;
+    return *out == ONNX_NONE ? step_fail(step, "missing graph '%s'", name) : ERR_OK;
+}
+
+/* Makes `to` another name of the same value. */
+static void alias(struct operand *to, const struct operand *from)
+{
+    bool is_output = to->is_output;
+    struct operand *root = from->root;
+    *to = *from;
+    to->is_output = is_output;
+    to->root = root ? root : from->tensor ? (struct operand *)from : NULL;
+    to->is_defined = true;
+}
+
+static struct operand *body_input(const struct step *step, int32_t graph, uint32_t index)
+{
+    const struct onnx_file *file = step->infer->file;
+    const struct onnx_graph *body = &file->graphs[graph];
+    return index < body->input_count
+               ? &step->infer->operands[file->links[body->first_input + index]]
+               : NULL;
+}
+
+static struct operand *body_output(const struct step *step, int32_t graph, uint32_t index)
+{
+    const struct onnx_file *file = step->infer->file;
+    const struct onnx_graph *body = &file->graphs[graph];
+    return index < body->output_count
+               ? &step->infer->operands[file->links[body->first_output + index]]
+               : NULL;
+}
+
+static enum err walk_if(struct step *step)
+{
+    struct operand *condition = step_input(step, 0);
+    const double *chosen = condition ? operand_data(step->infer, condition) : NULL;
+    bool is_known = chosen && shape_elements(&condition->shape) == 1;
+    int32_t graph;
+    enum err err =
+        find_graph(step, is_known && chosen[0] == 0 ? "else_branch" : "then_branch", &graph);
+    step->infer->is_guessed |= !is_known;
+    if (!err)
+        err = walk_graph(step->infer, graph);
+    for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
+        struct operand *out = step_output(step, i), *from = body_output(step, graph, i);
+        if (out && from)
+            alias(out, from);
+    }
+    return err;
+}
+
+/* The outputs of all iterations, stacked along a new first dimension. */
+static void stack(struct operand *to, const struct operand *from, int64_t iterations)
+{
+    to->dtype = from->dtype;
+    to->has_shape = from->has_shape && from->shape.rank < GRAPH_MAX_RANK;
+    to->shape.rank = (uint8_t)(from->shape.rank + 1);
+    to->shape.dims[0] = iterations;
+    if (to->has_shape)
+        memcpy(to->shape.dims + 1, from->shape.dims, from->shape.rank * sizeof(int64_t));
+}
+
+static void set_scalar(struct operand *to, int32_t dtype)
+{
+    *to = (struct operand){.has_shape = true, .is_defined = true, .dtype = dtype, .id = GRAPH_NONE};
+}
+
+static enum err walk_loop(struct step *step)
+{
+    int32_t graph;
+    int64_t iterations = 1;
+    if (step_input_ints(step, 0, &iterations, 1) != 1 || iterations < 1 || iterations > INT32_MAX)
+        iterations = 1;
+    enum err err = find_graph(step, "body", &graph);
+    if (err)
+        return err;
+    step->infer->is_guessed = true; /* the body is counted once */
+    uint32_t carried = step->node->input_count > 2 ? step->node->input_count - 2 : 0;
+    const int32_t dtypes[] = {ONNX_INT64, ONNX_BOOL}; /* the iteration, the condition */
+    for (uint32_t i = 0; i < 2; i++)
+        if (body_input(step, graph, i))
+            set_scalar(body_input(step, graph, i), dtypes[i]);
+    for (uint32_t i = 0; i < carried; i++) {
+        struct operand *to = body_input(step, graph, i + 2), *from = step_input(step, i + 2);
+        if (to && from)
+            alias(to, from);
+        if (to)
+            to->data = NULL; /* it changes from iteration to iteration */
+    }
+    err = walk_graph(step->infer, graph);
+    for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
+        struct operand *out = step_output(step, i), *from = body_output(step, graph, i + 1);
+        if (out && from && i < carried)
+            alias(out, from);
+        else if (out && from)
+            stack(out, from, iterations);
+        if (out)
+            out->data = NULL;
+    }
+    return err;
+}
+
+static void drop_first_dim(struct operand *operand, int64_t *dropped)
+{
+    if (!operand->has_shape || operand->shape.rank == 0)
+        return;
+    *dropped = operand->shape.dims[0];
+    operand->shape.rank--;
+    memmove(operand->shape.dims, operand->shape.dims + 1,
+            operand->shape.rank * sizeof operand->shape.dims[0]);
+}
+
+/* Scans run along the first dimension: exporters write no others. */
+static enum err walk_scan(struct step *step)
+{
+    int32_t graph;
+    int64_t scanned = step_int(step, "num_scan_inputs", 0), iterations = 1;
+    enum err err = find_graph(step, "body", &graph);
+    if (err)
+        return err;
+    step->infer->is_guessed = true; /* the body is counted once */
+    uint32_t inputs = step->infer->file->graphs[graph].input_count;
+    bool is_batched = step->node->input_count > inputs; /* version 8: lengths come first */
+    int64_t states = (int64_t)inputs - scanned;
+    for (uint32_t i = 0; i < inputs; i++) {
+        struct operand *to = body_input(step, graph, i), *from = step_input(step, i + is_batched);
+        if (!from)
+            continue;
+        alias(to, from);
+        to->data = NULL;
+        if (is_batched)
+            drop_first_dim(to, &iterations);
+        if ((int64_t)i >= states)
+            drop_first_dim(to, &iterations);
+    }
+    err = walk_graph(step->infer, graph);
+    for (uint32_t i = 0; i < step->node->output_count && !err; i++) {
+        struct operand *out = step_output(step, i), *from = body_output(step, graph, i);
+        if (out && from && !is_batched && (int64_t)i < states)
+            alias(out, from);
+        else if (out && from && !is_batched)
+            stack(out, from, iterations);
+        if (out)
+            out->data = NULL;
+    }
+    return err;
+}
+
+/* Outputs that the body computed are in the graph already; the others are as the file declares them, which is
+ * also better than the shape after one iteration. */
+static enum err end_subgraph(struct step *step)
+{
+    bool is_missing = false;
+    for (uint32_t i = 0; i < step->node->output_count; i++) {
+        struct operand *out = step_output(step, i);
+        int32_t dtype;
+        struct shape declared;
+        if (!out)
+            continue;
+        if (inputs_declared(step->infer, output_value(step, i), &dtype, &declared) &&
+            (!out->has_shape || !shape_equal(&declared, &out->shape)))
+            *out = (struct operand){.has_shape = true,
+                                    .dtype = dtype,
+                                    .shape = declared,
+                                    .id = GRAPH_NONE,
+                                    .is_output = out->is_output};
+        is_missing |= out->id == GRAPH_NONE && !out->tensor && !out->data;
+        assume_output(step, i);
+    }
+    if (!is_missing)
+        return ERR_OK;
+    step->emitted.op = GRAPH_MOVE; /* collects the outputs of the iterations */
+    return emit_node(step);
+}
+
+typedef enum err subgraph_walk(struct step *step);
+
+static subgraph_walk *subgraph_walk_of(const struct onnx_node *node)
+{
+    if (node->domain.length && !slice_is(node->domain, "ai.onnx"))
+        return NULL;
+    return slice_is(node->op, "If")     ? walk_if
+           : slice_is(node->op, "Loop") ? walk_loop
+           : slice_is(node->op, "Scan") ? walk_scan
+                                        : NULL;
+}
+
+/* ---- functions of the file ---- */
+
+/* A name that does not fit is left out. */
+static void enter_scope(struct infer *infer, struct slice name)
+{
+    if (infer->scope_length + name.length + 1 > sizeof infer->scope)
+        return;
+    memcpy(infer->scope + infer->scope_length, name.start, name.length);
+    infer->scope_length += name.length;
+    infer->scope[infer->scope_length++] = '/';
+}
+
+static enum err walk_call(struct step *step)
+{
+    struct infer *infer = step->infer;
+    const struct onnx_node *node = step->node;
+    size_t outer = infer->scope_length;
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        struct operand *to = body_input(step, node->call, i), *from = step_input(step, i);
+        if (to && from)
+            alias(to, from);
+    }
+    enter_scope(infer, node->name.length ? node->name : node->op);
+    enum err err = walk_graph(infer, node->call);
+    infer->scope_length = outer;
+    for (uint32_t i = 0; i < node->output_count && !err; i++) {
+        struct operand *out = step_output(step, i), *from = body_output(step, node->call, i);
+        if (!out)
+            continue;
+        if (!from || !from->is_defined)
+            return step_fail(step, "the function does not produce its output %u", i);
+        alias(out, from);
+    }
+    return err;
+}
+
+/* Operators that are known need no function to define them. */
+static bool is_call(const struct onnx_node *node)
+{
+    return node->call != ONNX_NONE && !operator_find(node->domain, node->op);
+}
+
+/* ---- one node ---- */
+
+static enum err check_inputs(const struct step *step)
+{
+    for (size_t i = 0; i < step->node->input_count; i++) {
+        const struct operand *in = step_input(step, i);
+        if (in && !in->is_defined) {
+            int32_t value = step->infer->file->links[step->node->first_input + i];
+            return step_fail(step, "its input '%s' is not defined",
+                             model_label(step->infer->file->values[value].name).text);
+        }
+    }
+    return ERR_OK;
+}
+
+static bool has_guessed_input(const struct step *step)
+{
+    for (size_t i = 0; i < step->node->input_count; i++)
+        if (step_input(step, i) && step_input(step, i)->is_guess)
+            return true;
+    return false;
+}
+
+static enum err walk_operator(struct step *step)
+{
+    bool is_guess = has_guessed_input(step);
+    step->row = operator_find(step->node->domain, step->node->op);
+    step->emitted.op = step->row ? step->row->op : GRAPH_UNKNOWN;
+    enum err err = step->row ? step->row->rule(step) : ERR_OK;
+    /* A contradiction between guesses is not an error of the file. */
+    if (err && !(err == ERR_BAD_VALUE && is_guess))
+        return err;
+    step->is_guessed |= is_guess;
+    for (size_t i = 0; i < step->node->output_count; i++)
+        if (step_output(step, i))
+            assume_output(step, i);
+    return fold_node(step) ? ERR_OK : emit_node(step);
+}
+
+static enum err walk_node(struct infer *infer, const struct onnx_node *node)
+{
+    struct step step = {.infer = infer, .node = node};
+    subgraph_walk *walk_subgraph = subgraph_walk_of(node);
+    arena_clear(&infer->scratch);
+    enum err err = check_inputs(&step);
+    if (err)
+        return err;
+    if (is_call(node)) {
+        err = walk_call(&step);
+    } else if (walk_subgraph) {
+        err = walk_subgraph(&step);
+        if (!err)
+            err = end_subgraph(&step);
+    } else {
+        err = walk_operator(&step);
+    }
+    for (size_t i = 0; i < node->output_count; i++)
+        if (step_output(&step, i))
+            step_output(&step, i)->is_defined = true;
+    return err;
+}
+
+static enum err walk_graph(struct infer *infer, int32_t index)
+{
+    const struct onnx_graph *graph = &infer->file->graphs[index];
+    uint32_t *order;
+    enum err err = order_graph(infer, graph, &order);
+    for (uint32_t i = 0; i < graph->node_count && !err; i++) {
+        uint32_t node = graph->first_node + order[i];
+        if (infer->is_live[node])
+            err = walk_node(infer, &infer->file->nodes[node]);
+    }
+    free(order);
+    return err;
+}
+
+/* ---- the model ---- */
+
+static enum err add_inputs(struct infer *infer)
+{
+    const struct onnx_graph *graph = &infer->file->graphs[0];
+    enum err err = ERR_OK;
+    for (uint32_t i = 0; i < graph->input_count && !err; i++) {
+        int32_t value = infer->file->links[graph->first_input + i];
+        const struct operand *operand = &infer->operands[value];
+        if (!operand->tensor && operand->id == GRAPH_NONE &&
+            (operand->is_live || operand->has_shape))
+            err = emit_input(infer, value);
+    }
+    return err;
+}
+
+static enum err mark_outputs(struct infer *infer)
+{
+    const struct onnx_graph *graph = &infer->file->graphs[0];
+    for (uint32_t i = 0; i < graph->output_count; i++) {
+        int32_t value = infer->file->links[graph->first_output + i];
+        const struct operand *operand = &infer->operands[value];
+        if (!operand->is_defined)
+            return err_set(infer->why, ERR_BAD_VALUE, "%.160s: its output '%s' is not defined",
+                           infer->file->path, model_label(infer->file->values[value].name).text);
+        tensor_id id = operand->root ? operand->root->id : operand->id;
+        if (id != GRAPH_NONE)
+            infer->graph->tensors[id].is_output = true;
+    }
+    return ERR_OK;
+}
+
+static enum err walk_model(struct infer *infer, struct graph_options *options)
+{
+    const struct onnx_graph *graph = &infer->file->graphs[0];
+    enum err err = mark_live(infer);
+    if (!err)
+        err = inputs_bind(infer, options);
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        infer->operands[infer->file->links[graph->first_output + i]].is_output = true;
+    if (!err)
+        err = add_inputs(infer);
+    if (!err)
+        err = walk_graph(infer, 0);
+    if (!err)
+        err = mark_outputs(infer);
+    return err ? err : inputs_check_batch(infer, options);
+}
+
+enum err onnx_graph(const struct onnx_file *file, struct graph_options *options, struct graph *out,
+                    struct error *why)
+{
+    struct infer infer;
+    enum err err = infer_init(&infer, file, out, why);
+    if (!err)
+        err = walk_model(&infer, options);
+    out->is_guessed = infer.is_guessed;
+    infer_release(&infer);
+    return err ? err : graph_finish(out, why);
+}
+
+/* ---- the reader ---- */
 
 /* A file that begins with a small ir_version and the name of its producer, as they all do, might be one. */
 static int probe(const char *source, const unsigned char *head, size_t length)

@@ -253,12 +253,12 @@ static bool resize_by_scales(struct step *step, const struct shape *in, const in
                              struct shape *out)
 {
     struct operand *scales = step_input(step, step->node->input_count == 2 ? 1 : 2);
-    const double *numbers = scales ? operand_data(step->infer, scales) : NULL;
-    if (!numbers || shape_elements(&scales->shape) != count)
+    const double *data = scales ? operand_data(step->infer, scales) : NULL;
+    if (!data || shape_elements(&scales->shape) != count)
         return false;
     for (int i = 0; i < count; i++) {
         /* Scales are floats: 3.3 x 10 must not become 32.999.... */
-        double scale = numbers[i], size = (double)in->dims[axes[i]];
+        double scale = data[i], size = (double)in->dims[axes[i]];
         out->dims[axes[i]] = clamp_to_int(floor(size * (double)(float)scale));
     }
     return true;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-
 /* ---- views ---- */
 
 /* 0 copies a dimension of the input, -1 is inferred. */

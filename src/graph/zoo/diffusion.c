@@ -1,29 +1,28 @@
-/* Stable Diffusion 1.5 as diffusers lays it out: the network that takes noise away, the coder of images
- * and the encoder of texts.  One pass of each; a picture is one of the text encoder (of two texts), as
- * many of the UNet as there are steps (of two samples each, for guidance), and one of the decoder. */
+/* Stable Diffusion 1.5 as in diffusers: UNet, VAE and text encoder, one pass of each.  An image takes one pass of the text
+ * encoder (batch 2), one of the UNet per step (batch 2, for guidance), and one of the VAE decoder. */
 #include <string.h>
 
 #include "core/text.h"
 #include "graph/blocks.h"
 #include "graph/zoo/family.h"
 
-enum { LATENT_CHANNELS = 4, PIXELS_OF_A_LATENT = 8, TEXT_TOKENS = 77, TEXT_FEATURES = 768 };
+enum { LATENT_CHANNELS = 4, VAE_SCALE = 8, TEXT_TOKENS = 77, TEXT_FEATURES = 768 };
 
-/* ---- residual blocks, which UNet and VAE share ---- */
+/* ---- residual blocks of UNet and VAE ---- */
 
-static struct build_conv with_bias(int64_t channels, int32_t kernel, int32_t stride)
+static struct build_conv conv_with_bias(int64_t channels, int32_t kernel, int32_t stride)
 {
-    struct build_conv conv = zoo_same(channels, kernel, stride);
+    struct build_conv conv = zoo_same_conv(channels, kernel, stride);
     conv.has_bias = true;
     return conv;
 }
 
 /* `time` is the embedding of the step, or GRAPH_NONE. */
-static tensor_id residual(struct build *b, tensor_id in, int64_t channels, tensor_id time)
+static tensor_id resnet_block(struct build *b, tensor_id in, int64_t channels, tensor_id time)
 {
     tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm1", in, true);
     x = build_op(b, GRAPH_SILU, "nonlinearity", x);
-    x = build_conv(b, "conv1", x, with_bias(channels, 3, 1));
+    x = build_conv(b, "conv1", x, conv_with_bias(channels, 3, 1));
     if (time >= 0) {
         tensor_id shift = build_op(b, GRAPH_SILU, "time_nonlinearity", time);
         shift = build_linear(b, "time_emb_proj", shift, channels, true);
@@ -33,18 +32,18 @@ static tensor_id residual(struct build *b, tensor_id in, int64_t channels, tenso
     }
     x = build_norm(b, GRAPH_GROUP_NORM, "norm2", x, true);
     x = build_op(b, GRAPH_SILU, "nonlinearity_1", x);
-    x = build_conv(b, "conv2", x, with_bias(channels, 3, 1));
+    x = build_conv(b, "conv2", x, conv_with_bias(channels, 3, 1));
     if (build_dim(b, in, 1) != channels)
-        in = build_conv(b, "conv_shortcut", in, with_bias(channels, 1, 1));
+        in = build_conv(b, "conv_shortcut", in, conv_with_bias(channels, 1, 1));
     return build_binary(b, GRAPH_ADD, "add", in, x);
 }
 
-static tensor_id resize(struct build *b, tensor_id x)
+static tensor_id upsample(struct build *b, tensor_id x)
 {
     int64_t channels = build_dim(b, x, 1);
     int64_t dims[] = {build_dim(b, x, 0), channels, 2 * build_dim(b, x, 2), 2 * build_dim(b, x, 3)};
     x = build_move(b, "interpolate", x, 4, dims);
-    return build_conv(b, "conv", x, with_bias(channels, 3, 1));
+    return build_conv(b, "conv", x, conv_with_bias(channels, 3, 1));
 }
 
 /* Pixels as tokens: (batch, height x width, channels); and back. */
@@ -62,11 +61,11 @@ static tensor_id as_image(struct build *b, tensor_id x, tensor_id like)
     return build_rearrange(b, "permute_1", x, 4, dims);
 }
 
-static tensor_id finish(struct build *b, const char *conv, tensor_id x, int64_t channels)
+static tensor_id output_conv(struct build *b, const char *conv, tensor_id x, int64_t channels)
 {
     x = build_norm(b, GRAPH_GROUP_NORM, "conv_norm_out", x, true);
     x = build_op(b, GRAPH_SILU, "conv_act", x);
-    return build_conv(b, conv, x, with_bias(channels, 3, 1));
+    return build_conv(b, conv, x, conv_with_bias(channels, 3, 1));
 }
 
 /* ---- UNet ---- */
@@ -96,8 +95,8 @@ static const struct block_attention_names TEXT_NAMES = {
     .add = "transformer_blocks.0.add_1",
 };
 
-/* Every pixel looks at every other, then at the text. */
-static tensor_id transform(struct build *b, tensor_id in, tensor_id text)
+/* Self-attention over pixels, then cross-attention to the text. */
+static tensor_id unet_transformer(struct build *b, tensor_id in, tensor_id text)
 {
     int64_t channels = build_dim(b, in, 1);
     struct block block = {.hidden = channels,
@@ -108,64 +107,64 @@ static tensor_id transform(struct build *b, tensor_id in, tensor_id text)
                           .is_gated = true,
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
-    struct block_pass of_text = {.cross_tokens = TEXT_TOKENS, .cross_states = text};
+    struct block_pass cross = {.cross_tokens = TEXT_TOKENS, .cross_states = text};
     tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "norm", in, true);
-    x = build_conv(b, "proj_in", x, with_bias(channels, 1, 1));
+    x = build_conv(b, "proj_in", x, conv_with_bias(channels, 1, 1));
     tensor_id before = x;
     x = as_tokens(b, x);
     x = block_attention(b, &block, &SELF_NAMES.attention, &(struct block_pass){0}, x);
-    x = block_attention(b, &block, &TEXT_NAMES, &of_text, x);
+    x = block_attention(b, &block, &TEXT_NAMES, &cross, x);
     x = block_feed_forward(b, &block, &SELF_NAMES.feed_forward, x);
     x = as_image(b, x, before);
-    x = build_conv(b, "proj_out", x, with_bias(channels, 1, 1));
+    x = build_conv(b, "proj_out", x, conv_with_bias(channels, 1, 1));
     return build_binary(b, GRAPH_ADD, "add", x, in);
 }
 
 struct unet {
     tensor_id time, text;
-    tensor_id kept[12]; /* what the way down leaves for the way up */
-    int kept_count;
+    tensor_id skips[12]; /* skip connections from the down to the up blocks */
+    int skip_count;
 };
 
 static const int64_t CHANNELS[] = {320, 640, 1280, 1280};
 
-static tensor_id keep(struct unet *unet, tensor_id x)
+static tensor_id save_skip(struct unet *unet, tensor_id x)
 {
-    unet->kept[unet->kept_count++] = x;
+    unet->skips[unet->skip_count++] = x;
     return x;
 }
 
-static tensor_id go_down(struct build *b, struct unet *unet, tensor_id x)
+static tensor_id unet_down(struct build *b, struct unet *unet, tensor_id x)
 {
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 2; k++) {
             build_scope(b, "down_blocks.%d.resnets.%d.", i, k);
-            x = residual(b, x, CHANNELS[i], unet->time);
+            x = resnet_block(b, x, CHANNELS[i], unet->time);
             build_scope(b, "down_blocks.%d.attentions.%d.", i, k);
-            x = keep(unet, i < 3 ? transform(b, x, unet->text) : x);
+            x = save_skip(unet, i < 3 ? unet_transformer(b, x, unet->text) : x);
         }
         build_scope(b, "down_blocks.%d.downsamplers.0.", i);
         if (i < 3)
-            x = keep(unet, build_conv(b, "conv", x, with_bias(CHANNELS[i], 3, 2)));
+            x = save_skip(unet, build_conv(b, "conv", x, conv_with_bias(CHANNELS[i], 3, 2)));
     }
     return x;
 }
 
-static tensor_id go_up(struct build *b, struct unet *unet, tensor_id x)
+static tensor_id unet_up(struct build *b, struct unet *unet, tensor_id x)
 {
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 3; k++) {
             build_scope(b, "up_blocks.%d.resnets.%d.", i, k);
-            tensor_id both[] = {x, unet->kept[--unet->kept_count]};
+            tensor_id both[] = {x, unet->skips[--unet->skip_count]};
             x = build_concat(b, "cat", 1, both, 2);
-            x = residual(b, x, CHANNELS[3 - i], unet->time);
+            x = resnet_block(b, x, CHANNELS[3 - i], unet->time);
             build_scope(b, "up_blocks.%d.attentions.%d.", i, k);
             if (i > 0)
-                x = transform(b, x, unet->text);
+                x = unet_transformer(b, x, unet->text);
         }
         build_scope(b, "up_blocks.%d.upsamplers.0.", i);
         if (i < 3)
-            x = resize(b, x);
+            x = upsample(b, x);
     }
     build_scope(b, "%s", "");
     return x;
@@ -187,24 +186,24 @@ static void build_unet(struct build *b, int64_t batch, int64_t side)
     struct unet unet = {.time = embed_time(b, batch)};
     unet.text = build_input(b, "encoder_hidden_states", GRAPH_FLOAT, 3,
                             (int64_t[]){batch, TEXT_TOKENS, TEXT_FEATURES});
-    x = keep(&unet, build_conv(b, "conv_in", x, with_bias(CHANNELS[0], 3, 1)));
-    x = go_down(b, &unet, x);
+    x = save_skip(&unet, build_conv(b, "conv_in", x, conv_with_bias(CHANNELS[0], 3, 1)));
+    x = unet_down(b, &unet, x);
     build_scope(b, "%s", "mid_block.resnets.0.");
-    x = residual(b, x, CHANNELS[3], unet.time);
+    x = resnet_block(b, x, CHANNELS[3], unet.time);
     build_scope(b, "%s", "mid_block.attentions.0.");
-    x = transform(b, x, unet.text);
+    x = unet_transformer(b, x, unet.text);
     build_scope(b, "%s", "mid_block.resnets.1.");
-    x = residual(b, x, CHANNELS[3], unet.time);
-    x = go_up(b, &unet, x);
-    build_output(b, finish(b, "conv_out", x, LATENT_CHANNELS));
+    x = resnet_block(b, x, CHANNELS[3], unet.time);
+    x = unet_up(b, &unet, x);
+    build_output(b, output_conv(b, "conv_out", x, LATENT_CHANNELS));
 }
 
 /* ---- VAE ---- */
 
 static const int64_t VAE_CHANNELS[] = {128, 256, 512, 512};
 
-/* One head over all pixels. */
-static tensor_id look_around(struct build *b, tensor_id in)
+/* Single-head attention over all pixels. */
+static tensor_id vae_attention(struct build *b, tensor_id in)
 {
     int64_t channels = build_dim(b, in, 1);
     tensor_id x = build_norm(b, GRAPH_GROUP_NORM, "group_norm", in, true);
@@ -223,20 +222,20 @@ static tensor_id look_around(struct build *b, tensor_id in)
     return build_binary(b, GRAPH_ADD, "add", as_image(b, x, in), in);
 }
 
-static tensor_id middle(struct build *b, const char *part, tensor_id x)
+static tensor_id vae_mid_block(struct build *b, const char *part, tensor_id x)
 {
     build_scope(b, "%s.mid_block.resnets.0.", part);
-    x = residual(b, x, VAE_CHANNELS[3], GRAPH_NONE);
+    x = resnet_block(b, x, VAE_CHANNELS[3], GRAPH_NONE);
     build_scope(b, "%s.mid_block.attentions.0.", part);
-    x = look_around(b, x);
+    x = vae_attention(b, x);
     build_scope(b, "%s.mid_block.resnets.1.", part);
-    x = residual(b, x, VAE_CHANNELS[3], GRAPH_NONE);
+    x = resnet_block(b, x, VAE_CHANNELS[3], GRAPH_NONE);
     build_scope(b, "%s.", part);
     return x;
 }
 
-/* Padded by one pixel behind, so that a stride of 2 halves an even size. */
-static tensor_id halve(struct build *b, tensor_id x)
+/* Padded by one pixel at the end, so that a stride of 2 halves an even size. */
+static tensor_id downsample(struct build *b, tensor_id x)
 {
     int64_t channels = build_dim(b, x, 1);
     int64_t dims[] = {build_dim(b, x, 0), channels, build_dim(b, x, 2) + 1, build_dim(b, x, 3) + 1};
@@ -248,76 +247,77 @@ static tensor_id halve(struct build *b, tensor_id x)
 
 static tensor_id vae_encode(struct build *b, tensor_id x)
 {
-    x = build_conv(b, "encoder.conv_in", x, with_bias(VAE_CHANNELS[0], 3, 1));
+    x = build_conv(b, "encoder.conv_in", x, conv_with_bias(VAE_CHANNELS[0], 3, 1));
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 2; k++) {
             build_scope(b, "encoder.down_blocks.%d.resnets.%d.", i, k);
-            x = residual(b, x, VAE_CHANNELS[i], GRAPH_NONE);
+            x = resnet_block(b, x, VAE_CHANNELS[i], GRAPH_NONE);
         }
         build_scope(b, "encoder.down_blocks.%d.downsamplers.0.", i);
         if (i < 3)
-            x = halve(b, x);
+            x = downsample(b, x);
     }
-    x = middle(b, "encoder", x);
-    x = finish(b, "conv_out", x, 2 * LATENT_CHANNELS);
+    x = vae_mid_block(b, "encoder", x);
+    x = output_conv(b, "conv_out", x, 2 * LATENT_CHANNELS);
     build_scope(b, "%s", "");
-    return build_conv(b, "quant_conv", x, with_bias(2 * LATENT_CHANNELS, 1, 1));
+    return build_conv(b, "quant_conv", x, conv_with_bias(2 * LATENT_CHANNELS, 1, 1));
 }
 
 static tensor_id vae_decode(struct build *b, tensor_id x)
 {
-    x = build_conv(b, "post_quant_conv", x, with_bias(LATENT_CHANNELS, 1, 1));
-    x = build_conv(b, "decoder.conv_in", x, with_bias(VAE_CHANNELS[3], 3, 1));
-    x = middle(b, "decoder", x);
+    x = build_conv(b, "post_quant_conv", x, conv_with_bias(LATENT_CHANNELS, 1, 1));
+    x = build_conv(b, "decoder.conv_in", x, conv_with_bias(VAE_CHANNELS[3], 3, 1));
+    x = vae_mid_block(b, "decoder", x);
     for (int i = 0; i < 4; i++) {
         for (int k = 0; k < 3; k++) {
             build_scope(b, "decoder.up_blocks.%d.resnets.%d.", i, k);
-            x = residual(b, x, VAE_CHANNELS[3 - i], GRAPH_NONE);
+            x = resnet_block(b, x, VAE_CHANNELS[3 - i], GRAPH_NONE);
         }
         build_scope(b, "decoder.up_blocks.%d.upsamplers.0.", i);
         if (i < 3)
-            x = resize(b, x);
+            x = upsample(b, x);
     }
     build_scope(b, "%s", "decoder.");
-    x = finish(b, "conv_out", x, 3);
+    x = output_conv(b, "conv_out", x, 3);
     build_scope(b, "%s", "");
     return x;
 }
 
-static void build_vae(struct build *b, bool encodes, bool decodes, int64_t batch, int64_t image)
+static void build_vae(struct build *b, bool has_encoder, bool has_decoder, int64_t batch,
+                      int64_t image)
 {
-    int64_t side = image / PIXELS_OF_A_LATENT;
+    int64_t side = image / VAE_SCALE;
     int64_t latents[] = {batch, LATENT_CHANNELS, side, side};
     tensor_id x;
-    if (encodes) {
+    if (has_encoder) {
         x = build_input(b, "sample", GRAPH_FLOAT, 4, (int64_t[]){batch, 3, image, image});
-        x = vae_encode(b, x); /* means, and beside them deviations */
-        if (decodes)
+        x = vae_encode(b, x); /* means and log-variances */
+        if (has_decoder)
             x = build_rearrange(b, "latent_dist.mode", x, 4, latents);
     } else {
         x = build_input(b, "latent_sample", GRAPH_FLOAT, 4, latents);
     }
-    build_output(b, decodes ? vae_decode(b, x) : x);
+    build_output(b, has_decoder ? vae_decode(b, x) : x);
 }
 
-/* ---- which ---- */
+/* ---- the models ---- */
 
-enum err zoo_build_diffusion(const char *name, const struct graph_options *setting,
+enum err zoo_build_diffusion(const char *name, const struct graph_options *options,
                              struct graph *out, struct error *why)
 {
     bool is_unet = strstr(name, "unet");
-    /* The UNet halves its latents three times, and joins the halves again on the way up. */
-    int64_t multiple = is_unet ? 64 : PIXELS_OF_A_LATENT;
-    if (setting->image % multiple)
-        return err_set(why, ERR_BAD_VALUE, "%s takes images of a multiple of %lld pixels, not %lld",
-                       name, (long long)multiple, (long long)setting->image);
+    /* The UNet halves its latents three times. */
+    int64_t multiple = is_unet ? 64 : VAE_SCALE;
+    if (options->image % multiple)
+        return err_set(why, ERR_BAD_VALUE, "%s: image size must be a multiple of %lld, not %lld",
+                       name, (long long)multiple, (long long)options->image);
     struct build b = build_begin(out, name, why);
-    out->batch = (double)setting->batch;
+    out->batch = (double)options->batch;
     if (is_unet)
-        build_unet(&b, setting->batch, setting->image / PIXELS_OF_A_LATENT);
+        build_unet(&b, options->batch, options->image / VAE_SCALE);
     else
-        build_vae(&b, !strstr(name, "decoder"), !strstr(name, "encoder"), setting->batch,
-                  setting->image);
+        build_vae(&b, !strstr(name, "decoder"), !strstr(name, "encoder"), options->batch,
+                  options->image);
     return build_end(&b);
 }
 
@@ -336,8 +336,8 @@ static const struct block_names CLIP_NAMES = {
                      .add = "mlp.add"},
 };
 
-/* CLIP's encoder of texts (ViT-L/14), whose states the UNet looks at. */
-enum err zoo_build_clip_text(const char *name, const struct graph_options *setting,
+/* The text encoder of CLIP ViT-L/14, to whose states the UNet attends. */
+enum err zoo_build_clip_text(const char *name, const struct graph_options *options,
                              struct graph *out, struct error *why)
 {
     struct block block = {.hidden = TEXT_FEATURES,
@@ -350,13 +350,13 @@ enum err zoo_build_clip_text(const char *name, const struct graph_options *setti
                           .has_output_bias = true,
                           .has_feed_forward_bias = true};
     tensor_id x;
-    struct build b = block_text_begin(name, setting->batch, setting->tokens, out, why, &x);
+    struct build b = block_text_begin(name, options->batch, options->tokens, out, why, &x);
     b.component = DECODER_EMBEDDING;
     build_scope(&b, "%s", "text_model.embeddings.");
     x = build_embedding(&b, "token_embedding", x, 49408, TEXT_FEATURES);
-    tensor_id places =
-        block_positions(&b, "position_embedding", setting->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);
-    x = build_binary(&b, GRAPH_ADD, "add", x, places);
+    tensor_id positions =
+        block_positions(&b, "position_embedding", options->tokens, 0, TEXT_TOKENS, TEXT_FEATURES);
+    x = build_binary(&b, GRAPH_ADD, "add", x, positions);
     b.component = DECODER_COMPONENT_COUNT;
     x = block_stack(&b, &block, &CLIP_NAMES, &(struct block_pass){0}, 12,
                     "text_model.encoder.layers.", x);

@@ -1,3 +1,4 @@
+/* Layers that several families share, and the lookup of a row by name. */
 #include "graph/zoo/family.h"
 
 #include <math.h>
@@ -9,52 +10,61 @@ const void *zoo_row(const void *rows, size_t row_size, size_t count, const char 
 {
     const char *row = rows;
     for (size_t i = 0; i < count; i++, row += row_size) {
-        const char *its_name;
-        memcpy(&its_name, row, sizeof its_name);
-        if (!strcmp(its_name, name))
+        const char *row_name;
+        memcpy(&row_name, row, sizeof row_name);
+        if (!strcmp(row_name, name))
             return row;
     }
-    return NULL; /* zoo.def names what the family has not: a programming error, and every test sees it */
+    return NULL; /* zoo.def has a name that its family lacks: a programming error, which the tests find */
 }
 
-/* ---- begin ---- */
-
-struct build zoo_image(const char *name, const struct graph_options *setting, int64_t channels,
+struct build zoo_image(const char *name, const struct graph_options *options, int64_t channels,
                        struct graph *out, struct error *why, tensor_id *image)
 {
     struct build b = build_begin(out, name, why);
-    int64_t dims[] = {setting->batch, channels, setting->image, setting->image};
-    out->batch = (double)setting->batch;
+    int64_t dims[] = {options->batch, channels, options->image, options->image};
+    out->batch = (double)options->batch;
     *image = build_input(&b, "input", GRAPH_FLOAT, 4, dims);
     return b;
 }
 
 /* ---- convolutions ---- */
 
-static const char *inside(char *room, size_t size, const char *place, const char *name)
+struct scoped_name {
+    char text[64];
+};
+
+static struct scoped_name scoped(const char *scope, const char *name)
 {
-    str_format(room, size, "%s%s%s", place, *place ? "." : "", name);
-    return room;
+    struct scoped_name scoped;
+    str_format(scoped.text, sizeof scoped.text, "%s%s%s", scope, *scope ? "." : "", name);
+    return scoped;
 }
 
-tensor_id zoo_conv_norm(struct build *build, const char *place, tensor_id x, struct build_conv conv,
+tensor_id zoo_conv_norm(struct build *build, const char *scope, tensor_id x, struct build_conv conv,
                         enum graph_op activation)
 {
-    char name[64];
-    x = build_conv(build, inside(name, sizeof name, place, "0"), x, conv);
-    x = build_batch_norm(build, inside(name, sizeof name, place, "1"), x);
+    x = build_conv(build, scoped(scope, "0").text, x, conv);
+    x = build_batch_norm(build, scoped(scope, "1").text, x);
     if (activation == GRAPH_VIEW)
         return x;
-    return build_op(build, activation, inside(name, sizeof name, place, "2"), x);
+    return build_op(build, activation, scoped(scope, "2").text, x);
 }
 
-struct build_conv zoo_same(int64_t channels, int32_t kernel, int32_t stride)
+struct build_conv zoo_same_conv(int64_t channels, int32_t kernel, int32_t stride)
 {
     return (struct build_conv){
         .channels = channels, .kernel = kernel, .stride = stride, .pad = (kernel - 1) / 2};
 }
 
-int64_t zoo_rounded(double channels)
+struct build_conv zoo_depthwise_conv(int64_t channels, int32_t kernel, int32_t stride)
+{
+    struct build_conv conv = zoo_same_conv(channels, kernel, stride);
+    conv.groups = -1;
+    return conv;
+}
+
+int64_t zoo_round_channels(double channels)
 {
     int64_t rounded = (int64_t)floor((channels + 4) / 8) * 8;
     if (rounded < 8)
@@ -62,22 +72,20 @@ int64_t zoo_rounded(double channels)
     return (double)rounded < 0.9 * channels ? rounded + 8 : rounded;
 }
 
-tensor_id zoo_excite(struct build *build, const char *place, tensor_id x, struct zoo_excite excite)
+tensor_id zoo_squeeze_excite(struct build *build, const char *scope, tensor_id x,
+                             struct zoo_squeeze_excite excite)
 {
-    char name[64];
     struct build_conv down = {.channels = excite.squeezed, .kernel = 1, .has_bias = true};
     struct build_conv up = {.channels = build_dim(build, x, 1), .kernel = 1, .has_bias = true};
-    tensor_id scale = build_global_pool(build, inside(name, sizeof name, place, "avgpool"), x);
-    scale = build_conv(build, inside(name, sizeof name, place, "fc1"), scale, down);
-    scale =
-        build_op(build, excite.activation, inside(name, sizeof name, place, "activation"), scale);
-    scale = build_conv(build, inside(name, sizeof name, place, "fc2"), scale, up);
-    scale =
-        build_op(build, excite.scale, inside(name, sizeof name, place, "scale_activation"), scale);
-    return build_binary(build, GRAPH_MUL, inside(name, sizeof name, place, "mul"), scale, x);
+    tensor_id scale = build_global_pool(build, scoped(scope, "avgpool").text, x);
+    scale = build_conv(build, scoped(scope, "fc1").text, scale, down);
+    scale = build_op(build, excite.activation, scoped(scope, "activation").text, scale);
+    scale = build_conv(build, scoped(scope, "fc2").text, scale, up);
+    scale = build_op(build, excite.scale, scoped(scope, "scale_activation").text, scale);
+    return build_binary(build, GRAPH_MUL, scoped(scope, "mul").text, scale, x);
 }
 
-/* ---- the rest ---- */
+/* ---- pooling and shapes ---- */
 
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x)
 {
@@ -100,4 +108,11 @@ tensor_id zoo_adaptive_pool(struct build *build, const char *name, tensor_id x, 
     }
     node.as.window.groups = 1;
     return build_node(build, &node, &x, 1, 4, dims);
+}
+
+tensor_id zoo_half_channels(struct build *build, const char *name, tensor_id x)
+{
+    int64_t dims[] = {build_dim(build, x, 0), build_dim(build, x, 1) / 2, build_dim(build, x, 2),
+                      build_dim(build, x, 3)};
+    return build_rearrange(build, name, x, 4, dims);
 }

@@ -1,5 +1,5 @@
-/* The families of the zoo: each builds the graph of one of its names and finishes it; and what they
- * share.  Graphs are the caller's; nothing else is kept. */
+/* The families of the zoo: each builds the graph of one of its names and finishes it; and the layers that they share.
+ * Graphs are the caller's; nothing is owned. */
 #ifndef IPW_GRAPH_ZOO_FAMILY_H
 #define IPW_GRAPH_ZOO_FAMILY_H
 
@@ -7,7 +7,7 @@
 #include "graph/reader.h"
 
 #define ZOO_FAMILY(family)                                                                         \
-    enum err zoo_build_##family(const char *name, const struct graph_options *setting,             \
+    enum err zoo_build_##family(const char *name, const struct graph_options *options,             \
                                 struct graph *out, struct error *why)
 ZOO_FAMILY(alexnet);
 ZOO_FAMILY(bert);
@@ -38,40 +38,45 @@ ZOO_FAMILY(whisper);
 ZOO_FAMILY(yolo);
 #undef ZOO_FAMILY
 
-/* ---- what they share ---- */
+/* ---- shared ---- */
 
 /* The row of a family's table whose first member, a string, is this name. */
 const void *zoo_row(const void *rows, size_t row_size, size_t count, const char *name);
 #define ZOO_ROW(rows, name) zoo_row(rows, sizeof *(rows), sizeof(rows) / sizeof *(rows), name)
 
-/* A graph with one image coming in: batch x channels x side x side. */
-struct build zoo_image(const char *name, const struct graph_options *setting, int64_t channels,
+/* Begins a graph whose input is an image: (batch, channels, height, width). */
+struct build zoo_image(const char *name, const struct graph_options *options, int64_t channels,
                        struct graph *out, struct error *why, tensor_id *image);
-/* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation.  Names are those of torchvision's
- * Conv2dNormActivation: PLACE.0, PLACE.1, PLACE.2. */
-tensor_id zoo_conv_norm(struct build *build, const char *place, tensor_id x, struct build_conv conv,
+
+/* Convolution, batch norm and, unless it is GRAPH_VIEW, an activation, named like torchvision's
+ * Conv2dNormActivation: SCOPE.0, SCOPE.1, SCOPE.2. */
+tensor_id zoo_conv_norm(struct build *build, const char *scope, tensor_id x, struct build_conv conv,
                         enum graph_op activation);
-/* Half of the kernel on each side, so that a stride of 1 keeps the size. */
-struct build_conv zoo_same(int64_t channels, int32_t kernel, int32_t stride);
+/* "Same" padding: a stride of 1 keeps the size. */
+struct build_conv zoo_same_conv(int64_t channels, int32_t kernel, int32_t stride);
+struct build_conv zoo_depthwise_conv(int64_t channels, int32_t kernel, int32_t stride);
 
-/* Nothing happens to what goes through when a trained model is used. */
+/* Free at inference. */
 tensor_id zoo_dropout(struct build *build, const char *name, tensor_id x);
-/* Averages of windows that leave `size` x `size`. */
+/* Adaptive average pooling to `size` x `size`. */
 tensor_id zoo_adaptive_pool(struct build *build, const char *name, tensor_id x, int64_t size);
+/* The first or second half of the channels. */
+tensor_id zoo_half_channels(struct build *build, const char *name, tensor_id x);
 
-/* The nearest multiple of 8 that is not less than nine tenths, as torchvision rounds channels. */
-int64_t zoo_rounded(double channels);
+/* To the nearest multiple of 8 that is at least nine tenths, as in torchvision. */
+int64_t zoo_round_channels(double channels);
 
-/* Squeeze and excitation: averages of channels through two 1 x 1 convolutions, times x.  Names are
- * PLACE.avgpool, PLACE.fc1 and so on. */
-struct zoo_excite {
+/* Squeeze-and-excitation: the average of each channel through two 1 x 1 convolutions, times x.  Names are
+ * SCOPE.avgpool, SCOPE.fc1 and so on. */
+struct zoo_squeeze_excite {
     int64_t squeezed;
     enum graph_op activation, scale;
 };
-tensor_id zoo_excite(struct build *build, const char *place, tensor_id x, struct zoo_excite excite);
+tensor_id zoo_squeeze_excite(struct build *build, const char *scope, tensor_id x,
+                             struct zoo_squeeze_excite excite);
 
-/* The large MobileNet V3 without its classifier, named "backbone.": its last blocks spread their filters instead
- * of shrinking the image.  *early is what comes out an eighth as large as the image. */
-tensor_id zoo_mobilenet_v3_spread(struct build *build, tensor_id x, tensor_id *early);
+/* The large MobileNet V3 without its classifier, named "backbone.", with atrous convolution in its last blocks instead
+ * of downsampling.  *early is the output at an eighth of the image size. */
+tensor_id zoo_mobilenet_v3_dilated(struct build *build, tensor_id x, tensor_id *early);
 
 #endif

@@ -1,4 +1,10 @@
-/* Transformers by name: their sizes.  graph/transformers.h builds them; ViT is among them. */
+/* Text and speech: BERT, GPT-2, decoders of the model catalog, LSTM and GRU classifiers, Whisper. */
+#include <string.h>
+
+#include "catalog/model.h"
+#include "graph/blocks.h"
+#include "graph/decoder.h"
+#include "graph/decoder_shape.h"
 #include "graph/transformers.h"
 #include "graph/zoo/family.h"
 
@@ -25,11 +31,11 @@ static const struct bert_row BERTS[] = {
 };
 #undef BERT
 
-enum err zoo_build_bert(const char *name, const struct graph_options *setting, struct graph *out,
+enum err zoo_build_bert(const char *name, const struct graph_options *options, struct graph *out,
                         struct error *why)
 {
     const struct bert_row *row = ZOO_ROW(BERTS, name);
-    return transformer_bert(name, &row->sizes, setting, out, why);
+    return transformer_bert(name, &row->sizes, options, out, why);
 }
 
 /* ---- GPT-2 ---- */
@@ -47,32 +53,216 @@ static const struct gpt2_row GPT2S[] = {
     {"distilgpt2", {50257, 1024, 768, 12, 0, 6, GRAPH_GELU}},
 };
 
-enum err zoo_build_gpt2(const char *name, const struct graph_options *setting, struct graph *out,
+enum err zoo_build_gpt2(const char *name, const struct graph_options *options, struct graph *out,
                         struct error *why)
 {
     const struct gpt2_row *row = ZOO_ROW(GPT2S, name);
-    return transformer_gpt2(name, &row->sizes, setting, out, why);
+    return transformer_gpt2(name, &row->sizes, options, out, why);
 }
 
-/* ---- ViT ---- */
+/* ---- decoders: Llama, SmolLM, Mistral, Qwen, Gemma, Phi ---- */
 
-struct vit_row {
-    const char *name;
-    struct transformer_vit sizes;
-};
-
-#define VIT(patch, layers, hidden, heads, intermediate)                                            \
-    {224, patch, 3, hidden, heads, intermediate, 1000, layers, GRAPH_GELU, false, false, true}
-static const struct vit_row VITS[] = {
-    {"vit_b_16", VIT(16, 12, 768, 12, 3072)},  {"vit_b_32", VIT(32, 12, 768, 12, 3072)},
-    {"vit_l_16", VIT(16, 24, 1024, 16, 4096)}, {"vit_l_32", VIT(32, 24, 1024, 16, 4096)},
-    {"vit_h_14", VIT(14, 32, 1280, 16, 5120)},
-};
-#undef VIT
-
-enum err zoo_build_vit(const char *name, const struct graph_options *setting, struct graph *out,
-                       struct error *why)
+static struct decoder_shape shape_of(const struct model_shape *model)
 {
-    const struct vit_row *row = ZOO_ROW(VITS, name);
-    return transformer_vit(name, &row->sizes, setting, out, why);
+    struct decoder_shape shape = {0};
+    decoder_shape_for_kind(model->kind, &shape);
+    shape.name = model->name;
+    shape.layers = model->layers;
+    shape.embedding = model->hidden_size;
+    shape.heads = model->heads;
+    shape.heads_kv = model->kv_heads;
+    shape.head_size = model->head_size;
+    shape.vocabulary = model->vocabulary;
+    shape.context = model->context;
+    shape.has_tied_embeddings = model->has_tied_embeddings;
+    shape.window = model->window;
+    shape.experts = model->experts;
+    shape.experts_used = model->experts_used;
+    *(model->experts ? &shape.expert_feed_forward : &shape.feed_forward) = model->feed_forward;
+    return shape;
+}
+
+enum err zoo_build_decoder(const char *name, const struct graph_options *options, struct graph *out,
+                           struct error *why)
+{
+    struct decoder_shape shape = shape_of(model_shape_find(name));
+    struct graph_options complete = *options;
+    struct decoder decoder;
+    enum err err = decoder_from_shape(&shape, &decoder, why);
+    if (err)
+        return err;
+    err = decoder_graph(&decoder, &complete, out, why);
+    decoder_release(&decoder);
+    return err;
+}
+
+/* ---- LSTM and GRU: the sizes of a common tutorial on sentiment, 4 810 857 parameters ---- */
+
+enum { RNN_WORDS = 25002, RNN_EMBEDDING = 100, RNN_HIDDEN = 256, RNN_LAYERS = 2 };
+
+enum err zoo_build_recurrent(const char *name, const struct graph_options *options,
+                             struct graph *out, struct error *why)
+{
+    static const char *const LAYER_NAMES[RNN_LAYERS] = {"rnn.l0", "rnn.l1"};
+    enum graph_op op = strstr(name, "gru") ? GRAPH_GRU : GRAPH_LSTM;
+    tensor_id x;
+    struct build b = block_text_begin(name, options->batch, options->tokens, out, why, &x);
+    b.component = DECODER_EMBEDDING;
+    x = build_embedding(&b, "embedding", x, RNN_WORDS, RNN_EMBEDDING);
+    b.component = DECODER_COMPONENT_COUNT;
+    for (int i = 0; i < RNN_LAYERS; i++) {
+        b.layer = i;
+        x = build_recurrent(&b, op, LAYER_NAMES[i], x, RNN_HIDDEN, true);
+    }
+    b.layer = GRAPH_NONE;
+    b.component = DECODER_HEAD;
+    x = build_rearrange(&b, "last_states", x, 2, (int64_t[]){options->batch, 2 * RNN_HIDDEN});
+    x = zoo_dropout(&b, "dropout", x);
+    build_output(&b, build_linear(&b, "fc", x, 1, true));
+    return build_end(&b);
+}
+
+/* ---- Whisper: an encoder over half a minute of audio, a decoder over tokens ---- */
+
+struct whisper {
+    const char *name;
+    int64_t bins, vocabulary, hidden, heads; /* bins: mel bins */
+    int encoder_layers, decoder_layers;
+};
+
+static const struct whisper WHISPERS[] = {
+    {"whisper-tiny", 80, 51865, 384, 6, 4, 4},
+    {"whisper-base", 80, 51865, 512, 8, 6, 6},
+    {"whisper-small", 80, 51865, 768, 12, 12, 12},
+    {"whisper-medium", 80, 51865, 1024, 16, 24, 24},
+    {"whisper-large-v2", 80, 51865, 1280, 20, 32, 32},
+    {"whisper-large-v3", 128, 51866, 1280, 20, 32, 32},
+    {"whisper-large-v3-turbo", 128, 51866, 1280, 20, 32, 4},
+};
+
+enum { MEL_FRAMES = 3000, AUDIO_STATES = 1500, POSITIONS = 448 };
+
+static const struct block_names WHISPER_NAMES = {
+    .attention = {.norm = "self_attn_layer_norm",
+                  .query = "self_attn.q_proj",
+                  .key = "self_attn.k_proj",
+                  .value = "self_attn.v_proj",
+                  .scores = "self_attn",
+                  .output = "self_attn.out_proj",
+                  .add = "self_attn.add"},
+    .feed_forward = {.norm = "final_layer_norm",
+                     .up = "fc1",
+                     .activation = "activation_fn",
+                     .down = "fc2",
+                     .add = "add"},
+};
+
+static const struct block_attention_names WHISPER_CROSS_NAMES = {
+    .norm = "encoder_attn_layer_norm",
+    .query = "encoder_attn.q_proj",
+    .key = "encoder_attn.k_proj",
+    .value = "encoder_attn.v_proj",
+    .scores = "encoder_attn",
+    .output = "encoder_attn.out_proj",
+    .add = "encoder_attn.add",
+};
+
+static struct block whisper_block(const struct whisper *whisper, bool is_causal)
+{
+    return (struct block){.hidden = whisper->hidden,
+                          .heads = whisper->heads,
+                          .intermediate = 4 * whisper->hidden,
+                          .norm = GRAPH_LAYER_NORM,
+                          .activation = GRAPH_GELU,
+                          .is_causal = is_causal,
+                          .has_qkv_bias = true,
+                          .has_no_key_bias = true,
+                          .has_output_bias = true,
+                          .has_feed_forward_bias = true};
+}
+
+static tensor_id whisper_encoder(struct build *b, const struct whisper *whisper, int64_t batch)
+{
+    struct block block = whisper_block(whisper, false);
+    int64_t hidden = whisper->hidden;
+    struct build_conv conv = {.channels = hidden, .kernel = 3, .pad = 1, .has_bias = true};
+    tensor_id x = build_input(b, "input_features", GRAPH_FLOAT, 3,
+                              (int64_t[]){batch, whisper->bins, MEL_FRAMES});
+    b->component = DECODER_EMBEDDING;
+    build_scope(b, "%s", "model.encoder.");
+    x = build_op(b, GRAPH_GELU, "gelu", build_conv(b, "conv1", x, conv));
+    conv.stride = 2;
+    x = build_op(b, GRAPH_GELU, "gelu_1", build_conv(b, "conv2", x, conv));
+    x = build_rearrange(b, "permute", x, 3, (int64_t[]){batch, AUDIO_STATES, hidden});
+    tensor_id positions = build_tensor(b, GRAPH_PARAMETER, "embed_positions.weight", 2,
+                                       (int64_t[]){AUDIO_STATES, hidden});
+    x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
+    b->component = DECODER_COMPONENT_COUNT;
+    x = block_stack(b, &block, &WHISPER_NAMES, &(struct block_pass){0}, whisper->encoder_layers,
+                    "model.encoder.layers.", x);
+    return block_norm(b, &block, "model.encoder.layer_norm", x);
+}
+
+static void whisper_decoder(struct build *b, const struct whisper *whisper, int64_t cached,
+                            tensor_id ids, tensor_id states)
+{
+    struct block block = whisper_block(whisper, true);
+    struct block_pass self = {.has_cache = true, .cached = cached};
+    struct block_pass cross = {
+        .has_cache = true, .cross_tokens = AUDIO_STATES, .cross_states = states};
+    b->component = DECODER_EMBEDDING;
+    build_scope(b, "%s", "model.decoder.");
+    tensor_id table = build_tensor(b, GRAPH_PARAMETER, "embed_tokens.weight", 2,
+                                   (int64_t[]){whisper->vocabulary, whisper->hidden});
+    tensor_id x = build_embedding_with(b, "embed_tokens", ids, table);
+    tensor_id positions = block_positions(b, "embed_positions", build_dim(b, ids, 1), cached,
+                                          POSITIONS, whisper->hidden);
+    x = build_binary(b, GRAPH_ADD, "add_positions", x, positions);
+    b->component = DECODER_COMPONENT_COUNT;
+    for (int i = 0; i < whisper->decoder_layers; i++) {
+        build_scope(b, "model.decoder.layers.%d.", i);
+        b->layer = whisper->encoder_layers + i;
+        x = block_attention(b, &block, &WHISPER_NAMES.attention, &self, x);
+        x = block_attention(b, &block, &WHISPER_CROSS_NAMES, &cross, x);
+        x = block_feed_forward(b, &block, &WHISPER_NAMES.feed_forward, x);
+    }
+    build_scope(b, "%s", "");
+    b->layer = GRAPH_NONE;
+    x = block_norm(b, &block, "model.decoder.layer_norm", x);
+    build_output(b, block_last_logits(b, "proj_out", x, table));
+}
+
+/* Parameters that a decode pass does not read: the encoder, and the K and V projections of its states. */
+static void add_idle_parameters(struct build *b, const struct whisper *whisper)
+{
+    struct graph alone;
+    struct build encoder = build_begin(&alone, whisper->name, b->why);
+    int64_t hidden = whisper->hidden;
+    (void)whisper_encoder(&encoder, whisper, 1);
+    enum err err = build_end(&encoder);
+    if (err && !b->err)
+        b->err = err;
+    if (err)
+        return;
+    build_tensor(b, GRAPH_PARAMETER, "model.encoder", 1,
+                 (int64_t[]){(int64_t)graph_parameters(&alone)});
+    build_tensor(b, GRAPH_PARAMETER, "model.decoder.encoder_attn.k_proj_v_proj", 1,
+                 (int64_t[]){whisper->decoder_layers * (2 * hidden * hidden + hidden)});
+    graph_release(&alone);
+}
+
+enum err zoo_build_whisper(const char *name, const struct graph_options *options, struct graph *out,
+                           struct error *why)
+{
+    const struct whisper *whisper = ZOO_ROW(WHISPERS, name);
+    bool is_decode = options->phase == GRAPH_DECODE;
+    tensor_id ids, states = GRAPH_NONE;
+    struct build b =
+        block_text_begin(name, options->batch, is_decode ? 1 : options->tokens, out, why, &ids);
+    if (is_decode)
+        add_idle_parameters(&b, whisper);
+    else
+        states = whisper_encoder(&b, whisper, options->batch);
+    whisper_decoder(&b, whisper, is_decode ? options->context - 1 : 0, ids, states);
+    return build_end(&b);
 }

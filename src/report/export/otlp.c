@@ -69,7 +69,7 @@ static void otlp_truth(struct json *json, const char *key, const struct jv *valu
     if (!jv_is_bool(value))
         return;
     open_value(json, key);
-    json_bool(json, "boolValue", jv_truth(value, false));
+    json_bool(json, "boolValue", jv_bool(value, false));
     close_value(json);
 }
 

@@ -10,8 +10,8 @@
 #include "port/json_read.h"
 #include "report/export/export.h"
 #include "report/export/lanes.h"
-#include "report/export/samples.h"
-#include "rundir/starts.h"
+#include "rundir/samples.h"
+#include "rundir/journal.h"
 
 enum { PID_QUERIES = 1, PID_DEVICES = 10 };
 
@@ -24,7 +24,7 @@ struct counter {
 struct tracing {
     struct export *export;
     struct error *why; /* of the samples */
-    struct starts starts;
+    struct journal_starts starts;
     struct lanes lanes;
     size_t named;    /* lanes that have their name */
     int64_t base_ns; /* what the trace calls 0; 0: not known yet */
@@ -151,6 +151,17 @@ static enum err perfetto_record(struct export *export, const struct jv *record, 
 
 /* ---- counters ---- */
 
+/* Of a start, from 1; nothing where it has none. */
+static enum err each_sample(struct tracing *tracing, unsigned start, samples_take *take,
+                            struct error *why)
+{
+    const struct samples_query query = {.kind = SAMPLES_ALL};
+    struct samples_found found;
+    enum err err =
+        samples_read(tracing->export->run->directory, start, &query, take, tracing, &found, why);
+    return err == ERR_NOT_FOUND ? ERR_OK : err;
+}
+
 static size_t pid_of(struct tracing *tracing, const char *device)
 {
     for (size_t i = 0; i < tracing->counter_count; i++)
@@ -161,7 +172,7 @@ static size_t pid_of(struct tracing *tracing, const char *device)
     return pid;
 }
 
-static struct counter *counter_of(struct tracing *tracing, const struct sample_row *row)
+static struct counter *counter_of(struct tracing *tracing, const struct sample *row)
 {
     const char *unit = strcmp(row->quantity, "energy") == 0 ? "W" : row->unit;
     char name[sizeof tracing->counters->name], device[sizeof tracing->counters->device];
@@ -185,7 +196,7 @@ static struct counter *counter_of(struct tracing *tracing, const struct sample_r
 }
 
 /* A counter's watts held since its row before; the viewer draws a value from its time on. */
-static enum err put_sample(void *context, const struct sample_row *row)
+static enum err put_sample(void *context, const struct sample *row)
 {
     struct tracing *tracing = context;
     struct counter *counter = counter_of(tracing, row);
@@ -214,15 +225,14 @@ static enum err put_counters(struct tracing *tracing, struct error *why)
         for (size_t c = 0; c < tracing->counter_count; c++)
             tracing->counters[c].before_s = UNKNOWN;
         if (tracing->zero_ns)
-            err = samples_each(tracing->export->run->directory, (unsigned)i + 1, put_sample,
-                               tracing, why);
+            err = each_sample(tracing, (unsigned)i + 1, put_sample, why);
     }
     return err;
 }
 
 /* ---- all of it ---- */
 
-static enum err find_first(void *context, const struct sample_row *row)
+static enum err find_first(void *context, const struct sample *row)
 {
     struct tracing *tracing = context;
     if (row->t_s < tracing->first_s)
@@ -237,9 +247,9 @@ static enum err perfetto_begin(struct export *export, struct error *why)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
     export->state = tracing;
     tracing->export = export;
-    enum err err = starts_read(export->run->directory, &tracing->starts, why);
+    enum err err = journal_starts_read(export->run->directory, &tracing->starts, why);
     if (!err)
-        err = samples_each(export->run->directory, 1, find_first, tracing, why);
+        err = each_sample(tracing, 1, find_first, why);
     if (!err && tracing->starts.count && tracing->starts.zero_ns[0])
         tracing->base_ns = tracing->starts.zero_ns[0] + from_seconds(tracing->first_s);
     text_add(&export->out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
@@ -274,7 +284,7 @@ static void perfetto_release(struct export *export)
     struct tracing *tracing = export->state;
     if (!tracing)
         return;
-    starts_release(&tracing->starts);
+    journal_starts_release(&tracing->starts);
     lanes_release(&tracing->lanes);
     free(tracing->counters);
     free(tracing);

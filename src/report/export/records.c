@@ -48,7 +48,7 @@ enum err records_open(const char *directory, struct records *out, struct error *
     if (!err && !str_format(journal, sizeof journal, "%s/records.jsonl", directory))
         err = err_set(why, ERR_BAD_VALUE, "the path is too long: %.100s...", directory);
     if (!err && file_exists(journal))
-        err = journal_index_new(&out->index, journal, 0, why);
+        err = journal_index_new(&out->index, journal, why);
     else if (!err && !out->shard_count)
         err = err_set(why, ERR_NOT_FOUND, "%s holds no run: neither records.jsonl nor data-*.arrow",
                       directory);

@@ -18,11 +18,11 @@
 #include "port/json_read.h"
 #include "report/html/assets.h"
 #include "report/html/sections.h"
-#include "report/html/spans.h"
 #include "report/text/compare_report.h"
 #include "report/text/format.h"
 #include "rundir/measured_layers.h"
 #include "rundir/run_table.h"
+#include "rundir/spans.h"
 #include "stats/pareto.h"
 
 /* ---- comparison ---- */
@@ -105,7 +105,7 @@ static enum err comparison_put(struct json *json, const char *const *directories
 /* ---- one run ---- */
 
 /* Of 100000 queries that a page lists, 250 at least have their texts: some 400 kB. */
-enum { LISTED_BY_TEXT = 400 };
+enum { LISTED_BY_TEXT = 400, LANES_MOST = 512 };
 
 static void put_notes(struct json *json, const struct run_table *table, const struct spans *spans)
 {
@@ -200,7 +200,6 @@ static enum err run_put(struct json *json, const char *directory, const char *mo
     struct run_table table;
     struct results results = {0};
     struct spans spans = {0};
-    char path[1200];
     wanted.numbers |= RUN_FIGURES_NEEDS;
     wanted.numbers |= QUERIES_NEED;
     wanted.numbers |= HISTOGRAMS_NEED;
@@ -209,10 +208,10 @@ static enum err run_put(struct json *json, const char *directory, const char *mo
         run_table_load_texts(directory, model, wanted, most_listed / LISTED_BY_TEXT, &table, why);
     if (err)
         return err;
-    str_format(path, sizeof path, "%s/spans.jsonl", directory);
-    err = spans_read(path, &table, &spans, why);
+    err = spans_load(directory, &spans, why);
     if (err == ERR_NOT_FOUND)
         err = ERR_OK; /* a run of the Python IPW has none */
+    spans_lay_lanes(&spans, LANES_MOST);
     if (!err)
         err = results_of(&table, &results, why);
     if (!err)

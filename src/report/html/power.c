@@ -1,94 +1,22 @@
-#define _GNU_SOURCE
 #include "report/html/power.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "core/units.h"
 #include "port/json_read.h"
-#include "runner/samples_csv.h"
-
-/* ---- lines ---- */
-
-/* The columns, in the order of SAMPLES_HEADER. */
-enum column { T, SENSOR, DEVICE, CHANNEL, SCOPE, QUANTITY, UNIT, VALUE, SUM, COVERED, COLUMNS };
-
-/* A field, cut off in place; *line is then at the next. */
-static char *take_field(char **line)
-{
-    char *field = *line, *to = field, *from = field;
-    bool quoted = *from == '"';
-    from += quoted;
-    for (; *from && (quoted || *from != ','); from++) {
-        if (quoted && *from == '"') {
-            if (from[1] != '"') { /* one alone ends it, two stand for one */
-                quoted = false;
-                continue;
-            }
-            from++;
-        }
-        *to++ = *from;
-    }
-    *line = *from ? from + 1 : from;
-    *to = '\0';
-    return field;
-}
-
-static double number_of(const char *field)
-{
-    char *end;
-    double value = strtod(field, &end);
-    return end != field && *end == '\0' ? value : UNKNOWN;
-}
-
-/* Gives every line of energy or power to `take`; other quantities are passed over unread. */
-static enum err each_row(const char *path, struct power *power,
-                         void (*take)(struct power *power, char *const *fields), struct error *why)
-{
-    FILE *file = fopen(path, "re");
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t length;
-    if (!file)
-        return err_set(why, err_from_errno(errno), "cannot read %s: %s", path, strerror(errno));
-    if (getline(&line, &room, file) < 0 || strcmp(line, SAMPLES_HEADER) != 0) {
-        free(line);
-        fclose(file);
-        return err_set(why, ERR_BAD_VALUE, "%s has not the columns of samples", path);
-    }
-    while ((length = getline(&line, &room, file)) > 0) {
-        char *fields[COLUMNS], *at = line;
-        if (line[length - 1] != '\n')
-            break; /* cut by a kill */
-        line[length - 1] = '\0';
-        for (int i = 0; i < COLUMNS; i++)
-            fields[i] = take_field(&at);
-        bool of_energy = strcmp(fields[QUANTITY], "energy") == 0;
-        if (!of_energy && strcmp(fields[QUANTITY], "power") != 0)
-            continue;
-        if (is_known(number_of(fields[T])) && is_known(number_of(fields[SUM])))
-            take(power, fields);
-        else
-            power->damaged++;
-    }
-    bool failed = ferror(file);
-    free(line);
-    fclose(file);
-    return failed ? err_set(why, ERR_IO, "cannot read %s to its end", path) : ERR_OK;
-}
+#include "rundir/samples.h"
 
 /* ---- which channels there are ---- */
 
-static struct power_channel *find_channel(struct power *power, char *const *fields)
+static struct power_channel *find_channel(struct power *power, const struct sample *sample)
 {
     for (size_t i = 0; i < power->count; i++) {
         struct power_channel *channel = &power->channels[i];
-        if (!strcmp(channel->name, fields[CHANNEL]) && !strcmp(channel->device, fields[DEVICE]) &&
-            !strcmp(channel->sensor, fields[SENSOR]))
+        if (!strcmp(channel->name, sample->channel) && !strcmp(channel->device, sample->device) &&
+            !strcmp(channel->sensor, sample->sensor))
             return channel;
     }
     return NULL;
@@ -96,24 +24,26 @@ static struct power_channel *find_channel(struct power *power, char *const *fiel
 
 enum { CHANNELS_MOST = 256 };
 
-static void note_channel(struct power *power, char *const *fields)
+static enum err note_channel(void *context, const struct sample *sample)
 {
-    struct power_channel *channel = find_channel(power, fields);
-    double t = number_of(fields[T]);
+    struct power *power = context;
+    struct power_channel *channel = find_channel(power, sample);
+    double t = sample->t_s;
     if (!channel && power->count < CHANNELS_MOST) {
         channel = &power->channels[power->count++];
         *channel = (struct power_channel){.first_t = t, .last_t = t};
-        str_copy(channel->sensor, sizeof channel->sensor, fields[SENSOR]);
-        str_copy(channel->device, sizeof channel->device, fields[DEVICE]);
-        str_copy(channel->name, sizeof channel->name, fields[CHANNEL]);
-        str_copy(channel->scope, sizeof channel->scope, fields[SCOPE]);
-        channel->is_counter = strcmp(fields[QUANTITY], "energy") == 0;
+        str_copy(channel->sensor, sizeof channel->sensor, sample->sensor);
+        str_copy(channel->device, sizeof channel->device, sample->device);
+        str_copy(channel->name, sizeof channel->name, sample->channel);
+        str_copy(channel->scope, sizeof channel->scope, sample->scope);
+        channel->is_counter = strcmp(sample->quantity, "energy") == 0;
     }
     if (!channel)
-        return;
+        return ERR_OK;
     channel->rows++;
     channel->first_t = fmin(channel->first_t, t);
     channel->last_t = fmax(channel->last_t, t);
+    return ERR_OK;
 }
 
 /* ---- which of them are drawn ---- */
@@ -232,39 +162,43 @@ static void spread_joules(const struct time_grid *grid, struct power_channel *ch
     }
 }
 
-static void add_row(struct power *power, char *const *fields)
+static enum err add_row(void *context, const struct sample *sample)
 {
-    struct power_channel *channel = find_channel(power, fields);
+    struct power *power = context;
+    struct power_channel *channel = find_channel(power, sample);
     if (!channel || !channel->shown)
-        return;
-    double t = number_of(fields[T]), sum = number_of(fields[SUM]);
-    double value = number_of(fields[VALUE]), covered = number_of(fields[COVERED]);
+        return ERR_OK;
+    double t = sample->t_s, value = sample->value;
     size_t b = bucket_at(&power->grid, t);
-    if (is_known(channel->first_t) && covered > 0)
-        spread_joules(&power->grid, channel, t, sum - channel->last_sum);
+    if (is_known(channel->first_t) && sample->covered > 0)
+        spread_joules(&power->grid, channel, t, sample->sum - channel->last_sum);
     if (!channel->is_counter && is_known(value)) {
         channel->least[b] = fmin(channel->least[b], value);
         channel->largest[b] = fmax(channel->largest[b], value);
     }
     channel->first_t = is_known(channel->first_t) ? channel->first_t : t;
     channel->last_t = t;
-    channel->last_sum = sum;
+    channel->last_sum = sample->sum;
+    return ERR_OK;
 }
 
-enum err power_read(const char *path, const struct jv *devices, struct power *out,
-                    struct error *why)
+enum err power_read(const char *directory, unsigned start, const struct jv *devices,
+                    struct power *out, struct error *why)
 {
+    const struct samples_query query = {.kind = SAMPLES_ENERGY};
+    struct samples_found found = {0};
     *out = (struct power){.channels = calloc(CHANNELS_MOST, sizeof *out->channels)};
     if (!out->channels)
         return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    enum err err = each_row(path, out, note_channel, why);
+    enum err err = samples_read(directory, start, &query, note_channel, out, &found, why);
     if (!err && !choose(out, devices))
-        err = err_set(why, ERR_NO_DATA, "%s has no reading of energy or power", path);
+        err = err_set(why, ERR_NO_DATA, "no reading of energy or power in the samples of start %u",
+                      start);
     if (!err && lay_grid(out))
         err = err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    out->damaged = 0;
     if (!err)
-        err = each_row(path, out, add_row, why);
+        err = samples_read(directory, start, &query, add_row, out, &found, why);
+    out->damaged = found.damaged;
     if (err)
         power_release(out);
     return err;

@@ -40,10 +40,10 @@ struct power {
 
 enum { POWER_BUCKETS_MOST = 6000 };
 
-/* `devices` is the summary's list, whose sources say which channels count; NULL: every counter, and the
+/* Of a start, from 1.  `devices` is the summary's list, whose sources say which channels count; NULL: every counter, and the
  * power of what has none.  ERR_NOT_FOUND without the file, ERR_NO_DATA when nothing in it is of energy. */
-enum err power_read(const char *path, const struct jv *devices, struct power *out,
-                    struct error *why) MUST_USE;
+enum err power_read(const char *directory, unsigned start, const struct jv *devices,
+                    struct power *out, struct error *why) MUST_USE;
 void power_release(struct power *power);
 
 #endif

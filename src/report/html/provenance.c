@@ -152,7 +152,7 @@ static bool value_text(const struct jv *value, struct text *out)
     else if (is_known(number))
         text_addf(out, "%.15g", number);
     else if (jv_is_bool(value))
-        text_add(out, jv_truth(value, false) ? "true" : "false");
+        text_add(out, jv_bool(value, false) ? "true" : "false");
     else
         return false;
     return true;

@@ -10,13 +10,13 @@
 #include "core/json.h"
 #include "core/units.h"
 #include "report/html/column.h"
-#include "report/html/spans.h"
 #include "rundir/run_table.h"
+#include "rundir/spans.h"
 #include "stats/quantile.h"
 
 /* ---- columns of queries ---- */
 
-/* A quantised figure shows four digits; a time of day in a long run needs more. */
+/* A quantized figure shows four digits; a time of day in a long run needs more. */
 enum { FIGURE_BYTES = 2, TIME_BYTES = 3 };
 
 /* ---- which rows ---- */
@@ -24,13 +24,73 @@ enum { FIGURE_BYTES = 2, TIME_BYTES = 3 };
 struct listing {
     const struct run_table *table;
     const struct spans *spans;
+    uint32_t *rows; /* of each span: its query's row, or NO_ROW */
     size_t stride, count;
-    double *values; /* room for a column */
+    double *values; /* capacity of a column */
 };
 
 static size_t row_at(const struct listing *listing, size_t place)
 {
     return place * listing->stride;
+}
+
+/* ---- from the name of a query to its row ---- */
+
+#define NO_ROW UINT32_MAX
+
+struct named_row {
+    uint32_t index, repeat, row;
+};
+
+static int compare_names(const void *left, const void *right)
+{
+    const struct named_row *a = left, *b = right;
+    if (a->index != b->index)
+        return a->index < b->index ? -1 : 1;
+    return a->repeat < b->repeat ? -1 : a->repeat > b->repeat;
+}
+
+static uint32_t whole(double value)
+{
+    return value >= 0 && value < UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static struct named_row *name_rows(const struct run_table *table)
+{
+    struct named_row *names = malloc((table->rows + 1) * sizeof *names);
+    for (size_t i = 0; names && i < table->rows; i++)
+        names[i] = (struct named_row){whole(run_number(table, RUN_INDEX, i)),
+                                      whole(run_number(table, RUN_REPEAT, i)), (uint32_t)i};
+    if (names)
+        qsort(names, table->rows, sizeof *names, compare_names);
+    return names;
+}
+
+/* A query that a later start asked again has its row from there. */
+static uint32_t row_of(const struct run_table *table, const struct named_row *names,
+                       const struct span *span)
+{
+    struct named_row wanted = {span->index, span->repeat, 0};
+    const struct named_row *found =
+        span->index == SPAN_NO_QUERY
+            ? NULL
+            : bsearch(&wanted, names, table->rows, sizeof *names, compare_names);
+    if (!found)
+        return NO_ROW;
+    double start = run_number(table, RUN_START, found->row);
+    return is_known(start) && start != span->start ? NO_ROW : found->row;
+}
+
+static enum err find_rows(struct listing *listing)
+{
+    const struct spans *spans = listing->spans;
+    struct named_row *names = name_rows(listing->table);
+    listing->rows = malloc((spans->count + 1) * sizeof *listing->rows);
+    for (size_t i = 0; names && listing->rows && i < spans->count; i++)
+        listing->rows[i] = row_of(listing->table, names, &spans->items[i]);
+    bool found = names && listing->rows;
+    free(names);
+    return found ? ERR_OK : ERR_NO_MEMORY;
 }
 
 /* ---- columns ---- */
@@ -77,8 +137,9 @@ static void put_place(struct json *json, const struct listing *listing, const ch
         listing->values[i] = UNKNOWN;
     for (size_t i = 0; i < listing->spans->count; i++) {
         const struct span *span = &listing->spans->items[i];
-        if (span->kind == SPAN_REQUEST && span->row != NO_ROW && span->row % listing->stride == 0)
-            listing->values[span->row / listing->stride] = lane ? span->lane : span->from;
+        uint32_t row = listing->rows[i];
+        if (span->kind == SPAN_REQUEST && row != NO_ROW && row % listing->stride == 0)
+            listing->values[row / listing->stride] = lane ? span->lane : span->from;
     }
     column_put_even(json, key, listing->values, listing->count, TIME_BYTES);
 }
@@ -115,14 +176,16 @@ static void put_columns(struct json *json, const struct listing *listing)
 
 enum other_column { OTHER_KIND, OTHER_ROW, OTHER_FROM, OTHER_LENGTH, OTHER_LANE, OTHER_START };
 
-static double other_value(const struct span *span, enum other_column column, size_t stride)
+static double other_value(const struct listing *listing, size_t i, enum other_column column)
 {
+    const struct span *span = &listing->spans->items[i];
+    uint32_t row = listing->rows[i];
     switch (column) {
     case OTHER_KIND:
         return span->kind;
     case OTHER_ROW:
-        return span->row == NO_ROW || span->row % stride ? UNKNOWN
-                                                         : (double)span->row / (double)stride;
+        return row == NO_ROW || row % listing->stride ? UNKNOWN
+                                                      : (double)row / (double)listing->stride;
     case OTHER_FROM:
         return span->from;
     case OTHER_LENGTH:
@@ -142,14 +205,13 @@ static void put_others(struct json *json, const struct listing *listing)
     json_object(json, "others");
     json_array(json, "kinds");
     for (size_t i = 0; i < SPAN_KINDS; i++)
-        json_string(json, NULL, SPAN_KIND_NAMES[i]);
+        json_string(json, NULL, span_kind_name((enum span_kind)i));
     json_array_end(json);
     for (unsigned column = OTHER_KIND; column <= OTHER_START; column++) {
         size_t count = 0;
         for (size_t i = 0; i < listing->spans->count && count < listing->count; i++)
             if (listing->spans->items[i].kind != SPAN_REQUEST)
-                listing->values[count++] = other_value(&listing->spans->items[i],
-                                                       (enum other_column)column, listing->stride);
+                listing->values[count++] = other_value(listing, i, (enum other_column)column);
         if (column == OTHER_KIND)
             json_integer(json, "count", (int64_t)count);
         column_put_even(json, KEYS[column], listing->values, count,
@@ -174,12 +236,14 @@ enum err queries_put(struct json *json, const struct run_table *table, const str
         .table = table, .spans = spans, .stride = queries_stride(table, most)};
     listing.count = (table->rows + listing.stride - 1) / listing.stride;
     listing.values = malloc((listing.count + 1) * sizeof *listing.values);
-    if (!listing.values)
-        return err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
-    put_columns(json, &listing);
-    put_others(json, &listing);
+    enum err err = listing.values ? find_rows(&listing) : ERR_NO_MEMORY;
+    if (!err) {
+        put_columns(json, &listing);
+        put_others(json, &listing);
+    }
+    free(listing.rows);
     free(listing.values);
-    return ERR_OK;
+    return err ? err_set(why, err, "%s", err_text(err)) : ERR_OK;
 }
 
 /* ---- excerpts ---- */

@@ -10,7 +10,7 @@
 #include "port/json_read.h"
 #include "report/html/column.h"
 #include "report/html/power.h"
-#include "report/html/spans.h"
+#include "rundir/spans.h"
 
 enum { COLUMN_BYTES = 2, BUCKETS_OF_SPANS = 2000 };
 
@@ -92,15 +92,11 @@ static struct time_grid grid_of_spans(const struct spans *spans, unsigned start)
 static enum err put_start(struct json *json, const struct run_table *table,
                           const struct spans *spans, unsigned start)
 {
-    char path[1200];
     struct power power = {0};
     struct error missing = {0};
     const struct jv *devices = jv_path(table->summary, "ipw.devices");
-    if (start == 1)
-        str_format(path, sizeof path, "%s/samples.csv", table->directory);
-    else
-        str_format(path, sizeof path, "%s/samples-%u.csv", table->directory, start);
-    enum err err = power_read(path, jv_count(devices) ? devices : NULL, &power, &missing);
+    enum err err =
+        power_read(table->directory, start, jv_count(devices) ? devices : NULL, &power, &missing);
     if (err == ERR_NO_MEMORY)
         return err;
     power.grid = err ? grid_of_spans(spans, start) : power.grid;

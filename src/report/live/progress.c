@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "runner/profile/profile.h"
@@ -100,7 +101,7 @@ static void fit(struct text *line, unsigned columns)
     while (columns > 1 && display_width(text_get(line)) >= columns && line->length > 0) {
         do
             line->length--;
-        while (line->length > 0 && ((unsigned char)line->bytes[line->length] & 0xC0) == 0x80);
+        while (line->length > 0 && utf8_is_continuation(line->bytes[line->length]));
         line->bytes[line->length] = '\0';
     }
 }

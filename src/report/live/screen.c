@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "report/text/table.h"
 
 enum { PIECE_MAX = 2048 }; /* a curve of 500 columns, four bytes each */
@@ -35,20 +36,6 @@ unsigned screen_room(const struct screen *screen)
     return screen->columns - screen->used;
 }
 
-/* Length of the UTF-8 character at `at`, 0 when it is not one. */
-static size_t character_length(const unsigned char *at)
-{
-    size_t length = at[0] < 0x80             ? 1
-                    : (at[0] & 0xE0) == 0xC0 ? 2
-                    : (at[0] & 0xF0) == 0xE0 ? 3
-                    : (at[0] & 0xF8) == 0xF0 ? 4
-                                             : 0;
-    for (size_t i = 1; i < length; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-    return length;
-}
-
 static const char *in_ascii(const char *character, size_t length)
 {
     static const char *const PAIRS[][2] = {
@@ -67,7 +54,7 @@ static void clean(const struct screen *screen, const char *from, char *to, size_
 {
     size_t used = 0;
     while (*from) {
-        size_t length = character_length((const unsigned char *)from);
+        size_t length = utf8_length(from, strnlen(from, UTF8_BYTES_MAX));
         const char *cell = from;
         size_t cell_length = length;
         bool control =
@@ -123,7 +110,7 @@ void screen_cut(struct screen *screen, enum style style, unsigned most, const ch
     if (width > most) {
         char *at = piece;
         for (unsigned kept = 0; kept + 1 < most; kept++)
-            at += character_length((const unsigned char *)at);
+            at += utf8_length(at, strnlen(at, UTF8_BYTES_MAX));
         str_copy(at, sizeof piece - (size_t)(at - piece),
                  most == 0      ? ""
                  : screen->utf8 ? "…"

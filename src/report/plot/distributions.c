@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/plot/plot.h"
-#include "stats/kde.h"
+#include "stats/distribution.h"
 #include "stats/online.h"
 #include "stats/quantile.h"
 

@@ -56,7 +56,7 @@ static size_t letters_in(const char *string)
 {
     size_t count = 0;
     for (; *string; string++)
-        count += ((unsigned char)*string & 0xC0) != 0x80;
+        count += !utf8_is_continuation(*string);
     return count;
 }
 

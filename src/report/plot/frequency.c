@@ -11,8 +11,9 @@
 #include "core/units.h"
 #include "report/plot/figure.h"
 #include "report/plot/plot.h"
-#include "report/plot/samples.h"
 #include "report/text/format.h"
+#include "rundir/samples.h"
+#include "rundir/spans.h"
 
 struct busy_clock {
     double mhz; /* mean over the time in which requests ran */
@@ -31,16 +32,8 @@ struct busy {
     size_t count;
 };
 
-static int by_start_and_time(const void *a, const void *b)
-{
-    const struct request_span *x = a, *y = b;
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return (x->from > y->from) - (x->from < y->from);
-}
-
 /* Of sorted spans, all of one start. */
-static void find_stretches(const struct request_span *spans, size_t count, struct busy *out)
+static void find_stretches(const struct span *spans, size_t count, struct busy *out)
 {
     out->count = 0;
     for (size_t i = 0; i < count; i++) {
@@ -88,7 +81,7 @@ struct gauges {
     struct busy busy; /* of the start that is read */
 };
 
-static struct gauge *gauge_of(struct gauges *all, const struct gauge_sample *sample, bool is_clock)
+static struct gauge *gauge_of(struct gauges *all, const struct sample *sample, bool is_clock)
 {
     for (size_t i = 0; i < all->count; i++) {
         struct gauge *gauge = &all->items[i];
@@ -107,23 +100,24 @@ static struct gauge *gauge_of(struct gauges *all, const struct gauge_sample *sam
     return gauge;
 }
 
-static enum err take(void *context, const struct gauge_sample *sample)
+static enum err take(void *context, const struct sample *sample)
 {
     struct gauges *all = context;
     bool is_clock = strcmp(sample->quantity, quantity_name(QTY_CLOCK)) == 0;
-    if (!is_clock && strcmp(sample->quantity, quantity_name(QTY_UTILISATION)) != 0)
+    bool is_one = is_clock || strcmp(sample->quantity, quantity_name(QTY_UTILISATION)) == 0;
+    if (!is_one || !is_known(sample->sum))
         return ERR_OK;
     struct gauge *gauge = gauge_of(all, sample, is_clock);
     if (!gauge)
         return ERR_NO_MEMORY;
-    double passed = sample->t - gauge->t; /* UNKNOWN for the first: no comparison holds */
+    double passed = sample->t_s - gauge->t; /* UNKNOWN for the first: no comparison holds */
     if (passed > 0 && sample->covered > 0) {
         double share =
-            (busy_until(&all->busy, sample->t) - busy_until(&all->busy, gauge->t)) / passed;
+            (busy_until(&all->busy, sample->t_s) - busy_until(&all->busy, gauge->t)) / passed;
         gauge->seconds += share * sample->covered * passed;
         gauge->amount += share * (sample->sum - gauge->sum);
     }
-    gauge->t = sample->t;
+    gauge->t = sample->t_s;
     gauge->sum = sample->sum;
     return ERR_OK;
 }
@@ -134,9 +128,11 @@ static double mean_of(const struct gauge *gauge)
 }
 
 /* All starts, one after the other; one without samples leaves the others theirs. */
-static enum err read_gauges(const char *directory, const struct request_spans *spans,
-                            struct gauges *all, struct error *why)
+static enum err read_gauges(const char *directory, const struct spans *spans, struct gauges *all,
+                            struct error *why)
 {
+    const struct samples_query query = {.kind = SAMPLES_GAUGES};
+    struct samples_found found;
     bool any = false;
     for (size_t from = 0, to; from < spans->count; from = to) {
         unsigned start = spans->items[from].start;
@@ -146,11 +142,11 @@ static enum err read_gauges(const char *directory, const struct request_spans *s
         for (size_t i = 0; i < all->count; i++)
             all->items[i].t = UNKNOWN;
         find_stretches(spans->items + from, to - from, &all->busy);
-        enum err err = gauge_samples_each(directory, start, take, all, &missing);
-        if (err && err != ERR_NO_DATA)
+        enum err err = samples_read(directory, start, &query, take, all, &found, &missing);
+        if (err && err != ERR_NOT_FOUND)
             return err_set(why, err, "%s", missing.text);
         if (err && from == 0)
-            err_set(why, err, "%s", missing.text);
+            err_set(why, ERR_NO_DATA, "the run has no samples");
         any = any || !err;
     }
     return any ? ERR_OK : ERR_NO_DATA;
@@ -208,11 +204,10 @@ static enum err choose(const struct gauges *all, struct busy_clock *out, struct 
 
 static enum err busy_clock_read(const char *directory, struct busy_clock *out, struct error *why)
 {
-    struct request_spans spans = {0};
+    struct spans spans;
     struct gauges all = {0};
-    enum err err = request_spans_read(directory, &spans, why);
+    enum err err = spans_load_requests(directory, &spans, why);
     if (!err) {
-        qsort(spans.items, spans.count, sizeof *spans.items, by_start_and_time);
         all.busy.items = malloc(spans.count * sizeof *all.busy.items);
         err = all.busy.items ? read_gauges(directory, &spans, &all, why)
                              : err_set(why, ERR_NO_MEMORY, "%s", err_text(ERR_NO_MEMORY));
@@ -221,7 +216,7 @@ static enum err busy_clock_read(const char *directory, struct busy_clock *out, s
         err = choose(&all, out, why);
     free(all.busy.items);
     free(all.items);
-    request_spans_release(&spans);
+    spans_release(&spans);
     return err;
 }
 

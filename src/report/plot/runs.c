@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 #include "report/plot/plot.h"
 #include "stats/pareto.h"
 
@@ -46,7 +47,7 @@ static const char *model_name(const struct plot_source *source, size_t run)
 
 static bool begins_letter(const char *at)
 {
-    return ((unsigned char)*at & 0xC0) != 0x80;
+    return !utf8_is_continuation(*at);
 }
 
 /* A model's name in about `most` letters: its beginning, and more of its end, which has the precision. */

@@ -4,19 +4,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/grow.h"
+#include "core/quantity.h"
 #include "core/text.h"
 #include "core/units.h"
-#include "port/file.h"
 #include "report/text/format.h"
 #include "report/plot/plot.h"
-#include "report/plot/samples.h"
-#include "rundir/starts.h"
+#include "rundir/samples.h"
+#include "rundir/spans.h"
+#include "rundir/journal.h"
 
 /* More requests than this are counted rather than drawn one by one. */
 enum { REQUESTS_DRAWN = 300, LANES_MOST = 64, COLUMNS = 1200 };
 
 /* Starts that are drawn, the first ones; and of how many each is named. */
 enum { STARTS_DRAWN = 32, STARTS_NAMED = 6 };
+
+/* A channel's power: watts is UNKNOWN after a gap. */
+struct power_sample {
+    double t, watts, sum;
+};
+
+struct power_channel {
+    char device[128], channel[64], scope[32];
+    struct power_sample *samples;
+    size_t count, capacity;
+};
+
+struct power_samples {
+    struct power_channel *channels;
+    size_t count, capacity;
+};
 
 /* A start on the page: its own seconds, and what lies between them and those of the page. */
 struct lap {
@@ -31,10 +49,107 @@ struct laps {
     double from, to; /* on the page */
 };
 
-static int by_start(const void *a, const void *b)
+/* ---- reading power ---- */
+
+static struct power_channel *channel_of(struct power_samples *all, const struct sample *sample)
 {
-    double x = ((const struct request_span *)a)->from, y = ((const struct request_span *)b)->from;
-    return (x > y) - (x < y);
+    for (size_t i = 0; i < all->count; i++) {
+        struct power_channel *channel = &all->channels[i];
+        if (strcmp(channel->device, sample->device) == 0 &&
+            strcmp(channel->channel, sample->channel) == 0)
+            return channel;
+    }
+    struct power_channel *channels =
+        grow(all->channels, &all->capacity, all->count, sizeof *channels);
+    if (!channels)
+        return NULL;
+    all->channels = channels;
+    struct power_channel *channel = &channels[all->count++];
+    *channel = (struct power_channel){0};
+    str_copy(channel->device, sizeof channel->device, sample->device);
+    str_copy(channel->channel, sizeof channel->channel, sample->channel);
+    str_copy(channel->scope, sizeof channel->scope, sample->scope);
+    return channel;
+}
+
+static enum err take_sample(void *context, const struct sample *sample)
+{
+    struct power_samples *all = context;
+    if (strcmp(sample->scope, "none") == 0)
+        return ERR_OK;
+    struct power_channel *channel = channel_of(all, sample);
+    struct power_sample *samples =
+        channel ? grow(channel->samples, &channel->capacity, channel->count, sizeof *samples)
+                : NULL;
+    if (!samples)
+        return ERR_NO_MEMORY;
+    channel->samples = samples;
+    samples[channel->count++] = (struct power_sample){sample->t_s, sample->value, sample->sum};
+    return ERR_OK;
+}
+
+static enum scope scope_named(const char *name)
+{
+    for (int scope = 0; scope < SCOPE_COUNT; scope++)
+        if (strcmp(scope_name((enum scope)scope), name) == 0)
+            return (enum scope)scope;
+    return SCOPE_NONE;
+}
+
+/* Its joules are in another of the same device; or it is the same part, with fewer samples. */
+static bool is_covered(const struct power_samples *all, size_t which)
+{
+    const struct power_channel *channel = &all->channels[which];
+    for (size_t i = 0; i < all->count; i++) {
+        const struct power_channel *other = &all->channels[i];
+        if (i == which || strcmp(other->device, channel->device) != 0 || !other->count)
+            continue;
+        if (strcmp(other->scope, channel->scope) != 0 &&
+            scope_contains(scope_named(other->scope), scope_named(channel->scope)))
+            return true;
+        if (strcmp(other->scope, channel->scope) == 0 &&
+            (other->count > channel->count || (other->count == channel->count && i < which)))
+            return true;
+    }
+    return false;
+}
+
+static void drop_covered(struct power_samples *all)
+{
+    bool *covered = calloc(all->count + 1, sizeof *covered);
+    size_t kept = 0;
+    for (size_t i = 0; covered && i < all->count; i++)
+        covered[i] = is_covered(all, i);
+    for (size_t i = 0; covered && i < all->count; i++)
+        if (covered[i])
+            free(all->channels[i].samples);
+        else
+            all->channels[kept++] = all->channels[i];
+    all->count = covered ? kept : all->count;
+    free(covered);
+}
+
+/* Of every device the outermost part that has a meter, once: no channel's joules are in another's.  ERR_NO_DATA
+ * without a sample of power. */
+static enum err power_samples_read(const char *directory, unsigned start, struct power_samples *out,
+                                   struct error *why)
+{
+    const struct samples_query query = {.kind = SAMPLES_ENERGY};
+    struct samples_found found;
+    enum err err = samples_read(directory, start, &query, take_sample, out, &found, why);
+    if (err == ERR_NOT_FOUND)
+        return err_set(why, ERR_NO_DATA, "the run has no samples");
+    if (err)
+        return err;
+    drop_covered(out);
+    return out->count ? ERR_OK : err_set(why, ERR_NO_DATA, "the run has no samples of power");
+}
+
+static void power_samples_release(struct power_samples *samples)
+{
+    for (size_t i = 0; i < samples->count; i++)
+        free(samples->channels[i].samples);
+    free(samples->channels);
 }
 
 /* ---- power ---- */
@@ -107,26 +222,17 @@ static void put_power(struct figure *figure, const struct laps *laps)
 
 /* ---- requests ---- */
 
-/* Each in the first lane that is free: as many lanes as there are requests at once. */
-static size_t put_requests(struct figure *figure, struct figure_panel *panel,
-                           const struct request_spans *spans)
+/* As many lanes as there are requests at once. */
+static size_t put_requests(struct figure *figure, struct figure_panel *panel, struct spans *spans)
 {
-    double free_from[LANES_MOST];
-    size_t lanes = 0;
+    size_t lanes = spans_lay_lanes(spans, LANES_MOST);
     struct figure_series *prefill =
         figure_series(figure, panel, FIGURE_BOXES, FIGURE_ORANGE, "to the first token");
     struct figure_series *decode =
         figure_series(figure, panel, FIGURE_BOXES, FIGURE_BLUE, "answering");
     for (size_t i = 0; i < spans->count; i++) {
-        const struct request_span *span = &spans->items[i];
-        size_t lane = 0;
-        while (lane < lanes && free_from[lane] > span->from)
-            lane++;
-        if (lane == LANES_MOST)
-            lane = LANES_MOST - 1;
-        lanes = lane == lanes ? lanes + 1 : lanes;
-        free_from[lane] = span->to;
-        double low = (double)lane + 0.62, high = (double)lane + 1.38;
+        const struct span *span = &spans->items[i];
+        double low = (double)span->lane + 0.62, high = (double)span->lane + 1.38;
         double first = is_known(span->first_token) ? span->first_token : span->from;
         series_add4(prefill, span->from, first, low, high);
         series_add4(decode, first, span->to, low, high);
@@ -142,7 +248,7 @@ static int by_value(const void *a, const void *b)
 
 /* How many are under way, as it changes; over the page's columns the most of each. */
 static enum err put_alive(struct figure *figure, struct figure_panel *panel,
-                          const struct request_spans *spans, double from, double to)
+                          const struct spans *spans, double from, double to)
 {
     size_t count = spans->count, sent = 0, ended = 0;
     double *starts = malloc(count * sizeof *starts), *ends = malloc(count * sizeof *ends);
@@ -180,8 +286,8 @@ static enum err put_alive(struct figure *figure, struct figure_panel *panel,
     return ERR_OK;
 }
 
-static enum err put_spans(struct figure *figure, struct request_spans *spans, double from,
-                          double to, const char *label)
+static enum err put_spans(struct figure *figure, struct spans *spans, double from, double to,
+                          const char *label)
 {
     bool one_by_one = spans->count <= REQUESTS_DRAWN;
     struct figure_panel *panel = figure_panel(figure, label, "requests");
@@ -191,7 +297,6 @@ static enum err put_spans(struct figure *figure, struct request_spans *spans, do
         panel->y.from_zero = true;
         return put_alive(figure, panel, spans, from, to);
     }
-    qsort(spans->items, spans->count, sizeof *spans->items, by_start);
     size_t lanes = put_requests(figure, panel, spans);
     panel->y.low = 0.4;
     panel->y.high = (double)lanes + 0.6;
@@ -220,7 +325,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* The extent of every start that has a request, in their order. */
-static void find_laps(const struct request_spans *spans, struct laps *laps)
+static void find_laps(const struct spans *spans, struct laps *laps)
 {
     for (size_t i = 0; i < spans->count; i++) {
         struct lap *lap = lap_of(laps, spans->items[i].start);
@@ -249,13 +354,13 @@ static void lay_out(struct laps *laps)
     laps->from = laps->items[0].from;
 }
 
-static void shift_spans(struct request_spans *spans, const struct laps *laps)
+static void shift_spans(struct spans *spans, const struct laps *laps)
 {
     size_t kept = 0;
     for (size_t i = 0; i < spans->count; i++)
         for (size_t k = 0; k < laps->count; k++)
             if (laps->items[k].start == spans->items[i].start) {
-                struct request_span span = spans->items[i];
+                struct span span = spans->items[i];
                 span.from += laps->items[k].shift;
                 span.first_token += laps->items[k].shift;
                 span.to += laps->items[k].shift;
@@ -267,9 +372,9 @@ static void shift_spans(struct request_spans *spans, const struct laps *laps)
 /* What lies between the starts' requests on the wall clock; UNKNOWN where the journal does not tell. */
 static double time_between(const char *directory, const struct laps *laps)
 {
-    struct starts starts;
+    struct journal_starts starts;
     double sum = 0;
-    if (starts_read(directory, &starts, NULL))
+    if (journal_starts_read(directory, &starts, NULL))
         return UNKNOWN;
     for (size_t i = 1; i < laps->count; i++) {
         const struct lap *before = &laps->items[i - 1], *after = &laps->items[i];
@@ -280,7 +385,7 @@ static double time_between(const char *directory, const struct laps *laps)
                              : UNKNOWN;
         sum += apart + after->from - before->to;
     }
-    starts_release(&starts);
+    journal_starts_release(&starts);
     return sum;
 }
 
@@ -323,14 +428,6 @@ static void note_starts(struct figure *figure, const char *directory, const stru
 
 /* ---- both ---- */
 
-/* A run of the Python IPW has no samples: that is the first thing to say of it. */
-static enum err check_samples(const char *directory, struct error *why)
-{
-    char path[FILE_PATH_MAX];
-    bool is_there = str_format(path, sizeof path, "%s/samples.csv", directory) && file_exists(path);
-    return is_there ? ERR_OK : err_set(why, ERR_NO_DATA, "the run has no samples.csv");
-}
-
 static enum err read_power(const char *directory, struct laps *laps, struct error *why)
 {
     bool any = false;
@@ -346,7 +443,7 @@ static enum err read_power(const char *directory, struct laps *laps, struct erro
 }
 
 static enum err draw_both(const struct run_table *table, const struct laps *laps,
-                          struct request_spans *spans, struct figure *figure)
+                          struct spans *spans, struct figure *figure)
 {
     bool several = laps->count > 1;
     draw_heading(figure, table, "Power over time");
@@ -366,10 +463,10 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
 {
     const char *directory = source->table->directory;
     struct laps laps = {.count = 0};
-    struct request_spans spans = {0};
-    enum err err = check_samples(directory, why);
-    if (!err)
-        err = request_spans_read(directory, &spans, why);
+    struct spans spans = {0};
+    /* A run of the Python IPW has no samples: that is the first thing to say of it. */
+    enum err err = samples_starts(directory) ? spans_load_requests(directory, &spans, why)
+                                             : err_set(why, ERR_NO_DATA, "the run has no samples");
     if (!err) {
         find_laps(&spans, &laps);
         lay_out(&laps);
@@ -379,7 +476,7 @@ static enum err draw(const struct plot_source *source, struct figure *figure, st
         err = draw_both(source->table, &laps, &spans, figure);
     for (size_t i = 0; i < laps.count; i++)
         power_samples_release(&laps.items[i].samples);
-    request_spans_release(&spans);
+    spans_release(&spans);
     return err;
 }
 

@@ -143,7 +143,7 @@ static void value_text(char *to, const struct jv *object, const struct jv *value
     if (jv_text(value))
         str_copy(to, CELL_MAX, plain_text(jv_text(value)).text);
     else if (jv_is_bool(value))
-        str_copy(to, CELL_MAX, jv_truth(value, false) ? "yes" : "no");
+        str_copy(to, CELL_MAX, jv_bool(value, false) ? "yes" : "no");
     else
         number_text(to, jv_number(value), jv_number(beside(object, key, ERROR_SUFFIX)), unit);
     if (jv_first(object) && !jv_text(value))

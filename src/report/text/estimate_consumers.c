@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 
 static int by_joules(const void *left, const void *right)
 {
@@ -41,7 +42,7 @@ static void short_name(char *to, const char *name)
         return;
     }
     name += length - (CONSUMER_NAME_MOST - 1); /* the end tells more than the beginning */
-    while ((*name & 0xc0) == 0x80)             /* not inside of a character */
+    while (utf8_is_continuation(*name))             /* not inside of a character */
         name++;
     str_format(to, CONSUMER_NAME_MOST + 8, "…%s", name);
 }

@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "graph/count.h"
 #include "graph/reader.h"
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "report/text/format.h"
 #include "report/text/listing.h"
 

@@ -10,6 +10,7 @@
 #include "core/grow.h"
 #include "core/text.h"
 #include "core/units.h"
+#include "core/utf8.h"
 
 void table_init(struct table *table, const struct table_column *columns, size_t width)
 {
@@ -63,7 +64,7 @@ size_t display_width(const char *string)
 {
     size_t width = 0;
     for (; *string; string++)
-        width += ((unsigned char)*string & 0xC0) != 0x80; /* continuation bytes take no column */
+        width += !utf8_is_continuation(*string); /* continuation bytes take no column */
     return width;
 }
 

@@ -33,7 +33,7 @@ struct campaign {
     const struct layers_options *options;
     const atomic_bool *cancel;
     struct layers_model *model;
-    struct workload workload;
+    struct layers_workload workload;
     struct replay_times times[LAYERS_SETTINGS_MAX];
     nanos began;
     double window_s;
@@ -480,7 +480,7 @@ struct listener {
 static void *listen_for_signals(void *argument)
 {
     struct listener *listener = argument;
-    thread_settle("ipw-signals", -1);
+    thread_name("ipw-signals", -1);
     while (!atomic_load(&listener->over)) {
         int number = proc_poll_signal(50 * NS_PER_MS);
         if (number) {

@@ -27,7 +27,7 @@ static uint32_t tokens_needed(const struct layers_options *options)
     return options->prompts[options->prompt_count - 1] + options->generate;
 }
 
-static enum err choose_context(struct workload *workload, const char *path, struct error *why)
+static enum err choose_context(struct layers_workload *workload, const char *path, struct error *why)
 {
     const struct layers_options *options = workload->options;
     const struct engine_model_facts *facts = engine_model_facts(workload->model);
@@ -46,7 +46,7 @@ static enum err choose_context(struct workload *workload, const char *path, stru
 }
 
 /* Any tokens will do: which token it is does not change the cost of computing it. */
-static enum err draw_tokens(struct workload *workload)
+static enum err draw_tokens(struct layers_workload *workload)
 {
     struct random draws = random_seeded(workload->options->seed);
     int vocabulary = engine_model_facts(workload->model)->vocabulary;
@@ -56,7 +56,7 @@ static enum err draw_tokens(struct workload *workload)
     return workload->tokens ? ERR_OK : ERR_NO_MEMORY;
 }
 
-static enum err open_contexts(struct workload *workload, const atomic_bool *cancel,
+static enum err open_contexts(struct layers_workload *workload, const atomic_bool *cancel,
                               struct error *why)
 {
     struct engine_context_options options = {
@@ -79,12 +79,12 @@ static enum err open_contexts(struct workload *workload, const atomic_bool *canc
     return ERR_OK;
 }
 
-enum err workload_open(struct workload *workload, const char *path,
+enum err workload_open(struct layers_workload *workload, const char *path,
                        const struct layers_options *options, const atomic_bool *cancel,
                        struct error *why)
 {
     struct engine_model_options how = {.gpu_layers = options->gpu_layers};
-    *workload = (struct workload){.options = options};
+    *workload = (struct layers_workload){.options = options};
     enum err err = engine_model_open(path, &how, &workload->model, why);
     if (!err)
         err = choose_context(workload, path, why);
@@ -98,19 +98,19 @@ enum err workload_open(struct workload *workload, const char *path,
     return open_contexts(workload, cancel, why);
 }
 
-void workload_close(struct workload *workload)
+void workload_close(struct layers_workload *workload)
 {
     engine_context_close(workload->plain);
     engine_context_close(workload->timed);
     engine_model_close(workload->model);
     segment_timer_release(&workload->timer);
     free(workload->tokens);
-    *workload = (struct workload){0};
+    *workload = (struct layers_workload){0};
 }
 
 /* ---- computing ---- */
 
-static enum err compute(struct workload *workload, bool timed, size_t from, size_t count,
+static enum err compute(struct layers_workload *workload, bool timed, size_t from, size_t count,
                         unsigned stride, struct error *why)
 {
     if (timed)
@@ -124,7 +124,7 @@ static enum err compute(struct workload *workload, bool timed, size_t from, size
     return err;
 }
 
-enum err workload_record(struct workload *workload, enum layers_granularity granularity,
+enum err workload_record(struct layers_workload *workload, enum layers_granularity granularity,
                          struct error *why)
 {
     const struct layers_options *options = workload->options;
@@ -147,7 +147,7 @@ enum err workload_record(struct workload *workload, enum layers_granularity gran
 }
 
 /* What a setting needs before its passes: the prompt that tokens are generated after. */
-static enum err prepare(struct workload *workload, bool timed, const struct layers_setting *setting,
+static enum err prepare(struct layers_workload *workload, bool timed, const struct layers_setting *setting,
                         struct error *why)
 {
     struct engine_context *context = timed ? workload->timed : workload->plain;
@@ -158,7 +158,7 @@ static enum err prepare(struct workload *workload, bool timed, const struct laye
     return compute(workload, timed, 0, setting->prompt, 1, why);
 }
 
-static enum err generate(struct workload *workload, bool timed,
+static enum err generate(struct layers_workload *workload, bool timed,
                          const struct layers_setting *setting, struct error *why)
 {
     enum err err = ERR_OK;
@@ -171,7 +171,7 @@ static enum err generate(struct workload *workload, bool timed,
 
 /* One pass: the prompt from nothing, or the generated tokens after it.  ERR_NO_DATA when the KV cache
  * of the model cannot be rewound and the context is full. */
-static enum err run_pass(struct workload *workload, bool timed,
+static enum err run_pass(struct layers_workload *workload, bool timed,
                          const struct layers_setting *setting, struct error *why)
 {
     if (setting->phase == LAYERS_DECODE)
@@ -200,7 +200,7 @@ static void add_counts(struct replay_times *times, const struct segment_timer *t
     times->graph_s += timer->graph_s;
 }
 
-static enum err run_passes(struct workload *workload, const struct layers_setting *setting,
+static enum err run_passes(struct layers_workload *workload, const struct layers_setting *setting,
                            double length_s, struct layers_window *window, struct error *why)
 {
     nanos until = window->from + from_seconds(length_s);
@@ -214,7 +214,7 @@ static enum err run_passes(struct workload *workload, const struct layers_settin
     return err == ERR_NO_DATA && window->passes ? ERR_OK : err;
 }
 
-enum err workload_window(struct session *session, struct workload *workload,
+enum err workload_window(struct session *session, struct layers_workload *workload,
                          const struct layers_setting *setting, double length_s,
                          struct replay_times *times, struct layers_window *window,
                          struct error *why)
@@ -250,7 +250,7 @@ enum err workload_window(struct session *session, struct workload *workload,
 
 /* ---- instrumentation overhead ---- */
 
-static enum err timed_pass(struct workload *workload, bool timed,
+static enum err timed_pass(struct layers_workload *workload, bool timed,
                            const struct layers_setting *setting, struct pass_durations *durations,
                            double *seconds_taken, struct error *why)
 {
@@ -264,7 +264,7 @@ static enum err timed_pass(struct workload *workload, bool timed,
     return err;
 }
 
-enum err workload_pass_seconds(struct workload *workload, const struct layers_setting *setting,
+enum err workload_pass_seconds(struct layers_workload *workload, const struct layers_setting *setting,
                                double *pass_s, struct error *why)
 {
     return timed_pass(workload, false, setting, NULL, pass_s, why);
@@ -278,7 +278,7 @@ static double shortest_of(const struct pass_durations *durations)
     return shortest;
 }
 
-enum err workload_overhead(struct workload *workload, const struct layers_setting *setting,
+enum err workload_overhead(struct layers_workload *workload, const struct layers_setting *setting,
                            double *extra_s, double *pass_s, struct error *why)
 {
     enum { FEWEST = 3, MOST = 15 };

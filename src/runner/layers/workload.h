@@ -19,7 +19,7 @@ struct pass_durations {
     size_t count; /* of all; the oldest are overwritten */
 };
 
-struct workload {
+struct layers_workload {
     const struct layers_options *options;
     struct engine_model *model;
     struct engine_context *plain, *timed;
@@ -29,13 +29,13 @@ struct workload {
     struct pass_durations *durations; /* where those of passes are added; not owned; may be NULL */
 };
 
-enum err workload_open(struct workload *workload, const char *path,
+enum err workload_open(struct layers_workload *workload, const char *path,
                        const struct layers_options *options, const atomic_bool *cancel,
                        struct error *why) MUST_USE;
-void workload_close(struct workload *workload);
+void workload_close(struct layers_workload *workload);
 
 /* Records the compute graphs of every phase, at the granularity. */
-enum err workload_record(struct workload *workload, enum layers_granularity granularity,
+enum err workload_record(struct layers_workload *workload, enum layers_granularity granularity,
                          struct error *why) MUST_USE;
 
 /* ---- windows ---- */
@@ -52,18 +52,18 @@ struct replay_times {
 void replay_times_reset(struct replay_times *times, size_t slots);
 
 /* One window of at least length_s.  A plain one gets its energy from the session. */
-enum err workload_window(struct session *session, struct workload *workload,
+enum err workload_window(struct session *session, struct layers_workload *workload,
                          const struct layers_setting *setting, double length_s,
                          struct replay_times *times, struct layers_window *window,
                          struct error *why) MUST_USE;
 
 /* What stops add to a pass, from alternating plain and timed passes: the shortest of each, since other
  * load on the machine only lengthens them. */
-enum err workload_overhead(struct workload *workload, const struct layers_setting *setting,
+enum err workload_overhead(struct layers_workload *workload, const struct layers_setting *setting,
                            double *extra_s, double *pass_s, struct error *why) MUST_USE;
 
 /* How long one plain pass takes. */
-enum err workload_pass_seconds(struct workload *workload, const struct layers_setting *setting,
+enum err workload_pass_seconds(struct layers_workload *workload, const struct layers_setting *setting,
                                double *pass_s, struct error *why) MUST_USE;
 
 /* An idle window, with the model loaded.  threads 0: nothing runs; otherwise so many busy-wait as an

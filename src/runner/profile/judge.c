@@ -100,7 +100,7 @@ static enum err count_jobs(const struct profile *profile, uint64_t *out, struct 
 {
     struct job_count jobs = {profile, 0};
     uint64_t damaged;
-    enum err err = journal_records(profile->journal_path, 0, count_job, &jobs, &damaged, why);
+    enum err err = journal_records(profile->journal_path, count_job, &jobs, &damaged, why);
     *out = jobs.count;
     return err;
 }
@@ -180,7 +180,7 @@ static void *reader_main(void *argument)
     struct judge_pool *pool = argument;
     struct error why = {0};
     uint64_t damaged;
-    enum err err = journal_records(pool->profile->journal_path, 0, push_job, pool, &damaged, &why);
+    enum err err = journal_records(pool->profile->journal_path, push_job, pool, &damaged, &why);
     if (err && err != ERR_INTERRUPTED)
         profile_fail(pool->profile, err, &why);
     pthread_mutex_lock(&pool->lock);

@@ -21,7 +21,8 @@
 
 void profile_write_samples(struct profile *profile)
 {
-    if (profile->writes_samples && samples_log_append(&profile->samples) != ERR_OK)
+    /* A full disk must not end the run for its samples: they are reported as missing. */
+    if (profile->writes_samples && (profile->samples_err = samples_log_append(&profile->samples)))
         profile->writes_samples = false;
     profile->samples_at = clock_now();
 }
@@ -70,7 +71,7 @@ static void *committer_main(void *argument)
     struct committer *committer = argument;
     struct profile *profile = committer->profile;
     struct error why = {0};
-    thread_settle("ipw-commit", -1);
+    thread_name("ipw-commit", -1);
     while (!atomic_load(&committer->stop)) {
         thread_sleep(COMMIT_PERIOD);
         enum err err = journal_sync(&profile->journal, &why);

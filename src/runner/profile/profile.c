@@ -118,8 +118,7 @@ static void close_run(struct profile *profile)
     } else if (profile->lock_fd >= 0) {
         run_dir_drop(profile->directory); /* nothing was written into it */
     }
-    if (profile->samples_fd >= 0)
-        close(profile->samples_fd);
+    samples_close(&profile->samples_file); /* what it could not write was reported */
     if (profile->lock_fd >= 0)
         close(profile->lock_fd);
     resume_release(&profile->resume);
@@ -140,7 +139,7 @@ enum err profile_run(struct session *session, const struct host_report *host,
     profile->host = host;
     profile->session = session;
     profile->result = out;
-    profile->lock_fd = profile->samples_fd = -1;
+    profile->lock_fd = profile->samples_file.fd = -1;
     profile->resume = resume_nothing();
     profile->spent = run_energy_unknown("no query was sent");
     pthread_mutex_init(&profile->lock, NULL);

@@ -205,38 +205,22 @@ void records_grade(const struct profile *profile, const char *key, const char *g
 
 /* ---- spans ---- */
 
-static const char *const SPAN_NAMES[SPAN_COUNT] = {
-    [SPAN_REQUEST] = "request",
-    [SPAN_FAILED_ATTEMPT] = "failed_attempt",
-    [SPAN_JUDGE] = "judge",
-};
-
 void records_span(const struct profile *profile, enum span_kind kind, const char *key,
                   unsigned attempt, const struct completion *reply, struct text *line)
 {
-    struct json json;
-    text_clear(line);
-    json_init(&json, line, false);
-    json_object(&json, NULL);
-    json_string(&json, "key", key);
-    json_integer(&json, "start", profile->start);
-    json_string(&json, "span", SPAN_NAMES[kind]);
-    json_integer(&json, "attempt", attempt);
-    json_number(&json, "from_s", seconds(reply->sent - profile->zero));
-    if (reply->first_token)
-        json_number(&json, "first_token_s", seconds(reply->first_token - profile->zero));
-    json_number(&json, "to_s", seconds(reply->done - profile->zero));
-    if (reply->prompt_tokens >= 0)
-        json_integer(&json, "input_tokens", reply->prompt_tokens);
-    if (reply->output_tokens >= 0)
-        json_integer(&json, "output_tokens", reply->output_tokens);
-    /* Each chunk after the one before, in whole microseconds: half the size of full times. */
-    json_array(&json, "piece_gaps_us");
-    nanos before = reply->first_token ? reply->first_token : reply->sent;
-    for (size_t i = 0; i < reply->arrivals.count; i++) {
-        json_integer(&json, NULL, (reply->arrivals.times[i] - before) / NS_PER_US);
-        before += (reply->arrivals.times[i] - before) / NS_PER_US * NS_PER_US;
-    }
-    json_array_end(&json);
-    json_object_end(&json);
+    struct span_line span = {
+        .key = key,
+        .kind = kind,
+        .start = profile->start,
+        .attempt = attempt,
+        .from_s = seconds(reply->sent - profile->zero),
+        .first_token_s = span_s(profile->zero, reply->first_token),
+        .to_s = seconds(reply->done - profile->zero),
+        .input_tokens = reply->prompt_tokens,
+        .output_tokens = reply->output_tokens,
+        .pieces_from = reply->first_token ? reply->first_token : reply->sent,
+        .pieces = reply->arrivals.times,
+        .piece_count = reply->arrivals.count,
+    };
+    span_to_json(&span, line);
 }

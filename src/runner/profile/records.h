@@ -9,6 +9,7 @@
 #include "core/energy.h"
 #include "core/err.h"
 #include "graders/grader.h"
+#include "rundir/spans.h"
 
 struct profile;
 struct query;
@@ -66,14 +67,7 @@ void records_judge_energy(const struct profile *profile, const struct judgement 
 /* An energy line for a query whose energy, or whose judge's energy, stays unknown. */
 void records_no_energy(const char *key, bool judge, const char *why, struct text *line);
 
-/* Lines of spans.jsonl: a request has ended.  Times are in seconds from the start's zero; attempt counts
- * from 1. */
-enum span_kind {
-    SPAN_REQUEST,        /* a query's last attempt */
-    SPAN_FAILED_ATTEMPT, /* one before it */
-    SPAN_JUDGE,          /* a judgement */
-    SPAN_COUNT
-};
+/* A line of spans.jsonl: a request has ended.  attempt counts from 1. */
 void records_span(const struct profile *profile, enum span_kind kind, const char *key,
                   unsigned attempt, const struct completion *reply, struct text *line);
 

@@ -204,10 +204,10 @@ static enum err name_directory(struct profile *profile, struct error *why)
     if (!str_format(profile->directory, sizeof profile->directory, "%s/%s", parent, name))
         return err_set(why, ERR_USAGE, "the path of the run directory is too long: %s/%s", parent,
                        name);
-    str_format(profile->journal_path, sizeof profile->journal_path, "%s/records.jsonl",
-               profile->directory);
-    str_format(profile->spans_path, sizeof profile->spans_path, "%s/spans.jsonl",
-               profile->directory);
+    run_path_file(profile->directory, RUN_FILE_RECORDS, profile->journal_path,
+                  sizeof profile->journal_path);
+    run_path_file(profile->directory, RUN_FILE_SPANS, profile->spans_path,
+                  sizeof profile->spans_path);
     return ERR_OK;
 }
 
@@ -267,12 +267,8 @@ static enum err take_directory(struct profile *profile, struct error *why)
     if (err)
         return err;
     profile->start = profile->resume.starts + 1;
-    if (profile->start == 1)
-        str_format(profile->samples_path, sizeof profile->samples_path, "%s/samples.csv",
-                   profile->directory);
-    else
-        str_format(profile->samples_path, sizeof profile->samples_path, "%s/samples-%u.csv",
-                   profile->directory, profile->start);
+    run_path_samples(profile->directory, profile->start, profile->samples_path,
+                     sizeof profile->samples_path);
     str_copy(profile->result->directory, sizeof profile->result->directory, profile->directory);
     return ERR_OK;
 }
@@ -293,13 +289,6 @@ static enum err close_unsettled(struct profile *profile, struct error *why)
     return err;
 }
 
-/* A full disk must not end the run for its samples: they are noted as missing. */
-static enum err put_samples(const char *bytes, void *context)
-{
-    struct profile *profile = context;
-    return profile->samples_err = file_write_all(profile->samples_fd, bytes, strlen(bytes));
-}
-
 static enum err open_files(struct profile *profile, struct error *why)
 {
     enum err err = journal_open(&profile->journal, profile->journal_path, why);
@@ -311,15 +300,12 @@ static enum err open_files(struct profile *profile, struct error *why)
         return err;
     }
     profile->has_files = true;
-    profile->samples_fd =
-        open(profile->samples_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (profile->samples_fd < 0)
-        return err_set(why, ERR_IO, "cannot write %s: %m", profile->samples_path);
-    err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero, put_samples,
-                           profile);
+    err = samples_create(&profile->samples_file, profile->samples_path, why);
+    if (!err && (err = samples_log_init(&profile->samples, profile->session->sampler, profile->zero,
+                                        &profile->samples_file)))
+        err_set(why, err, "%s", err_text(err));
     profile->writes_samples = !err;
-    return err ? err_set(why, err, "cannot write %s: %s", profile->samples_path, err_text(err))
-               : ERR_OK;
+    return err;
 }
 
 /* ---- idle power and warm-up ---- */

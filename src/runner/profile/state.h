@@ -17,12 +17,13 @@
 #include "core/units.h"
 #include "metrics/efficiency.h"
 #include "rundir/journal.h"
+#include "rundir/samples.h"
 #include "runner/host_report.h"
 #include "runner/profile/profile.h"
 #include "runner/profile/resume.h"
 #include "runner/profile/settle.h"
 #include "runner/profile/supply.h"
-#include "runner/samples_csv.h"
+#include "runner/samples_log.h"
 
 struct prices;
 
@@ -55,8 +56,8 @@ struct profile {
     struct resume resume;   /* what earlier starts left; zero for a new run */
     struct journal journal; /* records.jsonl */
     struct journal spans;   /* spans.jsonl */
+    struct samples_writer samples_file;
     struct samples_log samples;
-    int samples_fd;
     enum err samples_err; /* why samples are missing */
 
     /* Shared by the threads. */

@@ -403,7 +403,7 @@ static enum err summarize(struct profile *profile, struct sums *sums, struct err
 {
     struct summary *summary = &profile->result->summary;
     struct journal_index *index;
-    enum err err = journal_index_new(&index, profile->journal_path, 0, why);
+    enum err err = journal_index_new(&index, profile->journal_path, why);
     if (!err)
         err = sum_records(profile, index, sums, why);
     if (!err)

@@ -305,7 +305,7 @@ static void *worker_main(void *argument)
     struct worker *worker = argument;
     struct profile *profile = worker->profile;
     struct error why = {0};
-    thread_settle("ipw-worker", -1);
+    thread_name("ipw-worker", -1);
     while (!atomic_load(&profile->stop)) {
         struct query query;
         bool end;

@@ -1,14 +1,17 @@
 /* RAPL through the perf PMU "power": the path that needs the least privilege (CAP_PERFMON, or
  * perf_event_paranoid at 0) and that the kernel has already widened to 64 bits. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <inttypes.h>
+#include <linux/perf_event.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/text.h"
 #include "port/fs.h"
-#include "port/perf_event.h"
 #include "sensors/rapl/rapl.h"
 
 #define PMU "/sys/bus/event_source/devices/power"
@@ -125,14 +128,57 @@ static enum err perf_list(const struct rapl_cpu *cpu, struct rapl_table *out,
     return ERR_UNSUPPORTED;
 }
 
+/* ---- the counter ---- */
+
+/* Under a root prefix the counter is the text file ROOT/dev/perf/<pmu type>/<config in hex>/cpu<N>, so that a test can
+ * script it. */
+static enum err open_scripted(uint32_t pmu_type, uint64_t config, int cpu, int *fd)
+{
+    char path[FS_PATH_MAX];
+    str_format(path, sizeof path, "/dev/perf/%" PRIu32 "/%" PRIx64 "/cpu%d", pmu_type, config, cpu);
+    return fs_open(path, fd);
+}
+
+static enum err open_counter(uint32_t pmu_type, uint64_t config, int cpu, int *fd)
+{
+    if (fs_root()[0])
+        return open_scripted(pmu_type, config, cpu, fd);
+    struct perf_event_attr attr = {
+        .type = pmu_type,
+        .size = sizeof attr,
+        .config = config,
+    };
+    long result = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (result < 0) {
+        *fd = -1;
+        return err_from_errno(errno);
+    }
+    *fd = (int)result;
+    return ERR_OK;
+}
+
+static enum err read_counter(int fd, uint64_t *out)
+{
+    if (fs_root()[0])
+        return fs_pread_u64(fd, out);
+    uint64_t count;
+    ssize_t n = read(fd, &count, sizeof count);
+    if (n < 0)
+        return err_from_errno(errno);
+    if (n != (ssize_t)sizeof count)
+        return ERR_LOST; /* end of file: the event went into an error state */
+    *out = count;
+    return ERR_OK;
+}
+
 static enum err perf_open(struct rapl_domain *domain)
 {
-    return perf_event_open_counter(domain->pmu_type, domain->selector, domain->cpu, &domain->fd);
+    return open_counter(domain->pmu_type, domain->selector, domain->cpu, &domain->fd);
 }
 
 static enum err perf_read(const struct rapl_domain *domain, uint64_t *count)
 {
-    return perf_event_read(domain->fd, count);
+    return read_counter(domain->fd, count);
 }
 
 static void perf_denied(const struct rapl_domain *domain, struct rapl_note *note)

@@ -8,7 +8,7 @@
 #include "port/json_read.h"
 #include "support/hardware_file.h"
 #include "support/tree.h"
-#include "support/ways.h"
+#include "support/hardware_paths.h"
 
 static struct hardware device;
 static struct text changed;
@@ -316,7 +316,7 @@ static void products_run_on_what_the_device_has(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         enum precision used;
         double flops = hardware_matmul_flops(&device, CASES[i].asked, &used);
-        double joules = product_joules(&device, CASES[i].asked);
+        double joules = matmul_joules(&device, CASES[i].asked);
         assert_int_equal(used, CASES[i].used);
         assert_int_equal(is_known(flops), is_known(CASES[i].flops));
         assert_int_equal(is_known(joules), is_known(CASES[i].joules));
@@ -343,21 +343,21 @@ static void products_of_other_formats_run_where_they_cost_least(void **state)
     enum precision used;
     struct error why = {0};
     add_units(device.vector_flops, device.vector_joules, PRECISION_FP16, 20e12, 10e-12);
-    assert_near(product_joules(&device, PRECISION_FP16), 10e-12, 1e-20);
+    assert_near(matmul_joules(&device, PRECISION_FP16), 10e-12, 1e-20);
     assert_near(hardware_matmul_flops(&device, PRECISION_FP8, &used), 100e12, 1);
     assert_int_equal(used, PRECISION_BF16); /* on the units for matrices */
-    assert_near(product_joules(&device, PRECISION_FP4), 2e-12, 1e-20);
+    assert_near(matmul_joules(&device, PRECISION_FP4), 2e-12, 1e-20);
     add_units(device.matrix_flops, device.matrix_joules, PRECISION_FP16, 150e12, 2e-12);
     assert_near(hardware_matmul_flops(&device, PRECISION_FP8, &used), 150e12, 1);
     assert_int_equal(used, PRECISION_FP16);
     add_units(device.matrix_flops, device.matrix_joules, PRECISION_FP4, 400e12, 0.5e-12);
     assert_near(hardware_matmul_flops(&device, PRECISION_FP4, &used), 400e12, 1);
     assert_int_equal(used, PRECISION_FP4);
-    assert_near(product_joules(&device, PRECISION_FP4), 0.5e-12, 1e-20);
+    assert_near(matmul_joules(&device, PRECISION_FP4), 0.5e-12, 1e-20);
     hardware_matmul_flops(&device, PRECISION_INT4, &used);
     assert_int_equal(used, PRECISION_INT8); /* fp4 does not hold it */
     /* What is done to activations is done in 16 bits, the cheaper of them. */
-    assert_near(other_joules(&device, PRECISION_FP4), 10e-12, 1e-20);
+    assert_near(elementwise_joules(&device, PRECISION_FP4), 10e-12, 1e-20);
     assert_int_equal(hardware_check(&device, &why), ERR_OK);
 }
 
@@ -375,13 +375,13 @@ static void units_of_no_use_are_refused(void **state)
 static void the_rest_runs_on_the_vector_units(void **state)
 {
     (void)state;
-    assert_near(other_flops(&device, PRECISION_BF16), 10e12, 1);
-    assert_near(other_joules(&device, PRECISION_INT8), 20e-12, 1e-20);
-    assert_false(is_known(other_flops(&device, PRECISION_FP64)));
+    assert_near(elementwise_flops(&device, PRECISION_BF16), 10e12, 1);
+    assert_near(elementwise_joules(&device, PRECISION_INT8), 20e-12, 1e-20);
+    assert_false(is_known(elementwise_flops(&device, PRECISION_FP64)));
     device.vector_flops[PRECISION_FP32].value =
         UNKNOWN; /* and where there are none, with the rest */
-    assert_near(other_flops(&device, PRECISION_BF16), 100e12, 1);
-    assert_near(other_joules(&device, PRECISION_BF16), 2e-12, 1e-20);
+    assert_near(elementwise_flops(&device, PRECISION_BF16), 100e12, 1);
+    assert_near(elementwise_joules(&device, PRECISION_BF16), 2e-12, 1e-20);
 }
 
 static void the_weakest_evidence_counts(void **state)

@@ -1,6 +1,6 @@
 /* The catalog as it is in the program: every entry has what the format promises, and what its file says. */
 #include "support/unit.h"
-#include "support/ways.h"
+#include "support/hardware_paths.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -95,7 +95,7 @@ static void look_at_widths(const struct hardware *hardware)
     for (size_t i = 0; i < sizeof BY_WIDTH / sizeof *BY_WIDTH; i++) {
         enum precision used;
         double flops = hardware_matmul_flops(hardware, BY_WIDTH[i], &used);
-        double joules = product_joules(hardware, BY_WIDTH[i]);
+        double joules = matmul_joules(hardware, BY_WIDTH[i]);
         if (!is_known(flops))
             continue;
         if (flops < slower || joules > cheaper * 1.0001)

@@ -392,7 +392,7 @@ static void faults_keep_what_had_arrived(void **state)
         {"die:after=content,how=close", ERR_LOST, true, "in the middle", "Hello"},
         {"die:after=content,how=close,frame=close", ERR_LOST, true,
          "before the completion was finished", "Hello"},
-        {"die:after=request", ERR_LOST, true, "broke the connection", ""},
+        {"die:after=request", ERR_LOST, true, "closed the connection", ""},
         {"die:after=headers,how=close", ERR_LOST, true, "", ""},
         {"cut", ERR_LOST, true, "before the completion was finished", "Hello"},
         {"malformed", ERR_BAD_VALUE, false, "invalid JSON: {\"choices\": [oops", "Hello"},

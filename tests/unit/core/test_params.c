@@ -96,7 +96,7 @@ static void values_are_read_by_type(void **state)
                   {"none", true, true},
                   {"none", false, false}};
     for (size_t i = 0; i < sizeof TRUTHS / sizeof *TRUTHS; i++) {
-        assert_int_equal(params_truth(&params, TRUTHS[i].key, TRUTHS[i].otherwise, &truth, &why),
+        assert_int_equal(params_bool(&params, TRUTHS[i].key, TRUTHS[i].otherwise, &truth, &why),
                          ERR_OK);
         assert_int_equal(truth, TRUTHS[i].expected);
     }
@@ -105,7 +105,7 @@ static void values_are_read_by_type(void **state)
     assert_int_equal(params_count(&params, "neg", 7, &count, &why), ERR_USAGE);
     assert_int_equal(params_number(&params, "bad", 0, &number, &why), ERR_USAGE);
     assert_string_equal(why.text, "bad=4x: expected a number");
-    assert_int_equal(params_truth(&params, "bad", false, &truth, &why), ERR_USAGE);
+    assert_int_equal(params_bool(&params, "bad", false, &truth, &why), ERR_USAGE);
     assert_contains(why.text, "expected true or false");
     params_release(&params);
 }

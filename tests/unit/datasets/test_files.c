@@ -116,7 +116,7 @@ static void bad_rows_are_reported_with_their_line(void **state)
     assert_contains(items.errors[1], "other");
     assert_contains(items.errors[2], "line 4: a row must be an object");
     assert_contains(items.errors[3], "line 5: the problem is empty");
-    assert_contains(items.errors[4], "line 6: something follows");
+    assert_contains(items.errors[4], "line 6: text after the JSON value");
     assert_int_equal(read_file("q.jsonl", "skip_bad=true"), ERR_OK);
     assert_problems("p0 p6");
     assert_int_equal(items.error_count, 0);

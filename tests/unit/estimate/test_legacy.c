@@ -3,7 +3,7 @@
 #include "estimate/legacy.h"
 
 #include "core/text.h"
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "port/json_read.h"
 #include "support/tree.h"
 #include "support/unit.h"

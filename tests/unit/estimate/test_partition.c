@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "graph/build.h"
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "support/graphs.h"
 #include "support/unit.h"
 

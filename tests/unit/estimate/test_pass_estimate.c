@@ -9,7 +9,7 @@
 #include "support/devices.h"
 #include "support/graphs.h"
 #include "support/unit.h"
-#include "support/ways.h"
+#include "support/hardware_paths.h"
 
 static struct partition cut(const struct graph *graph)
 {
@@ -365,8 +365,8 @@ static bool has(const struct hardware *hardware, enum precision precision)
 {
     enum precision used;
     return is_known(hardware_matmul_flops(hardware, precision, &used)) &&
-           is_known(product_joules(hardware, precision)) &&
-           is_known(other_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
+           is_known(matmul_joules(hardware, precision)) &&
+           is_known(elementwise_joules(hardware, precision)) && is_known(hardware->idle_w.value) &&
            is_known(hardware->limit_w.value) &&
            is_known(hardware_main_memory(hardware)->joules_per_byte.value);
 }

@@ -2,7 +2,7 @@
  * traffic of keys and values, which is counted by hand. */
 #include "estimate/pass_estimate.h"
 
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "port/json_read.h"
 #include "support/unit.h"
 

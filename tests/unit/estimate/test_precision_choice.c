@@ -4,7 +4,7 @@
 
 #include "port/json_read.h"
 #include "support/unit.h"
-#include "support/ways.h"
+#include "support/hardware_paths.h"
 
 /* Which is wider than which, as the formats are defined: the narrower one's numbers are numbers of the wider
  * one, or as good as. */
@@ -72,8 +72,8 @@ static void check_rows(const struct hardware *hardware, const struct pass_estima
                        const struct pass_estimate *narrow)
 {
     enum precision w = wide->config.precision, n = narrow->config.precision;
-    bool others = other_flops(hardware, n) >= other_flops(hardware, w) &&
-                  other_joules(hardware, n) <= other_joules(hardware, w);
+    bool others = elementwise_flops(hardware, n) >= elementwise_flops(hardware, w) &&
+                  elementwise_joules(hardware, n) <= elementwise_joules(hardware, w);
     for (size_t i = 0; i < wide->partition->count; i++) {
         const struct subgraph_estimate *a = &wide->rows[i], *b = &narrow->rows[i];
         bool is_product_alone = wide->partition->subgraphs[i].cost.elementwise <= 0;

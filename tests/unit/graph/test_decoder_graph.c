@@ -105,7 +105,7 @@ static struct graph_cost sum(const struct graph *graph, int layer, enum decoder_
     return sum;
 }
 
-/* What decoder_graph.h says is counted there alone: the answer of shared experts is weighed and added. */
+/* What decoder.h says is counted in the graph alone: the answer of shared experts is weighed and added. */
 static double shared_extra(const struct decoder *decoder, int layer,
                            enum decoder_component component, double tokens)
 {

@@ -1,6 +1,6 @@
 /* The zoo against published figures: parameters to the last one, MACs as far as they are printed. */
 #include "graph/count.h"
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "support/unit.h"
 
 static struct graph build(const char *name, struct graph_options setting)

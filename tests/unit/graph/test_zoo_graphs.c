@@ -5,7 +5,7 @@
 #include "catalog/model.h"
 #include "core/units.h"
 #include "graph/count.h"
-#include "graph/zoo.h"
+#include "graph/zoo/zoo.h"
 #include "support/tsv.h"
 #include "support/unit.h"
 
@@ -214,8 +214,8 @@ static void test_settings_that_cannot_be(void **state)
         const char *name, *says;
         struct graph_options setting;
     } REFUSED[] = {
-        {"resnet50", "a batch of -1", {.batch = -1}},
-        {"resnet50", "a batch of 4000000000", {.batch = INT64_C(4000000000)}},
+        {"resnet50", "batch of -1", {.batch = -1}},
+        {"resnet50", "batch of 4000000000", {.batch = INT64_C(4000000000)}},
         {"resnet50", "no decode", {.phase = GRAPH_DECODE}},
         {"alexnet", "too small", {.image = 8}},
         {"vit_b_16", "multiple of its patch size 16", {.image = 230}},

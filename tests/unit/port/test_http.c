@@ -191,7 +191,7 @@ static void failures_name_the_server(void **state)
         bool connected;
     } CASES[] = {
         {NULL, "/x", ERR_LOST, "is the server running", false},
-        {"die:after=request", "/api/generate", ERR_LOST, "without an answer", true},
+        {"die:after=request", "/api/generate", ERR_LOST, "without a response", true},
         {"die:after=content", "/api/generate", ERR_LOST, "in the middle", true},
         {"die:after=content,how=close", "/api/generate", ERR_LOST, "in the middle", true},
         {"garbage", "/x", ERR_IO, "does not speak HTTP", true},
@@ -225,7 +225,7 @@ static void what_is_no_address_is_refused(void **state)
         struct http_response response;
         struct error why;
         assert_int_equal(get(BAD[i], NULL, &taken, &response, &why), ERR_USAGE);
-        assert_contains(why.text, "address");
+        assert_contains(why.text, "URL");
         http_response_release(&response);
     }
     struct taken taken = {0};
@@ -246,8 +246,8 @@ static void silence_ends_with_the_timeout(void **state)
     NEEDS_HTTP();
     static const struct {
         const char *play, *says;
-    } CASES[] = {{"hang:after=request", "no answer within 0.4 s"},
-                 {"hang:after=content", "did not end within 0.4 s"}};
+    } CASES[] = {{"hang:after=request", "no response within 0.4 s"},
+                 {"hang:after=content", "incomplete response within 0.4 s"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct http *http = open_http();
         struct taken taken = {0};
@@ -299,7 +299,7 @@ static nanos cancel_once(void)
     assert_int_equal(thread_start(&thread, cancel_later, &c), ERR_OK);
     assert_int_equal(http_perform(http, &request, &response, &why), ERR_INTERRUPTED);
     pthread_join(thread, NULL);
-    assert_contains(why.text, "cancelled");
+    assert_contains(why.text, "canceled");
     nanos reaction = response.done - c.set_at;
     http_response_release(&response);
     http_close(http);

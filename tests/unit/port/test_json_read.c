@@ -38,8 +38,8 @@ static void one_value_and_nothing_else_is_taken(void **state)
         {"[1,]", 4, "not JSON at byte 3"},
         {"{\"a\" 1}", 7, "not JSON"},
         {"{\n\n\"a\": x}", 10, "not JSON at byte 8, line 3"},
-        {"{} {}", 5, "something follows the JSON value at byte 2"},
-        {"1 2", 3, "something follows"},
+        {"{} {}", 5, "text after the JSON value at byte 2"},
+        {"1 2", 3, "text after"},
         {"[DONE]", 6, "not JSON"},
         {"\"a\0b\"", 5, "a NUL at byte 2"},
         {"{}\0", 3, "a NUL at byte 2"},
@@ -112,9 +112,9 @@ static void types_are_not_mixed(void **state)
     assert_int_equal(integer, -3);
     assert_true(jv_integer(jv_get(v, "big"), &integer));
     assert_true(integer == INT64_C(9007199254740992));
-    assert_true(jv_truth(jv_get(v, "t"), false));
-    assert_true(jv_truth(jv_get(v, "i"), true));
-    assert_false(jv_truth(NULL, false));
+    assert_true(jv_bool(jv_get(v, "t"), false));
+    assert_true(jv_bool(jv_get(v, "i"), true));
+    assert_false(jv_bool(NULL, false));
     assert_true(jv_is_bool(jv_get(v, "t")) && !jv_is_bool(jv_get(v, "i")));
     assert_true(jv_is_null(jv_get(v, "z")) && jv_is_null(jv_get(v, "none")) && jv_is_null(NULL));
     assert_false(jv_is_null(jv_get(v, "a")));

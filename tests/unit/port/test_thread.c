@@ -38,15 +38,15 @@ static void test_an_early_poke_is_kept_and_taken_once(void **state)
     (void)state;
     struct deadline deadline;
     deadline_init(&deadline);
-    deadline_poke(&deadline);
-    deadline_poke(&deadline);
+    deadline_wake(&deadline);
+    deadline_wake(&deadline);
     assert_true(deadline_wait(&deadline, clock_now() + 3600 * NS_PER_S));
     assert_false(deadline_wait(&deadline, clock_now() + NS_PER_MS));
 }
 
 static void *poke(void *argument)
 {
-    deadline_poke(argument);
+    deadline_wake(argument);
     return NULL;
 }
 
@@ -66,9 +66,9 @@ static void *settle(void *argument)
     char name[32] = "";
     cpu_set_t before, after;
     pthread_getaffinity_np(pthread_self(), sizeof before, &before);
-    thread_settle("a-name-that-is-too-long", -1);
+    thread_name("a-name-that-is-too-long", -1);
     pthread_getname_np(pthread_self(), name, sizeof name);
-    thread_settle("x", CPU_SETSIZE); /* no such CPU: stays where it was */
+    thread_name("x", CPU_SETSIZE); /* no such CPU: stays where it was */
     pthread_getaffinity_np(pthread_self(), sizeof after, &after);
     *(bool *)argument = !strcmp(name, "a-name-that-is-") && CPU_EQUAL(&before, &after);
     return NULL;
@@ -100,7 +100,7 @@ static void *hurry(void *argument)
     struct sched_param one = {.sched_priority = 1};
     bool is_allowed = sched_setscheduler(0, SCHED_FIFO, &one) == 0;
     sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
-    thread_hurry();
+    thread_set_realtime();
     int policy = sched_getscheduler(0);
     *(bool *)argument = is_allowed
                             ? (policy & ~SCHED_RESET_ON_FORK) == SCHED_FIFO && child_is_ordinary()

@@ -12,7 +12,7 @@
 #include "report/html/column.h"
 #include "report/html/html.h"
 #include "report/html/power.h"
-#include "runner/samples_csv.h"
+#include "support/tree.h"
 
 /* ---- columns: read back as the page reads them ---- */
 
@@ -47,7 +47,7 @@ static double value_at(const struct jv *column, size_t row)
         code |= byte_at(data, row * bytes + i) << 8 * i;
     if (code == (UINT32_C(1) << 8 * bytes) - 1)
         return UNKNOWN;
-    return jv_truth(jv_get(column, "log"), false) ? low * exp(code * step) : low + code * step;
+    return jv_bool(jv_get(column, "log"), false) ? low * exp(code * step) : low + code * step;
 }
 
 static struct jv *packed(const double *values, size_t count, unsigned bytes)
@@ -125,30 +125,27 @@ static void zero_and_less_are_laid_evenly(void **state)
 
 /* ---- power ---- */
 
-static char path[] = "/tmp/ipw-samples-XXXXXX";
+static struct tree tree;
 
-static int make_file(void **state)
+static int make_run(void **state)
 {
     (void)state;
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
+    tree_new(&tree);
+    return 0;
 }
 
-static int remove_file(void **state)
+static int remove_run(void **state)
 {
     (void)state;
-    return unlink(path);
+    tree_free(&tree);
+    return 0;
 }
 
 static void write_samples(const char *rows)
 {
-    FILE *file = fopen(path, "we");
-    if (!file) {
-        fail_msg("cannot write %s", path);
-        return;
-    }
-    assert_true(fputs(SAMPLES_HEADER, file) >= 0 && fputs(rows, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    tree_write(&tree, "/samples.csv",
+               "t_s,sensor,device,channel,scope,quantity,unit,value,sum,covered,t_plus_minus_s\n%s",
+               rows);
 }
 
 static double total(const struct power *power, const double *of)
@@ -170,7 +167,7 @@ static void joules_of_all_buckets_are_the_counter_s(void **state)
                   "3.7,r:0,cpu0,package,package,energy,J,,80,0,\n"
                   "4.0,r:0,cpu0,package,package,energy,J,10,83,1,\n"
                   "0.5,r:0,cpu0,temp,none,temperature,C,40,60,1,\n");
-    assert_int_equal(power_read(path, NULL, &power, NULL), ERR_OK);
+    assert_int_equal(power_read(tree.root, 1, NULL, &power, NULL), ERR_OK);
     assert_int_equal(power.count, 1);
     const struct power_channel *channel = power.channels;
     assert_true(fabs(total(&power, channel->joules) - 83) < 1e-9);
@@ -203,7 +200,7 @@ static void the_finest_meter_of_what_counts_is_drawn(void **state)
                   "not a time,rapl:0,cpu0,package,package,energy,J,,0,0,\n"
                   "1.0,rapl:0,cpu0,package,package,energy,J,5");
     assert_int_equal(jv_parse(DEVICES, strlen(DEVICES), &devices, NULL), ERR_OK);
-    assert_int_equal(power_read(path, devices, &power, NULL), ERR_OK);
+    assert_int_equal(power_read(tree.root, 1, devices, &power, NULL), ERR_OK);
     size_t shown = 0;
     for (size_t i = 0; i < power.count; i++) {
         shown += power.channels[i].shown;
@@ -223,12 +220,11 @@ static void a_file_of_other_columns_or_of_no_energy_is_told(void **state)
     struct power power;
     struct error why = {0};
     write_samples("0.5,r:0,cpu0,temp,none,temperature,C,40,60,1,\n");
-    assert_int_equal(power_read(path, NULL, &power, &why), ERR_NO_DATA);
-    assert_non_null(strstr(why.text, path));
-    assert_int_equal(power_read("/nowhere/samples.csv", NULL, &power, &why), ERR_NOT_FOUND);
-    FILE *file = fopen(path, "we");
-    assert_true(file && fputs("a,b\n", file) >= 0 && fclose(file) == 0);
-    assert_int_equal(power_read(path, NULL, &power, &why), ERR_BAD_VALUE);
+    assert_int_equal(power_read(tree.root, 1, NULL, &power, &why), ERR_NO_DATA);
+    assert_non_null(strstr(why.text, "start 1"));
+    assert_int_equal(power_read(tree.root, 2, NULL, &power, &why), ERR_NOT_FOUND);
+    tree_write(&tree, "/samples.csv", "a,b\n");
+    assert_int_equal(power_read(tree.root, 1, NULL, &power, &why), ERR_BAD_VALUE);
 }
 
 /* ---- the page ---- */
@@ -267,5 +263,5 @@ int main(void)
         printf("skipped: %s\n", why.text);
         return 77;
     }
-    return cmocka_run_group_tests(tests, make_file, remove_file);
+    return cmocka_run_group_tests(tests, make_run, remove_run);
 }

@@ -376,8 +376,7 @@ static void test_reading_stops_when_told(void **state)
     write_journal("{\"kind\":\"query\",\"key\":\"a\"}\n{\"kind\":\"query\",\"key\":\"b\"}\n");
     assert_int_equal(journal_read(path, stop_at_once, &calls, &damaged, NULL), ERR_INTERRUPTED);
     assert_int_equal(calls, 1);
-    assert_int_equal(journal_records(path, 0, stop_at_once, &calls, &damaged, NULL),
-                     ERR_INTERRUPTED);
+    assert_int_equal(journal_records(path, stop_at_once, &calls, &damaged, NULL), ERR_INTERRUPTED);
     assert_int_equal(calls, 2);
 }
 
@@ -415,6 +414,13 @@ static const struct {
     {"lines without a key or of another kind are left out",
      "{\"kind\":\"query\"}\n{\"key\":\"a\"}\n{\"kind\":\"note\",\"key\":\"a\"}\n" Q("a", ""),
      Q("a", "")},
+    {"keys that look alike are of different queries",
+     Q("q000001", "") Q("q1", "") Q("q0000001", "") Q("q000001.r1", "") Q("q000001.r01", "")
+         Q("q000001.r0", "") Q("q000001.r", "") Q("q00001x", "") Q("q99999999999999999999", "")
+             E("q1", ",\"j\":1") E("q000001.r1", ",\"j\":2"),
+     Q("q000001", "") Q("q1", ",\"j\":1") Q("q0000001", "") Q("q000001.r1", ",\"j\":2")
+         Q("q000001.r01", "") Q("q000001.r0", "") Q("q000001.r", "") Q("q00001x", "")
+             Q("q99999999999999999999", "")},
     {"no queries, no records", "{\"kind\":\"run\"}\n", ""},
 };
 
@@ -427,7 +433,7 @@ static void test_lines_make_records(void **state)
         struct error why = {0};
         uint64_t damaged = 77;
         write_journal(RECORDS[i].journal);
-        assert_int_equal(journal_records(path, 0, print_line, &out, &damaged, &why), ERR_OK);
+        assert_int_equal(journal_records(path, print_line, &out, &damaged, &why), ERR_OK);
         if (strcmp(text_get(&out), RECORDS[i].records))
             print_error("%s\n", RECORDS[i].name);
         assert_string_equal(text_get(&out), RECORDS[i].records);
@@ -468,7 +474,7 @@ static void test_damaged_lines_make_no_records(void **state)
         struct error why = {0};
         uint64_t damaged = 77;
         write_journal(DAMAGED[i].journal);
-        assert_int_equal(journal_records(path, 0, print_line, &out, &damaged, &why), ERR_OK);
+        assert_int_equal(journal_records(path, print_line, &out, &damaged, &why), ERR_OK);
         if (strcmp(text_get(&out), DAMAGED[i].records) || damaged != DAMAGED[i].damaged)
             print_error("%s\n", DAMAGED[i].name);
         assert_string_equal(text_get(&out), DAMAGED[i].records);
@@ -494,7 +500,7 @@ static enum err check_many(void *context, const struct jv *record)
     return ERR_OK;
 }
 
-/* More lines than places are kept in memory, and grades far behind their queries. */
+/* Grades far behind their queries: in another window of the file. */
 static void test_many_records_with_late_grades(void **state)
 {
     (void)state;
@@ -517,7 +523,7 @@ static void test_many_records_with_late_grades(void **state)
     uint64_t damaged;
     struct error why = {0};
     struct journal_index *index;
-    assert_int_equal(journal_index_new(&index, path, 1, &why), ERR_OK);
+    assert_int_equal(journal_index_new(&index, path, &why), ERR_OK);
     for (int times = 0; times < 2; times++) { /* the same records every time */
         many = (struct many){0};
         assert_int_equal(journal_index_give(index, check_many, &many, &damaged, &why), ERR_OK);

@@ -235,13 +235,13 @@ static void test_clear_leaves_what_is_not_a_runs(void **state)
         tree_write(&tree, path, "x\n");
     }
     tree_write(&tree, "/runs/one/traces.jsonl.d/x", "x\n");
-    tree_write(&tree, "/runs/one/samples.bin/x", "a directory under a name of ours\n");
+    tree_write(&tree, "/runs/one/samples-7.csv/x", "a directory under a name of ours\n");
     assert_int_equal(run_dir_clear(run, &why), ERR_OK);
     for (size_t i = 0; i < sizeof FOREIGN / sizeof *FOREIGN; i++) {
         snprintf(path, sizeof path, "/runs/one/%s", FOREIGN[i]);
         assert_true(exists(path));
     }
-    assert_true(exists("/runs/one/samples.bin/x"));
+    assert_true(exists("/runs/one/samples-7.csv/x"));
     for (size_t i = 0; i < sizeof OURS / sizeof *OURS; i++) {
         snprintf(path, sizeof path, "/runs/one/%s", OURS[i]);
         assert_false(exists(path));

@@ -144,7 +144,7 @@ static void write_arrow(const char *path)
     struct store_run run = {path, "m.1", metadata};
     assert_int_equal(store_open(*driver, &run, &store, &why), ERR_OK);
     str_format(journal, sizeof journal, "%s/records.jsonl", path);
-    assert_int_equal(journal_records(journal, 0, put_record, &store, &damaged, &why), ERR_OK);
+    assert_int_equal(journal_records(journal, put_record, &store, &damaged, &why), ERR_OK);
     assert_int_equal(store.driver->finish(&store, NULL, &why), ERR_OK);
     store_close(&store);
     jv_free(metadata);

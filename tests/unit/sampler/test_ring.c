@@ -5,26 +5,26 @@
 
 #include "sampler/ring.h"
 
-static struct sample numbered(uint64_t n)
+static struct channel_sample numbered(uint64_t n)
 {
-    return (struct sample){.t = (nanos)n, .count = n * 3, .channel = (uint16_t)(n % 24)};
+    return (struct channel_sample){.t = (nanos)n, .count = n * 3, .channel = (uint16_t)(n % 24)};
 }
 
 static void keeps_order_across_the_end(void **state)
 {
     (void)state;
     struct ring ring;
-    struct sample out;
+    struct channel_sample out;
     assert_int_equal(ring_init(&ring, 8), ERR_OK);
     assert_false(ring_pop(&ring, &out));
     uint64_t pushed = 0, popped = 0;
     for (int round = 0; round < 100; round++) {
         for (int i = 0; i < round % 8 + 1; i++) {
-            struct sample in = numbered(pushed++);
+            struct channel_sample in = numbered(pushed++);
             assert_true(ring_push(&ring, &in));
         }
         while (ring_pop(&ring, &out)) {
-            struct sample expected = numbered(popped++);
+            struct channel_sample expected = numbered(popped++);
             assert_int_equal(out.t, expected.t);
             assert_int_equal(out.count, expected.count);
             assert_int_equal(out.channel, expected.channel);
@@ -39,7 +39,7 @@ static void capacity_is_rounded_up(void **state)
 {
     (void)state;
     struct ring ring;
-    struct sample in = numbered(1);
+    struct channel_sample in = numbered(1);
     assert_int_equal(ring_init(&ring, 5), ERR_OK);
     for (int i = 0; i < 8; i++)
         assert_true(ring_push(&ring, &in));
@@ -51,10 +51,10 @@ static void full_ring_counts_and_keeps_the_old(void **state)
 {
     (void)state;
     struct ring ring;
-    struct sample out;
+    struct channel_sample out;
     assert_int_equal(ring_init(&ring, 4), ERR_OK);
     for (uint64_t i = 0; i < 10; i++) {
-        struct sample in = numbered(i);
+        struct channel_sample in = numbered(i);
         assert_int_equal(ring_push(&ring, &in), i < 4);
     }
     assert_int_equal(ring.dropped, 6);
@@ -63,7 +63,7 @@ static void full_ring_counts_and_keeps_the_old(void **state)
         assert_int_equal(out.t, i);
     }
     assert_false(ring_pop(&ring, &out));
-    struct sample in = numbered(99);
+    struct channel_sample in = numbered(99);
     assert_true(ring_push(&ring, &in));
     assert_true(ring_pop(&ring, &out));
     assert_int_equal(out.t, 99);
@@ -76,7 +76,7 @@ static void *produce(void *argument)
 {
     struct ring *ring = argument;
     for (uint64_t i = 0; i < MANY; i++) {
-        struct sample in = numbered(i);
+        struct channel_sample in = numbered(i);
         while (!ring_push(ring, &in))
             sched_yield();
     }
@@ -91,14 +91,14 @@ static void one_producer_and_one_consumer_at_once(void **state)
     assert_int_equal(ring_init(&ring, 64), ERR_OK);
     assert_int_equal(pthread_create(&producer, NULL, produce, &ring), 0);
     for (uint64_t i = 0; i < MANY; i++) {
-        struct sample out, expected = numbered(i);
+        struct channel_sample out, expected = numbered(i);
         while (!ring_pop(&ring, &out))
             sched_yield();
         if (out.t != expected.t || out.count != expected.count || out.channel != expected.channel)
             fail_msg("sample %llu is torn or out of order", (unsigned long long)i);
     }
     pthread_join(producer, NULL);
-    struct sample out;
+    struct channel_sample out;
     assert_false(ring_pop(&ring, &out));
     ring_release(&ring);
 }

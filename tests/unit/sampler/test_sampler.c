@@ -450,7 +450,7 @@ static void long_history_takes_bounded_memory(void **state)
     spill_init(&spill);
     series_init(&series, &channel, &spill, NS_PER_S);
     for (int i = 0; i < SAMPLES; i++) {
-        struct sample sample = {.t = NS_PER_S + i * MS, .count = (uint64_t)i * 100000};
+        struct channel_sample sample = {.t = NS_PER_S + i * MS, .count = (uint64_t)i * 100000};
         assert_int_equal(series_take(&series, &sample), ERR_OK);
     }
     assert_int_equal(series.timeline.thinned, 0);

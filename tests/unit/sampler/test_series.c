@@ -33,19 +33,19 @@ static const struct sensor_channel MEAN = {
 
 static void count_at(nanos t, uint64_t count)
 {
-    struct sample sample = {.t = t, .count = count, .kind = SAMPLE_GOOD};
+    struct channel_sample sample = {.t = t, .count = count, .kind = SAMPLE_GOOD};
     assert_int_equal(series_take(&series, &sample), ERR_OK);
 }
 
 static void value_at(nanos t, double value)
 {
-    struct sample sample = {.t = t, .value = value, .kind = SAMPLE_GOOD};
+    struct channel_sample sample = {.t = t, .value = value, .kind = SAMPLE_GOOD};
     assert_int_equal(series_take(&series, &sample), ERR_OK);
 }
 
 static void nothing_at(nanos t, enum sample_kind kind, enum err why)
 {
-    struct sample sample = {.t = t, .kind = (uint8_t)kind, .why = (uint8_t)why};
+    struct channel_sample sample = {.t = t, .kind = (uint8_t)kind, .why = (uint8_t)why};
     assert_int_equal(series_take(&series, &sample), ERR_OK);
 }
 

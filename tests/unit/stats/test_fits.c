@@ -7,7 +7,6 @@
 #include "stats/correlation.h"
 #include "stats/distribution.h"
 #include "stats/fit.h"
-#include "stats/kde.h"
 
 enum { COUNT = 11 };
 

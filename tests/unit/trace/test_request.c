@@ -118,21 +118,16 @@ static void test_adjoining_windows_add_up(void **state)
     }
 }
 
-static void test_phases_have_their_time(void **state)
+static void test_phases_meet_at_the_first_token(void **state)
 {
     (void)state;
     struct request_trace trace = {.from = 0, .first_token = 40 * MS, .to = 100 * MS};
-    assert_near(request_prefill_s(&trace, 30 * MS, 60 * MS), 0.01, 1e-12);
-    assert_near(request_decode_s(&trace, 30 * MS, 60 * MS), 0.02, 1e-12);
-    assert_near(request_decode_s(&trace, 90 * MS, 200 * MS), 0.01, 1e-12);
     assert_int_equal(request_phase_change(&trace), 40 * MS);
     trace.first_token = 0;
-    assert_near(request_prefill_s(&trace, 0, 200 * MS), 0.1, 1e-12);
-    assert_near(request_decode_s(&trace, 0, 200 * MS), 0, 1e-12);
     assert_int_equal(request_phase_change(&trace), 100 * MS);
 }
 
-static void test_release_gives_the_arrivals_back(void **state)
+static void test_release_frees_the_arrivals(void **state)
 {
     (void)state;
     struct request_trace trace = {.arrivals = malloc(sizeof(nanos)), .arrival_count = 1};
@@ -146,8 +141,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_adjoining_windows_add_up),
-        cmocka_unit_test(test_phases_have_their_time),
-        cmocka_unit_test(test_release_gives_the_arrivals_back),
+        cmocka_unit_test(test_phases_meet_at_the_first_token),
+        cmocka_unit_test(test_release_frees_the_arrivals),
     };
     return RUN_TESTS(tests);
 }

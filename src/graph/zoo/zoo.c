@@ -1,5 +1,6 @@
-/* Reader zoo: the name of an architecture, in place of a file. */
-#include "graph/zoo.h"
+/* The reader "zoo": names of architectures in place of files.  Entries are those of zoo.def and the decoders of the model
+ * catalog, which also knows other names of them. */
+#include "graph/zoo/zoo.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 static const struct zoo_entry ENTRIES[] = {
 #define ZOO(name, family, image, tokens, context, summary, source)                                 \
     {name, #family, summary, source, image, tokens, context, zoo_build_##family, 0},
-#include "graph/zoo.def"
+#include "graph/zoo/zoo.def"
 #define MODEL_SHAPE(name, summary, source, kind, layers, hidden, heads, kv, size, ff, vocabulary,  \
                     longest, ...)                                                                  \
     {name,                                                                                         \
@@ -43,26 +44,27 @@ const struct zoo_entry *zoo_at(size_t index)
 
 /* ---- names ---- */
 
-/* The part after an organisation; a path of a file (more than one slash, or one at either end) is none. */
-static const char *without_owner(const char *word)
+/* Without the organization before a slash; NULL for a path (several slashes, or one at either end). */
+static const char *strip_owner(const char *source)
 {
-    const char *slash = strchr(word, '/');
+    const char *slash = strchr(source, '/');
     if (!slash)
-        return word;
-    bool is_path = slash == word || word[0] == '.' || word[0] == '~' || strchr(slash + 1, '/');
+        return source;
+    bool is_path =
+        slash == source || source[0] == '.' || source[0] == '~' || strchr(slash + 1, '/');
     return is_path || slash[1] == '\0' ? NULL : slash + 1;
 }
 
-static bool is_mark(char byte)
+static bool is_separator(char byte)
 {
     return byte == '-' || byte == '_' || byte == '.' || byte == ' ';
 }
 
-/* With marks at the same places: regnet_x_16gf is another than regnet_x_1_6gf. */
-static bool has_same_marks(const char *a, const char *b)
+/* With separators at the same places: regnet_x_16gf and regnet_x_1_6gf are different models. */
+static bool has_same_separators(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++)
-        if (is_mark(*a) != is_mark(*b))
+        if (is_separator(*a) != is_separator(*b))
             return false;
     return *a == *b;
 }
@@ -73,25 +75,25 @@ static const struct zoo_entry *find_name(const char *name)
     for (size_t i = 0; i < ENTRY_COUNT; i++) {
         if (!model_name_equal(ENTRIES[i].name, name))
             continue;
-        if (has_same_marks(ENTRIES[i].name, name))
+        if (has_same_separators(ENTRIES[i].name, name))
             return &ENTRIES[i];
         found = found ? found : &ENTRIES[i];
     }
     return found;
 }
 
-const struct zoo_entry *zoo_find(const char *word)
+const struct zoo_entry *zoo_find(const char *source)
 {
-    const char *name = without_owner(word);
+    const char *name = strip_owner(source);
     const struct zoo_entry *entry = name ? find_name(name) : NULL;
     const char *architecture = name && !entry ? model_architecture(name) : NULL;
     return architecture ? find_name(architecture) : entry;
 }
 
-const char *zoo_nearest(const char *word)
+const char *zoo_nearest(const char *source)
 {
     const char *names[NAMES_MAX];
-    const char *name = without_owner(word);
+    const char *name = strip_owner(source);
     size_t count = 0;
     for (; count < ENTRY_COUNT; count++)
         names[count] = ENTRIES[count].name;
@@ -104,64 +106,64 @@ const char *zoo_nearest(const char *word)
     return name ? nearest_name(name, names, count) : NULL;
 }
 
-/* ---- settings ---- */
+/* ---- options ---- */
 
-/* Bounds that keep every product of dimensions far from what an integer holds. */
-enum { MOST_BATCH = 1000000, MOST_PIXELS = 100000, MOST_TOKENS = 10000000 };
+/* Products of such sizes stay far below 2^63. */
+enum { MAX_BATCH = 1000000, MAX_IMAGE = 100000, MAX_TOKENS = 10000000 };
 
-static enum err fill_in(const struct zoo_entry *entry, const char *what, int64_t *number,
-                        int64_t otherwise, int64_t most, struct error *why)
+static enum err complete(const struct zoo_entry *entry, const char *what, int64_t *value,
+                         int64_t otherwise, int64_t limit, struct error *why)
 {
-    if (*number == 0)
-        *number = otherwise;
-    if (*number < 0 || *number > most)
-        return err_set(why, ERR_BAD_VALUE, "%s: a %s of %lld: it must be 1 to %lld", entry->name,
-                       what, (long long)*number, (long long)most);
+    if (*value == 0)
+        *value = otherwise;
+    if (*value < 0 || *value > limit)
+        return err_set(why, ERR_BAD_VALUE, "%s: %s of %lld: must be 1 to %lld", entry->name, what,
+                       (long long)*value, (long long)limit);
     return ERR_OK;
 }
 
-enum err zoo_build(const struct zoo_entry *entry, struct graph_options *setting, struct graph *out,
+enum err zoo_build(const struct zoo_entry *entry, struct graph_options *options, struct graph *out,
                    struct error *why)
 {
-    enum err err = fill_in(entry, "batch", &setting->batch, 1, MOST_BATCH, why);
+    enum err err = complete(entry, "batch", &options->batch, 1, MAX_BATCH, why);
     if (!err)
-        err = fill_in(entry, "side of an image", &setting->image, entry->image, MOST_PIXELS, why);
+        err = complete(entry, "image size", &options->image, entry->image, MAX_IMAGE, why);
     if (!err)
-        err = fill_in(entry, "number of tokens", &setting->tokens, entry->tokens, MOST_TOKENS, why);
+        err = complete(entry, "token count", &options->tokens, entry->tokens, MAX_TOKENS, why);
     if (!err)
-        err = fill_in(entry, "context", &setting->context, entry->context, MOST_TOKENS, why);
-    if (!err && setting->phase == GRAPH_DECODE && !zoo_has_phases(entry))
-        err = err_set(why, ERR_UNSUPPORTED, "%s does not answer token by token: it has no decode",
+        err = complete(entry, "context", &options->context, entry->context, MAX_TOKENS, why);
+    if (!err && options->phase == GRAPH_DECODE && !zoo_has_phases(entry))
+        err = err_set(why, ERR_UNSUPPORTED, "%s is not a decoder: it has no decode phase",
                       entry->name);
-    return err ? err : entry->build(entry->name, setting, out, why);
+    return err ? err : entry->build(entry->name, options, out, why);
 }
 
 /* ---- the reader ---- */
 
-/* A file or folder of the same name is for whoever can read it. */
-static int probe(const char *word, const unsigned char *head, size_t length)
+/* A file or folder of the same name belongs to the reader that recognizes it. */
+static int probe(const char *source, const unsigned char *head, size_t length)
 {
     (void)length;
-    if (!zoo_find(word))
+    if (!zoo_find(source))
         return 0;
-    return head || access(word, F_OK) == 0 ? 5 : 90;
+    return head || access(source, F_OK) == 0 ? 5 : 90;
 }
 
-static enum err open_entry(const char *word, struct model *model, struct error *why)
+static enum err open_entry(const char *source, struct model *model, struct error *why)
 {
-    const struct zoo_entry *entry = zoo_find(word);
+    const struct zoo_entry *entry = zoo_find(source);
     if (!entry)
-        return err_set(why, ERR_NOT_FOUND, "no architecture is called %.120s", word);
+        return err_set(why, ERR_NOT_FOUND, "unknown architecture %.120s", source);
     str_copy(model->name, sizeof model->name, entry->name);
     model->has_phases = zoo_has_phases(entry);
     model->context_length = entry->context_length;
     return ERR_OK;
 }
 
-static enum err build_entry(const struct model *model, struct graph_options *setting,
+static enum err build_entry(const struct model *model, struct graph_options *options,
                             struct graph *out, struct error *why)
 {
-    return zoo_build(zoo_find(model->name), setting, out, why);
+    return zoo_build(zoo_find(model->name), options, out, why);
 }
 
 static void close_entry(struct model *model)

@@ -1,0 +1,42 @@
+/* Architectures that are built in code, by the names of torchvision and Hugging Face.  The table (zoo.def) is constant;
+ * graphs are the caller's. */
+#ifndef IPW_GRAPH_ZOO_ZOO_H
+#define IPW_GRAPH_ZOO_ZOO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "graph/reader.h"
+
+struct zoo_entry {
+    const char *name;               /* "resnet18" */
+    const char *family;             /* "resnet" */
+    const char *summary;            /* one line */
+    const char *source;             /* whose architecture, names and published figures these are */
+    int64_t image, tokens, context; /* defaults; 0: not applicable */
+    /* Builds and finishes a graph of this name; the options are complete. */
+    enum err (*build)(const char *name, const struct graph_options *options, struct graph *out,
+                      struct error *why);
+    int64_t context_length; /* maximum of a decoder; 0: unknown, or no longer one can be built */
+};
+
+size_t zoo_count(void);
+const struct zoo_entry *zoo_at(size_t index);
+
+/* By its name or another one of it, ignoring case, "-", "_", "." and an organization before a slash
+ * ("microsoft/resnet-50").  NULL: unknown. */
+const struct zoo_entry *zoo_find(const char *name);
+const char *zoo_nearest(const char *name); /* most likely meant; NULL: none is near */
+
+static inline bool zoo_has_phases(const struct zoo_entry *entry)
+{
+    return entry->context > 0;
+}
+
+/* Sets defaults, and rejects options that no model can run with. */
+enum err zoo_build(const struct zoo_entry *entry, struct graph_options *options, struct graph *out,
+                   struct error *why) MUST_USE;
+
+#endif

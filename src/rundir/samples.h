@@ -1,0 +1,75 @@
+/* samples.csv: every reading of every sensor during a start of a run, one row each.  samples-2.csv and so on
+ * are those of later starts.  The rows are plain data; the runner makes them of the sampler's points.
+ *
+ * Ownership: a writer owns its file and buffer (samples_close); rows that are read are valid during the call
+ * that gets them. */
+#ifndef IPW_RUNDIR_SAMPLES_H
+#define IPW_RUNDIR_SAMPLES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/text.h"
+
+struct sample {
+    double t_s; /* seconds from the moment at which the start began with its queries */
+    const char *sensor, *device, *channel;
+    const char *scope, *quantity, *unit; /* as core/quantity.h names them */
+    double value;                        /* UNKNOWN of a counter's first point and after a gap */
+    double sum;            /* running: joules, or value x time of what has no joules */
+    double covered;        /* share of the time since the row before; or UNKNOWN */
+    double t_plus_minus_s; /* UNKNOWN where t_s is exact */
+};
+
+/* ---- writing ---- */
+
+struct samples_writer {
+    int fd; /* -1: not open */
+    struct text text;
+};
+
+/* Writes the columns' names; replaces a file that is there. */
+enum err samples_create(struct samples_writer *writer, const char *path, struct error *why)
+    MUST_USE;
+
+/* Rows go out together, in pieces of 64 KiB and with samples_flush. */
+enum err samples_add(struct samples_writer *writer, const struct sample *sample) MUST_USE;
+enum err samples_flush(struct samples_writer *writer) MUST_USE;
+
+/* Flushes and closes; the first error of the file. */
+enum err samples_close(struct samples_writer *writer);
+
+/* ---- reading ---- */
+
+enum samples_kind {
+    SAMPLES_ALL,
+    SAMPLES_ENERGY, /* energy counters and power */
+    SAMPLES_GAUGES, /* what gives no joules: clocks, utilization, temperature */
+};
+
+struct samples_query {
+    enum samples_kind kind;
+    const char *quantity; /* of this one alone; NULL: any */
+    uint64_t
+        bytes_max; /* of a larger file evenly spread pieces, so many bytes in all; 0: no limit */
+};
+
+struct samples_found {
+    uint64_t damaged; /* rows that cannot be read */
+    bool in_part;     /* pieces were read */
+};
+
+typedef enum err samples_take(void *context, const struct sample *sample);
+
+/* Those of a start, from 1, each channel's in the order of time, until `take` returns anything but ERR_OK.  A
+ * last row without its line end was cut by a kill and is left out.  ERR_NOT_FOUND without the file, ERR_BAD_VALUE
+ * when it does not have the columns. */
+enum err samples_read(const char *directory, unsigned start, const struct samples_query *query,
+                      samples_take *take, void *context, struct samples_found *found,
+                      struct error *why) MUST_USE;
+
+/* The last start that has a file; 0: none has. */
+unsigned samples_starts(const char *directory);
+
+#endif

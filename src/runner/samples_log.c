@@ -1,0 +1,111 @@
+#include "runner/samples_log.h"
+
+#include <stdlib.h>
+
+#include "core/quantity.h"
+#include "rundir/samples.h"
+#include "sampler/sampler.h"
+
+struct appending {
+    const struct samples_log *log;
+    const struct sensor *sensor;
+    const struct sensor_channel *channel;
+    struct samples_written *written;
+    enum err err;
+};
+
+/* How much of the time since the point before is covered: all of it or, after a gap, nothing; something
+ * between where the history was thinned. */
+static double covered_share(const struct samples_written *before, const struct timeline_point *point)
+{
+    if (before->t == INT64_MIN)
+        return 0;
+    nanos covered = point->covered - before->covered, passed = point->t - before->t;
+    return covered == passed ? 1 : (double)covered / (double)passed;
+}
+
+static bool append_points(const struct timeline_point *points, size_t count, void *context)
+{
+    struct appending *appending = context;
+    const struct sensor_channel *channel = appending->channel;
+    for (size_t i = 0; i < count && !appending->err; i++) {
+        struct sample sample = {
+            .t_s = seconds(points[i].t - appending->log->zero),
+            .sensor = appending->sensor->id,
+            .device = channel->device,
+            .channel = channel->name,
+            .scope = scope_name(channel->scope),
+            .quantity = quantity_name(channel->quantity),
+            .unit = quantity_unit(channel->quantity),
+            .value =
+                points[i].value, /* a counter's first point, and one after a gap, has no power */
+            .sum = points[i].sum,
+            .covered = covered_share(appending->written, &points[i]),
+            .t_plus_minus_s = points[i].t_sigma > 0 ? points[i].t_sigma : UNKNOWN,
+        };
+        appending->err = samples_add(appending->log->out, &sample);
+        *appending->written = (struct samples_written){points[i].t, points[i].covered};
+    }
+    return appending->err == ERR_OK;
+}
+
+static size_t channels_in_all(const struct sampler *sampler)
+{
+    size_t count = 0;
+    for (size_t s = 0; s < sampler_count(sampler); s++)
+        count += sampler_sensor(sampler, s)->channel_count;
+    return count;
+}
+
+enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero,
+                          struct samples_writer *out)
+{
+    size_t count = channels_in_all(sampler);
+    *log = (struct samples_log){.sampler = sampler, .zero = zero, .out = out};
+    log->written = calloc(count + 1, sizeof *log->written);
+    if (!log->written)
+        return ERR_NO_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        log->written[i].t = INT64_MIN;
+    return ERR_OK;
+}
+
+enum err samples_log_append(struct samples_log *log)
+{
+    struct appending appending = {.log = log, .written = log->written};
+    for (size_t s = 0; s < sampler_count(log->sampler) && !appending.err; s++) {
+        appending.sensor = sampler_sensor(log->sampler, s);
+        for (size_t c = 0; c < appending.sensor->channel_count && !appending.err; c++) {
+            appending.channel = &appending.sensor->channels[c];
+            enum err err =
+                sampler_points(log->sampler, s, c, appending.written->t, append_points, &appending);
+            if (!appending.err)
+                appending.err = err;
+            appending.written++;
+        }
+    }
+    enum err err = samples_flush(log->out);
+    return appending.err ? appending.err : err;
+}
+
+void samples_log_release(struct samples_log *log)
+{
+    free(log->written);
+    log->written = NULL;
+}
+
+enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, struct error *why)
+{
+    struct samples_writer out;
+    struct samples_log log;
+    enum err err = samples_create(&out, path, why);
+    if (err)
+        return err;
+    err = samples_log_init(&log, sampler, zero, &out);
+    if (!err)
+        err = samples_log_append(&log);
+    samples_log_release(&log);
+    enum err closed = samples_close(&out);
+    err = err ? err : closed;
+    return err ? err_set(why, err, "cannot write %s: %s", path, err_text(err)) : ERR_OK;
+}

@@ -1,0 +1,36 @@
+/* The points of a session's sampler as rows of samples.csv, written as the run goes: every call appends what is
+ * new.
+ *
+ * The caller owns the sampler and the writer, which must outlive the log; samples_log_release frees the rest. */
+#ifndef IPW_RUNNER_SAMPLES_LOG_H
+#define IPW_RUNNER_SAMPLES_LOG_H
+
+#include "core/err.h"
+#include "core/units.h"
+
+struct sampler;
+struct samples_writer;
+
+/* A channel's newest point that was written. */
+struct samples_written {
+    nanos t;       /* INT64_MIN before the first */
+    nanos covered; /* as in struct timeline_point */
+};
+
+struct samples_log {
+    struct sampler *sampler;
+    nanos zero; /* second 0 of the rows */
+    struct samples_writer *out;
+    struct samples_written *written; /* one for each channel of each source */
+};
+
+enum err samples_log_init(struct samples_log *log, struct sampler *sampler, nanos zero,
+                          struct samples_writer *out) MUST_USE;
+enum err samples_log_append(struct samples_log *log) MUST_USE;
+void samples_log_release(struct samples_log *log);
+
+/* All of it at once, into a file of its own. */
+enum err samples_log_save(struct sampler *sampler, nanos zero, const char *path, struct error *why)
+    MUST_USE;
+
+#endif
