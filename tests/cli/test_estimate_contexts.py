@@ -311,7 +311,7 @@ class Refusals(SweepTest):
                               (["--context", "900,2000"], 1999)):
             done = self.run_ipw("--model", "gpt2", "--hardware", GPU, *words, code=1)
             self.assertEqual(done.stdout, "")
-            self.assertEqual(done.stderr, f"ipw estimate: gpt2 has 1024 positions: {length} tokens do not fit\n")
+            self.assertEqual(done.stderr, f"ipw estimate: gpt2 has 1024 positions, too few for {length} tokens\n")
 
     def test_more_than_it_was_trained_for(self):
         """Told once, with the model's own number, and estimated."""
