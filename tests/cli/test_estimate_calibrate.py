@@ -511,7 +511,7 @@ class Validate(Files):
                                 (["--hardware", "h200", "--csv", path, "--precision", "fp17"], "fp16")):
             self.assertIn(says, self.ipw("validate", *arguments, code=2).stderr)
         done = self.ipw("validate", "--hardware", "h200", "--csv", path, "--where", "model=x", code=1)
-        self.assertIn("no row to compare", done.stderr)
+        self.assertIn("no rows to compare", done.stderr)
 
 
 if __name__ == "__main__":
